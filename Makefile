@@ -1,0 +1,272 @@
+# millrace: one Makefile for the whole tree. `make help` lists the verbs.
+#
+# Every object is compiled once, position independent, and serves two products:
+#   $(BUILD)/millrace      the host: Lua and readline inside it, statically
+#   $(BUILD)/millrace.so   the module for a plain `lua5.4`: all but src/repl and main, no Lua inside
+#
+# Everything that is built lies under $(BUILD), so two builds can live side by side:
+#   make BUILD=build-clang CC=clang        make SAN=address,undefined
+
+VERSION := 0.1.0
+
+# ---------------------------------------------------------------- what a user may set
+
+BUILD    ?= build$(if $(SAN),/san)
+PREFIX   ?= /usr/local
+CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
+WERROR   ?= 0
+READLINE ?= $(call have,readline/readline.h)
+# The CUDA backend needs its sources and the toolkit; a build without it is complete.
+CUDA     ?= $(if $(and $(wildcard src/cuda/*.c),$(shell command -v nvcc)),1,0)
+LUA      ?= lua5.4
+TIMES    ?= $(if $(SAN),5,1)
+# TESTS="tests/lua/event.lua ..." makes `make check` run only those.
+TESTS    ?=
+
+# ---------------------------------------------------------------- tools and libraries
+
+ifeq ($(origin CC),default)
+CC := $(if $(shell command -v gcc),gcc,cc)
+endif
+HOSTCC ?= $(CC)
+
+PKG_CONFIG ?= pkg-config
+# 1 if the compiler finds the header, else 0.
+have = $(if $(shell printf '%s\n' '$(HASH)include <stdio.h>' '$(HASH)include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo yes),1,0)
+HASH := \#
+# The static library where there is one (the compiler answers with a full path), else what pkg-config says.
+static = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),$(2))
+
+# Distributions do not agree on the name of Lua 5.4.
+LUA_PC     := $(shell for p in lua5.4 lua-5.4 lua54 lua; do \
+                $(PKG_CONFIG) --exists "$$p >= 5.4" "$$p < 5.5" 2>/dev/null && echo $$p && break; done)
+LUA_CFLAGS := $(if $(LUA_PC),$(shell $(PKG_CONFIG) --cflags $(LUA_PC)))
+LUA_LIBS   := $(call static,$(subst lua-5,lua5,$(LUA_PC)),$(if $(LUA_PC),$(shell $(PKG_CONFIG) --libs $(LUA_PC))))
+
+READLINE := $(READLINE)
+ifneq ($(READLINE),0)
+READLINE_LIBS := $(call static,readline,-lreadline) $(call static,tinfo,$(call static,ncursesw,-lncurses))
+endif
+
+# ---------------------------------------------------------------- flags
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+            $(if $(filter-out 0,$(WERROR)),-Werror)
+
+ALL_CPPFLAGS := -D_GNU_SOURCE -DMR_VERSION='"$(VERSION)"' -DMR_HAVE_READLINE=$(READLINE) \
+                -DMR_HAVE_CUDA=$(CUDA) -Isrc $(LUA_CFLAGS) $(CPPFLAGS)
+ALL_CFLAGS   := -std=c11 -fPIC $(CFLAGS) $(WARNINGS)
+ALL_LDFLAGS  := -static-libgcc $(LDFLAGS)
+LIBS         := -ldl -lm -lpthread
+
+ifneq ($(SAN),)
+SAN_FLAGS   := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+ALL_CFLAGS  += $(SAN_FLAGS)
+ALL_LDFLAGS := $(SAN_FLAGS) $(LDFLAGS)
+endif
+
+# Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
+# not depend on whether the compiler fused a multiply with an add.
+CFLAGS_ops := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+
+# ---------------------------------------------------------------- files
+
+SRC := $(sort $(wildcard src/*/*.c))
+ifeq ($(CUDA),0)
+SRC := $(filter-out src/cuda/%,$(SRC))
+endif
+GEN := $(BUILD)/gen/embedded.c
+
+obj  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+HOST_OBJ := $(call obj,$(filter src/host/%,$(SRC)))
+REPL_OBJ := $(call obj,$(filter src/repl/%,$(SRC)))
+CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/gen/embedded.o
+
+# What the module shares with the host: luaopen_millrace, and which backends this build has.
+MODULE_OBJ := $(CORE_OBJ) $(call obj,$(wildcard src/host/module.c))
+
+HOST   := $(BUILD)/millrace
+MODULE := $(BUILD)/millrace.so
+LIB    := $(BUILD)/libmillrace.a
+
+TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
+TEST_BIN := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+
+# Files carried inside the binary, as name=path. The editor stub is for editors only.
+EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua)))
+EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
+EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f))
+
+# ---------------------------------------------------------------- building
+
+# `make` says one line a command; `make V=1` shows the commands.
+V ?= 0
+ifeq ($(V),0)
+Q   := @
+say  = @printf '  %-8s %s\n' '$(1)' '$(2)'
+else
+say  = @:
+endif
+quote = '$(subst ','\'',$(1))'
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: FORCE
+FORCE:
+
+.PHONY: all
+all: $(HOST) $(if $(SAN),,$(MODULE))  ## build the host and the Lua module (default)
+
+# A stamp changes only when its text does, so what depends on it is rebuilt exactly when compiler,
+# flags or the list of files are no longer those of the last build.
+$(BUILD)/flags.stamp: TEXT = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LUA_LIBS) $(READLINE_LIBS) \
+    $(foreach v,$(sort $(filter CFLAGS_%,$(.VARIABLES))),$(v)=$($(v)))
+$(BUILD)/files.stamp: TEXT = $(SRC) $(EMBED)
+$(BUILD)/%.stamp: FORCE
+	$(if $(LUA_PC),,$(error Lua 5.4 development files not found: run scripts/setup))
+	@mkdir -p $(@D)
+	@echo $(call quote,$(TEXT)) | cmp -s - $@ || echo $(call quote,$(TEXT)) > $@
+
+compile = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS_$(1)) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
+
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(call compile,gen)
+
+$(BUILD)/embed: scripts/embed.c
+	$(call say,HOSTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) -std=c11 -O1 -Wall -Wextra -o $@ $<
+
+$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS)
+	$(call say,EMBED,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BUILD)/embed $@ $(EMBED)
+
+# What each product shows to the outside: the host shows Lua (for C modules that scripts require),
+# the module shows the function that `require` looks for, and neither shows our own names.
+$(BUILD)/gen/host.list: Makefile
+	@mkdir -p $(@D)
+	@echo '{ lua_*; luaL_*; luaopen_*; };' > $@
+
+$(BUILD)/gen/module.map: Makefile
+	@mkdir -p $(@D)
+	@echo '{ global: luaopen_*; local: *; };' > $@
+
+# Every Lua function is linked in, not only those that we call: a C module may need any of them.
+$(HOST): $(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ) $(BUILD)/gen/host.list $(BUILD)/files.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--dynamic-list=$(BUILD)/gen/host.list -o $@ $(filter %.o,$^) \
+	    -Wl,--whole-archive $(LUA_LIBS) -Wl,--no-whole-archive $(READLINE_LIBS) $(LIBS)
+
+# -z now: a function that is missing shows when the module is loaded, not in the middle of a script.
+$(MODULE): $(MODULE_OBJ) $(BUILD)/gen/module.map $(BUILD)/files.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,--version-script=$(BUILD)/gen/module.map \
+	    -o $@ $(filter %.o,$^) $(LIBS)
+
+# For the C unit tests. Removed first: `ar` would keep members whose source is gone.
+$(LIB): $(REPL_OBJ) $(CORE_OBJ) $(BUILD)/files.stamp
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
+	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
+
+-include $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN))
+
+# ---------------------------------------------------------------- checking
+
+# Large allocations must fail as they do without the sanitizer, by returning NULL.
+SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
+           UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+.PHONY: check
+check: all $(TEST_BIN)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
+	    $(or $(TESTS),--all $(TEST_BIN))
+
+.PHONY: check-san
+check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
+
+.PHONY: check-gpu
+check-gpu:  ## the conformance tests on a real GPU
+	@echo 'check-gpu: this build has no GPU backend' >&2; exit 1
+
+.PHONY: lint
+lint: $(if $(wildcard scripts/gen_docs.lua),$(HOST))  ## include directions, luacheck, clang-format, cppcheck
+	@scripts/lint $(HOST)
+
+.PHONY: fmt
+fmt:  ## lay out the C code by .clang-format
+	$(Q)find src tests/c -name '*.[ch]' | xargs clang-format -i
+
+.PHONY: bench
+bench: $(HOST)  ## measure
+	$(Q)$(HOST) scripts/bench/run.lua
+
+.PHONY: docs
+docs: $(HOST)  ## write docs/api.md and the editor stub from the documentation in the binary
+	$(Q)$(HOST) scripts/gen_docs.lua
+
+.PHONY: try
+try: $(HOST)  ## build, then run the tour: a race and its repaired twin
+	$(Q)$(HOST) scripts/examples/race_tour.lua
+
+# ---------------------------------------------------------------- installing
+
+BINDIR := $(DESTDIR)$(PREFIX)/bin
+MODDIR := $(DESTDIR)$(PREFIX)/lib/lua/5.4
+PCDIR  := $(DESTDIR)$(PREFIX)/lib/pkgconfig
+DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/millrace
+
+# Written at each install, since PREFIX may differ from the last one.
+define PC
+prefix=$(PREFIX)
+bindir=$${prefix}/bin
+luamoddir=$${prefix}/lib/lua/5.4
+
+Name: millrace
+Description: GPU streams, events and tensors for Lua
+Version: $(VERSION)
+endef
+export PC
+
+.PHONY: install
+install: all  ## install the host, the module and the .pc file (PREFIX, DESTDIR)
+	install -d '$(BINDIR)' '$(MODDIR)' '$(PCDIR)' '$(DOCDIR)'
+	install -m 755 $(HOST) '$(BINDIR)/millrace'
+	install -m 755 $(MODULE) '$(MODDIR)/millrace.so'
+	install -m 644 README.md LICENSE '$(DOCDIR)'
+	@echo "$$PC" > '$(PCDIR)/millrace.pc'
+
+.PHONY: uninstall
+uninstall:  ## remove what install put there
+	rm -f '$(BINDIR)/millrace' '$(MODDIR)/millrace.so' '$(PCDIR)/millrace.pc'
+	rm -rf '$(DOCDIR)'
+
+# A folder that runs on another Linux machine of this architecture with nothing installed.
+DIST := $(BUILD)/dist/millrace-$(VERSION)-linux-$(shell uname -m)
+
+.PHONY: dist
+dist: all  ## a self-contained tarball that needs only glibc
+	@scripts/dist $(BUILD) $(DIST)
+
+.PHONY: clean
+clean:  ## remove $(BUILD)
+	rm -rf '$(BUILD)'
+
+.PHONY: help
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  \1\t\2/p' Makefile | expand -t 16

@@ -1,0 +1,61 @@
+/*
+ * embed: writes a C file that carries other files inside the binary.
+ *
+ *     embed OUT.c NAME=PATH...
+ *
+ * Runs at build time on the machine that compiles. OUT.c defines mr_embedded_files (src/base/embedded.h):
+ * one row a file in the order given, then a row whose name is NULL. Each file gets a NUL after its last
+ * byte, not counted in its size, so that text can be used as a C string.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void die(const char *what, const char *name) {
+    fprintf(stderr, "embed: %s: ", what);
+    perror(name);
+    exit(1);
+}
+
+static size_t write_bytes(FILE *out, const char *path) {
+    FILE *in = fopen(path, "rb");
+    size_t size = 0;
+    int c;
+
+    if (!in) die("cannot open", path);
+    while ((c = getc(in)) != EOF) fprintf(out, "%d,%s", c, ++size % 24 ? "" : "\n");
+    if (ferror(in)) die("cannot read", path);
+    fclose(in);
+    return size;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: embed OUT.c NAME=PATH...\n");
+        return 2;
+    }
+    FILE *out = fopen(argv[1], "w");
+    size_t *size = calloc((size_t)argc, sizeof *size);
+    if (!out || !size) die("cannot write", argv[1]);
+
+    fputs("/* Written by scripts/embed.c. */\n#include \"base/embedded.h\"\n\n", out);
+    for (int i = 2; i < argc; i++) {
+        const char *eq = strchr(argv[i], '=');
+        if (!eq) {
+            fprintf(stderr, "embed: '%s': expected NAME=PATH\n", argv[i]);
+            return 2;
+        }
+        fprintf(out, "static const unsigned char file_%d[] = {\n", i);
+        size[i] = write_bytes(out, eq + 1);
+        fputs("0};\n\n", out);
+    }
+    fputs("const mr_embedded mr_embedded_files[] = {\n", out);
+    for (int i = 2; i < argc; i++) {
+        int name_length = (int)(strchr(argv[i], '=') - argv[i]);
+        fprintf(out, "    {\"%.*s\", file_%d, %zu},\n", name_length, argv[i], i, size[i]);
+    }
+    fputs("    {NULL, NULL, 0},\n};\n", out);
+    if (fclose(out) != 0) die("cannot write", argv[1]);
+    free(size);
+    return 0;
+}

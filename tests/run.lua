@@ -1,0 +1,258 @@
+-- Runs test files, each in a process of its own with a time limit, a few at once, and counts.
+--
+--     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--all] [FILE...]
+--
+-- What a FILE is follows from its name:
+--     scripts/examples/X.lua   its output must equal tests/examples/X.out
+--     any other *.lua          counts what luaunit counted; without luaunit one test, by its exit status
+--     anything else            a C test program, counted by cmocka's summary
+-- --all adds every tests/<folder>/*.lua and every example. Deeper folders hold what tests read.
+--
+-- The first lines of a Lua file may say, each in a comment of its own:
+--     -- timeout: 120                  seconds, in place of 60; --times N multiplies all limits
+--     -- options: --device virtual:4   given to the host before the file
+--     -- exit: 3                       the exit status that it must end with, in place of 0
+--
+-- Exit status 77 means "not available here": skipped, and the output must say why.
+-- Tests find the host's path in the environment as MILLRACE. Standard input is empty.
+-- Ends with "N passed, N failed" and, where there were any, ", N skipped"; exits with 1 if one failed.
+
+local SKIPPED = 77
+local TIMED_OUT = { [124] = true, [137] = true }
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local function read(path)
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  local text = f:read("a")
+  f:close()
+  return text
+end
+
+local function write(path, text)
+  local f = assert(io.open(path, "wb"))
+  f:write(text)
+  assert(f:close())
+end
+
+local function lines_of(command)
+  local lines = {}
+  local p = assert(io.popen(command))
+  for line in p:lines() do lines[#lines + 1] = line end
+  p:close()
+  return lines
+end
+
+-- ---------------------------------------------------------------- which tests
+
+local function usage(problem)
+  io.stderr:write("tests/run.lua: ", problem, "\n",
+    "usage: lua5.4 tests/run.lua --host PATH [--jobs N] [--times N] [--all] [FILE...]\n")
+  os.exit(2)
+end
+
+local function parse_arguments(argv)
+  local options = { times = 1, files = {} }
+  local i = 1
+  local function value()
+    i = i + 1
+    return argv[i] or usage(argv[i - 1] .. " needs a value")
+  end
+  local function number()
+    return tonumber(value()) or usage(argv[i - 1] .. " needs a number, got '" .. argv[i] .. "'")
+  end
+  while argv[i] do
+    local a = argv[i]
+    if a == "--host" then options.host = value()
+    elseif a == "--jobs" then options.jobs = number()
+    elseif a == "--times" then options.times = number()
+    elseif a == "--all" then
+      for _, file in ipairs(lines_of("ls tests/*/*.lua scripts/examples/*.lua 2>/dev/null")) do
+        table.insert(options.files, file)
+      end
+    elseif a:sub(1, 1) == "-" then usage("unknown option " .. a)
+    else table.insert(options.files, a) end
+    i = i + 1
+  end
+  if not options.host then usage("--host is missing") end
+  if #options.files == 0 then usage("no test files") end
+  options.jobs = options.jobs or tonumber(lines_of("nproc")[1]) or 2
+  return options
+end
+
+-- The settings in the leading comment of a Lua file.
+local function header(path)
+  local settings = {}
+  local n = 0
+  for line in io.lines(path) do
+    n = n + 1
+    local key, text = line:match("^%-%- (%l+): *(.-)%s*$")
+    if key then settings[key] = text end
+    if n == 15 then break end
+  end
+  return settings
+end
+
+local function make_test(path, options)
+  local test = { path = path, exit = 0, timeout = 60 }
+  local probe = io.open(path, "rb")
+  if not probe then usage("cannot open " .. path) end
+  probe:close()
+  if path:find("%.lua$") then
+    local settings = header(path)
+    test.timeout = tonumber(settings.timeout) or test.timeout
+    test.exit = tonumber(settings.exit) or test.exit
+    test.command = quote(options.host) .. " " .. (settings.options or "") .. " " .. quote(path)
+    local name = path:match("^scripts/examples/([^/]+)%.lua$")
+    test.expected = name and "tests/examples/" .. name .. ".out"
+  else
+    test.is_c = true
+    test.command = quote(path:find("/") and path or "./" .. path)
+  end
+  test.timeout = math.ceil(test.timeout * options.times)
+  return test
+end
+
+-- ---------------------------------------------------------------- running
+
+local ENVIRONMENT = table.concat({
+  "unset MILLRACE_DEVICE MILLRACE_CHECK",
+  "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE=%s",
+  -- Some distributions install luaunit for Lua 5.3 only; it runs under 5.4.
+  "export LUA_PATH='./tests/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua'",
+}, "\n") .. "\n"
+
+-- One shell script a test, so that xargs has only numbers to pass around.
+local function write_job(dir, number, test, options)
+  local base = dir .. "/" .. number
+  local merge = test.expected and ("2>%s.err"):format(base) or "2>&1"
+  write(base .. ".sh", ENVIRONMENT:format(quote(options.host)) .. ([[
+began=$(date +%%s%%N)
+timeout -k 5 %d %s <%s >%s.out %s
+echo $? $((($(date +%%s%%N) - began) / 1000000)) >%s.status
+echo %d
+]]):format(test.timeout, test.command, "/dev/null", base, merge, base, number))
+end
+
+local function counts_of_luaunit(output)
+  local ran, rest = output:match("Ran (%d+) tests? in [%d.]+ seconds, ([^\n]*)")
+  if not ran then return nil end
+  local function count(word) return tonumber(rest:match("(%d+) " .. word)) or 0 end
+  return { passed = count("success"), failed = count("failure") + count("error"), skipped = count("skipped") }
+end
+
+local function counts_of_cmocka(output)
+  local found
+  local counts = { passed = 0, failed = 0, skipped = 0 }
+  for word, n in output:gmatch("%[  (%u+) *%] [^\n]-(%d+) test%(s%)") do
+    local key = word:lower()
+    if counts[key] then
+      counts[key] = counts[key] + tonumber(n)
+      found = true
+    end
+  end
+  return found and counts
+end
+
+-- Fills in test.counts, test.seconds, test.output and, where it failed, test.problem.
+local function judge(dir, number, test)
+  local base = dir .. "/" .. number
+  local status, ms = (read(base .. ".status") or ""):match("^(%d+) (%d+)")
+  status = tonumber(status)
+  test.seconds = (tonumber(ms) or 0) / 1000
+  test.output = read(base .. ".out") or ""
+
+  local counts = { passed = 0, failed = 0, skipped = 0 }
+  if status == SKIPPED then
+    counts.skipped = 1
+    if not test.output:find("%S") then test.problem = "skipped without saying why" end
+  elseif TIMED_OUT[status] then
+    test.problem = ("stopped at its time limit of %d s"):format(test.timeout)
+  elseif status ~= test.exit then
+    test.problem = ("exit status %s, expected %d"):format(status or "unknown", test.exit)
+  end
+
+  if test.expected then
+    local expected = read(test.expected)
+    if not expected then
+      test.problem = test.problem or "there is no " .. test.expected
+    elseif expected ~= test.output and status ~= SKIPPED then
+      test.problem = test.problem or "output differs from " .. test.expected
+      test.output = table.concat(lines_of(("diff -u %s %s.out"):format(quote(test.expected), base)), "\n") .. "\n"
+    end
+    local err = read(base .. ".err") or ""
+    if err ~= "" then test.output = test.output .. "---- standard error:\n" .. err end
+  elseif status ~= SKIPPED then
+    local found = (test.is_c and counts_of_cmocka or counts_of_luaunit)(test.output)
+    counts = found or counts
+    if found and found.passed + found.failed + found.skipped == 0 then
+      test.problem = test.problem or "it holds no test"
+    end
+  end
+
+  if test.problem then
+    counts.failed = math.max(counts.failed, 1)
+    counts.skipped = status == SKIPPED and 0 or counts.skipped
+  elseif counts.passed + counts.failed + counts.skipped == 0 then
+    counts.passed = 1
+  end
+  test.counts = counts
+end
+
+local function summary(counts)
+  local text = ("%d passed, %d failed"):format(counts.passed, counts.failed)
+  return counts.skipped > 0 and text .. (", %d skipped"):format(counts.skipped) or text
+end
+
+local function run(tests, options, dir)
+  local numbers = {}
+  for number, test in ipairs(tests) do
+    write_job(dir, number, test, options)
+    numbers[number] = number
+  end
+  -- Those that may take longest begin first, so that none of them runs alone at the end.
+  table.sort(numbers, function(a, b)
+    if tests[a].timeout ~= tests[b].timeout then return tests[a].timeout > tests[b].timeout end
+    return a < b
+  end)
+  write(dir .. "/numbers", table.concat(numbers, "\n") .. "\n")
+  local finished = assert(io.popen(("xargs -P %d -I {} sh %s/{}.sh <%s/numbers"):format(options.jobs, dir, dir)))
+  for line in finished:lines() do
+    local number = tonumber(line)
+    local test = tests[number]
+    judge(dir, number, test)
+    print(("%-4s %-52s %s  %.2f s"):format(test.counts.failed > 0 and "FAIL" or "ok", test.path,
+      summary(test.counts), test.seconds))
+    io.flush()
+  end
+  finished:close()
+end
+
+local function report(tests)
+  local total = { passed = 0, failed = 0, skipped = 0 }
+  for _, test in ipairs(tests) do
+    if not test.counts then test.problem, test.counts = "did not run", { passed = 0, failed = 1, skipped = 0 } end
+    for key, n in pairs(test.counts) do total[key] = total[key] + n end
+    local reason = test.problem or summary(test.counts)
+    if test.counts.failed > 0 then
+      print(("\n==== FAIL %s: %s\n%s"):format(test.path, reason, test.output or ""))
+    elseif test.counts.skipped > 0 then
+      print(("\n==== skipped in %s: %s"):format(test.path, test.output))
+    end
+  end
+  print()
+  print(summary(total))
+  return total.failed == 0
+end
+
+local options = parse_arguments(arg)
+local tests = {}
+for i, path in ipairs(options.files) do tests[i] = make_test(path, options) end
+local dir = lines_of("mktemp -d")[1]
+run(tests, options, dir)
+local ok = report(tests)
+os.execute("rm -rf " .. quote(dir))
+os.exit(ok)
