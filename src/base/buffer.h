@@ -1,0 +1,23 @@
+/* A string that grows. Running out of memory is remembered, not returned at each step: look at
+ * `failed` (or let mr_buffer_take return NULL) once at the end. */
+#ifndef MR_BASE_BUFFER_H
+#define MR_BASE_BUFFER_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct {
+    char *data; /* always NUL-terminated once anything was added; NULL before */
+    size_t size;
+    size_t capacity;
+    bool failed;
+} mr_buffer;
+
+void mr_buffer_add(mr_buffer *buffer, const char *data, size_t size);
+void mr_buffer_puts(mr_buffer *buffer, const char *text);
+void mr_buffer_printf(mr_buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void mr_buffer_free(mr_buffer *buffer); /* leaves it empty and usable */
+
+#endif

@@ -1,0 +1,80 @@
+/* What went wrong: codes, and the error object that carries one of them.
+ *
+ * A function that can fail returns an mr_status: NULL when it did its work, else an error that the
+ * caller owns and must pass on or destroy. Success costs one comparison. Only bind/ turns a status
+ * into a Lua error; nothing below it knows that Lua exists. */
+#ifndef MR_BASE_STATUS_H
+#define MR_BASE_STATUS_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+/* name, the word that scripts see in `err.code`, CUDA's number (-1: CUDA has none), sticky (R50) */
+#define MR_CODE_LIST(X)                                                                            \
+    X(INVALID_ARGUMENT, "invalid-argument", 1, false)                                              \
+    X(OUT_OF_MEMORY, "out-of-memory", 2, false)                                                    \
+    X(INVALID_CONFIGURATION, "invalid-configuration", 9, false)                                    \
+    X(INVALID_DEVICE, "invalid-device", 101, false)                                                \
+    X(INVALID_HANDLE, "invalid-handle", 400, false)                                                \
+    X(NOT_READY, "not-ready", 600, false)                                                          \
+    X(ILLEGAL_ADDRESS, "illegal-address", 700, true)                                               \
+    X(LAUNCH_OUT_OF_RESOURCES, "launch-out-of-resources", 701, false)                              \
+    X(LAUNCH_TIMEOUT, "launch-timeout", 702, true)                                                 \
+    X(PEER_ACCESS_ENABLED, "peer-access-already-enabled", 704, false)                              \
+    X(PEER_ACCESS_NOT_ENABLED, "peer-access-not-enabled", 705, false)                              \
+    X(ASSERT, "assert", 710, true)                                                                 \
+    X(MISALIGNED_ADDRESS, "misaligned-address", 716, true)                                         \
+    X(LAUNCH_FAILURE, "launch-failure", 719, true)                                                 \
+    X(NOT_PERMITTED, "not-permitted", 800, false)                                                  \
+    X(NOT_SUPPORTED, "not-supported", 801, false)                                                  \
+    X(UNKNOWN, "unknown", 999, false)                                                              \
+    X(INTERRUPTED, "interrupted", -1, false)                                                       \
+    X(HOST_FUNCTION, "host-function", -1, false)
+
+typedef enum {
+#define X(name, text, number, sticky) MR_CODE_##name,
+    MR_CODE_LIST(X)
+#undef X
+        MR_CODE_COUNT
+} mr_code;
+
+const char *mr_code_text(mr_code code);   /* "out-of-memory" */
+int mr_code_number(mr_code code);         /* CUDA's number, or -1 */
+bool mr_code_sticky(mr_code code);        /* R50: the device is lost until mr.reset() */
+bool mr_code_find(const char *text, mr_code *out_code);
+
+/* A line of the user's script. `file` is interned (base/intern.h) and lives as long as the process;
+ * NULL when no line is known. */
+typedef struct {
+    const char *file;
+    int line;
+} mr_site;
+
+typedef struct mr_error {
+    mr_code code;
+    mr_site where;      /* the line that enqueued what failed; {NULL, 0}: the call itself failed */
+    char op[32];        /* the failing operation, "" if none */
+    char stream[48];    /* the stream that it ran on, "" if none */
+    char message[];     /* one sentence */
+} mr_error;
+
+typedef mr_error *mr_status;
+
+#define MR_OK ((mr_status)0)
+
+/* Makes an error. Never returns NULL: when memory is out it returns a static error object. */
+mr_status mr_fail(mr_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+mr_status mr_failv(mr_code code, const char *format, va_list args);
+mr_status mr_error_copy(const mr_error *error);
+void mr_error_destroy(mr_status status); /* accepts NULL and the static object */
+
+/* Keeps the first error of a clean-up: returns `first` if it is one (destroying `next`), else `next`. */
+mr_status mr_error_first(mr_status first, mr_status next);
+
+#define MR_TRY(expression)                                                                         \
+    do {                                                                                           \
+        mr_status try_status_ = (expression);                                                      \
+        if (__builtin_expect(try_status_ != MR_OK, 0)) return try_status_;                         \
+    } while (0)
+
+#endif

@@ -1,0 +1,40 @@
+/* Growing arrays as macros over {items, count, capacity}, so that an element type costs no code.
+ *
+ *     typedef MR_VEC(mr_stream *) stream_list;
+ *     stream_list list = {0};
+ *     if (!mr_vec_push(&list, s)) return out_of_memory;
+ */
+#ifndef MR_BASE_VEC_H
+#define MR_BASE_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#define MR_VEC(type)                                                                               \
+    struct {                                                                                       \
+        type *items;                                                                               \
+        size_t count, capacity;                                                                    \
+    }
+
+/* Makes room for one more element; the array is unchanged when memory is out (returns false). */
+static inline bool mr_vec_grow_(void *items_address, size_t *capacity, size_t item_size) {
+    void **items = items_address;
+    size_t wanted = *capacity ? *capacity * 2 : 8;
+    void *grown = realloc(*items, wanted * item_size);
+    if (!grown) return false;
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+#define mr_vec_reserve_one(vec)                                                                    \
+    ((vec)->count < (vec)->capacity ||                                                             \
+     mr_vec_grow_(&(vec)->items, &(vec)->capacity, sizeof *(vec)->items))
+#define mr_vec_push(vec, item)                                                                     \
+    (mr_vec_reserve_one(vec) ? ((vec)->items[(vec)->count++] = (item), true) : false)
+#define mr_vec_pop(vec) ((vec)->items[--(vec)->count])
+#define mr_vec_free(vec)                                                                           \
+    (free((vec)->items), (vec)->items = NULL, (vec)->count = (vec)->capacity = 0)
+
+#endif
