@@ -1,0 +1,161 @@
+/* Events: see event.h. */
+#include "model/event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/internal.h"
+
+mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
+                          mr_event **out_event) {
+    *out_event = NULL;
+    MR_TRY(mr_machine_ready(machine));
+    mr_event *event = calloc(1, sizeof *event);
+    if (!event) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    *event = (mr_event){.refs = 1,
+                        .id = ++machine->next_event,
+                        .epoch = machine->epoch,
+                        .timing = options->timing,
+                        .blocking = options->blocking,
+                        .name = options->name,
+                        .machine = machine,
+                        .where = machine->where};
+    mr_status status = machine->backend->event_open(event);
+    if (status) {
+        free(event);
+        return status;
+    }
+    *out_event = event;
+    return MR_OK;
+}
+
+static void event_shut(mr_event *event) {
+    event->closed = true;
+    event->machine->backend->event_close(event);
+    event->impl = NULL;
+}
+
+void mr_event_retain(mr_event *event) {
+    event->refs++;
+}
+
+void mr_event_release(mr_event *event) {
+    if (!event || --event->refs) return;
+    if (!event->closed) event_shut(event);
+    if (event->observed) {
+        for (size_t i = 0; i < event->machine->observers.count; i++) {
+            mr_observer *observer = event->machine->observers.items[i];
+            if (observer->event_gone) observer->event_gone(observer, event);
+        }
+    }
+    free(event);
+}
+
+mr_status mr_event_close(mr_event *event) {
+    if (event->closed) return MR_OK;
+    if (event->machine->in_host_function) return mr_machine_refuse(event->machine);
+    event_shut(event);
+    return MR_OK;
+}
+
+mr_status mr_event_usable(const mr_event *event) {
+    char text[80];
+    if (event->epoch != event->machine->epoch)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "%s was made before mr.reset(): make a new one with mr.event()",
+                       mr_event_describe(event, text, sizeof text));
+    if (event->closed)
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s is closed: make a new one with mr.event()",
+                       mr_event_describe(event, text, sizeof text));
+    return MR_OK;
+}
+
+mr_status mr_event_record(mr_event *event, mr_stream *stream) {
+    mr_machine *machine = event->machine;
+    char name[80], where[80];
+    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_stream_usable(stream));
+    if (event->device && event->device != stream->device)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "record: %s belongs to device %d, where it was first recorded, and %s is on "
+                       "device %d: use an event of its own for each device, and wait for it there",
+                       mr_event_describe(event, name, sizeof name), event->device->index,
+                       mr_stream_describe(stream, where, sizeof where), stream->device->index);
+    mr_action *action;
+    MR_TRY(mr_action_create(machine, MR_ACTION_RECORD, stream, "record_event", 0, &action));
+    mr_event_retain(event);
+    action->u.event.event = event;
+    action->u.event.record_seq = action->seq;
+    uint64_t seq = action->seq;
+    mr_site site = action->where;
+    MR_TRY(mr_action_submit(action));
+    event->device = stream->device;
+    event->record_seq = seq;
+    event->record_where = site;
+    return MR_OK;
+}
+
+mr_status mr_event_query(mr_event *event, bool *out_done) {
+    mr_machine *machine = event->machine;
+    *out_done = false;
+    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_event_usable(event));
+    if (!event->record_seq) { /* R13 */
+        *out_done = true;
+        return MR_OK;
+    }
+    mr_status status = machine->backend->event_query(event, out_done);
+    MR_TRY(mr_machine_waited(machine, status));
+    if (!*out_done) return MR_OK;
+    return mr_announce(machine, MR_ACTION_EVENT_QUERY, NULL, event, NULL, "query");
+}
+
+mr_status mr_event_synchronize(mr_event *event) {
+    mr_machine *machine = event->machine;
+    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_announce(machine, MR_ACTION_EVENT_SYNC, NULL, event, NULL, "synchronize"));
+    if (!event->record_seq) return MR_OK; /* R13 */
+    mr_status status = machine->backend->event_synchronize(event);
+    return mr_machine_waited(machine, status);
+}
+
+/* The three errors of R17 in the order in which CUDA looks, each with its cure. */
+static mr_status elapsed_ready(mr_event *event) {
+    char text[80];
+    MR_TRY(mr_event_usable(event));
+    if (!event->timing)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "elapsed_time: %s takes no time stamps: make it with mr.event{timing=true}",
+                       mr_event_describe(event, text, sizeof text));
+    if (!event->record_seq)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "elapsed_time: %s has never been recorded: call record() on it first",
+                       mr_event_describe(event, text, sizeof text));
+    return MR_OK;
+}
+
+mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {
+    mr_machine *machine = from->machine;
+    char name[80], other[80];
+    *out_milliseconds = 0;
+    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(elapsed_ready(from));
+    MR_TRY(elapsed_ready(to));
+    if (from->device != to->device)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "elapsed_time: %s is of device %d and %s of device %d: clocks of different "
+                       "devices cannot be compared",
+                       mr_event_describe(from, name, sizeof name), from->device->index,
+                       mr_event_describe(to, other, sizeof other), to->device->index);
+    return machine->backend->event_elapsed(from, to, out_milliseconds);
+}
+
+const char *mr_event_describe(const mr_event *event, char *out, size_t size) {
+    if (event->name)
+        snprintf(out, size, "event `%s`", event->name);
+    else
+        snprintf(out, size, "event #%u", event->id);
+    return out;
+}

@@ -1,0 +1,72 @@
+/* A stream: a queue of one device, in which actions run in the order of submission (R1). Counted:
+ * a Lua handle and each pending action hold one reference. */
+#ifndef MR_MODEL_STREAM_H
+#define MR_MODEL_STREAM_H
+
+#include <stddef.h>
+
+#include "model/device.h"
+
+typedef enum {
+    MR_STREAM_LEGACY,     /* R3: a barrier for all blocking streams of its device, both ways */
+    MR_STREAM_PER_THREAD, /* R6: an ordinary blocking stream with a fixed handle */
+    MR_STREAM_USER,
+} mr_stream_kind;
+
+struct mr_stream {
+    uint32_t refs;
+    uint32_t id;
+    uint32_t epoch;
+    mr_stream_kind kind;
+    bool blocking; /* takes part in the legacy barrier (R4: false = cudaStreamNonBlocking) */
+    bool closed;
+    int priority;      /* clamped (R8) */
+    const char *name;  /* interned; NULL: unnamed */
+    mr_device *device;
+    mr_site where;     /* the line that made it */
+    uint64_t last_seq; /* of the action submitted last, 0 = none yet; for observers */
+    void *impl;        /* the backend's */
+    void *observed;    /* the hazard checker's clock; not owned here */
+};
+
+typedef struct {
+    bool nonblocking;
+    int priority;
+    const char *name; /* interned, or NULL */
+} mr_stream_options;
+
+mr_status mr_stream_create(mr_device *device, const mr_stream_options *options,
+                           mr_stream **out_stream);
+void mr_stream_retain(mr_stream *stream);
+void mr_stream_release(mr_stream *stream); /* accepts NULL; waits for nothing (R9) */
+
+/* R9: returns at once, pending work completes, later use is invalid-handle. Idempotent. Closing a
+ * default stream is an error. A closed stream that was current gives way to the default stream. */
+mr_status mr_stream_close(mr_stream *stream);
+
+mr_status mr_stream_query(mr_stream *stream, bool *out_done); /* R10; never blocks */
+mr_status mr_stream_synchronize(mr_stream *stream);           /* R10 */
+
+/* R12, R15: later work of `stream` waits for the event's most recent record; none is a no-op (R13). */
+mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event);
+/* Later work of `stream` waits for what has been submitted to `other` so far. */
+mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other);
+
+/* R46: `call(context)` runs on the Lua thread, in stream order, while the host waits or asks.
+ * `drop(context)` is called exactly once, after the call or instead of it. */
+mr_status mr_stream_host_function(mr_stream *stream, mr_status (*call)(void *context),
+                                  void (*drop)(void *context), void *context);
+
+/* Submits work that fails with `code`, a sticky one, when its turn comes (virtual GPU only). */
+mr_status mr_stream_fault(mr_stream *stream, mr_code code);
+
+/* Makes it current on its device, and its device current. */
+mr_status mr_stream_set_current(mr_stream *stream);
+
+/* NULL, or why it cannot be used: closed, of before a reset. Looks at nothing else. */
+mr_status mr_stream_usable(const mr_stream *stream);
+
+/* "stream `copy`", "stream #3", "the default stream of device 1"; returns `out`. */
+const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size);
+
+#endif
