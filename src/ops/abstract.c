@@ -1,0 +1,116 @@
+/* mr.op and mr.spin: operations that exist for their accesses and their duration.
+ *
+ * Each element that is written becomes a hash of the operation's name, of what was read and of its own
+ * position, so that any other order of operations gives other values. Element j of a written tensor of n
+ * elements takes, from each tensor of m elements that is read, the one at j * m / n: half-written inputs
+ * give half-changed outputs. Another written tensor counts among the inputs only if it is as long, as
+ * then its element is read before the same item writes it; of a written tensor that is also read, its
+ * own old element counts always. All is arithmetic on bits, the same on every machine. */
+#include "ops/body.h"
+
+#include <string.h>
+
+/* The finaliser of SplitMix64: each bit of the argument changes half of the result's. */
+static uint64_t scramble(uint64_t h) {
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
+}
+
+static int64_t strided_offset(const mr_tensor *t, int64_t position) {
+    if (t->contiguous) return position;
+    int64_t offset = 0;
+    for (int d = t->ndim; d-- > 0;) {
+        offset += position % t->shape[d] * t->stride[d];
+        position /= t->shape[d];
+    }
+    return offset;
+}
+
+static uint64_t load_bits(const mr_tensor *t, int64_t position) {
+    size_t size = mr_dtype_size(t->dtype);
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)mr_tensor_data(t) + strided_offset(t, position) * (int64_t)size, size);
+    return bits;
+}
+
+/* Floats get [0, 1) with all of the mantissa's bits, so none is infinite or NaN; integers 20 bits, short
+ * enough to read; u8 and bool the top 8 and 1. */
+static void store_hash(const mr_tensor *t, int64_t position, uint64_t h) {
+    mr_scalar value = {.is_integer = true};
+    switch (t->dtype) {
+    case MR_F32: value = (mr_scalar){.f = (double)(h >> 40) * 0x1p-24}; break;
+    case MR_F64: value = (mr_scalar){.f = (double)(h >> 11) * 0x1p-53}; break;
+    case MR_U8: value.i = (int64_t)(h >> 56); break;
+    case MR_BOOL: value.i = (int64_t)(h >> 63); break;
+    default: value.i = (int64_t)(h >> 44); break;
+    }
+    int64_t size = (int64_t)mr_dtype_size(t->dtype);
+    mr_dtype_store(t->dtype, (char *)mr_tensor_data(t) + strided_offset(t, position) * size, value);
+}
+
+/* j * m / n without overflow. */
+static int64_t proportional(int64_t j, int64_t m, int64_t n) {
+    return m == n ? j : (int64_t)((__int128)j * m / n);
+}
+
+int64_t mr_abstract_items(const mr_action *action) {
+    int64_t items = 0;
+    bool writes = false;
+    for (uint32_t k = 0; k < action->operand_count; k++) {
+        const mr_operand *o = &action->operands[k];
+        bool write = o->access & MR_WRITE;
+        if (write && !writes) items = 0;
+        writes = writes || write;
+        if (write == writes && o->tensor->numel > items) items = o->tensor->numel;
+    }
+    return items;
+}
+
+static uint64_t hash_for(const mr_action *action, const mr_tensor *to, int64_t j) {
+    uint64_t h = scramble(action->u.op.params.mix + (uint64_t)j);
+    for (uint32_t k = 0; k < action->operand_count; k++) {
+        const mr_operand *o = &action->operands[k];
+        const mr_tensor *from = o->tensor;
+        if (!(o->access & MR_READ) || from->numel == 0) continue;
+        if ((o->access & MR_WRITE) && from->numel != to->numel) continue;
+        h = scramble(h ^ load_bits(from, proportional(j, from->numel, to->numel))) + k;
+    }
+    return h;
+}
+
+void mr_abstract_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+    (void)state;
+    enum { MAX_TOGETHER = 16 }; /* written tensors of one length whose old elements are read first */
+    int64_t items = mr_abstract_items(action);
+    for (int64_t i = first; i < end; i++) {
+        uint64_t hashes[MAX_TOGETHER];
+        uint32_t kept = 0;
+        /* All of an item's reads before its first write. */
+        for (int pass = 0; pass < 2; pass++) {
+            uint32_t written = 0;
+            for (uint32_t k = 0; k < action->operand_count; k++) {
+                const mr_tensor *to = action->operands[k].tensor;
+                if (!(action->operands[k].access & MR_WRITE) || to->numel == 0) continue;
+                /* Elements j with j * items / n in this item: none or one, as no n exceeds items. */
+                int64_t j = (int64_t)(((__int128)i * to->numel + items - 1) / items);
+                if (j >= to->numel || proportional(j, items, to->numel) != i) continue;
+                if (pass == 0 && kept < MAX_TOGETHER) hashes[kept++] = hash_for(action, to, j);
+                if (pass == 1) {
+                    store_hash(to, j, written < kept ? hashes[written] : hash_for(action, to, j));
+                    written++;
+                }
+            }
+        }
+    }
+}
+
+void mr_abstract_cost(const mr_action *action, mr_cost *out_cost) {
+    const mr_params *params = &action->u.op.params;
+    double bytes = 0;
+    for (uint32_t k = 0; k < action->operand_count; k++) {
+        const mr_tensor *t = action->operands[k].tensor;
+        bytes += (double)t->numel * (double)mr_dtype_size(t->dtype);
+    }
+    *out_cost = (mr_cost){.flops = 0, .bytes = bytes, .blocks = params->blocks > 0 ? params->blocks : 1, .threads = 256};
+}

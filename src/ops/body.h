@@ -1,0 +1,149 @@
+/* Inside src/ops only: what the bodies of the families share. */
+#ifndef MR_OPS_BODY_H
+#define MR_OPS_BODY_H
+
+#include "ops/op.h"
+
+/* A loop for each of these instruction sets is compiled, and the fastest that the CPU has is picked
+ * when the program starts: one binary runs anywhere. Results are the same for all, since the bodies
+ * are compiled without contraction to fused multiply-add. The picking is done before a sanitizer's
+ * runtime is ready, so instrumented builds have the plain loop only. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&             \
+    !defined(__SANITIZE_THREAD__)
+#define MR_HAVE_CLONES 1
+#else
+#define MR_HAVE_CLONES 0
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#undef MR_HAVE_CLONES
+#define MR_HAVE_CLONES 0
+#endif
+#endif
+#if MR_HAVE_CLONES
+#define MR_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define MR_CLONES
+#endif
+
+/* Before a loop in which element i depends on nothing but the inputs' elements i: an output that is
+ * exactly one of the inputs is then no obstacle to vectors. */
+#if defined(__clang__)
+/* Where an expression cannot be made of vectors (pow), clang would warn that it did not obey. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define MR_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MR_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* ------------------------------------------------------------------------- walking over operands */
+
+#define MR_WALK_OPERANDS (MR_MAX_INPUTS + 1)
+
+/* A shape with the strides of several operands under it. Dims of size 1 are gone and neighbours that
+ * lie one after the other for all operands are merged, so a contiguous problem has one dim. */
+typedef struct {
+    int ndim; /* at least 1 */
+    int64_t shape[MR_MAX_DIMS];
+    int64_t stride[MR_WALK_OPERANDS][MR_MAX_DIMS]; /* in elements; 0 where broadcast */
+} mr_walk;
+
+/* Operands are aligned at their last dims; a size of 1 (or no dim) repeats. */
+void mr_walk_init(mr_walk *walk, int ndim, const int64_t *shape, int count,
+                  const mr_tensor *const *operands);
+
+/* Where the element at row-major position `position` is for one of the operands. */
+int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position);
+
+/* `n` elements of `size` bytes, from the one at row-major position `first` on, between memory with
+ * these strides and a dense block. */
+void mr_gather(const void *base, size_t size, int ndim, const int64_t *shape, const int64_t *stride,
+               int64_t first, int64_t n, void *block);
+void mr_scatter(void *base, size_t size, int ndim, const int64_t *shape, const int64_t *stride,
+                int64_t first, int64_t n, const void *block);
+
+/* A dense block from one dtype to another, by the rules of mr_dtype_store. `to` may not overlap
+ * `from`, unless the dtypes are equal and the pointers too. */
+void mr_convert(mr_dtype to_dtype, void *to, mr_dtype from_dtype, const void *from, int64_t n);
+
+/* Elements that a body handles at a time when they do not lie densely: fits the first-level cache. */
+enum { MR_BLOCK = 512 };
+typedef union {
+    char bytes[MR_BLOCK * 8];
+    double aligned_;
+} mr_block;
+
+/* Hands a body's results to a strided, differently typed output a block at a time.
+ *
+ *     mr_output out = mr_output_of(tensor, computed_dtype);
+ *     for each run of at most MR_BLOCK items from i on:
+ *         T *block = mr_output_begin(&out, i);   // where to put them
+ *         ...
+ *         mr_output_end(&out, i, n);
+ */
+typedef struct {
+    const mr_tensor *tensor;
+    mr_dtype dtype;
+    bool direct; /* the block is the tensor's own memory */
+    mr_walk walk;
+    mr_block block, converted;
+} mr_output;
+void mr_output_init(mr_output *out, const mr_tensor *tensor, mr_dtype dtype);
+void *mr_output_begin(mr_output *out, int64_t first);
+void mr_output_end(mr_output *out, int64_t first, int64_t n);
+
+/* ------------------------------------------------------------------------- families */
+
+/* out[i] = f(in[0][i], ...) for dense blocks; bit k of `fixed`: in[k] is a single element, which
+ * counts for all i. `out` may be one of the inputs, else overlaps none. */
+typedef void (*mr_kernel)(void *out, const void *const *in, unsigned fixed, int64_t n);
+
+typedef struct {
+    mr_kernel kernel[MR_DTYPE_COUNT]; /* by the dtype computed in; NULL: does not take it */
+    bool first_is_bool;               /* `where`: input 0 is a condition, whatever the dtype */
+    bool bool_result;
+} mr_elementwise;
+
+typedef struct {
+    mr_scalar scalar;
+    const mr_tensor *tensor; /* NULL: the number */
+} mr_input;
+/* The inputs of an elementwise action, by the convention of op.h. */
+int mr_action_inputs(const mr_action *action, mr_input *out_inputs);
+
+int64_t mr_elementwise_items(const mr_action *action);
+void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_elementwise_cost(const mr_action *action, mr_cost *out_cost);
+
+void mr_copy_run(const mr_action *action, void *state, int64_t first, int64_t end);
+int64_t mr_bytes_items(const mr_action *action);
+void mr_bytes_run(const mr_action *action, void *state, int64_t first, int64_t end);
+
+/* FILL, RANDOM: `body` points to one of these; the block is of the dtype computed in. */
+typedef struct {
+    mr_dtype (*computed)(mr_dtype out); /* the type in which it is computed for such an output */
+    void (*fill)(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block);
+} mr_generator;
+extern const mr_generator mr_gen_fill, mr_gen_zero, mr_gen_arange, mr_gen_linspace, mr_gen_eye;
+extern const mr_generator mr_gen_uniform, mr_gen_normal, mr_gen_bernoulli, mr_gen_randint;
+void mr_generator_run(const mr_action *action, void *state, int64_t first, int64_t end);
+int64_t mr_randperm_items(const mr_action *action);
+mr_status mr_randperm_begin(const mr_action *action, void **out_state);
+void mr_randperm_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_randperm_finish(const mr_action *action, void *state);
+
+int64_t mr_reduce_items(const mr_action *action);
+mr_status mr_reduce_begin(const mr_action *action, void **out_state);
+void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_reduce_finish(const mr_action *action, void *state);
+void mr_reduce_cost(const mr_action *action, mr_cost *out_cost);
+
+int64_t mr_matmul_items(const mr_action *action);
+void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_matmul_cost(const mr_action *action, mr_cost *out_cost);
+
+int64_t mr_abstract_items(const mr_action *action);
+void mr_abstract_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_abstract_cost(const mr_action *action, mr_cost *out_cost);
+
+#endif

@@ -1,0 +1,234 @@
+/* mr_call_run: the door for the rows of the table, and the families whose output has one element for
+ * each position of the inputs. Reductions and products are in files of their own. */
+#include "ops/launch.h"
+#include "ops/body.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------------- dtypes */
+
+static mr_status check_taken(const mr_launch *launch, mr_dtype dtype) {
+    static const uint8_t taken[] = {MR_TAKES_BOOL, MR_TAKES_INTEGER, MR_TAKES_FLOAT};
+    if (launch->op->dtypes & taken[mr_dtype_category(dtype)]) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s tensors have no %s; convert with x:to(\"%s\")", launch->name,
+                   mr_dtype_text(dtype), launch->op->name, launch->op->dtypes & MR_TAKES_INTEGER ? "i32" : "f32");
+}
+
+/* Whether an integer of the script is a value of the type. */
+static bool represents(mr_dtype dtype, int64_t i) {
+    switch (dtype) {
+    case MR_BOOL: return i == 0 || i == 1;
+    case MR_U8: return i >= 0 && i <= UINT8_MAX;
+    case MR_I32: return i >= INT32_MIN && i <= INT32_MAX;
+    default: return true;
+    }
+}
+
+/* The type that the inputs from `first` on are computed in. Tensors decide; numbers beside them only by
+ * their category. Comparing a u8 with 300 is done in i64, lest 300 become 44. */
+static mr_dtype computed_dtype(const mr_op *op, const mr_call *call, int first) {
+    mr_dtype dtype = MR_BOOL;
+    bool any = false;
+    for (int k = first; k < call->in_count; k++) {
+        const mr_tensor *t = call->in[k].tensor;
+        if (!t) continue;
+        dtype = any ? mr_dtype_promote(dtype, (mr_dtype)t->dtype) : (mr_dtype)t->dtype;
+        any = true;
+    }
+    bool exact = op->family == MR_FAMILY_COMPARE || op->family == MR_FAMILY_TERNARY;
+    for (int k = first; k < call->in_count; k++) {
+        if (call->in[k].tensor) continue;
+        mr_scalar s = call->in[k].scalar;
+        if (!any) {
+            mr_dtype own = s.is_integer ? MR_I64 : MR_F32;
+            dtype = k == first ? own : mr_dtype_promote(dtype, own);
+            continue;
+        }
+        dtype = mr_dtype_promote_scalar(dtype, s);
+        if (exact && s.is_integer && !represents(dtype, s.i)) dtype = MR_I64;
+    }
+    if (op->result == MR_RESULT_FLOAT && mr_dtype_category(dtype) < 2) dtype = MR_F32;
+    return dtype;
+}
+
+/* ------------------------------------------------------------------------- elementwise */
+
+static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, int *out_ndim, int64_t *out_shape) {
+    bool any = false;
+    for (int k = 0; k < call->in_count; k++) {
+        const mr_tensor *t = call->in[k].tensor;
+        if (!t) continue;
+        bool same = any && t->ndim == *out_ndim && memcmp(out_shape, t->shape, (size_t)t->ndim * sizeof *out_shape) == 0;
+        if (same) continue;
+        if (any) {
+            int64_t shape[MR_MAX_DIMS];
+            MR_TRY(mr_shape_broadcast(launch->name, *out_ndim, out_shape, t->ndim, t->shape, out_ndim, shape));
+            memcpy(out_shape, shape, (size_t)*out_ndim * sizeof *shape);
+        } else {
+            *out_ndim = t->ndim;
+            memcpy(out_shape, t->shape, (size_t)t->ndim * sizeof *out_shape);
+            any = true;
+        }
+    }
+    return MR_OK;
+}
+
+/* Checks that are about one operation. */
+static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype dtype) {
+    static const mr_op *pow_row, *square_row;
+    if (!pow_row) {
+        pow_row = mr_op_find("pow");
+        square_row = mr_op_find("square");
+    }
+    const mr_value *power = &call->in[1];
+    if (launch->op == pow_row && !power->tensor) {
+        if (mr_dtype_category(dtype) == 1 && power->scalar.i < 0)
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "%s: a negative power of integers would be cut off to 0; convert with x:to(\"f32\")", launch->name);
+        /* The same value, much sooner. */
+        if (power->scalar.f == 2) launch->op = square_row;
+    }
+    return MR_OK;
+}
+
+mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+    const mr_op *op = launch->op;
+    if (call->in_count != op->inputs)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %d inputs, not %d", launch->name, op->inputs, call->in_count);
+    for (int k = 0; k < call->in_count; k++)
+        if (call->in[k].tensor) MR_TRY(mr_launch_check(launch, call->in[k].tensor));
+    if (!launch->first) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: none of the inputs is a tensor", launch->name);
+    if (call->out) MR_TRY(mr_launch_check(launch, call->out));
+
+    const mr_elementwise *loops = op->body;
+    if (loops->first_is_bool && (!call->in[0].tensor || call->in[0].tensor->dtype != MR_BOOL))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the condition must be a bool tensor, not %s; compare it, as in x:ne(0)",
+                       launch->name, call->in[0].tensor ? mr_dtype_text(call->in[0].tensor->dtype) : "a number");
+    mr_dtype computed = computed_dtype(op, call, loops->first_is_bool);
+    MR_TRY(check_taken(launch, computed));
+    MR_TRY(check_special(launch, call, computed));
+    mr_dtype result = op->result == MR_RESULT_BOOL ? MR_BOOL : computed;
+
+    int ndim = 0;
+    int64_t shape[MR_MAX_DIMS];
+    MR_TRY(broadcast_inputs(launch, call, &ndim, shape));
+    mr_tensor *out = call->out;
+    if (out) {
+        MR_TRY(mr_launch_check_out(launch, out, result, ndim, shape));
+        for (int k = 0; k < call->in_count; k++)
+            if (call->in[k].tensor && call->in[k].tensor != out)
+                MR_TRY(mr_launch_check_overlap(launch, out, call->in[k].tensor, true));
+    }
+    MR_TRY(mr_launch_place(launch, call->stream));
+    if (!out) MR_TRY(mr_launch_new(launch, result, ndim, shape, &out));
+
+    mr_launch_operand(launch, out, MR_WRITE);
+    int64_t where = 0;
+    int numbers = 0;
+    for (int k = 0; k < call->in_count; k++) {
+        mr_tensor *t = call->in[k].tensor;
+        int kind = MR_INPUT_OPERAND;
+        if (!t) {
+            kind = MR_INPUT_NUMBER;
+            if (numbers < 2) launch->params.scalar[numbers++] = call->in[k].scalar;
+        } else if (call->out && mr_same_view(t, out)) {
+            kind = MR_INPUT_OUTPUT;
+            launch->access[0] |= MR_READ;
+        } else {
+            mr_launch_operand(launch, t, MR_READ);
+        }
+        where |= (int64_t)kind << (2 * k);
+    }
+    launch->params.integer[0] = where;
+    launch->params.integer[1] = computed;
+    mr_status status = mr_launch_go(launch);
+    if (status) {
+        if (!call->out) mr_drop_new(out);
+        return status;
+    }
+    *out_tensor = out;
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------- fill, random */
+
+mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+    mr_tensor *out = call->out;
+    if (!out) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: there is no tensor to fill", launch->name);
+    MR_TRY(mr_launch_check(launch, out));
+    MR_TRY(check_taken(launch, (mr_dtype)out->dtype));
+    MR_TRY(mr_launch_check_out(launch, out, (mr_dtype)out->dtype, out->ndim, out->shape));
+    MR_TRY(mr_launch_place(launch, call->stream));
+    if (launch->op->family == MR_FAMILY_RANDOM) {
+        launch->params.seed = launch->machine->seed;
+        launch->params.offset = launch->machine->draws++;
+    }
+    mr_launch_operand(launch, out, MR_WRITE);
+    MR_TRY(mr_launch_go(launch));
+    *out_tensor = out;
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------- copy */
+
+/* A clone, or copy_ where an output is given. */
+static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+    mr_tensor *in = call->in_count == 1 ? call->in[0].tensor : NULL;
+    if (!in) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one tensor", launch->name);
+    MR_TRY(mr_launch_check(launch, in));
+    if (call->out) {
+        *out_tensor = call->out;
+        return mr_copy(launch->machine, call->out, in, call->stream, false);
+    }
+    MR_TRY(mr_launch_place(launch, call->stream));
+    mr_tensor *out;
+    MR_TRY(mr_launch_new(launch, (mr_dtype)in->dtype, in->ndim, in->shape, &out));
+    mr_status status = mr_copy(launch->machine, out, in, launch->stream, true);
+    if (status)
+        mr_drop_new(out);
+    else
+        *out_tensor = out;
+    return status;
+}
+
+/* ------------------------------------------------------------------------- the door */
+
+mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
+                      mr_tensor **out_tensor, bool *out_new) {
+    *out_tensor = NULL;
+    *out_new = !call->out;
+    mr_launch launch;
+    mr_launch_init(&launch, machine, op, call);
+    switch (op->family) {
+    case MR_FAMILY_UNARY:
+    case MR_FAMILY_BINARY:
+    case MR_FAMILY_COMPARE:
+    case MR_FAMILY_TERNARY: MR_TRY(mr_call_elementwise(&launch, call, out_tensor)); break;
+    case MR_FAMILY_FILL:
+    case MR_FAMILY_RANDOM: MR_TRY(mr_call_generator(&launch, call, out_tensor)); break;
+    case MR_FAMILY_REDUCE: MR_TRY(mr_call_reduce(&launch, call, out_tensor)); break;
+    case MR_FAMILY_MATMUL: MR_TRY(mr_call_matmul(&launch, call, out_tensor)); break;
+    case MR_FAMILY_COPY: MR_TRY(call_copy(&launch, call, out_tensor)); break;
+    default: return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", op->name);
+    }
+    if (call->out) mr_tensor_retain(*out_tensor);
+    return MR_OK;
+}
+
+mr_status mr_create_empty(mr_machine *machine, const mr_placement *placement, mr_dtype dtype,
+                          int ndim, const int64_t *shape, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    mr_stream *stream = NULL;
+    if (placement->kind == MR_MEMORY_DEVICE) {
+        MR_TRY(mr_machine_ready(machine));
+        mr_device *device = placement->device ? placement->device : machine->current_device;
+        stream = placement->stream ? placement->stream : device->current;
+        MR_TRY(mr_stream_usable(stream));
+        if (stream->device != device) {
+            char text[96];
+            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s belongs to device %d, but the tensor is to be on device %d",
+                           mr_stream_describe(stream, text, sizeof text), stream->device->index, device->index);
+        }
+    }
+    return mr_tensor_create(machine, placement->kind, stream, dtype, ndim, shape, out_tensor);
+}

@@ -1,0 +1,75 @@
+/* The door to the operation table: checks the arguments of one call, broadcasts and promotes them,
+ * allocates the result, makes the action and submits it (device tensors) or runs it at once (host
+ * tensors). All checks come before the first allocation: a call that fails has done nothing. */
+#ifndef MR_OPS_CALL_H
+#define MR_OPS_CALL_H
+
+#include "ops/op.h"
+
+typedef struct {
+    mr_tensor *tensor; /* borrowed; NULL: a plain number */
+    mr_scalar scalar;
+} mr_value;
+
+typedef struct {
+    mr_value in[MR_MAX_INPUTS];
+    int in_count;
+    mr_tensor *out;    /* in-place forms and out=; borrowed; NULL: a new tensor */
+    mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
+    bool in_place;     /* out is in[0]: shape and dtype must stay */
+    mr_params params;
+    bool dims_given;   /* reductions: else over everything */
+    int dims[MR_MAX_DIMS];
+    int dim_count;
+    bool keepdim;
+} mr_call;
+
+/* *out_tensor: the result with one reference and, when it was newly allocated, one handle for the
+ * caller (call->out itself, retained, otherwise: *out_new tells which). */
+mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
+                      mr_tensor **out_tensor, bool *out_new);
+
+/* Where a new tensor is to live. */
+typedef struct {
+    mr_memory_kind kind;
+    mr_device *device;  /* for device memory */
+    mr_stream *stream;  /* NULL: the device's current stream */
+} mr_placement;
+
+/* mr.empty and the bodies of all creation functions. */
+mr_status mr_create_empty(mr_machine *machine, const mr_placement *placement, mr_dtype dtype,
+                          int ndim, const int64_t *shape, mr_tensor **out_tensor);
+
+/* dst.copy_(src): any two memories, dtypes and strides; src is broadcast to dst. On the current
+ * stream of the device side (`stream` NULL). Without non_blocking, and with the host on one side,
+ * waits for that stream. What one copy engine command cannot do (strides, another dtype) goes
+ * through a temporary on the side where it is converted. */
+mr_status mr_copy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+                  bool non_blocking);
+
+/* CUDA's own forms, with CUDA's own synchrony (R20-R24). Both sides contiguous, of equal bytes. */
+mr_status mr_memcpy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+                    bool synchronous);
+mr_status mr_memset(mr_machine *machine, mr_tensor *t, uint8_t byte, mr_stream *stream,
+                    bool synchronous);
+
+/* The element as a number: copies it to the host in the current stream and waits. */
+mr_status mr_item(mr_machine *machine, mr_tensor *t, mr_scalar *out_value);
+/* A host tensor with t's values now: t itself (retained, plus a handle) if it is on the host, else a
+ * contiguous pageable copy made in the current stream, which is waited for. */
+mr_status mr_to_host(mr_machine *machine, mr_tensor *t, mr_tensor **out_tensor);
+
+/* mr.op: an abstract operation. Reads and writes exactly these views; each element written becomes a
+ * fixed mix of what was read and of the name. `writes` may also be read. */
+typedef struct {
+    const char *name; /* interned */
+    mr_tensor **reads, **writes;
+    int read_count, write_count;
+    uint64_t duration_ns;
+    uint32_t blocks;
+    mr_stream *stream; /* NULL: the current stream */
+} mr_abstract;
+mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op);
+mr_status mr_spin(mr_machine *machine, mr_stream *stream, uint64_t duration_ns);
+
+#endif

@@ -1,0 +1,93 @@
+/* The doors of mr.op and mr.spin: operations on device tensors, and on pinned host tensors as the mapped
+ * memory that they are. */
+#include "ops/launch.h"
+
+#include <stdlib.h>
+
+/* FNV-1a: what makes the values of one name differ from those of another. */
+static uint64_t hash_name(const char *name) {
+    uint64_t hash = 14695981039346656037u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return hash;
+}
+
+/* An operand must be reachable by the device of the stream. */
+static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t, const mr_stream *stream,
+                               bool written) {
+    char text[160], place[64];
+    if (t->storage->machine != machine)
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine", op->name);
+    MR_TRY(mr_tensor_usable(t));
+    mr_tensor_describe(t, text, sizeof text);
+    if (t->storage->kind == MR_MEMORY_PAGEABLE)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is in pageable host memory, which the device cannot reach; use pin_memory()",
+                       op->name, text);
+    if (t->storage->kind == MR_MEMORY_DEVICE && t->storage->device != stream->device)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is on %s, but the operation runs on device %d", op->name, text,
+                       mr_place_text(t, place, sizeof place), stream->device->index);
+    if (written && mr_tensor_self_overlaps(t))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: several elements of %s share one place in memory; write to a clone() of it",
+                       op->name, text);
+    return MR_OK;
+}
+
+/* Where the operation runs when no stream is named: on the first device tensor's device. */
+static mr_stream *default_stream(const mr_abstract *op, mr_machine *machine) {
+    for (int pass = 0; pass < 2; pass++) {
+        mr_tensor **list = pass == 0 ? op->writes : op->reads;
+        int count = pass == 0 ? op->write_count : op->read_count;
+        for (int i = 0; i < count; i++)
+            if (!mr_tensor_on_host(list[i])) return list[i]->storage->device->current;
+    }
+    return machine->current_device->current;
+}
+
+mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
+    static const mr_op *row;
+    if (!row) row = mr_op_find("op");
+    MR_TRY(mr_machine_ready(machine));
+    mr_stream *stream = op->stream ? op->stream : default_stream(op, machine);
+    MR_TRY(mr_stream_usable(stream));
+    for (int i = 0; i < op->write_count; i++) MR_TRY(check_operand(op, machine, op->writes[i], stream, true));
+    for (int i = 0; i < op->read_count; i++) MR_TRY(check_operand(op, machine, op->reads[i], stream, false));
+
+    /* Writes first; a tensor that is in both lists is one operand. */
+    size_t most = (size_t)op->write_count + (size_t)op->read_count;
+    mr_operand *operands = malloc((most ? most : 1) * sizeof *operands);
+    if (!operands) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", op->name);
+    uint32_t count = 0;
+    for (size_t i = 0; i < most; i++) {
+        bool write = i < (size_t)op->write_count;
+        mr_tensor *t = write ? op->writes[i] : op->reads[i - (size_t)op->write_count];
+        uint32_t k = 0;
+        while (k < count && !mr_same_view(operands[k].tensor, t)) k++;
+        if (k == count) operands[count++] = (mr_operand){t, 0};
+        operands[k].access |= write ? MR_WRITE : MR_READ;
+    }
+    mr_action *action;
+    mr_status status = mr_action_create(machine, MR_ACTION_OP, stream, op->name, count, &action);
+    if (!status) {
+        for (uint32_t k = 0; k < count; k++) mr_action_set_operand(action, k, operands[k].tensor, operands[k].access);
+        action->u.op.row = row;
+        action->u.op.params.duration_ns = op->duration_ns;
+        action->u.op.params.blocks = op->blocks;
+        action->u.op.params.mix = hash_name(op->name);
+        status = mr_action_submit(action);
+    }
+    free(operands);
+    return status;
+}
+
+mr_status mr_spin(mr_machine *machine, mr_stream *stream, uint64_t duration_ns) {
+    static const mr_op *row;
+    if (!row) row = mr_op_find("spin");
+    MR_TRY(mr_machine_ready(machine));
+    if (!stream) stream = machine->current_device->current;
+    MR_TRY(mr_stream_usable(stream));
+    mr_action *action;
+    MR_TRY(mr_action_create(machine, MR_ACTION_OP, stream, "spin", 0, &action));
+    action->u.op.row = row;
+    action->u.op.params.duration_ns = duration_ns;
+    action->u.op.params.blocks = 1;
+    return mr_action_submit(action);
+}

@@ -1,0 +1,199 @@
+/* Runs an elementwise action over a range of items: element i of the output, in row-major order.
+ *
+ * Three ways, the quick ones first. All operands dense, or a single number: one call of the loop. A
+ * long last dim in which each operand advances by one element or stands still (a row with a matrix, a
+ * column with a matrix): one call for each row. Everything else, strides and other dtypes: operands
+ * are gathered and converted to dense blocks that stay in the first-level cache. */
+#include "ops/body.h"
+
+#include <string.h>
+
+enum { LONG_ROW = 64 };
+
+int mr_action_inputs(const mr_action *action, mr_input *out_inputs) {
+    const mr_params *params = &action->u.op.params;
+    int count = action->u.op.row->inputs;
+    uint32_t operand = 1;
+    int number = 0;
+    for (int k = 0; k < count; k++) {
+        out_inputs[k].tensor = NULL;
+        switch ((params->integer[0] >> (2 * k)) & 3) {
+        case MR_INPUT_OPERAND: out_inputs[k].tensor = action->operands[operand++].tensor; break;
+        case MR_INPUT_OUTPUT: out_inputs[k].tensor = action->operands[0].tensor; break;
+        default: out_inputs[k].scalar = params->scalar[number++]; break;
+        }
+    }
+    return count;
+}
+
+int64_t mr_elementwise_items(const mr_action *action) {
+    return action->operands[0].tensor->numel;
+}
+
+/* How one input is given to the loop. */
+typedef struct {
+    const mr_tensor *tensor;
+    const char *data;
+    mr_dtype dtype; /* as the loop takes it */
+    size_t size;    /* of that */
+    bool fixed;     /* a single element for all items, already of `dtype` */
+    bool dense;     /* item i is element i of `data`, and of `dtype` */
+    int walk;       /* which strides of the walk are its own */
+    union {
+        char bytes[8];
+        double aligned_;
+    } number;
+} source;
+
+typedef struct {
+    mr_kernel kernel;
+    int count;
+    unsigned fixed;
+    source in[MR_MAX_INPUTS];
+    const mr_tensor *out;
+    mr_dtype result; /* of the loop */
+    mr_walk walk;    /* operand 0: the output */
+} job;
+
+static void set_sources(job *j, const mr_action *action) {
+    const mr_elementwise *loops = action->u.op.row->body;
+    mr_dtype computed = (mr_dtype)action->u.op.params.integer[1];
+    mr_input inputs[MR_MAX_INPUTS];
+    j->count = mr_action_inputs(action, inputs);
+    j->kernel = loops->kernel[computed];
+    j->out = action->operands[0].tensor;
+    j->result = loops->bool_result ? MR_BOOL : computed;
+    j->fixed = 0;
+    for (int k = 0; k < j->count; k++) {
+        source *s = &j->in[k];
+        const mr_tensor *t = inputs[k].tensor;
+        s->tensor = t;
+        s->dtype = k == 0 && loops->first_is_bool ? MR_BOOL : computed;
+        s->size = mr_dtype_size(s->dtype);
+        s->dense = false;
+        s->fixed = !t || t->numel == 1;
+        if (s->fixed) {
+            /* A tensor of one element is read anew in each slice: the device may write it meanwhile. */
+            mr_dtype_store(s->dtype, s->number.bytes,
+                           t ? mr_dtype_load(t->dtype, mr_tensor_data(t)) : inputs[k].scalar);
+            s->data = s->number.bytes;
+            j->fixed |= 1u << k;
+        } else {
+            s->data = mr_tensor_data(t);
+            s->dense = t->contiguous && t->dtype == s->dtype && t->numel == j->out->numel;
+        }
+    }
+}
+
+static void set_walk(job *j) {
+    const mr_tensor *operands[MR_WALK_OPERANDS];
+    int count = 0;
+    operands[count++] = j->out;
+    for (int k = 0; k < j->count; k++) {
+        if (j->in[k].fixed) continue;
+        j->in[k].walk = count;
+        operands[count++] = j->in[k].tensor;
+    }
+    mr_walk_init(&j->walk, j->out->ndim, j->out->shape, count, operands);
+}
+
+/* Whether rows of the last dim can be given to the loop as they are. */
+static bool has_long_rows(const job *j) {
+    int last = j->walk.ndim - 1;
+    if (j->walk.shape[last] < LONG_ROW || j->walk.stride[0][last] != 1 || j->out->dtype != j->result) return false;
+    for (int k = 0; k < j->count; k++) {
+        const source *s = &j->in[k];
+        if (s->fixed) continue;
+        int64_t stride = j->walk.stride[s->walk][last];
+        if (s->tensor->dtype != s->dtype || (stride != 1 && stride != 0)) return false;
+    }
+    return true;
+}
+
+static void run_rows(const job *j, int64_t first, int64_t end) {
+    int last = j->walk.ndim - 1;
+    int64_t length = j->walk.shape[last];
+    size_t out_size = mr_dtype_size(j->result);
+    for (int64_t i = first; i < end;) {
+        int64_t n = length - i % length;
+        if (n > end - i) n = end - i;
+        const void *in[MR_MAX_INPUTS];
+        unsigned fixed = j->fixed;
+        for (int k = 0; k < j->count; k++) {
+            const source *s = &j->in[k];
+            in[k] = s->data;
+            if (s->fixed) continue;
+            in[k] = s->data + mr_walk_offset(&j->walk, s->walk, i) * (int64_t)s->size;
+            if (j->walk.stride[s->walk][last] == 0) fixed |= 1u << k;
+        }
+        char *out = mr_tensor_data(j->out);
+        j->kernel(out + mr_walk_offset(&j->walk, 0, i) * (int64_t)out_size, in, fixed, n);
+        i += n;
+    }
+}
+
+/* `n` items of an input from `first` on as a dense block: `block`, or the tensor's own memory. */
+static const void *fetch(const job *j, const source *s, int64_t first, int64_t n, mr_block *block,
+                         mr_block *raw) {
+    if (s->fixed) return s->data;
+    if (s->dense) return s->data + first * (int64_t)s->size;
+    mr_dtype own = (mr_dtype)s->tensor->dtype;
+    size_t own_size = mr_dtype_size(own);
+    if (s->tensor->contiguous && s->tensor->numel == j->out->numel) {
+        mr_convert(s->dtype, block, own, s->data + first * (int64_t)own_size, n);
+        return block;
+    }
+    mr_block *gathered = own == s->dtype ? block : raw;
+    mr_gather(s->data, own_size, j->walk.ndim, j->walk.shape, j->walk.stride[s->walk], first, n, gathered);
+    if (gathered != block) mr_convert(s->dtype, block, own, gathered, n);
+    return block;
+}
+
+static void run_blocks(const job *j, int64_t first, int64_t end) {
+    mr_block blocks[MR_MAX_INPUTS], raw;
+    mr_output out;
+    mr_output_init(&out, j->out, j->result);
+    for (int64_t i = first; i < end; i += MR_BLOCK) {
+        int64_t n = end - i < MR_BLOCK ? end - i : MR_BLOCK;
+        const void *in[MR_MAX_INPUTS];
+        for (int k = 0; k < j->count; k++) in[k] = fetch(j, &j->in[k], i, n, &blocks[k], &raw);
+        j->kernel(mr_output_begin(&out, i), in, j->fixed, n);
+        mr_output_end(&out, i, n);
+    }
+}
+
+void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+    (void)state;
+    if (first >= end) return;
+    job j;
+    set_sources(&j, action);
+    bool dense = j.out->contiguous && j.out->dtype == j.result;
+    for (int k = 0; k < j.count; k++) dense = dense && (j.in[k].dense || j.in[k].fixed);
+    if (dense) {
+        const void *in[MR_MAX_INPUTS];
+        for (int k = 0; k < j.count; k++) in[k] = j.in[k].fixed ? j.in[k].data : j.in[k].data + first * (int64_t)j.in[k].size;
+        j.kernel((char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in, j.fixed, end - first);
+        return;
+    }
+    set_walk(&j);
+    if (has_long_rows(&j))
+        run_rows(&j, first, end);
+    else
+        run_blocks(&j, first, end);
+}
+
+void mr_elementwise_cost(const mr_action *action, mr_cost *out_cost) {
+    enum { THREADS = 256, PER_THREAD = 4 };
+    double items = (double)action->operands[0].tensor->numel;
+    double bytes = 0;
+    for (uint32_t k = 0; k < action->operand_count; k++) {
+        const mr_operand *operand = &action->operands[k];
+        double own = (double)operand->tensor->numel * (double)mr_dtype_size(operand->tensor->dtype);
+        bytes += own * ((operand->access & MR_READ ? 1 : 0) + (operand->access & MR_WRITE ? 1 : 0));
+    }
+    double blocks = items / (THREADS * PER_THREAD) + 1;
+    *out_cost = (mr_cost){.flops = items * action->u.op.row->flops,
+                          .bytes = bytes,
+                          .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX,
+                          .threads = THREADS};
+}

@@ -1,0 +1,267 @@
+/* The folds of the reductions: loops over dense elements, out of a list like the operation table's. */
+#include "ops/fold.h"
+#include "ops/expr.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Least and greatest value of a type: where max and min begin. */
+#define LEAST_f32    (-INFINITY)
+#define LEAST_f64    (-INFINITY)
+#define LEAST_i32    INT32_MIN
+#define LEAST_i64    INT64_MIN
+#define LEAST_u8     0
+#define LEAST_b8     0
+#define GREATEST_f32 INFINITY
+#define GREATEST_f64 INFINITY
+#define GREATEST_i32 INT32_MAX
+#define GREATEST_i64 INT64_MAX
+#define GREATEST_u8  UINT8_MAX
+#define GREATEST_b8  1
+
+/* X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
+ * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
+ * or i64, REAL double, SAME the element's type, FLAG a byte. */
+#define FOLDS(X)                                                                                   \
+    X(sum, WIDE, 0, mr_add(s, (A)x), mr_add(s, o), s)                                              \
+    X(mean, REAL, 0, s + (A)x, s + o, s / (double)n)                                               \
+    X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)                                             \
+    X(max, SAME, LEAST, mr_maximum(s, x), mr_maximum(s, o), s)                                     \
+    X(min, SAME, GREATEST, mr_minimum(s, x), mr_minimum(s, o), s)                                  \
+    X(any, FLAG, 0, s | (x != 0), s | o, s)                                                        \
+    X(all, FLAG, 1, s & (x != 0), s & o, s)                                                        \
+    X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))
+
+#define A_WIDE(T, W) W
+#define A_REAL(T, W) double
+#define A_SAME(T, W) T
+#define A_FLAG(T, W) uint8_t
+#define BEGIN_0(tag)        0
+#define BEGIN_1(tag)        1
+#define BEGIN_LEAST(tag)    LEAST_##tag
+#define BEGIN_GREATEST(tag) GREATEST_##tag
+
+static mr_scalar real_scalar(double v) {
+    return (mr_scalar){.f = v};
+}
+
+static mr_scalar integer_scalar(int64_t v) {
+    return (mr_scalar){.is_integer = true, .i = v, .f = (double)v};
+}
+
+#define SCALAR_OF(v)                                                                               \
+    _Generic((v),                                                                                  \
+        float: real_scalar,                                                                        \
+        double: real_scalar,                                                                       \
+        default: integer_scalar)(v)
+
+/* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. */
+#define FOLD(name, tag, T_, load, A_, begin, step, joined, final_)                                 \
+    MR_CLONES static void name##_leaf_##tag(const void *x_, int64_t n, int64_t first,              \
+                                            mr_cell *out) {                                        \
+        typedef T_ T;                                                                              \
+        typedef A_ A;                                                                              \
+        (void)first;                                                                               \
+        const T *p = x_;                                                                           \
+        A lane[MR_LANES];                                                                          \
+        for (int l = 0; l < MR_LANES; l++) lane[l] = (A)begin(tag);                                \
+        int64_t i = 0;                                                                             \
+        for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
+            for (int l = 0; l < MR_LANES; l++) {                                                   \
+                T x = load(p[i + l]);                                                              \
+                A s = lane[l];                                                                     \
+                lane[l] = (A)(step);                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        for (int l = 0; i < n; i++, l++) {                                                         \
+            T x = load(p[i]);                                                                      \
+            A s = lane[l];                                                                         \
+            lane[l] = (A)(step);                                                                   \
+        }                                                                                          \
+        for (int half = MR_LANES / 2; half > 0; half /= 2) {                                       \
+            for (int l = 0; l < half; l++) {                                                       \
+                A s = lane[l], o = lane[l + half];                                                 \
+                lane[l] = (A)(joined);                                                             \
+            }                                                                                      \
+        }                                                                                          \
+        memset(out, 0, sizeof *out);                                                               \
+        memcpy(out, &lane[0], sizeof lane[0]);                                                     \
+    }                                                                                              \
+    static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
+        typedef A_ A;                                                                              \
+        A s, o;                                                                                    \
+        memcpy(&s, left, sizeof s);                                                                \
+        memcpy(&o, right, sizeof o);                                                               \
+        s = (A)(joined);                                                                           \
+        memcpy(left, &s, sizeof s);                                                                \
+    }                                                                                              \
+    static mr_scalar name##_final_##tag(const mr_cell *cell, int64_t n, const mr_params *params) { \
+        A_ s;                                                                                      \
+        (void)n, (void)params;                                                                     \
+        memcpy(&s, cell, sizeof s);                                                                \
+        return SCALAR_OF(final_);                                                                  \
+    }                                                                                              \
+    MR_CLONES static void name##_columns_##tag(const void *x_, const int64_t *row, int64_t rows,   \
+                                               int64_t width, void *accumulators) {                \
+        typedef T_ T;                                                                              \
+        typedef A_ A;                                                                              \
+        const T *p = x_;                                                                           \
+        A *acc = accumulators;                                                                     \
+        for (int64_t w = 0; w < width; w++) acc[w] = (A)begin(tag);                                \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            const T *restrict in = p + row[r];                                                     \
+            MR_INDEPENDENT                                                                         \
+            for (int64_t w = 0; w < width; w++) {                                                  \
+                T x = load(in[w]);                                                                 \
+                A s = acc[w];                                                                      \
+                acc[w] = (A)(step);                                                                \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    MR_CLONES static void name##_join_columns_##tag(void *left, const void *right, int64_t width) {\
+        typedef A_ A;                                                                              \
+        A *restrict l = left;                                                                      \
+        const A *restrict r = right;                                                               \
+        for (int64_t w = 0; w < width; w++) {                                                      \
+            A s = l[w], o = r[w];                                                                  \
+            l[w] = (A)(joined);                                                                    \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_cell_##tag(const void *accumulators, int64_t column, mr_cell *out) {        \
+        const A_ *acc = accumulators;                                                              \
+        memset(out, 0, sizeof *out);                                                               \
+        memcpy(out, &acc[column], sizeof *acc);                                                    \
+    }
+
+#define LOAD(v)      (v)
+#define LOAD_BOOL(v) ((v) != 0)
+#define ALL_FOLDS(name, kind, begin, step, join, final)                                            \
+    FOLD(name, f32, float, LOAD, A_##kind(float, double), begin, step, join, final)                \
+    FOLD(name, f64, double, LOAD, A_##kind(double, double), begin, step, join, final)              \
+    FOLD(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), begin, step, join, final)            \
+    FOLD(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), begin, step, join, final)           \
+    FOLD(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), begin, step, join, final)           \
+    FOLD(name, b8, uint8_t, LOAD_BOOL, A_##kind(uint8_t, int64_t), begin, step, join, final)
+
+#define ENTRY(name, tag)                                                                           \
+    {name##_leaf_##tag,    name##_join_##tag,         name##_final_##tag,                          \
+     name##_columns_##tag, name##_join_columns_##tag, name##_cell_##tag}
+
+#define X(name, kind, begin, step, join, final)                                                    \
+    ALL_FOLDS(name, kind, BEGIN_##begin, step, join, final)                                        \
+    const mr_reduction mr_reduction_##name = {.fold = {[MR_F32] = ENTRY(name, f32),                \
+                                                       [MR_F64] = ENTRY(name, f64),                \
+                                                       [MR_U8] = ENTRY(name, u8),                  \
+                                                       [MR_I32] = ENTRY(name, i32),                \
+                                                       [MR_I64] = ENTRY(name, i64),                \
+                                                       [MR_BOOL] = ENTRY(name, b8)}};
+FOLDS(X)
+#undef X
+
+/* ------------------------------------------------------------------------- argmax, argmin */
+
+/* A cell holds the value (in f; in g's place the integers' own field) and in `i` its position. The value
+ * comes from the plain fold; the first element that is equal to it, or NaN with it, is the one. */
+#define IS_BETTER_max(a, b) ((a) > (b))
+#define IS_BETTER_min(a, b) ((a) < (b))
+#define IS_NAN(v)           ((v) != (v))
+
+#define ARG_FOLD(name, base, tag, T, load)                                                         \
+    static void name##_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {         \
+        const T *p = x;                                                                            \
+        base##_leaf_##tag(x, n, first, out);                                                       \
+        T best;                                                                                    \
+        memcpy(&best, out, sizeof best);                                                           \
+        int64_t i = 0;                                                                             \
+        while (i + 1 < n && load(p[i]) != best && !(IS_NAN(best) && IS_NAN(load(p[i])))) i++;      \
+        out->i = first + i;                                                                        \
+    }                                                                                              \
+    static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
+        T a, b;                                                                                    \
+        memcpy(&a, left, sizeof a);                                                                \
+        memcpy(&b, right, sizeof b);                                                               \
+        if (!IS_NAN(a) && (IS_NAN(b) || IS_BETTER_##base(b, a))) *left = *right;                   \
+    }
+
+static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params *params) {
+    (void)n, (void)params;
+    return integer_scalar(cell->i + 1);
+}
+
+#define ARG_ENTRY(name, tag) {.leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final}
+#define ARG_REDUCTION(name, base)                                                                  \
+    ARG_FOLD(name, base, f32, float, LOAD)                                                         \
+    ARG_FOLD(name, base, f64, double, LOAD)                                                        \
+    ARG_FOLD(name, base, u8, uint8_t, LOAD)                                                        \
+    ARG_FOLD(name, base, i32, int32_t, LOAD)                                                       \
+    ARG_FOLD(name, base, i64, int64_t, LOAD)                                                       \
+    ARG_FOLD(name, base, b8, uint8_t, LOAD_BOOL)                                                   \
+    const mr_reduction mr_reduction_##name = {.fold = {[MR_F32] = ARG_ENTRY(name, f32),            \
+                                                       [MR_F64] = ARG_ENTRY(name, f64),            \
+                                                       [MR_U8] = ARG_ENTRY(name, u8),              \
+                                                       [MR_I32] = ARG_ENTRY(name, i32),            \
+                                                       [MR_I64] = ARG_ENTRY(name, i64),            \
+                                                       [MR_BOOL] = ARG_ENTRY(name, b8)}};
+ARG_REDUCTION(argmax, max)
+ARG_REDUCTION(argmin, min)
+
+/* ------------------------------------------------------------------------- var, std */
+
+/* A cell holds the mean in f, the sum of squared differences from it in g, the count in i. A leaf goes
+ * over its elements twice; leaves are joined by Chan's formula, which does not cancel. */
+#define VAR_FOLD(tag, T, load)                                                                     \
+    MR_CLONES static void var_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {  \
+        (void)first;                                                                               \
+        const T *p = x;                                                                            \
+        mr_cell sum;                                                                               \
+        mean_leaf_##tag(x, n, 0, &sum);                                                            \
+        double mean = n > 0 ? sum.f / (double)n : 0, lane[MR_LANES] = {0};                         \
+        int64_t i = 0;                                                                             \
+        for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
+            for (int l = 0; l < MR_LANES; l++) {                                                   \
+                double d = (double)load(p[i + l]) - mean;                                          \
+                lane[l] += d * d;                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            double d = (double)load(p[i]) - mean;                                                  \
+            lane[0] += d * d;                                                                      \
+        }                                                                                          \
+        for (int half = MR_LANES / 2; half > 0; half /= 2)                                         \
+            for (int l = 0; l < half; l++) lane[l] += lane[l + half];                              \
+        *out = (mr_cell){.f = mean, .g = lane[0], .i = n};                                         \
+    }
+VAR_FOLD(f32, float, LOAD)
+VAR_FOLD(f64, double, LOAD)
+VAR_FOLD(u8, uint8_t, LOAD)
+VAR_FOLD(i32, int32_t, LOAD)
+VAR_FOLD(i64, int64_t, LOAD)
+VAR_FOLD(b8, uint8_t, LOAD_BOOL)
+
+static void var_join(mr_cell *left, const mr_cell *right) {
+    if (right->i == 0) return;
+    double n = (double)(left->i + right->i), d = right->f - left->f;
+    left->f += d * ((double)right->i / n);
+    left->g += right->g + d * d * ((double)left->i * (double)right->i / n);
+    left->i += right->i;
+}
+
+static mr_scalar var_final(const mr_cell *cell, int64_t n, const mr_params *params) {
+    double freedom = (double)n - params->scalar[0].f;
+    return real_scalar(cell->g / (freedom > 0 ? freedom : 0));
+}
+
+static mr_scalar std_final(const mr_cell *cell, int64_t n, const mr_params *params) {
+    return real_scalar(sqrt(var_final(cell, n, params).f));
+}
+
+#define VAR_ENTRY(tag, final_) {.leaf = var_leaf_##tag, .join = var_join, .final = final_}
+#define VAR_REDUCTION(final_)                                                                      \
+    {.fold = {[MR_F32] = VAR_ENTRY(f32, final_),                                                   \
+              [MR_F64] = VAR_ENTRY(f64, final_),                                                   \
+              [MR_U8] = VAR_ENTRY(u8, final_),                                                     \
+              [MR_I32] = VAR_ENTRY(i32, final_),                                                   \
+              [MR_I64] = VAR_ENTRY(i64, final_),                                                   \
+              [MR_BOOL] = VAR_ENTRY(b8, final_)}}
+const mr_reduction mr_reduction_var = VAR_REDUCTION(var_final);
+const mr_reduction mr_reduction_std = VAR_REDUCTION(std_final);

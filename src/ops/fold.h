@@ -1,0 +1,42 @@
+/* Inside src/ops only: how a reduction folds many elements into one.
+ *
+ * Elements are folded in leaves of MR_LEAF, in 16 lanes each; leaves are joined in a binary tree over
+ * their numbers. Which leaf an element is in, which lane, and the tree depend on positions alone, so
+ * the result has the same bits for every slicing; the depth of the tree is logarithmic, and with it
+ * the rounding error. */
+#ifndef MR_OPS_FOLD_H
+#define MR_OPS_FOLD_H
+
+#include "ops/body.h"
+#include "ops/table.h"
+
+enum { MR_LEAF = MR_BLOCK, MR_LANES = 16, MR_COLUMNS = 128, MR_LEAF_ROWS = 32 };
+
+/* The value of a leaf or of several joined. What the fields hold is the fold's business. */
+typedef struct {
+    double f, g;
+    int64_t i;
+} mr_cell;
+
+typedef struct {
+    /* `n` (<= MR_LEAF, maybe 0) dense elements, the first at position `first` of all that are reduced. */
+    void (*leaf)(const void *x, int64_t n, int64_t first, mr_cell *out);
+    void (*join)(mr_cell *left, const mr_cell *right);
+    mr_scalar (*final)(const mr_cell *cell, int64_t n, const mr_params *params);
+    /* Optional, for elements that are reduced while their neighbours in memory belong to other outputs:
+     * folds `rows` (<= MR_LEAF_ROWS) rows of `width` (<= MR_COLUMNS) neighbours; row r begins at element
+     * row[r] of x. Accumulators are 8 bytes each. */
+    void (*columns)(const void *x, const int64_t *row, int64_t rows, int64_t width, void *accumulators);
+    void (*join_columns)(void *left, const void *right, int64_t width);
+    void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
+} mr_fold;
+
+typedef struct {
+    mr_fold fold[MR_DTYPE_COUNT]; /* by the input's dtype */
+} mr_reduction;
+
+#define X(name, ...) extern const mr_reduction mr_reduction_##name;
+MR_REDUCE_TABLE(X)
+#undef X
+
+#endif

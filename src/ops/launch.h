@@ -1,0 +1,67 @@
+/* Inside src/ops only: what the doors of all families share. A launch collects the operands of one
+ * operation, checks that they can work together, and then runs it at once or submits an action. */
+#ifndef MR_OPS_LAUNCH_H
+#define MR_OPS_LAUNCH_H
+
+#include "ops/call.h"
+
+typedef struct {
+    mr_machine *machine;
+    const mr_op *op;
+    const char *name;    /* for messages and the action: "add", "add_" */
+    mr_tensor *first;    /* the first operand seen: decides where it runs */
+    mr_device *device;   /* NULL: on the host */
+    mr_stream *stream;   /* NULL on the host */
+    mr_tensor *operands[MR_INLINE_OPERANDS]; /* 0 is the output; borrowed */
+    uint8_t access[MR_INLINE_OPERANDS];
+    uint32_t operand_count;
+    mr_params params;
+} mr_launch;
+
+void mr_launch_init(mr_launch *launch, mr_machine *machine, const mr_op *op, const mr_call *call);
+
+/* Usable, of this machine, and in the same place as the operands before it. */
+mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor);
+/* After all tensors: finds the stream (`stream` NULL: the current one) and checks it. */
+mr_status mr_launch_place(mr_launch *launch, mr_stream *stream);
+
+/* Whether work on a device tensor can go to this stream now. */
+mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor, mr_stream *stream);
+
+/* Whether an output can take these: shape, dtype, no element twice. */
+mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype, int ndim,
+                              const int64_t *shape);
+/* Partial overlap of an input with the output. `exact`: being the same view is allowed. */
+mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out, const mr_tensor *in,
+                                  bool exact);
+bool mr_same_view(const mr_tensor *a, const mr_tensor *b);
+
+/* A new tensor where the launch runs. */
+mr_status mr_launch_new(const mr_launch *launch, mr_dtype dtype, int ndim, const int64_t *shape,
+                        mr_tensor **out_tensor);
+/* Drops handle and reference of a tensor that mr_launch_new or the like made. */
+void mr_drop_new(mr_tensor *tensor);
+
+static inline void mr_launch_operand(mr_launch *launch, mr_tensor *tensor, uint8_t access) {
+    launch->operands[launch->operand_count] = tensor;
+    launch->access[launch->operand_count++] = access;
+}
+
+/* Runs or submits. Nothing is done for an output without elements. */
+mr_status mr_launch_go(const mr_launch *launch);
+
+/* The doors of single families; arguments as in mr_call_run. */
+mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+
+/* The row `copy` as an operation on operands in one place, which must have been checked. `stream` NULL:
+ * on the host. */
+mr_status mr_launch_copy(mr_machine *machine, const char *name, mr_tensor *dst, mr_tensor *src,
+                         mr_stream *stream);
+
+/* "virtual:0", "the cpu" */
+const char *mr_place_text(const mr_tensor *t, char *out, size_t size);
+
+#endif

@@ -1,0 +1,190 @@
+/* The matrix product. An item is a row of the output, over all matrices of a batch. Floats go to CBLAS
+ * when the strides are such that it can read the operands where they are; everything else (integers,
+ * odd strides, small products, no library) goes to a loop of our own over packed panels. */
+#include "ops/blas.h"
+#include "ops/body.h"
+
+#include <limits.h>
+
+enum { SMALL = 16 * 16 * 16 }; /* multiply-adds for which opening a library is not worth it */
+
+/* One pair of matrices of the batch; strides in elements. A vector on the left is a row, on the right
+ * a column. */
+typedef struct {
+    int64_t m, n, k;
+    int64_t a_row, a_column, b_row, b_column;
+} product;
+
+static product product_of(const mr_tensor *a, const mr_tensor *b) {
+    product p = {.m = 1, .n = 1, .k = a->shape[a->ndim - 1], .a_column = a->stride[a->ndim - 1]};
+    if (a->ndim > 1) {
+        p.m = a->shape[a->ndim - 2];
+        p.a_row = a->stride[a->ndim - 2];
+    }
+    if (b->ndim > 1) {
+        p.b_row = b->stride[b->ndim - 2];
+        p.n = b->shape[b->ndim - 1];
+        p.b_column = b->stride[b->ndim - 1];
+    } else {
+        p.b_row = b->stride[0];
+    }
+    /* The stride of a dim of size 1 is never used; give it the value that suits CBLAS. */
+    if (p.k == 1) p.a_column = 1;
+    if (p.n == 1) p.b_column = 1;
+    if (p.m == 1) p.a_row = p.k > 0 ? p.k : 1;
+    if (p.k == 1) p.b_row = p.n > 0 ? p.n : 1;
+    return p;
+}
+
+/* Where matrix number `batch` of an operand begins; dims before the last two, broadcast to the output's. */
+static int64_t batch_offset(const mr_tensor *t, const mr_tensor *out, int out_matrix_dims, int64_t batch) {
+    int own_dims = t->ndim > 2 ? t->ndim - 2 : 0, out_dims = out->ndim - out_matrix_dims;
+    int64_t offset = 0;
+    for (int d = out_dims; d-- > 0;) {
+        int64_t index = batch % out->shape[d];
+        batch /= out->shape[d];
+        int own = d - (out_dims - own_dims);
+        if (own >= 0 && t->shape[own] != 1) offset += index * t->stride[own];
+    }
+    return offset;
+}
+
+/* ------------------------------------------------------------------------- our own loop */
+
+/* For each panel of COLUMNS columns and DEPTH of the inner dim: the panel of b is packed, then used for
+ * all rows, ROWS at a time. An element is summed in the same order whatever rows it is computed with,
+ * so slicing cannot be seen. */
+enum { ROWS = 4, COLUMNS = 16, DEPTH = 256 };
+
+#define PRODUCT_LOOP(T, tag)                                                                       \
+    MR_CLONES static void multiply_##tag(const product *p, int64_t rows, const T *a, const T *b,   \
+                                         T *c) {                                                   \
+        T panel[DEPTH][COLUMNS];                                                                   \
+        for (int64_t j = 0; j < p->n; j += COLUMNS) {                                              \
+            int64_t width = p->n - j < COLUMNS ? p->n - j : COLUMNS;                               \
+            for (int64_t l = 0; l < p->k || l == 0; l += DEPTH) {                                  \
+                int64_t depth = p->k - l < DEPTH ? p->k - l : DEPTH;                               \
+                for (int64_t d = 0; d < depth; d++)                                                \
+                    for (int64_t w = 0; w < COLUMNS; w++)                                          \
+                        panel[d][w] = w < width ? b[(l + d) * p->b_row + (j + w) * p->b_column] : 0; \
+                for (int64_t i = 0; i < rows; i += ROWS) {                                         \
+                    int64_t height = rows - i < ROWS ? rows - i : ROWS;                            \
+                    T sum[ROWS][COLUMNS] = {{0}};                                                  \
+                    const T *left = a + i * p->a_row + l * p->a_column;                            \
+                    for (int64_t d = 0; d < depth; d++) {                                          \
+                        for (int r = 0; r < ROWS; r++) {                                           \
+                            T x = left[(r < height ? r : 0) * p->a_row + d * p->a_column];         \
+                            for (int w = 0; w < COLUMNS; w++)                                      \
+                                sum[r][w] = (T)(sum[r][w] + x * panel[d][w]);                      \
+                        }                                                                          \
+                    }                                                                              \
+                    for (int64_t r = 0; r < height; r++) {                                         \
+                        T *to = c + (i + r) * p->n + j;                                            \
+                        for (int64_t w = 0; w < width; w++)                                        \
+                            to[w] = (T)(l == 0 ? sum[r][w] : to[w] + sum[r][w]);                   \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+/* Integers as unsigned ones, which wrap; their product in int could overflow for none of these types. */
+PRODUCT_LOOP(uint8_t, u8)
+PRODUCT_LOOP(uint32_t, i32)
+PRODUCT_LOOP(uint64_t, i64)
+PRODUCT_LOOP(float, f32)
+PRODUCT_LOOP(double, f64)
+
+/* ------------------------------------------------------------------------- CBLAS */
+
+/* How CBLAS can read a matrix of rows x columns, if it can. */
+static bool blas_layout(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride,
+                        int *out_transpose, int *out_leading) {
+    if (column_stride == 1 && row_stride >= (columns > 1 ? columns : 1) && row_stride <= INT_MAX) {
+        *out_transpose = MR_BLAS_PLAIN;
+        *out_leading = (int)row_stride;
+        return true;
+    }
+    if (row_stride == 1 && column_stride >= (rows > 1 ? rows : 1) && column_stride <= INT_MAX) {
+        *out_transpose = MR_BLAS_TRANSPOSED;
+        *out_leading = (int)column_stride;
+        return true;
+    }
+    return false;
+}
+
+static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, const void *a, const void *b,
+                             void *c) {
+    int transpose_a, transpose_b, lda, ldb;
+    if (p->k == 0 || p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return false;
+    if ((double)p->m * (double)p->n * (double)p->k <= SMALL) return false;
+    if (!blas_layout(p->m, p->k, p->a_row, p->a_column, &transpose_a, &lda)) return false;
+    bool vector = p->n == 1 && p->b_row > 0 && p->b_row <= INT_MAX;
+    if (!vector && !blas_layout(p->k, p->n, p->b_row, p->b_column, &transpose_b, &ldb)) return false;
+    const mr_blas *blas = mr_blas_open();
+    if (!blas) return false;
+    int m = (int)rows, n = (int)p->n, k = (int)p->k;
+    if (vector) {
+        /* CBLAS counts the rows and columns of the matrix as it lies, before transposing. */
+        int stored_rows = transpose_a == MR_BLAS_PLAIN ? m : k, stored_columns = transpose_a == MR_BLAS_PLAIN ? k : m;
+        if (dtype == MR_F32)
+            blas->sgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b, (int)p->b_row, 0, c, 1);
+        else
+            blas->dgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b, (int)p->b_row, 0, c, 1);
+    } else if (dtype == MR_F32) {
+        blas->sgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+    } else {
+        blas->dgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------- the action */
+
+int64_t mr_matmul_items(const mr_action *action) {
+    const mr_tensor *out = action->operands[0].tensor, *b = action->operands[2].tensor;
+    int64_t n = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
+    return n > 0 ? out->numel / n : 0;
+}
+
+void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+    (void)state;
+    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor, *b = action->operands[2].tensor;
+    product p = product_of(a, b);
+    int matrix_dims = (a->ndim > 1) + (b->ndim > 1);
+    mr_dtype dtype = (mr_dtype)out->dtype;
+    int64_t size = (int64_t)mr_dtype_size(dtype);
+    for (int64_t item = first; item < end;) {
+        int64_t batch = item / p.m, row = item % p.m, rows = p.m - row;
+        if (rows > end - item) rows = end - item;
+        const char *a_data = mr_tensor_data(a), *b_data = mr_tensor_data(b);
+        a_data += (batch_offset(a, out, matrix_dims, batch) + row * p.a_row) * size;
+        b_data += batch_offset(b, out, matrix_dims, batch) * size;
+        void *c = (char *)mr_tensor_data(out) + item * p.n * size;
+        const void *x = a_data, *y = b_data;
+        item += rows;
+        switch (dtype) {
+        case MR_F32:
+            if (!multiply_by_blas(&p, dtype, rows, x, y, c)) multiply_f32(&p, rows, x, y, c);
+            break;
+        case MR_F64:
+            if (!multiply_by_blas(&p, dtype, rows, x, y, c)) multiply_f64(&p, rows, x, y, c);
+            break;
+        case MR_I32: multiply_i32(&p, rows, x, y, c); break;
+        case MR_I64: multiply_i64(&p, rows, x, y, c); break;
+        default: multiply_u8(&p, rows, x, y, c); break;
+        }
+    }
+}
+
+void mr_matmul_cost(const mr_action *action, mr_cost *out_cost) {
+    enum { TILE = 128, THREADS = 256 };
+    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor, *b = action->operands[2].tensor;
+    product p = product_of(a, b);
+    double size = (double)mr_dtype_size(out->dtype), matrix = (double)p.m * (double)p.n;
+    double batch = matrix > 0 ? (double)out->numel / matrix : 0;
+    double tiles = batch * (double)((p.m + TILE - 1) / TILE) * (double)((p.n + TILE - 1) / TILE);
+    *out_cost = (mr_cost){.flops = 2 * (double)out->numel * (double)p.k,
+                          .bytes = ((double)out->numel + (double)a->numel + (double)b->numel) * size,
+                          .blocks = tiles < 1 ? 1 : tiles < UINT32_MAX ? (uint32_t)tiles : UINT32_MAX,
+                          .threads = THREADS};
+}

@@ -1,0 +1,102 @@
+/* Operations: what one row of the table (ops/table.h) becomes, and how a body runs.
+ *
+ * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in
+ * slices: by threads, or spread over its virtual duration, where a race then tears data as it does
+ * on hardware. Slices of one action may run in any order and give the same bits. */
+#ifndef MR_OPS_OP_H
+#define MR_OPS_OP_H
+
+#include "tensor/tensor.h"
+
+#define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
+
+typedef enum {
+    MR_FAMILY_UNARY,   /* out = f(a), broadcast, any strides */
+    MR_FAMILY_BINARY,  /* out = f(a, b) */
+    MR_FAMILY_COMPARE, /* out(bool) = a ? b */
+    MR_FAMILY_TERNARY, /* out = f(a, b, c) */
+    MR_FAMILY_FILL,    /* out = f(position, scalars) */
+    MR_FAMILY_RANDOM,  /* out = f(position, seed, scalars) */
+    MR_FAMILY_REDUCE,  /* operand 1 permuted so that the last params.integer[0] dims are reduced */
+    MR_FAMILY_MATMUL,  /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
+    MR_FAMILY_COPY,    /* out = a, broadcast, converting dtype, any strides */
+    MR_FAMILY_BYTES,   /* memset */
+    MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
+} mr_family;
+
+/* What an action costs a device; the cost model turns it into time. */
+typedef struct {
+    double flops;
+    double bytes;      /* read + written */
+    uint32_t blocks;   /* thread blocks that a kernel would launch */
+    uint32_t threads;  /* a block */
+} mr_cost;
+
+struct mr_op {
+    const char *name;     /* "add" */
+    const char *name_in_place; /* "add_"; for messages, and the method where forms say so */
+    mr_family family;
+    uint8_t inputs;       /* tensors or numbers read, besides the output */
+    uint8_t dtypes;       /* which dtypes it takes: MR_TAKES_* */
+    uint8_t result;       /* MR_RESULT_* */
+    uint8_t forms;        /* MR_FORM_*: which Lua functions come from the row */
+    uint8_t rules;        /* MR_RULE_*: what mr_call_run also asks of the arguments */
+    double flops;         /* an item, for the cost model */
+    const char *usage;    /* "x:add(y [, {alpha=1, out=}]) -> tensor" */
+    const char *help;     /* one or two sentences */
+    const char *expression; /* the body's text, for the CUDA kernel and the reference page */
+
+    int64_t (*items)(const mr_action *action);
+    /* Runs items [first, end). `state` is what `begin` returned. */
+    void (*run)(const mr_action *action, void *state, int64_t first, int64_t end);
+    /* Optional pair: scratch for partial results of one action, and the last step after all items, which
+     * also frees it: to be called once for each `begin` that succeeded. */
+    mr_status (*begin)(const mr_action *action, void **out_state);
+    void (*finish)(const mr_action *action, void *state);
+    void (*cost)(const mr_action *action, mr_cost *out_cost);
+    const void *body; /* the family's own: loops by dtype */
+};
+
+/* Where the inputs of a UNARY, BINARY, COMPARE, TERNARY or COPY action are. Operand 0 is the output;
+ * an input is the next operand, the next of params.scalar, or (in place) operand 0 itself, which then
+ * has MR_READ too. params.integer[0] holds two bits an input, the first in the lowest;
+ * params.integer[1] is the mr_dtype in which it is computed. Shapes broadcast to the output's. */
+enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
+
+/* What params mean elsewhere:
+ *   FILL     fill: scalar[0] the value; arange: scalar[0] start, scalar[1] step; linspace: scalar[0]
+ *            first, scalar[1] last value
+ *   RANDOM   uniform: scalar[0] low, scalar[1] high; normal: mean, standard deviation; bernoulli:
+ *            scalar[0] the probability; randint: integer[0] low, integer[1] high (exclusive);
+ *            seed and offset are set by mr_call_run
+ *   REDUCE   integer[0]: how many of operand 1's last dims are reduced; scalar[0].f: var, std: the
+ *            correction (1: sample variance)
+ *   BYTES    integer[0]: the byte
+ *   ABSTRACT duration_ns, blocks, mix */
+
+enum { MR_TAKES_BOOL = 1, MR_TAKES_INTEGER = 2, MR_TAKES_FLOAT = 4, MR_TAKES_ALL = 7 };
+enum {
+    MR_RESULT_SAME,  /* the promoted dtype of the inputs */
+    MR_RESULT_FLOAT, /* likewise, but integers and bools become f32 (div, exp, mean) */
+    MR_RESULT_BOOL,
+    MR_RESULT_SUM,   /* integers and bools become i64 (sum) */
+    MR_RESULT_INDEX, /* i64 */
+};
+enum { MR_FORM_METHOD = 1, MR_FORM_INPLACE = 2, MR_FORM_FUNCTION = 4 /* mr.NAME too */ };
+
+enum {
+    MR_RULE_NEEDS_ELEMENT = 1, /* REDUCE: of nothing it is an error (max) */
+    MR_RULE_ONE_DIM = 2,       /* REDUCE: over one dim or everything (argmax) */
+    MR_RULE_CORRECTION = 4,    /* REDUCE: takes params.scalar[0] (var) */
+    MR_RULE_RANKS = 16,        /* MATMUL: inputs have exactly rules / 16 % 4 and rules / 64 dims */
+};
+#define MR_RANKS(a, b) (MR_RULE_RANKS * (a) + 4 * MR_RULE_RANKS * (b))
+
+extern const mr_op mr_ops[];
+extern const int mr_op_count;
+const mr_op *mr_op_find(const char *name); /* NULL: there is none */
+
+/* Runs a whole action at once on this thread and its helpers: host tensors, and tests. */
+mr_status mr_op_run_now(const mr_action *action);
+
+#endif

@@ -1,0 +1,217 @@
+/* Runs a reduction. Its items are the outputs; or, where few outputs are made from many elements, the
+ * chunks of fixed size that each output's elements are cut into, with one cell each in the state, which
+ * `finish` joins in the order of their numbers. */
+#include "ops/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK = 64 * MR_LEAF, /* elements; a power of two of leaves, so that the tree is the same */
+    FEW_OUTPUTS = 256,
+    TREE_DEPTH = 64,
+    MIN_COLUMNS = 4,
+};
+
+typedef struct {
+    const mr_tensor *in, *out;
+    const mr_fold *fold;
+    const char *data;
+    size_t size;     /* of an input element */
+    int64_t outputs;
+    int64_t length;  /* elements reduced into each output */
+    int64_t chunks;  /* 1: the items are the outputs */
+    mr_walk kept, reduced; /* dims of the input */
+    bool dense;      /* the elements of one output are neighbours */
+    bool columns;    /* no, but the elements of neighbouring outputs are */
+} plan;
+
+static void count(const mr_action *action, plan *p) {
+    p->out = action->operands[0].tensor;
+    p->in = action->operands[1].tensor;
+    int reduced = (int)action->u.op.params.integer[0], kept = p->in->ndim - reduced;
+    p->outputs = p->length = 1;
+    for (int d = 0; d < p->in->ndim; d++) *(d < kept ? &p->outputs : &p->length) *= p->in->shape[d];
+    p->chunks = p->outputs < FEW_OUTPUTS && p->length >= 2 * CHUNK ? (p->length + CHUNK - 1) / CHUNK : 1;
+}
+
+/* The strides of a part of the input's dims, merged. */
+static void walk_part(mr_walk *walk, const mr_tensor *in, int first, int ndim) {
+    mr_tensor part = {.ndim = (uint8_t)ndim};
+    memcpy(part.shape, in->shape + first, (size_t)ndim * sizeof *part.shape);
+    memcpy(part.stride, in->stride + first, (size_t)ndim * sizeof *part.stride);
+    mr_walk_init(walk, ndim, part.shape, 1, &(const mr_tensor *){&part});
+}
+
+static void make_plan(const mr_action *action, plan *p) {
+    count(action, p);
+    const mr_reduction *reduction = action->u.op.row->body;
+    p->fold = &reduction->fold[p->in->dtype];
+    p->size = mr_dtype_size(p->in->dtype);
+    p->data = mr_tensor_data(p->in);
+    int reduced = (int)action->u.op.params.integer[0], kept = p->in->ndim - reduced;
+    walk_part(&p->kept, p->in, 0, kept);
+    walk_part(&p->reduced, p->in, kept, reduced);
+    p->dense = p->reduced.ndim == 1 && p->reduced.stride[0][0] == 1;
+    int last = p->kept.ndim - 1;
+    p->columns = !p->dense && p->fold->columns && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
+}
+
+int64_t mr_reduce_items(const mr_action *action) {
+    plan p;
+    count(action, &p);
+    return p.outputs * p.chunks;
+}
+
+/* ------------------------------------------------------------------------- the tree */
+
+/* Cells that wait for a partner: one for each bit that is set in the count of leaves so far. */
+typedef struct {
+    uint64_t leaves;
+    int depth;
+    mr_cell cells[TREE_DEPTH];
+} tree;
+
+static void tree_push(tree *t, const mr_fold *fold, mr_cell cell) {
+    for (uint64_t k = t->leaves++; k & 1; k >>= 1) {
+        mr_cell left = t->cells[--t->depth];
+        fold->join(&left, &cell);
+        cell = left;
+    }
+    t->cells[t->depth++] = cell;
+}
+
+static mr_cell tree_result(tree *t, const mr_fold *fold) {
+    mr_cell cell = t->cells[--t->depth];
+    while (t->depth > 0) {
+        mr_cell left = t->cells[--t->depth];
+        fold->join(&left, &cell);
+        cell = left;
+    }
+    return cell;
+}
+
+/* ------------------------------------------------------------------------- one output */
+
+static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t end) {
+    const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
+    mr_block block;
+    tree t = {.leaves = 0};
+    for (int64_t i = first; i < end || t.leaves == 0; i += MR_LEAF) {
+        int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
+        const void *x = base + i * (int64_t)p->size;
+        if (!p->dense && n > 0) {
+            mr_gather(base, p->size, p->reduced.ndim, p->reduced.shape, p->reduced.stride[0], i, n, &block);
+            x = &block;
+        }
+        mr_cell cell;
+        p->fold->leaf(x, n, i, &cell);
+        tree_push(&t, p->fold, cell);
+    }
+    return tree_result(&t, p->fold);
+}
+
+static void store(const plan *p, const mr_action *action, int64_t output, const mr_cell *cell) {
+    const mr_tensor *out = p->out;
+    int64_t at = output;
+    if (!out->contiguous) {
+        at = 0;
+        for (int d = out->ndim; d-- > 0;) {
+            at += output % out->shape[d] * out->stride[d];
+            output /= out->shape[d];
+        }
+    }
+    mr_scalar value = p->fold->final(cell, p->length, &action->u.op.params);
+    mr_dtype_store(out->dtype, (char *)mr_tensor_data(out) + at * (int64_t)mr_dtype_size(out->dtype), value);
+}
+
+/* ------------------------------------------------------------------------- neighbouring outputs */
+
+typedef struct {
+    int64_t accumulators[MR_COLUMNS];
+} column_block;
+
+/* `width` outputs from `output` on, all in one run of neighbours; cells as fold_range would give them
+ * but for the order of addition inside a leaf. */
+static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
+                         mr_cell *out_cells) {
+    const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
+    column_block stack[TREE_DEPTH - 24]; /* enough for 2^40 leaves */
+    int depth = 0;
+    uint64_t leaves = 0;
+    for (int64_t i = first; i < end || leaves == 0; i += MR_LEAF_ROWS) {
+        int64_t rows = end - i < MR_LEAF_ROWS ? end - i : MR_LEAF_ROWS;
+        int64_t row[MR_LEAF_ROWS];
+        for (int64_t r = 0; r < rows; r++) row[r] = mr_walk_offset(&p->reduced, 0, i + r);
+        p->fold->columns(base, row, rows, width, &stack[depth++]);
+        for (uint64_t k = leaves++; k & 1; k >>= 1, depth--)
+            p->fold->join_columns(&stack[depth - 2], &stack[depth - 1], width);
+    }
+    for (; depth > 1; depth--) p->fold->join_columns(&stack[depth - 2], &stack[depth - 1], width);
+    for (int64_t w = 0; w < width; w++) p->fold->cell(&stack[0], w, &out_cells[w]);
+}
+
+/* ------------------------------------------------------------------------- the action */
+
+mr_status mr_reduce_begin(const mr_action *action, void **out_state) {
+    plan p;
+    count(action, &p);
+    *out_state = NULL;
+    if (p.chunks == 1) return MR_OK;
+    *out_state = calloc((size_t)(p.outputs * p.chunks), sizeof(mr_cell));
+    return *out_state ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+}
+
+void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+    if (first >= end) return;
+    plan p;
+    make_plan(action, &p);
+    mr_cell *partial = state;
+    int64_t run = p.kept.shape[p.kept.ndim - 1]; /* outputs whose elements may be neighbours */
+    for (int64_t item = first; item < end;) {
+        /* Items of one chunk of neighbouring outputs are neighbours too. */
+        int64_t chunk = item / p.outputs, output = item % p.outputs, width = 1;
+        int64_t from = chunk * CHUNK, to = p.chunks == 1 ? p.length : from + CHUNK < p.length ? from + CHUNK : p.length;
+        mr_cell cells[MR_COLUMNS];
+        if (p.columns) {
+            width = run - output % run;
+            if (width > MR_COLUMNS) width = MR_COLUMNS;
+            if (width > end - item) width = end - item;
+            fold_columns(&p, output, width, from, to, cells);
+        } else {
+            cells[0] = fold_range(&p, output, from, to);
+        }
+        for (int64_t w = 0; w < width; w++) {
+            if (partial)
+                partial[item + w] = cells[w];
+            else
+                store(&p, action, output + w, &cells[w]);
+        }
+        item += width;
+    }
+}
+
+void mr_reduce_finish(const mr_action *action, void *state) {
+    if (!state) return;
+    plan p;
+    make_plan(action, &p);
+    const mr_cell *partial = state;
+    for (int64_t output = 0; output < p.outputs; output++) {
+        tree t = {.leaves = 0};
+        for (int64_t chunk = 0; chunk < p.chunks; chunk++) tree_push(&t, p.fold, partial[chunk * p.outputs + output]);
+        mr_cell cell = tree_result(&t, p.fold);
+        store(&p, action, output, &cell);
+    }
+    free(state);
+}
+
+void mr_reduce_cost(const mr_action *action, mr_cost *out_cost) {
+    enum { THREADS = 256, PER_THREAD = 8 };
+    const mr_tensor *out = action->operands[0].tensor, *in = action->operands[1].tensor;
+    double items = (double)in->numel, blocks = items / (THREADS * PER_THREAD) + 1;
+    *out_cost = (mr_cost){.flops = items * action->u.op.row->flops,
+                          .bytes = items * (double)mr_dtype_size(in->dtype) +
+                                   (double)out->numel * (double)mr_dtype_size(out->dtype),
+                          .blocks = blocks < 65536 ? (uint32_t)blocks : 65536,
+                          .threads = THREADS};
+}

@@ -1,0 +1,106 @@
+/* The operation table: one row an operation. From a row come the CPU loops of every dtype, the entry of
+ * mr_ops[], the Lua method with its in-place and out= forms, and the reference page.
+ *
+ * A row of the elementwise families:
+ *
+ *     X(name, dtypes, result, flops, expression, help)
+ *
+ * dtypes      the types that loops are made for: FLOATS (f32 f64), NUMBERS (and u8 i32 i64), ALL (and
+ *             bool, whose results are made 0 or 1)
+ * result      SAME: as computed; FLOAT: other types are first made f32; BOOL
+ * flops       an element, for the cost model
+ * expression  of a (b, c): the inputs, all of type T. It is compiled as C here and as CUDA for a GPU: the
+ *             mr_... functions that it calls are those of expr.h, which exist there with the same names.
+ *
+ * A new operation of these families is a row here and nothing else. */
+#ifndef MR_OPS_TABLE_H
+#define MR_OPS_TABLE_H
+
+// clang-format off
+#define MR_UNARY_TABLE(X) \
+    X(neg,         NUMBERS, SAME,  1, mr_neg(a),              "The negative of each element.") \
+    X(abs,         ALL,     SAME,  1, mr_abs(a),              "The absolute value of each element.") \
+    X(sign,        ALL,     SAME,  2, (a > 0) - mr_below_zero(a),"-1, 0 or 1, as each element is below, equal to or above 0 (NaN gives 0).") \
+    X(exp,         FLOATS,  FLOAT, 8, mr_exp(a),              "e to the power of each element.") \
+    X(log,         FLOATS,  FLOAT, 8, mr_log(a),              "The natural logarithm of each element: NaN below 0, -inf at 0.") \
+    X(sqrt,        FLOATS,  FLOAT, 4, mr_sqrt(a),             "The square root of each element: NaN below 0.") \
+    X(rsqrt,       FLOATS,  FLOAT, 8, 1 / mr_sqrt(a),         "1 divided by the square root of each element.") \
+    X(sin,         FLOATS,  FLOAT, 8, mr_sin(a),              "The sine of each element, in radians.") \
+    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a),              "The cosine of each element, in radians.") \
+    X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
+    X(sigmoid,     FLOATS,  FLOAT, 8, 1 / (1 + mr_exp(-a)),   "1 / (1 + exp(-x)) of each element x.") \
+    X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 where it is negative.") \
+    X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * (1 + mr_erf(a * (T)0.70710678118654752440)), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
+    X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is not above each element.") \
+    X(ceil,        NUMBERS, SAME,  1, mr_ceil(a),             "The least integer that is not below each element.") \
+    X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element; of two equally near, the even one.") \
+    X(reciprocal,  FLOATS,  FLOAT, 4, 1 / a,                  "1 divided by each element.") \
+    X(square,      ALL,     SAME,  1, mr_mul(a, a),           "Each element times itself.") \
+    X(logical_not, ALL,     BOOL,  1, a == 0,                 "True where an element is 0.")
+
+#define MR_BINARY_TABLE(X) \
+    X(add,         ALL,     SAME,  1, mr_add(a, b),           "The sum; of bools, whether one is true. Integers wrap.") \
+    X(sub,         NUMBERS, SAME,  1, mr_sub(a, b),           "The difference. Integers wrap.") \
+    X(mul,         ALL,     SAME,  1, mr_mul(a, b),           "The product; of bools, whether both are true. Integers wrap.") \
+    X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Of integers too it is f32.") \
+    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap; a tensor's negative powers of them are cut off to 0.") \
+    X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements, NaN if one is.") \
+    X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements, NaN if one is.") \
+    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "What is left of x after taking y a whole number of times, with the sign of y, as Lua's %. Integers modulo 0 are 0.")
+
+#define MR_COMPARE_TABLE(X) \
+    X(eq,          ALL,     BOOL,  1, a == b,                 "True where two elements are equal.") \
+    X(ne,          ALL,     BOOL,  1, a != b,                 "True where two elements differ; NaN differs from all.") \
+    X(lt,          ALL,     BOOL,  1, a < b,                  "True where x is less than y.") \
+    X(le,          ALL,     BOOL,  1, a <= b,                 "True where x is less than y or equal.") \
+    X(gt,          ALL,     BOOL,  1, a > b,                  "True where x is greater than y.") \
+    X(ge,          ALL,     BOOL,  1, a >= b,                 "True where x is greater than y or equal.")
+
+/* Also the inputs' names after the first, for the usage. */
+#define MR_TERNARY_TABLE(X) \
+    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", "Each element, or the bound that it is beyond. Bounds are numbers or tensors.") \
+    X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", "The point between x and y at weight w: x + w * (y - x).")
+
+/* Ternary with a bool `a`. */
+#define MR_SELECT_TABLE(X) \
+    X(where,       ALL,     SAME,  1, a ? b : c,              "y, z", "Elements of y where the condition is true, of z elsewhere.")
+
+/* X(name, dtypes of the output, forms, flops, generator, usage, help) */
+#define MR_FILL_TABLE(X) \
+    X(fill,        ALL,     INPLACE, 0, mr_gen_fill,     "x:fill_(value) -> x",           "Makes every element `value`.") \
+    X(zero,        ALL,     INPLACE, 0, mr_gen_zero,     "x:zero_() -> x",                "Makes every element 0.") \
+    X(arange,      ALL,     NONE,    1, mr_gen_arange,   "mr.arange([start,] stop [, step [, options]]) -> tensor", "The numbers from `start` (or 0) up to and not including `stop`.") \
+    X(linspace,    ALL,     NONE,    2, mr_gen_linspace, "mr.linspace(first, last, count [, options]) -> tensor", "`count` numbers at equal distances, `first` and `last` among them.") \
+    X(eye,         ALL,     NONE,    1, mr_gen_eye,      "mr.eye(rows [, columns [, options]]) -> tensor", "Ones on the diagonal, zeros elsewhere.")
+
+#define MR_RANDOM_TABLE(X) \
+    X(uniform,     FLOATS,  INPLACE, 12, mr_gen_uniform,   "x:uniform_([low, high]) -> x", "Random numbers from `low` (0) up to and not including `high` (1).") \
+    X(normal,      FLOATS,  INPLACE, 24, mr_gen_normal,    "x:normal_([mean, std]) -> x", "Random numbers of the normal distribution with this mean (0) and standard deviation (1).") \
+    X(bernoulli,   ALL,     INPLACE, 12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Each element 1 with probability `p` (0.5), else 0.") \
+    X(randint,     ALL,     NONE,    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (0) up to and not including `high`.")
+
+/* X(name, dtypes taken, result, flops, rules, help). How each folds its elements is in fold.c. */
+#define MR_REDUCE_TABLE(X) \
+    X(sum,         ALL,     SUM,   1, 0,               "The sum. Of integers and bools it is i64; floats are added in double precision.") \
+    X(mean,        ALL,     FLOAT, 1, 0,               "The mean.") \
+    X(prod,        ALL,     SUM,   1, 0,               "The product. Of integers and bools it is i64.") \
+    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element, NaN if there is one.") \
+    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element, NaN if there is one.") \
+    X(any,         ALL,     BOOL,  1, 0,               "Whether an element is not 0.") \
+    X(all,         ALL,     BOOL,  1, 0,               "Whether no element is 0.") \
+    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position, from 1, of the first greatest element: in the dimension, or in row-major order over everything. NaN counts as greatest.") \
+    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position, from 1, of the first least element: in the dimension, or in row-major order over everything. NaN counts as least.") \
+    X(norm,        ALL,     FLOAT, 2, 0,               "The square root of the sum of squares.") \
+    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The variance; with {correction=0} of the whole population, else of a sample.") \
+    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The standard deviation; {correction=} as in var.")
+
+/* X(name, rules, help) */
+#define MR_MATMUL_TABLE(X) \
+    X(matmul,      0,              "The matrix product. Dimensions before the last two are a batch and broadcast; a vector counts as a row on the left and as a column on the right.") \
+    X(mm,          MR_RANKS(2, 2), "The product of two matrices.") \
+    X(mv,          MR_RANKS(2, 1), "The product of a matrix and a vector.") \
+    X(dot,         MR_RANKS(1, 1), "The sum of the products of two vectors' elements.") \
+    X(bmm,         MR_RANKS(3, 3), "The products of two batches of matrices, one by one.")
+// clang-format on
+
+#endif

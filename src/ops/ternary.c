@@ -1,0 +1,48 @@
+/* The loops of the ternary family, out of the table. The first input of `where` is a condition and so
+ * of another type than the rest. */
+#include "ops/loops.h"
+
+/* One of the eight ways in which inputs can be single elements: an index times 0 or 1. */
+#define ONE_WAY(F, R, store, expression)                                                           \
+    case F:                                                                                        \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            A a = x[(F & 1) ? 0 : i];                                                              \
+            T b = y[(F & 2) ? 0 : i], c = z[(F & 4) ? 0 : i];                                      \
+            out[i] = store(R, expression);                                                         \
+        }                                                                                          \
+        break;
+
+#define LOOP_OF(name, tag, T_, A_, R, store, expression)                                           \
+    MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
+                                       int64_t n) {                                                \
+        typedef T_ T;                                                                              \
+        typedef A_ A;                                                                              \
+        R *out = out_;                                                                             \
+        const A *x = in[0];                                                                        \
+        const T *y = in[1], *z = in[2];                                                            \
+        switch (fixed) {                                                                           \
+            ONE_WAY(0, R, store, expression)                                                       \
+            ONE_WAY(1, R, store, expression)                                                       \
+            ONE_WAY(2, R, store, expression)                                                       \
+            ONE_WAY(3, R, store, expression)                                                       \
+            ONE_WAY(4, R, store, expression)                                                       \
+            ONE_WAY(5, R, store, expression)                                                       \
+            ONE_WAY(6, R, store, expression)                                                       \
+            ONE_WAY(7, R, store, expression)                                                       \
+        }                                                                                          \
+    }
+
+#define LOOP(name, tag, T, R, store, expression)   LOOP_OF(name, tag, T, T, R, store, expression)
+#define SELECT(name, tag, T, R, store, expression) LOOP_OF(name, tag, T, uint8_t, R, store, expression)
+
+#define X(name, dtypes, result, flops, expression, inputs, help)                                   \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
+        .kernel = {MR_ENTRIES_##dtypes(name)}};
+MR_TERNARY_TABLE(X)
+#undef X
+
+#define X(name, dtypes, result, flops, expression, inputs, help)                                   \
+    MR_LOOPS_##dtypes(SELECT, name, result, expression) const mr_elementwise mr_loops_##name = {   \
+        .kernel = {MR_ENTRIES_##dtypes(name)}, .first_is_bool = true};
+MR_SELECT_TABLE(X)

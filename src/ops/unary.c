@@ -1,0 +1,26 @@
+/* The loops of the unary family, out of the table. */
+#include "ops/loops.h"
+
+#define LOOP(name, tag, T_, R, store, expression)                                                  \
+    MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
+                                       int64_t n) {                                                \
+        typedef T_ T;                                                                              \
+        R *out = out_;                                                                             \
+        const T *x = in[0];                                                                        \
+        if (fixed) {                                                                               \
+            T a = *x;                                                                              \
+            R v = store(R, expression);                                                            \
+            for (int64_t i = 0; i < n; i++) out[i] = v;                                            \
+            return;                                                                                \
+        }                                                                                          \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T a = x[i];                                                                            \
+            out[i] = store(R, expression);                                                         \
+        }                                                                                          \
+    }
+
+#define X(name, dtypes, result, flops, expression, help)                                           \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
+        .kernel = {MR_ENTRIES_##dtypes(name)}, .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
+MR_UNARY_TABLE(X)

@@ -1,0 +1,160 @@
+/* Tensors: making one with its storage, making a view, counting, describing. What views are possible
+ * is view.c's business. */
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "the element sizes of mr_tensor_data");
+_Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F32 == 4 &&
+                   MR_F64 == 5 && MR_DTYPE_COUNT == 6,
+               "mr_tensor_data's table of element sizes follows MR_DTYPE_LIST");
+
+static mr_status out_of_memory(void) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
+}
+
+/* Row-major strides. A tensor without elements gets strides that cannot overflow. */
+static void set_strides(mr_tensor *t) {
+    int64_t stride = 1;
+    for (int d = t->ndim; d-- > 0;) {
+        t->stride[d] = stride;
+        if (t->numel > 0) stride *= t->shape[d];
+    }
+}
+
+static bool is_contiguous(const mr_tensor *t) {
+    if (t->numel <= 1) return true;
+    int64_t expected = 1;
+    for (int d = t->ndim; d-- > 0;) {
+        if (t->shape[d] == 1) continue;
+        if (t->stride[d] != expected) return false;
+        expected *= t->shape[d];
+    }
+    return true;
+}
+
+static mr_tensor *new_tensor(mr_machine *machine, mr_storage *storage, mr_dtype dtype, int ndim,
+                             const int64_t *shape) {
+    mr_tensor *t = malloc(sizeof *t);
+    if (!t) return NULL;
+    t->refs = 1;
+    t->ndim = (uint8_t)ndim;
+    t->dtype = (uint8_t)dtype;
+    t->id = ++machine->next_tensor;
+    t->storage = storage;
+    t->offset = 0;
+    t->name = NULL;
+    t->where = machine->where;
+    for (int d = 0; d < ndim; d++) t->shape[d] = shape[d];
+    return t;
+}
+
+mr_status mr_tensor_create(mr_machine *machine, mr_memory_kind kind, mr_stream *stream,
+                           mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    int64_t numel, bytes;
+    MR_TRY(mr_shape_numel(ndim, shape, &numel));
+    if (__builtin_mul_overflow(numel, (int64_t)mr_dtype_size(dtype), &bytes)) {
+        char text[192];
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "a tensor of %s has more bytes than memory can hold",
+                       mr_shape_text(ndim, shape, text, sizeof text));
+    }
+    mr_storage *storage;
+    MR_TRY(mr_storage_create(machine, kind, (uint64_t)bytes, stream, &storage));
+    mr_tensor *t = new_tensor(machine, storage, dtype, ndim, shape);
+    if (!t) {
+        mr_storage_drop_handle(storage);
+        mr_storage_release(storage);
+        return out_of_memory();
+    }
+    t->numel = numel;
+    t->contiguous = true;
+    set_strides(t);
+    *out_tensor = t;
+    return MR_OK;
+}
+
+/* Whether all elements lie inside the storage. */
+static bool fits(const mr_tensor *t) {
+    if (t->numel == 0) return true;
+    int64_t low = t->offset, high = t->offset, end;
+    for (int d = 0; d < t->ndim; d++) {
+        int64_t reach;
+        if (__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &reach)) return false;
+        if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) return false;
+    }
+    if (low < 0 || __builtin_add_overflow(high, 1, &end) ||
+        __builtin_mul_overflow(end, (int64_t)mr_dtype_size(t->dtype), &end))
+        return false;
+    return (uint64_t)end <= t->storage->bytes;
+}
+
+mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
+                          const int64_t *stride, int64_t offset, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    int64_t numel;
+    MR_TRY(mr_shape_numel(ndim, shape, &numel));
+    mr_tensor *t = new_tensor(base->storage->machine, base->storage, dtype, ndim, shape);
+    if (!t) return out_of_memory();
+    t->numel = numel;
+    t->offset = offset;
+    t->name = base->name;
+    for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
+    if (!fits(t)) {
+        free(t);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "the view does not lie inside its storage of %" PRIu64 " bytes",
+                       base->storage->bytes);
+    }
+    t->contiguous = is_contiguous(t);
+    mr_storage_retain(base->storage);
+    *out_tensor = t;
+    return MR_OK;
+}
+
+mr_status mr_tensor_view(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *stride, int64_t offset, mr_tensor **out_tensor) {
+    MR_TRY(mr_tensor_alias(base, dtype, ndim, shape, stride, offset, out_tensor));
+    (*out_tensor)->name = NULL;
+    mr_storage_add_handle(base->storage);
+    return MR_OK;
+}
+
+void mr_tensor_retain(mr_tensor *tensor) {
+    tensor->refs++;
+}
+
+void mr_tensor_release(mr_tensor *tensor) {
+    if (!tensor || --tensor->refs > 0) return;
+    mr_storage_release(tensor->storage);
+    free(tensor);
+}
+
+mr_status mr_tensor_usable(const mr_tensor *t) {
+    const mr_storage *storage = t->storage;
+    if (__builtin_expect(!storage->freed && storage->epoch == storage->machine->epoch, 1)) return MR_OK;
+    char text[160];
+    return mr_storage_usable(storage, mr_tensor_describe(t, text, sizeof text));
+}
+
+const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size) {
+    int used = snprintf(out, size, "%s[", mr_dtype_text(t->dtype));
+    for (int d = 0; d < t->ndim && used > 0 && (size_t)used < size; d++)
+        used += snprintf(out + used, size - (size_t)used, "%s%" PRId64, d ? "," : "", t->shape[d]);
+    if (used > 0 && (size_t)used < size) snprintf(out + used, size - (size_t)used, "]");
+    return out;
+}
+
+const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size) {
+    char signature[256];
+    if (t->name)
+        snprintf(out, size, "`%s`", t->name);
+    else if (t->where.line > 0)
+        snprintf(out, size, "tensor #%" PRIu64 " %s made at line %d", t->id,
+                 mr_tensor_signature(t, signature, sizeof signature), t->where.line);
+    else
+        snprintf(out, size, "tensor #%" PRIu64 " %s", t->id, mr_tensor_signature(t, signature, sizeof signature));
+    return out;
+}

@@ -1,0 +1,97 @@
+/* A tensor: a typed, strided view of a storage. Immutable once made but for its name; counted.
+ * Shapes and strides are in elements; dims count from 0 here and from 1 in scripts. */
+#ifndef MR_TENSOR_TENSOR_H
+#define MR_TENSOR_TENSOR_H
+
+#include "base/buffer.h"
+#include "model/storage.h"
+#include "tensor/dtype.h"
+
+#define MR_MAX_DIMS 8
+
+struct mr_tensor {
+    uint32_t refs;
+    uint8_t ndim;       /* 0: one element, no dims */
+    uint8_t dtype;      /* mr_dtype */
+    bool contiguous;    /* row-major without gaps (any tensor of at most one element is) */
+    uint64_t id;        /* "tensor #7"; a view has one of its own */
+    mr_storage *storage; /* one reference owned */
+    int64_t offset;     /* of the first element, in elements of dtype */
+    int64_t numel;
+    const char *name;   /* interned; NULL: unnamed */
+    mr_site where;      /* the line that made it */
+    int64_t shape[MR_MAX_DIMS];
+    int64_t stride[MR_MAX_DIMS];
+};
+
+/* A new storage and a contiguous tensor over all of it, contents undefined. `stream` as in
+ * mr_storage_create: the allocation's stream for device memory, NULL for host memory. The tensor
+ * holds the storage's only reference; the script's handle count is 1 and belongs to the caller. */
+mr_status mr_tensor_create(mr_machine *machine, mr_memory_kind kind, mr_stream *stream,
+                           mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
+
+/* Another view of base's storage; adds a handle to it. Checks that every element lies inside. */
+mr_status mr_tensor_view(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *stride, int64_t offset, mr_tensor **out_tensor);
+
+/* The same without a handle: an operand of an action, which must not keep device memory from being
+ * freed (R28). It carries base's name for messages. */
+mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
+                          const int64_t *stride, int64_t offset, mr_tensor **out_tensor);
+
+/* mr_tensor_retain, mr_tensor_release: see model/storage.h. */
+
+/* Shape algebra. Each makes a view (with a handle) or explains why it cannot; `dim` may be negative
+ * (from the end); messages show dims as scripts count them, from 1. */
+mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out); /* one -1
+    allowed; NOT_SUPPORTED when no view can show it (the caller copies first) */
+mr_status mr_tensor_permute(mr_tensor *t, const int *dims, mr_tensor **out);
+mr_status mr_tensor_transpose(mr_tensor *t, int dim0, int dim1, mr_tensor **out);
+mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length, int64_t step,
+                           mr_tensor **out); /* start counts from 0; step >= 1 */
+mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out);
+mr_status mr_tensor_squeeze(mr_tensor *t, int dim /* INT_MIN: all */, mr_tensor **out);
+mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out);
+mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out); /* -1 keeps */
+mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out); /* as reshape */
+
+/* Resolves a dim (0-based or negative) against ndim; `ndim` 0 is treated as 1 for 0 and -1. */
+mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim);
+/* Elements of a shape; INVALID_ARGUMENT for a negative size, OUT_OF_MEMORY when it overflows. */
+mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel);
+/* The common shape of two (R: NumPy's and PyTorch's broadcasting), else an error with both shapes. */
+mr_status mr_shape_broadcast(const char *op, int ndim_a, const int64_t *a, int ndim_b,
+                             const int64_t *b, int *out_ndim, int64_t *out);
+
+/* The bytes between the first and one past the last that a view touches, from the storage's start. */
+void mr_tensor_extent(const mr_tensor *t, uint64_t *out_first, uint64_t *out_end);
+/* Whether two views may share a byte: false only if they surely do not (exact for contiguous ones). */
+bool mr_tensor_may_overlap(const mr_tensor *a, const mr_tensor *b);
+/* Whether two elements of one view share an address (an expanded dim): unfit as a destination. */
+bool mr_tensor_self_overlaps(const mr_tensor *t);
+
+static inline void *mr_tensor_data(const mr_tensor *t) { /* first element, where the CPU reaches it */
+    static const uint8_t size[] = {1, 1, 4, 8, 4, 8};    /* by mr_dtype; checked in tensor.c */
+    return (char *)t->storage->host + t->offset * size[t->dtype];
+}
+
+static inline bool mr_tensor_on_host(const mr_tensor *t) {
+    return t->storage->kind != MR_MEMORY_DEVICE;
+}
+
+/* NULL, or why it cannot be used (freed, of before a reset), naming it. */
+mr_status mr_tensor_usable(const mr_tensor *t);
+
+/* "`x`" or "tensor #7 f32[100,100] made at line 3"; returns `out`. */
+const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size);
+/* "f32[100,100]" */
+const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size);
+/* "100x100", "scalar" */
+const char *mr_shape_text(int ndim, const int64_t *shape, char *out, size_t size);
+
+/* The values as a person reads them (PyTorch's layout: brackets, aligned columns, "..." beyond 1000
+ * elements, 4 decimals), then a line with dtype, shape and device. `t` must be a host tensor, and its
+ * values current; `origin` is the tensor to describe (t itself, or the device tensor it copies). */
+void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, mr_buffer *out);
+
+#endif
