@@ -1,0 +1,220 @@
+/* Blocks of a device's arena: cutting, merging, and finding one of a size in constant time. Who may
+ * have which block is reuse.c's business.
+ *
+ * Invariants: the blocks tile the arena without gaps; two neighbours are never both FREE nor both
+ * UNRESERVED; p->reserved is the sum of all that is not UNRESERVED. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "virtual/state.h"
+
+#define GROWTH ((uint64_t)2 << 20) /* the pool grows by multiples of it where it can */
+#define LOOK   16                  /* entries of a bin that are looked at for the best fit */
+
+static uint64_t round_up(uint64_t size, uint64_t to) {
+    return (size + to - 1) / to * to;
+}
+
+/* ---- bins */
+
+int mr_bin_of(uint64_t size) {
+    uint64_t granules = size / BLOCK_GRANULE;
+    if (granules < 8) return (int)granules;
+    int log = 63 - __builtin_clzll(granules);
+    return (log - 2) * 8 + (int)(granules >> (log - 3) & 7);
+}
+
+void mr_bins_insert(bins *list, block *b) {
+    int bin = mr_bin_of(b->size);
+    b->previous = NULL;
+    b->next = list->first[bin];
+    if (b->next) b->next->previous = b;
+    list->first[bin] = b;
+    list->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
+}
+
+void mr_bins_remove(bins *list, block *b) {
+    int bin = mr_bin_of(b->size);
+    if (b->next) b->next->previous = b->previous;
+    if (b->previous) b->previous->next = b->next;
+    else list->first[bin] = b->next;
+    if (!list->first[bin]) list->occupied[bin / 64] &= ~((uint64_t)1 << bin % 64);
+}
+
+int mr_bins_next(const bins *list, int bin) {
+    if (bin >= BIN_COUNT) return -1;
+    uint64_t word = list->occupied[bin / 64] & ~(uint64_t)0 << bin % 64;
+    for (int i = bin / 64;; word = list->occupied[i]) {
+        if (word) return i * 64 + __builtin_ctzll(word);
+        if (++i == BIN_COUNT / 64) return -1;
+    }
+}
+
+block *mr_bins_find(const bins *list, uint64_t size) {
+    int bin = mr_bin_of(size), looked = 0;
+    block *best = NULL;
+    for (block *b = list->first[bin]; b && looked < LOOK; b = b->next, looked++)
+        if (b->size >= size && (!best || b->size < best->size)) best = b;
+    if (best) return best;
+    bin = mr_bins_next(list, bin + 1); /* anything there is large enough */
+    return bin < 0 ? NULL : list->first[bin];
+}
+
+/* ---- cutting and merging */
+
+block *mr_pool_split(pool *p, block *b, uint64_t size) {
+    if (b->size - size < BLOCK_GRANULE) return NULL;
+    block *rest = mr_slab_alloc(&p->blocks);
+    if (!rest) return NULL;
+    *rest = (block){.offset = b->offset + size,
+                    .size = b->size - size,
+                    .below = b,
+                    .above = b->above,
+                    .device = b->device,
+                    .state = b->state};
+    if (b->above) b->above->below = rest;
+    b->above = rest;
+    b->size = size;
+    return rest;
+}
+
+/* `b` takes in the block above it, which is in no list. */
+static void absorb_above(pool *p, block *b) {
+    block *gone = b->above;
+    b->size += gone->size;
+    b->above = gone->above;
+    if (b->above) b->above->below = b;
+    mr_slab_free(&p->blocks, gone);
+}
+
+static void put(pool *p, bins *list, block *b, block_state state) {
+    b->state = state;
+    if (b->above && b->above->state == state) {
+        mr_bins_remove(list, b->above);
+        absorb_above(p, b);
+    }
+    if (b->below && b->below->state == state) {
+        b = b->below;
+        mr_bins_remove(list, b);
+        absorb_above(p, b);
+    }
+    mr_bins_insert(list, b);
+}
+
+void mr_pool_put(pool *p, block *b) {
+    put(p, &p->free, b, BLOCK_FREE);
+}
+
+block *mr_pool_carve(pool *p, uint64_t size) {
+    block *b = mr_bins_find(&p->free, size);
+    if (!b) return NULL;
+    mr_bins_remove(&p->free, b);
+    block *rest = mr_pool_split(p, b, size);
+    if (rest) mr_bins_insert(&p->free, rest);
+    b->state = BLOCK_USED;
+    return b;
+}
+
+/* ---- growing and shrinking */
+
+/* Address space without memory behind it: pages come when they are touched. A system that counts
+ * every mapping may refuse a large one. */
+static bool map_arena(pool *p) {
+    if (p->base) return true;
+    void *base = mmap(NULL, p->limit, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return false;
+    p->base = base;
+    return true;
+}
+
+static bool may_reserve(const pool *p, uint64_t size) {
+    return p->backing->used <= p->backing->limit && size <= p->backing->limit - p->backing->used;
+}
+
+block *mr_pool_grow(pool *p, uint64_t size) {
+    block *space = mr_bins_find(&p->unreserved, size);
+    if (!space || !map_arena(p)) return NULL;
+    block *below = space->below && space->below->state == BLOCK_FREE ? space->below : NULL;
+    uint64_t missing = below && below->size < size ? size - below->size : size;
+    uint64_t growth = round_up(missing, GROWTH);
+    if (growth > space->size || !may_reserve(p, growth)) growth = missing;
+    if (!may_reserve(p, growth)) return NULL;
+
+    mr_bins_remove(&p->unreserved, space);
+    block *rest = mr_pool_split(p, space, growth);
+    if (rest) mr_bins_insert(&p->unreserved, rest);
+    p->reserved += space->size; /* all of it, if it could not be split */
+    p->backing->used += space->size;
+    mr_pool_put(p, space); /* merges with `below` */
+    return mr_pool_carve(p, size);
+}
+
+static void give_back_pages(const pool *p, const block *b) {
+    uint64_t page = 4096, first = round_up(b->offset, page);
+    uint64_t end = (b->offset + b->size) / page * page;
+    if (first < end) madvise(p->base + first, end - first, MADV_DONTNEED);
+}
+
+void mr_pool_release(pool *p, uint64_t keep) {
+    for (block *b = p->lowest; b && p->reserved > keep; b = b->above) {
+        if (b->state != BLOCK_FREE) continue;
+        uint64_t excess = round_up(p->reserved - keep, BLOCK_GRANULE);
+        mr_bins_remove(&p->free, b);
+        if (b->size > excess) {
+            block *rest = mr_pool_split(p, b, b->size - excess);
+            if (rest) {
+                mr_bins_insert(&p->free, b);
+                b = rest;
+            }
+        }
+        give_back_pages(p, b);
+        p->reserved -= b->size;
+        p->backing->used -= b->size;
+        /* Its neighbour below may be the one that stays: go on from what is below for certain. */
+        block *below = b->below;
+        put(p, &p->unreserved, b, BLOCK_UNRESERVED);
+        b = below ? below : p->lowest;
+    }
+}
+
+/* ---- life */
+
+static void lay_out(pool *p) {
+    block *b = mr_slab_alloc(&p->blocks);
+    p->lowest = b;
+    if (!b) return;
+    *b = (block){.size = p->limit, .device = p->device, .state = BLOCK_UNRESERVED};
+    mr_bins_insert(&p->unreserved, b);
+}
+
+mr_status mr_pool_open(pool *p, vdevice *device, uint64_t address, uint64_t limit) {
+    *p = (pool){.address = address,
+                .limit = limit / BLOCK_GRANULE * BLOCK_GRANULE,
+                .backing = &device->gpu->backing,
+                .device = device};
+    mr_slab_init(&p->blocks, sizeof(block), 64);
+    lay_out(p);
+    return p->lowest ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a memory pool");
+}
+
+void mr_pool_forget(pool *p) {
+    if (p->base && p->reserved) madvise(p->base, p->limit, MADV_DONTNEED);
+    p->backing->used -= p->reserved;
+    p->reserved = 0;
+    p->guarded = NULL;
+    p->guarded_count = p->pending_count = 0;
+    memset(&p->unreserved, 0, sizeof p->unreserved);
+    memset(&p->free, 0, sizeof p->free);
+    memset(&p->cached, 0, sizeof p->cached);
+    memset(&p->pending, 0, sizeof p->pending);
+    mr_slab_destroy(&p->blocks);
+    lay_out(p);
+}
+
+void mr_pool_close(pool *p) {
+    p->backing->used -= p->reserved;
+    if (p->base) munmap(p->base, p->limit);
+    mr_slab_destroy(&p->blocks);
+    *p = (pool){0};
+}

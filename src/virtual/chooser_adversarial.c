@@ -1,0 +1,199 @@
+/* The adversarial chooser: the consumer as early as the rules allow, so that a missing wait shows as a
+ * wrong value.
+ *
+ * It looks at the graph of what is pending, not only at the offers. In this order:
+ * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each
+ *    after exactly what it must wait for. The older one comes too late;
+ * 2. what the host waits for;
+ * 3. the other operations, newest first, but for those that write host memory: their consumer is the
+ *    host, which looks at a time of its own, so they are left until nothing else is.
+ * Records, waits, allocations and frees have no effect that could be missed: they run only on the way
+ * to something else.
+ *
+ * Invariant: `cursor` is a pending work; only this file's own steps and withdraw() end works. */
+#include <stdlib.h>
+
+#include "tensor/tensor.h"
+#include "virtual/state.h"
+
+#define WINDOW    1024 /* newest works among which conflicts are looked for */
+#define LOOK_BACK 256  /* accesses with which each is compared */
+
+typedef struct {
+    uintptr_t first, end;
+    work *work;
+    bool write;
+} span;
+
+typedef enum { CONFLICTING, GOAL, REST, LAZY } phase;
+
+typedef struct {
+    mr_chooser base;
+    vgpu *gpu;
+    uint64_t newest_seq; /* of what has been looked at: something newer makes us start over */
+    work *cursor;        /* the next candidate; NULL: none is left in this phase */
+    phase phase;
+    MR_VEC(span) spans;
+} adversarial_chooser;
+
+/* ---- conflicts */
+
+static bool overlaps(const span *a, const span *b) {
+    return a->first < b->end && b->first < a->end && (a->write || b->write);
+}
+
+static bool ordered(work *earlier, work *later) {
+    return mr_virtual_ordered_after(later, earlier->queue, earlier->index);
+}
+
+static bool conflicts_with_older(const adversarial_chooser *a, const span *mine, size_t own) {
+    size_t oldest = own > LOOK_BACK ? own - LOOK_BACK : 0;
+    for (size_t i = own; i-- > oldest;) {
+        const span *other = &a->spans.items[i];
+        if (overlaps(mine, other) && !ordered(other->work, mine->work)) return true;
+    }
+    return false;
+}
+
+static void add_spans(adversarial_chooser *a, work *w) {
+    const mr_action *action = action_of(w);
+    size_t own = a->spans.count;
+    for (uint32_t i = 0; i < action->operand_count; i++) {
+        const mr_tensor *t = action->operands[i].tensor;
+        uint64_t first, end;
+        if (w->staged && i == 1) continue; /* its source was read at the call */
+        mr_tensor_extent(t, &first, &end);
+        uintptr_t base = (uintptr_t)t->storage->host;
+        span mine = {base + first, base + end, w, (action->operands[i].access & MR_WRITE) != 0};
+        if (!w->conflicting) w->conflicting = conflicts_with_older(a, &mine, own);
+        if (!mr_vec_push(&a->spans, mine)) return; /* one conflict fewer is seen */
+    }
+}
+
+static void find_conflicts(adversarial_chooser *a) {
+    work *w = a->gpu->newest;
+    a->spans.count = 0;
+    for (int i = 1; w && w->older && i < WINDOW; i++) w = w->older;
+    for (; w; w = w->newer) {
+        w->conflicting = false;
+        if (is_body(action_of(w))) add_spans(a, w);
+    }
+}
+
+/* ---- choosing */
+
+static bool writes_host_memory(const work *w) {
+    const mr_action *action = action_of((work *)w);
+    for (uint32_t i = 0; i < action->operand_count; i++)
+        if (action->operands[i].access & MR_WRITE &&
+            action->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE)
+            return true;
+    return false;
+}
+
+/* The first thing to do on the way to `w`; NULL: that would make something lazy run. */
+static work *way_to(work *w, bool lazy_too) {
+    for (work *before; (before = mr_virtual_newest_predecessor(w)); w = before)
+        if (!lazy_too && writes_host_memory(before)) return NULL;
+    return w;
+}
+
+static bool is_candidate(const work *w, phase of) {
+    const mr_action *action = action_of((work *)w);
+    if (of == CONFLICTING) return w->conflicting;
+    return action->kind == MR_ACTION_HOST_FUNCTION || action->kind == MR_ACTION_FAULT ||
+           (is_body(action) && !writes_host_memory(w));
+}
+
+static work *next_candidate(adversarial_chooser *a) {
+    for (; a->cursor; a->cursor = a->cursor->older) {
+        work *w = is_candidate(a->cursor, a->phase) ? way_to(a->cursor, false) : NULL;
+        if (w) return w;
+    }
+    return NULL;
+}
+
+static void enter(adversarial_chooser *a, phase of) {
+    a->phase = of;
+    a->cursor = a->gpu->newest;
+}
+
+static void look_around(adversarial_chooser *a) {
+    uint64_t seq = a->gpu->newest ? action_of(a->gpu->newest)->seq : 0;
+    if (seq == a->newest_seq) return;
+    a->newest_seq = seq;
+    find_conflicts(a);
+    enter(a, CONFLICTING);
+}
+
+static work *choose(adversarial_chooser *a, mr_action *goal) {
+    work *w;
+    look_around(a);
+    if (a->phase == CONFLICTING) {
+        if ((w = next_candidate(a))) return w;
+        enter(a, GOAL);
+    }
+    if (goal) return way_to(work_of(goal), true);
+    if (a->phase == GOAL) enter(a, REST);
+    if (a->phase == REST) {
+        if ((w = next_candidate(a))) return w;
+        enter(a, LAZY);
+    }
+    return a->gpu->oldest; /* its predecessors are older, so there are none */
+}
+
+/* ---- the chooser */
+
+static void leave_behind(adversarial_chooser *a, const work *w) {
+    if (a->cursor == w) a->cursor = w->older;
+    /* The newest one goes: what is the newest then is not something new. */
+    if (action_of((work *)w)->seq == a->newest_seq)
+        a->newest_seq = w->older ? action_of(w->older)->seq : 0;
+}
+
+static bool offer(mr_chooser *chooser, const mr_step *step) {
+    (void)chooser, (void)step; /* what is offered is what is pending and waits for nothing */
+    return true;
+}
+
+static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+    adversarial_chooser *a = (adversarial_chooser *)chooser;
+    if (!a->gpu->oldest || moment->point == MR_CHOICE_SUBMIT || moment->point == MR_CHOICE_ACCESS)
+        return false;
+    if (moment->point == MR_CHOICE_QUERY && moment->taken) return false;
+    work *w = choose(a, moment->goal);
+    leave_behind(a, w);
+    *out_step = (mr_step){w->time, action_of(w), NULL};
+    return true;
+}
+
+static void withdraw(mr_chooser *chooser, mr_action *action) {
+    leave_behind((adversarial_chooser *)chooser, work_of(action));
+}
+
+static void clear(mr_chooser *chooser) {
+    adversarial_chooser *a = (adversarial_chooser *)chooser;
+    a->newest_seq = 0;
+    a->cursor = NULL;
+    a->phase = CONFLICTING;
+}
+
+static void destroy(mr_chooser *chooser) {
+    mr_vec_free(&((adversarial_chooser *)chooser)->spans);
+    free(chooser);
+}
+
+mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser) {
+    adversarial_chooser *chooser = calloc(1, sizeof *chooser);
+    if (!chooser) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    chooser->base = (mr_chooser){.name = "adversarial",
+                                 .whole = true,
+                                 .offer = offer,
+                                 .take = take,
+                                 .withdraw = withdraw,
+                                 .clear = clear,
+                                 .destroy = destroy};
+    chooser->gpu = gpu;
+    *out_chooser = &chooser->base;
+    return MR_OK;
+}

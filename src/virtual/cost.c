@@ -1,0 +1,178 @@
+/* What an action costs the device: how long it takes alone, in how many thread blocks, on which
+ * engine. The figures come from the device model; the work, from the operation's row.
+ *
+ * An operation with a duration of its own (mr.op, mr.spin) takes exactly that when it has the device
+ * to itself; rounding is given back to its last blocks. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/op.h"
+#include "virtual/state.h"
+
+#define LONGEST_NS       ((uint64_t)1 << 56) /* two years: keeps sums of times from overflowing */
+#define SLICED_NS        10000 /* what takes longer is done in slices, however small */
+#define SLICE_BYTES      1024  /* untimed choosers: at least this much output a slice */
+#define COPY_BLOCK_BYTES 16384 /* of a copy inside the device, which is a kernel's work */
+
+static uint64_t whole_ns(double ns) {
+    return ns >= (double)LONGEST_NS ? LONGEST_NS : ns > 0 ? (uint64_t)llround(ns) : 0;
+}
+
+uint64_t mr_virtual_bytes_ns(uint64_t bytes, double gigabytes_per_second) {
+    return gigabytes_per_second > 0 ? whole_ns((double)bytes / gigabytes_per_second) : 0;
+}
+
+bool mr_virtual_peers(const vdevice *a, const vdevice *b) {
+    return (a->peers >> b->device->index & 1) || (b->peers >> a->device->index & 1);
+}
+
+/* Cuts `duration` into the waves that the blocks make on an idle device. */
+static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t threads) {
+    const device_model *model = &device->gpu->model;
+    uint32_t sm_threads = (uint32_t)model->max_threads_per_sm;
+    uint32_t least = sm_threads / (uint32_t)model->max_blocks_per_sm; /* R53 */
+    b->engine = ENGINE_SM;
+    b->blocks = blocks ? blocks : 1;
+    b->unit = threads < least ? least : threads > sm_threads ? sm_threads : threads;
+    if (!b->unit) b->unit = 1;
+    uint64_t fit = device->capacity / b->unit;
+    uint64_t waves = (b->blocks + fit - 1) / fit;
+    b->block_ns = b->duration / waves;
+    b->rounding = b->duration - b->block_ns * waves;
+}
+
+/* A kernel is bound by its memory traffic or by its arithmetic, and reaches the device's rate only
+ * with a block on every SM. */
+static uint64_t kernel_ns(const vdevice *device, double bytes, double flops, double tflops,
+                          double gbs, uint32_t blocks) {
+    const device_model *model = &device->gpu->model;
+    double share = blocks < model->sm_count ? (double)(blocks ? blocks : 1) / model->sm_count : 1;
+    double traffic = gbs > 0 ? bytes / (gbs * share) : 0;
+    double arithmetic = tflops > 0 ? flops / (tflops * 1e3 * share) : 0;
+    double ns = traffic > arithmetic ? traffic : arithmetic;
+    return whole_ns(ns > model->kernel_floor_ns ? ns : model->kernel_floor_ns);
+}
+
+static bool touches_host_memory(const mr_action *action) {
+    for (uint32_t i = 0; i < action->operand_count; i++)
+        if (action->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE) return true;
+    return false;
+}
+
+static void prepare_op(const vdevice *device, const mr_action *action, body *b) {
+    const device_model *model = &device->gpu->model;
+    const mr_op *row = action->u.op.row;
+    const mr_params *params = &action->u.op.params;
+    b->items = row->items(action);
+    if (params->duration_ns) {
+        b->duration = params->duration_ns < LONGEST_NS ? params->duration_ns : LONGEST_NS;
+        /* A block of an mr.op is there to be in the way of others; mr.spin's is not. */
+        bool small = !params->blocks || row == device->gpu->spin;
+        set_blocks(device, b, params->blocks, small ? 0 : UINT32_MAX);
+        return;
+    }
+    mr_cost cost = {0};
+    row->cost(action, &cost);
+    bool wide = action->operand_count && action->operands[0].tensor->dtype == MR_F64;
+    double gbs = touches_host_memory(action) ? model->h2d_gbs : model->kernel_memory_gbs;
+    b->duration = kernel_ns(device, cost.bytes, cost.flops,
+                            wide ? model->fp64_tflops : model->fp32_tflops, gbs, cost.blocks);
+    set_blocks(device, b, cost.blocks, cost.threads);
+}
+
+static void use_engine(vdevice *device, body *b, int which) {
+    /* With one engine everything shares it, with two each direction has one. */
+    int count = (int)device->gpu->model.async_engine_count;
+    if (count == 1) which = COPY_IN;
+    else if (count == 2)
+        which = which == COPY_PEER_IN ? COPY_IN : which == COPY_PEER_OUT ? COPY_OUT : which;
+    b->copy_engine[b->engines++] = &device->copy_engine[which];
+    b->engine = ENGINE_COPY;
+}
+
+static vdevice *home(vgpu *gpu, const mr_action *action, int operand) {
+    return &gpu->devices[action->operands[operand].tensor->storage->device->index];
+}
+
+static void prepare_peer_copy(vgpu *gpu, const mr_action *action, body *b) {
+    const device_model *model = &gpu->model;
+    vdevice *to = home(gpu, action, 0), *from = home(gpu, action, 1);
+    uint64_t bytes = action->u.copy.bytes;
+    if (mr_virtual_peers(to, from)) {
+        b->duration =
+            whole_ns(model->peer_latency_ns) + mr_virtual_bytes_ns(bytes, model->peer_gbs);
+        use_engine(from, b, COPY_PEER_OUT);
+        use_engine(to, b, COPY_PEER_IN);
+    } else { /* R59: through the host */
+        b->duration = 2 * whole_ns(model->copy_latency_ns) +
+                      mr_virtual_bytes_ns(bytes, model->d2h_gbs) +
+                      mr_virtual_bytes_ns(bytes, model->h2d_gbs);
+        use_engine(from, b, COPY_OUT);
+        use_engine(to, b, COPY_IN);
+    }
+}
+
+static void prepare_copy(vdevice *device, const mr_action *action, body *b) {
+    vgpu *gpu = device->gpu;
+    const device_model *model = &gpu->model;
+    uint64_t bytes = action->u.copy.bytes, latency = whole_ns(model->copy_latency_ns);
+    b->items = (int64_t)bytes;
+    b->blocks = 1;
+    switch (action->u.copy.direction) {
+    case MR_COPY_H2D:
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs);
+        use_engine(home(gpu, action, 0), b, COPY_IN);
+        break;
+    case MR_COPY_D2H:
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs);
+        use_engine(home(gpu, action, 1), b, COPY_OUT);
+        break;
+    case MR_COPY_PEER: prepare_peer_copy(gpu, action, b); break;
+    case MR_COPY_H2H:
+        b->duration = mr_virtual_bytes_ns(bytes, model->host_memory_gbs);
+        b->engine = ENGINE_NONE;
+        break;
+    case MR_COPY_D2D: {
+        uint64_t blocks = bytes / COPY_BLOCK_BYTES + 1, most = (uint64_t)model->sm_count * 4;
+        if (blocks > most) blocks = most;
+        b->duration = kernel_ns(device, 2.0 * (double)bytes, 0, 0, model->kernel_memory_gbs,
+                                (uint32_t)blocks);
+        if (b->duration < latency) b->duration = latency;
+        set_blocks(device, b, (uint32_t)blocks, 512);
+        return;
+    }
+    }
+    b->block_ns = b->duration;
+}
+
+static uint64_t output_bytes(const mr_action *action) {
+    if (action->kind == MR_ACTION_COPY) return action->u.copy.bytes;
+    if (!action->operand_count) return 0;
+    const mr_tensor *out = action->operands[0].tensor;
+    return (uint64_t)out->numel * mr_dtype_size((mr_dtype)out->dtype);
+}
+
+static uint32_t slice_count(const vgpu *gpu, const mr_action *action, const body *b) {
+    uint64_t most = (uint64_t)gpu->set.slices;
+    if (b->duration < SLICED_NS) {
+        if (gpu->chooser->timed || gpu->chooser->whole) return 1;
+        uint64_t by_size = output_bytes(action) / SLICE_BYTES;
+        if (by_size < most) most = by_size;
+    }
+    if (gpu->chooser->whole) return 1;
+    if ((int64_t)most > b->items) most = (uint64_t)b->items;
+    return most ? (uint32_t)most : 1;
+}
+
+bool mr_virtual_prepare(work *w) {
+    vdevice *device = w->queue->device;
+    mr_action *action = action_of(w);
+    body *b = mr_slab_alloc(&device->gpu->bodies);
+    if (!b) return false;
+    memset(b, 0, sizeof *b);
+    w->body = b;
+    if (action->kind == MR_ACTION_OP) prepare_op(device, action, b);
+    else prepare_copy(device, action, b);
+    b->slices = slice_count(device->gpu, action, b);
+    return true;
+}

@@ -1,0 +1,47 @@
+/* A device model: what a GPU has and how long things take on it. Data, read from a text file of lines
+ * `key = value  # where the figure comes from`; the keys are the names in the list below. */
+#ifndef MR_VIRTUAL_DEVICE_MODEL_H
+#define MR_VIRTUAL_DEVICE_MODEL_H
+
+#include "base/status.h"
+
+// clang-format off
+/* key (its unit is its last word), and the smallest value that makes sense */
+#define MR_DEVICE_MODEL_LIST(X)                                                                    \
+    X(compute_major, 1) X(compute_minor, 0)                                                        \
+    X(sm_count, 1) X(warp_size, 1)                                                                 \
+    X(max_threads_per_block, 1) X(max_threads_per_sm, 1) X(max_blocks_per_sm, 1)                   \
+    X(max_resident_grids, 1) /* R53 */                                                             \
+    X(registers_per_sm, 0) X(shared_per_sm_bytes, 0) X(shared_per_block_bytes, 0)                  \
+    X(async_engine_count, 1) /* R25 */                                                             \
+    X(priority_greatest, -1000) /* R8; the least is 0 */                                           \
+    X(total_memory_bytes, 1) X(l2_bytes, 0)                                                        \
+    /* what the device does at its best */                                                         \
+    X(memory_gbs, 0)        /* on the data sheet */                                                \
+    X(kernel_memory_gbs, 0) /* read + write, reached by a kernel */                                \
+    X(fp32_tflops, 0) X(fp64_tflops, 0)                                                            \
+    X(kernel_floor_ns, 0)   /* start to start of dependent small kernels */                        \
+    X(h2d_gbs, 0) X(d2h_gbs, 0) X(copy_latency_ns, 0)                                              \
+    X(peer_access, 0) X(peer_gbs, 0) X(peer_latency_ns, 0)                                         \
+    /* what calls cost the host */                                                                 \
+    X(launch_ns, 0) X(launch_latency_ns, 0) /* call to start on an idle device */                  \
+    X(copy_call_ns, 0) X(record_ns, 0) X(record_timed_ns, 0) X(wait_event_ns, 0)                   \
+    X(alloc_ns, 0) X(free_ns, 0)                                                                   \
+    X(synchronize_ns, 0) X(device_synchronize_ns, 0) X(wakeup_ns, 0) X(query_ns, 1)                \
+    X(stream_create_ns, 0) X(event_create_ns, 0)                                                   \
+    X(staging_gbs, 0)       /* pageable memory into the driver's buffer */                         \
+    X(host_memory_gbs, 0)
+// clang-format on
+
+typedef struct {
+    char name[64];  /* "NVIDIA H200" */
+    char known[64]; /* what it was asked for by: "h200", or the path */
+#define X(key, least) double key;
+    MR_DEVICE_MODEL_LIST(X)
+#undef X
+} device_model;
+
+/* A name ("h200") or a path (with a slash or ".model"). `out` is unchanged after a failure. */
+mr_status mr_device_model_load(const char *name, device_model *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* Events: the marks that records leave. The event holds its latest mark; waits were bound to the
+ * record behind the mark when they were submitted (queue.c), and do not look here again (R12). */
+#include "virtual/state.h"
+
+mr_status mr_virtual_event_open(mr_event *event) {
+    vgpu *gpu = vgpu_of(event->machine);
+    gpu->host_ns += (uint64_t)gpu->model.event_create_ns;
+    event->impl = NULL;
+    return MR_OK;
+}
+
+void mr_virtual_event_close(mr_event *event) {
+    mark *m = event->impl;
+    if (!m) return;
+    m->held = false;
+    if (!m->record) mr_slab_free(&vgpu_of(event->machine)->marks, m);
+}
+
+mr_status mr_virtual_event_query(mr_event *event, bool *out_done) {
+    vgpu *gpu = vgpu_of(event->machine);
+    mark *m = event->impl;
+    gpu->host_ns += (uint64_t)gpu->model.query_ns;
+    MR_TRY(mr_virtual_attend(gpu, MR_CHOICE_QUERY, m->record ? action_of(m->record) : NULL));
+    *out_done = m->done;
+    return MR_OK;
+}
+
+mr_status mr_virtual_event_synchronize(mr_event *event) {
+    vgpu *gpu = vgpu_of(event->machine);
+    MR_TRY(mr_virtual_wait_mark(gpu, event->impl));
+    if (event->device) mr_pool_synchronized(event->device->impl);
+    return MR_OK;
+}
+
+static mr_status check_done(const mr_event *event) {
+    const mark *m = event->impl;
+    char text[80];
+    if (m->done) return MR_OK;
+    return mr_fail(
+        MR_CODE_NOT_READY,
+        "elapsed_time: %s is not complete: synchronize with it, or with what comes after",
+        mr_event_describe(event, text, sizeof text));
+}
+
+mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {
+    vgpu *gpu = vgpu_of(from->machine);
+    const mark *first = from->impl, *second = to->impl;
+    gpu->host_ns += (uint64_t)gpu->model.query_ns; /* polling with it comes to an end */
+    MR_TRY(
+        mr_virtual_attend(gpu, MR_CHOICE_QUERY, second->record ? action_of(second->record) : NULL));
+    MR_TRY(check_done(from));
+    MR_TRY(check_done(to));
+    *out_milliseconds = ((double)second->time - (double)first->time) * 1e-6;
+    return MR_OK;
+}

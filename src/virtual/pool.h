@@ -1,0 +1,112 @@
+/* The memory of one device: an arena of address space, cut into blocks, with the stream-ordered
+ * reuse of R28-R31 and R33. Pages are the system's until they are first touched.
+ *
+ * A block is in use, or cached (freed in a stream; that stream may have it back at once, others by
+ * the policies of R30), or guarded (freed, but record_stream says that someone may still use it), or
+ * free for everyone. Neighbours are merged only in the last state. */
+#ifndef MR_VIRTUAL_POOL_H
+#define MR_VIRTUAL_POOL_H
+
+#include "base/slab.h"
+#include "model/storage.h"
+
+#define BLOCK_GRANULE 512
+
+typedef enum {
+    BLOCK_UNRESERVED, /* address space only: what the pool may still grow into */
+    BLOCK_FREE,
+    BLOCK_CACHED,  /* its free is done */
+    BLOCK_PENDING, /* its free is submitted */
+    BLOCK_GUARDED,
+    BLOCK_USED,
+} block_state;
+
+typedef struct block block;
+struct block {
+    uint64_t offset, size; /* of the arena; multiples of BLOCK_GRANULE */
+    block *below, *above;  /* neighbours by address */
+    struct vdevice *device;
+    block_state state;
+    bool with_stream;       /* in a bin of freed_in */
+    uint32_t guards;        /* works that must be done first (R33) */
+    block *previous, *next; /* in a bin of the pool */
+    /* Cached, pending and guarded ones. */
+    struct queue *freed_in;             /* NULL: that stream is gone */
+    uint64_t freed_index;               /* of the FREE in it */
+    struct work *free_work;             /* the FREE while it is pending */
+    block *sibling_previous, *sibling;  /* the other blocks of the same FREE (it has been split) */
+    block *queue_previous, *queue_next; /* in a bin of freed_in */
+    struct work *reuse_after; /* used: the ALLOC is to wait for this FREE (R30, policy 3) */
+};
+
+/* Lists by size: 8 bins for each power of two. */
+#define BIN_COUNT 512
+typedef struct {
+    uint64_t occupied[BIN_COUNT / 64];
+    block *first[BIN_COUNT];
+} bins;
+
+/* The same, coarser, one bin for each power of two: there is one of these for each stream. */
+#define CACHE_BIN_COUNT 64
+typedef struct {
+    uint64_t occupied;
+    block *first[CACHE_BIN_COUNT];
+} cache_bins;
+
+/* What this computer can really back, over all devices and host memory: beyond it the system would
+ * kill us rather than refuse. */
+typedef struct {
+    uint64_t limit, used;
+} backing;
+
+void mr_backing_open(backing *b);
+
+typedef struct {
+    char *base;       /* NULL until the first allocation */
+    uint64_t address; /* what the script sees for base */
+    uint64_t limit;   /* bytes of the arena */
+    uint64_t reserved;
+    backing *backing;
+    struct vdevice *device;
+    block *lowest; /* all blocks by address */
+    bins unreserved, free, cached, pending;
+    block *guarded;
+    size_t guarded_count, pending_count;
+    mr_slab blocks;
+} pool;
+
+/* ---- blocks.c: ranges and their lists; no policy */
+
+mr_status mr_pool_open(pool *p, struct vdevice *device, uint64_t address, uint64_t limit);
+void mr_pool_close(pool *p);
+void mr_pool_forget(pool *p);                 /* all blocks are gone; contents too */
+block *mr_pool_carve(pool *p, uint64_t size); /* from free memory; NULL: none fits */
+block *mr_pool_grow(pool *p, uint64_t size);  /* from address space; NULL: the limit is reached */
+void mr_pool_put(pool *p, block *b);          /* free for everyone: merges */
+void mr_pool_release(pool *p,
+                     uint64_t keep); /* free memory beyond `keep` reserved bytes goes back */
+/* Shortens a block in no list to `size`; NULL: it was not worth splitting, or memory is out. The
+ * rest has the same state and is in no list. */
+block *mr_pool_split(pool *p, block *b, uint64_t size);
+void mr_bins_insert(bins *list, block *b);
+void mr_bins_remove(bins *list, block *b);
+block *mr_bins_find(const bins *list, uint64_t size); /* one that fits, NULL: none */
+int mr_bins_next(const bins *list, int bin);          /* first occupied from `bin` on, or -1 */
+int mr_bin_of(uint64_t size);
+
+/* ---- reuse.c: the policies */
+
+/* A block for an allocation in `q`, of a multiple of BLOCK_GRANULE bytes; *out_block is NULL when there
+ * is none. Fails only when a wait for frees did (R30, policy 3). */
+mr_status mr_pool_alloc(struct queue *q, uint64_t size, block **out_block);
+void mr_pool_merge(pool *p); /* what everyone may have becomes free, and whole again */
+/* The FREE of these blocks is done; the action that `w` belongs to is about to go. */
+void mr_pool_free_done(struct work *w);
+void mr_pool_guard_done(block *b);
+/* FREE of the storage is being submitted as `w`, which is linked into its queue already. */
+void mr_pool_free(struct work *w, mr_storage *storage);
+void mr_pool_queue_gone(struct queue *q);          /* what it had cached is free for everyone */
+void mr_pool_synchronized(struct vdevice *device); /* R31 */
+void mr_pool_reset(struct vdevice *device);
+
+#endif

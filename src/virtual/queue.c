@@ -1,0 +1,432 @@
+/* Order: which action waits for which. Links new actions behind their predecessors, and takes those
+ * that are done out again, which makes others ready. What ready ones then do is engine.c's business.
+ *
+ * Every step here is O(1) but for one edge an ordering fact; nothing walks a queue. The invariant
+ * easiest to break: mr_action_destroy runs the model's code, which may close a stream and submit
+ * nothing else; so a work is out of every list before its action is destroyed, and nothing of it or of
+ * its queue is touched after. */
+#include <stdlib.h>
+
+#include "tensor/tensor.h"
+#include "virtual/state.h"
+
+/* ---- edges */
+
+static bool add_edge(vgpu *gpu, work *from, work *to) {
+    edge *e = mr_slab_alloc(&gpu->edges);
+    if (!e) return false;
+    *e = (edge){.from = from, .to = to, .next_out = from->out, .u.next_in = to->in};
+    from->out = to->in = e;
+    to->unfinished++;
+    return true;
+}
+
+static void free_edges_in(vgpu *gpu, work *w) {
+    for (edge *e = w->in, *next; e; e = next) {
+        next = e->u.next_in;
+        if (e->from) {
+            e->to = NULL; /* still in the predecessor's list, which frees it */
+            e->u.guarded = NULL;
+        } else {
+            mr_slab_free(&gpu->edges, e);
+        }
+    }
+    w->in = NULL;
+}
+
+static void push_ready(vgpu *gpu, work *w) {
+    w->state = WORK_READY;
+    w->next_ready = NULL;
+    if (gpu->ready_last) gpu->ready_last->next_ready = w;
+    else gpu->ready_first = w;
+    gpu->ready_last = w;
+}
+
+static void predecessor_done(vgpu *gpu, work *w, uint64_t now) {
+    if (w->time < now) w->time = now;
+    if (--w->unfinished) return;
+    free_edges_in(gpu, w);
+    push_ready(gpu, w);
+}
+
+/* ---- the legacy barrier: R3-R6 */
+
+static void dirty_insert(queue *q) {
+    vdevice *device = q->device;
+    q->dirty = true;
+    q->dirty_previous = NULL;
+    q->dirty_next = device->dirty;
+    if (device->dirty) device->dirty->dirty_previous = q;
+    device->dirty = q;
+}
+
+static void dirty_remove(queue *q) {
+    if (q->dirty_previous) q->dirty_previous->dirty_next = q->dirty_next;
+    else q->device->dirty = q->dirty_next;
+    if (q->dirty_next) q->dirty_next->dirty_previous = q->dirty_previous;
+    q->dirty = false;
+}
+
+/* A legacy action waits for each blocking stream that got work since the legacy action before: older
+ * work is behind that one already. */
+static bool join_blocking_streams(vgpu *gpu, vdevice *device, work *w) {
+    for (queue *q = device->dirty; q; q = q->dirty_next)
+        if (q->tail && !add_edge(gpu, q->tail, w)) return false;
+    return true;
+}
+
+/* And the other way round: only the first action after a legacy one needs an edge. */
+static bool join_legacy(vgpu *gpu, queue *q, work *w) {
+    queue *legacy = q->device->legacy;
+    if (!legacy || q->legacy_seen == legacy->submitted) return true;
+    return !legacy->tail || add_edge(gpu, legacy->tail, w);
+}
+
+/* ---- R60: the synchronous peer copy */
+
+static bool join_device(vgpu *gpu, const vdevice *device, work *w) {
+    for (queue *q = device->first; q; q = q->next)
+        if (q->tail && q != w->queue && !add_edge(gpu, q->tail, w)) return false;
+    return true;
+}
+
+static void peer_devices(mr_action *action, vdevice *out[2]) {
+    vgpu *gpu = vgpu_of(action->machine);
+    for (int i = 0; i < 2; i++)
+        out[i] = &gpu->devices[action->operands[i].tensor->storage->device->index];
+}
+
+static bool is_peer_barrier(const mr_action *action) {
+    return action->kind == MR_ACTION_COPY && action->u.copy.direction == MR_COPY_PEER &&
+           action->u.copy.synchronous;
+}
+
+static void raise_barrier(work *w) {
+    vdevice *devices[2];
+    peer_devices(action_of(w), devices);
+    w->barrier = true;
+    for (int i = 0; i < 2; i++) {
+        devices[i]->barrier = w;
+        devices[i]->barrier_count++;
+    }
+}
+
+static void lower_barrier(vgpu *gpu, const work *w) {
+    for (int i = 0; i < gpu->device_count; i++)
+        if (gpu->devices[i].barrier == w) gpu->devices[i].barrier = NULL;
+}
+
+/* ---- enqueueing */
+
+static bool join_predecessors(vgpu *gpu, mr_action *action, work *w) {
+    queue *q = w->queue;
+    vdevice *device = q->device;
+    if (q->tail) w->unfinished++;
+    if (q->legacy ? device->dirty && !join_blocking_streams(gpu, device, w)
+                  : q->blocking && !join_legacy(gpu, q, w))
+        return false;
+    if (q->barrier_seen != device->barrier_count && device->barrier &&
+        !add_edge(gpu, device->barrier, w))
+        return false;
+    if (action->kind == MR_ACTION_WAIT) {
+        mark *m = action->u.event.event->impl;
+        if (m && m->record && m->record->queue != q && !add_edge(gpu, m->record, w)) return false;
+    } else if (action->kind == MR_ACTION_ALLOC) {
+        block *b = action->u.storage->impl;
+        work *freeing = b->reuse_after;
+        b->reuse_after = NULL;
+        if (freeing && !add_edge(gpu, freeing, w)) return false;
+    } else if (is_peer_barrier(action)) {
+        vdevice *devices[2];
+        peer_devices(action, devices);
+        if (!join_device(gpu, devices[0], w) || !join_device(gpu, devices[1], w)) return false;
+    }
+    return true;
+}
+
+static bool make_mark(vgpu *gpu, mr_action *action, work *w) {
+    mr_event *event = action->u.event.event;
+    mark *m = mr_slab_alloc(&gpu->marks), *old = event->impl;
+    if (!m) return false;
+    *m = (mark){.record = w, .queue = w->queue, .held = true};
+    w->u.mark = m;
+    event->impl = m;
+    if (old) { /* R12: overwritten, but waits that found it keep it */
+        old->held = false;
+        if (!old->record) mr_slab_free(&gpu->marks, old);
+    }
+    return true;
+}
+
+static void link_tail(vgpu *gpu, work *w) {
+    queue *q = w->queue;
+    w->before = q->tail;
+    if (q->tail) {
+        q->tail->after = w;
+    } else {
+        q->head = w;
+        if (q->blocking && !q->legacy) q->device->busy_blocking++;
+    }
+    q->tail = w;
+    w->index = ++q->submitted;
+    w->prior_join = q->last_join;
+    w->prior_join_index = q->last_join_index;
+    if (w->in) {
+        q->last_join = w;
+        q->last_join_index = w->index;
+    }
+    w->older = gpu->newest;
+    if (gpu->newest) gpu->newest->newer = w;
+    else gpu->oldest = w;
+    gpu->newest = w;
+    gpu->pending++;
+    q->device->pending++;
+}
+
+mr_status mr_virtual_enqueue(mr_action *action, uint64_t earliest) {
+    vgpu *gpu = vgpu_of(action->machine);
+    work *w = work_of(action); /* zeroed */
+    queue *q = action->stream->impl;
+    vdevice *device = q->device;
+    w->queue = q;
+    w->time = earliest;
+    if (!join_predecessors(gpu, action, w) ||
+        (action->kind == MR_ACTION_RECORD && !make_mark(gpu, action, w))) {
+        free_edges_in(gpu, w);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for one more pending operation",
+                       action->name);
+    }
+    if (q->legacy) {
+        while (device->dirty) dirty_remove(device->dirty);
+    } else if (q->blocking) {
+        q->legacy_seen = device->legacy ? device->legacy->submitted : 0;
+        if (!q->dirty) dirty_insert(q);
+    }
+    q->barrier_seen = device->barrier_count;
+    if (is_peer_barrier(action)) raise_barrier(w);
+    link_tail(gpu, w);
+    if (is_launch(action)) q->launches++;
+    if (action->kind == MR_ACTION_FREE) mr_pool_free(w, action->u.storage);
+    if (!w->unfinished) {
+        free_edges_in(gpu, w);
+        push_ready(gpu, w);
+    }
+    return MR_OK;
+}
+
+/* ---- done */
+
+static void unlink_work(vgpu *gpu, work *w) {
+    if (w->older) w->older->newer = w->newer;
+    else gpu->oldest = w->newer;
+    if (w->newer) w->newer->older = w->older;
+    else gpu->newest = w->older;
+    gpu->pending--;
+    w->queue->device->pending--;
+    if (is_launch(action_of(w))) w->queue->launches--;
+    if (w->barrier) lower_barrier(gpu, w);
+}
+
+void mr_virtual_mark_release(vgpu *gpu, mark *m) {
+    m->record = NULL;
+    if (!m->held) mr_slab_free(&gpu->marks, m);
+}
+
+static void mark_done(vgpu *gpu, mark *m, uint64_t now) {
+    m->done = true;
+    m->time = now;
+    mr_virtual_mark_release(gpu, m);
+}
+
+static void release_successors(vgpu *gpu, work *w, uint64_t now) {
+    for (edge *e = w->out, *next; e; e = next) {
+        next = e->next_out;
+        if (e->to) {
+            e->from = NULL;
+            predecessor_done(gpu, e->to, now);
+        } else {
+            if (e->u.guarded) mr_pool_guard_done(e->u.guarded);
+            mr_slab_free(&gpu->edges, e);
+        }
+    }
+}
+
+/* What an action of its kind has to let go of, whether it was carried out or dropped. */
+static void free_parts(work *w) {
+    if (w->body) mr_virtual_body_free(w);
+    free(w->staged);
+    w->staged = NULL;
+}
+
+void mr_virtual_complete(work *w, uint64_t now) {
+    queue *q = w->queue;
+    vdevice *device = q->device;
+    vgpu *gpu = device->gpu;
+    mr_action *action = action_of(w);
+    if (action->kind == MR_ACTION_RECORD) mark_done(gpu, w->u.mark, now);
+    else if (action->kind == MR_ACTION_FREE) mr_pool_free_done(w);
+    unlink_work(gpu, w);
+    q->completed++;
+    q->last_end = now;
+    if (device->last_end < now) device->last_end = now;
+    if (q->blocking && device->blocking_end < now) device->blocking_end = now;
+    q->head = w->after;
+    if (q->head) {
+        q->head->before = NULL;
+        predecessor_done(gpu, q->head, now);
+    } else {
+        q->tail = NULL;
+        if (q->blocking && !q->legacy) device->busy_blocking--;
+    }
+    release_successors(gpu, w, now);
+    if (w->body || w->staged) free_parts(w);
+    if (gpu->keep == w) gpu->keep = NULL;
+    if (q->closed && !q->head) mr_virtual_queue_destroy(q);
+    mr_action_destroy(action);
+}
+
+void mr_virtual_cancel(work *w) {
+    queue *q = w->queue;
+    vdevice *device = q->device;
+    vgpu *gpu = device->gpu;
+    unlink_work(gpu, w);
+    free_edges_in(gpu, w);
+    q->submitted--;
+    q->tail = w->before;
+    if (q->tail) {
+        q->tail->after = NULL;
+    } else {
+        q->head = NULL;
+        if (q->blocking && !q->legacy) device->busy_blocking--;
+    }
+    if (q->last_join == w) {
+        q->last_join = w->prior_join;
+        q->last_join_index = w->prior_join_index;
+    }
+    /* Nobody may rely on having been ordered behind it: the next action joins afresh. */
+    q->legacy_seen = q->barrier_seen = UINT64_MAX;
+    if (q->legacy)
+        for (queue *other = device->first; other; other = other->next)
+            if (other->blocking && !other->legacy && other->tail && !other->dirty)
+                dirty_insert(other);
+    if (gpu->ready_first) { /* it may be there: the list is short, and this is rare */
+        work *rest = gpu->ready_first;
+        gpu->ready_first = gpu->ready_last = NULL;
+        for (work *next; rest; rest = next) {
+            next = rest->next_ready;
+            if (rest != w) push_ready(gpu, rest);
+        }
+    }
+    gpu->chooser->withdraw(gpu->chooser, action_of(w));
+    mr_virtual_unadmit(w);
+    free_parts(w);
+}
+
+/* ---- dropping: R50 and mr.reset */
+
+static void empty_queues(vdevice *device) {
+    while (device->dirty) dirty_remove(device->dirty);
+    for (queue *q = device->first; q; q = q->next) {
+        q->head = q->tail = NULL;
+        q->completed = q->submitted;
+        q->launches = 0;
+    }
+    device->busy_blocking = device->pending = 0;
+    device->barrier = NULL;
+}
+
+static void destroy_closed_queues(vdevice *device) {
+    for (queue *q = device->first, *next; q; q = next) {
+        next = q->next;
+        if (q->closed) mr_virtual_queue_destroy(q);
+    }
+}
+
+static void drop(vgpu *gpu, work *w) {
+    mr_action *action = action_of(w);
+    for (edge *e = w->in, *next; e; e = next) {
+        next = e->u.next_in;
+        mr_slab_free(&gpu->edges, e);
+    }
+    w->in = w->out = NULL;
+    if (action->kind == MR_ACTION_RECORD) mr_virtual_mark_release(gpu, w->u.mark);
+    else if (action->kind == MR_ACTION_FREE) mr_pool_free_done(w);
+    free_parts(w);
+    if (gpu->keep == w) gpu->keep = NULL;
+    else mr_action_destroy(action);
+}
+
+void mr_virtual_drop_pending(vgpu *gpu) {
+    work *list = gpu->oldest;
+    gpu->oldest = gpu->newest = gpu->ready_first = gpu->ready_last = NULL;
+    gpu->pending = 0;
+    gpu->chooser->clear(gpu->chooser);
+    for (int i = 0; i < gpu->device_count; i++) {
+        empty_queues(&gpu->devices[i]);
+        mr_virtual_engines_reset(&gpu->devices[i]);
+    }
+    /* Each edge is freed once: here those that nobody waits on, with their `to` the others. */
+    for (work *w = list; w; w = w->newer)
+        for (edge *e = w->out, *next; e; e = next) {
+            next = e->next_out;
+            if (!e->to) mr_slab_free(&gpu->edges, e);
+        }
+    for (work *w = list, *next; w; w = next) {
+        next = w->newer;
+        drop(gpu, w);
+    }
+    for (int i = 0; i < gpu->device_count; i++) destroy_closed_queues(&gpu->devices[i]);
+}
+
+/* ---- looking at the graph */
+
+work *mr_virtual_newest_predecessor(const work *w) {
+    work *newest = w->before;
+    for (const edge *e = w->in; e; e = e->u.next_in)
+        if (e->from && (!newest || action_of(e->from)->seq > action_of(newest)->seq))
+            newest = e->from;
+    return newest;
+}
+
+#define SEARCH_LIMIT 256
+
+/* Goes back from works that wait for another stream to what they wait for; between two of those a
+ * stream is only its own past, which prior_join leaps over. */
+bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index) {
+    vgpu *gpu = w->queue->device->gpu;
+    work *stack[SEARCH_LIMIT];
+    int depth = 0;
+    uint64_t stamp = ++gpu->searches;
+    stack[depth++] = w;
+    for (int visits = 0; depth && visits < SEARCH_LIMIT; visits++) {
+        w = stack[--depth];
+        if (w->visited == stamp) continue;
+        w->visited = stamp;
+        if (w->queue == earlier && w->index >= index) return true;
+        for (const edge *e = w->in; e && depth < SEARCH_LIMIT; e = e->u.next_in)
+            if (e->from) stack[depth++] = e->from;
+        if (w->prior_join_index > w->queue->completed && depth < SEARCH_LIMIT)
+            stack[depth++] = w->prior_join;
+    }
+    return false;
+}
+
+queue *mr_virtual_queue_of(const mr_stream *stream) {
+    if (stream->impl) return stream->impl;
+    vdevice *device = stream->device->impl;
+    for (queue *q = device->first; q; q = q->next)
+        if (q->stream_id == stream->id) return q;
+    return NULL;
+}
+
+void mr_virtual_queue_destroy(queue *q) {
+    vdevice *device = q->device;
+    mr_pool_queue_gone(q);
+    if (q->dirty) dirty_remove(q);
+    if (device->legacy == q) device->legacy = NULL;
+    if (q->previous) q->previous->next = q->next;
+    else device->first = q->next;
+    if (q->next) q->next->previous = q->previous;
+    else device->last = q->previous;
+    mr_slab_free(&device->gpu->queues, q);
+}

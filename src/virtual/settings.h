@@ -1,0 +1,47 @@
+/* What CUDA leaves open (the [M] rules), and the other knobs of the machine: `mr.machine.settings`. */
+#ifndef MR_VIRTUAL_SETTINGS_H
+#define MR_VIRTUAL_SETTINGS_H
+
+#include "model/simulator.h"
+
+// clang-format off
+/* name, type, default, least, greatest, help */
+#define MR_SETTING_LIST(X)                                                                         \
+    X(launch_queue_depth, "integer", 1022, 1, INT64_MAX,                                           \
+      "launches that may be pending on one stream before the next one blocks the host (R56)")      \
+    X(slices, "integer", 16, 1, 4096,                                                              \
+      "pieces in which the work of one long operation is done over its duration")                  \
+    X(pageable_h2d_async, "boolean", 1, 0, 1,                                                      \
+      "an async copy from pageable memory returns once its source is staged (R23)")                \
+    X(pageable_d2h_async, "boolean", 0, 0, 1,                                                      \
+      "an async copy to pageable memory returns before it is done (R23)")                          \
+    X(staging_bytes, "bytes", 4 << 20, 0, INT64_MAX,                                               \
+      "largest copy from pageable memory that is staged; larger ones wait until done (R20, R23)")  \
+    X(free_waits, "boolean", 0, 0, 1,                                                              \
+      "t:free{sync=true} waits for everything on the device, as cudaFree of cudaMalloc's memory "  \
+      "does; all memory here is cudaMallocAsync's, for which it does not (R27, R28)")              \
+    X(reuse_event, "boolean", 1, 0, 1,                                                             \
+      "memory freed in another stream is reused when events order the free before (R30, policy 1)")\
+    X(reuse_opportunistic, "boolean", 1, 0, 1,                                                     \
+      "memory freed in another stream is reused once the free is complete (R30, policy 2)")        \
+    X(reuse_internal, "boolean", 1, 0, 1,                                                          \
+      "when memory is short, an allocation waits for a free of another stream (R30, policy 3)")    \
+    X(release_threshold, "bytes", INT64_MAX, 0, INT64_MAX,                                         \
+      "unused bytes beyond this many reserved ones go back to the system at a synchronisation "    \
+      "(R31); CUDA's own default is 0")                                                            \
+    X(memory_bytes, "bytes", 0, 0, INT64_MAX,                                                      \
+      "memory of each device; 0: what the model has, as far as this computer can back it")
+// clang-format on
+
+typedef struct {
+#define X(name, type, initial, least, greatest, help) int64_t name;
+    MR_SETTING_LIST(X)
+#undef X
+} settings;
+
+void mr_settings_init(settings *set);
+const mr_setting_info *mr_settings_list(size_t *out_count);
+mr_status mr_settings_get(const settings *set, const char *name, int64_t *out_value);
+mr_status mr_settings_set(settings *set, const char *name, int64_t value);
+
+#endif

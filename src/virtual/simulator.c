@@ -1,0 +1,189 @@
+/* What a simulated device can do beyond a real one: see model/simulator.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "virtual/state.h"
+
+/* ---- choosers */
+
+static mr_status refuse_in_host_function(const mr_machine *machine, const char *what) {
+    if (!machine->in_host_function) return MR_OK;
+    return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
+}
+
+/* What is ready goes to the new chooser, oldest first; what had begun is finished before, so that no
+ * chooser meets work that was cut up by another's rules. */
+static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
+    mr_status status = mr_virtual_finish_started(gpu);
+    gpu->chooser->clear(gpu->chooser);
+    gpu->chooser->destroy(gpu->chooser);
+    gpu->chooser = chooser;
+    for (work *w = gpu->oldest; w; w = w->newer)
+        if (!w->unfinished) mr_virtual_offer(w, w->time, NULL);
+    return status;
+}
+
+static mr_status set_chooser(mr_machine *machine, const char *name) {
+    vgpu *gpu = vgpu_of(machine);
+    mr_chooser *chooser;
+    MR_TRY(refuse_in_host_function(machine, "chooser"));
+    MR_TRY(mr_virtual_chooser_create(gpu, name, &chooser));
+    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL)); /* R49: for a later call */
+    return hand_over(gpu, chooser);
+}
+
+static const char *chooser(mr_machine *machine) {
+    return vgpu_of(machine)->chooser->name;
+}
+
+/* ---- stepping */
+
+static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t size) {
+    char stream[80];
+    const mr_action *action = step->action;
+    const work *w = work_of(step->action);
+    snprintf(text, size, "%s on %s", action->name,
+             mr_stream_describe(action->stream, stream, sizeof stream));
+    const body *b = w->body;
+    size_t used = strlen(text);
+    if (!b || gpu->chooser->whole) return;
+    const chunk *c = step->part;
+    uint32_t done = c ? c->slices_done : b->slices_done, all = c ? c->slices : b->slices;
+    if (all > 1) snprintf(text + used, size - used, ", part %u of %u", done + 1, all);
+}
+
+/* A person has waited for it, so the host's clock follows. */
+static mr_status carry_out(vgpu *gpu, const mr_step *step, char *text, size_t size) {
+    work *w = work_of(step->action);
+    if (!gpu->chooser->timed && is_body(step->action) && !w->body) mr_virtual_prepare(w);
+    describe(gpu, step, text, size);
+    mr_status status = mr_virtual_carry_out(gpu, step);
+    if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
+    return status;
+}
+
+/* Under the timed chooser time passes for all streams until this one has moved. */
+static mr_status step_timed(vgpu *gpu, const mr_stream *stream, bool *out_moved, char *text,
+                            size_t size) {
+    mr_moment moment = {.point = MR_CHOICE_STEP, .until = UINT64_MAX};
+    const queue *q = stream ? stream->impl : NULL;
+    mr_step step;
+    if (q && !q->head) return MR_OK;
+    while (gpu->chooser->take(gpu->chooser, &moment, &step)) {
+        *out_moved = !q || work_of(step.action)->queue == q;
+        MR_TRY(carry_out(gpu, &step, text, size));
+        if (*out_moved || (q && !q->head)) return MR_OK;
+        moment.taken++;
+    }
+    return MR_OK;
+}
+
+static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
+                      size_t text_size) {
+    vgpu *gpu = vgpu_of(machine);
+    *out_moved = false;
+    *out_text = 0;
+    if (gpu->chooser->timed) return step_timed(gpu, stream, out_moved, out_text, text_size);
+    mr_moment moment = {.point = MR_CHOICE_STEP, .until = UINT64_MAX};
+    mr_step next;
+    if (stream) {
+        const queue *q = stream->impl;
+        if (!q->head || q->head->unfinished) return MR_OK;
+        next = (mr_step){.action = action_of(q->head)};
+        gpu->chooser->withdraw(gpu->chooser, next.action);
+    } else if (!gpu->chooser->take(gpu->chooser, &moment, &next)) {
+        return MR_OK;
+    }
+    *out_moved = true;
+    return carry_out(gpu, &next, out_text, text_size);
+}
+
+/* ---- looking in */
+
+static const mr_action *other_stream(const work *w) {
+    for (const edge *e = w->in; e; e = e->u.next_in)
+        if (e->from && e->from->queue != w->queue) return action_of(e->from);
+    return NULL;
+}
+
+static void pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
+                    void *context) {
+    vgpu *gpu = vgpu_of(machine);
+    if (!machine->in_host_function && !machine->lost) /* what is done by now is not pending */
+        mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL));
+    for (int i = 0; i < gpu->device_count; i++)
+        for (const queue *q = gpu->devices[i].first; q; q = q->next)
+            for (work *w = q->head; w; w = w->after) {
+                mr_pending one = {action_of(w), w->state == WORK_STARTED, !w->unfinished,
+                                  other_stream(w)};
+                see(context, &one);
+            }
+}
+
+static uint64_t device_time(mr_machine *machine) {
+    return vgpu_of(machine)->device_ns;
+}
+
+/* ---- setting */
+
+static mr_status check_idle(const vgpu *gpu, const char *what) {
+    MR_TRY(refuse_in_host_function(gpu->machine, what));
+    if (gpu->pending)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "%s: %zu operations are pending: call mr.synchronize() on each device first",
+                       what, gpu->pending);
+    for (int i = 0; i < gpu->device_count; i++) {
+        const mr_memory_stats *memory = &gpu->devices[i].device->memory;
+        if (memory->allocations)
+            return mr_fail(MR_CODE_NOT_PERMITTED,
+                           "%s: %llu tensors are in the memory of device %d: free them first", what,
+                           (unsigned long long)memory->allocations, i);
+    }
+    return MR_OK;
+}
+
+static mr_status set_up_devices(vgpu *gpu) {
+    for (int i = 0; i < gpu->device_count; i++) {
+        mr_pool_reset(&gpu->devices[i]);
+        mr_virtual_device_setup(&gpu->devices[i]);
+        MR_TRY(mr_virtual_pool_setup(&gpu->devices[i]));
+    }
+    return MR_OK;
+}
+
+static mr_status set_model(mr_machine *machine, const char *name) {
+    vgpu *gpu = vgpu_of(machine);
+    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL));
+    MR_TRY(check_idle(gpu, "model"));
+    MR_TRY(mr_device_model_load(name, &gpu->model));
+    return set_up_devices(gpu);
+}
+
+static const char *model(mr_machine *machine) {
+    return vgpu_of(machine)->model.known;
+}
+
+static mr_status get_setting(mr_machine *machine, const char *name, int64_t *out_value) {
+    return mr_settings_get(&vgpu_of(machine)->set, name, out_value);
+}
+
+static mr_status set_setting(mr_machine *machine, const char *name, int64_t value) {
+    vgpu *gpu = vgpu_of(machine);
+    bool memory = strcmp(name, "memory_bytes") == 0;
+    if (memory) MR_TRY(check_idle(gpu, "setting `memory_bytes`"));
+    MR_TRY(mr_settings_set(&gpu->set, name, value));
+    return memory ? set_up_devices(gpu) : MR_OK;
+}
+
+const mr_simulator mr_virtual_simulator = {
+    .set_chooser = set_chooser,
+    .chooser = chooser,
+    .step = step,
+    .pending = pending,
+    .device_time = device_time,
+    .set_model = set_model,
+    .model = model,
+    .settings = mr_settings_list,
+    .get_setting = get_setting,
+    .set_setting = set_setting,
+};

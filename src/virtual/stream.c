@@ -1,0 +1,43 @@
+/* Streams: a queue each. A queue outlives its stream while work is pending in it (R9). */
+#include "virtual/state.h"
+
+mr_status mr_virtual_stream_open(mr_stream *stream) {
+    vdevice *device = stream->device->impl;
+    vgpu *gpu = device->gpu;
+    queue *q = mr_slab_alloc(&gpu->queues);
+    if (!q) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+    *q = (queue){.previous = device->last,
+                 .device = device,
+                 .stream_id = stream->id,
+                 .blocking = stream->blocking,
+                 .legacy = stream->kind == MR_STREAM_LEGACY,
+                 .priority = stream->priority};
+    if (device->last) device->last->next = q;
+    else device->first = q;
+    device->last = q;
+    if (q->legacy) device->legacy = q;
+    if (stream->kind == MR_STREAM_USER) gpu->host_ns += (uint64_t)gpu->model.stream_create_ns;
+    stream->impl = q;
+    return MR_OK;
+}
+
+void mr_virtual_stream_close(mr_stream *stream) {
+    queue *q = stream->impl;
+    q->closed = true;
+    if (!q->head) mr_virtual_queue_destroy(q);
+}
+
+mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
+    queue *q = stream->impl;
+    vdevice *device = q->device;
+    vgpu *gpu = device->gpu;
+    gpu->host_ns += (uint64_t)gpu->model.query_ns;
+    MR_TRY(mr_virtual_attend(gpu, MR_CHOICE_QUERY, q->tail ? action_of(q->tail) : NULL));
+    *out_done = !q->head && !(q->legacy && device->busy_blocking); /* P1 */
+    if (*out_done) q->proven = q->completed;
+    return MR_OK;
+}
+
+mr_status mr_virtual_stream_synchronize(mr_stream *stream) {
+    return mr_virtual_wait_stream(stream->impl);
+}

@@ -1,0 +1,203 @@
+/* The host's side of time: letting the device move until something holds, and moving the host's clock.
+ *
+ * A wait always comes to an end: the graph of pending actions has no cycle, so as long as something is
+ * pending something is ready, and a chooser may not decline at a wait. After every wait, also one that
+ * was interrupted, the host's clock is not behind the device's. */
+#include "virtual/state.h"
+
+#define POLL_STEPS 64 /* between two looks at machine->interrupted */
+
+typedef enum {
+    UNTIL_COUNT,
+    UNTIL_LEGACY,
+    UNTIL_DEVICE,
+    UNTIL_MARK,
+    UNTIL_LAUNCH,
+    UNTIL_KEPT,
+    UNTIL_FREES
+} until_kind;
+
+typedef struct {
+    until_kind kind;
+    queue *queue;
+    vdevice *device;
+    mark *mark;
+    work *work;
+    uint64_t count; /* completed works of the queue */
+} until;
+
+static bool holds(const vgpu *gpu, const until *u) {
+    switch (u->kind) {
+    case UNTIL_COUNT: return u->queue->completed >= u->count;
+    case UNTIL_LEGACY: return !u->queue->head && !u->device->busy_blocking;
+    case UNTIL_DEVICE: return !u->device->pending;
+    case UNTIL_MARK: return u->mark->done;
+    case UNTIL_LAUNCH: return u->queue->launches < (uint64_t)gpu->set.launch_queue_depth;
+    case UNTIL_KEPT: return gpu->keep != u->work;
+    case UNTIL_FREES: return !u->device->pool.pending_count && !u->device->pool.guarded_count;
+    }
+    return true;
+}
+
+/* An action whose end is needed for it; NULL: several. */
+static mr_action *goal_of(const until *u) {
+    work *w = NULL;
+    switch (u->kind) {
+    case UNTIL_COUNT: w = u->queue->tail; break;
+    case UNTIL_LEGACY: w = u->queue->tail; break;
+    case UNTIL_MARK: w = u->mark->record; break;
+    case UNTIL_LAUNCH: w = u->queue->head; break;
+    case UNTIL_KEPT: w = u->work; break;
+    case UNTIL_DEVICE:
+    case UNTIL_FREES: break;
+    }
+    return w ? action_of(w) : NULL;
+}
+
+static mr_status lose(vgpu *gpu, mr_status error) {
+    error = mr_machine_lose(gpu->machine, error);
+    mr_virtual_drop_pending(gpu);
+    return error;
+}
+
+static mr_status check_memory(vgpu *gpu) {
+    if (!gpu->out_of_memory) return MR_OK;
+    gpu->out_of_memory = false;
+    return lose(gpu, mr_fail(MR_CODE_LAUNCH_FAILURE, "the virtual GPU is out of host memory"));
+}
+
+static bool interrupted(const vgpu *gpu) {
+    const mr_machine *machine = gpu->machine;
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+static void catch_up(vgpu *gpu) {
+    if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
+}
+
+static mr_status wait_until(vgpu *gpu, const until *u) {
+    mr_step step;
+    mr_moment moment = {.point = MR_CHOICE_WAIT, .until = UINT64_MAX};
+    for (; !holds(gpu, u); moment.taken++) {
+        bool may_stop = u->kind != UNTIL_KEPT || u->work->state != WORK_STARTED;
+        if (moment.taken % POLL_STEPS == 0 && may_stop && interrupted(gpu)) {
+            catch_up(gpu);
+            return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
+        }
+        moment.goal = goal_of(u);
+        if (!gpu->chooser->take(gpu->chooser, &moment, &step))
+            return lose(gpu, mr_fail(MR_CODE_UNKNOWN,
+                                     "deadlock: the host waits and no pending operation can move; "
+                                     "this is an error of the virtual GPU"));
+        MR_TRY(mr_virtual_carry_out(gpu, &step));
+        MR_TRY(check_memory(gpu));
+    }
+    return MR_OK;
+}
+
+mr_status mr_virtual_attend(vgpu *gpu, mr_choice_point point, mr_action *goal) {
+    mr_step step;
+    mr_moment moment = {.point = point, .until = gpu->host_ns, .goal = goal};
+    gpu->unattended = 0;
+    for (; gpu->chooser->take(gpu->chooser, &moment, &step); moment.taken++) {
+        MR_TRY(mr_virtual_carry_out(gpu, &step));
+        MR_TRY(check_memory(gpu));
+        moment.goal = NULL; /* it may be gone */
+    }
+    if (!gpu->chooser->timed) catch_up(gpu);
+    return MR_OK;
+}
+
+/* The host is told `wakeup` after the end of what it waited for; asking alone costs `call`. */
+static void move_host(vgpu *gpu, uint64_t end, double call) {
+    uint64_t asked = gpu->host_ns + (uint64_t)call;
+    uint64_t woken = end + (uint64_t)gpu->model.wakeup_ns;
+    gpu->host_ns = asked > woken ? asked : woken;
+    catch_up(gpu);
+}
+
+/* Only the strictest pool policy asks for it, so only then the streams are walked. */
+static void prove(vdevice *device, bool blocking_only) {
+    if (device->gpu->set.reuse_opportunistic) return;
+    for (queue *q = device->first; q; q = q->next)
+        if (q->blocking || !blocking_only) q->proven = q->completed;
+}
+
+mr_status mr_virtual_wait_stream(queue *q) {
+    vdevice *device = q->device;
+    vgpu *gpu = device->gpu;
+    until u = {.kind = q->legacy ? UNTIL_LEGACY : UNTIL_COUNT,
+               .queue = q,
+               .device = device,
+               .count = q->submitted};
+    MR_TRY(wait_until(gpu, &u));
+    q->proven = q->completed;
+    if (q->legacy) prove(device, true);
+    move_host(gpu, q->legacy ? device->blocking_end : q->last_end, gpu->model.synchronize_ns);
+    mr_pool_synchronized(device);
+    return MR_OK;
+}
+
+mr_status mr_virtual_wait_device(vdevice *device) {
+    vgpu *gpu = device->gpu;
+    until u = {.kind = UNTIL_DEVICE, .device = device};
+    MR_TRY(wait_until(gpu, &u));
+    prove(device, false);
+    move_host(gpu, device->last_end, gpu->model.device_synchronize_ns);
+    mr_pool_synchronized(device);
+    return MR_OK;
+}
+
+mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m) {
+    until u = {.kind = UNTIL_MARK, .mark = m};
+    MR_TRY(wait_until(gpu, &u));
+    move_host(gpu, m->time, gpu->model.synchronize_ns);
+    return MR_OK;
+}
+
+mr_status mr_virtual_wait_launch(queue *q) {
+    until u = {.kind = UNTIL_LAUNCH, .queue = q, .device = q->device};
+    MR_TRY(wait_until(q->device->gpu, &u));
+    catch_up(q->device->gpu);
+    return MR_OK;
+}
+
+mr_status mr_virtual_wait_kept(work *w) {
+    queue *q = w->queue;
+    vgpu *gpu = q->device->gpu;
+    until u = {.kind = UNTIL_KEPT, .queue = q, .work = w};
+    mr_status status = wait_until(gpu, &u);
+    if (status) {
+        if (gpu->keep == w) { /* interrupted before it began */
+            gpu->keep = NULL;
+            mr_virtual_cancel(w);
+        }
+        return status;
+    }
+    move_host(gpu, q->last_end, 0);
+    return MR_OK;
+}
+
+mr_status mr_virtual_wait_frees(vdevice *device) {
+    until u = {.kind = UNTIL_FREES, .device = device};
+    MR_TRY(wait_until(device->gpu, &u));
+    catch_up(device->gpu);
+    return MR_OK;
+}
+
+mr_status mr_virtual_device_synchronize(mr_device *device) {
+    return mr_virtual_wait_device(device->impl);
+}
+
+mr_status mr_virtual_host_access(mr_machine *machine) {
+    return mr_virtual_attend(vgpu_of(machine), MR_CHOICE_ACCESS, NULL);
+}
+
+void mr_virtual_host_work(mr_machine *machine, uint64_t bytes) {
+    vgpu *gpu = vgpu_of(machine);
+    gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.host_memory_gbs);
+}
+
+uint64_t mr_virtual_host_time(mr_machine *machine) {
+    return vgpu_of(machine)->host_ns;
+}
