@@ -1,0 +1,131 @@
+/* Classes: how a userdata finds its methods and properties, and how a value is recognised.
+ *
+ * A metatable is found in the registry under the address of its mr_class: no string is hashed on the
+ * way of a call. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bind/bind.h"
+#include "bind/nearest.h"
+
+/* Upvalues of mr_class_lookup, which its registrars set in this order. */
+enum { UP_MACHINE = 1, UP_METHODS, UP_GETTERS, UP_CLASS };
+
+void *mr_new(lua_State *L, const mr_class *class, size_t size) {
+    void *object = lua_newuserdatauv(L, size, 0);
+    memset(object, 0, size);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, class);
+    lua_setmetatable(L, -2);
+    return object;
+}
+
+void *mr_test(lua_State *L, int arg, const mr_class *class) {
+    void *object = lua_touserdata(L, arg);
+    if (!object || !lua_getmetatable(L, arg)) return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, class);
+    bool same = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return same ? object : NULL;
+}
+
+void *mr_check(lua_State *L, int arg, const mr_class *class) {
+    void *object = mr_test(L, arg, class);
+    if (!object) {
+        char expected[64]; /* not on the Lua stack, where it would look like an argument */
+        const char *article = strchr("aeiou", class->name[0]) ? "an" : "a";
+        snprintf(expected, sizeof expected, "%s %s", article, class->name);
+        mr_bad_argument(L, arg, expected);
+    }
+    return object;
+}
+
+/* Raises for a field that is not there, naming the one that was probably meant. */
+static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
+    mr_nearest nearest;
+    mr_nearest_begin(&nearest, key);
+    for (int table = UP_METHODS; table <= UP_GETTERS; table++) {
+        for (lua_pushnil(L); lua_next(L, lua_upvalueindex(table)); lua_pop(L, 1))
+            if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
+    }
+    const char *meant = mr_nearest_found(&nearest);
+    if (meant) return mr_misuse(L, "a %s has no `%s`: did you mean `%s`?", class->name, key, meant);
+    return mr_misuse(L, "a %s has no `%s`: help(mr.%s) lists what it has", class->name, key,
+                     class->name);
+}
+
+int mr_class_lookup(lua_State *L) {
+    lua_settop(L, 2);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(UP_METHODS)) != LUA_TNIL) return 1;
+    lua_pop(L, 1);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, lua_upvalueindex(UP_GETTERS)) != LUA_TNIL) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+        return 1;
+    }
+    const mr_class *class = lua_touserdata(L, lua_upvalueindex(UP_CLASS));
+    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : mr_type_text(L, 2);
+    return no_such_field(L, class, key);
+}
+
+static int no_assignment(lua_State *L) {
+    const mr_class *class = lua_touserdata(L, lua_upvalueindex(2));
+    return mr_misuse(L, "a %s has no fields to assign to: keep what you want to remember in a table "
+                     "of your own", class->name);
+}
+
+static void set_function(lua_State *L, mr_machine *machine, const mr_function *function) {
+    lua_pushlightuserdata(L, machine);
+    lua_pushcclosure(L, function->call, 1);
+    lua_setfield(L, -2, function->name);
+}
+
+void mr_table_open(lua_State *L, mr_machine *machine, const mr_class *class) {
+    for (const mr_function *const *f = class->functions; *f; f++) set_function(L, machine, *f);
+}
+
+void mr_class_open(lua_State *L, mr_machine *machine, const mr_class *class) {
+    lua_newtable(L); /* metatable */
+    int metatable = lua_gettop(L);
+    lua_newtable(L); /* methods */
+    for (const mr_function *const *f = class->functions; *f; f++) {
+        bool meta = strncmp((*f)->name, "__", 2) == 0;
+        if (meta) lua_pushvalue(L, metatable);
+        set_function(L, machine, *f);
+        if (meta) lua_pop(L, 1);
+    }
+    lua_newtable(L); /* getters */
+    for (const mr_property *p = class->properties; p && p->name; p++) {
+        lua_pushlightuserdata(L, machine);
+        lua_pushcclosure(L, p->get, 1);
+        lua_setfield(L, -2, p->name);
+    }
+    lua_pushvalue(L, -2);
+    lua_setfield(L, metatable, "methods"); /* for help() and for files that add methods */
+    lua_pushvalue(L, -1);
+    lua_setfield(L, metatable, "getters");
+    if (lua_getfield(L, metatable, "__index") == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_pushlightuserdata(L, machine);
+        lua_insert(L, -3); /* machine, methods, getters */
+        lua_pushlightuserdata(L, (void *)class);
+        lua_pushcclosure(L, mr_class_lookup, 4);
+        lua_setfield(L, metatable, "__index");
+    } else {
+        lua_pop(L, 3);
+    }
+    if (lua_getfield(L, metatable, "__newindex") == LUA_TNIL) {
+        lua_pushlightuserdata(L, machine);
+        lua_pushlightuserdata(L, (void *)class);
+        lua_pushcclosure(L, no_assignment, 2);
+        lua_setfield(L, metatable, "__newindex");
+    }
+    lua_settop(L, metatable);
+    /* Scripts see the name where the metatable would be: nobody can reach __gc and call it. */
+    lua_pushfstring(L, "millrace.%s", class->name);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, metatable, "__metatable");
+    lua_setfield(L, metatable, "__name");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, class);
+}

@@ -1,0 +1,126 @@
+/* Whether two tensors have the same values, as one answer for the host. */
+#include <math.h>
+#include <stdio.h>
+
+#include "bind/tensor.h"
+
+typedef struct {
+    bool exact;
+    double relative, absolute;
+    bool equal_nan;
+} tolerance;
+
+static bool both_in_one_place(const mr_tensor *a, const mr_tensor *b) {
+    if (mr_tensor_on_host(a) || mr_tensor_on_host(b)) return mr_tensor_on_host(a) && mr_tensor_on_host(b);
+    return a->storage->device == b->storage->device;
+}
+
+static void check_places(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b) {
+    char name_a[160], name_b[160], device_a[24], device_b[24];
+    if (both_in_one_place(a, b)) return;
+    snprintf(device_a, sizeof device_a, "device %d", mr_tensor_on_host(a) ? 0 : a->storage->device->index);
+    snprintf(device_b, sizeof device_b, "device %d", mr_tensor_on_host(b) ? 0 : b->storage->device->index);
+    mr_misuse(L, "%s: %s is on %s and %s on %s", what, mr_tensor_describe(a, name_a, sizeof name_a),
+              mr_tensor_on_host(a) ? "the host" : device_a, mr_tensor_describe(b, name_b, sizeof name_b),
+              mr_tensor_on_host(b) ? "the host" : device_b);
+}
+
+static bool values_agree(const tolerance *t, bool floating, mr_scalar a, mr_scalar b) {
+    if (!floating && t->exact) return a.i == b.i;
+    if (a.f == b.f) return true; /* equal infinities have no difference to measure */
+    if (t->exact) return false;
+    if (isnan(a.f) || isnan(b.f)) return t->equal_nan && isnan(a.f) && isnan(b.f);
+    if (isinf(a.f) || isinf(b.f)) return false;
+    return fabs(a.f - b.f) <= t->absolute + t->relative * fabs(b.f);
+}
+
+/* Host tensors of one shape, any strides. */
+static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tensor *b) {
+    const char *pa = mr_tensor_data(a), *pb = mr_tensor_data(b);
+    int64_t at[MR_MAX_DIMS] = {0};
+    int64_t size_a = (int64_t)mr_dtype_size((mr_dtype)a->dtype);
+    int64_t size_b = (int64_t)mr_dtype_size((mr_dtype)b->dtype);
+    bool floating = mr_dtype_category((mr_dtype)a->dtype) == 2 || mr_dtype_category((mr_dtype)b->dtype) == 2;
+    for (int64_t n = a->numel; n > 0; n--) {
+        if (!values_agree(t, floating, mr_dtype_load((mr_dtype)a->dtype, pa),
+                          mr_dtype_load((mr_dtype)b->dtype, pb)))
+            return false;
+        for (int d = a->ndim - 1; d >= 0; d--) {
+            pa += a->stride[d] * size_a;
+            pb += b->stride[d] * size_b;
+            if (++at[d] < a->shape[d]) break;
+            pa -= a->stride[d] * size_a * a->shape[d];
+            pb -= b->stride[d] * size_b * b->shape[d];
+            at[d] = 0;
+        }
+    }
+    return true;
+}
+
+MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
+            "Whether both have the same shape and the same values; NaN equals nothing. Of device tensors "
+            "the values are copied to the host in the current stream, which is waited for.") {
+    static const tolerance exact = {.exact = true};
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
+    lua_settop(L, 2);
+    check_places(L, "equal", a, b);
+    bool same = a->ndim == b->ndim;
+    for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
+    if (same) {
+        a = mr_push_on_host(L, machine, a);
+        b = mr_push_on_host(L, machine, b);
+        same = tensors_agree(&exact, a, b);
+        mr_let_go(L, 3);
+        mr_let_go(L, 4);
+    }
+    lua_pushboolean(L, same);
+    return 1;
+}
+
+/* Pushes a view of the values of the tensor at `arg` on the host, broadcast to `shape`. */
+static mr_tensor *push_expanded(lua_State *L, mr_machine *machine, int arg, int ndim,
+                                const int64_t *shape) {
+    mr_tensor *values = mr_push_on_host(L, machine, mr_check_tensor(L, arg));
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_raise(L, mr_tensor_expand(values, ndim, shape, slot));
+    mr_let_go(L, -2); /* the view has a handle of its own */
+    lua_remove(L, -2);
+    return *slot;
+}
+
+MR_FUNCTION(compare_allclose, "allclose",
+            "mr.allclose(a: tensor, b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
+            "boolean=false}]) -> boolean",
+            "Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the "
+            "values are copied to the host in the current stream, which is waited for.") {
+    static const char *const known[] = {"rtol", "atol", "equal_nan", NULL};
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
+    tolerance t = {.relative = 1e-5, .absolute = 1e-8};
+    int64_t shape[MR_MAX_DIMS];
+    int ndim;
+    if (mr_options_check(L, 3, known)) {
+        t.relative = mr_option_number(L, 3, "rtol", t.relative);
+        t.absolute = mr_option_number(L, 3, "atol", t.absolute);
+        t.equal_nan = mr_option_boolean(L, 3, "equal_nan", false);
+    }
+    check_places(L, "allclose", a, b);
+    mr_raise(L, mr_shape_broadcast("allclose", a->ndim, a->shape, b->ndim, b->shape, &ndim, shape));
+    lua_settop(L, 2);
+    a = push_expanded(L, machine, 1, ndim, shape);
+    b = push_expanded(L, machine, 2, ndim, shape);
+    bool close = tensors_agree(&t, a, b);
+    mr_let_go(L, 3);
+    mr_let_go(L, 4);
+    lua_pushboolean(L, close);
+    return 1;
+}
+
+static const mr_function *const functions[] = {&compare_equal_function, &compare_allclose_function, NULL};
+
+const mr_class mr_compare_class = {"mr", "Comparing whole tensors.", functions, NULL};
+
+void mr_open_compare(lua_State *L, mr_machine *machine) {
+    mr_table_open(L, machine, &mr_compare_class);
+}

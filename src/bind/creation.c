@@ -1,0 +1,243 @@
+/* Creation: new tensors with values that follow from where they stand. tensor_literal.c has those from
+ * Lua tables, random.c those with random values. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "bind/tensor.h"
+
+#define OPTIONS                                                                                    \
+    "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: "  \
+    "stream}"
+
+mr_tensor *mr_push_generated(lua_State *L, mr_machine *machine, const char *row,
+                             const mr_new_options *options, int ndim, const int64_t *shape,
+                             const mr_params *params) {
+    const mr_op *op = mr_op_named(row);
+    /* Before anything is allocated: nothing has happened when this raises. */
+    if (!(op->dtypes & (1 << mr_dtype_category(options->dtype))))
+        mr_misuse(L, "%s: dtype %s cannot hold these values: expected f32 or f64", row,
+                  mr_dtype_text(options->dtype));
+    mr_tensor *t = mr_push_empty(L, machine, options, ndim, shape);
+    mr_finish_new(L, mr_generate(machine, op, t, false, options->placement.stream, params));
+    return t;
+}
+
+int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_new_options *options,
+                 int64_t *out_shape) {
+    int table, last = mr_split_options(L, &table);
+    mr_check_new_options(L, table, NULL, dtype, options);
+    return mr_check_new_shape(L, what, first, last, out_shape);
+}
+
+static mr_scalar integer_scalar(int64_t i) {
+    return (mr_scalar){true, i, (double)i};
+}
+
+/* --- one value everywhere ----------------------------------------------------------------------- */
+
+MR_FUNCTION(creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
+            "A tensor whose values are whatever the memory held. Sizes also as one table. Memory of the "
+            "device comes in the order of `stream`, or of the current one.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int64_t shape[MR_MAX_DIMS];
+    int ndim = mr_check_new(L, "empty", 1, MR_F32, &options, shape);
+    mr_push_empty(L, machine, &options, ndim, shape);
+    return 1;
+}
+
+static int filled(lua_State *L, const char *what, int64_t value) {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int64_t shape[MR_MAX_DIMS];
+    mr_params params = {.scalar[0] = integer_scalar(value)};
+    int ndim = mr_check_new(L, what, 1, MR_F32, &options, shape);
+    mr_push_generated(L, machine, "fill", &options, ndim, shape, &params);
+    return 1;
+}
+
+MR_FUNCTION(creation_zeros, "zeros", "mr.zeros(sizes: integer... [, " OPTIONS "]) -> tensor",
+            "Zeros, f32 unless dtype says otherwise. Sizes also as one table.") {
+    return filled(L, "zeros", 0);
+}
+
+MR_FUNCTION(creation_ones, "ones", "mr.ones(sizes: integer... [, " OPTIONS "]) -> tensor",
+            "Ones, f32 unless dtype says otherwise. Sizes also as one table.") {
+    return filled(L, "ones", 1);
+}
+
+static mr_dtype dtype_of_value(lua_State *L, int arg) {
+    if (lua_isboolean(L, arg)) return MR_BOOL;
+    return lua_isinteger(L, arg) ? MR_I64 : MR_F32;
+}
+
+MR_FUNCTION(creation_full, "full",
+            "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
+            "The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype "
+            "says otherwise. Sizes also as arguments before the value.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int64_t shape[MR_MAX_DIMS];
+    int table, last = mr_split_options(L, &table);
+    if (last < 2) return mr_misuse(L, "full: expected sizes and a value: mr.full({3, 4}, 0.5)");
+    mr_params params = {.scalar[0] = mr_check_scalar(L, last)};
+    mr_check_new_options(L, table, NULL, dtype_of_value(L, last), &options);
+    int ndim = mr_check_new_shape(L, "full", 1, last - 1, shape);
+    mr_push_generated(L, machine, "fill", &options, ndim, shape, &params);
+    return 1;
+}
+
+/* --- like another ------------------------------------------------------------------------------- */
+
+MR_FUNCTION(creation_empty_like, "empty_like", "mr.empty_like(t: tensor [, " OPTIONS "]) -> tensor",
+            "As mr.empty, with the shape of t, and its dtype and device unless the options say otherwise.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    const mr_tensor *t = mr_check_tensor(L, 1);
+    mr_check_new_options(L, 2, t, MR_F32, &options);
+    mr_push_empty(L, machine, &options, t->ndim, t->shape);
+    return 1;
+}
+
+/* `arg`: where the options are. */
+static int filled_like(lua_State *L, mr_scalar value, int arg) {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    const mr_tensor *t = mr_check_tensor(L, 1);
+    mr_params params = {.scalar[0] = value};
+    mr_check_new_options(L, arg, t, MR_F32, &options);
+    mr_push_generated(L, machine, "fill", &options, t->ndim, t->shape, &params);
+    return 1;
+}
+
+MR_FUNCTION(creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
+            "Zeros, with the shape of t, and its dtype and device unless the options say otherwise.") {
+    return filled_like(L, integer_scalar(0), 2);
+}
+
+MR_FUNCTION(creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
+            "Ones, with the shape of t, and its dtype and device unless the options say otherwise.") {
+    return filled_like(L, integer_scalar(1), 2);
+}
+
+MR_FUNCTION(creation_full_like, "full_like",
+            "mr.full_like(t: tensor, value: number|boolean [, " OPTIONS "]) -> tensor",
+            "The same value everywhere, with the shape of t, and its dtype and device unless the options "
+            "say otherwise.") {
+    mr_check_tensor(L, 1);
+    return filled_like(L, mr_check_scalar(L, 2), 3);
+}
+
+/* --- sequences ---------------------------------------------------------------------------------- */
+
+/* How many integers there are from `start` to before `stop`; -1: `step` leads away. Differences are
+ * taken unsigned, where those of two int64 always fit. */
+static int64_t count_integers(int64_t start, int64_t stop, int64_t step) {
+    if (start == stop) return 0;
+    if ((stop > start) != (step > 0)) return -1;
+    uint64_t distance = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
+    uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    uint64_t count = (distance - 1) / by + 1;
+    return count > INT64_MAX ? INT64_MAX : (int64_t)count;
+}
+
+static int64_t count_numbers(double start, double stop, double step) {
+    if (start == stop) return 0;
+    if ((stop > start) != (step > 0)) return -1;
+    double count = ceil((stop - start) / step);
+    return count < 9e18 ? (int64_t)count : INT64_MAX;
+}
+
+static int64_t check_count(lua_State *L, mr_scalar start, mr_scalar stop, mr_scalar step) {
+    if (!isfinite(start.f) || !isfinite(stop.f) || !isfinite(step.f))
+        mr_misuse(L, "arange: from %g to %g by %g: expected finite numbers", start.f, stop.f, step.f);
+    if (step.f == 0) mr_misuse(L, "arange: the step is 0");
+    int64_t count = start.is_integer && stop.is_integer && step.is_integer
+                        ? count_integers(start.i, stop.i, step.i)
+                        : count_numbers(start.f, stop.f, step.f);
+    if (count < 0)
+        mr_misuse(L, "arange: from %g to %g by %g: the step leads away from the end", start.f, stop.f,
+                  step.f);
+    return count;
+}
+
+static mr_scalar check_number(lua_State *L, int arg) {
+    if (lua_type(L, arg) != LUA_TNUMBER) mr_bad_argument(L, arg, "a number");
+    return mr_check_scalar(L, arg);
+}
+
+MR_FUNCTION(creation_arange, "arange",
+            "mr.arange([start: number=0,] stop: number [, step: number=1] [, " OPTIONS "]) -> tensor",
+            "The numbers from start up to, and without, stop: mr.arange(3) is 0 1 2. i64 if all three are "
+            "integers, else f32, unless dtype says otherwise.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int table, last = mr_split_options(L, &table);
+    mr_scalar start = integer_scalar(0), step = integer_scalar(1), stop;
+    if (last < 1 || last > 3) return mr_misuse(L, "arange: expected 1 to 3 numbers, got %d arguments", last);
+    stop = check_number(L, last == 1 ? 1 : 2);
+    if (last >= 2) start = check_number(L, 1);
+    if (last == 3) step = check_number(L, 3);
+    bool integers = start.is_integer && stop.is_integer && step.is_integer;
+    mr_check_new_options(L, table, NULL, integers ? MR_I64 : MR_F32, &options);
+    int64_t count = check_count(L, start, stop, step);
+    if (mr_dtype_category(options.dtype) < 2 &&
+        !(fabs(start.f) < 0x1p63 && fabs(stop.f) < 0x1p63 && fabs(step.f) < 0x1p63) && !integers)
+        return mr_misuse(L, "arange: dtype %s cannot hold the numbers from %g to %g",
+                         mr_dtype_text(options.dtype), start.f, stop.f);
+    mr_params params = {.scalar = {start, step}};
+    mr_push_generated(L, machine, "arange", &options, 1, &count, &params);
+    return 1;
+}
+
+MR_FUNCTION(creation_linspace, "linspace",
+            "mr.linspace(first: number, last: number, count: integer [, " OPTIONS "]) -> tensor",
+            "`count` numbers at equal distances, both ends among them; f32 unless dtype says otherwise.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int table;
+    mr_split_options(L, &table);
+    mr_params params = {.scalar = {check_number(L, 1), check_number(L, 2)}};
+    int64_t count = mr_check_integer(L, 3);
+    if (count < 0) return mr_misuse(L, "linspace: count is %" PRId64 ", expected 0 or more", count);
+    mr_check_new_options(L, table, NULL, MR_F32, &options);
+    mr_push_generated(L, machine, "linspace", &options, 1, &count, &params);
+    return 1;
+}
+
+MR_FUNCTION(creation_eye, "eye",
+            "mr.eye(rows: integer [, columns: integer=rows] [, " OPTIONS "]) -> tensor",
+            "Ones on the diagonal, zeros elsewhere; f32 unless dtype says otherwise.") {
+    mr_machine *machine = mr_enter(L);
+    mr_new_options options;
+    int64_t shape[MR_MAX_DIMS];
+    mr_params params = {0};
+    int ndim = mr_check_new(L, "eye", 1, MR_F32, &options, shape);
+    if (ndim < 1 || ndim > 2) return mr_misuse(L, "eye: %d sizes given, expected 1 or 2", ndim);
+    if (ndim == 1) shape[1] = shape[0];
+    int64_t numel;
+    mr_raise(L, mr_shape_numel(2, shape, &numel));
+    mr_push_generated(L, machine, "eye", &options, 2, shape, &params);
+    return 1;
+}
+
+static const mr_function *const functions[] = {
+    &creation_empty_function,      &creation_zeros_function,      &creation_ones_function,
+    &creation_full_function,       &creation_empty_like_function, &creation_zeros_like_function,
+    &creation_ones_like_function,  &creation_full_like_function,  &creation_arange_function,
+    &creation_linspace_function,   &creation_eye_function,        NULL,
+};
+
+const mr_class mr_creation_class = {
+    "mr",
+    "New tensors. Options come in a table at the end: dtype; device (\"cpu\", a device, an ordinal; the "
+    "current device if nothing is said); pinned=true for host memory that the device can reach; name, "
+    "for messages; stream, in whose order the memory is taken and filled.",
+    functions,
+    NULL,
+};
+
+void mr_open_creation(lua_State *L, mr_machine *machine) {
+    mr_table_open(L, machine, &mr_creation_class);
+    mr_open_random(L, machine);
+}

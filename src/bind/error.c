@@ -1,0 +1,157 @@
+/* Errors: how a status becomes a Lua error, and how a line of the script becomes a site. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "bind/bind.h"
+#include "bind/internal.h"
+
+/* --- lines ----------------------------------------------------------------------------------- */
+
+/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". */
+static const char *source_name(const char *source, size_t *out_size) {
+    if (*source == '@' || *source == '=') source++;
+    else source = "[string]";
+    *out_size = strlen(source);
+    return source;
+}
+
+/* The innermost frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. */
+static bool script_frame(lua_State *L, lua_Debug *frame) {
+    for (int level = 1; lua_getstack(L, level, frame); level++) {
+        lua_getinfo(L, "Sl", frame);
+        if (frame->currentline >= 0 && strncmp(frame->source, "=millrace.", 10) != 0) return true;
+    }
+    return false;
+}
+
+/* Lua keeps equal short strings once, so a chunk's source is mostly the pointer of the last call; the
+ * text is compared too, since a collected chunk's address may come again for another. */
+mr_site mr_bind_site(lua_State *L) {
+    static const char *last_source, *last_name;
+    lua_Debug frame;
+    if (!script_frame(L, &frame)) return (mr_site){NULL, 0};
+    size_t size;
+    const char *name = source_name(frame.source, &size);
+    if (frame.source != last_source || strcmp(name, last_name) != 0) {
+        last_source = frame.source;
+        last_name = mr_intern(name, size);
+    }
+    return (mr_site){last_name, frame.currentline};
+}
+
+void mr_push_site(lua_State *L, mr_site where) {
+    if (where.file) lua_pushfstring(L, "%s:%d", where.file, where.line);
+    else lua_pushnil(L);
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+static const char error_metatable; /* its address is the registry key */
+
+static int error_tostring(lua_State *L) {
+    lua_getfield(L, 1, "where");
+    lua_getfield(L, 1, "message");
+    const char *where = lua_tostring(L, -2), *message = lua_tostring(L, -1);
+    if (!message) message = "error";
+    lua_pushfstring(L, "%s%s%s", where ? where : "", where ? ": " : "", message);
+    return 1;
+}
+
+void mr_open_error(lua_State *L) {
+    lua_newtable(L);
+    lua_pushcfunction(L, error_tostring);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushliteral(L, "millrace.error");
+    lua_setfield(L, -2, "__name");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &error_metatable);
+}
+
+static void set_text(lua_State *L, const char *key, const char *text) {
+    if (!text || !*text) return;
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, key);
+}
+
+/* The line to blame: where the failing action was enqueued, else the call that raises. */
+static mr_site error_site(lua_State *L, const mr_error *error) {
+    return error->where.file ? error->where : mr_bind_site(L);
+}
+
+void mr_push_error(lua_State *L, mr_status status) {
+    mr_site where = error_site(L, status);
+    if (status->code == MR_CODE_INVALID_ARGUMENT || status->code == MR_CODE_INTERRUPTED) {
+        mr_push_site(L, where);
+        if (where.file) lua_pushfstring(L, "%s: %s", lua_tostring(L, -1), status->message);
+        else lua_pushstring(L, status->message);
+        lua_remove(L, -2);
+        mr_error_destroy(status);
+        return;
+    }
+    lua_createtable(L, 0, 5);
+    set_text(L, "code", mr_code_text(status->code));
+    set_text(L, "op", status->op);
+    set_text(L, "stream", status->stream);
+    set_text(L, "message", status->message);
+    mr_push_site(L, where);
+    lua_setfield(L, -2, "where");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &error_metatable);
+    lua_setmetatable(L, -2);
+    mr_error_destroy(status);
+}
+
+void mr_raise(lua_State *L, mr_status status) {
+    if (!status) return;
+    mr_push_error(L, status);
+    lua_error(L);
+}
+
+int mr_misuse(lua_State *L, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mr_status status = mr_failv(MR_CODE_INVALID_ARGUMENT, format, args);
+    va_end(args);
+    mr_raise(L, status);
+    return 0;
+}
+
+/* --- arguments ------------------------------------------------------------------------------- */
+
+const char *mr_type_text(lua_State *L, int arg) {
+    switch (lua_type(L, arg)) {
+    case LUA_TNONE: return "nothing";
+    case LUA_TNIL: return "nil";
+    case LUA_TBOOLEAN: return lua_toboolean(L, arg) ? "true" : "false";
+    case LUA_TNUMBER: return "a number";
+    case LUA_TSTRING: return "a string";
+    case LUA_TTABLE: return "a table";
+    case LUA_TFUNCTION: return "a function";
+    case LUA_TTHREAD: return "a coroutine";
+    default: break;
+    }
+    for (const mr_class *const *class = mr_classes; *class; class++) {
+        if (!(*class)->properties || !mr_test(L, arg, *class)) continue;
+        if (*class == &mr_event_class) return "an event";
+        char text[64];
+        int size = snprintf(text, sizeof text, "a %s", (*class)->name);
+        return mr_intern(text, (size_t)size);
+    }
+    return "a userdata";
+}
+
+/* The function's name as the script called it, and whether the object before ":" counts. */
+int mr_bad_argument(lua_State *L, int arg, const char *expected) {
+    lua_Debug frame;
+    const char *name = "?";
+    const char *got = mr_type_text(L, arg);
+    if (lua_getstack(L, 0, &frame)) {
+        lua_getinfo(L, "n", &frame);
+        if (frame.name) name = frame.name;
+        if (frame.namewhat && strcmp(frame.namewhat, "method") == 0) {
+            if (--arg == 0)
+                return mr_misuse(L, "%s: called on %s, expected %s: call it as object:%s(...)", name,
+                                 got, expected, name);
+        }
+    }
+    return mr_misuse(L, "%s: argument %d: expected %s, got %s", name, arg, expected, got);
+}

@@ -1,0 +1,18 @@
+/* Between the files that make up the module itself. */
+#ifndef MR_BIND_INTERNAL_H
+#define MR_BIND_INTERNAL_H
+
+#include "bind/bind.h"
+
+mr_site mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
+void mr_open_error(lua_State *L);
+
+/* Between machine.c, which has scopes, and stream.c. Argument 1 is the stream or device. */
+int mr_push_scope(lua_State *L); /* a scope that has begun; for a <close> variable */
+int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */
+
+/* Tables of functions; bind.h declares the classes of objects. */
+extern const mr_class mr_machine_class, mr_streams_class, mr_events_class, mr_creation_class,
+    mr_forms_class, mr_memory_class, mr_simulator_class, mr_help_class;
+
+#endif

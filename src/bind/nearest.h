@@ -1,0 +1,15 @@
+/* The known name that is nearest to a mistyped one, for "did you mean". */
+#ifndef MR_BIND_NEAREST_H
+#define MR_BIND_NEAREST_H
+
+typedef struct {
+    const char *wanted;
+    const char *best;
+    int distance;
+} mr_nearest;
+
+void mr_nearest_begin(mr_nearest *nearest, const char *wanted);
+void mr_nearest_offer(mr_nearest *nearest, const char *known); /* kept by address */
+const char *mr_nearest_found(const mr_nearest *nearest); /* NULL: nothing is near enough */
+
+#endif

@@ -1,0 +1,182 @@
+/* mr.tensor: a tensor out of nested Lua tables. One walk checks the tables, another reads them; both
+ * look at the raw tables only. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bind/tensor.h"
+
+/* Tables can be shared, so a few of them can stand for more elements than anyone could wait for. */
+#define MOST_ELEMENTS ((int64_t)1 << 28)
+
+typedef struct {
+    int ndim; /* -1: not known before the first element, or the first empty table */
+    int64_t shape[MR_MAX_DIMS];
+    bool sized[MR_MAX_DIMS];
+    int64_t at[MR_MAX_DIMS]; /* the path to where we are, from 1 */
+    bool any_boolean, any_integer, any_float;
+} literal;
+
+/* "element [2][3]", or "the table" at the top. */
+static const char *place(lua_State *L, const literal *lit, int depth) {
+    char text[MR_MAX_DIMS * 23 + 16] = "the table";
+    if (depth) strcpy(text, "element ");
+    for (int i = 0; i < depth; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "[%" PRId64 "]", lit->at[i]);
+    }
+    return lua_pushstring(L, text);
+}
+
+/* Says what is wrong with a table that is not a list of `size` values. */
+static void not_a_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
+    const char *where = place(L, lit, depth);
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
+        if (lua_type(L, -2) == LUA_TSTRING)
+            mr_misuse(L, "tensor: %s has a key `%.40s`: expected values only; options go in a table "
+                         "behind it", where, lua_tostring(L, -2));
+    for (int64_t i = 1; i <= size; i++) {
+        bool missing = lua_rawgeti(L, index, i) == LUA_TNIL;
+        lua_pop(L, 1);
+        if (missing) mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil", where, i);
+    }
+    mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil, but there are values behind it", where,
+              size + 1);
+}
+
+static void check_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
+    int64_t count = 0;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) count++;
+    if (count != size) not_a_list(L, lit, depth, index, size);
+}
+
+/* The size of dim `depth`: the first table that deep sets it, all others must have it too. */
+static void check_size(lua_State *L, literal *lit, int depth, int64_t size) {
+    if (!lit->sized[depth]) {
+        lit->sized[depth] = true;
+        lit->shape[depth] = size;
+    } else if (lit->shape[depth] != size) {
+        mr_misuse(L, "tensor: %s has %" PRId64 " values where those before it have %" PRId64,
+                  place(L, lit, depth), size, lit->shape[depth]);
+    }
+    int64_t numel = 1;
+    for (int d = 0; d <= depth; d++) {
+        if (lit->shape[d] == 0) return;
+        if (numel > MOST_ELEMENTS / lit->shape[d])
+            mr_misuse(L, "tensor: the tables hold more than %" PRId64 " values", MOST_ELEMENTS);
+        numel *= lit->shape[d];
+    }
+}
+
+static void check_leaf(lua_State *L, literal *lit, int depth) {
+    if (lit->ndim < 0) lit->ndim = depth;
+    if (lit->ndim != depth)
+        mr_misuse(L, "tensor: %s is %s where others are tables", place(L, lit, depth),
+                  lua_isnumber(L, -1) ? "a number" : "a boolean");
+    if (lua_isboolean(L, -1)) lit->any_boolean = true;
+    else if (lua_isinteger(L, -1)) lit->any_integer = true;
+    else lit->any_float = true;
+    if (lit->any_boolean && (lit->any_integer || lit->any_float))
+        mr_misuse(L, "tensor: %s is %s: booleans and numbers do not mix", place(L, lit, depth),
+                  lua_isboolean(L, -1) ? "a boolean among numbers" : "a number among booleans");
+}
+
+/* The table at the top of the stack is `depth` tables deep. */
+static void check_table(lua_State *L, literal *lit, int depth) {
+    int index = lua_gettop(L);
+    if (depth == MR_MAX_DIMS)
+        mr_misuse(L, "tensor: the tables are nested more than %d deep, or one is inside itself",
+                  MR_MAX_DIMS);
+    if (lit->ndim >= 0 && depth >= lit->ndim)
+        mr_misuse(L, "tensor: %s is a table where others are values", place(L, lit, depth));
+    luaL_checkstack(L, 8, "tensor: nested too deep");
+    int64_t size = (int64_t)lua_rawlen(L, index);
+    check_list(L, lit, depth, index, size);
+    check_size(L, lit, depth, size);
+    if (size == 0 && lit->ndim < 0) lit->ndim = depth + 1;
+    for (int64_t i = 1; i <= size; i++) {
+        lit->at[depth] = i;
+        int type = lua_rawgeti(L, index, i);
+        if (type == LUA_TTABLE)
+            check_table(L, lit, depth + 1);
+        else if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
+            check_leaf(L, lit, depth + 1);
+        else
+            mr_misuse(L, "tensor: %s is %s, expected a number, a boolean or a table",
+                      place(L, lit, depth + 1), mr_type_text(L, -1));
+        lua_pop(L, 1);
+    }
+}
+
+static mr_dtype dtype_of(const literal *lit) {
+    if (lit->any_boolean) return MR_BOOL;
+    return lit->any_integer && !lit->any_float ? MR_I64 : MR_F32;
+}
+
+/* Writes the value or table at the top of the stack, which was `depth` tables deep; returns where the
+ * next one goes. Finalizers may have changed the tables since they were checked, so the shape that was
+ * found then counts, not what is there now. */
+static char *store(lua_State *L, const literal *lit, int depth, mr_dtype dtype, char *to) {
+    if (depth == lit->ndim && mr_is_scalar(L, -1)) {
+        mr_dtype_store(dtype, to, mr_check_scalar(L, lua_gettop(L)));
+        return to + mr_dtype_size(dtype);
+    }
+    if (depth == lit->ndim || lua_type(L, -1) != LUA_TTABLE)
+        mr_misuse(L, "tensor: the tables changed while they were read");
+    for (int64_t i = 1; i <= lit->shape[depth]; i++) {
+        lua_rawgeti(L, -1, i);
+        to = store(L, lit, depth + 1, dtype, to);
+        lua_pop(L, 1);
+    }
+    return to;
+}
+
+static void check_value(lua_State *L, literal *lit) {
+    lua_pushvalue(L, 1);
+    if (lua_type(L, 1) == LUA_TTABLE) {
+        check_table(L, lit, 0);
+    } else if (mr_is_scalar(L, 1)) {
+        check_leaf(L, lit, 0);
+    } else {
+        if (mr_test(L, 1, &mr_tensor_class))
+            mr_misuse(L, "tensor: argument 1 is a tensor already: clone() copies it, to() converts it");
+        mr_bad_argument(L, 1, "a table, a number or a boolean");
+    }
+    lua_pop(L, 1);
+}
+
+MR_FUNCTION(literal_tensor, "tensor",
+            "mr.tensor(values: table|number|boolean [, {dtype: string, device: device|integer|string, "
+            "pinned: boolean=false, name: string, stream: stream}]) -> tensor",
+            "A tensor of these values: nested tables, each as long as its neighbours, or a single value. "
+            "Integers give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype "
+            "says otherwise. On a device the values are copied there and the copy is waited for, as by "
+            "copy_.") {
+    mr_machine *machine = mr_enter(L);
+    literal lit = {.ndim = -1};
+    mr_new_options options;
+    check_value(L, &lit);
+    mr_check_new_options(L, lua_gettop(L) >= 2 ? 2 : 0, NULL, dtype_of(&lit), &options);
+    bool on_device = options.placement.kind == MR_MEMORY_DEVICE;
+    mr_new_options staging = options;
+    if (on_device)
+        staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
+    mr_tensor *values = mr_push_empty(L, machine, &staging, lit.ndim, lit.shape);
+    lua_pushvalue(L, 1);
+    store(L, &lit, 0, options.dtype, mr_tensor_data(values));
+    lua_pop(L, 1);
+    if (!on_device) return 1;
+    mr_tensor *t = mr_push_empty(L, machine, &options, lit.ndim, lit.shape);
+    mr_status status = mr_copy(machine, t, values, options.placement.stream, false);
+    mr_let_go(L, -2);
+    mr_finish_new(L, status);
+    return 1;
+}
+
+static const mr_function *const functions[] = {&literal_tensor_function, NULL};
+
+const mr_class mr_literal_class = {"mr", "Tensors out of Lua tables.", functions, NULL};
+
+void mr_open_literal(lua_State *L, mr_machine *machine) {
+    mr_table_open(L, machine, &mr_literal_class);
+}

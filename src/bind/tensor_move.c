@@ -1,0 +1,189 @@
+/* Moving data: between memories, between dtypes, and to Lua's own values. What waits, and for what, is
+ * said at each function: without non_blocking, and with the host on one side, the host waits for the
+ * stream of the copy and for no other. */
+#include <inttypes.h>
+
+#include "bind/tensor.h"
+
+static bool check_non_blocking(lua_State *L, int arg) {
+    static const char *const known[] = {"non_blocking", NULL};
+    return mr_options_check(L, arg, known) && mr_option_boolean(L, arg, "non_blocking", false);
+}
+
+MR_FUNCTION(tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
+            "Copies the values of `source`, broadcast and converted to t's dtype, between any two "
+            "memories. Runs on the current stream of the device; where the host is on one side, then waits "
+            "for that stream, unless non_blocking. Returns t.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
+    mr_raise(L, mr_copy(machine, t, source, NULL, check_non_blocking(L, 3)));
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* --- to ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    mr_dtype dtype;
+    mr_device *device; /* NULL: the host */
+} target;
+
+static target target_of(const mr_tensor *t) {
+    return (target){(mr_dtype)t->dtype, mr_tensor_on_host(t) ? NULL : t->storage->device};
+}
+
+/* Pushes `t` itself (which is at index 1) when it is there already, else a copy. A copy to the host
+ * that nobody waits for needs pinned memory, or it would be waited for all the same (R23). */
+static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to, bool non_blocking) {
+    target from = target_of(t);
+    if (to.dtype == from.dtype && to.device == from.device) {
+        lua_pushvalue(L, 1);
+        return 1;
+    }
+    mr_new_options options = {.dtype = to.dtype};
+    options.placement.device = to.device;
+    if (to.device)
+        options.placement.kind = MR_MEMORY_DEVICE;
+    else
+        options.placement.kind = from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
+    mr_tensor *moved = mr_push_empty(L, machine, &options, t->ndim, t->shape);
+    mr_finish_new(L, mr_copy(machine, moved, t, NULL, non_blocking));
+    return 1;
+}
+
+static void check_target(lua_State *L, int arg, target *to) {
+    if (mr_test(L, arg, &mr_tensor_class)) {
+        *to = target_of(mr_check_tensor(L, arg));
+    } else if (lua_type(L, arg) == LUA_TSTRING) {
+        mr_device *device;
+        if (mr_read_device(L, arg, &device))
+            to->device = device;
+        else if (!mr_dtype_find(lua_tostring(L, arg), &to->dtype))
+            mr_misuse(L, "to: \"%.40s\" is neither a dtype nor \"cpu\", \"cuda\" or \"cuda:1\"",
+                      lua_tostring(L, arg));
+    } else if (lua_type(L, arg) == LUA_TNUMBER || mr_test(L, arg, &mr_device_class)) {
+        to->device = mr_check_device(L, arg);
+    } else {
+        mr_bad_argument(L, arg, "a device, an ordinal, \"cpu\", a dtype or a tensor");
+    }
+}
+
+MR_FUNCTION(tensor_to, "to",
+            "t:to(where: device|integer|string|tensor... [, {non_blocking: boolean=false}]) -> tensor",
+            "The tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host (\"cpu\"), in a "
+            "dtype (\"f64\"), or as another tensor is; two of these may be given. t itself when nothing "
+            "changes, else a copy, made as copy_ does it. With non_blocking to the host the copy is in "
+            "pinned memory, and its values are there once the stream has been waited for.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    target to = target_of(t);
+    int options, last = mr_split_options(L, &options);
+    if (last < 2) return mr_misuse(L, "to: where to? Expected a device, \"cpu\" or a dtype");
+    for (int arg = 2; arg <= last; arg++) check_target(L, arg, &to);
+    return push_moved(L, machine, t, to, options && check_non_blocking(L, options));
+}
+
+MR_FUNCTION(tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor",
+            "t:to(\"cpu\"): the values in host memory, which are waited for unless non_blocking.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    target to = {(mr_dtype)t->dtype, NULL};
+    return push_moved(L, machine, t, to, check_non_blocking(L, 2));
+}
+
+MR_FUNCTION(tensor_cuda, "cuda",
+            "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
+            "The tensor on that device, or on the current one; t itself when it is there already.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    target to = {(mr_dtype)t->dtype, machine->current_device};
+    int options, last = mr_split_options(L, &options);
+    if (last >= 2 && !lua_isnil(L, 2)) to.device = mr_check_device(L, 2);
+    return push_moved(L, machine, t, to, options && check_non_blocking(L, options));
+}
+
+MR_FUNCTION(tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
+            "A copy of a host tensor in pinned memory, which copies to and from the device without the "
+            "host; t itself if it is pinned already.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    char name[160];
+    if (!mr_tensor_on_host(t))
+        return mr_misuse(L, "pin_memory: %s is on device %d; only host tensors can be pinned",
+                         mr_tensor_describe(t, name, sizeof name), t->storage->device->index);
+    lua_settop(L, 1);
+    if (t->storage->kind == MR_MEMORY_PINNED) return 1;
+    mr_new_options options = {.dtype = (mr_dtype)t->dtype, .placement.kind = MR_MEMORY_PINNED};
+    mr_tensor *pinned = mr_push_empty(L, machine, &options, t->ndim, t->shape);
+    mr_finish_new(L, mr_copy(machine, pinned, t, NULL, false));
+    return 1;
+}
+
+/* --- to Lua's values ---------------------------------------------------------------------------- */
+
+MR_FUNCTION(tensor_item, "item", "t:item() -> number or boolean",
+            "The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a "
+            "device it is copied in the current stream, which is waited for.") {
+    mr_machine *machine = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    mr_scalar value;
+    char name[160], shape[128];
+    if (t->numel != 1)
+        return mr_misuse(L, "item: %s has the shape %s, expected a single element",
+                         mr_tensor_describe(t, name, sizeof name),
+                         mr_shape_text(t->ndim, t->shape, shape, sizeof shape));
+    mr_raise(L, mr_item(machine, t, &value));
+    mr_push_scalar(L, (mr_dtype)t->dtype, value);
+    return 1;
+}
+
+mr_tensor *mr_push_on_host(lua_State *L, mr_machine *machine, mr_tensor *t) {
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_raise(L, mr_to_host(machine, t, slot));
+    mr_made_tensor(L, *slot);
+    return *slot;
+}
+
+/* Pushes the values from `data` on as a table nested `t->ndim - dim` deep. */
+static void push_values(lua_State *L, const mr_tensor *t, int dim, const char *data) {
+    if (dim == t->ndim) {
+        mr_push_scalar(L, (mr_dtype)t->dtype, mr_dtype_load((mr_dtype)t->dtype, data));
+        return;
+    }
+    int64_t step = t->stride[dim] * (int64_t)mr_dtype_size((mr_dtype)t->dtype);
+    int64_t size = t->shape[dim];
+    lua_createtable(L, size < INT32_MAX ? (int)size : 0, 0);
+    for (int64_t i = 0; i < size; i++) {
+        push_values(L, t, dim + 1, data + i * step);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+MR_FUNCTION(tensor_totable, "totable", "t:totable() -> table",
+            "The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value "
+            "itself. From a device they are copied in the current stream, which is waited for.") {
+    mr_machine *machine = mr_enter(L);
+    const mr_tensor *t = mr_push_on_host(L, machine, mr_check_tensor(L, 1));
+    push_values(L, t, 0, mr_tensor_data(t));
+    mr_let_go(L, -2);
+    return 1;
+}
+
+/* --- docs --------------------------------------------------------------------------------------- */
+
+static const mr_function *const functions[] = {
+    &tensor_copy_function,       &tensor_to_function,   &tensor_cpu_function,     &tensor_cuda_function,
+    &tensor_pin_memory_function, &tensor_item_function, &tensor_totable_function, NULL,
+};
+
+const mr_class mr_tensor_move_class = {
+    "tensor",
+    "Copies run on the current stream of the device. Only those between device and host wait for it, and "
+    "not with non_blocking.",
+    functions,
+    mr_no_properties,
+};
+
+void mr_open_tensor_move(lua_State *L, mr_machine *machine) {
+    mr_tensor_extend(L, machine, &mr_tensor_move_class);
+}

@@ -1,0 +1,185 @@
+/* Protected calls, messages and tracebacks: see call.h. */
+#include "host/call.h"
+
+#include <inttypes.h>
+#include <lauxlib.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/interrupt.h"
+
+static const mr_limits *limits;
+
+void mr_host_set_limits(const mr_limits *named) {
+    limits = named;
+}
+
+void mr_host_complain(const char *format, ...) {
+    va_list args;
+    fflush(stdout);
+    fputs("millrace: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+int mr_host_complain_open(mr_status status) {
+    bool is_usage =
+        status->code == MR_CODE_INVALID_ARGUMENT || status->code == MR_CODE_NOT_SUPPORTED;
+    mr_host_complain("%s", status->message);
+    mr_error_destroy(status);
+    return is_usage ? MR_EXIT_USAGE : MR_EXIT_FAILED;
+}
+
+/* --- the message ----------------------------------------------------------------------------------- */
+
+static int tostring(lua_State *L) {
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+/* Whether the error value at index 1 is a device's out-of-memory; runs no code of the script. */
+static bool is_out_of_memory(lua_State *L) {
+    if (!lua_istable(L, 1)) return false;
+    lua_pushliteral(L, "code");
+    lua_rawget(L, 1);
+    const char *code = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    bool found = strcmp(code, "out-of-memory") == 0;
+    lua_pop(L, 1);
+    return found;
+}
+
+/* Pushes the error value at index 1 as text. The value is the script's: its __tostring may fail. */
+static void push_text(lua_State *L) {
+    if (lua_type(L, 1) == LUA_TSTRING || lua_type(L, 1) == LUA_TNUMBER) {
+        lua_pushvalue(L, 1);
+        lua_tostring(L, -1);
+    } else if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_pushcfunction(L, tostring);
+        lua_pushvalue(L, 1);
+        if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+            lua_pop(L, 1);
+            lua_pushfstring(L, "(error object is a %s value whose __tostring fails)",
+                            luaL_typename(L, 1));
+        }
+    } else {
+        lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    }
+    if (limits && is_out_of_memory(L)) {
+        lua_pushfstring(L, " (--sandbox allows %I MB of tensors; --device-memory MB raises it)",
+                        (lua_Integer)(limits->device_memory >> 20));
+        lua_concat(L, 2);
+    }
+}
+
+/* A frame of millrace itself: the host's own C function below all others, or a Lua module that is
+ * part of the program (bind names their chunks millrace.NAME). */
+static bool is_own_frame(const char *line, size_t length, bool is_last) {
+    static const char module[] = "\tmillrace.", host[] = "\t[C]: in ?";
+    if (length >= sizeof module - 1 && memcmp(line, module, sizeof module - 1) == 0) return true;
+    return is_last && length == sizeof host - 1 && memcmp(line, host, length) == 0;
+}
+
+/* Replaces the traceback on top of the stack by one without our own frames. */
+static void drop_own_frames(lua_State *L, size_t message_length) {
+    size_t length;
+    const char *text = lua_tolstring(L, -1, &length);
+    const char *end = text + length;
+    luaL_Buffer kept;
+    luaL_buffinit(L, &kept);
+    luaL_addlstring(&kept, text, message_length);
+    for (const char *line = text + message_length; line < end;) {
+        const char *stop = memchr(line + 1, '\n', (size_t)(end - line - 1));
+        if (!stop) stop = end;
+        if (!is_own_frame(line + 1, (size_t)(stop - line - 1), stop == end))
+            luaL_addlstring(&kept, line, (size_t)(stop - line));
+        line = stop;
+    }
+    luaL_pushresult(&kept);
+    lua_remove(L, -2);
+}
+
+/* The message handler. While a stop is on no code of the script may run, and nobody reads the text. */
+static int describe(lua_State *L) {
+    if (mr_stop_reason()) {
+        mr_stop_note_place(L);
+        return 1;
+    }
+    size_t length;
+    push_text(L);
+    const char *text = lua_tolstring(L, -1, &length);
+    luaL_traceback(L, L, text, 1);
+    /* luaL_traceback takes a C string: what follows a NUL in the text is not in its result. */
+    drop_own_frames(L, strlen(text));
+    return 1;
+}
+
+/* --- saying it ------------------------------------------------------------------------------------- */
+
+static void say(const char *prefix, const char *text) {
+    fflush(stdout);
+    fprintf(stderr, "%s%s\n", prefix, text);
+}
+
+static int say_stop(const char *prefix, mr_stop reason) {
+    const char *place = mr_stop_place();
+    const char *at = *place ? " at " : "";
+    fflush(stdout);
+    switch (reason) {
+    case MR_STOP_INSTRUCTIONS:
+        fprintf(stderr,
+                "%sstopped%s%s: --sandbox gives a script %" PRIu64
+                " instructions (--instructions N gives it more)\n",
+                prefix, at, place, limits->instructions);
+        return MR_EXIT_FAILED;
+    case MR_STOP_TIME:
+        fprintf(stderr,
+                "%sstopped%s%s: --sandbox gives a script %g s (--time SECONDS gives it more)\n",
+                prefix, at, place, limits->seconds);
+        return MR_EXIT_FAILED;
+    case MR_STOP_INTERRUPT:
+    case MR_STOP_NONE: break;
+    }
+    fprintf(stderr, "%sinterrupted%s%s\n", prefix, at, place);
+    return MR_EXIT_INTERRUPTED;
+}
+
+int mr_host_report(lua_State *L, const char *prefix) {
+    const char *text = lua_tostring(L, -1);
+    if (!text) text = "(error object is not a string)";
+    say(prefix, text);
+    /* Lua's own words, which may have come through a coroutine and a traceback. */
+    if (limits && strstr(text, "not enough memory"))
+        fprintf(stderr,
+                "millrace: --sandbox gives a script %" PRIu64
+                " MB of memory for Lua (--memory MB gives it more)\n",
+                limits->memory >> 20);
+    lua_pop(L, 1);
+    return MR_EXIT_FAILED;
+}
+
+int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix) {
+    mr_running node;
+    int base = lua_gettop(L) - argument_count;
+    lua_pushcfunction(L, describe);
+    lua_insert(L, base);
+    mr_limits_begin();
+    mr_running_enter(&node, L); /* the outermost: cannot fail */
+    int status = lua_pcall(L, argument_count, result_count, base);
+    mr_running_leave(&node);
+    mr_limits_end();
+    lua_remove(L, base);
+
+    int exit_status = MR_EXIT_OK;
+    if (status != LUA_OK && mr_stop_reason()) {
+        lua_pop(L, 1);
+        exit_status = say_stop(prefix, mr_stop_reason());
+    } else if (status != LUA_OK) {
+        exit_status = mr_host_report(L, prefix);
+    }
+    mr_stop_clear();
+    return exit_status;
+}

@@ -1,0 +1,119 @@
+/* What was found on this machine: see doctor.h. It looks, and changes nothing. */
+#include "host/doctor.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <lua.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#if MR_HAVE_READLINE
+#include <readline/readline.h>
+#endif
+
+#include "base/buffer.h"
+#include "base/embedded.h"
+#include "host/call.h"
+#include "host/module.h"
+#include "model/backend.h"
+#include "model/device.h"
+#include "ops/blas.h"
+
+static void say(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const char *what, const char *format, ...) {
+    va_list args;
+    printf("%-16s", what);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+static void say_build(void) {
+    say("version", "millrace " MR_VERSION);
+#if defined(__clang__)
+    say("compiler", "clang %s", __clang_version__);
+#else
+    say("compiler", "gcc %s", __VERSION__);
+#endif
+    say("lua", LUA_RELEASE);
+#if MR_HAVE_READLINE
+    say("prompt", "GNU readline %s", rl_library_version);
+#else
+    say("prompt", "built without readline: no history and no editing keys");
+#endif
+}
+
+static void say_models(void) {
+    static const char folder[] = "models/", ending[] = ".model";
+    mr_buffer names = {0};
+    for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
+        size_t length = strlen(file->name);
+        if (strncmp(file->name, folder, sizeof folder - 1) != 0) continue;
+        length -= sizeof folder - 1;
+        if (length > sizeof ending - 1) length -= sizeof ending - 1;
+        if (names.size) mr_buffer_puts(&names, ", ");
+        mr_buffer_add(&names, file->name + sizeof folder - 1, length);
+    }
+    say("device models", "%s", names.data ? names.data : "none");
+    mr_buffer_free(&names);
+}
+
+static void say_devices(const mr_machine *machine) {
+    say("backend", "%s (the only one in this build; CUDA is not in it)", machine->backend->name);
+    for (int i = 0; i < machine->device_count; i++) {
+        const mr_device_properties *properties = &machine->devices[i]->properties;
+        char what[24];
+        snprintf(what, sizeof what, "device %d", i);
+        say(what, "%s, %d SMs, %.1f GB", properties->name, properties->sm_count,
+            (double)properties->total_memory / 1e9);
+    }
+}
+
+/* What a virtual device holds is memory of this machine. */
+static void say_memory(void) {
+    double page = (double)sysconf(_SC_PAGESIZE);
+    say("memory", "%.1f GB in this machine, %.1f GB of it free: all that tensors can use here",
+        (double)sysconf(_SC_PHYS_PAGES) * page / 1e9,
+        (double)sysconf(_SC_AVPHYS_PAGES) * page / 1e9);
+    say("processors", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static void say_blas(void) {
+    const char *name = mr_blas_name();
+    if (name) say("matrix product", "%s", name);
+    else
+        say("matrix product",
+            "no BLAS library found: mm and matmul use the built-in kernel, which is "
+            "slower for large matrices (install libopenblas0)");
+}
+
+static bool can_open(const char *library) {
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    if (handle) dlclose(handle);
+    return handle != NULL;
+}
+
+static void say_gpu(void) {
+    if (can_open("libcuda.so.1"))
+        say("gpu driver", "libcuda.so.1 found, but this build has no CUDA backend to use it");
+    else say("gpu driver", "none (no libcuda.so.1); the virtual GPU needs none");
+}
+
+int mr_doctor(const mr_machine_options *options) {
+    mr_machine *machine = NULL;
+    const mr_backend *backend;
+    say_build();
+    say_models();
+    mr_status status = mr_backend_select(options->device, &backend);
+    if (!status) status = mr_machine_open(backend, options, &machine);
+    if (status) return mr_host_complain_open(status);
+    say_devices(machine);
+    mr_machine_close(machine);
+    say_memory();
+    say_blas();
+    say_gpu();
+    return MR_EXIT_OK;
+}

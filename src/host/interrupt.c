@@ -1,0 +1,196 @@
+/* The stop flag, the chain of running threads and the hook: see interrupt.h.
+ *
+ * Easiest to break: what the signal handler relies on. It may come between any two instructions, so a
+ * node is complete before it becomes the head of the chain, and whoever enters a node looks at the
+ * flag afterwards: a handler that came before saw the flag's setter only. */
+#include "host/interrupt.h"
+
+#include <errno.h>
+#include <lauxlib.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXIT_INTERRUPTED 130 /* 128 + SIGINT, as shells have it */
+
+static volatile sig_atomic_t reason; /* an mr_stop */
+static mr_running *volatile innermost;
+static pthread_t lua_thread;
+
+static volatile sig_atomic_t presses; /* of Ctrl-C since the flag was set */
+static struct timespec last_press;
+
+static char place[LUA_IDSIZE + 16];
+
+static void (*every)(void);
+static int every_count;
+
+/* --- the hook ------------------------------------------------------------------------------------ */
+
+static void on_hook(lua_State *L, lua_Debug *frame);
+
+static void set_idle_hook(lua_State *L) {
+    if (every) lua_sethook(L, on_hook, LUA_MASKCOUNT, every_count);
+    else lua_sethook(L, NULL, 0, 0);
+}
+
+/* Count hooks only. Call and line hooks would add nothing, since every loop of Lua code runs
+ * instructions; and a call hook would keep C functions from running at all, among them the __close
+ * of a stream's scope, which has to restore the current stream on the way out. */
+static void arm(lua_State *L) {
+    lua_sethook(L, on_hook, LUA_MASKCOUNT, 1);
+}
+
+void mr_stop_note_place(lua_State *L) {
+    lua_Debug frame;
+    for (int level = 0; !place[0] && lua_getstack(L, level, &frame); level++) {
+        lua_getinfo(L, "Sl", &frame);
+        if (frame.currentline > 0)
+            snprintf(place, sizeof place, "%s:%d", frame.short_src, frame.currentline);
+    }
+}
+
+static void on_hook(lua_State *L, lua_Debug *frame) {
+    (void)frame;
+    if (lua_gethookcount(L) == every_count && every && !reason) every();
+    if (reason) {
+        mr_stop_note_place(L);
+        /* Lua raises this text as an out-of-memory error, which goes past the message handler of an
+         * xpcall. A handler called from here would run with hooks disabled, and could loop for ever. */
+        lua_pushliteral(L, "not enough memory");
+        lua_error(L);
+    }
+    if (lua_gethookcount(L) != every_count) set_idle_hook(L); /* armed for a stop that is over */
+}
+
+void mr_interrupt_every(lua_State *L, int count, void (*tick)(void)) {
+    every = tick;
+    every_count = tick ? count : 0;
+    set_idle_hook(L);
+}
+
+/* --- what runs ------------------------------------------------------------------------------------- */
+
+/* The part of the C stack that chained coroutines may use. Lua counts its C levels for each thread
+ * anew in places (coroutine.close up to 5.4.5), so the bytes are counted here. */
+static size_t stack_allowance(void) {
+    static size_t allowance;
+    if (!allowance) {
+        struct rlimit limit;
+        size_t stack = (size_t)8 << 20;
+        if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < stack) stack = limit.rlim_cur;
+        allowance = stack / 2;
+    }
+    return allowance;
+}
+
+bool mr_running_enter(mr_running *node, lua_State *L) {
+    static uintptr_t stack_base;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if (!innermost) stack_base = here;
+    if ((here > stack_base ? here - stack_base : stack_base - here) > stack_allowance())
+        return false;
+    node->L = L;
+    node->outer = innermost;
+    atomic_signal_fence(memory_order_seq_cst);
+    innermost = node;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (reason) arm(L);
+    return true;
+}
+
+void mr_running_leave(mr_running *node) {
+    innermost = node->outer;
+}
+
+/* --- stopping -------------------------------------------------------------------------------------- */
+
+void mr_stop_request(mr_stop why) {
+    if (!reason) reason = why;
+    atomic_signal_fence(memory_order_seq_cst);
+    for (mr_running *node = innermost; node; node = node->outer) arm(node->L);
+}
+
+mr_stop mr_stop_reason(void) {
+    return (mr_stop)reason;
+}
+
+bool mr_stop_pending(void *context) {
+    (void)context;
+    return reason != MR_STOP_NONE;
+}
+
+const char *mr_stop_place(void) {
+    return place;
+}
+
+void mr_stop_clear(void) {
+    reason = MR_STOP_NONE;
+    presses = 0;
+    place[0] = '\0';
+}
+
+/* --- Ctrl-C ---------------------------------------------------------------------------------------- */
+
+bool mr_interrupt_on_lua_thread(int signal_number) {
+    if (pthread_equal(pthread_self(), lua_thread)) return true;
+    pthread_kill(lua_thread, signal_number);
+    return false;
+}
+
+static void say(const char *text) {
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static double seconds_since(const struct timespec *then) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
+}
+
+/* A C function that takes long (a pattern on a long string), or a finalizer, which Lua runs without
+ * hooks, does not answer; the user then has a way out. Signals in quick succession are one press. */
+static void count_press(void) {
+    if (presses > 0 && seconds_since(&last_press) < 0.2) return;
+    presses = presses + 1;
+    clock_gettime(CLOCK_MONOTONIC, &last_press);
+    if (presses == 2) say("millrace: stopping; Ctrl-C again ends the program at once\n");
+    if (presses < 3) return;
+    say("millrace: interrupted in a call that cannot be stopped; ended\n");
+    _exit(EXIT_INTERRUPTED);
+}
+
+static void on_interrupt(int signal_number) {
+    int saved_errno = errno;
+    if (mr_interrupt_on_lua_thread(signal_number)) {
+        if (innermost) count_press();
+        mr_stop_request(MR_STOP_INTERRUPT);
+    }
+    errno = saved_errno;
+}
+
+void mr_interrupt_install(void) {
+    struct sigaction action, before;
+    lua_thread = pthread_self();
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags =
+        0; /* no SA_RESTART: io.read at a terminal returns, and the hook gets its turn */
+    sigaction(SIGINT, &action, NULL);
+}
+
+void mr_interrupt_uninstall(void) {
+    struct sigaction before;
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == on_interrupt)
+        signal(SIGINT, SIG_DFL);
+}

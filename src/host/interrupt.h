@@ -1,0 +1,58 @@
+/* Stopping Lua code from outside: by Ctrl-C, or because a limit of the sandbox is reached.
+ *
+ * A stop is a flag with a reason. While it is set, a hook raises an error at every instruction of
+ * every Lua function that runs, so that no pcall, handler or coroutine of the script can swallow it;
+ * it ends when all of them have been left and the outermost caller clears the flag.
+ *
+ * Hooks cost half of Lua's speed, so none is armed before it is needed. To find what runs at that
+ * moment, whoever starts a Lua thread (the outermost call, coroutine.resume) enters it into a chain of
+ * nodes on the C stack, which the signal handler walks. There is one chain: one Lua state a process. */
+#ifndef MR_HOST_INTERRUPT_H
+#define MR_HOST_INTERRUPT_H
+
+#include <lua.h>
+#include <stdbool.h>
+
+typedef enum {
+    MR_STOP_NONE,
+    MR_STOP_INTERRUPT,    /* Ctrl-C */
+    MR_STOP_INSTRUCTIONS, /* limits.h */
+    MR_STOP_TIME,
+} mr_stop;
+
+typedef struct mr_running {
+    lua_State *L;
+    struct mr_running *outer;
+} mr_running;
+
+/* Takes over SIGINT, for the calling thread, unless it is ignored (a job in the background). The
+ * third Ctrl-C that finds the first one unanswered ends the process with 130. */
+void mr_interrupt_install(void);
+/* SIGINT ends the process from now on. For the last clean-up, whose finalizers nothing can stop. */
+void mr_interrupt_uninstall(void);
+/* For signal handlers: false when this is another thread than the one that runs Lua (a helper of the
+ * matrix library); the signal has then been sent on to that thread, and there is nothing to do. */
+bool mr_interrupt_on_lua_thread(int signal_number);
+
+/* Around every lua_pcall from outside and every lua_resume. False when the C stack is nearly used up:
+ * then nothing was entered and the caller raises an error. */
+bool mr_running_enter(mr_running *node, lua_State *L);
+void mr_running_leave(mr_running *node);
+
+/* Stops what runs. The first reason counts until it is cleared. Safe in a signal handler. */
+void mr_stop_request(mr_stop why);
+mr_stop mr_stop_reason(void);
+/* Forgets the stop and where it came; for the outermost caller, with nothing running. */
+void mr_stop_clear(void);
+/* "race.lua:12", the first line that was stopped; "" when it was not in Lua code. Valid until clear. */
+const char *mr_stop_place(void);
+/* For the message handler: remembers the place if the hook has not yet. */
+void mr_stop_note_place(lua_State *L);
+/* mr_machine.interrupted: a stop ends the wait for a device. */
+bool mr_stop_pending(void *context);
+
+/* Calls `tick` after every `count` instructions of L and of the coroutines that it makes from now on;
+ * it may request a stop. NULL: no more. */
+void mr_interrupt_every(lua_State *L, int count, void (*tick)(void));
+
+#endif

@@ -1,0 +1,34 @@
+/* What a stranger's script may use up: memory of Lua, instructions, time.
+ *
+ * (Tensors are counted by the model: mr_machine.memory_limit.) Each limit ends a script with one
+ * sentence, whatever pcalls it is in. There is one set of limits a process. */
+#ifndef MR_HOST_LIMITS_H
+#define MR_HOST_LIMITS_H
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t memory;        /* bytes that Lua may have at once */
+    uint64_t instructions;  /* of Lua's virtual machine; 0: no limit */
+    double seconds;         /* of wall time; 0: no limit */
+    uint64_t device_memory; /* bytes of tensors, on devices and on the host, at once */
+} mr_limits;
+
+extern const mr_limits mr_limits_default;
+
+/* Puts limits on a state in which nothing runs yet. From now on its memory is bounded, by Lua's
+ * allocator and, for what our own C code allocates on a script's behalf, by the process's data limit;
+ * instructions and time are counted between begin and end. Copies `limits`. */
+void mr_limits_install(lua_State *L, const mr_limits *limits);
+
+/* Around each script or line. Nothing happens where no limits are installed. */
+void mr_limits_begin(void);
+void mr_limits_end(void);
+
+/* Creating a coroutine counts as many instructions as it may run unseen, so that a script made of
+ * short ones is counted too. */
+void mr_limits_charge_coroutine(void);
+
+#endif

@@ -1,0 +1,17 @@
+/* Which backends this build has, and `require "millrace"` in a plain lua5.4. The only place that
+ * names the backends; main.c and the loadable module share it. */
+#ifndef MR_HOST_MODULE_H
+#define MR_HOST_MODULE_H
+
+#include <lua.h>
+
+#include "model/machine.h"
+
+/* The backend for "auto", "virtual", "virtual:4" (NULL: auto); else an error that says which words are
+ * known, or that this build has no such backend. What follows the ":" is the backend's to check. */
+mr_status mr_backend_select(const char *device, const mr_backend **out_backend);
+
+/* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for. */
+int luaopen_millrace(lua_State *L);
+
+#endif

@@ -1,0 +1,236 @@
+/* The command line: see options.h. One table names each option; what it does is in `apply`. */
+#include "host/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind/nearest.h"
+#include "host/call.h"
+
+const char mr_options_help[] =
+    "usage: millrace [options] [script [arguments]]\n"
+    "       millrace doctor\n"
+    "\n"
+    "Runs a Lua script with GPU streams, events and tensors: the global `mr`. Without a script it\n"
+    "starts a prompt, where each line is a chunk of its own (a `local` ends with its line), "
+    "help()\n"
+    "explains, Ctrl-C stops what runs and Ctrl-D leaves. `-` as the script reads standard input.\n"
+    "\n"
+    "  -e CODE               run CODE first; may be repeated\n"
+    "  -i                    start the prompt after the script or -e\n"
+    "  --device DEVICE       auto, virtual, or virtual:N for N devices (default: auto)\n"
+    "  --model NAME          the GPU that the virtual devices imitate, by name or file (default: "
+    "h200)\n"
+    "  --chooser NAME        who decides what a virtual device does next: timed (default),\n"
+    "                        adversarial, random:SEED, manual\n"
+    "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
+    "  --sandbox             run a script that you do not trust: no files, no processes, no "
+    "bytecode,\n"
+    "                        and these limits:\n"
+    "    --memory MB           memory of Lua (default: 256)\n"
+    "    --device-memory MB    memory of tensors, on devices and on the host (default: 1024)\n"
+    "    --instructions N      instructions of Lua, 0 for no limit (default: 1000000000)\n"
+    "    --time SECONDS        wall time, 0 for no limit (default: 60)\n"
+    "  --version             print the version\n"
+    "  --help                print this\n"
+    "\n"
+    "  doctor                say what was found on this machine\n"
+    "\n"
+    "MILLRACE_DEVICE stands for --device. Exit status: 0 done, 1 the script failed, 2 wrong "
+    "usage,\n"
+    "130 interrupted.\n"
+    "\n"
+    "  millrace -e 'print(mr.ones(3):sum():item())'\n"
+    "  millrace --device virtual:4 race.lua\n"
+    "  millrace --chooser adversarial race.lua\n"
+    "  millrace --sandbox --time 5 stranger.lua\n";
+
+typedef enum {
+    OPTION_CODE,
+    OPTION_INTERACTIVE,
+    OPTION_DEVICE,
+    OPTION_MODEL,
+    OPTION_CHOOSER,
+    OPTION_LAUNCH_BLOCKING,
+    OPTION_SANDBOX,
+    OPTION_MEMORY,
+    OPTION_DEVICE_MEMORY,
+    OPTION_INSTRUCTIONS,
+    OPTION_TIME,
+    OPTION_VERSION,
+    OPTION_HELP,
+} option_id;
+
+typedef struct {
+    const char *name;
+    option_id id;
+    bool has_value;
+    bool is_limit; /* has a meaning only with --sandbox */
+} option_row;
+
+static const option_row options[] = {
+    {"-e", OPTION_CODE, true, false},
+    {"-i", OPTION_INTERACTIVE, false, false},
+    {"--device", OPTION_DEVICE, true, false},
+    {"--model", OPTION_MODEL, true, false},
+    {"--chooser", OPTION_CHOOSER, true, false},
+    {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false},
+    {"--sandbox", OPTION_SANDBOX, false, false},
+    {"--memory", OPTION_MEMORY, true, true},
+    {"--device-memory", OPTION_DEVICE_MEMORY, true, true},
+    {"--instructions", OPTION_INSTRUCTIONS, true, true},
+    {"--time", OPTION_TIME, true, true},
+    {"--version", OPTION_VERSION, false, false},
+    {"--help", OPTION_HELP, false, false},
+    {"-h", OPTION_HELP, false, false},
+};
+#define OPTION_COUNT (sizeof options / sizeof options[0])
+
+/* --- reading one option ---------------------------------------------------------------------------- */
+
+/* One option as it stands in argv. */
+typedef struct {
+    const option_row *option; /* NULL: unknown */
+    const char *value;        /* NULL: it has none, or it is missing */
+    bool joined;              /* --name=value */
+    int words;                /* of argv that it takes up */
+} reading;
+
+static const option_row *find_option(const char *name, size_t length) {
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (strlen(options[i].name) == length && memcmp(options[i].name, name, length) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static reading read_option(char **argv, int index) {
+    const char *word = argv[index];
+    const char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    reading read = {.words = 1, .joined = equals != NULL};
+    read.option = find_option(word, equals ? (size_t)(equals - word) : strlen(word));
+    if (equals) {
+        read.value = equals + 1;
+    } else if (read.option && read.option->has_value && argv[index + 1]) {
+        read.value = argv[index + 1];
+        read.words = 2;
+    }
+    return read;
+}
+
+const char *mr_options_next_code(char **argv, int *index) {
+    reading read = read_option(argv, *index);
+    *index += read.words;
+    return read.option && read.option->id == OPTION_CODE ? read.value : NULL;
+}
+
+static bool complain_unknown(const char *word) {
+    mr_nearest nearest;
+    size_t length = strcspn(word, "=");
+    char name[64];
+    if (length >= sizeof name) length = sizeof name - 1;
+    memcpy(name, word, length);
+    name[length] = '\0';
+    mr_nearest_begin(&nearest, name);
+    for (size_t i = 0; i < OPTION_COUNT; i++) mr_nearest_offer(&nearest, options[i].name);
+    const char *found = length > 2 ? mr_nearest_found(&nearest) : NULL; /* all letters are near */
+    if (found) mr_host_complain("unknown option %s; did you mean %s?", name, found);
+    else mr_host_complain("unknown option %s; millrace --help lists them", name);
+    return false;
+}
+
+/* --- values ---------------------------------------------------------------------------------------- */
+
+/* A number of at least `least`; false after a complaint. */
+static bool read_number(const char *name, const char *text, double least, double *out_number) {
+    char *end;
+    *out_number = strtod(text, &end);
+    if (end != text && *end == '\0' && isfinite(*out_number) && *out_number >= least &&
+        *out_number <= 1e15)
+        return true;
+    mr_host_complain("%s: expected a number of at least %g, got '%s'", name, least, text);
+    return false;
+}
+
+static bool read_megabytes(const char *name, const char *text, uint64_t *out_bytes) {
+    double number;
+    if (!read_number(name, text, 1, &number)) return false;
+    if (number > 1e9) number = 1e9;
+    *out_bytes = (uint64_t)(number * 1048576.0);
+    return true;
+}
+
+static bool apply(mr_options *out, const option_row *option, const char *value) {
+    double number;
+    switch (option->id) {
+    case OPTION_CODE: out->has_code = true; return true;
+    case OPTION_INTERACTIVE: out->interactive = true; return true;
+    case OPTION_DEVICE: out->machine.device = value; return true;
+    case OPTION_MODEL: out->machine.model = value; return true;
+    case OPTION_CHOOSER: out->machine.chooser = value; return true;
+    case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
+    case OPTION_SANDBOX: out->sandbox = true; return true;
+    case OPTION_MEMORY: return read_megabytes(option->name, value, &out->limits.memory);
+    case OPTION_DEVICE_MEMORY:
+        return read_megabytes(option->name, value, &out->limits.device_memory);
+    case OPTION_INSTRUCTIONS:
+        if (!read_number(option->name, value, 0, &number)) return false;
+        out->limits.instructions = (uint64_t)number;
+        return true;
+    case OPTION_TIME:
+        if (!read_number(option->name, value, 0, &out->limits.seconds)) return false;
+        if (out->limits.seconds > 1e6) out->limits.seconds = 1e6;
+        return true;
+    case OPTION_VERSION: out->command = MR_COMMAND_VERSION; return true;
+    case OPTION_HELP: out->command = MR_COMMAND_HELP; return true;
+    }
+    return false;
+}
+
+/* --- all of them ----------------------------------------------------------------------------------- */
+
+static bool parse_options(int argc, char **argv, mr_options *out) {
+    const char *limit = NULL;
+    int i = 1;
+    while (i < argc && argv[i][0] == '-' && strcmp(argv[i], "-") != 0) {
+        if (strcmp(argv[i], "--") == 0) {
+            i++;
+            break;
+        }
+        reading read = read_option(argv, i);
+        if (!read.option) return complain_unknown(argv[i]);
+        if (read.option->has_value && !read.value) {
+            mr_host_complain("%s needs a value", read.option->name);
+            return false;
+        }
+        if (!read.option->has_value && read.joined) {
+            mr_host_complain("%s takes no value, got '%s'", read.option->name, read.value);
+            return false;
+        }
+        if (!apply(out, read.option, read.value)) return false;
+        if (read.option->is_limit) limit = read.option->name;
+        i += read.words;
+    }
+    out->options_end = out->script = i;
+    if (limit && !out->sandbox) {
+        mr_host_complain("%s is a limit of --sandbox, which is not given", limit);
+        return false;
+    }
+    return true;
+}
+
+bool mr_options_parse(int argc, char **argv, mr_options *out) {
+    *out = (mr_options){.command = MR_COMMAND_RUN, .limits = mr_limits_default};
+    if (!parse_options(argc, argv, out)) return false;
+    if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
+    if (out->script < argc && strcmp(argv[out->script], "doctor") == 0) {
+        if (out->script + 1 < argc) {
+            mr_host_complain(
+                "doctor takes no arguments, got '%s' (a script of that name: ./doctor)",
+                argv[out->script + 1]);
+            return false;
+        }
+        out->command = MR_COMMAND_DOCTOR;
+    }
+    return true;
+}

@@ -1,0 +1,226 @@
+-- Streams as scripts see them: identity, properties, order, closing, what is current.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+TestStream = {}
+
+function TestStream:test_the_same_stream_is_the_same_value()
+  local s = mr.stream()
+  mr.set_stream(s)
+  lu.assertTrue(rawequal(mr.current_stream(), s))
+  lu.assertEquals(mr.current_stream(), s)
+  lu.assertNotEquals(mr.stream(), s)
+  mr.set_stream(mr.default_stream())
+  lu.assertTrue(rawequal(mr.default_stream(), mr.current_stream()))
+end
+
+function TestStream:test_properties()
+  local s = mr.stream{name = "copy", priority = -100, nonblocking = false}
+  local least, greatest = mr.priority_range()
+  lu.assertTrue(greatest <= least)
+  lu.assertEquals(s.priority, greatest)
+  lu.assertEquals(mr.stream{priority = 100}.priority, least)
+  lu.assertEquals(s.name, "copy")
+  lu.assertFalse(s.nonblocking)
+  lu.assertTrue(mr.stream().nonblocking)
+  lu.assertTrue(rawequal(s.device, mr.current_device()))
+  lu.assertEquals(tostring(s), "stream `copy`")
+  lu.assertStrContains(tostring(mr.stream()), "stream #")
+  lu.assertEquals(tostring(mr.default_stream()), "the default stream")
+  lu.assertNil(mr.stream().name)
+  lu.assertEquals(mr.default_stream().name, "default")
+  lu.assertEquals(mr.per_thread_stream().name, "per-thread")
+  lu.assertNotEquals(mr.stream().id, s.id)
+end
+
+function TestStream:test_query_and_synchronize()
+  local s = mr.stream()
+  lu.assertTrue(s:query())
+  mr.spin{ms = 5, stream = s}
+  lu.assertFalse(s:query())
+  s:synchronize()
+  lu.assertTrue(s:query())
+end
+
+function TestStream:test_wait_takes_events_and_streams()
+  local a, b = mr.stream(), mr.stream()
+  local done = mr.event{timing = true}
+  local began = a:record_event(mr.event{timing = true})
+  mr.spin{ms = 5, stream = a}
+  b:wait(a)
+  b:record_event(done)
+  done:synchronize()
+  lu.assertTrue(done - began >= 4.9)
+  mr.spin{ms = 5, stream = a}
+  b:wait(a:record_event())
+  b:record_event(done)
+  done:synchronize()
+  lu.assertTrue(done - began >= 9.8)
+  lu.assertErrorMsgContains("expected an event or a stream", function() b:wait(3) end)
+end
+
+function TestStream:test_barrier_joins_all()
+  local streams, ends = {}, {}
+  for i = 1, 4 do streams[i] = mr.stream() end
+  local began = streams[1]:record_event(mr.event{timing = true})
+  mr.spin{ms = 8, stream = streams[3]}
+  mr.barrier(streams)
+  for i, s in ipairs(streams) do ends[i] = s:record_event(mr.event{timing = true}) end
+  mr.synchronize()
+  for i = 1, 4 do lu.assertTrue(ends[i] - began >= 7.9) end
+  lu.assertErrorMsgContains("entry 2", function() mr.barrier{streams[1], 7} end)
+end
+
+function TestStream:test_closing()
+  local s = mr.stream{name = "short"}
+  local x = mr.zeros(4)
+  mr.spin{ms = 5, stream = s}
+  s:run(function() x:fill_(3) end)
+  local before = mr.clock()
+  s:close()
+  lu.assertTrue(mr.clock() - before < 1)
+  s:close()
+  for _, use in ipairs{
+    function() s:synchronize() end, function() s:query() end, function() s:record_event() end,
+    function() mr.set_stream(s) end, function() s:run(print) end, function() mr.stream():wait(s) end,
+  } do
+    local ok, err = pcall(use)
+    lu.assertFalse(ok)
+    lu.assertStrContains(tostring(err), "stream `short` is closed")
+    lu.assertEquals(err.code, "invalid-handle")
+  end
+  mr.synchronize()
+  lu.assertEquals(x:sum():item(), 12)
+  lu.assertErrorMsgContains("stays open", function() mr.default_stream():close() end)
+end
+
+function TestStream:test_a_closed_current_stream_gives_way()
+  local s = mr.stream()
+  mr.set_stream(s)
+  s:close()
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+end
+
+function TestStream:test_close_variable()
+  local kept
+  do
+    local s <close> = mr.stream()
+    kept = s
+  end
+  lu.assertTrue(kept.closed)
+end
+
+function TestStream:test_host_functions_run_in_order()
+  local s, seen = mr.stream(), {}
+  local x = mr.zeros(8, {pinned = true, device = "cpu"})
+  s:host_func(function() seen[#seen + 1] = "first" end)
+  mr.op{name = "write", writes = {x}, ms = 1, stream = s}
+  local zero = x[1]:item()
+  s:host_func(function() seen[#seen + 1] = x[1]:item() ~= zero end)
+  lu.assertEquals(seen, {})
+  s:synchronize()
+  lu.assertEquals(seen, {"first", true})
+end
+
+function TestStream:test_a_host_function_may_not_use_the_device()
+  local s, code = mr.stream(), nil
+  s:host_func(function()
+    local ok, err = pcall(mr.zeros, 3)
+    code = not ok and err.code
+  end)
+  s:synchronize()
+  lu.assertEquals(code, "not-permitted")
+end
+
+function TestStream:test_a_failing_host_function_raises_at_the_wait()
+  local s = mr.stream()
+  s:host_func(function() error("broken on purpose") end)
+  local ok, err = pcall(s.synchronize, s)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "host-function")
+  lu.assertStrContains(tostring(err), "broken on purpose")
+  s:synchronize()
+end
+
+function TestStream:test_host_functions_drop_tensors_safely()
+  local s = mr.stream()
+  local t = {mr.zeros(100)}
+  local before = mr.memory.stats().live
+  s:host_func(function() t[1] = nil; collectgarbage() end)
+  s:synchronize()
+  lu.assertTrue(mr.memory.stats().live < before)
+end
+
+function TestStream:test_bad_arguments()
+  local s = mr.stream()
+  lu.assertErrorMsgContains("did you mean `priority`", function() mr.stream{priorty = 1} end)
+  lu.assertErrorMsgContains("option `name`", function() mr.stream{name = 3} end)
+  lu.assertErrorMsgContains("NUL", function() mr.stream{name = "a\0b"} end)
+  lu.assertErrorMsgContains("did you mean `synchronize`", function() s:synchronise() end)
+  lu.assertErrorMsgContains("no fields to assign", function() s.name = "x" end)
+  lu.assertErrorMsgContains("expected an event, got a stream", function() s:wait_event(s) end)
+  lu.assertErrorMsgContains("expected a function", function() s:run(nil) end)
+  lu.assertErrorMsgContains("expected a function", function() s:host_func(3) end)
+  lu.assertError(function() s.wait_event() end)
+  lu.assertEquals(getmetatable(s), "millrace.stream")
+end
+
+TestCurrent = {}
+
+function TestCurrent:tearDown() mr.set_stream(mr.default_stream()) end
+
+function TestCurrent:test_with_restores_also_on_error()
+  local s = mr.stream()
+  local a, b, c = mr.with(s, function(...)
+    lu.assertEquals(mr.current_stream(), s)
+    return ..., nil
+  end, 1, 2, 3)
+  lu.assertEquals({a, b, c}, {1, nil, nil})
+  lu.assertEquals(select("#", mr.with(s, function() return nil, nil end)), 2)
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+  local marker = {}
+  local ok, err = pcall(mr.with, s, function() error(marker) end)
+  lu.assertFalse(ok)
+  lu.assertTrue(rawequal(err, marker))
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+end
+
+function TestCurrent:test_with_waits_for_nothing()
+  local s = mr.stream()
+  local before = mr.clock()
+  s:run(function() mr.spin{ms = 50} end)
+  lu.assertTrue(mr.clock() - before < 25)
+  lu.assertFalse(s:query())
+  s:synchronize()
+end
+
+function TestCurrent:test_scope()
+  local s, t = mr.stream(), mr.stream()
+  do
+    local _ <close> = s:scope()
+    lu.assertEquals(mr.current_stream(), s)
+    do
+      local _ <close> = t:scope()
+      lu.assertEquals(mr.current_stream(), t)
+    end
+    lu.assertEquals(mr.current_stream(), s)
+  end
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+  local ok = pcall(function()
+    local _ <close> = s:scope()
+    error "out"
+  end)
+  lu.assertFalse(ok)
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+end
+
+function TestCurrent:test_a_stream_closed_inside_its_scope()
+  local s = mr.stream()
+  s:run(function() s:close() end)
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+  local outer = mr.stream()
+  outer:run(function() s = mr.stream(); s:run(function() outer:close() end) end)
+  lu.assertEquals(mr.current_stream(), mr.default_stream())
+end
+
+os.exit(lu.LuaUnit.run())
