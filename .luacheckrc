@@ -2,6 +2,7 @@ std = "lua54"
 read_globals = { "mr" }
 max_line_length = 120
 codes = true
+self = false
 exclude_files = { "build*/" }
 -- Written by `make docs` for editors: it declares, it does not run.
 files["lua/millrace/meta.lua"] = { ignore = { ".*" } }

@@ -15,7 +15,7 @@ static bool both_in_one_place(const mr_tensor *a, const mr_tensor *b) {
     return a->storage->device == b->storage->device;
 }
 
-static void check_places(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b) {
+void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b) {
     char name_a[160], name_b[160], device_a[24], device_b[24];
     if (both_in_one_place(a, b)) return;
     snprintf(device_a, sizeof device_a, "device %d", mr_tensor_on_host(a) ? 0 : a->storage->device->index);
@@ -64,7 +64,7 @@ MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
     mr_machine *machine = mr_enter(L);
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     lua_settop(L, 2);
-    check_places(L, "equal", a, b);
+    mr_check_same_place(L, "equal", a, b);
     bool same = a->ndim == b->ndim;
     for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
     if (same) {
@@ -105,7 +105,7 @@ MR_FUNCTION(compare_allclose, "allclose",
         t.absolute = mr_option_number(L, 3, "atol", t.absolute);
         t.equal_nan = mr_option_boolean(L, 3, "equal_nan", false);
     }
-    check_places(L, "allclose", a, b);
+    mr_check_same_place(L, "allclose", a, b);
     mr_raise(L, mr_shape_broadcast("allclose", a->ndim, a->shape, b->ndim, b->shape, &ndim, shape));
     lua_settop(L, 2);
     a = push_expanded(L, machine, 1, ndim, shape);

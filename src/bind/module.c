@@ -15,7 +15,8 @@ const mr_class *const mr_classes[] = {
     &mr_machine_class,     &mr_device_class,      &mr_streams_class,   &mr_stream_class,
     &mr_events_class,      &mr_event_class,       &mr_literal_class,   &mr_creation_class,
     &mr_random_class,      &mr_tensor_class,      &mr_tensor_view_class, &mr_tensor_move_class,
-    &mr_operators_class,   &mr_compare_class,     &mr_format_class,    &mr_forms_class,
+    &mr_operators_class,   &mr_linear_class,      &mr_joining_class,   &mr_compare_class,
+    &mr_format_class,      &mr_forms_class,
     &mr_memory_class,      &mr_simulator_class,   &mr_help_class,      NULL};
 
 mr_machine *mr_machine_of(lua_State *L) {

@@ -239,4 +239,5 @@ void mr_open_ops(lua_State *L, mr_machine *machine) {
     }
     lua_pop(L, 1);
     mr_open_operators(L, machine);
+    mr_open_linear(L, machine);
 }

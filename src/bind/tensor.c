@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bind/tensor.h"
+#include "model/backend.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
 
@@ -269,9 +270,42 @@ MR_FUNCTION(tensor_newindex, "__newindex", "t[i] = value",
     return mr_tensor_set_index(L);
 }
 
+/* How many pending operations touch a storage. */
+typedef struct {
+    const mr_storage *storage;
+    int count;
+} pending_count;
+
+static void count_pending(void *context, const mr_pending *pending) {
+    pending_count *pendings = context;
+    const mr_action *action = pending->action;
+    for (uint32_t i = 0; i < action->operand_count; i++) {
+        if (action->operands[i].tensor->storage != pendings->storage) continue;
+        pendings->count++;
+        return;
+    }
+}
+
+/* Pushes ", 2 pending, last written by add_ at race.lua:7", as far as it is known. */
+static void push_state(lua_State *L, const mr_tensor *t) {
+    mr_machine *machine = t->storage->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    pending_count pendings = {t->storage, 0};
+    const char *writer = t->storage->writer;
+    if (simulator) simulator->pending(machine, count_pending, &pendings);
+    if (pendings.count) lua_pushfstring(L, ", %d pending", pendings.count);
+    else lua_pushliteral(L, "");
+    if (writer && t->storage->writer_where.file) {
+        lua_pushfstring(L, ", last written by %s at ", writer);
+        mr_push_site(L, t->storage->writer_where);
+        lua_concat(L, 3);
+    }
+}
+
 MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
-            "One line with name, dtype, shape and place; does not look at the values and waits for "
-            "nothing. For the values: print(t), mr.format(t).") {
+            "One line with name, dtype, shape and place, how many pending operations touch its memory, "
+            "and which wrote it last; does not look at the values and waits for nothing. For the values: "
+            "print(t), mr.format(t).") {
     const box *b = mr_check(L, 1, &mr_tensor_class);
     const mr_tensor *t = check_facts(L, 1);
     char signature[160], stream[96], text[512];
@@ -284,7 +318,10 @@ MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
                          mr_stream_describe(t->storage->stream, stream, sizeof stream));
     else
         used += snprintf(text + used, room, t->storage->kind == MR_MEMORY_PINNED ? " cpu, pinned" : " cpu");
-    lua_pushfstring(L, "%s%s", text, b->closed ? " (closed)" : t->storage->freed ? " (freed)" : "");
+    bool gone = b->closed || t->storage->freed;
+    if (gone) lua_pushstring(L, b->closed ? " (closed)" : " (freed)");
+    else push_state(L, t);
+    lua_pushfstring(L, "%s%s", text, lua_tostring(L, -1));
     return 1;
 }
 
@@ -365,6 +402,7 @@ void mr_open_tensor(lua_State *L, mr_machine *machine) {
     mr_open_tensor_view(L, machine);
     mr_open_tensor_move(L, machine);
     mr_open_literal(L, machine);
+    mr_open_joining(L, machine);
     mr_open_compare(L, machine);
     mr_open_format(L, machine);
 }

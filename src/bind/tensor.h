@@ -15,6 +15,8 @@ extern const mr_class mr_operators_class;   /* operators.c: x + y ... */
 extern const mr_class mr_literal_class;     /* tensor_literal.c: mr.tensor */
 extern const mr_class mr_creation_class;    /* creation.c: mr.zeros, mr.arange ... */
 extern const mr_class mr_random_class;      /* random.c: mr.rand, mr.randperm ... */
+extern const mr_class mr_joining_class;     /* joining.c: mr.cat, mr.stack */
+extern const mr_class mr_linear_class;      /* linear.c: addmm */
 extern const mr_class mr_compare_class;     /* compare.c: mr.equal, mr.allclose */
 extern const mr_class mr_format_class;      /* format.c: mr.print, mr.format */
 extern const mr_class mr_forms_class;       /* cuda_forms.c: mr.memcpy, mr.op ... */
@@ -32,6 +34,8 @@ void mr_open_tensor_move(lua_State *L, mr_machine *machine);
 void mr_open_operators(lua_State *L, mr_machine *machine);
 void mr_open_literal(lua_State *L, mr_machine *machine);
 void mr_open_random(lua_State *L, mr_machine *machine);
+void mr_open_joining(lua_State *L, mr_machine *machine);
+void mr_open_linear(lua_State *L, mr_machine *machine);
 void mr_open_compare(lua_State *L, mr_machine *machine);
 void mr_open_format(lua_State *L, mr_machine *machine);
 
@@ -98,6 +102,11 @@ int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_n
 mr_tensor *mr_push_generated(lua_State *L, mr_machine *machine, const char *row,
                              const mr_new_options *options, int ndim, const int64_t *shape,
                              const mr_params *params);
+
+/* --- compare.c ---------------------------------------------------------------------------------- */
+
+/* Raises, naming both, when one is on the host or on another device. */
+void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b);
 
 /* --- ops.c ------------------------------------------------------------------------------------- */
 

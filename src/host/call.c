@@ -140,6 +140,12 @@ static int say_stop(const char *prefix, mr_stop reason) {
                 "%sstopped%s%s: --sandbox gives a script %g s (--time SECONDS gives it more)\n",
                 prefix, at, place, limits->seconds);
         return MR_EXIT_FAILED;
+    case MR_STOP_MEMORY:
+        fprintf(stderr,
+                "%sstopped%s%s: the script takes more memory than --sandbox gives it (--memory MB and "
+                "--device-memory MB give it more)\n",
+                prefix, at, place);
+        return MR_EXIT_FAILED;
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;
     }

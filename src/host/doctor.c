@@ -102,12 +102,12 @@ static void say_gpu(void) {
     else say("gpu driver", "none (no libcuda.so.1); the virtual GPU needs none");
 }
 
-int mr_doctor(const mr_machine_options *options) {
+int mr_doctor(mr_machine_options *options) {
     mr_machine *machine = NULL;
     const mr_backend *backend;
     say_build();
     say_models();
-    mr_status status = mr_backend_select(options->device, &backend);
+    mr_status status = mr_backend_select(options, &backend);
     if (!status) status = mr_machine_open(backend, options, &machine);
     if (status) return mr_host_complain_open(status);
     say_devices(machine);

@@ -6,6 +6,6 @@
 
 /* Prints one line a finding. Returns 0, also when things are missing; 2 when there
  * is no machine such as `options` ask for. */
-int mr_doctor(const mr_machine_options *options);
+int mr_doctor(mr_machine_options *options);
 
 #endif

@@ -16,8 +16,9 @@
 typedef enum {
     MR_STOP_NONE,
     MR_STOP_INTERRUPT,    /* Ctrl-C */
-    MR_STOP_INSTRUCTIONS, /* limits.h */
+    MR_STOP_INSTRUCTIONS, /* limits.h: this one and those below */
     MR_STOP_TIME,
+    MR_STOP_MEMORY,
 } mr_stop;
 
 typedef struct mr_running {

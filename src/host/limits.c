@@ -2,36 +2,26 @@
 #include "host/limits.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "host/interrupt.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZER 1
-#endif
-#endif
-
 #define MEGABYTE ((uint64_t)1 << 20)
 
 /* Instructions between two looks at the counter. */
 #define TICK 1000
-/* How long a script may stay in one C function (a pattern match that backtracks, a sort) after its
- * time is up, before the process ends: nothing else can stop it. */
-#define GRACE_SECONDS   2.0
 #define CLOCK_PERIOD_US 100000
-/* Data that the process may need beside the limits: buffers of the matrix library, thread stacks. */
-#define DATA_ALLOWANCE (1024 * MEGABYTE)
+/* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was
+ * told to stop, before the process ends: nothing else can stop it. */
+#define GRACE_SECONDS 2.0
+/* Memory that the process may need beside the limits: buffers of the matrix library, thread stacks. */
+#define PROCESS_ALLOWANCE (512 * MEGABYTE)
 
 const mr_limits mr_limits_default = {.memory = 256 * MEGABYTE,
                                      .instructions = 1000000000,
@@ -42,7 +32,7 @@ static mr_limits limits;
 static bool installed;
 static uint64_t memory_used;
 static uint64_t instructions_used;
-static struct timespec time_up; /* CLOCK_MONOTONIC */
+static struct timespec began; /* CLOCK_MONOTONIC */
 
 /* --- memory -------------------------------------------------------------------------------------- */
 
@@ -61,22 +51,27 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return moved;
 }
 
-/* The outer wall, for what no account sees. AddressSanitizer keeps gigabytes of its own. */
-static void limit_data(void) {
-#ifndef ADDRESS_SANITIZER
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    if (!statm) return;
-    int found = fscanf(statm, "%*u %*u %*u %*u %*u %lu", &pages);
-    fclose(statm);
-    if (found != 1) return;
-    rlim_t data = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + limits.memory +
-                  limits.device_memory + DATA_ALLOWANCE;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur < data) return;
-    limit.rlim_cur = data;
-    setrlimit(RLIMIT_DATA, &limit);
-#endif
+/* The outer wall, for what no account sees: C memory of pending actions, names, staged copies. A
+ * resource limit would not do, since the virtual GPU sets aside address space that it does not use; so
+ * the clock looks at what is resident. */
+static int statm = -1;
+static uint64_t resident_limit;
+
+/* Safe in a signal handler. 0 when the system does not tell. */
+static uint64_t resident_bytes(void) {
+    char text[128];
+    ssize_t size = statm < 0 ? 0 : pread(statm, text, sizeof text - 1, 0);
+    uint64_t pages = 0;
+    ssize_t i = 0;
+    while (i < size && text[i] != ' ') i++; /* the first number is the size of the address space */
+    for (i++; i < size && text[i] >= '0' && text[i] <= '9'; i++)
+        pages = pages * 10 + (uint64_t)(text[i] - '0');
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void watch_process(void) {
+    statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    resident_limit = resident_bytes() + limits.memory + limits.device_memory + PROCESS_ALLOWANCE;
 }
 
 /* --- instructions -------------------------------------------------------------------------------- */
@@ -90,7 +85,7 @@ void mr_limits_charge_coroutine(void) {
     if (installed && limits.instructions) count_instructions();
 }
 
-/* --- time ---------------------------------------------------------------------------------------- */
+/* --- the clock ----------------------------------------------------------------------------------- */
 
 static double seconds_since(const struct timespec *then) {
     struct timespec now;
@@ -98,49 +93,70 @@ static double seconds_since(const struct timespec *then) {
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
-static void on_alarm(int signal_number) {
-    static const char sentence[] = "millrace: the time that --sandbox gives a script is up and it "
-                                   "does not stop (--time SECONDS "
-                                   "gives it more); ended\n";
-    int saved_errno = errno;
-    if (mr_interrupt_on_lua_thread(signal_number)) {
-        double late = seconds_since(&time_up);
-        if (late > GRACE_SECONDS) {
-            ssize_t ignored = write(STDERR_FILENO, sentence, sizeof sentence - 1);
-            (void)ignored;
-            _exit(1);
-        }
-        if (late >= 0) mr_stop_request(MR_STOP_TIME);
+static bool stop_seen;
+static struct timespec stop_seen_at;
+
+static const char *last_words(void) {
+    switch (mr_stop_reason()) {
+    case MR_STOP_INSTRUCTIONS:
+        return "millrace: the instructions that --sandbox gives a script are used up (--instructions "
+               "N gives it more), and it is in a call that cannot be stopped; ended\n";
+    case MR_STOP_TIME:
+        return "millrace: the time that --sandbox gives a script is up (--time SECONDS gives it more), "
+               "and it is in a call that cannot be stopped; ended\n";
+    case MR_STOP_MEMORY:
+        return "millrace: the script takes more memory than --sandbox gives it (--memory MB and "
+               "--device-memory MB give it more), and cannot be stopped; ended\n";
+    case MR_STOP_INTERRUPT:
+    case MR_STOP_NONE: break;
     }
+    return "millrace: interrupted in a call that cannot be stopped; ended\n";
+}
+
+static void end_process(void) {
+    const char *text = last_words();
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+    _exit(1);
+}
+
+static void look_at_limits(void) {
+    uint64_t resident = resident_bytes();
+    if (limits.seconds > 0 && seconds_since(&began) > limits.seconds) mr_stop_request(MR_STOP_TIME);
+    if (resident > resident_limit) mr_stop_request(MR_STOP_MEMORY);
+    if (mr_stop_reason() == MR_STOP_NONE) return;
+    if (!stop_seen) clock_gettime(CLOCK_MONOTONIC, &stop_seen_at);
+    stop_seen = true;
+    mr_stop_request(mr_stop_reason()); /* again: a hook set at a bad moment may have been lost */
+    if (seconds_since(&stop_seen_at) > GRACE_SECONDS || resident > 2 * resident_limit) end_process();
+}
+
+static void on_alarm(int signal_number) {
+    int saved_errno = errno;
+    if (mr_interrupt_on_lua_thread(signal_number)) look_at_limits();
     errno = saved_errno;
 }
 
-static void set_clock(double seconds) {
+static void set_clock(bool runs) {
     struct itimerval timer;
     memset(&timer, 0, sizeof timer);
-    if (seconds > 0) {
-        timer.it_value.tv_sec = (time_t)seconds;
-        timer.it_value.tv_usec = (suseconds_t)((seconds - (double)timer.it_value.tv_sec) * 1e6) + 1;
-        if (timer.it_value.tv_usec > 999999) timer.it_value.tv_usec = 999999;
-        timer.it_interval.tv_usec = CLOCK_PERIOD_US;
-    }
+    if (runs) timer.it_value.tv_usec = timer.it_interval.tv_usec = CLOCK_PERIOD_US;
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 /* --- all of them --------------------------------------------------------------------------------- */
 
 void mr_limits_install(lua_State *L, const mr_limits *wanted) {
+    struct sigaction action;
     limits = *wanted;
     memory_used = (uint64_t)lua_gc(L, LUA_GCCOUNT) * 1024 + (uint64_t)lua_gc(L, LUA_GCCOUNTB);
     lua_setallocf(L, allocate, NULL);
-    limit_data();
-    if (limits.seconds > 0) {
-        struct sigaction action;
-        memset(&action, 0, sizeof action);
-        action.sa_handler = on_alarm;
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGALRM, &action, NULL);
-    }
+    watch_process();
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_alarm;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, NULL);
     if (limits.instructions) mr_interrupt_every(L, TICK, count_instructions);
     installed = true;
 }
@@ -148,17 +164,11 @@ void mr_limits_install(lua_State *L, const mr_limits *wanted) {
 void mr_limits_begin(void) {
     if (!installed) return;
     instructions_used = 0;
-    if (limits.seconds <= 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &time_up);
-    time_up.tv_sec += (time_t)limits.seconds;
-    time_up.tv_nsec += (long)((limits.seconds - (double)(time_t)limits.seconds) * 1e9);
-    if (time_up.tv_nsec >= 1000000000) {
-        time_up.tv_nsec -= 1000000000;
-        time_up.tv_sec++;
-    }
-    set_clock(limits.seconds);
+    stop_seen = false;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    set_clock(true);
 }
 
 void mr_limits_end(void) {
-    if (installed && limits.seconds > 0) set_clock(0);
+    if (installed) set_clock(false);
 }

@@ -1,7 +1,8 @@
 /* What a stranger's script may use up: memory of Lua, instructions, time.
  *
  * (Tensors are counted by the model: mr_machine.memory_limit.) Each limit ends a script with one
- * sentence, whatever pcalls it is in. There is one set of limits a process. */
+ * sentence, whatever pcalls it is in. A script that sits in a C function and cannot
+ * be stopped ends with the process. There is one set of limits a process. */
 #ifndef MR_HOST_LIMITS_H
 #define MR_HOST_LIMITS_H
 
@@ -18,9 +19,9 @@ typedef struct {
 
 extern const mr_limits mr_limits_default;
 
-/* Puts limits on a state in which nothing runs yet. From now on its memory is bounded, by Lua's
- * allocator and, for what our own C code allocates on a script's behalf, by the process's data limit;
- * instructions and time are counted between begin and end. Copies `limits`. */
+/* Puts limits on a state in which nothing runs yet. From now on its memory is bounded; instructions
+ * and time are counted, and the process's memory as a whole is watched, between begin and end. Takes
+ * SIGALRM and the process's timer. Copies `limits`. */
 void mr_limits_install(lua_State *L, const mr_limits *limits);
 
 /* Around each script or line. Nothing happens where no limits are installed. */

@@ -70,9 +70,9 @@ static void open_libraries(lua_State *L, const mr_options *options) {
 
 /* Opens the machine and sets the global `mr`; false after a complaint. */
 static bool open_module(lua_State *L, mr_session *session) {
-    const mr_options *options = &session->options;
+    mr_options *options = &session->options;
     const mr_backend *backend;
-    mr_status status = mr_backend_select(options->machine.device, &backend);
+    mr_status status = mr_backend_select(&options->machine, &backend);
     if (!status) status = mr_bind_open(L, backend, &options->machine);
     if (status) {
         session->exit_status = mr_host_complain_open(status);

@@ -8,10 +8,12 @@
 #include "model/backend.h"
 #include "virtual/virtual.h"
 
-mr_status mr_backend_select(const char *device, const mr_backend **out_backend) {
+mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend) {
+    if (options->device && strcmp(options->device, "auto") == 0) options->device = NULL;
+    const char *device = options->device;
     size_t length = device ? strcspn(device, ":") : 0;
     *out_backend = &mr_virtual_backend;
-    if (!device || (length == 4 && strcmp(device, "auto") == 0)) return MR_OK;
+    if (!device) return MR_OK;
     if (length == 7 && strncmp(device, "virtual", 7) == 0) return MR_OK;
     *out_backend = NULL;
     if (length == 4 && strncmp(device, "cuda", 4) == 0)
@@ -24,7 +26,7 @@ mr_status mr_backend_select(const char *device, const mr_backend **out_backend) 
 int luaopen_millrace(lua_State *L) {
     mr_machine_options options = {.device = getenv("MILLRACE_DEVICE")};
     const mr_backend *backend;
-    mr_status status = mr_backend_select(options.device, &backend);
+    mr_status status = mr_backend_select(&options, &backend);
     if (!status) status = mr_bind_open(L, backend, &options);
     if (!status) return 1;
     lua_pushfstring(L, "millrace: %s", status->message);

@@ -7,9 +7,10 @@
 
 #include "model/machine.h"
 
-/* The backend for "auto", "virtual", "virtual:4" (NULL: auto); else an error that says which words are
- * known, or that this build has no such backend. What follows the ":" is the backend's to check. */
-mr_status mr_backend_select(const char *device, const mr_backend **out_backend);
+/* The backend for options->device: "auto", "virtual", "virtual:4" (NULL: auto); else an error that says
+ * which words are known, or that this build has no such backend. Turns "auto" into NULL; what follows
+ * the ":" is the backend's to check. */
+mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend);
 
 /* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for. */
 int luaopen_millrace(lua_State *L);

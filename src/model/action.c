@@ -57,13 +57,25 @@ static mr_status tell_observers(mr_machine *machine, const mr_action *action) {
     return MR_OK;
 }
 
+/* For whoever looks at the tensor before the values are there. */
+static void note_writer(const mr_action *action) {
+    for (uint32_t i = 0; i < action->operand_count; i++) {
+        if (!(action->operands[i].access & MR_WRITE)) continue;
+        mr_storage *storage = mr_tensor_storage(action->operands[i].tensor);
+        storage->writer = action->name;
+        storage->writer_where = action->where;
+    }
+}
+
 mr_status mr_action_submit(mr_action *action) {
     mr_machine *machine = action->machine;
     mr_stream *stream = action->stream;
     mr_status status = tell_observers(machine, action);
     if (!status) {
+        note_writer(action);
         uint64_t seq = action->seq;
-        bool work = action->kind == MR_ACTION_OP || action->kind == MR_ACTION_COPY;
+        bool work = action->kind == MR_ACTION_OP || action->kind == MR_ACTION_COPY ||
+                    action->kind == MR_ACTION_FAULT;
         status = machine->backend->submit(action);
         if (!status) {
             stream->last_seq = seq;

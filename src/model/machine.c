@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/internal.h"
 
@@ -109,13 +110,17 @@ mr_status mr_machine_lose(mr_machine *machine, mr_status error) {
     return mr_error_copy(machine->lost);
 }
 
-/* What the collector dropped while a host function ran; see mr_storage_drop_handle. */
+/* What the collector dropped while a host function ran; see mr_storage_drop_handle. A free is a
+ * submission of its own and comes back here: it must find the list empty. */
 static void free_deferred(mr_machine *machine) {
-    for (size_t i = 0; i < machine->deferred_frees.count; i++) {
-        mr_storage_free_dropped(machine->deferred_frees.items[i]);
-        mr_storage_release(machine->deferred_frees.items[i]);
+    mr_storage **storages = machine->deferred_frees.items;
+    size_t count = machine->deferred_frees.count;
+    memset(&machine->deferred_frees, 0, sizeof machine->deferred_frees);
+    for (size_t i = 0; i < count; i++) {
+        mr_storage_free_dropped(storages[i]);
+        mr_storage_release(storages[i]);
     }
-    machine->deferred_frees.count = 0;
+    free(storages);
 }
 
 mr_status mr_machine_waited(mr_machine *machine, mr_status status) {
@@ -152,8 +157,10 @@ mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_move
 void mr_machine_run_host_function(mr_machine *machine, mr_action *action) {
     if (machine->lost) return; /* R46: not called when the context is in error */
     machine->in_host_function = true;
+    machine->host_function = action;
     mr_status status = action->u.host.call(action->u.host.context);
     machine->in_host_function = false;
+    machine->host_function = NULL;
     if (!status) return;
     if (!status->op[0]) snprintf(status->op, sizeof status->op, "%s", action->name);
     if (!status->where.file) status->where = action->where;

@@ -234,6 +234,11 @@ mr_status mr_host_access(mr_machine *machine, const char *name, mr_tensor *tenso
         mr_action_set_operand(action, 0, tensor, access);
         MR_TRY(mr_action_announce(action));
     }
+    if (access & MR_WRITE) {
+        mr_storage *storage = mr_tensor_storage(tensor);
+        storage->writer = name;
+        storage->writer_where = machine->where;
+    }
     if (machine->in_host_function || machine->lost) return MR_OK;
     return mr_machine_waited(machine, machine->backend->host_access(machine));
 }

@@ -35,6 +35,8 @@ struct mr_storage {
     mr_site made, freed_where;
     uint64_t made_seq;
     const char *name;    /* interned; of the tensor that was named last, for reports */
+    const char *writer;  /* the operation submitted last that writes here, or NULL */
+    mr_site writer_where;
     void *impl;          /* the backend's */
     void *observed;      /* the checker's access history */
 };
@@ -48,10 +50,11 @@ mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t b
 void mr_storage_retain(mr_storage *storage);
 void mr_storage_release(mr_storage *storage); /* accepts NULL */
 
-/* The model counts references to tensors and knows nothing else of them (src/tensor defines these).
- * They are about the struct only: who held a handle drops it first. */
+/* The model counts references to tensors, finds their storage, and knows nothing else of them
+ * (src/tensor defines these). References are about the struct only: who held a handle drops it first. */
 void mr_tensor_retain(mr_tensor *tensor);
 void mr_tensor_release(mr_tensor *tensor);
+mr_storage *mr_tensor_storage(const mr_tensor *tensor);
 
 /* A tensor of the script comes and goes. The last handle frees device memory in the order of the
  * stream that it was made on, after the used_by streams' work so far (R33). Never fails, never

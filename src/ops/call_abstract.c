@@ -11,10 +11,10 @@ static uint64_t hash_name(const char *name) {
     return hash;
 }
 
-/* An operand must be reachable by the device of the stream. */
-static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t, const mr_stream *stream,
-                               bool written) {
-    char text[160], place[64];
+/* Another device's memory is no error here: whether the device can reach it is found out when the kernel
+ * runs, as on hardware (R59). */
+static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t, bool written) {
+    char text[160];
     if (t->storage->machine != machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine", op->name);
     MR_TRY(mr_tensor_usable(t));
@@ -22,9 +22,6 @@ static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_te
     if (t->storage->kind == MR_MEMORY_PAGEABLE)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is in pageable host memory, which the device cannot reach; use pin_memory()",
                        op->name, text);
-    if (t->storage->kind == MR_MEMORY_DEVICE && t->storage->device != stream->device)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is on %s, but the operation runs on device %d", op->name, text,
-                       mr_place_text(t, place, sizeof place), stream->device->index);
     if (written && mr_tensor_self_overlaps(t))
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: several elements of %s share one place in memory; write to a clone() of it",
                        op->name, text);
@@ -48,8 +45,8 @@ mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
     MR_TRY(mr_machine_ready(machine));
     mr_stream *stream = op->stream ? op->stream : default_stream(op, machine);
     MR_TRY(mr_stream_usable(stream));
-    for (int i = 0; i < op->write_count; i++) MR_TRY(check_operand(op, machine, op->writes[i], stream, true));
-    for (int i = 0; i < op->read_count; i++) MR_TRY(check_operand(op, machine, op->reads[i], stream, false));
+    for (int i = 0; i < op->write_count; i++) MR_TRY(check_operand(op, machine, op->writes[i], true));
+    for (int i = 0; i < op->read_count; i++) MR_TRY(check_operand(op, machine, op->reads[i], false));
 
     /* Writes first; a tensor that is in both lists is one operand. */
     size_t most = (size_t)op->write_count + (size_t)op->read_count;

@@ -96,7 +96,11 @@ extern const mr_op mr_ops[];
 extern const int mr_op_count;
 const mr_op *mr_op_find(const char *name); /* NULL: there is none */
 
-/* Runs a whole action at once on this thread and its helpers: host tensors, and tests. */
+/* Runs items [first, end) on this thread and, where there is enough to do, its helpers: what a backend
+ * calls between `begin` and `finish`. */
+void mr_op_run_items(const mr_action *action, void *state, int64_t first, int64_t end);
+
+/* Runs a whole action at once in that way: host tensors, and tests. */
 mr_status mr_op_run_now(const mr_action *action);
 
 #endif

@@ -10,33 +10,44 @@ static const double PIECE_OF_WORK = 256 * 1024;
 typedef struct {
     const mr_action *action;
     void *state;
+    int64_t first;
 } job;
 
 static void run_piece(void *context, int64_t first, int64_t end) {
     const job *j = context;
-    j->action->u.op.row->run(j->action, j->state, first, end);
+    j->action->u.op.row->run(j->action, j->state, j->first + first, j->first + end);
 }
 
-/* CBLAS has threads of its own. */
+/* CBLAS has threads of its own. Asking opens the library, so only what is large asks. */
 static bool brings_threads(const mr_action *action) {
     return action->u.op.row->family == MR_FAMILY_MATMUL &&
            mr_dtype_category(action->operands[0].tensor->dtype) == 2 && mr_blas_open();
 }
 
-mr_status mr_op_run_now(const mr_action *action) {
+void mr_op_run_items(const mr_action *action, void *state, int64_t first, int64_t end) {
     const mr_op *row = action->u.op.row;
-    job j = {.action = action};
-    if (row->begin) MR_TRY(row->begin(action, &j.state));
-    int64_t items = row->items(action);
-    if (items > 0) {
+    int64_t count = end - first;
+    if (count <= 0) return;
+    double work = 0; /* of these items */
+    if (count > 1 && mr_parallel_threads() > 1) {
         mr_cost cost;
         row->cost(action, &cost);
-        double work = cost.flops > cost.bytes ? cost.flops : cost.bytes;
-        if (work < 2 * PIECE_OF_WORK || mr_parallel_threads() == 1 || brings_threads(action))
-            row->run(action, j.state, 0, items);
-        else
-            mr_parallel_for(items, (int64_t)((double)items * (PIECE_OF_WORK / work)) + 1, run_piece, &j);
+        work = (cost.flops > cost.bytes ? cost.flops : cost.bytes) * (double)count /
+               (double)row->items(action);
     }
-    if (row->finish) row->finish(action, j.state);
+    if (work < 2 * PIECE_OF_WORK || brings_threads(action)) {
+        row->run(action, state, first, end);
+    } else {
+        job j = {action, state, first};
+        mr_parallel_for(count, (int64_t)((double)count * (PIECE_OF_WORK / work)) + 1, run_piece, &j);
+    }
+}
+
+mr_status mr_op_run_now(const mr_action *action) {
+    const mr_op *row = action->u.op.row;
+    void *state = NULL;
+    if (row->begin) MR_TRY(row->begin(action, &state));
+    mr_op_run_items(action, state, 0, row->items(action));
+    if (row->finish) row->finish(action, state);
     return MR_OK;
 }

@@ -126,6 +126,10 @@ void mr_tensor_retain(mr_tensor *tensor) {
     tensor->refs++;
 }
 
+mr_storage *mr_tensor_storage(const mr_tensor *tensor) {
+    return tensor->storage;
+}
+
 void mr_tensor_release(mr_tensor *tensor) {
     if (!tensor || --tensor->refs > 0) return;
     mr_storage_release(tensor->storage);

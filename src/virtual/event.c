@@ -50,6 +50,6 @@ mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_mil
         mr_virtual_attend(gpu, MR_CHOICE_QUERY, second->record ? action_of(second->record) : NULL));
     MR_TRY(check_done(from));
     MR_TRY(check_done(to));
-    *out_milliseconds = ((double)second->time - (double)first->time) * 1e-6;
+    *out_milliseconds = (double)((int64_t)second->time - (int64_t)first->time) / 1e6;
     return MR_OK;
 }

@@ -40,7 +40,7 @@ mr_status mr_virtual_body_run(work *w, int64_t first, int64_t end) {
     if (!b->begun) MR_TRY(begin(w, action));
     if (first >= end) return MR_OK;
     if (action->kind == MR_ACTION_OP) {
-        action->u.op.row->run(action, b->scratch, first, end);
+        mr_op_run_items(action, b->scratch, first, end);
     } else {
         const char *source = w->staged ? w->staged : mr_tensor_data(action->operands[1].tensor);
         char *target = mr_tensor_data(action->operands[0].tensor);

@@ -1,5 +1,5 @@
 -- The machine: devices, stepping, settings, failures of the device and the way out of them.
--- run: --device virtual:2
+-- options: --device virtual:2
 local lu = require "luaunit"
 local mr = require "millrace"
 

@@ -1,0 +1,122 @@
+-- What the project's own test scripts share: checks that say what they expected, the two clocks, and
+-- running a program under many schedules.
+--
+--     local T = require "millrace.testing"
+--
+-- A check that fails raises, with the rule and the line of the script. Times are in milliseconds.
+
+local mr = require "millrace"
+
+local T = {}
+
+local prefix = ""
+
+local function fail(text, ...)
+  error(prefix .. text:format(...), 3)
+end
+
+-- The rule that the script is about: it begins every message.
+function T.rule(name)
+  prefix = name .. ": "
+end
+
+-- Ends the script as "not available here", for the reason given.
+function T.skip(reason)
+  print("skipped: " .. reason)
+  os.exit(77, true)
+end
+
+-- ---------------------------------------------------------------- checks
+
+function T.check(condition, text)
+  if not condition then fail("%s", text) end
+end
+
+function T.equal(got, expected, text)
+  if got ~= expected then fail("%s: got %s, expected %s", text, got, expected) end
+end
+
+function T.at_least(got, least, text)
+  if got >= least then return end -- so that NaN fails
+  fail("%s: got %g, expected at least %g", text, got, least)
+end
+
+function T.less(got, bound, text)
+  if got < bound then return end
+  fail("%s: got %g, expected less than %g", text, got, bound)
+end
+
+function T.near(got, expected, tolerance, text)
+  if math.abs(got - expected) <= tolerance then return end
+  fail("%s: got %g, expected %g to within %g", text, got, expected, tolerance)
+end
+
+-- The code of an error; misuse raises strings, which have none of their own.
+local function code_of(err)
+  return type(err) == "string" and "invalid-argument" or err.code
+end
+
+-- `fn(...)` must raise an error of this code ("invalid-handle", ...); returns the error.
+function T.raises(code, fn, ...)
+  local ok, err = pcall(fn, ...)
+  if ok then fail("expected the error %s, got none", code) end
+  if code_of(err) ~= code then fail("expected the error %s, got: %s", code, err) end
+  return err
+end
+
+-- ---------------------------------------------------------------- clocks
+
+-- A timed event recorded on the stream, now: `later - earlier` is the time between two of them on the device.
+function T.mark(stream)
+  return mr.event{timing = true}:record(stream)
+end
+
+-- How long `fn(...)` keeps the host.
+function T.took(fn, ...)
+  local before = mr.clock()
+  fn(...)
+  return mr.clock() - before
+end
+
+-- ---------------------------------------------------------------- schedules
+
+local SEEDS = 24
+
+-- Runs `fn` under each chooser of the virtual GPU, or a few times on a real one: what it returned, as a set.
+local function outcomes(fn)
+  local seen = {}
+  if not mr.machine then
+    for _ = 1, 5 do seen[fn()] = "this GPU" end
+    return seen
+  end
+  local names = { "timed", "adversarial" }
+  for seed = 1, SEEDS do names[#names + 1] = "random:" .. seed end
+  for _, name in ipairs(names) do
+    local before = mr.machine.chooser(name)
+    local ok, value = pcall(fn)
+    mr.machine.chooser(before)
+    if not ok then error(value, 0) end
+    seen[value] = name
+  end
+  return seen
+end
+
+-- The order is fixed: `fn`, which waits for all that it starts, returns `expected` under every schedule.
+function T.always(expected, fn, text)
+  for value, chooser in pairs(outcomes(fn)) do
+    if value ~= expected then fail("%s: got %s under %s, expected %s", text, value, chooser, expected) end
+  end
+end
+
+-- The order is open: `fn` returns one of `values`, and on the virtual GPU each of them under some schedule.
+function T.either(values, fn, text)
+  local seen = outcomes(fn)
+  for _, value in ipairs(values) do
+    if mr.machine and seen[value] == nil then fail("%s: no schedule gave %s", text, value) end
+    seen[value] = nil
+  end
+  local value, chooser = next(seen)
+  if value ~= nil then fail("%s: %s under %s is not among what is allowed", text, value, chooser) end
+end
+
+return T

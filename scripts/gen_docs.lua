@@ -1,0 +1,368 @@
+-- Writes docs/api.md and lua/millrace/meta.lua from the documentation that stands in the sources
+-- beside each function: build/millrace scripts/gen_docs.lua [--check]
+--
+-- With --check writes nothing, and fails if one of the two is not what it would write. Usage lines are
+-- written in the grammar of src/bind/bind.h.
+local mr = require "millrace"
+
+local entries, classes = mr.docs()
+
+-- ---------------------------------------------------------------- what there is, in order
+
+-- owner -> { name=, texts={...}, functions={...}, properties={...} }; operations stand apart, one entry
+-- for all forms of a row.
+local owners, order, operations = {}, {}, {}
+
+local function owner_of(name)
+  if not owners[name] then
+    owners[name] = { name = name, texts = {}, functions = {}, properties = {} }
+    order[#order + 1] = owners[name]
+  end
+  return owners[name]
+end
+
+for _, class in ipairs(classes) do
+  local texts = owner_of(class.name).texts
+  if class.text ~= "" then texts[#texts + 1] = class.text end
+end
+
+do
+  local rows = {}
+  for _, e in ipairs(entries) do
+    if e.kind == "operation" then
+      local row = rows[e.usage .. e.text]
+      if not row then
+        row = { usage = e.usage, text = e.text, forms = {} }
+        rows[e.usage .. e.text] = row
+        operations[#operations + 1] = row
+      end
+      row.forms[#row.forms + 1] = e
+    elseif e.kind == "property" then
+      table.insert(owner_of(e.owner).properties, e)
+    else
+      table.insert(owner_of(e.owner).functions, e)
+    end
+  end
+end
+
+local function is_table(name) return name == "mr" or name:find("^mr%.") ~= nil end
+
+-- ---------------------------------------------------------------- the reference page
+
+local PAGE = [[
+# Reference
+
+Written by `make docs` from the text that stands beside each function in the sources; at the prompt,
+`help(x)` shows the same. [design.md](design.md) says how the parts work together, and
+[semantics.md](semantics.md) what the rules `R1`, `R2`, ... are.
+
+How to read a usage line: `name: type` is an argument, and what stands in `[brackets]` may be left out.
+`{name: type=default, ...}` is a table of options, every one of which may be left out. `integer...` is one
+or more. What a function returns stands behind `->`. Shapes, dims and elements count from 1, and negative
+ones from the end; device ordinals count from 0.
+]]
+
+local function cell(text) return (text:gsub("|", "\\|")) end
+
+-- GitHub's anchors: small letters, no punctuation, spaces become hyphens.
+local function anchor(title) return (title:lower():gsub("[^%w%- _]", ""):gsub(" ", "-")) end
+
+local function wrap(text, width)
+  local lines, line = {}, ""
+  for word in text:gmatch("%S+") do
+    if line ~= "" and #line + 1 + #word > width then
+      lines[#lines + 1] = line
+      line = word
+    else
+      line = line == "" and word or line .. " " .. word
+    end
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, "\n")
+end
+
+local function title_of(owner)
+  return is_table(owner.name) and owner.name or owner.name:sub(1, 1):upper() .. owner.name:sub(2)
+end
+
+local function add_owner(page, owner)
+  local function add(...) for _, line in ipairs{ ... } do page[#page + 1] = line end end
+  add("", "## " .. title_of(owner), "")
+  -- A table of functions is written down in parts, each with a sentence of its own in front.
+  local in_parts = owner.functions[1] and owner.functions[1].part
+  if not in_parts then
+    for _, text in ipairs(owner.texts) do add(wrap(text, 110), "") end
+  end
+  if #owner.properties > 0 then
+    add("| property | type | |", "|---|---|---|")
+    for _, e in ipairs(owner.properties) do
+      add(("| `%s` | %s | %s |"):format(e.name, cell(e.type), cell(e.text)))
+    end
+    add("")
+  end
+  local part
+  for _, e in ipairs(owner.functions) do
+    if e.part ~= part then
+      part = e.part
+      add(wrap(part, 110), "")
+    end
+    add("**`" .. e.usage .. "`**", "", wrap(e.text, 110), "")
+  end
+  if page[#page] == "" then page[#page] = nil end
+end
+
+-- "add", "add_" and mr.add in the columns of one row.
+local function add_operations(page)
+  local function add(...) for _, line in ipairs{ ... } do page[#page + 1] = line end end
+  add("", "## Operations", "",
+    wrap("Each is one row of a table in the sources, from which all its forms come: the method makes a new " ..
+      "tensor, the one that ends in `_` works in place and returns the tensor, and `mr.NAME` is the method " ..
+      "as a function. Shapes broadcast, and numbers may stand where tensors do. `{out=t}` writes into `t`.", 110),
+    "", "| usage | in place | function | |", "|---|---|---|---|")
+  for _, row in ipairs(operations) do
+    local inplace, as_function = "", ""
+    for _, e in ipairs(row.forms) do
+      if e.owner == "mr" then as_function = "`mr." .. e.name .. "`"
+      elseif e.name:sub(-1) == "_" then inplace = "`" .. e.name .. "`" end
+    end
+    add(("| `%s` | %s | %s | %s |"):format(cell(row.usage), inplace, as_function, cell(row.text)))
+  end
+end
+
+local function reference()
+  local page = { PAGE }
+  for _, owner in ipairs(order) do
+    page[#page + 1] = ("- [%s](#%s)"):format(title_of(owner), anchor(title_of(owner)))
+  end
+  page[#page + 1] = "- [Operations](#operations)"
+  for _, owner in ipairs(order) do add_owner(page, owner) end
+  add_operations(page)
+  local text = table.concat(page, "\n") .. "\n"
+  return (text:gsub("\n\n\n+", "\n\n"))
+end
+
+-- ---------------------------------------------------------------- usage lines, taken apart
+
+-- Arguments that the operations' usage lines name without a type.
+local TYPES = {
+  y = "tensor|number", z = "tensor|number", w = "tensor|number", least = "tensor|number",
+  greatest = "tensor|number", value = "number|boolean", low = "number", high = "number", mean = "number",
+  std = "number", p = "number", start = "number", stop = "number", step = "number", first = "number",
+  last = "number", count = "integer", rows = "integer", columns = "integer", n = "integer",
+  shape = "integer[]", options = "table", dim = "integer|integer[]", keepdim = "boolean", out = "tensor",
+  byte = "integer", correction = "integer", alpha = "number", beta = "number", dtype = "string",
+}
+
+local CLASSES = {}
+for _, owner in ipairs(order) do
+  if not is_table(owner.name) then CLASSES[owner.name] = "millrace." .. title_of(owner) end
+end
+
+local function editor_type(text)
+  text = text:gsub("%s+or%s+", "|"):gsub("%s", ""):gsub("%.%.%.", "")
+  return (text:gsub("[%a_][%w_]*", CLASSES))
+end
+
+-- Splits at commas outside of braces. Brackets mark what is optional, and leave no other trace; those of
+-- "integer[]" are part of the type.
+local function split_arguments(text)
+  text = text:gsub("%[%]", "\1")
+  local list, current, depth, braces = {}, "", 0, 0
+  local optional = false
+  local function flush()
+    local item = current:gsub("\1", "[]"):match("^%s*(.-)%s*$")
+    if item ~= "" then list[#list + 1] = { text = item, optional = optional } end
+    current = ""
+  end
+  for c in text:gmatch(".") do
+    if c == "{" then braces = braces + 1 elseif c == "}" then braces = braces - 1 end
+    if braces > 0 or c == "}" then
+      if current:match("^%s*$") then optional = depth > 0 end
+      current = current .. c
+    elseif c == "[" then
+      if not current:match("^%s*$") then flush() end -- "a [, b]"
+      depth = depth + 1
+    elseif c == "]" then
+      flush()
+      depth = depth - 1
+    elseif c == "," then
+      flush()
+    else
+      if current:match("^%s*$") and not c:match("%s") then optional = depth > 0 end
+      current = current .. c
+    end
+  end
+  flush()
+  return list
+end
+
+local function options_type(text) -- "{stream: stream, sync: boolean=false}"
+  local fields = {}
+  for _, field in ipairs(split_arguments(text:match("^{(.*)}$"))) do
+    local name, of = field.text:match("^([%w_]+):%s*([^=]+)")
+    name = name or field.text:match("^([%w_]+)")
+    fields[#fields + 1] = ("%s?: %s"):format(name, editor_type(of or TYPES[name] or "any"))
+  end
+  return "{ " .. table.concat(fields, ", ") .. " }"
+end
+
+local function parameter(argument)
+  local text = argument.text
+  if text == "..." then return { name = "...", type = "any" } end
+  if text:sub(1, 1) == "{" then
+    return { name = "options", type = options_type(text), optional = argument.optional }
+  end
+  local name, of = text:match("^([%a_][%w_]*):%s*(.+)$")
+  if name and of:sub(1, 1) == "{" then
+    return { name = name, type = options_type(of), optional = argument.optional }
+  end
+  name = name or text:match("^([%a_][%w_]*)") or "value"
+  of = of or TYPES[name] or "any"
+  if of:find("%.%.%.$") then name = "..." end
+  return { name = name, type = editor_type(of:gsub("=.*$", "")), optional = argument.optional }
+end
+
+local LUA_WORDS = { ["end"] = "last_", ["repeat"] = "repeat_", ["function"] = "fn" }
+
+-- { parameters, results } of a usage line that is a call; nil for others ("t[i] -> tensor").
+local function take_apart(usage)
+  local call, results = usage:match("^(.-)%s*%->%s*(.*)$")
+  call, results = call or usage, results or ""
+  local arguments = call:match("^[%w_%.:]+%s*%((.*)%)$")
+  if not arguments then
+    local options = call:match("^[%w_%.:]+%s*(%b{})$")
+    if not options then return nil end
+    arguments = options
+  end
+  local parameters, returned, has_rest = {}, {}, false
+  for _, argument in ipairs(split_arguments(arguments)) do
+    local p = parameter(argument)
+    p.name = LUA_WORDS[p.name] or p.name
+    if p.name == "options" and has_rest then
+      -- Lua has nothing behind "...": the last of them may be the options.
+      local rest = parameters[#parameters]
+      rest.type = rest.type .. "|" .. p.type
+    elseif not has_rest then
+      parameters[#parameters + 1] = p
+      has_rest = p.name == "..."
+    end
+  end
+  for _, result in ipairs(split_arguments(results)) do
+    local name, of = result.text:match("^([%a_][%w_]*):%s*(.+)$")
+    of = of or result.text
+    if of == "x" or of == "t" then of = "tensor" end
+    if of == "..." then name, of = "...", "any" end
+    returned[#returned + 1] = { name = name, type = editor_type(of) }
+  end
+  return { parameters = parameters, results = returned }
+end
+
+-- ---------------------------------------------------------------- the editor stub
+
+local function add_function(lines, owner, name, usage, text)
+  local parts = take_apart(usage)
+  if not parts then return end
+  for line in wrap(text, 100):gmatch("[^\n]+") do lines[#lines + 1] = "---" .. line end
+  local names = {}
+  for _, p in ipairs(parts.parameters) do
+    names[#names + 1] = p.name
+    local optional = p.optional and p.name ~= "..." and "?" or ""
+    lines[#lines + 1] = ("---@param %s%s %s"):format(p.name, optional, p.type)
+  end
+  for _, r in ipairs(parts.results) do
+    lines[#lines + 1] = ("---@return %s%s"):format(r.type, r.name and " " .. r.name or "")
+  end
+  local holder = is_table(owner) and owner .. "." or CLASSES[owner]:match("[^.]+$") .. ":"
+  lines[#lines + 1] = ("function %s%s(%s) end"):format(holder, name, table.concat(names, ", "))
+  lines[#lines + 1] = ""
+end
+
+local OPERATORS = {
+  __add = "add", __sub = "sub", __mul = "mul", __div = "div", __pow = "pow", __mod = "mod", __unm = "unm",
+  __len = "len",
+}
+
+local function operator_line(owner, e)
+  local operator = OPERATORS[e.name]
+  if not operator then return nil end
+  local result = editor_type(e.usage:match("%->%s*(.*)$") or "any"):gsub("^[%w_]+:", "")
+  if operator == "unm" or operator == "len" then return ("---@operator %s: %s"):format(operator, result) end
+  local other = owner.name == "tensor" and editor_type("tensor|number") or CLASSES[owner.name]
+  return ("---@operator %s(%s): %s"):format(operator, other, result)
+end
+
+local function stub()
+  local lines = {
+    "---@meta millrace",
+    "-- For lua-language-server; never run. Written by `make docs`.",
+    "",
+    "---@class millrace",
+    "---@field backend \"virtual\"|\"cuda\"",
+    "local mr = {}",
+    "",
+  }
+  for _, owner in ipairs(order) do
+    if is_table(owner.name) then
+      if owner.name ~= "mr" then
+        lines[#lines + 1] = "---" .. table.concat(owner.texts, " ")
+        lines[#lines + 1] = owner.name .. " = {}"
+        lines[#lines + 1] = ""
+      end
+    else
+      for _, text in ipairs(owner.texts) do
+        for line in wrap(text, 100):gmatch("[^\n]+") do lines[#lines + 1] = "---" .. line end
+      end
+      lines[#lines + 1] = "---@class " .. CLASSES[owner.name]
+      for _, e in ipairs(owner.properties) do
+        lines[#lines + 1] = ("---@field %s %s %s"):format(e.name, editor_type(e.type), e.text)
+      end
+      for _, e in ipairs(owner.functions) do lines[#lines + 1] = operator_line(owner, e) end
+      lines[#lines + 1] = ("local %s = {}"):format(CLASSES[owner.name]:match("[^.]+$"))
+      lines[#lines + 1] = ""
+    end
+  end
+  for _, owner in ipairs(order) do
+    for _, e in ipairs(owner.functions) do
+      if e.name:sub(1, 2) ~= "__" then add_function(lines, owner.name, e.name, e.usage, e.text) end
+    end
+  end
+  for _, row in ipairs(operations) do
+    for _, e in ipairs(row.forms) do
+      local usage = e.usage
+      -- The function takes the tensor that the method is called on as its first argument.
+      if e.owner == "mr" then usage = usage:gsub("^([%a_]+):([%w_]+)%(%s*", "mr.%2(%1: tensor, ", 1) end
+      usage = usage:gsub(",%s*%)", ")"):gsub(",%s*%[,", " [,"):gsub(",%s*%[{", " [, {")
+      if e.name:sub(-1) == "_" then usage = usage:gsub("%s*%[,?%s*{out=}%]", "") end
+      add_function(lines, e.owner, e.name, usage, e.text)
+    end
+  end
+  lines[#lines + 1] = "return mr"
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- ---------------------------------------------------------------- writing
+
+local function read(path)
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  local text = f:read("a")
+  f:close()
+  return text
+end
+
+local check = arg[1] == "--check"
+local stale = false
+for path, text in pairs{ ["docs/api.md"] = reference(), ["lua/millrace/meta.lua"] = stub() } do
+  if read(path) ~= text then
+    if check then
+      io.stderr:write(path, " is not up to date: run make docs\n")
+      stale = true
+    else
+      local f = assert(io.open(path, "wb"))
+      f:write(text)
+      assert(f:close())
+      print("wrote " .. path)
+    end
+  end
+end
+os.exit(not stale)

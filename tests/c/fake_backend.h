@@ -1,0 +1,382 @@
+/* A backend for unit tests of src/tensor and src/ops: device memory is plain memory, and an action is
+ * carried out when it is submitted: an operation in slices of random length and order, so that every
+ * test on the "device" is also a test that slicing cannot be seen. */
+#ifndef TESTS_FAKE_BACKEND_H
+#define TESTS_FAKE_BACKEND_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/backend.h"
+#include "ops/call.h"
+#include "ops/op.h"
+#include "tensor/tensor.h"
+
+enum { FAKE_DEVICES = 2 };
+
+/* What happened, for tests that ask. */
+static struct {
+    int ops, copies, waits, synchronizes, allocs, frees;
+    int live;             /* memory blocks */
+    uint64_t limit;       /* a larger block is out of memory */
+    const char *last_name;
+    mr_copy_direction last_direction;
+    int last_operands;
+    uint8_t last_access;  /* of operand 0 */
+    int refuse;           /* submit fails when > 0, counting down to it */
+} fake = {.limit = (uint64_t)1 << 33};
+
+static uint64_t random_state = 88172645463325252u;
+static uint64_t next_random(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+static int64_t random_below(int64_t n) {
+    return (int64_t)(next_random() % (uint64_t)n);
+}
+
+static mr_status fake_open(mr_machine *machine, const mr_machine_options *options) {
+    (void)options;
+    machine->devices = calloc(FAKE_DEVICES, sizeof *machine->devices);
+    machine->device_count = FAKE_DEVICES;
+    for (int i = 0; i < FAKE_DEVICES; i++) {
+        mr_device *device = calloc(1, sizeof *device);
+        device->machine = machine;
+        device->index = i;
+        device->properties.total_memory = (uint64_t)1 << 40;
+        machine->devices[i] = device;
+    }
+    return MR_OK;
+}
+
+static void fake_close(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) free(machine->devices[i]);
+    free(machine->devices);
+}
+
+static mr_status fake_reset(mr_machine *machine) {
+    (void)machine;
+    return MR_OK;
+}
+static mr_status fake_stream_open(mr_stream *stream) {
+    (void)stream;
+    return MR_OK;
+}
+static void fake_stream_close(mr_stream *stream) {
+    (void)stream;
+}
+static mr_status fake_stream_query(mr_stream *stream, bool *out_done) {
+    (void)stream;
+    *out_done = true;
+    return MR_OK;
+}
+static mr_status fake_stream_synchronize(mr_stream *stream) {
+    (void)stream;
+    fake.synchronizes++;
+    return MR_OK;
+}
+static mr_status fake_device_synchronize(mr_device *device) {
+    (void)device;
+    return MR_OK;
+}
+static mr_status fake_event_open(mr_event *event) {
+    (void)event;
+    return MR_OK;
+}
+static void fake_event_close(mr_event *event) {
+    (void)event;
+}
+
+static mr_status fake_memory_alloc(mr_storage *storage, mr_action *alloc) {
+    (void)alloc;
+    if (storage->bytes > fake.limit)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory: %llu bytes", (unsigned long long)storage->bytes);
+    storage->host = malloc(storage->bytes ? storage->bytes : 1);
+    if (!storage->host) return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory");
+    memset(storage->host, 0xa5, storage->bytes); /* so that what was not written is seen */
+    fake.live++;
+    return MR_OK;
+}
+
+static void fake_memory_release(mr_storage *storage) {
+    free(storage->host);
+    fake.live--;
+}
+
+static uint64_t fake_memory_reserved(mr_device *device) {
+    (void)device;
+    return 0;
+}
+
+static void run_in_slices(const mr_action *action) {
+    enum { MAX_CUTS = 12 };
+    const mr_op *row = action->u.op.row;
+    void *state = NULL;
+    if (row->begin) assert_null(row->begin(action, &state));
+    int64_t items = row->items(action), cuts[MAX_CUTS + 2];
+    int count = 0;
+    cuts[count++] = 0;
+    for (int i = 0; i < MAX_CUTS && items > 1; i++) cuts[count++] = random_below(items + 1);
+    cuts[count++] = items;
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && cuts[j - 1] > cuts[j]; j--) {
+            int64_t cut = cuts[j];
+            cuts[j] = cuts[j - 1];
+            cuts[j - 1] = cut;
+        }
+    int order[MAX_CUTS + 1];
+    for (int i = 0; i < count - 1; i++) order[i] = i;
+    for (int i = count - 2; i > 0; i--) {
+        int j = (int)random_below(i + 1), other = order[i];
+        order[i] = order[j];
+        order[j] = other;
+    }
+    for (int i = 0; i < count - 1; i++) row->run(action, state, cuts[order[i]], cuts[order[i] + 1]);
+    if (row->finish) row->finish(action, state);
+}
+
+static mr_status fake_submit(mr_action *action) {
+    if (action->kind != MR_ACTION_FREE && fake.refuse > 0 && --fake.refuse == 0)
+        return mr_fail(MR_CODE_UNKNOWN, "refused");
+    fake.last_name = action->name;
+    fake.last_operands = (int)action->operand_count;
+    switch (action->kind) {
+    case MR_ACTION_OP: {
+        mr_cost cost;
+        fake.ops++;
+        if (action->operand_count) fake.last_access = action->operands[0].access;
+        action->u.op.row->cost(action, &cost);
+        assert_true(cost.blocks >= 1 && cost.threads >= 1 && cost.bytes >= 0 && cost.flops >= 0);
+        run_in_slices(action);
+        break;
+    }
+    case MR_ACTION_COPY: {
+        mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+        assert_true(to->contiguous && from->contiguous);
+        assert_true(to->numel * (int64_t)mr_dtype_size(to->dtype) == (int64_t)action->u.copy.bytes);
+        assert_true(from->numel * (int64_t)mr_dtype_size(from->dtype) == (int64_t)action->u.copy.bytes);
+        fake.copies++;
+        fake.last_direction = action->u.copy.direction;
+        memcpy(mr_tensor_data(to), mr_tensor_data(from), action->u.copy.bytes);
+        break;
+    }
+    case MR_ACTION_WAIT: fake.waits++; break;
+    case MR_ACTION_ALLOC: fake.allocs++; break;
+    case MR_ACTION_FREE:
+        fake.frees++;
+        free(action->u.storage->host);
+        action->u.storage->host = NULL;
+        fake.live--;
+        break;
+    default: break;
+    }
+    mr_action_destroy(action);
+    return MR_OK;
+}
+
+static mr_status fake_host_access(mr_machine *machine) {
+    (void)machine;
+    return MR_OK;
+}
+static uint64_t fake_host_time(mr_machine *machine) {
+    (void)machine;
+    return 0;
+}
+static bool fake_can_access_peer(mr_device *device, mr_device *peer) {
+    (void)device, (void)peer;
+    return true;
+}
+
+static const mr_backend fake_backend = {
+    .name = "fake",
+    .open = fake_open,
+    .close = fake_close,
+    .reset = fake_reset,
+    .stream_open = fake_stream_open,
+    .stream_close = fake_stream_close,
+    .stream_query = fake_stream_query,
+    .stream_synchronize = fake_stream_synchronize,
+    .device_synchronize = fake_device_synchronize,
+    .event_open = fake_event_open,
+    .event_close = fake_event_close,
+    .memory_alloc = fake_memory_alloc,
+    .memory_release = fake_memory_release,
+    .memory_reserved = fake_memory_reserved,
+    .submit = fake_submit,
+    .host_access = fake_host_access,
+    .host_time = fake_host_time,
+    .can_access_peer = fake_can_access_peer,
+};
+
+static mr_machine *machine;
+
+static int open_machine(void **state) {
+    (void)state;
+    mr_status status = mr_machine_open(&fake_backend, NULL, &machine);
+    return status ? -1 : 0;
+}
+
+/* The machine goes, and with it everything must have gone. */
+static int close_machine(void **state) {
+    (void)state;
+    int live = fake.live;
+    mr_machine_close(machine);
+    if (live) print_error("%d memory blocks are still live\n", live);
+    return live ? -1 : 0;
+}
+
+/* ------------------------------------------------------------------------- tensors */
+
+#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+
+static inline void expect_ok(mr_status status) {
+    if (status) fail_msg("unexpected error: %s", status->message);
+}
+
+/* The call must fail with this code, and its message must hold `part`. */
+static inline void expect_error(mr_status status, mr_code code, const char *part) {
+    if (!status) fail_msg("no error where one with `%s` was expected", part);
+    if (status->code != code || !strstr(status->message, part))
+        fail_msg("expected `%s`, got %s: %s", part, mr_code_text(status->code), status->message);
+    mr_error_destroy(status);
+}
+
+static inline mr_tensor *make_on(mr_memory_kind kind, int device, mr_dtype dtype, int ndim, const int64_t *shape) {
+    mr_tensor *t;
+    mr_stream *stream = kind == MR_MEMORY_DEVICE ? machine->devices[device]->current : NULL;
+    expect_ok(mr_tensor_create(machine, kind, stream, dtype, ndim, shape, &t));
+    return t;
+}
+static inline mr_tensor *make(mr_dtype dtype, int ndim, const int64_t *shape) {
+    return make_on(MR_MEMORY_PAGEABLE, 0, dtype, ndim, shape);
+}
+static inline mr_tensor *make_device(mr_dtype dtype, int ndim, const int64_t *shape) {
+    return make_on(MR_MEMORY_DEVICE, 0, dtype, ndim, shape);
+}
+
+static inline void drop(mr_tensor *t) {
+    if (!t) return;
+    mr_storage_drop_handle(t->storage);
+    mr_tensor_release(t);
+}
+
+/* Address of the element at a row-major position. */
+static inline void *element(const mr_tensor *t, int64_t position) {
+    int64_t at = 0;
+    for (int d = t->ndim; d-- > 0;) {
+        at += position % t->shape[d] * t->stride[d];
+        position /= t->shape[d];
+    }
+    return (char *)mr_tensor_data(t) + at * (int64_t)mr_dtype_size(t->dtype);
+}
+static inline mr_scalar get(const mr_tensor *t, int64_t position) {
+    return mr_dtype_load(t->dtype, element(t, position));
+}
+static inline void set(mr_tensor *t, int64_t position, mr_scalar value) {
+    mr_dtype_store(t->dtype, element(t, position), value);
+}
+static inline mr_scalar real(double v) {
+    return (mr_scalar){.f = v};
+}
+static inline mr_scalar whole(int64_t v) {
+    return (mr_scalar){.is_integer = true, .i = v, .f = (double)v};
+}
+static inline double f64_at(const mr_tensor *t, int64_t position) {
+    return get(t, position).f;
+}
+
+typedef enum { DENSE, TRANSPOSED, STEPPED, SHIFTED, EXPANDED, LAYOUTS } layout;
+
+/* A tensor of this shape that lies in memory in one of several ways. EXPANDED repeats the first dim. */
+static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int ndim, const int64_t *shape, layout how) {
+    int64_t bigger[MR_MAX_DIMS], stride[MR_MAX_DIMS], offset = 0;
+    memcpy(bigger, shape, (size_t)ndim * sizeof *shape);
+    if (ndim == 0) how = DENSE;
+    if (how == STEPPED) bigger[ndim - 1] = bigger[ndim - 1] * 2 + 1;
+    if (how == SHIFTED)
+        for (int d = 0; d < ndim; d++) bigger[d] += 1;
+    if (how == EXPANDED && bigger[0] > 0) bigger[0] = 1;
+    if (how == TRANSPOSED)
+        for (int d = 0; d < ndim; d++) bigger[d] = shape[ndim - 1 - d];
+    mr_tensor *base = make_on(kind, 0, dtype, ndim, bigger), *view;
+    for (int d = 0; d < ndim; d++) stride[d] = base->stride[how == TRANSPOSED ? ndim - 1 - d : d];
+    if (how == STEPPED) stride[ndim - 1] *= 2, offset = 1;
+    if (how == SHIFTED)
+        for (int d = 0; d < ndim; d++) offset += base->stride[d];
+    if (how == EXPANDED) stride[0] = 0;
+    if (base->numel == 0) offset = 0;
+    expect_ok(mr_tensor_view(base, dtype, ndim, shape, stride, offset, &view));
+    drop(base);
+    return view;
+}
+
+/* Values that programs meet, and values that break them. */
+static inline mr_scalar random_value(mr_dtype dtype) {
+    static const double hostile[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-40, 3e38, -1e-3};
+    static const int64_t hostile_integers[] = {0, 1, -1, 2, 7, 255, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 256};
+    bool bad = random_below(4) == 0;
+    switch (mr_dtype_category(dtype)) {
+    case 0: return whole(random_below(2));
+    case 1:
+        if (bad) return whole(hostile_integers[random_below(11)]);
+        return whole(random_below(200) - 100);
+    default:
+        if (bad) return real(hostile[random_below(14)]);
+        return real((double)random_below(2000001) / 1e5 - 10);
+    }
+}
+static inline void fill_random(mr_tensor *t) {
+    for (int64_t i = 0; i < t->numel; i++) set(t, i, random_value(t->dtype));
+}
+
+/* Another memory, the same layout, the same values. */
+static inline mr_tensor *twin(const mr_tensor *t, mr_memory_kind kind) {
+    mr_tensor *base, *view;
+    int64_t elements = (int64_t)(t->storage->bytes / mr_dtype_size(t->dtype));
+    base = make_on(kind, 0, t->dtype, 1, &elements);
+    memcpy(base->storage->host, t->storage->host, t->storage->bytes);
+    expect_ok(mr_tensor_view(base, t->dtype, t->ndim, t->shape, t->stride, t->offset, &view));
+    drop(base);
+    return view;
+}
+
+static inline bool same_bits(const mr_tensor *a, const mr_tensor *b) {
+    assert_int_equal(a->numel, b->numel);
+    assert_int_equal(a->dtype, b->dtype);
+    for (int64_t i = 0; i < a->numel; i++)
+        if (memcmp(element(a, i), element(b, i), mr_dtype_size(a->dtype)) != 0) return false;
+    return true;
+}
+
+static inline mr_tensor *run_call(const char *op, const mr_call *call) {
+    mr_tensor *out;
+    bool is_new;
+    const mr_op *row = mr_op_find(op);
+    if (!row) fail_msg("no row `%s`", op);
+    expect_ok(mr_call_run(machine, row, call, &out, &is_new));
+    assert_true(is_new == !call->out);
+    if (call->out) mr_tensor_release(out);
+    return out;
+}
+static inline mr_status try_call(const char *op, const mr_call *call) {
+    mr_tensor *out;
+    bool is_new;
+    mr_status status = mr_call_run(machine, mr_op_find(op), call, &out, &is_new);
+    if (!status) {
+        if (is_new) drop(out);
+        else mr_tensor_release(out);
+    }
+    return status;
+}
+
+#endif

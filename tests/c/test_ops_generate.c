@@ -1,0 +1,190 @@
+/* Fills and random numbers: values by position, the same for every layout and slicing, and random ones
+ * with the moments that they should have. */
+#include "base/philox.h"
+#include "fake_backend.h"
+
+static mr_tensor *generate(const char *op, mr_tensor *t, mr_params params) {
+    mr_call call = {.out = t, .in_place = true, .params = params};
+    return run_call(op, &call);
+}
+
+static void sequences(void **state) {
+    (void)state;
+    for (int how = DENSE; how < EXPANDED; how++) {
+        for (int d = 1; d < MR_DTYPE_COUNT; d++) {
+            mr_tensor *t = make_laid_out(MR_MEMORY_DEVICE, (mr_dtype)d, SHAPE(700), (layout)how);
+            generate("arange", t, (mr_params){.scalar = {whole(3), whole(2)}});
+            for (int64_t i = 0; i < 700; i++) {
+                mr_scalar v = get(t, i);
+                int64_t want = 3 + 2 * i;
+                if (d == MR_U8) want &= 255;
+                assert_true(v.f == (double)want);
+            }
+            drop(t);
+        }
+    }
+    mr_tensor *t = make(MR_F64, SHAPE(11));
+    generate("linspace", t, (mr_params){.scalar = {real(-1), real(1)}});
+    for (int64_t i = 0; i < 11; i++) {
+        assert_true(fabs(f64_at(t, i) - (-1 + 0.2 * (double)i)) < 1e-15);
+        assert_true(f64_at(t, i) == -f64_at(t, 10 - i));
+    }
+    assert_true(f64_at(t, 0) == -1 && f64_at(t, 10) == 1);
+    drop(t);
+    t = make(MR_F32, SHAPE(1));
+    generate("linspace", t, (mr_params){.scalar = {real(5), real(9)}});
+    assert_true(f64_at(t, 0) == 5);
+    drop(t);
+}
+
+static void constants(void **state) {
+    (void)state;
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int how = DENSE; how < EXPANDED; how++) {
+            mr_tensor *t = make_laid_out(MR_MEMORY_DEVICE, (mr_dtype)d, SHAPE(13, 57), (layout)how);
+            generate("fill", t, (mr_params){.scalar[0] = real(2.75)});
+            for (int64_t i = 0; i < t->numel; i++) assert_true(get(t, i).f == (d == MR_BOOL ? 1 : mr_dtype_category((mr_dtype)d) == 1 ? 2 : 2.75));
+            generate("zero", t, (mr_params){0});
+            for (int64_t i = 0; i < t->numel; i++) assert_true(get(t, i).f == 0);
+            drop(t);
+        }
+    }
+    static const int64_t sizes[][2] = {{5, 5}, {3, 7}, {7, 3}, {1, 1}, {1, 4}, {0, 3}, {40, 41}};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        mr_tensor *t = make_device(MR_I32, 2, sizes[k]);
+        generate("eye", t, (mr_params){0});
+        for (int64_t i = 0; i < t->numel; i++) assert_int_equal(get(t, i).i, i / sizes[k][1] == i % sizes[k][1]);
+        drop(t);
+    }
+    mr_tensor *wide = make_laid_out(MR_MEMORY_PAGEABLE, MR_F32, SHAPE(4, 5), EXPANDED);
+    mr_call call = {.out = wide, .in_place = true};
+    expect_error(try_call("fill", &call), MR_CODE_INVALID_ARGUMENT, "share one place");
+    drop(wide);
+}
+
+static void expect_moments(const mr_tensor *t, double mean, double variance) {
+    double sum = 0, squares = 0, n = (double)t->numel;
+    for (int64_t i = 0; i < t->numel; i++) sum += get(t, i).f;
+    for (int64_t i = 0; i < t->numel; i++) squares += (get(t, i).f - mean) * (get(t, i).f - mean);
+    /* Five standard errors; the seed is fixed, so this either holds always or never. */
+    if (fabs(sum / n - mean) > 5 * sqrt(variance / n)) fail_msg("mean %g, not %g", sum / n, mean);
+    if (fabs(squares / n - variance) > 15 * variance / sqrt(n)) fail_msg("variance %g, not %g", squares / n, variance);
+}
+
+static void random_numbers_have_their_moments(void **state) {
+    (void)state;
+    static const mr_dtype floats[] = {MR_F32, MR_F64};
+    mr_machine_seed(machine, 42);
+    for (int k = 0; k < 2; k++) {
+        mr_tensor *t = make_device(floats[k], SHAPE(200000));
+        generate("uniform", t, (mr_params){.scalar = {real(0), real(1)}});
+        expect_moments(t, 0.5, 1.0 / 12);
+        for (int64_t i = 0; i < t->numel; i++) assert_true(get(t, i).f >= 0 && get(t, i).f < 1);
+        generate("uniform", t, (mr_params){.scalar = {real(-3), real(5)}});
+        expect_moments(t, 1, 64.0 / 12);
+        generate("normal", t, (mr_params){.scalar = {real(2), real(3)}});
+        expect_moments(t, 2, 9);
+        double correlation = 0;
+        for (int64_t i = 1; i < t->numel; i++) correlation += (get(t, i).f - 2) * (get(t, i - 1).f - 2) / 9;
+        assert_true(fabs(correlation / 200000) < 0.012);
+        drop(t);
+    }
+    mr_tensor *t = make_device(MR_I32, SHAPE(200000));
+    generate("bernoulli", t, (mr_params){.scalar[0] = real(0.3)});
+    expect_moments(t, 0.3, 0.21);
+    generate("bernoulli", t, (mr_params){.scalar[0] = real(1)});
+    for (int64_t i = 0; i < t->numel; i++) assert_int_equal(get(t, i).i, 1);
+    generate("randint", t, (mr_params){.integer = {-3, 4}});
+    int64_t counts[7] = {0};
+    for (int64_t i = 0; i < t->numel; i++) counts[get(t, i).i + 3]++;
+    for (int i = 0; i < 7; i++) assert_true(llabs(counts[i] - 200000 / 7) < 900);
+    drop(t);
+    t = make(MR_I64, SHAPE(100));
+    generate("randint", t, (mr_params){.integer = {INT64_MIN, INT64_MAX}});
+    drop(t);
+}
+
+/* What another backend must give too: the recipe in terms of Philox blocks. */
+static void the_recipe(void **state) {
+    (void)state;
+    mr_machine_seed(machine, 7);
+    mr_tensor *t = make(MR_F32, SHAPE(11)), *d = make(MR_F64, SHAPE(5));
+    generate("uniform", t, (mr_params){.scalar = {real(0), real(1)}});
+    for (int64_t i = 0; i < 11; i++) assert_true(f64_at(t, i) == (mr_philox(7, 0, (uint64_t)i / 4).v[i % 4] >> 8) * 0x1p-24);
+    generate("uniform", d, (mr_params){.scalar = {real(0), real(1)}});
+    for (int64_t i = 0; i < 5; i++) {
+        mr_philox_block r = mr_philox(7, 1, (uint64_t)i / 2);
+        uint64_t bits = (uint64_t)r.v[2 * (i % 2) + 1] << 32 | r.v[2 * (i % 2)];
+        assert_true(f64_at(d, i) == (double)(bits >> 11) * 0x1p-53);
+    }
+    drop(t), drop(d);
+}
+
+static void the_same_numbers_for_the_same_seed(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        mr_dtype dtype;
+    } cases[] = {{"uniform", MR_F32}, {"uniform", MR_F64}, {"normal", MR_F32}, {"normal", MR_F64}, {"bernoulli", MR_BOOL}, {"randint", MR_I64}, {"randperm", MR_I32}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        mr_params params = {.scalar = {real(0.25), real(0.75)}, .integer = {-100, 100}};
+        mr_tensor *a = make(cases[k].dtype, SHAPE(9999)), *b = make(cases[k].dtype, SHAPE(9999));
+        mr_machine_seed(machine, 99);
+        generate(cases[k].op, a, params);
+        generate(cases[k].op, b, params);
+        assert_false(same_bits(a, b)); /* the next draw is another */
+        for (int how = DENSE; how < EXPANDED; how++) {
+            mr_tensor *c = make_laid_out(MR_MEMORY_DEVICE, cases[k].dtype, SHAPE(9999), (layout)how);
+            mr_machine_seed(machine, 99);
+            generate(cases[k].op, c, params);
+            assert_true(same_bits(a, c));
+            mr_machine_seed(machine, 100);
+            generate(cases[k].op, c, params);
+            assert_false(same_bits(a, c));
+            drop(c);
+        }
+        drop(a), drop(b);
+    }
+}
+
+static void permutations_have_each_number_once(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 2, 1000};
+    for (int k = 0; k < 4; k++) {
+        mr_tensor *t = make_device(MR_I64, SHAPE(sizes[k]));
+        bool seen[1001] = {false};
+        generate("randperm", t, (mr_params){0});
+        int64_t fixed = 0;
+        for (int64_t i = 0; i < sizes[k]; i++) {
+            int64_t v = get(t, i).i;
+            assert_true(v >= 1 && v <= sizes[k] && !seen[v]);
+            seen[v] = true;
+            fixed += v == i + 1;
+        }
+        assert_true(sizes[k] < 1000 || fixed < 10);
+        drop(t);
+    }
+}
+
+static void wrong_dtypes(void **state) {
+    (void)state;
+    mr_tensor *t = make(MR_I32, SHAPE(3));
+    mr_call call = {.out = t, .in_place = true};
+    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT, "normal_: i32 tensors have no normal; convert with x:to(\"f32\")");
+    call.out = NULL;
+    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT, "no tensor to fill");
+    drop(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sequences),
+        cmocka_unit_test(constants),
+        cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(the_recipe),
+        cmocka_unit_test(the_same_numbers_for_the_same_seed),
+        cmocka_unit_test(permutations_have_each_number_once),
+        cmocka_unit_test(wrong_dtypes),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machine);
+}

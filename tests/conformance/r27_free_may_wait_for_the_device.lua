@@ -1,0 +1,38 @@
+-- R27: cudaFree may synchronise the device.
+-- May: CUDA Runtime API, cudaFree ("may perform implicit synchronization", not for cudaMallocAsync's pointers);
+-- CUDA Programming Guide, 4.3.1. Seen on an H200: cudaFree of cudaMalloc's memory waits for all streams, of
+-- cudaMallocAsync's it does not, cudaMalloc does not wait. All tensors here are the latter's.
+-- Setting: free_waits.
+local mr = require "millrace"
+local T = require "millrace.testing"
+T.rule "R27"
+
+local user, other = mr.stream(), mr.stream()
+mr.synchronize()
+
+-- How long cudaFree keeps the host when another stream than the tensor's is busy.
+local function took_free(busy)
+  local t = mr.empty(1024, {stream = user})
+  mr.op{writes = {t}, ms = 1, stream = user}
+  mr.spin{ms = 10, stream = busy}
+  local ms = T.took(function() t:free{sync = true} end)
+  mr.synchronize()
+  return ms
+end
+
+T.less(T.took(mr.empty, 1024), 5, "allocating does not wait")
+T.less(took_free(other), 5, "cudaFree beside another stream")
+T.less(took_free(user), 5, "cudaFree behind the tensor's own stream")
+T.less(T.took(function() mr.empty(0):free{sync = true} end), 5, "nothing can be freed")
+
+local t = mr.empty(1024)
+t:free{sync = true}
+T.check(not pcall(t.free, t), "freeing twice is an error")
+
+if mr.machine then
+  mr.machine.settings{free_waits = true}
+  T.at_least(took_free(other), 9, "with free_waits it waits for all streams")
+  T.at_least(took_free(user), 9, "with free_waits it waits for its own")
+  mr.spin{ms = 10, stream = other}
+  T.less(T.took(function() mr.empty(1024):free() end), 5, "the stream-ordered free never waits")
+end

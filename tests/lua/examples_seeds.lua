@@ -1,0 +1,84 @@
+-- The examples' programs under every kind of chooser: the racy ones give a wrong value under the
+-- adversarial one, and the repaired ones give the right value under each of 1,000 seeds.
+-- options: --device virtual:3
+-- timeout: 120
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local SEEDS, SIZE = 1000, 48
+
+if not mr.machine then
+  print("choosers are the virtual GPU's")
+  os.exit(77)
+end
+
+-- An example that has something to try returns {fixed=, racy=}: functions of a size that return what
+-- came out and what is right. What it prints is checked elsewhere.
+local function load_examples()
+  local examples, names = {}, {}
+  local quiet = setmetatable({ print = function() end }, { __index = _G })
+  local listing = assert(io.popen("ls scripts/examples/*.lua"))
+  for path in listing:lines() do
+    local source = assert(io.open(path)):read("a")
+    if source:find("-- for the tests", 1, true) then
+      local name = path:match("([^/]+)%.lua$")
+      names[#names + 1] = name
+      examples[name] = assert(loadfile(path, "t", quiet))()
+    end
+  end
+  listing:close()
+  return examples, names
+end
+
+local examples, names = load_examples()
+
+local function right(program)
+  local got, expected = program(SIZE)
+  lu.assertIsNumber(expected)
+  return math.abs(got - expected) <= 1e-4 * math.max(1, math.abs(expected)), got, expected
+end
+
+TestExamples = {}
+
+function TestExamples.tearDown() mr.machine.chooser("timed") end
+
+function TestExamples.test_all_were_found()
+  local racy = 0
+  for _, name in ipairs(names) do
+    lu.assertIsFunction(examples[name].fixed, name)
+    if examples[name].racy then racy = racy + 1 end
+  end
+  lu.assertTrue(#names >= 12, "examples: " .. #names)
+  lu.assertTrue(racy >= 9, "racy examples: " .. racy)
+end
+
+function TestExamples.test_racy_ones_show_it_under_the_adversarial_chooser()
+  mr.machine.chooser("adversarial")
+  for _, name in ipairs(names) do
+    local racy = examples[name].racy
+    if racy then
+      local ok, got = right(racy)
+      lu.assertFalse(ok, ("%s: the racy program gave the right value, %s"):format(name, got))
+    end
+  end
+end
+
+function TestExamples.test_repaired_ones_are_right_under_the_adversarial_chooser()
+  mr.machine.chooser("adversarial")
+  for _, name in ipairs(names) do
+    local ok, got, expected = right(examples[name].fixed)
+    lu.assertTrue(ok, ("%s: got %s, right is %s"):format(name, got, expected))
+  end
+end
+
+function TestExamples.test_repaired_ones_are_right_under_every_seed()
+  for seed = 1, SEEDS do
+    mr.machine.chooser("random:" .. seed)
+    for _, name in ipairs(names) do
+      local ok, got, expected = right(examples[name].fixed)
+      lu.assertTrue(ok, ("%s, random:%d: got %s, right is %s"):format(name, seed, got, expected))
+    end
+  end
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,61 @@
+-- Help: the same text for a function, for its name and for the object that has it; and as data.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
+
+-- What `help` prints goes to standard output, so it is asked for in a process of its own.
+local function help(what)
+  local pipe = assert(io.popen(("%s -e 'mr.help(%s)'"):format(HOST, what)))
+  local text = pipe:read("a")
+  lu.assertTrue(pipe:close())
+  return text
+end
+
+TestHelp = {}
+
+function TestHelp.test_where_to_begin() lu.assertStrContains(help(""), "mr.stream()") end
+
+function TestHelp.test_a_function_and_its_name()
+  local text = help("mr.stream")
+  lu.assertStrContains(text, "mr.stream([opts:")
+  lu.assertStrContains(text, "Non-blocking by default")
+  lu.assertEquals(help("\"mr.stream\""), text)
+  lu.assertStrContains(help("\"wait_event\""), "s:wait_event(e: event)")
+  lu.assertStrContains(help("\"s:wait_event\""), "s:wait_event(e: event)")
+end
+
+function TestHelp.test_operations_of_the_table()
+  lu.assertStrContains(help("\"add_\""), "The sum")
+  lu.assertStrContains(help("mr.zeros(1).relu"), "relu")
+end
+
+function TestHelp.test_an_object_shows_its_class()
+  local text = help("mr.event()")
+  lu.assertStrContains(text, "e:record(")
+  lu.assertStrContains(text, "timing")
+  lu.assertEquals(help("\"event\""), text)
+end
+
+function TestHelp.test_what_there_is_no_help_for()
+  lu.assertErrorMsgContains("did you mean `wait_event`", mr.help, "wait_evnt")
+  lu.assertErrorMsgContains("not one of millrace's", mr.help, print == mr.print and string.format or print)
+  lu.assertErrorMsgContains("nothing to say", mr.help, true)
+end
+
+function TestHelp.test_the_documentation_as_data()
+  local entries, classes = mr.docs()
+  lu.assertTrue(#entries > 100 and #classes > 5)
+  local kinds = {}
+  for _, e in ipairs(entries) do
+    kinds[e.kind] = true
+    lu.assertIsString(e.owner)
+    lu.assertIsString(e.name)
+  end
+  lu.assertEquals(kinds, { ["function"] = true, property = true, operation = true })
+end
+
+-- In this process, so that it is seen to be called; the text is looked at above.
+function TestHelp.test_returns_nothing() lu.assertEquals(select("#", mr.help("clock")), 0) end
+
+os.exit(lu.LuaUnit.run())

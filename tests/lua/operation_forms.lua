@@ -1,0 +1,69 @@
+-- All forms of an operation are one operation: the method, the function in `mr`, the in-place method and
+-- out= give the same values, for every row of the operation table that has them.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+-- What the rows are tried on; most take anything.
+local function operands(name)
+  if name == "matmul" or name == "mm" then return mr.rand(3, 4), mr.rand(4, 2) end
+  if name == "mv" then return mr.rand(3, 4), mr.rand(4) end
+  if name == "dot" then return mr.rand(5), mr.rand(5) end
+  if name == "bmm" then return mr.rand(2, 3, 4), mr.rand(2, 4, 5) end
+  if name == "addmm" then return mr.rand(3, 2), mr.rand(3, 4), mr.rand(4, 2) end
+  if name == "logical_not" then return mr.rand(6):gt(0.5) end
+  if name == "where" then return mr.rand(6):gt(0.5), mr.rand(6), mr.rand(6) end
+  if name == "clamp" then return mr.rand(6), 0.25, 0.75 end
+  return mr.rand(6):add(0.5), mr.rand(6):add(0.5), mr.rand(6)
+end
+
+-- How many operands a row takes besides the tensor itself: "x:lerp(y, w [, {out=}])" takes two.
+local function count_of(usage)
+  local inside, n = usage:match("%((.-)%s*%["), 0
+  for _ in (inside or ""):gmatch("[%a_]+") do n = n + 1 end
+  return n
+end
+
+local rows = {}
+for _, e in ipairs((mr.docs())) do
+  if e.kind == "operation" then
+    local base = e.name:gsub("_$", "")
+    rows[base] = rows[base] or { usage = e.usage, forms = {} }
+    rows[base].forms[e.owner == "mr" and "function" or e.name:sub(-1) == "_" and "inplace" or "method"] = true
+  end
+end
+
+TestForms = {}
+
+function TestForms.setUp() mr.manual_seed(3) end
+
+for name, row in pairs(rows) do
+  if row.forms.method then
+    TestForms["test_" .. name] = function()
+      local x, y, z = operands(name)
+      local arguments = table.pack(y, z)
+      arguments.n = count_of(row.usage)
+      local function rest() return table.unpack(arguments, 1, arguments.n) end
+
+      local expected = x[name](x, rest())
+      lu.assertEquals(tostring(expected.device), tostring(x.device))
+      if row.forms["function"] then
+        lu.assertTrue(mr.equal(mr[name](x, rest()), expected), "mr." .. name)
+      end
+      if row.usage:find("out=", 1, true) then
+        local out = mr.zeros_like(expected)
+        arguments[arguments.n + 1] = {out = out}
+        lu.assertTrue(rawequal(x[name](x, table.unpack(arguments, 1, arguments.n + 1)), out), name .. " returns out")
+        lu.assertTrue(mr.equal(out, expected), name .. " with out=")
+      end
+      if row.forms.inplace then
+        local mine = x:clone()
+        lu.assertTrue(rawequal(mine[name .. "_"](mine, rest()), mine), name .. "_ returns its tensor")
+        lu.assertTrue(mr.equal(mine, expected), name .. "_")
+      end
+    end
+  end
+end
+
+function TestForms.test_there_are_rows() lu.assertTrue(next(rows) ~= nil and rows.add.forms.inplace) end
+
+os.exit(lu.LuaUnit.run())
