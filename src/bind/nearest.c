@@ -2,9 +2,10 @@
 #include "bind/nearest.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-#define LONGEST 40 /* names longer than this are not compared */
+#define LONGEST MR_NEAREST_LONGEST
 
 static int least(int a, int b) {
     return a < b ? a : b;
@@ -35,10 +36,10 @@ void mr_nearest_begin(mr_nearest *nearest, const char *wanted) {
 /* Ties go to the name that sorts first, so that the answer does not hang on the order of offering. */
 void mr_nearest_offer(mr_nearest *nearest, const char *known) {
     int d = distance(nearest->wanted, known);
-    if (d > nearest->distance) return;
-    if (d == nearest->distance && nearest->best && strcmp(known, nearest->best) > 0) return;
+    if (d >= LONGEST || d > nearest->distance) return;
+    if (d == nearest->distance && strcmp(known, nearest->best) >= 0) return;
     nearest->distance = d;
-    nearest->best = known;
+    snprintf(nearest->best, sizeof nearest->best, "%s", known);
 }
 
 const char *mr_nearest_found(const mr_nearest *nearest) {

@@ -2,14 +2,16 @@
 #ifndef MR_BIND_NEAREST_H
 #define MR_BIND_NEAREST_H
 
+#define MR_NEAREST_LONGEST 40 /* longer names are not compared */
+
 typedef struct {
     const char *wanted;
-    const char *best;
+    char best[MR_NEAREST_LONGEST + 1];
     int distance;
 } mr_nearest;
 
 void mr_nearest_begin(mr_nearest *nearest, const char *wanted);
-void mr_nearest_offer(mr_nearest *nearest, const char *known); /* kept by address */
+void mr_nearest_offer(mr_nearest *nearest, const char *known);
 const char *mr_nearest_found(const mr_nearest *nearest); /* NULL: nothing is near enough */
 
 #endif

@@ -46,6 +46,7 @@ struct mr_machine {
 
     bool launch_blocking; /* R52 */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
+    const mr_action *host_function; /* which one: its accesses count as its stream's */
     mr_status host_function_error; /* raised at the wait that drained it; owned, or NULL */
 
     mr_slab actions; /* each sizeof(mr_action) + backend->action_extra bytes */

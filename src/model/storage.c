@@ -178,7 +178,11 @@ void mr_storage_free_dropped(mr_storage *storage) {
 mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *stream) {
     mr_machine *machine = storage->machine;
     MR_TRY(mr_machine_ready(machine));
-    MR_TRY(mr_storage_usable(storage, "free: the tensor"));
+    mr_status status = mr_storage_usable(storage, "free: the tensor");
+    if (status) {
+        if (storage->freed) status->code = MR_CODE_INVALID_ARGUMENT; /* R27: cudaFree's own word */
+        return status;
+    }
     if (storage->kind != MR_MEMORY_DEVICE) {
         /* Host memory stays while pending copies name it; only the script's view of it ends. */
         storage->freed = storage->recorded_free = true;

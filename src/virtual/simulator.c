@@ -169,6 +169,9 @@ static mr_status get_setting(mr_machine *machine, const char *name, int64_t *out
 
 static mr_status set_setting(mr_machine *machine, const char *name, int64_t value) {
     vgpu *gpu = vgpu_of(machine);
+    int64_t before;
+    MR_TRY(mr_settings_get(&gpu->set, name, &before));
+    if (value == before) return MR_OK; /* writing back what settings() returned is always fine */
     bool memory = strcmp(name, "memory_bytes") == 0;
     if (memory) MR_TRY(check_idle(gpu, "setting `memory_bytes`"));
     MR_TRY(mr_settings_set(&gpu->set, name, value));

@@ -144,9 +144,10 @@ end
 
 function TestStream:test_host_functions_drop_tensors_safely()
   local s = mr.stream()
-  local t = {mr.zeros(100)}
+  local kept = mr.zeros(100)
   local before = mr.memory.stats().live
-  s:host_func(function() t[1] = nil; collectgarbage() end)
+  lu.assertEquals(kept.numel, 100)
+  s:host_func(function() kept = nil; collectgarbage() end)
   s:synchronize()
   lu.assertTrue(mr.memory.stats().live < before)
 end
