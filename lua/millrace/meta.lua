@@ -50,11 +50,13 @@ local Event = {}
 
 ---A typed, strided view of device or host memory. Shapes, dims and elements count from 1. `==`
 ---compares identity; mr.equal compares values.
+---Facts about a tensor can be read at any time, also after it was freed.
 ---Views of a tensor share its memory: what is written to one is seen in the other.
 ---Copies run on the current stream of the device. Only those between device and host wait for it, and
 ---not with non_blocking.
 ---Operators broadcast and promote dtypes as the methods do. `==` compares identity; `<` and the like
 ---do not exist, as Lua makes one boolean of their result: use lt, le, gt, ge, eq, ne.
+---Linear algebra.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
 ---@field storage_id integer Which memory it shows: views of one tensor have the same.
@@ -307,6 +309,28 @@ function mr.randint_like(t, low, high, options) end
 ---@return millrace.Tensor
 function mr.randperm(n, options) end
 
+---beta * x + alpha * (a @ b): a matrix product to which x, broadcast, is added. With beta=0 the values
+---of x do not count, not even NaN.
+---@param a millrace.Tensor
+---@param b millrace.Tensor
+---@param options? { beta?: number, alpha?: number }
+---@return millrace.Tensor
+function mr.addmm(a, b, options) end
+
+---The tensors one after the other along a dim; all other sizes must agree. The dtype is the one that
+---they promote to.
+---@param tensors millrace.Tensor[]
+---@param dim? integer
+---@return millrace.Tensor
+function mr.cat(tensors, dim) end
+
+---The tensors, all of one shape, side by side along a new dim. The dtype is the one that they promote
+---to.
+---@param tensors millrace.Tensor[]
+---@param dim? integer
+---@return millrace.Tensor
+function mr.stack(tensors, dim) end
+
 ---Whether both have the same shape and the same values; NaN equals nothing. Of device tensors the
 ---values are copied to the host in the current stream, which is waited for.
 ---@param a millrace.Tensor
@@ -378,8 +402,8 @@ function mr.spin(options) end
 ---@param what? any
 function mr.help(what) end
 
----The documentation as data: {owner=, name=, kind=, usage= or type=, text=} for everything, in the
----order of the reference page; then {name=, text=} for each class and table.
+---The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for everything, in
+---the order of the reference page; then {name=, text=} for each class and table.
 ---@return table[] entries
 ---@return table[] classes
 function mr.docs() end
@@ -622,6 +646,14 @@ function Tensor:item() end
 ---@return table
 function Tensor:totable() end
 
+---beta * x + alpha * (a @ b): a matrix product to which x, broadcast, is added. With beta=0 the values
+---of x do not count, not even NaN.
+---@param a millrace.Tensor
+---@param b millrace.Tensor
+---@param options? { beta?: number, alpha?: number }
+---@return millrace.Tensor
+function Tensor:addmm(a, b, options) end
+
 ---Bytes and counts of one device: `live` (of tensors that the script holds), `reserved` (what the pool
 ---has from the device), `peak` (the highest `live`), `allocations` (live ones) and
 ---`total_allocations`. With no device the sums over all, a list `devices` with those of each (the
@@ -795,36 +827,6 @@ function Tensor:rsqrt_() end
 ---@return millrace.Tensor
 function mr.rsqrt(x, options) end
 
----The sine of each element, in radians.
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:sin(options) end
-
----The sine of each element, in radians.
----@return millrace.Tensor
-function Tensor:sin_() end
-
----The sine of each element, in radians.
----@param x millrace.Tensor
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.sin(x, options) end
-
----The cosine of each element, in radians.
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:cos(options) end
-
----The cosine of each element, in radians.
----@return millrace.Tensor
-function Tensor:cos_() end
-
----The cosine of each element, in radians.
----@param x millrace.Tensor
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.cos(x, options) end
-
 ---The hyperbolic tangent of each element.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
@@ -974,6 +976,36 @@ function Tensor:logical_not_() end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.logical_not(x, options) end
+
+---The sine of each element, in radians.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:sin(options) end
+
+---The sine of each element, in radians.
+---@return millrace.Tensor
+function Tensor:sin_() end
+
+---The sine of each element, in radians.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.sin(x, options) end
+
+---The cosine of each element, in radians.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:cos(options) end
+
+---The cosine of each element, in radians.
+---@return millrace.Tensor
+function Tensor:cos_() end
+
+---The cosine of each element, in radians.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.cos(x, options) end
 
 ---The sum; of bools, whether one is true. Integers wrap.
 ---@param y millrace.Tensor|number

@@ -119,4 +119,44 @@ function T.either(values, fn, text)
   if value ~= nil then fail("%s: %s under %s is not among what is allowed", text, value, chooser) end
 end
 
+-- ---------------------------------------------------------------- hazards
+
+local function describe(reports)
+  if #reports == 0 then return "none" end
+  local lines = {}
+  for i, r in ipairs(reports) do
+    local function place(side) return side and side.where or "-" end
+    lines[i] = ("kind=%s reason=%s tensor=%s first=%s second=%s"):format(r.kind, r.reason, r.tensor or "-",
+      place(r.first), place(r.second))
+  end
+  return table.concat(lines, "; ")
+end
+
+-- `fn(...)` must make a hazard that has all of `expected`: kind, tensor, reason (each optional), and no
+-- other one. Returns the report.
+function T.expect_hazard(fn, expected, ...)
+  local reports = mr.hazard.check(fn, ...)
+  expected = expected or {}
+  local found
+  for _, r in ipairs(reports) do
+    local same = true
+    for key, value in pairs(expected) do same = same and r[key] == value end
+    found = found or (same and r)
+  end
+  if not found or #reports > 1 then
+    local words = {}
+    for _, key in ipairs { "kind", "reason", "tensor" } do
+      if expected[key] then words[#words + 1] = key .. "=" .. tostring(expected[key]) end
+    end
+    fail("expected one hazard (%s), got %s", table.concat(words, " "), describe(reports))
+  end
+  return found
+end
+
+-- `fn(...)` must make no hazard.
+function T.expect_clean(fn, ...)
+  local reports = mr.hazard.check(fn, ...)
+  if #reports > 0 then fail("expected no hazard, got %s\n%s", describe(reports), reports[1].message) end
+end
+
 return T

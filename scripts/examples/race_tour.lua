@@ -88,6 +88,7 @@ end
 
 local SMALL, LARGE, SEEDS = 1000, 4000000, 200
 
+if mr.machine then mr.machine.chooser("timed") end -- whatever the command line says
 say(paint("bold", "millrace") .. " on " .. mr.device(0).name)
 heading("A tensor of zeros: one stream adds 1 to each element, twice; another one sums them.")
 show_source()

@@ -14,14 +14,14 @@ static struct {
     pthread_mutex_t user; /* held by the caller that the pool serves */
     pthread_mutex_t lock; /* guards the fields below but for `next` */
     pthread_cond_t work, done;
-    int helpers;          /* started */
-    int busy;             /* of them, still in the current loop */
+    int helpers; /* started */
+    int busy;    /* of them, still in the current loop */
     bool started;
-    uint64_t loop;        /* number of the current loop: tells a helper that there is a new one */
+    uint64_t loop; /* number of the current loop: tells a helper that there is a new one */
     mr_parallel_body body;
     void *context;
     int64_t count, piece;
-    atomic_llong next;    /* where the next piece begins */
+    atomic_llong next; /* where the next piece begins */
 } pool = {
     .user = PTHREAD_MUTEX_INITIALIZER,
     .lock = PTHREAD_MUTEX_INITIALIZER,

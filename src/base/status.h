@@ -29,7 +29,8 @@
     X(NOT_SUPPORTED, "not-supported", 801, false)                                                  \
     X(UNKNOWN, "unknown", 999, false)                                                              \
     X(INTERRUPTED, "interrupted", -1, false)                                                       \
-    X(HOST_FUNCTION, "host-function", -1, false)
+    X(HOST_FUNCTION, "host-function", -1, false)                                                   \
+    X(HAZARD, "hazard", -1, false)
 
 typedef enum {
 #define X(name, text, number, sticky) MR_CODE_##name,

@@ -147,6 +147,7 @@ void mr_open_creation(lua_State *L, mr_machine *machine); /* mr.tensor, mr.zeros
 void mr_open_ops(lua_State *L, mr_machine *machine);      /* from the operation table */
 void mr_open_cuda_forms(lua_State *L, mr_machine *machine); /* mr.memcpy, mr.op, mr.spin ... */
 void mr_open_memory(lua_State *L, mr_machine *machine);
+void mr_open_hazard(lua_State *L, mr_machine *machine);
 void mr_open_simulator(lua_State *L, mr_machine *machine);
 void mr_open_help(lua_State *L, mr_machine *machine);
 

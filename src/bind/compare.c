@@ -11,17 +11,21 @@ typedef struct {
 } tolerance;
 
 static bool both_in_one_place(const mr_tensor *a, const mr_tensor *b) {
-    if (mr_tensor_on_host(a) || mr_tensor_on_host(b)) return mr_tensor_on_host(a) && mr_tensor_on_host(b);
+    if (mr_tensor_on_host(a) || mr_tensor_on_host(b))
+        return mr_tensor_on_host(a) && mr_tensor_on_host(b);
     return a->storage->device == b->storage->device;
 }
 
 void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b) {
     char name_a[160], name_b[160], device_a[24], device_b[24];
     if (both_in_one_place(a, b)) return;
-    snprintf(device_a, sizeof device_a, "device %d", mr_tensor_on_host(a) ? 0 : a->storage->device->index);
-    snprintf(device_b, sizeof device_b, "device %d", mr_tensor_on_host(b) ? 0 : b->storage->device->index);
+    snprintf(device_a, sizeof device_a, "device %d",
+             mr_tensor_on_host(a) ? 0 : a->storage->device->index);
+    snprintf(device_b, sizeof device_b, "device %d",
+             mr_tensor_on_host(b) ? 0 : b->storage->device->index);
     mr_misuse(L, "%s: %s is on %s and %s on %s", what, mr_tensor_describe(a, name_a, sizeof name_a),
-              mr_tensor_on_host(a) ? "the host" : device_a, mr_tensor_describe(b, name_b, sizeof name_b),
+              mr_tensor_on_host(a) ? "the host" : device_a,
+              mr_tensor_describe(b, name_b, sizeof name_b),
               mr_tensor_on_host(b) ? "the host" : device_b);
 }
 
@@ -40,7 +44,8 @@ static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tenso
     int64_t at[MR_MAX_DIMS] = {0};
     int64_t size_a = (int64_t)mr_dtype_size((mr_dtype)a->dtype);
     int64_t size_b = (int64_t)mr_dtype_size((mr_dtype)b->dtype);
-    bool floating = mr_dtype_category((mr_dtype)a->dtype) == 2 || mr_dtype_category((mr_dtype)b->dtype) == 2;
+    bool floating =
+        mr_dtype_category((mr_dtype)a->dtype) == 2 || mr_dtype_category((mr_dtype)b->dtype) == 2;
     for (int64_t n = a->numel; n > 0; n--) {
         if (!values_agree(t, floating, mr_dtype_load((mr_dtype)a->dtype, pa),
                           mr_dtype_load((mr_dtype)b->dtype, pb)))
@@ -57,9 +62,10 @@ static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tenso
     return true;
 }
 
-MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
-            "Whether both have the same shape and the same values; NaN equals nothing. Of device tensors "
-            "the values are copied to the host in the current stream, which is waited for.") {
+MR_FUNCTION(
+    compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
+    "Whether both have the same shape and the same values; NaN equals nothing. Of device tensors "
+    "the values are copied to the host in the current stream, which is waited for.") {
     static const tolerance exact = {.exact = true};
     mr_machine *machine = mr_enter(L);
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
@@ -89,11 +95,12 @@ static mr_tensor *push_expanded(lua_State *L, mr_machine *machine, int arg, int 
     return *slot;
 }
 
-MR_FUNCTION(compare_allclose, "allclose",
-            "mr.allclose(a: tensor, b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
-            "boolean=false}]) -> boolean",
-            "Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the "
-            "values are copied to the host in the current stream, which is waited for.") {
+MR_FUNCTION(
+    compare_allclose, "allclose",
+    "mr.allclose(a: tensor, b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
+    "boolean=false}]) -> boolean",
+    "Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the "
+    "values are copied to the host in the current stream, which is waited for.") {
     static const char *const known[] = {"rtol", "atol", "equal_nan", NULL};
     mr_machine *machine = mr_enter(L);
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
@@ -117,7 +124,8 @@ MR_FUNCTION(compare_allclose, "allclose",
     return 1;
 }
 
-static const mr_function *const functions[] = {&compare_equal_function, &compare_allclose_function, NULL};
+static const mr_function *const functions[] = {&compare_equal_function, &compare_allclose_function,
+                                               NULL};
 
 const mr_class mr_compare_class = {"mr", "Comparing whole tensors.", functions, NULL};
 

@@ -6,7 +6,7 @@
 #include "bind/tensor.h"
 
 #define OPTIONS                                                                                    \
-    "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: "  \
+    "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \
     "stream}"
 
 mr_tensor *mr_push_generated(lua_State *L, mr_machine *machine, const char *row,
@@ -35,9 +35,10 @@ static mr_scalar integer_scalar(int64_t i) {
 
 /* --- one value everywhere ----------------------------------------------------------------------- */
 
-MR_FUNCTION(creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
-            "A tensor whose values are whatever the memory held. Sizes also as one table. Memory of the "
-            "device comes in the order of `stream`, or of the current one.") {
+MR_FUNCTION(
+    creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
+    "A tensor whose values are whatever the memory held. Sizes also as one table. Memory of the "
+    "device comes in the order of `stream`, or of the current one.") {
     mr_machine *machine = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
@@ -71,10 +72,11 @@ static mr_dtype dtype_of_value(lua_State *L, int arg) {
     return lua_isinteger(L, arg) ? MR_I64 : MR_F32;
 }
 
-MR_FUNCTION(creation_full, "full",
-            "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
-            "The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype "
-            "says otherwise. Sizes also as arguments before the value.") {
+MR_FUNCTION(
+    creation_full, "full",
+    "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
+    "The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype "
+    "says otherwise. Sizes also as arguments before the value.") {
     mr_machine *machine = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
@@ -90,7 +92,8 @@ MR_FUNCTION(creation_full, "full",
 /* --- like another ------------------------------------------------------------------------------- */
 
 MR_FUNCTION(creation_empty_like, "empty_like", "mr.empty_like(t: tensor [, " OPTIONS "]) -> tensor",
-            "As mr.empty, with the shape of t, and its dtype and device unless the options say otherwise.") {
+            "As mr.empty, with the shape of t, and its dtype and device unless the options say "
+            "otherwise.") {
     mr_machine *machine = mr_enter(L);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
@@ -110,20 +113,23 @@ static int filled_like(lua_State *L, mr_scalar value, int arg) {
     return 1;
 }
 
-MR_FUNCTION(creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
-            "Zeros, with the shape of t, and its dtype and device unless the options say otherwise.") {
+MR_FUNCTION(
+    creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
+    "Zeros, with the shape of t, and its dtype and device unless the options say otherwise.") {
     return filled_like(L, integer_scalar(0), 2);
 }
 
-MR_FUNCTION(creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
-            "Ones, with the shape of t, and its dtype and device unless the options say otherwise.") {
+MR_FUNCTION(
+    creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
+    "Ones, with the shape of t, and its dtype and device unless the options say otherwise.") {
     return filled_like(L, integer_scalar(1), 2);
 }
 
-MR_FUNCTION(creation_full_like, "full_like",
-            "mr.full_like(t: tensor, value: number|boolean [, " OPTIONS "]) -> tensor",
-            "The same value everywhere, with the shape of t, and its dtype and device unless the options "
-            "say otherwise.") {
+MR_FUNCTION(
+    creation_full_like, "full_like",
+    "mr.full_like(t: tensor, value: number|boolean [, " OPTIONS "]) -> tensor",
+    "The same value everywhere, with the shape of t, and its dtype and device unless the options "
+    "say otherwise.") {
     mr_check_tensor(L, 1);
     return filled_like(L, mr_check_scalar(L, 2), 3);
 }
@@ -135,7 +141,8 @@ MR_FUNCTION(creation_full_like, "full_like",
 static int64_t count_integers(int64_t start, int64_t stop, int64_t step) {
     if (start == stop) return 0;
     if ((stop > start) != (step > 0)) return -1;
-    uint64_t distance = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
+    uint64_t distance =
+        step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
     uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     uint64_t count = (distance - 1) / by + 1;
     return count > INT64_MAX ? INT64_MAX : (int64_t)count;
@@ -150,14 +157,15 @@ static int64_t count_numbers(double start, double stop, double step) {
 
 static int64_t check_count(lua_State *L, mr_scalar start, mr_scalar stop, mr_scalar step) {
     if (!isfinite(start.f) || !isfinite(stop.f) || !isfinite(step.f))
-        mr_misuse(L, "arange: from %g to %g by %g: expected finite numbers", start.f, stop.f, step.f);
+        mr_misuse(L, "arange: from %g to %g by %g: expected finite numbers", start.f, stop.f,
+                  step.f);
     if (step.f == 0) mr_misuse(L, "arange: the step is 0");
     int64_t count = start.is_integer && stop.is_integer && step.is_integer
                         ? count_integers(start.i, stop.i, step.i)
                         : count_numbers(start.f, stop.f, step.f);
     if (count < 0)
-        mr_misuse(L, "arange: from %g to %g by %g: the step leads away from the end", start.f, stop.f,
-                  step.f);
+        mr_misuse(L, "arange: from %g to %g by %g: the step leads away from the end", start.f,
+                  stop.f, step.f);
     return count;
 }
 
@@ -166,15 +174,17 @@ static mr_scalar check_number(lua_State *L, int arg) {
     return mr_check_scalar(L, arg);
 }
 
-MR_FUNCTION(creation_arange, "arange",
-            "mr.arange([start: number=0,] stop: number [, step: number=1] [, " OPTIONS "]) -> tensor",
-            "The numbers from start up to, and without, stop: mr.arange(3) is 0 1 2. i64 if all three are "
-            "integers, else f32, unless dtype says otherwise.") {
+MR_FUNCTION(
+    creation_arange, "arange",
+    "mr.arange([start: number=0,] stop: number [, step: number=1] [, " OPTIONS "]) -> tensor",
+    "The numbers from start up to, and without, stop: mr.arange(3) is 0 1 2. i64 if all three are "
+    "integers, else f32, unless dtype says otherwise.") {
     mr_machine *machine = mr_enter(L);
     mr_new_options options;
     int table, last = mr_split_options(L, &table);
     mr_scalar start = integer_scalar(0), step = integer_scalar(1), stop;
-    if (last < 1 || last > 3) return mr_misuse(L, "arange: expected 1 to 3 numbers, got %d arguments", last);
+    if (last < 1 || last > 3)
+        return mr_misuse(L, "arange: expected 1 to 3 numbers, got %d arguments", last);
     stop = check_number(L, last == 1 ? 1 : 2);
     if (last >= 2) start = check_number(L, 1);
     if (last == 3) step = check_number(L, 3);
@@ -190,9 +200,10 @@ MR_FUNCTION(creation_arange, "arange",
     return 1;
 }
 
-MR_FUNCTION(creation_linspace, "linspace",
-            "mr.linspace(first: number, last: number, count: integer [, " OPTIONS "]) -> tensor",
-            "`count` numbers at equal distances, both ends among them; f32 unless dtype says otherwise.") {
+MR_FUNCTION(
+    creation_linspace, "linspace",
+    "mr.linspace(first: number, last: number, count: integer [, " OPTIONS "]) -> tensor",
+    "`count` numbers at equal distances, both ends among them; f32 unless dtype says otherwise.") {
     mr_machine *machine = mr_enter(L);
     mr_new_options options;
     int table;
@@ -222,16 +233,18 @@ MR_FUNCTION(creation_eye, "eye",
 }
 
 static const mr_function *const functions[] = {
-    &creation_empty_function,      &creation_zeros_function,      &creation_ones_function,
-    &creation_full_function,       &creation_empty_like_function, &creation_zeros_like_function,
-    &creation_ones_like_function,  &creation_full_like_function,  &creation_arange_function,
-    &creation_linspace_function,   &creation_eye_function,        NULL,
+    &creation_empty_function,     &creation_zeros_function,      &creation_ones_function,
+    &creation_full_function,      &creation_empty_like_function, &creation_zeros_like_function,
+    &creation_ones_like_function, &creation_full_like_function,  &creation_arange_function,
+    &creation_linspace_function,  &creation_eye_function,        NULL,
 };
 
 const mr_class mr_creation_class = {
     "mr",
-    "New tensors. Options come in a table at the end: dtype; device (\"cpu\", a device, an ordinal; the "
-    "current device if nothing is said); pinned=true for host memory that the device can reach; name, "
+    "New tensors. Options come in a table at the end: dtype; device (\"cpu\", a device, an "
+    "ordinal; the "
+    "current device if nothing is said); pinned=true for host memory that the device can reach; "
+    "name, "
     "for messages; stream, in whose order the memory is taken and filled.",
     functions,
     NULL,

@@ -14,21 +14,23 @@ static mr_stream *check_stream_option(lua_State *L, int arg) {
     return mr_options_check(L, arg, known) ? mr_option_stream(L, arg, "stream") : NULL;
 }
 
-MR_FUNCTION(forms_memcpy, "memcpy", "mr.memcpy(destination: tensor, source: tensor)",
-            "cudaMemcpy, on the legacy default stream. The host waits until it is done; for a pageable "
-            "source only until that is staged, and between device tensors not at all (R20, R21). Both "
-            "contiguous, of equal bytes and dtype.") {
+MR_FUNCTION(
+    forms_memcpy, "memcpy", "mr.memcpy(destination: tensor, source: tensor)",
+    "cudaMemcpy, on the legacy default stream. The host waits until it is done; for a pageable "
+    "source only until that is staged, and between device tensors not at all (R20, R21). Both "
+    "contiguous, of equal bytes and dtype.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *destination = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
     mr_raise(L, mr_memcpy(machine, destination, source, NULL, true));
     return 0;
 }
 
-MR_FUNCTION(forms_memcpy_async, "memcpy_async",
-            "mr.memcpy_async(destination: tensor, source: tensor [, {stream: stream}])",
-            "cudaMemcpyAsync, on `stream` or the current one. Returns at once if host memory on either "
-            "side is pinned; with pageable memory a copy to the host waits (R22, R23). Both contiguous, of "
-            "equal bytes and dtype.") {
+MR_FUNCTION(
+    forms_memcpy_async, "memcpy_async",
+    "mr.memcpy_async(destination: tensor, source: tensor [, {stream: stream}])",
+    "cudaMemcpyAsync, on `stream` or the current one. Returns at once if host memory on either "
+    "side is pinned; with pageable memory a copy to the host waits (R22, R23). Both contiguous, of "
+    "equal bytes and dtype.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *destination = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
     mr_raise(L, mr_memcpy(machine, destination, source, check_stream_option(L, 3), false));
@@ -42,19 +44,21 @@ static uint8_t check_byte(lua_State *L, int arg) {
     return (uint8_t)byte;
 }
 
-MR_FUNCTION(forms_memset, "memset", "mr.memset(t: tensor, byte: integer)",
-            "cudaMemset, on the legacy default stream: every byte becomes `byte` (0 to 255). The host does "
-            "not wait, unless t is pinned host memory (R24). t must be contiguous.") {
+MR_FUNCTION(
+    forms_memset, "memset", "mr.memset(t: tensor, byte: integer)",
+    "cudaMemset, on the legacy default stream: every byte becomes `byte` (0 to 255). The host does "
+    "not wait, unless t is pinned host memory (R24). t must be contiguous.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_raise(L, mr_memset(machine, t, check_byte(L, 2), NULL, true));
     return 0;
 }
 
-MR_FUNCTION(forms_memset_async, "memset_async",
-            "mr.memset_async(t: tensor, byte: integer [, {stream: stream}])",
-            "cudaMemsetAsync, on `stream` or the current one: every byte becomes `byte`; the host never "
-            "waits (R24). t must be contiguous.") {
+MR_FUNCTION(
+    forms_memset_async, "memset_async",
+    "mr.memset_async(t: tensor, byte: integer [, {stream: stream}])",
+    "cudaMemsetAsync, on `stream` or the current one: every byte becomes `byte`; the host never "
+    "waits (R24). t must be contiguous.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     uint8_t byte = check_byte(L, 2);
@@ -106,13 +110,14 @@ static mr_tensor **push_array(lua_State *L, int *out_count) {
     return tensors;
 }
 
-MR_FUNCTION(forms_op, "op",
-            "mr.op{name: string=\"op\", reads: tensor[], writes: tensor[], ms: number=0.1, stream: stream, "
-            "blocks: integer=1}",
-            "An abstract operation, to sketch a program with: takes `ms` milliseconds on the device, "
-            "occupies `blocks` multiprocessors, and reads and writes exactly these tensors (views count as "
-            "the bytes that they cover; pinned host tensors may be among them). Each element written "
-            "becomes a fixed mix of what was read and of the name, so other orders give other values.") {
+MR_FUNCTION(
+    forms_op, "op",
+    "mr.op{name: string=\"op\", reads: tensor[], writes: tensor[], ms: number=0.1, stream: stream, "
+    "blocks: integer=1}",
+    "An abstract operation, to sketch a program with: takes `ms` milliseconds on the device, "
+    "occupies `blocks` multiprocessors, and reads and writes exactly these tensors (views count as "
+    "the bytes that they cover; pinned host tensors may be among them). Each element written "
+    "becomes a fixed mix of what was read and of the name, so other orders give other values.") {
     static const char *const known[] = {"name", "reads", "writes", "ms", "stream", "blocks", NULL};
     mr_machine *machine = mr_enter(L);
     mr_abstract op = {.name = "op"};
@@ -135,9 +140,10 @@ MR_FUNCTION(forms_op, "op",
     return 0;
 }
 
-MR_FUNCTION(forms_spin, "spin", "mr.spin{ms: number, stream: stream}",
-            "Keeps a stream (the current one if none is named) busy for that many milliseconds, and "
-            "touches no memory: the way to make overlap and races visible. Also mr.spin(ms).") {
+MR_FUNCTION(
+    forms_spin, "spin", "mr.spin{ms: number, stream: stream}",
+    "Keeps a stream (the current one if none is named) busy for that many milliseconds, and "
+    "touches no memory: the way to make overlap and races visible. Also mr.spin(ms).") {
     static const char *const known[] = {"ms", "stream", NULL};
     mr_machine *machine = mr_enter(L);
     lua_Number ms;
@@ -146,7 +152,8 @@ MR_FUNCTION(forms_spin, "spin", "mr.spin{ms: number, stream: stream}",
         ms = lua_tonumber(L, 1);
         stream = check_stream_option(L, 2);
     } else {
-        if (!mr_options_check(L, 1, known)) return mr_misuse(L, "spin: expected mr.spin{ms=, stream=}");
+        if (!mr_options_check(L, 1, known))
+            return mr_misuse(L, "spin: expected mr.spin{ms=, stream=}");
         lua_getfield(L, 1, "ms");
         if (lua_isnil(L, -1)) return mr_misuse(L, "spin: how long? Expected mr.spin{ms=, stream=}");
         lua_pop(L, 1);
@@ -158,8 +165,12 @@ MR_FUNCTION(forms_spin, "spin", "mr.spin{ms: number, stream: stream}",
 }
 
 static const mr_function *const functions[] = {
-    &forms_memcpy_function, &forms_memcpy_async_function, &forms_memset_function,
-    &forms_memset_async_function, &forms_op_function,     &forms_spin_function,
+    &forms_memcpy_function,
+    &forms_memcpy_async_function,
+    &forms_memset_function,
+    &forms_memset_async_function,
+    &forms_op_function,
+    &forms_spin_function,
     NULL,
 };
 

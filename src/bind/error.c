@@ -8,11 +8,13 @@
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
+#define LONGEST_SOURCE 200 /* of a name that is kept for ever */
+
 /* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". */
 static const char *source_name(const char *source, size_t *out_size) {
     if (*source == '@' || *source == '=') source++;
     else source = "[string]";
-    *out_size = strlen(source);
+    *out_size = strnlen(source, LONGEST_SOURCE);
     return source;
 }
 
@@ -33,7 +35,7 @@ mr_site mr_bind_site(lua_State *L) {
     if (!script_frame(L, &frame)) return (mr_site){NULL, 0};
     size_t size;
     const char *name = source_name(frame.source, &size);
-    if (frame.source != last_source || strcmp(name, last_name) != 0) {
+    if (frame.source != last_source || strncmp(name, last_name, size) != 0 || last_name[size]) {
         last_source = frame.source;
         last_name = mr_intern(name, size);
     }
@@ -63,7 +65,9 @@ void mr_open_error(lua_State *L) {
     lua_pushcfunction(L, error_tostring);
     lua_setfield(L, -2, "__tostring");
     lua_pushliteral(L, "millrace.error");
-    lua_setfield(L, -2, "__name");
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__name");
+    lua_setfield(L, -2, "__metatable");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &error_metatable);
 }
 

@@ -44,9 +44,10 @@ static void push_values_text(lua_State *L, mr_machine *machine, int index) {
     mr_buffer_free(buffer);
 }
 
-MR_FUNCTION(format_tensor, "format", "mr.format(t: tensor) -> string",
-            "The values as text, as print shows them: long dims are shortened, and a line with dtype, "
-            "shape and place ends it. Copies to the host in the current stream and waits for it.") {
+MR_FUNCTION(
+    format_tensor, "format", "mr.format(t: tensor) -> string",
+    "The values as text, as print shows them: long dims are shortened, and a line with dtype, "
+    "shape and place ends it. Copies to the host in the current stream and waits for it.") {
     mr_machine *machine = mr_enter(L);
     mr_check_tensor(L, 1);
     lua_settop(L, 1);
@@ -54,9 +55,10 @@ MR_FUNCTION(format_tensor, "format", "mr.format(t: tensor) -> string",
     return 1;
 }
 
-MR_FUNCTION(format_print, "print", "mr.print(...)",
-            "Lua's print, but of tensors it shows the values, which are copied to the host in the current "
-            "stream and waited for; a freed one raises. Loading the module makes it the global print.") {
+MR_FUNCTION(
+    format_print, "print", "mr.print(...)",
+    "Lua's print, but of tensors it shows the values, which are copied to the host in the current "
+    "stream and waited for; a freed one raises. Loading the module makes it the global print.") {
     mr_machine *machine = mr_enter(L);
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
@@ -72,11 +74,13 @@ MR_FUNCTION(format_print, "print", "mr.print(...)",
     return 0;
 }
 
-static const mr_function *const functions[] = {&format_tensor_function, &format_print_function, NULL};
+static const mr_function *const functions[] = {&format_tensor_function, &format_print_function,
+                                               NULL};
 
 const mr_class mr_format_class = {
     "mr",
-    "Tensors as text. tostring(t) shows dtype, shape and place and waits for nothing; print(t) shows "
+    "Tensors as text. tostring(t) shows dtype, shape and place and waits for nothing; print(t) "
+    "shows "
     "the values.",
     functions,
     NULL,

@@ -97,6 +97,10 @@ static bool add_entry(void *context, const entry *e) {
     lua_setfield(L, -2, e->property ? "type" : "usage");
     lua_pushstring(L, e->text);
     lua_setfield(L, -2, "text");
+    if (e->class) {
+        lua_pushstring(L, e->class->text);
+        lua_setfield(L, -2, "part");
+    }
     lua_pushstring(L, e->property ? "property" : e->class ? "function" : "operation");
     lua_setfield(L, -2, "kind");
     lua_seti(L, -2, luaL_len(L, -2) + 1);
@@ -104,8 +108,8 @@ static bool add_entry(void *context, const entry *e) {
 }
 
 MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]",
-            "The documentation as data: {owner=, name=, kind=, usage= or type=, text=} for everything, "
-            "in the order of the reference page; then {name=, text=} for each class and table.") {
+            "The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for "
+            "everything, in the order of the reference page; then {name=, text=} for each class and table.") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);

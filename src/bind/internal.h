@@ -13,6 +13,6 @@ int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */
 
 /* Tables of functions; bind.h declares the classes of objects. */
 extern const mr_class mr_machine_class, mr_streams_class, mr_events_class, mr_creation_class,
-    mr_forms_class, mr_memory_class, mr_simulator_class, mr_help_class;
+    mr_forms_class, mr_memory_class, mr_hazard_class, mr_simulator_class, mr_help_class;
 
 #endif

@@ -38,7 +38,8 @@ static mr_dtype check_parts(lua_State *L, const char *what, int list, int count,
         const mr_tensor *t = part(L, list, i);
         mr_check_same_place(L, what, first, t);
         bool same = t->ndim == first->ndim;
-        for (int d = 0; same && d < t->ndim; d++) same = d == free_dim || t->shape[d] == first->shape[d];
+        for (int d = 0; same && d < t->ndim; d++)
+            same = d == free_dim || t->shape[d] == first->shape[d];
         if (!same)
             mr_misuse(L, "%s: entry %d has the shape %s, which does not go with %s", what, i,
                       mr_shape_text(t->ndim, t->shape, shape, sizeof shape),
@@ -60,15 +61,17 @@ static void fill_part(lua_State *L, mr_machine *machine, mr_status status, mr_te
     mr_finish_new(L, status);
 }
 
-MR_FUNCTION(joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
-            "The tensors one after the other along a dim; all other sizes must agree. The dtype is the one "
-            "that they promote to.") {
+MR_FUNCTION(
+    joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
+    "The tensors one after the other along a dim; all other sizes must agree. The dtype is the one "
+    "that they promote to.") {
     mr_machine *machine = mr_enter(L);
     int count = push_parts(L, "cat"), list = lua_gettop(L);
     const mr_tensor *first = part(L, list, 1);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS], sum, start = 0;
-    if (first->ndim == 0) return mr_misuse(L, "cat: 0-dim tensors have no dim to be joined along: use stack");
+    if (first->ndim == 0)
+        return mr_misuse(L, "cat: 0-dim tensors have no dim to be joined along: use stack");
     int dim = list < 3 || lua_isnil(L, 2) ? 0 : mr_check_dim(L, "cat", 2, first->ndim);
     mr_check_new_options(L, 0, first, MR_F32, &options);
     options.dtype = check_parts(L, "cat", list, count, dim, &sum);
@@ -84,9 +87,10 @@ MR_FUNCTION(joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) ->
     return 1;
 }
 
-MR_FUNCTION(joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=1]) -> tensor",
-            "The tensors, all of one shape, side by side along a new dim. The dtype is the one that they "
-            "promote to.") {
+MR_FUNCTION(
+    joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=1]) -> tensor",
+    "The tensors, all of one shape, side by side along a new dim. The dtype is the one that they "
+    "promote to.") {
     mr_machine *machine = mr_enter(L);
     int count = push_parts(L, "stack"), list = lua_gettop(L);
     const mr_tensor *first = part(L, list, 1);
@@ -97,8 +101,9 @@ MR_FUNCTION(joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=
     int dim = list < 3 || lua_isnil(L, 2) ? 0 : mr_check_dim(L, "stack", 2, first->ndim + 1);
     mr_check_new_options(L, 0, first, MR_F32, &options);
     options.dtype = check_parts(L, "stack", list, count, -1, &sum);
-    for (int d = 0; d <= first->ndim; d++)
-        shape[d] = d < dim ? first->shape[d] : d == dim ? count : first->shape[d - 1];
+    for (int d = 0; d < dim; d++) shape[d] = first->shape[d];
+    shape[dim] = count;
+    for (int d = dim; d < first->ndim; d++) shape[d + 1] = first->shape[d];
     mr_tensor *result = mr_push_empty(L, machine, &options, first->ndim + 1, shape);
     for (int i = 1; i <= count; i++) {
         mr_tensor *t = part(L, list, i);
@@ -108,7 +113,8 @@ MR_FUNCTION(joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=
     return 1;
 }
 
-static const mr_function *const functions[] = {&joining_cat_function, &joining_stack_function, NULL};
+static const mr_function *const functions[] = {&joining_cat_function, &joining_stack_function,
+                                               NULL};
 
 const mr_class mr_joining_class = {"mr", "Joining tensors.", functions, NULL};
 

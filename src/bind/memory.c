@@ -40,11 +40,13 @@ static mr_memory_stats sum_stats(mr_machine *machine, mr_device *device) {
     return sum;
 }
 
-MR_FUNCTION(memory_stats, "stats", "mr.memory.stats([device: device|integer]) -> table",
-            "Bytes and counts of one device: `live` (of tensors that the script holds), `reserved` (what "
-            "the pool has from the device), `peak` (the highest `live`), `allocations` (live ones) and "
-            "`total_allocations`. With no device the sums over all, a list `devices` with those of each (the "
-            "first is device 0) and `host`, with live, peak and allocations of host memory.") {
+MR_FUNCTION(
+    memory_stats, "stats", "mr.memory.stats([device: device|integer]) -> table",
+    "Bytes and counts of one device: `live` (of tensors that the script holds), `reserved` (what "
+    "the pool has from the device), `peak` (the highest `live`), `allocations` (live ones) and "
+    "`total_allocations`. With no device the sums over all, a list `devices` with those of each "
+    "(the "
+    "first is device 0) and `host`, with live, peak and allocations of host memory.") {
     mr_machine *machine = mr_enter(L);
     mr_device *device = opt_device(L, 1);
     mr_memory_stats stats = sum_stats(machine, device);
@@ -65,7 +67,8 @@ MR_FUNCTION(memory_stats, "stats", "mr.memory.stats([device: device|integer]) ->
     return 1;
 }
 
-MR_FUNCTION(memory_allocated, "allocated", "mr.memory.allocated([device: device|integer]) -> integer",
+MR_FUNCTION(memory_allocated, "allocated",
+            "mr.memory.allocated([device: device|integer]) -> integer",
             "Bytes of device memory that the script's tensors hold, on one device or on all.") {
     lua_pushinteger(L, (lua_Integer)sum_stats(mr_enter(L), opt_device(L, 1)).live);
     return 1;
@@ -89,7 +92,8 @@ MR_FUNCTION(memory_empty_cache, "empty_cache", "mr.memory.empty_cache([device: d
     mr_machine *machine = mr_enter(L);
     mr_device *device = opt_device(L, 1);
     for (int i = 0; i < machine->device_count; i++)
-        if (!device || device == machine->devices[i]) mr_raise(L, mr_device_trim(machine->devices[i]));
+        if (!device || device == machine->devices[i])
+            mr_raise(L, mr_device_trim(machine->devices[i]));
     return 0;
 }
 
@@ -100,7 +104,8 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_memory_class = {
     "mr.memory",
-    "What is allocated. Freed device memory stays in the pool, in stream order, until it is used again "
+    "What is allocated. Freed device memory stays in the pool, in stream order, until it is used "
+    "again "
     "or given back.",
     functions,
     NULL,

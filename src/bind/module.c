@@ -11,13 +11,33 @@
 
 static const char machine_box; /* its address is the registry key */
 
-const mr_class *const mr_classes[] = {
-    &mr_machine_class,     &mr_device_class,      &mr_streams_class,   &mr_stream_class,
-    &mr_events_class,      &mr_event_class,       &mr_literal_class,   &mr_creation_class,
-    &mr_random_class,      &mr_tensor_class,      &mr_tensor_view_class, &mr_tensor_move_class,
-    &mr_operators_class,   &mr_linear_class,      &mr_joining_class,   &mr_compare_class,
-    &mr_format_class,      &mr_forms_class,
-    &mr_memory_class,      &mr_simulator_class,   &mr_help_class,      NULL};
+const mr_class *const mr_classes[] = {&mr_machine_class,
+                                      &mr_device_class,
+                                      &mr_streams_class,
+                                      &mr_stream_class,
+                                      &mr_events_class,
+                                      &mr_event_class,
+                                      &mr_literal_class,
+                                      &mr_creation_class,
+                                      &mr_random_class,
+                                      &mr_tensor_class,
+                                      &mr_tensor_facts_class,
+                                      &mr_tensor_view_class,
+                                      &mr_tensor_move_class,
+                                      &mr_operators_class,
+                                      &mr_linear_class,
+                                      &mr_linear_functions_class,
+                                      &mr_joining_class,
+                                      &mr_compare_class,
+                                      &mr_format_class,
+                                      &mr_forms_class,
+                                      &mr_memory_class,
+#ifdef MR_HAVE_HAZARD
+                                      &mr_hazard_class,
+#endif
+                                      &mr_simulator_class,
+                                      &mr_help_class,
+                                      NULL};
 
 mr_machine *mr_machine_of(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(1));
@@ -106,6 +126,9 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_ops(L, machine);
     mr_open_cuda_forms(L, machine);
     mr_open_memory(L, machine);
+#ifdef MR_HAVE_HAZARD
+    mr_open_hazard(L, machine);
+#endif
     if (backend->simulator) mr_open_simulator(L, machine);
     mr_open_help(L, machine);
     preload_embedded(L);

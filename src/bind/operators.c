@@ -12,7 +12,8 @@ static int operate(lua_State *L, const mr_op *op) {
     X(add, "__add", "x + y -> tensor", "x:add(y); one of them may be a number.")                   \
     X(sub, "__sub", "x - y -> tensor", "x:sub(y); one of them may be a number.")                   \
     X(mul, "__mul", "x * y -> tensor",                                                             \
-      "x:mul(y), element by element; one of them may be a number. Matrix products are mm and matmul.") \
+      "x:mul(y), element by element; one of them may be a number. Matrix products are mm and "     \
+      "matmul.")                                                                                   \
     X(div, "__div", "x / y -> tensor", "x:div(y); one of them may be a number.")                   \
     X(pow, "__pow", "x ^ y -> tensor", "x:pow(y); one of them may be a number.")                   \
     X(remainder, "__mod", "x % y -> tensor", "x:remainder(y); one of them may be a number.")       \
@@ -35,7 +36,8 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_operators_class = {
     "tensor",
-    "Operators broadcast and promote dtypes as the methods do. `==` compares identity; `<` and the like "
+    "Operators broadcast and promote dtypes as the methods do. `==` compares identity; `<` and the "
+    "like "
     "do not exist, as Lua makes one boolean of their result: use lt, le, gt, ge, eq, ne.",
     functions,
     mr_no_properties,

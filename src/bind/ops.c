@@ -70,7 +70,8 @@ static void check_inputs(lua_State *L, const mr_op *op, mr_call *call) {
         call->in[i] = mr_check_value(L, i + 1);
         tensor |= call->in[i].tensor != NULL;
     }
-    if (!tensor) mr_misuse(L, "%s: expected a tensor among the arguments, got numbers only", op->name);
+    if (!tensor)
+        mr_misuse(L, "%s: expected a tensor among the arguments, got numbers only", op->name);
 }
 
 /* The option out= of the table at `arg`: leaves its userdata on the stack and returns where, or 0. */
@@ -93,8 +94,8 @@ static int check_only_out(lua_State *L, int arg, mr_call *call) {
 
 static void no_more_arguments(lua_State *L, const mr_op *op, int last) {
     if (lua_gettop(L) > last)
-        mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor", op->name,
-                  lua_gettop(L), last);
+        mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor",
+                  op->name, lua_gettop(L), last);
 }
 
 /* --- elementwise, matrix products --------------------------------------------------------------- */
@@ -129,7 +130,8 @@ static int clamp(lua_State *L, bool in_place) {
     call.in[0].tensor = x;
     if (!lua_isnil(L, 2)) call.in[call.in_count++] = mr_check_value(L, 2);
     if (!lua_isnil(L, 3)) call.in[call.in_count++] = mr_check_value(L, 3);
-    if (call.in_count == 1) return mr_misuse(L, "clamp: expected a least or a greatest value, or both");
+    if (call.in_count == 1)
+        return mr_misuse(L, "clamp: expected a least or a greatest value, or both");
     if (call.in_count == 2) op = mr_op_named(lua_isnil(L, 3) ? "maximum" : "minimum");
     if (in_place) {
         call.out = x;
@@ -156,11 +158,8 @@ static const struct filling {
     int required, optional;
     double otherwise[2];
 } fillings[] = {
-    {"fill", 1, 0, {0, 0}},
-    {"zero", 0, 0, {0, 0}},
-    {"uniform", 0, 2, {0, 1}},
-    {"normal", 0, 2, {0, 1}},
-    {"bernoulli", 0, 1, {0.5, 0}},
+    {"fill", 1, 0, {0, 0}},   {"zero", 0, 0, {0, 0}},        {"uniform", 0, 2, {0, 1}},
+    {"normal", 0, 2, {0, 1}}, {"bernoulli", 0, 1, {0.5, 0}},
 };
 
 static void check_filling(lua_State *L, const char *op, const mr_scalar *s) {
@@ -183,8 +182,7 @@ static int call_filling(lua_State *L) {
     for (int i = 0; i < f->required + f->optional; i++) {
         if (i >= f->required && lua_isnoneornil(L, 2 + i))
             params.scalar[i] = (mr_scalar){false, 0, f->otherwise[i]};
-        else
-            params.scalar[i] = mr_check_scalar(L, 2 + i);
+        else params.scalar[i] = mr_check_scalar(L, 2 + i);
     }
     check_filling(L, op->name, params.scalar);
     mr_raise(L, mr_generate(machine, op, t, true, NULL, &params));

@@ -11,7 +11,8 @@ mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text) {
     char known[128] = "";
     for (int i = 0; i < MR_DTYPE_COUNT; i++) {
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", mr_dtype_text((mr_dtype)i));
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                 mr_dtype_text((mr_dtype)i));
     }
     mr_misuse(L, "%s: there is no dtype \"%.40s\": known are %s", what, text, known);
     return MR_F32;
@@ -50,8 +51,11 @@ static bool read_device_option(lua_State *L, int arg, mr_placement *placement) {
     if (given && lua_type(L, -1) == LUA_TSTRING) {
         mr_device *device;
         if (!mr_read_device(L, lua_gettop(L), &device))
-            mr_misuse(L, "option device: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", \"cuda:1\", "
-                         "a device or its ordinal", lua_tostring(L, -1));
+            mr_misuse(
+                L,
+                "option device: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", \"cuda:1\", "
+                "a device or its ordinal",
+                lua_tostring(L, -1));
         placement->device = device;
         placement->kind = device ? MR_MEMORY_DEVICE : MR_MEMORY_PAGEABLE;
     } else if (given) {
@@ -88,15 +92,16 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
     static const char *const known[] = {"dtype", "device", "pinned", "name", "stream", NULL};
     mr_new_options *o = out_options;
     *o = (mr_new_options){.dtype = like ? (mr_dtype)like->dtype : dtype};
-    if (like && mr_tensor_on_host(like))
-        o->placement.kind = MR_MEMORY_PAGEABLE;
+    if (like && mr_tensor_on_host(like)) o->placement.kind = MR_MEMORY_PAGEABLE;
     else
-        o->placement = (mr_placement){
-            MR_MEMORY_DEVICE, like ? like->storage->device : mr_machine_of(L)->current_device, NULL};
+        o->placement =
+            (mr_placement){MR_MEMORY_DEVICE,
+                           like ? like->storage->device : mr_machine_of(L)->current_device, NULL};
     if (!arg || !mr_options_check(L, arg, known)) return;
     if (lua_getfield(L, arg, "dtype") != LUA_TNIL) {
         if (lua_type(L, -1) != LUA_TSTRING)
-            mr_misuse(L, "option dtype: expected a name such as \"f32\", got %s", mr_type_text(L, -1));
+            mr_misuse(L, "option dtype: expected a name such as \"f32\", got %s",
+                      mr_type_text(L, -1));
         o->dtype = mr_check_dtype(L, "option dtype", lua_tostring(L, -1));
         o->dtype_given = true;
     }

@@ -15,7 +15,8 @@ static void check_reduced_dims(lua_State *L, const mr_op *op, int index, int ndi
 }
 
 /* The table at `arg`. Leaves the tensor of out= on the stack and returns where, or 0. */
-static int check_reduction_options(lua_State *L, const mr_op *op, int arg, int ndim, mr_call *call) {
+static int check_reduction_options(lua_State *L, const mr_op *op, int arg, int ndim,
+                                   mr_call *call) {
     static const char *const known[] = {"out", "dim", "keepdim", NULL};
     static const char *const known_by_var[] = {"out", "dim", "keepdim", "correction", NULL};
     bool correction = op->rules & MR_RULE_CORRECTION;
@@ -43,7 +44,8 @@ static int check_reduction(lua_State *L, const mr_op *op, mr_call *call) {
     call->in[0].tensor = mr_check_tensor(L, 1);
     call->params.scalar[0] = (mr_scalar){true, 1, 1};
     if (last > 3)
-        mr_misuse(L, "%s: %d arguments are too many: expected dims, keepdim and options", op->name, last - 1);
+        mr_misuse(L, "%s: %d arguments are too many: expected dims, keepdim and options", op->name,
+                  last - 1);
     if (last >= 2) check_reduced_dims(L, op, 2, t->ndim, call);
     if (last >= 3 && !lua_isnil(L, 3)) {
         if (!lua_isboolean(L, 3)) mr_bad_argument(L, 3, "true or false for keepdim");

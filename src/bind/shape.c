@@ -18,12 +18,13 @@ static const char *shown(lua_State *L, int index) {
 }
 
 /* Reads `f(3, 4)` and `f({3, 4})` alike; `word` is "size" or "dim". */
-static int check_whole_numbers(lua_State *L, const char *what, const char *word, int first, int last,
-                               lua_Integer *out_numbers) {
+static int check_whole_numbers(lua_State *L, const char *what, const char *word, int first,
+                               int last, lua_Integer *out_numbers) {
     bool table = last == first && lua_type(L, first) == LUA_TTABLE;
     lua_Integer count = table ? (lua_Integer)lua_rawlen(L, first) : last - first + 1;
     if (table && !mr_is_list(L, first))
-        return mr_misuse(L, "%s: expected a list of %ss such as {3, 4}, got a table with other keys",
+        return mr_misuse(L,
+                         "%s: expected a list of %ss such as {3, 4}, got a table with other keys",
                          what, word);
     if (count > MR_MAX_DIMS)
         return mr_misuse(L, "%s: %" PRId64 " %ss given: a tensor has at most %d dims", what,
@@ -77,8 +78,7 @@ bool mr_is_list(lua_State *L, int index) {
 int mr_split_options(lua_State *L, int *out_options) {
     int last = lua_gettop(L);
     *out_options = 0;
-    if (last > 0 && lua_type(L, last) == LUA_TTABLE && !mr_is_list(L, last))
-        *out_options = last--;
+    if (last > 0 && lua_type(L, last) == LUA_TTABLE && !mr_is_list(L, last)) *out_options = last--;
     return last;
 }
 

@@ -9,19 +9,21 @@
 #include "bind/bind.h"
 
 /* Parts of the class "tensor", and of the table "mr". */
-extern const mr_class mr_tensor_view_class; /* tensor_view.c: view, narrow, chunk ... */
-extern const mr_class mr_tensor_move_class; /* tensor_move.c: copy_, to, item ... */
-extern const mr_class mr_operators_class;   /* operators.c: x + y ... */
-extern const mr_class mr_literal_class;     /* tensor_literal.c: mr.tensor */
-extern const mr_class mr_creation_class;    /* creation.c: mr.zeros, mr.arange ... */
-extern const mr_class mr_random_class;      /* random.c: mr.rand, mr.randperm ... */
-extern const mr_class mr_joining_class;     /* joining.c: mr.cat, mr.stack */
-extern const mr_class mr_linear_class;      /* linear.c: addmm */
-extern const mr_class mr_compare_class;     /* compare.c: mr.equal, mr.allclose */
-extern const mr_class mr_format_class;      /* format.c: mr.print, mr.format */
-extern const mr_class mr_forms_class;       /* cuda_forms.c: mr.memcpy, mr.op ... */
-extern const mr_class mr_memory_class;      /* memory.c: the table mr.memory */
+extern const mr_class mr_tensor_facts_class; /* tensor_facts.c: name, size, tostring */
+extern const mr_class mr_tensor_view_class;  /* tensor_view.c: view, narrow, chunk ... */
+extern const mr_class mr_tensor_move_class;  /* tensor_move.c: copy_, to, item ... */
+extern const mr_class mr_operators_class;    /* operators.c: x + y ... */
+extern const mr_class mr_literal_class;      /* tensor_literal.c: mr.tensor */
+extern const mr_class mr_creation_class;     /* creation.c: mr.zeros, mr.arange ... */
+extern const mr_class mr_random_class;       /* random.c: mr.rand, mr.randperm ... */
+extern const mr_class mr_joining_class;      /* joining.c: mr.cat, mr.stack */
+extern const mr_class mr_linear_class, mr_linear_functions_class; /* linear.c: addmm */
+extern const mr_class mr_compare_class; /* compare.c: mr.equal, mr.allclose */
+extern const mr_class mr_format_class;  /* format.c: mr.print, mr.format */
+extern const mr_class mr_forms_class;   /* cuda_forms.c: mr.memcpy, mr.op ... */
+extern const mr_class mr_memory_class;  /* memory.c: the table mr.memory */
 
+extern const mr_property mr_tensor_facts[]; /* tensor_facts.c: shape, dtype ... */
 extern const mr_property mr_no_properties[];
 
 /* Adds the methods of a part of "tensor", which must be open. */
@@ -29,6 +31,7 @@ void mr_tensor_extend(lua_State *L, mr_machine *machine, const mr_class *part);
 /* Pushes the table in which a method is looked up by name. */
 void mr_tensor_push_methods(lua_State *L);
 
+void mr_open_tensor_facts(lua_State *L, mr_machine *machine);
 void mr_open_tensor_view(lua_State *L, mr_machine *machine);
 void mr_open_tensor_move(lua_State *L, mr_machine *machine);
 void mr_open_operators(lua_State *L, mr_machine *machine);
@@ -38,6 +41,10 @@ void mr_open_joining(lua_State *L, mr_machine *machine);
 void mr_open_linear(lua_State *L, mr_machine *machine);
 void mr_open_compare(lua_State *L, mr_machine *machine);
 void mr_open_format(lua_State *L, mr_machine *machine);
+
+/* The tensor, be it closed or freed: for facts, which help in finding the mistake. `out_closed` may be
+ * NULL. */
+mr_tensor *mr_check_facts(lua_State *L, int arg, bool *out_closed);
 
 /* Drops the handle and the reference of the tensor at `index` at once, without waiting for the
  * collector: for temporaries, which no script has seen. */

@@ -15,8 +15,8 @@ static void keep(view *v, const mr_tensor *t, int dim) {
 }
 
 /* One end of a range, as its position from 0. `low` and `high`: what is allowed. */
-static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, int entry, int64_t low,
-                         int64_t high) {
+static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, int entry,
+                         int64_t low, int64_t high) {
     char name[160];
     lua_Integer i;
     lua_rawgeti(L, range, entry);
@@ -26,7 +26,8 @@ static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, i
     lua_pop(L, 1);
     int64_t at = i < 0 ? t->shape[dim] + i : i - 1;
     if (i == 0 || at < low || at > high)
-        mr_misuse(L, "%s: %" PRId64 " in the range for dim %d is outside its %" PRId64 " elements%s",
+        mr_misuse(L,
+                  "%s: %" PRId64 " in the range for dim %d is outside its %" PRId64 " elements%s",
                   mr_tensor_describe(t, name, sizeof name), (int64_t)i, dim + 1, t->shape[dim],
                   i == 0 ? ": elements count from 1" : "");
     return at;
@@ -43,7 +44,8 @@ static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int ra
         return;
     }
     if (entries < 1 || entries > 3 || !mr_is_list(L, range))
-        mr_misuse(L, "%s: the range for dim %d is not {}, {i}, {first, last} or {first, last, step}",
+        mr_misuse(L,
+                  "%s: the range for dim %d is not {}, {i}, {first, last} or {first, last, step}",
                   mr_tensor_describe(t, name, sizeof name), dim + 1);
     int64_t size = t->shape[dim];
     int64_t first = range_end(L, t, dim, range, 1, 0, entries == 1 ? size - 1 : size);
@@ -55,7 +57,8 @@ static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int ra
                       mr_tensor_describe(t, name, sizeof name), dim + 1);
         lua_pop(L, 1);
     }
-    if (step > size) step = size ? size : 1; /* one element anyway; and the stride cannot overflow */
+    if (step > size)
+        step = size ? size : 1; /* one element anyway; and the stride cannot overflow */
     v->shape[v->ndim] = (last - first + step) / step;
     v->stride[v->ndim++] = t->stride[dim] * step;
     v->offset += v->shape[v->ndim - 1] ? first * t->stride[dim] : 0;
@@ -74,12 +77,12 @@ static int add_entries(lua_State *L, view *v, const mr_tensor *t, int index) {
     for (int dim = 0; dim < entries; dim++) {
         lua_rawgeti(L, index, dim + 1);
         int entry = lua_gettop(L);
-        if (lua_type(L, entry) == LUA_TTABLE)
-            add_range(L, v, t, dim, entry);
+        if (lua_type(L, entry) == LUA_TTABLE) add_range(L, v, t, dim, entry);
         else if (lua_type(L, entry) == LUA_TNUMBER)
             v->offset += mr_check_index(L, t, dim, entry) * t->stride[dim];
         else
-            mr_misuse(L, "%s: the index for dim %d is %s, expected a number or a range such as {1, 3}",
+            mr_misuse(L,
+                      "%s: the index for dim %d is %s, expected a number or a range such as {1, 3}",
                       mr_tensor_describe(t, name, sizeof name), dim + 1, mr_type_text(L, entry));
         lua_pop(L, 1);
     }
@@ -98,14 +101,13 @@ static mr_tensor *push_view(lua_State *L, mr_tensor *t, int index) {
                       mr_tensor_describe(t, name, sizeof name));
         v.offset += mr_check_index(L, t, 0, index) * t->stride[0];
         break;
-    case LUA_TTABLE:
-        used = add_entries(L, &v, t, index);
-        break;
+    case LUA_TTABLE: used = add_entries(L, &v, t, index); break;
     default:
         if (mr_test(L, index, &mr_tensor_class))
             mr_misuse(L, "%s: a tensor cannot be an index: use mr.where for masks",
                       mr_tensor_describe(t, name, sizeof name));
-        mr_misuse(L, "%s: %s cannot be an index: expected a number, or a table of numbers and ranges",
+        mr_misuse(L,
+                  "%s: %s cannot be an index: expected a number, or a table of numbers and ranges",
                   mr_tensor_describe(t, name, sizeof name), mr_type_text(L, index));
     }
     for (int dim = used; dim < t->ndim; dim++) keep(&v, t, dim);
@@ -125,7 +127,8 @@ int mr_tensor_set_index(lua_State *L) {
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
     if (lua_type(L, 2) == LUA_TSTRING)
-        return mr_misuse(L, "%s: a tensor has no field `%.40s` to assign to; t:name(\"x\") names it",
+        return mr_misuse(L,
+                         "%s: a tensor has no field `%.40s` to assign to; t:name(\"x\") names it",
                          mr_tensor_describe(t, name, sizeof name), lua_tostring(L, 2));
     if (mr_is_scalar(L, 3)) {
         mr_scalar value = mr_check_scalar(L, 3);

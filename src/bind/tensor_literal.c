@@ -33,15 +33,17 @@ static void not_a_list(lua_State *L, const literal *lit, int depth, int index, i
     const char *where = place(L, lit, depth);
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
-            mr_misuse(L, "tensor: %s has a key `%.40s`: expected values only; options go in a table "
-                         "behind it", where, lua_tostring(L, -2));
+            mr_misuse(L,
+                      "tensor: %s has a key `%.40s`: expected values only; options go in a table "
+                      "behind it",
+                      where, lua_tostring(L, -2));
     for (int64_t i = 1; i <= size; i++) {
         bool missing = lua_rawgeti(L, index, i) == LUA_TNIL;
         lua_pop(L, 1);
         if (missing) mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil", where, i);
     }
-    mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil, but there are values behind it", where,
-              size + 1);
+    mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil, but there are values behind it",
+              where, size + 1);
 }
 
 static void check_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
@@ -97,10 +99,8 @@ static void check_table(lua_State *L, literal *lit, int depth) {
     for (int64_t i = 1; i <= size; i++) {
         lit->at[depth] = i;
         int type = lua_rawgeti(L, index, i);
-        if (type == LUA_TTABLE)
-            check_table(L, lit, depth + 1);
-        else if (type == LUA_TNUMBER || type == LUA_TBOOLEAN)
-            check_leaf(L, lit, depth + 1);
+        if (type == LUA_TTABLE) check_table(L, lit, depth + 1);
+        else if (type == LUA_TNUMBER || type == LUA_TBOOLEAN) check_leaf(L, lit, depth + 1);
         else
             mr_misuse(L, "tensor: %s is %s, expected a number, a boolean or a table",
                       place(L, lit, depth + 1), mr_type_text(L, -1));
@@ -139,19 +139,21 @@ static void check_value(lua_State *L, literal *lit) {
         check_leaf(L, lit, 0);
     } else {
         if (mr_test(L, 1, &mr_tensor_class))
-            mr_misuse(L, "tensor: argument 1 is a tensor already: clone() copies it, to() converts it");
+            mr_misuse(
+                L, "tensor: argument 1 is a tensor already: clone() copies it, to() converts it");
         mr_bad_argument(L, 1, "a table, a number or a boolean");
     }
     lua_pop(L, 1);
 }
 
-MR_FUNCTION(literal_tensor, "tensor",
-            "mr.tensor(values: table|number|boolean [, {dtype: string, device: device|integer|string, "
-            "pinned: boolean=false, name: string, stream: stream}]) -> tensor",
-            "A tensor of these values: nested tables, each as long as its neighbours, or a single value. "
-            "Integers give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype "
-            "says otherwise. On a device the values are copied there and the copy is waited for, as by "
-            "copy_.") {
+MR_FUNCTION(
+    literal_tensor, "tensor",
+    "mr.tensor(values: table|number|boolean [, {dtype: string, device: device|integer|string, "
+    "pinned: boolean=false, name: string, stream: stream}]) -> tensor",
+    "A tensor of these values: nested tables, each as long as its neighbours, or a single value. "
+    "Integers give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype "
+    "says otherwise. On a device the values are copied there and the copy is waited for, as by "
+    "copy_.") {
     mr_machine *machine = mr_enter(L);
     literal lit = {.ndim = -1};
     mr_new_options options;
@@ -159,8 +161,7 @@ MR_FUNCTION(literal_tensor, "tensor",
     mr_check_new_options(L, lua_gettop(L) >= 2 ? 2 : 0, NULL, dtype_of(&lit), &options);
     bool on_device = options.placement.kind == MR_MEMORY_DEVICE;
     mr_new_options staging = options;
-    if (on_device)
-        staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
+    if (on_device) staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
     mr_tensor *values = mr_push_empty(L, machine, &staging, lit.ndim, lit.shape);
     lua_pushvalue(L, 1);
     store(L, &lit, 0, options.dtype, mr_tensor_data(values));

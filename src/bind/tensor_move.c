@@ -10,10 +10,11 @@ static bool check_non_blocking(lua_State *L, int arg) {
     return mr_options_check(L, arg, known) && mr_option_boolean(L, arg, "non_blocking", false);
 }
 
-MR_FUNCTION(tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
-            "Copies the values of `source`, broadcast and converted to t's dtype, between any two "
-            "memories. Runs on the current stream of the device; where the host is on one side, then waits "
-            "for that stream, unless non_blocking. Returns t.") {
+MR_FUNCTION(
+    tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
+    "Copies the values of `source`, broadcast and converted to t's dtype, between any two "
+    "memories. Runs on the current stream of the device; where the host is on one side, then waits "
+    "for that stream, unless non_blocking. Returns t.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
     mr_raise(L, mr_copy(machine, t, source, NULL, check_non_blocking(L, 3)));
@@ -34,7 +35,8 @@ static target target_of(const mr_tensor *t) {
 
 /* Pushes `t` itself (which is at index 1) when it is there already, else a copy. A copy to the host
  * that nobody waits for needs pinned memory, or it would be waited for all the same (R23). */
-static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to, bool non_blocking) {
+static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to,
+                      bool non_blocking) {
     target from = target_of(t);
     if (to.dtype == from.dtype && to.device == from.device) {
         lua_pushvalue(L, 1);
@@ -42,10 +44,10 @@ static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to
     }
     mr_new_options options = {.dtype = to.dtype};
     options.placement.device = to.device;
-    if (to.device)
-        options.placement.kind = MR_MEMORY_DEVICE;
+    if (to.device) options.placement.kind = MR_MEMORY_DEVICE;
     else
-        options.placement.kind = from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
+        options.placement.kind =
+            from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
     mr_tensor *moved = mr_push_empty(L, machine, &options, t->ndim, t->shape);
     mr_finish_new(L, mr_copy(machine, moved, t, NULL, non_blocking));
     return 1;
@@ -56,8 +58,7 @@ static void check_target(lua_State *L, int arg, target *to) {
         *to = target_of(mr_check_tensor(L, arg));
     } else if (lua_type(L, arg) == LUA_TSTRING) {
         mr_device *device;
-        if (mr_read_device(L, arg, &device))
-            to->device = device;
+        if (mr_read_device(L, arg, &device)) to->device = device;
         else if (!mr_dtype_find(lua_tostring(L, arg), &to->dtype))
             mr_misuse(L, "to: \"%.40s\" is neither a dtype nor \"cpu\", \"cuda\" or \"cuda:1\"",
                       lua_tostring(L, arg));
@@ -68,12 +69,14 @@ static void check_target(lua_State *L, int arg, target *to) {
     }
 }
 
-MR_FUNCTION(tensor_to, "to",
-            "t:to(where: device|integer|string|tensor... [, {non_blocking: boolean=false}]) -> tensor",
-            "The tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host (\"cpu\"), in a "
-            "dtype (\"f64\"), or as another tensor is; two of these may be given. t itself when nothing "
-            "changes, else a copy, made as copy_ does it. With non_blocking to the host the copy is in "
-            "pinned memory, and its values are there once the stream has been waited for.") {
+MR_FUNCTION(
+    tensor_to, "to",
+    "t:to(where: device|integer|string|tensor... [, {non_blocking: boolean=false}]) -> tensor",
+    "The tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host (\"cpu\"), "
+    "in a "
+    "dtype (\"f64\"), or as another tensor is; two of these may be given. t itself when nothing "
+    "changes, else a copy, made as copy_ does it. With non_blocking to the host the copy is in "
+    "pinned memory, and its values are there once the stream has been waited for.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = target_of(t);
@@ -91,9 +94,10 @@ MR_FUNCTION(tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor
     return push_moved(L, machine, t, to, check_non_blocking(L, 2));
 }
 
-MR_FUNCTION(tensor_cuda, "cuda",
-            "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
-            "The tensor on that device, or on the current one; t itself when it is there already.") {
+MR_FUNCTION(
+    tensor_cuda, "cuda",
+    "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
+    "The tensor on that device, or on the current one; t itself when it is there already.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, machine->current_device};
@@ -102,9 +106,10 @@ MR_FUNCTION(tensor_cuda, "cuda",
     return push_moved(L, machine, t, to, options && check_non_blocking(L, options));
 }
 
-MR_FUNCTION(tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
-            "A copy of a host tensor in pinned memory, which copies to and from the device without the "
-            "host; t itself if it is pinned already.") {
+MR_FUNCTION(
+    tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
+    "A copy of a host tensor in pinned memory, which copies to and from the device without the "
+    "host; t itself if it is pinned already.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
@@ -121,9 +126,10 @@ MR_FUNCTION(tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
 
 /* --- to Lua's values ---------------------------------------------------------------------------- */
 
-MR_FUNCTION(tensor_item, "item", "t:item() -> number or boolean",
-            "The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a "
-            "device it is copied in the current stream, which is waited for.") {
+MR_FUNCTION(
+    tensor_item, "item", "t:item() -> number or boolean",
+    "The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a "
+    "device it is copied in the current stream, which is waited for.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_scalar value;
@@ -159,9 +165,10 @@ static void push_values(lua_State *L, const mr_tensor *t, int dim, const char *d
     }
 }
 
-MR_FUNCTION(tensor_totable, "totable", "t:totable() -> table",
-            "The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value "
-            "itself. From a device they are copied in the current stream, which is waited for.") {
+MR_FUNCTION(
+    tensor_totable, "totable", "t:totable() -> table",
+    "The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value "
+    "itself. From a device they are copied in the current stream, which is waited for.") {
     mr_machine *machine = mr_enter(L);
     const mr_tensor *t = mr_push_on_host(L, machine, mr_check_tensor(L, 1));
     push_values(L, t, 0, mr_tensor_data(t));
@@ -172,13 +179,16 @@ MR_FUNCTION(tensor_totable, "totable", "t:totable() -> table",
 /* --- docs --------------------------------------------------------------------------------------- */
 
 static const mr_function *const functions[] = {
-    &tensor_copy_function,       &tensor_to_function,   &tensor_cpu_function,     &tensor_cuda_function,
-    &tensor_pin_memory_function, &tensor_item_function, &tensor_totable_function, NULL,
+    &tensor_copy_function,       &tensor_to_function,
+    &tensor_cpu_function,        &tensor_cuda_function,
+    &tensor_pin_memory_function, &tensor_item_function,
+    &tensor_totable_function,    NULL,
 };
 
 const mr_class mr_tensor_move_class = {
     "tensor",
-    "Copies run on the current stream of the device. Only those between device and host wait for it, and "
+    "Copies run on the current stream of the device. Only those between device and host wait for "
+    "it, and "
     "not with non_blocking.",
     functions,
     mr_no_properties,

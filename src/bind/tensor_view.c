@@ -38,21 +38,24 @@ static int reshape(lua_State *L, const char *what, bool may_copy) {
     return 1;
 }
 
-MR_FUNCTION(tensor_view, "view", "t:view(sizes: integer...) -> tensor",
-            "The same elements in another shape; one size may be -1 and is worked out. Raises where the "
-            "strides allow no view: reshape copies then.") {
+MR_FUNCTION(
+    tensor_view, "view", "t:view(sizes: integer...) -> tensor",
+    "The same elements in another shape; one size may be -1 and is worked out. Raises where the "
+    "strides allow no view: reshape copies then.") {
     return reshape(L, "view", false);
 }
 
-MR_FUNCTION(tensor_reshape, "reshape", "t:reshape(sizes: integer...) -> tensor",
-            "The same elements in another shape; one size may be -1 and is worked out. A view where the "
-            "strides allow it, else a copy.") {
+MR_FUNCTION(
+    tensor_reshape, "reshape", "t:reshape(sizes: integer...) -> tensor",
+    "The same elements in another shape; one size may be -1 and is worked out. A view where the "
+    "strides allow it, else a copy.") {
     return reshape(L, "reshape", true);
 }
 
-MR_FUNCTION(tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integer=-1]) -> tensor",
-            "Makes one dim of the dims from `first` to `last`. A view where the strides allow it, else a "
-            "copy.") {
+MR_FUNCTION(
+    tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integer=-1]) -> tensor",
+    "Makes one dim of the dims from `first` to `last`. A view where the strides allow it, else a "
+    "copy.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int first = 0, last = t->ndim ? t->ndim - 1 : 0;
@@ -108,14 +111,16 @@ static int64_t check_start(lua_State *L, const mr_tensor *t, int dim, int arg) {
     int64_t size = t->shape[dim];
     int64_t from_0 = start < 0 ? size + start : start - 1;
     if (start == 0 || from_0 < 0 || from_0 > size)
-        mr_misuse(L, "narrow: start %" PRId64 " is outside dim %d, which has %" PRId64 " elements%s",
+        mr_misuse(L,
+                  "narrow: start %" PRId64 " is outside dim %d, which has %" PRId64 " elements%s",
                   (int64_t)start, dim + 1, size, start == 0 ? ": elements count from 1" : "");
     return from_0;
 }
 
 MR_FUNCTION(tensor_narrow, "narrow",
             "t:narrow(dim: integer, start: integer, length: integer) -> tensor",
-            "A view of `length` elements of a dim, from element `start` on (from 1; negative from the end).") {
+            "A view of `length` elements of a dim, from element `start` on (from 1; negative from "
+            "the end).") {
     mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (t->ndim == 0) return mr_misuse(L, "narrow: a 0-dim tensor has no dims");
@@ -123,9 +128,10 @@ MR_FUNCTION(tensor_narrow, "narrow",
     int64_t start = check_start(L, t, dim, 3);
     lua_Integer length = mr_check_integer(L, 4);
     if (length < 0 || length > t->shape[dim] - start)
-        return mr_misuse(L, "narrow: %" PRId64 " elements from element %" PRId64
-                            " on do not lie in dim %d, which has %" PRId64, (int64_t)length, start + 1,
-                         dim + 1, t->shape[dim]);
+        return mr_misuse(L,
+                         "narrow: %" PRId64 " elements from element %" PRId64
+                         " on do not lie in dim %d, which has %" PRId64,
+                         (int64_t)length, start + 1, dim + 1, t->shape[dim]);
     mr_raise(L, mr_tensor_narrow(t, dim, start, length, 1, mr_new_tensor(L)));
     return 1;
 }
@@ -160,9 +166,10 @@ MR_FUNCTION(tensor_unsqueeze, "unsqueeze", "t:unsqueeze(dim: integer) -> tensor"
     return 1;
 }
 
-MR_FUNCTION(tensor_expand, "expand", "t:expand(sizes: integer...) -> tensor",
-            "A view in which dims of size 1, and new ones in front, repeat; -1 keeps a size. Several "
-            "elements of the view are one in memory, so it cannot be written to.") {
+MR_FUNCTION(
+    tensor_expand, "expand", "t:expand(sizes: integer...) -> tensor",
+    "A view in which dims of size 1, and new ones in front, repeat; -1 keeps a size. Several "
+    "elements of the view are one in memory, so it cannot be written to.") {
     mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int64_t shape[MR_MAX_DIMS];
@@ -194,14 +201,16 @@ static int equal_parts(lua_State *L, mr_tensor *t, int dim, int64_t length) {
     return 1;
 }
 
-MR_FUNCTION(tensor_chunk, "chunk", "t:chunk(count: integer [, dim: integer=1]) -> tensor[]",
-            "A list of at most `count` views of equal size along a dim; the last may be smaller, and there "
-            "may be fewer.") {
+MR_FUNCTION(
+    tensor_chunk, "chunk", "t:chunk(count: integer [, dim: integer=1]) -> tensor[]",
+    "A list of at most `count` views of equal size along a dim; the last may be smaller, and there "
+    "may be fewer.") {
     mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     lua_Integer count = mr_check_integer(L, 2);
     int dim = check_part_dim(L, "chunk", t);
-    if (count < 1) return mr_misuse(L, "chunk: count is %" PRId64 ", expected at least 1", (int64_t)count);
+    if (count < 1)
+        return mr_misuse(L, "chunk: count is %" PRId64 ", expected at least 1", (int64_t)count);
     int64_t size = t->shape[dim];
     int64_t length = size / count + (size % count != 0);
     return equal_parts(L, t, dim, length ? length : 1);
@@ -221,8 +230,8 @@ static int listed_parts(lua_State *L, mr_tensor *t, int dim) {
         lua_pop(L, 1);
     }
     if (sum != size)
-        return mr_misuse(L, "split: the sizes do not add up to the %" PRId64 " elements of dim %d", size,
-                         dim + 1);
+        return mr_misuse(L, "split: the sizes do not add up to the %" PRId64 " elements of dim %d",
+                         size, dim + 1);
     lua_newtable(L);
     sum = 0;
     for (lua_Integer i = 1; i <= count; i++) {
@@ -235,23 +244,26 @@ static int listed_parts(lua_State *L, mr_tensor *t, int dim) {
     return 1;
 }
 
-MR_FUNCTION(tensor_split, "split", "t:split(size: integer or integer[] [, dim: integer=1]) -> tensor[]",
-            "A list of views of that size along a dim (the last may be smaller), or of the sizes listed, "
-            "which must add up.") {
+MR_FUNCTION(
+    tensor_split, "split", "t:split(size: integer or integer[] [, dim: integer=1]) -> tensor[]",
+    "A list of views of that size along a dim (the last may be smaller), or of the sizes listed, "
+    "which must add up.") {
     mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (lua_type(L, 2) == LUA_TTABLE) return listed_parts(L, t, check_part_dim(L, "split", t));
     lua_Integer length = mr_check_integer(L, 2);
     int dim = check_part_dim(L, "split", t);
-    if (length < 1) return mr_misuse(L, "split: size is %" PRId64 ", expected at least 1", (int64_t)length);
+    if (length < 1)
+        return mr_misuse(L, "split: size is %" PRId64 ", expected at least 1", (int64_t)length);
     return equal_parts(L, t, dim, length);
 }
 
 /* --- copies ------------------------------------------------------------------------------------- */
 
-MR_FUNCTION(tensor_clone, "clone", "t:clone() -> tensor",
-            "A contiguous copy in memory of its own, on the same device, made in its current stream; of "
-            "host memory in pageable memory.") {
+MR_FUNCTION(
+    tensor_clone, "clone", "t:clone() -> tensor",
+    "A contiguous copy in memory of its own, on the same device, made in its current stream; of "
+    "host memory in pageable memory.") {
     mr_machine *machine = mr_enter(L);
     push_copy(L, machine, mr_check_tensor(L, 1));
     return 1;
@@ -269,12 +281,14 @@ MR_FUNCTION(tensor_contiguous, "contiguous", "t:contiguous() -> tensor",
 /* --- docs --------------------------------------------------------------------------------------- */
 
 static const mr_function *const functions[] = {
-    &tensor_view_function,    &tensor_reshape_function,  &tensor_flatten_function,
-    &tensor_t_function,       &tensor_transpose_function, &tensor_permute_function,
-    &tensor_narrow_function,  &tensor_select_function,   &tensor_squeeze_function,
-    &tensor_unsqueeze_function, &tensor_expand_function, &tensor_chunk_function,
-    &tensor_split_function,   &tensor_clone_function,    &tensor_contiguous_function,
-    NULL,
+    &tensor_view_function,       &tensor_reshape_function,
+    &tensor_flatten_function,    &tensor_t_function,
+    &tensor_transpose_function,  &tensor_permute_function,
+    &tensor_narrow_function,     &tensor_select_function,
+    &tensor_squeeze_function,    &tensor_unsqueeze_function,
+    &tensor_expand_function,     &tensor_chunk_function,
+    &tensor_split_function,      &tensor_clone_function,
+    &tensor_contiguous_function, NULL,
 };
 
 const mr_class mr_tensor_view_class = {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embedded.h"
 #include "host/interrupt.h"
 
 static const mr_limits *limits;
@@ -75,12 +76,25 @@ static void push_text(lua_State *L) {
     }
 }
 
-/* A frame of millrace itself: the host's own C function below all others, or a Lua module that is
- * part of the program (bind names their chunks millrace.NAME). */
+/* Whether a line of a traceback is of a Lua module inside the program: "\tmillrace.NAME:LINE: ..." (a
+ * user's file may be called millrace.lua). */
+static bool is_embedded_frame(const char *line, size_t length) {
+    static const char start[] = "\tmillrace.";
+    const size_t start_length = sizeof start - 1;
+    char file[128];
+    if (length < start_length || memcmp(line, start, start_length) != 0) return false;
+    const char *name = line + start_length;
+    const char *colon = memchr(name, ':', length - start_length);
+    if (!colon) return false;
+    snprintf(file, sizeof file, "lua/millrace/%.*s.lua", (int)(colon - name), name);
+    return mr_embedded_find(file) != NULL;
+}
+
+/* The other frame of our own is the C function below all others. */
 static bool is_own_frame(const char *line, size_t length, bool is_last) {
-    static const char module[] = "\tmillrace.", host[] = "\t[C]: in ?";
-    if (length >= sizeof module - 1 && memcmp(line, module, sizeof module - 1) == 0) return true;
-    return is_last && length == sizeof host - 1 && memcmp(line, host, length) == 0;
+    static const char host[] = "\t[C]: in ?";
+    if (is_last && length == sizeof host - 1 && memcmp(line, host, length) == 0) return true;
+    return is_embedded_frame(line, length);
 }
 
 /* Replaces the traceback on top of the stack by one without our own frames. */
@@ -141,10 +155,11 @@ static int say_stop(const char *prefix, mr_stop reason) {
                 prefix, at, place, limits->seconds);
         return MR_EXIT_FAILED;
     case MR_STOP_MEMORY:
-        fprintf(stderr,
-                "%sstopped%s%s: the script takes more memory than --sandbox gives it (--memory MB and "
-                "--device-memory MB give it more)\n",
-                prefix, at, place);
+        fprintf(
+            stderr,
+            "%sstopped%s%s: the script takes more memory than --sandbox gives it (--memory MB and "
+            "--device-memory MB give it more)\n",
+            prefix, at, place);
         return MR_EXIT_FAILED;
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;

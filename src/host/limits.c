@@ -15,7 +15,7 @@
 #define MEGABYTE ((uint64_t)1 << 20)
 
 /* Instructions between two looks at the counter. */
-#define TICK 1000
+#define TICK            1000
 #define CLOCK_PERIOD_US 100000
 /* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was
  * told to stop, before the process ends: nothing else can stop it. */
@@ -99,10 +99,12 @@ static struct timespec stop_seen_at;
 static const char *last_words(void) {
     switch (mr_stop_reason()) {
     case MR_STOP_INSTRUCTIONS:
-        return "millrace: the instructions that --sandbox gives a script are used up (--instructions "
+        return "millrace: the instructions that --sandbox gives a script are used up "
+               "(--instructions "
                "N gives it more), and it is in a call that cannot be stopped; ended\n";
     case MR_STOP_TIME:
-        return "millrace: the time that --sandbox gives a script is up (--time SECONDS gives it more), "
+        return "millrace: the time that --sandbox gives a script is up (--time SECONDS gives it "
+               "more), "
                "and it is in a call that cannot be stopped; ended\n";
     case MR_STOP_MEMORY:
         return "millrace: the script takes more memory than --sandbox gives it (--memory MB and "
@@ -128,7 +130,8 @@ static void look_at_limits(void) {
     if (!stop_seen) clock_gettime(CLOCK_MONOTONIC, &stop_seen_at);
     stop_seen = true;
     mr_stop_request(mr_stop_reason()); /* again: a hook set at a bad moment may have been lost */
-    if (seconds_since(&stop_seen_at) > GRACE_SECONDS || resident > 2 * resident_limit) end_process();
+    if (seconds_since(&stop_seen_at) > GRACE_SECONDS || resident > 2 * resident_limit)
+        end_process();
 }
 
 static void on_alarm(int signal_number) {

@@ -76,12 +76,15 @@ mr_status mr_action_submit(mr_action *action) {
         uint64_t seq = action->seq;
         bool work = action->kind == MR_ACTION_OP || action->kind == MR_ACTION_COPY ||
                     action->kind == MR_ACTION_FAULT;
+        bool memory = action->kind == MR_ACTION_ALLOC || action->kind == MR_ACTION_FREE;
         status = machine->backend->submit(action);
         if (!status) {
             stream->last_seq = seq;
             if (machine->launch_blocking && work)
                 status = machine->backend->stream_synchronize(stream);
-            return mr_machine_waited(machine, status);
+            /* The error of a host function that ran meanwhile is not that of an allocation: its caller
+             * would take the memory for not allocated, or not freed. The next call has it. */
+            return memory ? MR_OK : mr_machine_waited(machine, status);
         }
     }
     mr_action_destroy(action);

@@ -22,9 +22,13 @@ static mr_status check_limit(mr_machine *machine, uint64_t bytes) {
                    bytes, live, machine->memory_limit);
 }
 
+/* What the records of a tensor and its storage take of the host's memory, roughly: garbage that the
+ * script language's collector cannot see either. */
+#define RECORD_BYTES 512
+
 static void account(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    machine->bytes_since_collect += storage->bytes;
+    machine->bytes_since_collect += storage->bytes + RECORD_BYTES;
     if (storage->kind == MR_MEMORY_DEVICE) {
         mr_memory_stats *memory = &storage->device->memory;
         memory->live += storage->bytes;
@@ -102,7 +106,9 @@ mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t b
         if (!status) account(storage);
     }
     if (status) {
-        discard(storage);
+        /* Actions may hold it: an allocation that was refused late is freed again in stream order. */
+        if (kind == MR_MEMORY_DEVICE) mr_storage_release(storage);
+        else discard(storage);
         return status;
     }
     *out_storage = storage;

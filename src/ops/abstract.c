@@ -30,7 +30,8 @@ static int64_t strided_offset(const mr_tensor *t, int64_t position) {
 static uint64_t load_bits(const mr_tensor *t, int64_t position) {
     size_t size = mr_dtype_size(t->dtype);
     uint64_t bits = 0;
-    memcpy(&bits, (const char *)mr_tensor_data(t) + strided_offset(t, position) * (int64_t)size, size);
+    memcpy(&bits, (const char *)mr_tensor_data(t) + strided_offset(t, position) * (int64_t)size,
+           size);
     return bits;
 }
 
@@ -81,7 +82,9 @@ static uint64_t hash_for(const mr_action *action, const mr_tensor *to, int64_t j
 
 void mr_abstract_run(const mr_action *action, void *state, int64_t first, int64_t end) {
     (void)state;
-    enum { MAX_TOGETHER = 16 }; /* written tensors of one length whose old elements are read first */
+    enum {
+        MAX_TOGETHER = 16
+    }; /* written tensors of one length whose old elements are read first */
     int64_t items = mr_abstract_items(action);
     for (int64_t i = first; i < end; i++) {
         uint64_t hashes[MAX_TOGETHER];
@@ -112,5 +115,8 @@ void mr_abstract_cost(const mr_action *action, mr_cost *out_cost) {
         const mr_tensor *t = action->operands[k].tensor;
         bytes += (double)t->numel * (double)mr_dtype_size(t->dtype);
     }
-    *out_cost = (mr_cost){.flops = 0, .bytes = bytes, .blocks = params->blocks > 0 ? params->blocks : 1, .threads = 256};
+    *out_cost = (mr_cost){.flops = 0,
+                          .bytes = bytes,
+                          .blocks = params->blocks > 0 ? params->blocks : 1,
+                          .threads = 256};
 }

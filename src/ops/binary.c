@@ -37,6 +37,7 @@
 
 #define X(name, dtypes, result, flops, expression, help)                                           \
     MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
-        .kernel = {MR_ENTRIES_##dtypes(name)}, .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
+        .kernel = {MR_ENTRIES_##dtypes(name)},                                                     \
+        .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
 MR_BINARY_TABLE(X)
 MR_COMPARE_TABLE(X)

@@ -24,11 +24,11 @@ static void open_library(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         if (!library) continue;
-        if (find(library, "cblas_sgemm", &blas.sgemm) && find(library, "cblas_dgemm", &blas.dgemm) &&
+        if (find(library, "cblas_sgemm", &blas.sgemm) &&
+            find(library, "cblas_dgemm", &blas.dgemm) &&
             find(library, "cblas_sgemv", &blas.sgemv) && find(library, "cblas_dgemv", &blas.dgemv))
             found = names[i];
-        else
-            dlclose(library);
+        else dlclose(library);
     }
 }
 

@@ -11,7 +11,8 @@ typedef struct {
     void (*sgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
     void (*dgemm)(int order, int transpose_a, int transpose_b, int m, int n, int k, double alpha,
-                  const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc);
+                  const double *a, int lda, const double *b, int ldb, double beta, double *c,
+                  int ldc);
     void (*sgemv)(int order, int transpose, int m, int n, float alpha, const float *a, int lda,
                   const float *x, int incx, float beta, float *y, int incy);
     void (*dgemv)(int order, int transpose, int m, int n, double alpha, const double *a, int lda,

@@ -20,8 +20,10 @@
 #define MR_HAVE_CLONES 0
 #endif
 #endif
-#if MR_HAVE_CLONES
+#if MR_HAVE_CLONES && defined(__clang__) /* clang 14 fails on some of these loops with AVX-512 */
 #define MR_CLONES __attribute__((target_clones("avx2", "default")))
+#elif MR_HAVE_CLONES
+#define MR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MR_CLONES
 #endif

@@ -10,8 +10,9 @@
 static mr_status check_taken(const mr_launch *launch, mr_dtype dtype) {
     static const uint8_t taken[] = {MR_TAKES_BOOL, MR_TAKES_INTEGER, MR_TAKES_FLOAT};
     if (launch->op->dtypes & taken[mr_dtype_category(dtype)]) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s tensors have no %s; convert with x:to(\"%s\")", launch->name,
-                   mr_dtype_text(dtype), launch->op->name, launch->op->dtypes & MR_TAKES_INTEGER ? "i32" : "f32");
+    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s tensors have no %s; convert with x:to(\"%s\")",
+                   launch->name, mr_dtype_text(dtype), launch->op->name,
+                   launch->op->dtypes & MR_TAKES_INTEGER ? "i32" : "f32");
 }
 
 /* Whether an integer of the script is a value of the type. */
@@ -53,16 +54,19 @@ static mr_dtype computed_dtype(const mr_op *op, const mr_call *call, int first) 
 
 /* ------------------------------------------------------------------------- elementwise */
 
-static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, int *out_ndim, int64_t *out_shape) {
+static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, int *out_ndim,
+                                  int64_t *out_shape) {
     bool any = false;
     for (int k = 0; k < call->in_count; k++) {
         const mr_tensor *t = call->in[k].tensor;
         if (!t) continue;
-        bool same = any && t->ndim == *out_ndim && memcmp(out_shape, t->shape, (size_t)t->ndim * sizeof *out_shape) == 0;
+        bool same = any && t->ndim == *out_ndim &&
+                    memcmp(out_shape, t->shape, (size_t)t->ndim * sizeof *out_shape) == 0;
         if (same) continue;
         if (any) {
             int64_t shape[MR_MAX_DIMS];
-            MR_TRY(mr_shape_broadcast(launch->name, *out_ndim, out_shape, t->ndim, t->shape, out_ndim, shape));
+            MR_TRY(mr_shape_broadcast(launch->name, *out_ndim, out_shape, t->ndim, t->shape,
+                                      out_ndim, shape));
             memcpy(out_shape, shape, (size_t)*out_ndim * sizeof *shape);
         } else {
             *out_ndim = t->ndim;
@@ -84,7 +88,9 @@ static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype 
     if (launch->op == pow_row && !power->tensor) {
         if (mr_dtype_category(dtype) == 1 && power->scalar.i < 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s: a negative power of integers would be cut off to 0; convert with x:to(\"f32\")", launch->name);
+                           "%s: a negative power of integers would be cut off to 0; convert with "
+                           "x:to(\"f32\")",
+                           launch->name);
         /* The same value, much sooner. */
         if (power->scalar.f == 2) launch->op = square_row;
     }
@@ -94,16 +100,21 @@ static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype 
 mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     const mr_op *op = launch->op;
     if (call->in_count != op->inputs)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %d inputs, not %d", launch->name, op->inputs, call->in_count);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %d inputs, not %d", launch->name,
+                       op->inputs, call->in_count);
     for (int k = 0; k < call->in_count; k++)
         if (call->in[k].tensor) MR_TRY(mr_launch_check(launch, call->in[k].tensor));
-    if (!launch->first) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: none of the inputs is a tensor", launch->name);
+    if (!launch->first)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: none of the inputs is a tensor",
+                       launch->name);
     if (call->out) MR_TRY(mr_launch_check(launch, call->out));
 
     const mr_elementwise *loops = op->body;
     if (loops->first_is_bool && (!call->in[0].tensor || call->in[0].tensor->dtype != MR_BOOL))
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the condition must be a bool tensor, not %s; compare it, as in x:ne(0)",
-                       launch->name, call->in[0].tensor ? mr_dtype_text(call->in[0].tensor->dtype) : "a number");
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: the condition must be a bool tensor, not %s; compare it, as in x:ne(0)",
+                       launch->name,
+                       call->in[0].tensor ? mr_dtype_text(call->in[0].tensor->dtype) : "a number");
     mr_dtype computed = computed_dtype(op, call, loops->first_is_bool);
     MR_TRY(check_taken(launch, computed));
     MR_TRY(check_special(launch, call, computed));
@@ -154,7 +165,8 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
 
 mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *out = call->out;
-    if (!out) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: there is no tensor to fill", launch->name);
+    if (!out)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: there is no tensor to fill", launch->name);
     MR_TRY(mr_launch_check(launch, out));
     MR_TRY(check_taken(launch, (mr_dtype)out->dtype));
     MR_TRY(mr_launch_check_out(launch, out, (mr_dtype)out->dtype, out->ndim, out->shape));
@@ -184,10 +196,8 @@ static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **o
     mr_tensor *out;
     MR_TRY(mr_launch_new(launch, (mr_dtype)in->dtype, in->ndim, in->shape, &out));
     mr_status status = mr_copy(launch->machine, out, in, launch->stream, true);
-    if (status)
-        mr_drop_new(out);
-    else
-        *out_tensor = out;
+    if (status) mr_drop_new(out);
+    else *out_tensor = out;
     return status;
 }
 
@@ -226,8 +236,10 @@ mr_status mr_create_empty(mr_machine *machine, const mr_placement *placement, mr
         MR_TRY(mr_stream_usable(stream));
         if (stream->device != device) {
             char text[96];
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s belongs to device %d, but the tensor is to be on device %d",
-                           mr_stream_describe(stream, text, sizeof text), stream->device->index, device->index);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "%s belongs to device %d, but the tensor is to be on device %d",
+                           mr_stream_describe(stream, text, sizeof text), stream->device->index,
+                           device->index);
         }
     }
     return mr_tensor_create(machine, placement->kind, stream, dtype, ndim, shape, out_tensor);

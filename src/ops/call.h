@@ -18,7 +18,7 @@ typedef struct {
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
     mr_params params;
-    bool dims_given;   /* reductions: else over everything */
+    bool dims_given; /* reductions: else over everything */
     int dims[MR_MAX_DIMS];
     int dim_count;
     bool keepdim;
@@ -32,8 +32,8 @@ mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
 /* Where a new tensor is to live. */
 typedef struct {
     mr_memory_kind kind;
-    mr_device *device;  /* for device memory */
-    mr_stream *stream;  /* NULL: the device's current stream */
+    mr_device *device; /* for device memory */
+    mr_stream *stream; /* NULL: the device's current stream */
 } mr_placement;
 
 /* mr.empty and the bodies of all creation functions. */

@@ -13,18 +13,24 @@ static uint64_t hash_name(const char *name) {
 
 /* Another device's memory is no error here: whether the device can reach it is found out when the kernel
  * runs, as on hardware (R59). */
-static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t, bool written) {
+static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t,
+                               bool written) {
     char text[160];
     if (t->storage->machine != machine)
-        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine", op->name);
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine",
+                       op->name);
     MR_TRY(mr_tensor_usable(t));
     mr_tensor_describe(t, text, sizeof text);
     if (t->storage->kind == MR_MEMORY_PAGEABLE)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is in pageable host memory, which the device cannot reach; use pin_memory()",
-                       op->name, text);
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: %s is in pageable host memory, which the device cannot reach; use pin_memory()",
+            op->name, text);
     if (written && mr_tensor_self_overlaps(t))
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: several elements of %s share one place in memory; write to a clone() of it",
-                       op->name, text);
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: several elements of %s share one place in memory; write to a clone() of it",
+            op->name, text);
     return MR_OK;
 }
 
@@ -45,8 +51,10 @@ mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
     MR_TRY(mr_machine_ready(machine));
     mr_stream *stream = op->stream ? op->stream : default_stream(op, machine);
     MR_TRY(mr_stream_usable(stream));
-    for (int i = 0; i < op->write_count; i++) MR_TRY(check_operand(op, machine, op->writes[i], true));
-    for (int i = 0; i < op->read_count; i++) MR_TRY(check_operand(op, machine, op->reads[i], false));
+    for (int i = 0; i < op->write_count; i++)
+        MR_TRY(check_operand(op, machine, op->writes[i], true));
+    for (int i = 0; i < op->read_count; i++)
+        MR_TRY(check_operand(op, machine, op->reads[i], false));
 
     /* Writes first; a tensor that is in both lists is one operand. */
     size_t most = (size_t)op->write_count + (size_t)op->read_count;
@@ -64,7 +72,8 @@ mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
     mr_action *action;
     mr_status status = mr_action_create(machine, MR_ACTION_OP, stream, op->name, count, &action);
     if (!status) {
-        for (uint32_t k = 0; k < count; k++) mr_action_set_operand(action, k, operands[k].tensor, operands[k].access);
+        for (uint32_t k = 0; k < count; k++)
+            mr_action_set_operand(action, k, operands[k].tensor, operands[k].access);
         action->u.op.row = row;
         action->u.op.params.duration_ns = op->duration_ns;
         action->u.op.params.blocks = op->blocks;

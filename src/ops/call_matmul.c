@@ -9,13 +9,15 @@ static mr_status check_ranks(const mr_launch *launch, const mr_tensor *a, const 
     int rules = launch->op->rules;
     if (rules == 0) {
         if (a->ndim > 0 && b->ndim > 0) return MR_OK;
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: a tensor with no dimensions is not a matrix; use mul", launch->name);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: a tensor with no dimensions is not a matrix; use mul", launch->name);
     }
     int want_a = rules / MR_RULE_RANKS % 4, want_b = rules / (4 * MR_RULE_RANKS);
     if (a->ndim == want_a && b->ndim == want_b) return MR_OK;
     char text_a[192], text_b[192];
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %s and %s, not %s and %s; matmul takes any", launch->name,
-                   kind[want_a], kind[want_b], mr_shape_text(a->ndim, a->shape, text_a, sizeof text_a),
+    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %s and %s, not %s and %s; matmul takes any",
+                   launch->name, kind[want_a], kind[want_b],
+                   mr_shape_text(a->ndim, a->shape, text_a, sizeof text_a),
                    mr_shape_text(b->ndim, b->shape, text_b, sizeof text_b));
 }
 
@@ -24,33 +26,39 @@ static mr_status check_dtypes(const mr_launch *launch, const mr_tensor *a, const
     if (a->dtype != b->dtype) {
         mr_dtype common = mr_dtype_promote((mr_dtype)a->dtype, (mr_dtype)b->dtype);
         const mr_tensor *other = a->dtype == common ? b : a;
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is %s and %s is %s; convert %s with to(\"%s\")", launch->name,
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %s is %s and %s is %s; convert %s with to(\"%s\")", launch->name,
                        mr_tensor_describe(a, name_a, sizeof name_a), mr_dtype_text(a->dtype),
                        mr_tensor_describe(b, name_b, sizeof name_b), mr_dtype_text(b->dtype),
                        other == a ? "the first" : "the second", mr_dtype_text(common));
     }
     if (a->dtype == MR_BOOL)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: bool tensors have no product; convert with x:to(\"i32\")", launch->name);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: bool tensors have no product; convert with x:to(\"i32\")",
+                       launch->name);
     return MR_OK;
 }
 
 /* The result's shape: the batch, then rows of a, then columns of b, as far as they have them. */
-static mr_status product_shape(const mr_launch *launch, const mr_tensor *a, const mr_tensor *b, int *out_ndim,
-                               int64_t *out_shape) {
+static mr_status product_shape(const mr_launch *launch, const mr_tensor *a, const mr_tensor *b,
+                               int *out_ndim, int64_t *out_shape) {
     int64_t k_a = a->shape[a->ndim - 1], k_b = b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
     if (k_a != k_b) {
         char text_a[192], text_b[192];
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: shapes %s and %s do not match: %" PRId64 " column%s against %" PRId64 " row%s", launch->name,
-                       mr_shape_text(a->ndim, a->shape, text_a, sizeof text_a),
-                       mr_shape_text(b->ndim, b->shape, text_b, sizeof text_b), k_a, k_a == 1 ? "" : "s", k_b,
-                       k_b == 1 ? "" : "s");
+                       "%s: shapes %s and %s do not match: %" PRId64 " column%s against %" PRId64
+                       " row%s",
+                       launch->name, mr_shape_text(a->ndim, a->shape, text_a, sizeof text_a),
+                       mr_shape_text(b->ndim, b->shape, text_b, sizeof text_b), k_a,
+                       k_a == 1 ? "" : "s", k_b, k_b == 1 ? "" : "s");
     }
     int batch_a = a->ndim > 2 ? a->ndim - 2 : 0, batch_b = b->ndim > 2 ? b->ndim - 2 : 0, ndim;
     if (launch->op->rules && batch_a == 1 && a->shape[0] != b->shape[0])
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %" PRId64 " matrices against %" PRId64 "; matmul broadcasts", launch->name,
-                       a->shape[0], b->shape[0]);
-    MR_TRY(mr_shape_broadcast(launch->name, batch_a, a->shape, batch_b, b->shape, &ndim, out_shape));
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %" PRId64 " matrices against %" PRId64 "; matmul broadcasts",
+                       launch->name, a->shape[0], b->shape[0]);
+    MR_TRY(
+        mr_shape_broadcast(launch->name, batch_a, a->shape, batch_b, b->shape, &ndim, out_shape));
     if (a->ndim > 1) out_shape[ndim++] = a->shape[a->ndim - 2];
     if (b->ndim > 1) out_shape[ndim++] = b->shape[b->ndim - 1];
     *out_ndim = ndim;
@@ -86,7 +94,8 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
     mr_launch_operand(launch, a, MR_READ);
     mr_launch_operand(launch, b, MR_READ); /* also when it is `a`: the body looks for it here */
     mr_status status = mr_launch_go(launch);
-    if (!status && aside) status = mr_launch_copy(launch->machine, launch->name, call->out, out, launch->stream);
+    if (!status && aside)
+        status = mr_launch_copy(launch->machine, launch->name, call->out, out, launch->stream);
     if (fresh && (status || aside)) mr_drop_new(out);
     if (!status) *out_tensor = call->out ? call->out : out;
     return status;

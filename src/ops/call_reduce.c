@@ -10,7 +10,8 @@ typedef struct {
     int64_t length; /* elements that go into each output */
 } selection;
 
-static mr_status select_dims(const mr_launch *launch, const mr_call *call, const mr_tensor *in, selection *out) {
+static mr_status select_dims(const mr_launch *launch, const mr_call *call, const mr_tensor *in,
+                             selection *out) {
     *out = (selection){.length = 1};
     if (call->dims_given) {
         for (int i = 0; i < call->dim_count; i++) {
@@ -18,11 +19,13 @@ static mr_status select_dims(const mr_launch *launch, const mr_call *call, const
             MR_TRY(mr_dim_resolve(in->ndim, call->dims[i], launch->name, &dim));
             if (in->ndim == 0) continue;
             if (out->reduced[dim])
-                return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: dimension %d comes twice", launch->name, dim + 1);
+                return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: dimension %d comes twice",
+                               launch->name, dim + 1);
             out->reduced[dim] = true;
         }
         if ((launch->op->rules & MR_RULE_ONE_DIM) && call->dim_count != 1)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one dimension or none, not %d", launch->name, call->dim_count);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one dimension or none, not %d",
+                           launch->name, call->dim_count);
     } else {
         for (int d = 0; d < in->ndim; d++) out->reduced[d] = true;
     }
@@ -68,8 +71,8 @@ mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out
     MR_TRY(select_dims(launch, call, in, &s));
     if ((launch->op->rules & MR_RULE_NEEDS_ELEMENT) && s.length == 0) {
         char text[160];
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s has no elements to choose from", launch->name,
-                       mr_tensor_describe(in, text, sizeof text));
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s has no elements to choose from",
+                       launch->name, mr_tensor_describe(in, text, sizeof text));
     }
     int64_t shape[MR_MAX_DIMS];
     int ndim = 0;

@@ -77,8 +77,6 @@ static void (*const conversions[MR_DTYPE_COUNT][MR_DTYPE_COUNT])(void *, const v
 };
 
 void mr_convert(mr_dtype to_dtype, void *to, mr_dtype from_dtype, const void *from, int64_t n) {
-    if (to_dtype != from_dtype)
-        conversions[from_dtype][to_dtype](to, from, n);
-    else if (to != from)
-        memcpy(to, from, (size_t)n * mr_dtype_size(to_dtype));
+    if (to_dtype != from_dtype) conversions[from_dtype][to_dtype](to, from, n);
+    else if (to != from) memcpy(to, from, (size_t)n * mr_dtype_size(to_dtype));
 }

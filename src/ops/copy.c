@@ -67,28 +67,32 @@ static mr_status check_copy(mr_machine *machine, const mr_tensor *dst, const mr_
     if (!same_shape(dst, src)) {
         int ndim;
         int64_t shape[MR_MAX_DIMS];
-        MR_TRY(mr_shape_broadcast("copy_", dst->ndim, dst->shape, src->ndim, src->shape, &ndim, shape));
+        MR_TRY(mr_shape_broadcast("copy_", dst->ndim, dst->shape, src->ndim, src->shape, &ndim,
+                                  shape));
         bool fits = ndim == dst->ndim;
         for (int d = 0; d < ndim && fits; d++) fits = shape[d] == dst->shape[d];
         char to[192], from[192];
         if (!fits)
             return mr_fail(MR_CODE_INVALID_ARGUMENT, "copy_: %s does not fit into %s, which is %s",
                            mr_shape_text(src->ndim, src->shape, from, sizeof from),
-                           mr_tensor_describe(dst, name, sizeof name), mr_shape_text(dst->ndim, dst->shape, to, sizeof to));
+                           mr_tensor_describe(dst, name, sizeof name),
+                           mr_shape_text(dst->ndim, dst->shape, to, sizeof to));
     }
     if (mr_tensor_self_overlaps(dst))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "copy_: several elements of %s share one place in memory (it was expanded); write to a clone() of it",
+                       "copy_: several elements of %s share one place in memory (it was expanded); "
+                       "write to a clone() of it",
                        mr_tensor_describe(dst, name, sizeof name));
     if (!mr_same_view(dst, src) && mr_tensor_may_overlap(dst, src))
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "copy_: source and %s share memory; copy from a clone()",
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "copy_: source and %s share memory; copy from a clone()",
                        mr_tensor_describe(dst, name, sizeof name));
     return MR_OK;
 }
 
 /* Dense, of this dtype and shape, in the memory of `beside`: on `stream`, or pageable. */
-static mr_status new_beside(const mr_tensor *beside, mr_stream *stream, mr_dtype dtype, const mr_tensor *shape,
-                            mr_tensor **out_tensor) {
+static mr_status new_beside(const mr_tensor *beside, mr_stream *stream, mr_dtype dtype,
+                            const mr_tensor *shape, mr_tensor **out_tensor) {
     bool host = mr_tensor_on_host(beside);
     return mr_tensor_create(beside->storage->machine, host ? MR_MEMORY_PAGEABLE : MR_MEMORY_DEVICE,
                             host ? NULL : stream, dtype, shape->ndim, shape->shape, out_tensor);
@@ -96,22 +100,24 @@ static mr_status new_beside(const mr_tensor *beside, mr_stream *stream, mr_dtype
 
 /* Between two memories. `from` and `to` are streams of the source's and the destination's device (NULL:
  * that side is the host); the transfer itself runs on `on`. */
-static mr_status copy_across(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *from, mr_stream *to,
-                             mr_stream *on) {
+static mr_status copy_across(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *from,
+                             mr_stream *to, mr_stream *on) {
     mr_tensor *dense_src = src, *dense_dst = dst;
     mr_status status = MR_OK;
     if (!src->contiguous || src->dtype != dst->dtype || !same_shape(src, dst)) {
         MR_TRY(new_beside(src, from, (mr_dtype)dst->dtype, dst, &dense_src));
         status = mr_launch_copy(machine, "copy_", dense_src, src, from);
     }
-    if (!status && !dst->contiguous) status = new_beside(dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
+    if (!status && !dst->contiguous)
+        status = new_beside(dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
     /* Two devices: the transfer begins when the destination's stream is ready for it, and that stream
      * goes on when it is done, so that neither side needs events of its own. */
     if (!status && from && to) status = mr_stream_wait_stream(on, to);
     if (!status) status = submit_copy(machine, "copy_", dense_dst, dense_src, on, false);
     if (!status && from && to) status = mr_stream_wait_stream(to, on);
     if (!status && dense_dst != dst) {
-        if (!to) status = mr_stream_synchronize(on); /* the host is about to read what was transferred */
+        if (!to)
+            status = mr_stream_synchronize(on); /* the host is about to read what was transferred */
         if (!status) status = mr_launch_copy(machine, "copy_", dst, dense_dst, to);
     }
     if (dense_src != src) mr_drop_new(dense_src);
@@ -132,13 +138,15 @@ mr_status mr_copy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream
     if (stream && from && stream->device == from->device) from = stream;
     if (stream && to && stream->device == to->device) to = stream;
     mr_stream *on = stream ? stream : from ? from : to;
-    if (on != from && on != to) MR_TRY(mr_launch_check_stream(machine, "copy_", from ? src : dst, on));
+    if (on != from && on != to)
+        MR_TRY(mr_launch_check_stream(machine, "copy_", from ? src : dst, on));
     if (from) MR_TRY(mr_launch_check_stream(machine, "copy_", src, from));
     if (to) MR_TRY(mr_launch_check_stream(machine, "copy_", dst, to));
     if (dst->numel == 0 || mr_same_view(dst, src)) return MR_OK;
 
     if (direction == MR_COPY_D2D) {
-        if (dst->contiguous && src->contiguous && dst->dtype == src->dtype && dst->numel == src->numel)
+        if (dst->contiguous && src->contiguous && dst->dtype == src->dtype &&
+            dst->numel == src->numel)
             return submit_copy(machine, "copy_", dst, src, on, false);
         return mr_launch_copy(machine, "copy_", dst, src, on);
     }
@@ -154,14 +162,16 @@ static mr_status check_dense(mr_machine *machine, const char *name, const mr_ten
     MR_TRY(mr_tensor_usable(t));
     if (t->contiguous) return MR_OK;
     char text[160];
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s does not lie densely in memory; use its contiguous() copy, or copy_", name,
-                   mr_tensor_describe(t, text, sizeof text));
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: %s does not lie densely in memory; use its contiguous() copy, or copy_",
+                   name, mr_tensor_describe(t, text, sizeof text));
 }
 
 /* The stream of CUDA's form: the legacy default stream (R20), or the one given, or the current one. A stream
  * of a device that neither tensor is on can carry a copy between pinned memories only. */
-static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_tensor *b, mr_stream *given,
-                             bool synchronous, const char *name, mr_stream **out_stream) {
+static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_tensor *b,
+                             mr_stream *given, bool synchronous, const char *name,
+                             mr_stream **out_stream) {
     const mr_tensor *where = !mr_tensor_on_host(a) ? a : b && !mr_tensor_on_host(b) ? b : NULL;
     mr_device *device = where ? where->storage->device : machine->current_device;
     mr_stream *stream = synchronous ? device->legacy : given ? given : device->current;
@@ -181,11 +191,13 @@ mr_status mr_memcpy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stre
     int64_t from_bytes = src->numel * (int64_t)mr_dtype_size(src->dtype);
     char a[160], b[160];
     if (bytes != from_bytes)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s has %" PRId64 " bytes, but %s has %" PRId64, name,
-                       mr_tensor_describe(src, a, sizeof a), from_bytes, mr_tensor_describe(dst, b, sizeof b), bytes);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %s has %" PRId64 " bytes, but %s has %" PRId64, name,
+                       mr_tensor_describe(src, a, sizeof a), from_bytes,
+                       mr_tensor_describe(dst, b, sizeof b), bytes);
     if (mr_tensor_may_overlap(dst, src))
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s and %s share memory", name, mr_tensor_describe(src, a, sizeof a),
-                       mr_tensor_describe(dst, b, sizeof b));
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s and %s share memory", name,
+                       mr_tensor_describe(src, a, sizeof a), mr_tensor_describe(dst, b, sizeof b));
     mr_stream *on;
     MR_TRY(find_stream(machine, src, dst, stream, synchronous, name, &on));
     return bytes == 0 ? MR_OK : submit_copy(machine, name, dst, src, on, synchronous);
@@ -199,8 +211,10 @@ mr_status mr_memset(mr_machine *machine, mr_tensor *t, uint8_t byte, mr_stream *
     MR_TRY(check_dense(machine, name, t));
     if (t->storage->kind == MR_MEMORY_PAGEABLE) {
         char text[160];
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is in pageable host memory, which the device cannot write; use fill_",
-                       name, mr_tensor_describe(t, text, sizeof text));
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: %s is in pageable host memory, which the device cannot write; use fill_", name,
+            mr_tensor_describe(t, text, sizeof text));
     }
     mr_stream *on;
     MR_TRY(find_stream(machine, t, NULL, stream, synchronous, name, &on));
@@ -228,12 +242,11 @@ mr_status mr_to_host(mr_machine *machine, mr_tensor *t, mr_tensor **out_tensor) 
     }
     MR_TRY(mr_launch_check_stream(machine, "copy_", t, t->storage->device->current));
     mr_tensor *host;
-    MR_TRY(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, (mr_dtype)t->dtype, t->ndim, t->shape, &host));
+    MR_TRY(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, (mr_dtype)t->dtype, t->ndim,
+                            t->shape, &host));
     mr_status status = mr_copy(machine, host, t, NULL, false);
-    if (status)
-        mr_drop_new(host);
-    else
-        *out_tensor = host;
+    if (status) mr_drop_new(host);
+    else *out_tensor = host;
     return status;
 }
 

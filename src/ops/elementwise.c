@@ -100,7 +100,9 @@ static void set_walk(job *j) {
 /* Whether rows of the last dim can be given to the loop as they are. */
 static bool has_long_rows(const job *j) {
     int last = j->walk.ndim - 1;
-    if (j->walk.shape[last] < LONG_ROW || j->walk.stride[0][last] != 1 || j->out->dtype != j->result) return false;
+    if (j->walk.shape[last] < LONG_ROW || j->walk.stride[0][last] != 1 ||
+        j->out->dtype != j->result)
+        return false;
     for (int k = 0; k < j->count; k++) {
         const source *s = &j->in[k];
         if (s->fixed) continue;
@@ -144,7 +146,8 @@ static const void *fetch(const job *j, const source *s, int64_t first, int64_t n
         return block;
     }
     mr_block *gathered = own == s->dtype ? block : raw;
-    mr_gather(s->data, own_size, j->walk.ndim, j->walk.shape, j->walk.stride[s->walk], first, n, gathered);
+    mr_gather(s->data, own_size, j->walk.ndim, j->walk.shape, j->walk.stride[s->walk], first, n,
+              gathered);
     if (gathered != block) mr_convert(s->dtype, block, own, gathered, n);
     return block;
 }
@@ -171,15 +174,15 @@ void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int
     for (int k = 0; k < j.count; k++) dense = dense && (j.in[k].dense || j.in[k].fixed);
     if (dense) {
         const void *in[MR_MAX_INPUTS];
-        for (int k = 0; k < j.count; k++) in[k] = j.in[k].fixed ? j.in[k].data : j.in[k].data + first * (int64_t)j.in[k].size;
-        j.kernel((char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in, j.fixed, end - first);
+        for (int k = 0; k < j.count; k++)
+            in[k] = j.in[k].fixed ? j.in[k].data : j.in[k].data + first * (int64_t)j.in[k].size;
+        j.kernel((char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in,
+                 j.fixed, end - first);
         return;
     }
     set_walk(&j);
-    if (has_long_rows(&j))
-        run_rows(&j, first, end);
-    else
-        run_blocks(&j, first, end);
+    if (has_long_rows(&j)) run_rows(&j, first, end);
+    else run_blocks(&j, first, end);
 }
 
 void mr_elementwise_cost(const mr_action *action, mr_cost *out_cost) {

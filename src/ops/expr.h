@@ -3,19 +3,17 @@
 #ifndef MR_OPS_EXPR_H
 #define MR_OPS_EXPR_H
 
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "ops/math.h"
 
 /* bool is uint8_t here; its loops make the result 0 or 1. */
 #define MR_BY_TYPE(name, x)                                                                        \
-    _Generic((x),                                                                                  \
-        uint8_t: name##_u8,                                                                        \
-        int32_t: name##_i32,                                                                       \
-        int64_t: name##_i64,                                                                       \
-        float: name##_f32,                                                                         \
-        double: name##_f64)
-#define MR_BY_FLOAT(name, x) _Generic((x), float: name##_f32, double: name##_f64)
+    _Generic((x), uint8_t                                                                          \
+             : name##_u8, int32_t                                                                  \
+             : name##_i32, int64_t                                                                 \
+             : name##_i64, float                                                                   \
+             : name##_f32, double                                                                  \
+             : name##_f64)
+#define MR_BY_FLOAT(name, x) _Generic((x), float : name##_f32, double : name##_f64)
 
 #define mr_below_zero(a)   MR_BY_TYPE(mr_below_zero, a)(a)
 #define mr_neg(a)          MR_BY_TYPE(mr_neg, a)(a)
@@ -39,32 +37,67 @@
 #define mr_tanh(a) MR_BY_FLOAT(mr_tanh, a)(a)
 #define mr_erf(a)  MR_BY_FLOAT(mr_erf, a)(a)
 
+/* Of sin and cos: what they are computed by where mr_is_near(a), and where that is. */
+#define mr_sin_near(a) MR_BY_FLOAT(mr_sin_near, a)(a)
+#define mr_cos_near(a) MR_BY_FLOAT(mr_cos_near, a)(a)
+#define mr_is_near(a)  MR_BY_FLOAT(mr_is_near, a)(a)
+
 /* Apart, because `a < 0` on an unsigned type is always false and compilers remark on it. */
-static inline bool mr_below_zero_u8(uint8_t a) { return (void)a, false; }
-static inline bool mr_below_zero_i32(int32_t a) { return a < 0; }
-static inline bool mr_below_zero_i64(int64_t a) { return a < 0; }
-static inline bool mr_below_zero_f32(float a) { return a < 0; }
-static inline bool mr_below_zero_f64(double a) { return a < 0; }
+MR_INLINE bool mr_below_zero_u8(uint8_t a) {
+    return (void)a, false;
+}
+MR_INLINE bool mr_below_zero_i32(int32_t a) {
+    return a < 0;
+}
+MR_INLINE bool mr_below_zero_i64(int64_t a) {
+    return a < 0;
+}
+MR_INLINE bool mr_below_zero_f32(float a) {
+    return a < 0;
+}
+MR_INLINE bool mr_below_zero_f64(double a) {
+    return a < 0;
+}
 
 /* U is unsigned and not narrower than int, so that no product or sum of it is signed. */
 #define MR_INTEGER_FUNCTIONS(T, U, tag)                                                            \
-    static inline T mr_neg_##tag(T a) { return (T)(0 - (U)a); }                                    \
-    static inline T mr_abs_##tag(T a) { return mr_below_zero_##tag(a) ? (T)(0 - (U)a) : a; }       \
-    static inline T mr_floor_##tag(T a) { return a; }                                              \
-    static inline T mr_ceil_##tag(T a) { return a; }                                               \
-    static inline T mr_round_##tag(T a) { return a; }                                              \
-    static inline T mr_add_##tag(T a, T b) { return (T)((U)a + (U)b); }                            \
-    static inline T mr_sub_##tag(T a, T b) { return (T)((U)a - (U)b); }                            \
-    static inline T mr_mul_##tag(T a, T b) { return (T)((U)a * (U)b); }                            \
-    static inline T mr_maximum_##tag(T a, T b) { return a > b ? a : b; }                           \
-    static inline T mr_minimum_##tag(T a, T b) { return a < b ? a : b; }                           \
-    static inline T mr_remainder_##tag(T a, T b) {                                                 \
+    MR_INLINE T mr_neg_##tag(T a) {                                                                \
+        return (T)(0 - (U)a);                                                                      \
+    }                                                                                              \
+    MR_INLINE T mr_abs_##tag(T a) {                                                                \
+        return mr_below_zero_##tag(a) ? (T)(0 - (U)a) : a;                                         \
+    }                                                                                              \
+    MR_INLINE T mr_floor_##tag(T a) {                                                              \
+        return a;                                                                                  \
+    }                                                                                              \
+    MR_INLINE T mr_ceil_##tag(T a) {                                                               \
+        return a;                                                                                  \
+    }                                                                                              \
+    MR_INLINE T mr_round_##tag(T a) {                                                              \
+        return a;                                                                                  \
+    }                                                                                              \
+    MR_INLINE T mr_add_##tag(T a, T b) {                                                           \
+        return (T)((U)a + (U)b);                                                                   \
+    }                                                                                              \
+    MR_INLINE T mr_sub_##tag(T a, T b) {                                                           \
+        return (T)((U)a - (U)b);                                                                   \
+    }                                                                                              \
+    MR_INLINE T mr_mul_##tag(T a, T b) {                                                           \
+        return (T)((U)a * (U)b);                                                                   \
+    }                                                                                              \
+    MR_INLINE T mr_maximum_##tag(T a, T b) {                                                       \
+        return a > b ? a : b;                                                                      \
+    }                                                                                              \
+    MR_INLINE T mr_minimum_##tag(T a, T b) {                                                       \
+        return a < b ? a : b;                                                                      \
+    }                                                                                              \
+    MR_INLINE T mr_remainder_##tag(T a, T b) {                                                     \
         if (b == 0 || (mr_below_zero_##tag(b) && b == (T)-1)) return 0; /* INT_MIN % -1 */         \
         T r = (T)(a % b);                                                                          \
         bool other_sign = mr_below_zero_##tag(r) != mr_below_zero_##tag(b);                        \
         return (T)(r != 0 && other_sign ? (U)r + (U)b : (U)r);                                     \
     }                                                                                              \
-    static inline T mr_pow_##tag(T a, T b) {                                                       \
+    MR_INLINE T mr_pow_##tag(T a, T b) {                                                           \
         if (mr_below_zero_##tag(b)) {                                                              \
             if (a == 1) return 1;                                                                  \
             return a == (T)-1 ? (b % 2 ? (T)-1 : 1) : 0;                                           \
@@ -84,28 +117,43 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
 /* `f` is the suffix of C's functions for the type. Rounding is to nearest, even at the middle, as long
  * as nobody changes the processor's rounding mode, and nobody here does. */
 #define MR_FLOAT_FUNCTIONS(T, tag, f)                                                              \
-    static inline T mr_neg_##tag(T a) { return -a; }                                               \
-    static inline T mr_abs_##tag(T a) { return fabs##f(a); }                                       \
-    static inline T mr_floor_##tag(T a) { return floor##f(a); }                                    \
-    static inline T mr_ceil_##tag(T a) { return ceil##f(a); }                                      \
-    static inline T mr_round_##tag(T a) { return rint##f(a); }                                     \
-    static inline T mr_add_##tag(T a, T b) { return a + b; }                                       \
-    static inline T mr_sub_##tag(T a, T b) { return a - b; }                                       \
-    static inline T mr_mul_##tag(T a, T b) { return a * b; }                                       \
-    static inline T mr_maximum_##tag(T a, T b) { return ((a > b) | (a != a)) ? a : b; }            \
-    static inline T mr_minimum_##tag(T a, T b) { return ((a < b) | (a != a)) ? a : b; }            \
-    static inline T mr_remainder_##tag(T a, T b) {                                                 \
+    MR_INLINE T mr_neg_##tag(T a) {                                                                \
+        return -a;                                                                                 \
+    }                                                                                              \
+    MR_INLINE T mr_abs_##tag(T a) {                                                                \
+        return fabs##f(a);                                                                         \
+    }                                                                                              \
+    MR_INLINE T mr_floor_##tag(T a) {                                                              \
+        return floor##f(a);                                                                        \
+    }                                                                                              \
+    MR_INLINE T mr_ceil_##tag(T a) {                                                               \
+        return ceil##f(a);                                                                         \
+    }                                                                                              \
+    MR_INLINE T mr_round_##tag(T a) {                                                              \
+        return rint##f(a);                                                                         \
+    }                                                                                              \
+    MR_INLINE T mr_add_##tag(T a, T b) {                                                           \
+        return a + b;                                                                              \
+    }                                                                                              \
+    MR_INLINE T mr_sub_##tag(T a, T b) {                                                           \
+        return a - b;                                                                              \
+    }                                                                                              \
+    MR_INLINE T mr_mul_##tag(T a, T b) {                                                           \
+        return a * b;                                                                              \
+    }                                                                                              \
+    MR_INLINE T mr_maximum_##tag(T a, T b) {                                                       \
+        return ((a > b) | (a != a)) ? a : b;                                                       \
+    }                                                                                              \
+    MR_INLINE T mr_minimum_##tag(T a, T b) {                                                       \
+        return ((a < b) | (a != a)) ? a : b;                                                       \
+    }                                                                                              \
+    MR_INLINE T mr_remainder_##tag(T a, T b) {                                                     \
         T r = fmod##f(a, b);                                                                       \
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                           \
     }                                                                                              \
-    static inline T mr_pow_##tag(T a, T b) { return pow##f(a, b); }                                \
-    static inline T mr_sqrt_##tag(T a) { return sqrt##f(a); }                                      \
-    static inline T mr_erf_##tag(T a) { return erf##f(a); }                                        \
-    static inline T mr_exp_##tag(T a) { return exp##f(a); }                                        \
-    static inline T mr_log_##tag(T a) { return log##f(a); }                                        \
-    static inline T mr_sin_##tag(T a) { return sin##f(a); }                                        \
-    static inline T mr_cos_##tag(T a) { return cos##f(a); }                                        \
-    static inline T mr_tanh_##tag(T a) { return tanh##f(a); }
+    MR_INLINE T mr_sqrt_##tag(T a) {                                                               \
+        return sqrt##f(a);                                                                         \
+    }
 MR_FLOAT_FUNCTIONS(float, f32, f)
 MR_FLOAT_FUNCTIONS(double, f64, )
 #undef MR_FLOAT_FUNCTIONS

@@ -29,13 +29,19 @@
     X(max, SAME, LEAST, mr_maximum(s, x), mr_maximum(s, o), s)                                     \
     X(min, SAME, GREATEST, mr_minimum(s, x), mr_minimum(s, o), s)                                  \
     X(any, FLAG, 0, s | (x != 0), s | o, s)                                                        \
-    X(all, FLAG, 1, s & (x != 0), s & o, s)                                                        \
+    X(all, FLAG, 1, s &(x != 0), s &o, s)                                                          \
     X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))
 
 #define A_WIDE(T, W) W
 #define A_REAL(T, W) double
 #define A_SAME(T, W) T
 #define A_FLAG(T, W) uint8_t
+/* Rows that `columns` takes at a time, so that accumulators are loaded and stored less. Of selections the
+ * compiler would make branches. */
+#define AT_ONCE_WIDE        4
+#define AT_ONCE_REAL        4
+#define AT_ONCE_SAME        1
+#define AT_ONCE_FLAG        1
 #define BEGIN_0(tag)        0
 #define BEGIN_1(tag)        1
 #define BEGIN_LEAST(tag)    LEAST_##tag
@@ -50,13 +56,10 @@ static mr_scalar integer_scalar(int64_t v) {
 }
 
 #define SCALAR_OF(v)                                                                               \
-    _Generic((v),                                                                                  \
-        float: real_scalar,                                                                        \
-        double: real_scalar,                                                                       \
-        default: integer_scalar)(v)
+    _Generic((v), float : real_scalar, double : real_scalar, default : integer_scalar)(v)
 
 /* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. */
-#define FOLD(name, tag, T_, load, A_, begin, step, joined, final_)                                 \
+#define FOLD(name, tag, T_, load, A_, at_once, begin, step, joined, final_)                        \
     MR_CLONES static void name##_leaf_##tag(const void *x_, int64_t n, int64_t first,              \
                                             mr_cell *out) {                                        \
         typedef T_ T;                                                                              \
@@ -108,8 +111,21 @@ static mr_scalar integer_scalar(int64_t v) {
         const T *p = x_;                                                                           \
         A *acc = accumulators;                                                                     \
         for (int64_t w = 0; w < width; w++) acc[w] = (A)begin(tag);                                \
-        for (int64_t r = 0; r < rows; r++) {                                                       \
-            const T *restrict in = p + row[r];                                                     \
+        int64_t r = 0;                                                                             \
+        for (; at_once == 4 && r + 4 <= rows; r += 4) {                                            \
+            const T *in[4] = {p + row[r], p + row[r + 1], p + row[r + 2], p + row[r + 3]};         \
+            MR_INDEPENDENT                                                                         \
+            for (int64_t w = 0; w < width; w++) {                                                  \
+                A s = acc[w];                                                                      \
+                T x = load(in[0][w]);                                                              \
+                s = (A)(step), x = load(in[1][w]);                                                 \
+                s = (A)(step), x = load(in[2][w]);                                                 \
+                s = (A)(step), x = load(in[3][w]);                                                 \
+                acc[w] = (A)(step);                                                                \
+            }                                                                                      \
+        }                                                                                          \
+        for (; r < rows; r++) {                                                                    \
+            const T *in = p + row[r];                                                              \
             MR_INDEPENDENT                                                                         \
             for (int64_t w = 0; w < width; w++) {                                                  \
                 T x = load(in[w]);                                                                 \
@@ -118,7 +134,8 @@ static mr_scalar integer_scalar(int64_t v) {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    MR_CLONES static void name##_join_columns_##tag(void *left, const void *right, int64_t width) {\
+    MR_CLONES static void name##_join_columns_##tag(void *left, const void *right,                 \
+                                                    int64_t width) {                               \
         typedef A_ A;                                                                              \
         A *restrict l = left;                                                                      \
         const A *restrict r = right;                                                               \
@@ -136,16 +153,24 @@ static mr_scalar integer_scalar(int64_t v) {
 #define LOAD(v)      (v)
 #define LOAD_BOOL(v) ((v) != 0)
 #define ALL_FOLDS(name, kind, begin, step, join, final)                                            \
-    FOLD(name, f32, float, LOAD, A_##kind(float, double), begin, step, join, final)                \
-    FOLD(name, f64, double, LOAD, A_##kind(double, double), begin, step, join, final)              \
-    FOLD(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), begin, step, join, final)            \
-    FOLD(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), begin, step, join, final)           \
-    FOLD(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), begin, step, join, final)           \
-    FOLD(name, b8, uint8_t, LOAD_BOOL, A_##kind(uint8_t, int64_t), begin, step, join, final)
+    FOLD(name, f32, float, LOAD, A_##kind(float, double), AT_ONCE_##kind, begin, step, join,       \
+         final)                                                                                    \
+    FOLD(name, f64, double, LOAD, A_##kind(double, double), AT_ONCE_##kind, begin, step, join,     \
+         final)                                                                                    \
+    FOLD(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin, step, join,   \
+         final)                                                                                    \
+    FOLD(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), AT_ONCE_##kind, begin, step, join,  \
+         final)                                                                                    \
+    FOLD(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), AT_ONCE_##kind, begin, step, join,  \
+         final)                                                                                    \
+    FOLD(name, b8, uint8_t, LOAD_BOOL, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin, step,    \
+         join, final)
 
 #define ENTRY(name, tag)                                                                           \
-    {name##_leaf_##tag,    name##_join_##tag,         name##_final_##tag,                          \
-     name##_columns_##tag, name##_join_columns_##tag, name##_cell_##tag}
+    {                                                                                              \
+        name##_leaf_##tag, name##_join_##tag, name##_final_##tag, name##_columns_##tag,            \
+            name##_join_columns_##tag, name##_cell_##tag                                           \
+    }
 
 #define X(name, kind, begin, step, join, final)                                                    \
     ALL_FOLDS(name, kind, BEGIN_##begin, step, join, final)                                        \
@@ -167,13 +192,23 @@ FOLDS(X)
 #define IS_NAN(v)           ((v) != (v))
 
 #define ARG_FOLD(name, base, tag, T, load)                                                         \
-    static void name##_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {         \
+    /* Whether the element at i is the one; a run of them is asked at once, as vectors can. */     \
+    static inline bool name##_is_##tag(T v, T best) {                                              \
+        return v == best || (IS_NAN(best) && IS_NAN(v));                                           \
+    }                                                                                              \
+    MR_CLONES static void name##_leaf_##tag(const void *x, int64_t n, int64_t first,               \
+                                            mr_cell *out) {                                        \
         const T *p = x;                                                                            \
         base##_leaf_##tag(x, n, first, out);                                                       \
         T best;                                                                                    \
         memcpy(&best, out, sizeof best);                                                           \
         int64_t i = 0;                                                                             \
-        while (i + 1 < n && load(p[i]) != best && !(IS_NAN(best) && IS_NAN(load(p[i])))) i++;      \
+        for (; i + MR_LANES < n; i += MR_LANES) {                                                  \
+            int hits = 0;                                                                          \
+            for (int l = 0; l < MR_LANES; l++) hits += name##_is_##tag(load(p[i + l]), best);      \
+            if (hits) break;                                                                       \
+        }                                                                                          \
+        while (i + 1 < n && !name##_is_##tag(load(p[i]), best)) i++;                               \
         out->i = first + i;                                                                        \
     }                                                                                              \
     static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
@@ -188,7 +223,8 @@ static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params 
     return integer_scalar(cell->i + 1);
 }
 
-#define ARG_ENTRY(name, tag) {.leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final}
+#define ARG_ENTRY(name, tag)                                                                       \
+    { .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final }
 #define ARG_REDUCTION(name, base)                                                                  \
     ARG_FOLD(name, base, f32, float, LOAD)                                                         \
     ARG_FOLD(name, base, f64, double, LOAD)                                                        \
@@ -255,13 +291,18 @@ static mr_scalar std_final(const mr_cell *cell, int64_t n, const mr_params *para
     return real_scalar(sqrt(var_final(cell, n, params).f));
 }
 
-#define VAR_ENTRY(tag, final_) {.leaf = var_leaf_##tag, .join = var_join, .final = final_}
+#define VAR_ENTRY(tag, final_)                                                                     \
+    { .leaf = var_leaf_##tag, .join = var_join, .final = final_ }
 #define VAR_REDUCTION(final_)                                                                      \
-    {.fold = {[MR_F32] = VAR_ENTRY(f32, final_),                                                   \
-              [MR_F64] = VAR_ENTRY(f64, final_),                                                   \
-              [MR_U8] = VAR_ENTRY(u8, final_),                                                     \
-              [MR_I32] = VAR_ENTRY(i32, final_),                                                   \
-              [MR_I64] = VAR_ENTRY(i64, final_),                                                   \
-              [MR_BOOL] = VAR_ENTRY(b8, final_)}}
+    {                                                                                              \
+        .fold = {                                                                                  \
+            [MR_F32] = VAR_ENTRY(f32, final_),                                                     \
+            [MR_F64] = VAR_ENTRY(f64, final_),                                                     \
+            [MR_U8] = VAR_ENTRY(u8, final_),                                                       \
+            [MR_I32] = VAR_ENTRY(i32, final_),                                                     \
+            [MR_I64] = VAR_ENTRY(i64, final_),                                                     \
+            [MR_BOOL] = VAR_ENTRY(b8, final_)                                                      \
+        }                                                                                          \
+    }
 const mr_reduction mr_reduction_var = VAR_REDUCTION(var_final);
 const mr_reduction mr_reduction_std = VAR_REDUCTION(std_final);

@@ -1,6 +1,6 @@
 /* Inside src/ops only: how a reduction folds many elements into one.
  *
- * Elements are folded in leaves of MR_LEAF, in 16 lanes each; leaves are joined in a binary tree over
+ * Elements are folded in leaves of MR_LEAF, in 64 lanes each; leaves are joined in a binary tree over
  * their numbers. Which leaf an element is in, which lane, and the tree depend on positions alone, so
  * the result has the same bits for every slicing; the depth of the tree is logarithmic, and with it
  * the rounding error. */
@@ -10,7 +10,7 @@
 #include "ops/body.h"
 #include "ops/table.h"
 
-enum { MR_LEAF = MR_BLOCK, MR_LANES = 16, MR_COLUMNS = 128, MR_LEAF_ROWS = 32 };
+enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 128, MR_LEAF_ROWS = 32 };
 
 /* The value of a leaf or of several joined. What the fields hold is the fold's business. */
 typedef struct {
@@ -26,7 +26,8 @@ typedef struct {
     /* Optional, for elements that are reduced while their neighbours in memory belong to other outputs:
      * folds `rows` (<= MR_LEAF_ROWS) rows of `width` (<= MR_COLUMNS) neighbours; row r begins at element
      * row[r] of x. Accumulators are 8 bytes each. */
-    void (*columns)(const void *x, const int64_t *row, int64_t rows, int64_t width, void *accumulators);
+    void (*columns)(const void *x, const int64_t *row, int64_t rows, int64_t width,
+                    void *accumulators);
     void (*join_columns)(void *left, const void *right, int64_t width);
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
 } mr_fold;

@@ -91,7 +91,8 @@ static mr_dtype as_f64(mr_dtype out) {
 }
 
 /* Counted from the nearer end, so that both ends are exact and the values symmetric. */
-static void linspace(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
+static void linspace(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+                     void *block) {
     (void)dtype;
     double *out = block;
     double from = action->u.op.params.scalar[0].f, to = action->u.op.params.scalar[1].f;
@@ -99,7 +100,8 @@ static void linspace(const mr_action *action, mr_dtype dtype, int64_t first, int
     double step = count > 1 ? (to - from) / (double)(count - 1) : 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t k = first + i;
-        out[i] = k < (count + 1) / 2 ? from + step * (double)k : to - step * (double)(count - 1 - k);
+        out[i] =
+            k < (count + 1) / 2 ? from + step * (double)k : to - step * (double)(count - 1 - k);
     }
 }
 const mr_generator mr_gen_linspace = {as_f64, linspace};
@@ -126,6 +128,6 @@ int64_t mr_bytes_items(const mr_action *action) {
 void mr_bytes_run(const mr_action *action, void *state, int64_t first, int64_t end) {
     (void)state;
     if (first >= end) return;
-    memset((char *)mr_tensor_data(action->operands[0].tensor) + first, (int)action->u.op.params.integer[0],
-           (size_t)(end - first));
+    memset((char *)mr_tensor_data(action->operands[0].tensor) + first,
+           (int)action->u.op.params.integer[0], (size_t)(end - first));
 }

@@ -19,8 +19,7 @@ void mr_launch_init(mr_launch *launch, mr_machine *machine, const mr_op *op, con
 }
 
 const char *mr_place_text(const mr_tensor *t, char *out, size_t size) {
-    if (mr_tensor_on_host(t))
-        snprintf(out, size, "the cpu");
+    if (mr_tensor_on_host(t)) snprintf(out, size, "the cpu");
     else
         snprintf(out, size, "%s:%d", t->storage->machine->backend->name, t->storage->device->index);
     return out;
@@ -33,14 +32,16 @@ static mr_status different_places(const mr_launch *launch, const mr_tensor *tens
     mr_tensor_describe(tensor, b, sizeof b);
     mr_place_text(first, place_a, sizeof place_a);
     mr_place_text(tensor, place_b, sizeof place_b);
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is on %s, but %s on %s: move one of them with to()",
-                   launch->name, a, place_a, b, place_b);
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: %s is on %s, but %s on %s: move one of them with to()", launch->name, a,
+                   place_a, b, place_b);
 }
 
 mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor) {
     const mr_storage *storage = tensor->storage;
     if (storage->machine != launch->machine)
-        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine", launch->name);
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine",
+                       launch->name);
     MR_TRY(mr_tensor_usable(tensor));
     mr_device *device = mr_tensor_on_host(tensor) ? NULL : storage->device;
     if (!launch->first) {
@@ -58,18 +59,20 @@ mr_status mr_launch_place(mr_launch *launch, mr_stream *stream) {
     return mr_launch_check_stream(launch->machine, launch->name, launch->first, launch->stream);
 }
 
-mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor, mr_stream *stream) {
+mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor,
+                                 mr_stream *stream) {
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
     if (stream->device == tensor->storage->device) return MR_OK;
     char a[160], b[96], place[64];
     return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is on %s, but %s belongs to device %d", name,
-                   mr_tensor_describe(tensor, a, sizeof a), mr_place_text(tensor, place, sizeof place),
+                   mr_tensor_describe(tensor, a, sizeof a),
+                   mr_place_text(tensor, place, sizeof place),
                    mr_stream_describe(stream, b, sizeof b), stream->device->index);
 }
 
-mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype, int ndim,
-                              const int64_t *shape) {
+mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype,
+                              int ndim, const int64_t *shape) {
     bool same = out->ndim == ndim;
     for (int d = 0; d < ndim && same; d++) same = out->shape[d] == shape[d];
     char name[160];
@@ -81,32 +84,40 @@ mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_
                        mr_shape_text(out->ndim, out->shape, own, sizeof own));
     }
     if (out->dtype != dtype && mr_dtype_category(dtype) > mr_dtype_category(out->dtype))
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the result is %s and cannot be kept in %s, which is %s; use x:to(\"%s\")",
-                       launch->name, mr_dtype_text(dtype), mr_tensor_describe(out, name, sizeof name),
-                       mr_dtype_text(out->dtype), mr_dtype_text(dtype));
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: the result is %s and cannot be kept in %s, which is %s; use x:to(\"%s\")",
+            launch->name, mr_dtype_text(dtype), mr_tensor_describe(out, name, sizeof name),
+            mr_dtype_text(out->dtype), mr_dtype_text(dtype));
     if (!out->contiguous && mr_tensor_self_overlaps(out))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: several elements of %s share one place in memory (it was expanded); write to a clone() of it",
+                       "%s: several elements of %s share one place in memory (it was expanded); "
+                       "write to a clone() of it",
                        launch->name, mr_tensor_describe(out, name, sizeof name));
     return MR_OK;
 }
 
 bool mr_same_view(const mr_tensor *a, const mr_tensor *b) {
     if (a == b) return true;
-    if (a->storage != b->storage || a->offset != b->offset || a->dtype != b->dtype || a->ndim != b->ndim) return false;
+    if (a->storage != b->storage || a->offset != b->offset || a->dtype != b->dtype ||
+        a->ndim != b->ndim)
+        return false;
     for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d] || (a->shape[d] > 1 && a->stride[d] != b->stride[d])) return false;
+        if (a->shape[d] != b->shape[d] || (a->shape[d] > 1 && a->stride[d] != b->stride[d]))
+            return false;
     return true;
 }
 
-mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out, const mr_tensor *in,
-                                  bool exact) {
+mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out,
+                                  const mr_tensor *in, bool exact) {
     if (out->storage != in->storage) return MR_OK;
     if (exact && mr_same_view(out, in)) return MR_OK;
     if (!mr_tensor_may_overlap(out, in)) return MR_OK;
     char a[160], b[160];
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s, which is read, and %s, which is written, share memory; read from a clone()",
-                   launch->name, mr_tensor_describe(in, a, sizeof a), mr_tensor_describe(out, b, sizeof b));
+    return mr_fail(
+        MR_CODE_INVALID_ARGUMENT,
+        "%s: %s, which is read, and %s, which is written, share memory; read from a clone()",
+        launch->name, mr_tensor_describe(in, a, sizeof a), mr_tensor_describe(out, b, sizeof b));
 }
 
 mr_status mr_launch_new(const mr_launch *launch, mr_dtype dtype, int ndim, const int64_t *shape,
@@ -136,7 +147,8 @@ static mr_status run_on_host(const mr_launch *launch) {
         mr_tensor *t = launch->operands[i];
         action.inline_operands[i] = (mr_operand){t, launch->access[i]};
         bytes += (uint64_t)t->numel * mr_dtype_size(t->dtype);
-        if (t->storage->kind == MR_MEMORY_PAGEABLE && launch->machine->observers.count == 0) continue;
+        if (t->storage->kind == MR_MEMORY_PAGEABLE && launch->machine->observers.count == 0)
+            continue;
         MR_TRY(mr_host_access(launch->machine, launch->name, t, launch->access[i]));
     }
     MR_TRY(mr_op_run_now(&action));
@@ -149,7 +161,8 @@ mr_status mr_launch_go(const mr_launch *launch) {
     if (launch->operand_count > 0 && launch->operands[0]->numel == 0) return MR_OK;
     if (!launch->device) return run_on_host(launch);
     mr_action *action;
-    MR_TRY(mr_action_create(launch->machine, MR_ACTION_OP, launch->stream, launch->name, launch->operand_count, &action));
+    MR_TRY(mr_action_create(launch->machine, MR_ACTION_OP, launch->stream, launch->name,
+                            launch->operand_count, &action));
     for (uint32_t i = 0; i < launch->operand_count; i++)
         mr_action_set_operand(action, i, launch->operands[i], launch->access[i]);
     action->u.op.row = launch->op;

@@ -8,10 +8,10 @@
 typedef struct {
     mr_machine *machine;
     const mr_op *op;
-    const char *name;    /* for messages and the action: "add", "add_" */
-    mr_tensor *first;    /* the first operand seen: decides where it runs */
-    mr_device *device;   /* NULL: on the host */
-    mr_stream *stream;   /* NULL on the host */
+    const char *name;                        /* for messages and the action: "add", "add_" */
+    mr_tensor *first;                        /* the first operand seen: decides where it runs */
+    mr_device *device;                       /* NULL: on the host */
+    mr_stream *stream;                       /* NULL on the host */
     mr_tensor *operands[MR_INLINE_OPERANDS]; /* 0 is the output; borrowed */
     uint8_t access[MR_INLINE_OPERANDS];
     uint32_t operand_count;
@@ -26,14 +26,15 @@ mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor);
 mr_status mr_launch_place(mr_launch *launch, mr_stream *stream);
 
 /* Whether work on a device tensor can go to this stream now. */
-mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor, mr_stream *stream);
+mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor,
+                                 mr_stream *stream);
 
 /* Whether an output can take these: shape, dtype, no element twice. */
-mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype, int ndim,
-                              const int64_t *shape);
+mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype,
+                              int ndim, const int64_t *shape);
 /* Partial overlap of an input with the output. `exact`: being the same view is allowed. */
-mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out, const mr_tensor *in,
-                                  bool exact);
+mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out,
+                                  const mr_tensor *in, bool exact);
 bool mr_same_view(const mr_tensor *a, const mr_tensor *b);
 
 /* A new tensor where the launch runs. */

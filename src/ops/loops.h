@@ -31,7 +31,7 @@
     MR_LOOPS_NUMBERS(LOOP, name, result, __VA_ARGS__)                                              \
     LOOP(name, b8, uint8_t, MR_R_##result(uint8_t), MR_STORE_BOOL, __VA_ARGS__)
 
-#define MR_ENTRIES_FLOATS(name)  [MR_F32] = name##_f32, [MR_F64] = name##_f64
+#define MR_ENTRIES_FLOATS(name) [MR_F32] = name##_f32, [MR_F64] = name##_f64
 #define MR_ENTRIES_NUMBERS(name)                                                                   \
     MR_ENTRIES_FLOATS(name), [MR_U8] = name##_u8, [MR_I32] = name##_i32, [MR_I64] = name##_i64
 #define MR_ENTRIES_ALL(name) MR_ENTRIES_NUMBERS(name), [MR_BOOL] = name##_b8
@@ -39,6 +39,7 @@
 /* What the families' files define for table.c. */
 #define X(name, ...) extern const mr_elementwise mr_loops_##name;
 MR_UNARY_TABLE(X)
+MR_RANGED_TABLE(X)
 MR_BINARY_TABLE(X)
 MR_COMPARE_TABLE(X)
 MR_TERNARY_TABLE(X)

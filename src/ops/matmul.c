@@ -37,7 +37,8 @@ static product product_of(const mr_tensor *a, const mr_tensor *b) {
 }
 
 /* Where matrix number `batch` of an operand begins; dims before the last two, broadcast to the output's. */
-static int64_t batch_offset(const mr_tensor *t, const mr_tensor *out, int out_matrix_dims, int64_t batch) {
+static int64_t batch_offset(const mr_tensor *t, const mr_tensor *out, int out_matrix_dims,
+                            int64_t batch) {
     int own_dims = t->ndim > 2 ? t->ndim - 2 : 0, out_dims = out->ndim - out_matrix_dims;
     int64_t offset = 0;
     for (int d = out_dims; d-- > 0;) {
@@ -66,7 +67,8 @@ enum { ROWS = 4, COLUMNS = 16, DEPTH = 256 };
                 int64_t depth = p->k - l < DEPTH ? p->k - l : DEPTH;                               \
                 for (int64_t d = 0; d < depth; d++)                                                \
                     for (int64_t w = 0; w < COLUMNS; w++)                                          \
-                        panel[d][w] = w < width ? b[(l + d) * p->b_row + (j + w) * p->b_column] : 0; \
+                        panel[d][w] =                                                              \
+                            w < width ? b[(l + d) * p->b_row + (j + w) * p->b_column] : 0;         \
                 for (int64_t i = 0; i < rows; i += ROWS) {                                         \
                     int64_t height = rows - i < ROWS ? rows - i : ROWS;                            \
                     T sum[ROWS][COLUMNS] = {{0}};                                                  \
@@ -112,28 +114,34 @@ static bool blas_layout(int64_t rows, int64_t columns, int64_t row_stride, int64
     return false;
 }
 
-static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, const void *a, const void *b,
-                             void *c) {
+static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, const void *a,
+                             const void *b, void *c) {
     int transpose_a, transpose_b, lda, ldb;
     if (p->k == 0 || p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return false;
     if ((double)p->m * (double)p->n * (double)p->k <= SMALL) return false;
     if (!blas_layout(p->m, p->k, p->a_row, p->a_column, &transpose_a, &lda)) return false;
     bool vector = p->n == 1 && p->b_row > 0 && p->b_row <= INT_MAX;
-    if (!vector && !blas_layout(p->k, p->n, p->b_row, p->b_column, &transpose_b, &ldb)) return false;
+    if (!vector && !blas_layout(p->k, p->n, p->b_row, p->b_column, &transpose_b, &ldb))
+        return false;
     const mr_blas *blas = mr_blas_open();
     if (!blas) return false;
     int m = (int)rows, n = (int)p->n, k = (int)p->k;
     if (vector) {
         /* CBLAS counts the rows and columns of the matrix as it lies, before transposing. */
-        int stored_rows = transpose_a == MR_BLAS_PLAIN ? m : k, stored_columns = transpose_a == MR_BLAS_PLAIN ? k : m;
+        int stored_rows = transpose_a == MR_BLAS_PLAIN ? m : k,
+            stored_columns = transpose_a == MR_BLAS_PLAIN ? k : m;
         if (dtype == MR_F32)
-            blas->sgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b, (int)p->b_row, 0, c, 1);
+            blas->sgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b,
+                        (int)p->b_row, 0, c, 1);
         else
-            blas->dgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b, (int)p->b_row, 0, c, 1);
+            blas->dgemv(MR_BLAS_ROW_MAJOR, transpose_a, stored_rows, stored_columns, 1, a, lda, b,
+                        (int)p->b_row, 0, c, 1);
     } else if (dtype == MR_F32) {
-        blas->sgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+        blas->sgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c,
+                    n);
     } else {
-        blas->dgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+        blas->dgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c,
+                    n);
     }
     return true;
 }
@@ -148,7 +156,8 @@ int64_t mr_matmul_items(const mr_action *action) {
 
 void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end) {
     (void)state;
-    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor, *b = action->operands[2].tensor;
+    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
+                    *b = action->operands[2].tensor;
     product p = product_of(a, b);
     int matrix_dims = (a->ndim > 1) + (b->ndim > 1);
     mr_dtype dtype = (mr_dtype)out->dtype;
@@ -178,13 +187,17 @@ void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t 
 
 void mr_matmul_cost(const mr_action *action, mr_cost *out_cost) {
     enum { TILE = 128, THREADS = 256 };
-    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor, *b = action->operands[2].tensor;
+    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
+                    *b = action->operands[2].tensor;
     product p = product_of(a, b);
     double size = (double)mr_dtype_size(out->dtype), matrix = (double)p.m * (double)p.n;
     double batch = matrix > 0 ? (double)out->numel / matrix : 0;
     double tiles = batch * (double)((p.m + TILE - 1) / TILE) * (double)((p.n + TILE - 1) / TILE);
-    *out_cost = (mr_cost){.flops = 2 * (double)out->numel * (double)p.k,
-                          .bytes = ((double)out->numel + (double)a->numel + (double)b->numel) * size,
-                          .blocks = tiles < 1 ? 1 : tiles < UINT32_MAX ? (uint32_t)tiles : UINT32_MAX,
-                          .threads = THREADS};
+    *out_cost =
+        (mr_cost){.flops = 2 * (double)out->numel * (double)p.k,
+                  .bytes = ((double)out->numel + (double)a->numel + (double)b->numel) * size,
+                  .blocks = tiles < 1            ? 1
+                            : tiles < UINT32_MAX ? (uint32_t)tiles
+                                                 : UINT32_MAX,
+                  .threads = THREADS};
 }

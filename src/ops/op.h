@@ -11,39 +11,39 @@
 #define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
 
 typedef enum {
-    MR_FAMILY_UNARY,   /* out = f(a), broadcast, any strides */
-    MR_FAMILY_BINARY,  /* out = f(a, b) */
-    MR_FAMILY_COMPARE, /* out(bool) = a ? b */
-    MR_FAMILY_TERNARY, /* out = f(a, b, c) */
-    MR_FAMILY_FILL,    /* out = f(position, scalars) */
-    MR_FAMILY_RANDOM,  /* out = f(position, seed, scalars) */
-    MR_FAMILY_REDUCE,  /* operand 1 permuted so that the last params.integer[0] dims are reduced */
-    MR_FAMILY_MATMUL,  /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
-    MR_FAMILY_COPY,    /* out = a, broadcast, converting dtype, any strides */
-    MR_FAMILY_BYTES,   /* memset */
+    MR_FAMILY_UNARY,    /* out = f(a), broadcast, any strides */
+    MR_FAMILY_BINARY,   /* out = f(a, b) */
+    MR_FAMILY_COMPARE,  /* out(bool) = a ? b */
+    MR_FAMILY_TERNARY,  /* out = f(a, b, c) */
+    MR_FAMILY_FILL,     /* out = f(position, scalars) */
+    MR_FAMILY_RANDOM,   /* out = f(position, seed, scalars) */
+    MR_FAMILY_REDUCE,   /* operand 1 permuted so that the last params.integer[0] dims are reduced */
+    MR_FAMILY_MATMUL,   /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
+    MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
+    MR_FAMILY_BYTES,    /* memset */
     MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
 } mr_family;
 
 /* What an action costs a device; the cost model turns it into time. */
 typedef struct {
     double flops;
-    double bytes;      /* read + written */
-    uint32_t blocks;   /* thread blocks that a kernel would launch */
-    uint32_t threads;  /* a block */
+    double bytes;     /* read + written */
+    uint32_t blocks;  /* thread blocks that a kernel would launch */
+    uint32_t threads; /* a block */
 } mr_cost;
 
 struct mr_op {
-    const char *name;     /* "add" */
+    const char *name;          /* "add" */
     const char *name_in_place; /* "add_"; for messages, and the method where forms say so */
     mr_family family;
-    uint8_t inputs;       /* tensors or numbers read, besides the output */
-    uint8_t dtypes;       /* which dtypes it takes: MR_TAKES_* */
-    uint8_t result;       /* MR_RESULT_* */
-    uint8_t forms;        /* MR_FORM_*: which Lua functions come from the row */
-    uint8_t rules;        /* MR_RULE_*: what mr_call_run also asks of the arguments */
-    double flops;         /* an item, for the cost model */
-    const char *usage;    /* "x:add(y [, {alpha=1, out=}]) -> tensor" */
-    const char *help;     /* one or two sentences */
+    uint8_t inputs;         /* tensors or numbers read, besides the output */
+    uint8_t dtypes;         /* which dtypes it takes: MR_TAKES_* */
+    uint8_t result;         /* MR_RESULT_* */
+    uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
+    uint8_t rules;          /* MR_RULE_*: what mr_call_run also asks of the arguments */
+    double flops;           /* an item, for the cost model */
+    const char *usage;      /* "x:add(y [, {alpha=1, out=}]) -> tensor" */
+    const char *help;       /* one or two sentences */
     const char *expression; /* the body's text, for the CUDA kernel and the reference page */
 
     int64_t (*items)(const mr_action *action);
@@ -96,11 +96,14 @@ extern const mr_op mr_ops[];
 extern const int mr_op_count;
 const mr_op *mr_op_find(const char *name); /* NULL: there is none */
 
-/* Runs items [first, end) on this thread and, where there is enough to do, its helpers: what a backend
- * calls between `begin` and `finish`. */
-void mr_op_run_items(const mr_action *action, void *state, int64_t first, int64_t end);
+/* Runs items [*io_first, end) on this thread and, where there is enough to do, its helpers: what a
+ * backend calls between `begin` and `finish`. With `may_stop`, long work asks the machine's `interrupted`
+ * hook now and then: INTERRUPTED leaves in *io_first where to go on. */
+mr_status mr_op_run_items(const mr_action *action, void *state, int64_t *io_first, int64_t end,
+                          bool may_stop);
 
-/* Runs a whole action at once in that way: host tensors, and tests. */
+/* Runs a whole action at once in that way: host tensors, and tests. Interrupted, it leaves the output
+ * half written. */
 mr_status mr_op_run_now(const mr_action *action);
 
 #endif

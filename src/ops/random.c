@@ -6,6 +6,7 @@
 #include "base/philox.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* [0, 1): as many bits as the type holds exactly. */
 static inline float unit_f32(uint32_t bits) {
@@ -24,10 +25,6 @@ static key key_of(const mr_action *action) {
     return (key){action->u.op.params.seed, action->u.op.params.offset};
 }
 
-static inline mr_philox_block block_at(key k, int64_t counter) {
-    return mr_philox(k.seed, k.offset, (uint64_t)counter);
-}
-
 static mr_dtype as_is(mr_dtype out) {
     return out;
 }
@@ -42,81 +39,156 @@ static mr_dtype as_i64(mr_dtype out) {
     return MR_I64;
 }
 
-/* Calls `make(counter, per-block values)` for each Philox block that a range touches and copies the part
- * that is in it; `per` values a block. */
-#define FOR_BLOCKS(T, per, make)                                                                   \
-    do {                                                                                           \
-        T *out = block;                                                                            \
-        for (int64_t i = first; i < first + n;) {                                                  \
-            T v[per];                                                                              \
-            mr_philox_block r = block_at(k, i / (per));                                            \
-            make;                                                                                  \
-            for (int64_t lane = i % (per); lane < (per) && i < first + n; lane++, i++)             \
-                *out++ = v[lane];                                                                  \
-        }                                                                                          \
-    } while (0)
+/* ------------------------------------------------------------------------- many blocks */
 
-static void uniform(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
-    key k = key_of(action);
-    double low = action->u.op.params.scalar[0].f, width = action->u.op.params.scalar[1].f - low;
-    if (dtype == MR_F32) {
-        float l = (float)low, w = (float)width;
-        FOR_BLOCKS(float, 4, for (int j = 0; j < 4; j++) v[j] = unit_f32(r.v[j]) * w + l);
-    } else {
-        FOR_BLOCKS(double, 2, for (int j = 0; j < 2; j++) v[j] = unit_f64(r.v[2 * j], r.v[2 * j + 1]) * width + low);
+enum { BLOCKS = 64 };
+
+/* The four words of blocks counter, counter + 1, ...: mr_philox written so that the blocks are lanes. */
+typedef struct {
+    uint32_t word[4][BLOCKS];
+} block_run;
+
+MR_CLONES static void philox_run(key k, int64_t counter, block_run *out) {
+    uint32_t k0 = (uint32_t)k.seed, k1 = (uint32_t)(k.seed >> 32);
+    for (int j = 0; j < BLOCKS; j++) {
+        uint64_t c = (uint64_t)counter + (uint64_t)j;
+        out->word[0][j] = (uint32_t)c;
+        out->word[1][j] = (uint32_t)(c >> 32);
+        out->word[2][j] = (uint32_t)k.offset;
+        out->word[3][j] = (uint32_t)(k.offset >> 32);
     }
+    for (int round = 0; round < 10; round++) {
+        for (int j = 0; j < BLOCKS; j++) {
+            uint64_t a = (uint64_t)out->word[0][j] * 0xd2511f53u,
+                     b = (uint64_t)out->word[2][j] * 0xcd9e8d57u;
+            uint32_t w1 = out->word[1][j], w3 = out->word[3][j];
+            out->word[0][j] = (uint32_t)(b >> 32) ^ w1 ^ k0;
+            out->word[1][j] = (uint32_t)b;
+            out->word[2][j] = (uint32_t)(a >> 32) ^ w3 ^ k1;
+            out->word[3][j] = (uint32_t)a;
+        }
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+}
+
+/* Calls `make(run, context, values)` for runs of blocks, which give `per` values each, and copies those of
+ * positions [first, first + n) to `out`. Whole runs are made, whatever part of them is wanted. */
+typedef void (*run_maker)(const block_run *run, const mr_params *params, void *values);
+
+static void for_runs(const mr_action *action, int per, size_t size, run_maker make, int64_t first,
+                     int64_t n, void *out) {
+    union {
+        char bytes[BLOCKS * 4 * 8];
+        double aligned_;
+    } values;
+    block_run run;
+    int64_t per_run = (int64_t)per * BLOCKS;
+    char *to = out;
+    for (int64_t i = first; i < first + n;) {
+        int64_t at = i % per_run, count = per_run - at;
+        if (count > first + n - i) count = first + n - i;
+        philox_run(key_of(action), i / per_run * BLOCKS, &run);
+        make(&run, &action->u.op.params, values.bytes);
+        memcpy(to, values.bytes + (size_t)at * size, (size_t)count * size);
+        to += (size_t)count * size;
+        i += count;
+    }
+}
+
+/* ------------------------------------------------------------------------- the distributions */
+
+MR_CLONES static void uniform_f32(const block_run *run, const mr_params *params, void *values) {
+    float *v = values, low = (float)params->scalar[0].f,
+          width = (float)(params->scalar[1].f - params->scalar[0].f);
+    for (int j = 0; j < BLOCKS; j++)
+        for (int w = 0; w < 4; w++) v[4 * j + w] = unit_f32(run->word[w][j]) * width + low;
+}
+
+static void uniform_f64(const block_run *run, const mr_params *params, void *values) {
+    double *v = values, low = params->scalar[0].f, width = params->scalar[1].f - low;
+    for (int j = 0; j < BLOCKS; j++)
+        for (int w = 0; w < 2; w++)
+            v[2 * j + w] = unit_f64(run->word[2 * w][j], run->word[2 * w + 1][j]) * width + low;
+}
+
+static void uniform(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+                    void *block) {
+    if (dtype == MR_F32) for_runs(action, 4, sizeof(float), uniform_f32, first, n, block);
+    else for_runs(action, 2, sizeof(double), uniform_f64, first, n, block);
 }
 const mr_generator mr_gen_uniform = {as_is, uniform};
 
 /* Box-Muller: two uniform numbers give two normal ones. The first is taken from (0, 1], as its logarithm
  * is needed. */
-static inline void normal_pair_f32(uint32_t a, uint32_t b, float *out) {
-    float radius = mr_sqrt(-2.0f * mr_log(1.0f - unit_f32(a)));
-    float angle = unit_f32(b) * 6.283185307179586f;
-    out[0] = radius * mr_cos(angle);
-    out[1] = radius * mr_sin(angle);
+MR_CLONES static void normal_f32(const block_run *run, const mr_params *params, void *values) {
+    float *v = values, mean = (float)params->scalar[0].f, deviation = (float)params->scalar[1].f;
+    float radius[BLOCKS], c[BLOCKS], s[BLOCKS];
+    for (int w = 0; w < 4; w += 2) {
+        for (int j = 0; j < BLOCKS; j++) {
+            float angle = unit_f32(run->word[w + 1][j]) * 6.283185307179586f;
+            radius[j] = mr_sqrt(-2.0f * mr_log(1.0f - unit_f32(run->word[w][j]))) * deviation;
+            c[j] = mr_cos_near(angle);
+            s[j] = mr_sin_near(angle);
+        }
+        for (int j = 0; j < BLOCKS; j++) {
+            v[4 * j + w] = radius[j] * c[j] + mean;
+            v[4 * j + w + 1] = radius[j] * s[j] + mean;
+        }
+    }
+}
+
+MR_CLONES static void normal_f64(const block_run *run, const mr_params *params, void *values) {
+    double *v = values, mean = params->scalar[0].f, deviation = params->scalar[1].f;
+    double u[BLOCKS], angle[BLOCKS];
+    for (int j = 0; j < BLOCKS; j++) {
+        u[j] = 1.0 - unit_f64(run->word[0][j], run->word[1][j]);
+        angle[j] = unit_f64(run->word[2][j], run->word[3][j]) * 6.283185307179586477;
+    }
+    for (int j = 0; j < BLOCKS; j++) {
+        double radius = mr_sqrt(-2.0 * mr_log(u[j])) * deviation;
+        v[2 * j] = radius * mr_cos_near(angle[j]) + mean;
+        v[2 * j + 1] = radius * mr_sin_near(angle[j]) + mean;
+    }
 }
 
 static void normal(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
-    key k = key_of(action);
-    double mean = action->u.op.params.scalar[0].f, deviation = action->u.op.params.scalar[1].f;
-    if (dtype == MR_F32) {
-        float m = (float)mean, s = (float)deviation;
-        FOR_BLOCKS(float, 4, {
-            normal_pair_f32(r.v[0], r.v[1], &v[0]);
-            normal_pair_f32(r.v[2], r.v[3], &v[2]);
-            for (int j = 0; j < 4; j++) v[j] = v[j] * s + m;
-        });
-    } else {
-        FOR_BLOCKS(double, 2, {
-            double radius = mr_sqrt(-2.0 * mr_log(1.0 - unit_f64(r.v[0], r.v[1])));
-            double angle = unit_f64(r.v[2], r.v[3]) * 6.283185307179586477;
-            v[0] = radius * mr_cos(angle) * deviation + mean;
-            v[1] = radius * mr_sin(angle) * deviation + mean;
-        });
-    }
+    if (dtype == MR_F32) for_runs(action, 4, sizeof(float), normal_f32, first, n, block);
+    else for_runs(action, 2, sizeof(double), normal_f64, first, n, block);
 }
 const mr_generator mr_gen_normal = {as_is, normal};
 
-static void bernoulli(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
+static void bernoulli_run(const block_run *run, const mr_params *params, void *values) {
+    uint8_t *v = values;
+    for (int j = 0; j < BLOCKS; j++)
+        for (int w = 0; w < 4; w++)
+            v[4 * j + w] = (double)unit_f32(run->word[w][j]) < params->scalar[0].f;
+}
+
+static void bernoulli(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+                      void *block) {
     (void)dtype;
-    key k = key_of(action);
-    double p = action->u.op.params.scalar[0].f;
-    FOR_BLOCKS(uint8_t, 4, for (int j = 0; j < 4; j++) v[j] = (double)unit_f32(r.v[j]) < p);
+    for_runs(action, 4, 1, bernoulli_run, first, n, block);
 }
 const mr_generator mr_gen_bernoulli = {as_bool, bernoulli};
 
 /* The high half of a 64 by 64 bit product maps 64 random bits to [0, range) with a bias below
  * range / 2^64. */
-static void randint(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
+static void randint_run(const block_run *run, const mr_params *params, void *values) {
+    int64_t *v = values;
+    uint64_t low = (uint64_t)params->integer[0], range = (uint64_t)params->integer[1] - low;
+    for (int j = 0; j < BLOCKS; j++) {
+        for (int w = 0; w < 2; w++) {
+            uint64_t bits = (uint64_t)run->word[2 * w + 1][j] << 32 | run->word[2 * w][j];
+            v[2 * j + w] = (int64_t)(low + (uint64_t)(((unsigned __int128)bits * range) >> 64));
+        }
+    }
+}
+
+static void randint(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+                    void *block) {
     (void)dtype;
-    key k = key_of(action);
-    int64_t low = action->u.op.params.integer[0];
-    uint64_t range = (uint64_t)action->u.op.params.integer[1] - (uint64_t)low;
-    FOR_BLOCKS(int64_t, 2, for (int j = 0; j < 2; j++) {
-        uint64_t bits = (uint64_t)r.v[2 * j + 1] << 32 | r.v[2 * j];
-        v[j] = (int64_t)((uint64_t)low + (uint64_t)(((unsigned __int128)bits * range) >> 64));
-    });
+    for_runs(action, 2, sizeof(int64_t), randint_run, first, n, block);
 }
 const mr_generator mr_gen_randint = {as_i64, randint};
 
@@ -135,8 +207,11 @@ int64_t mr_randperm_items(const mr_action *action) {
 
 mr_status mr_randperm_begin(const mr_action *action, void **out_state) {
     size_t n = (size_t)action->operands[0].tensor->numel;
-    *out_state = n > SIZE_MAX / (2 * sizeof(ticket)) ? NULL : malloc(n ? 2 * n * sizeof(ticket) : 1);
-    return *out_state ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "randperm: no host memory to sort %zu keys in", n);
+    *out_state =
+        n > SIZE_MAX / (2 * sizeof(ticket)) ? NULL : malloc(n ? 2 * n * sizeof(ticket) : 1);
+    return *out_state
+               ? MR_OK
+               : mr_fail(MR_CODE_OUT_OF_MEMORY, "randperm: no host memory to sort %zu keys in", n);
 }
 
 /* Radix sort by bytes, least first; stable, so equal keys stay in order of position. */
@@ -160,7 +235,7 @@ void mr_randperm_run(const mr_action *action, void *state, int64_t first, int64_
     ticket *tickets = state;
     key k = key_of(action);
     for (int64_t i = 0; i < n; i++) {
-        mr_philox_block r = block_at(k, i / 2);
+        mr_philox_block r = mr_philox(k.seed, k.offset, (uint64_t)i / 2);
         int half = (int)(i % 2) * 2;
         tickets[i] = (ticket){(uint64_t)r.v[half + 1] << 32 | r.v[half], i};
     }

@@ -7,23 +7,27 @@
 #include <string.h>
 
 enum {
-    CHUNK = 64 * MR_LEAF, /* elements; a power of two of leaves, so that the tree is the same */
+    CHUNK = 16 * MR_LEAF, /* elements; a power of two of leaves, so that the tree is the same */
+    MOST_PARTIALS = 1 << 20, /* of all outputs together: beyond, the chunks become longer */
     FEW_OUTPUTS = 256,
     TREE_DEPTH = 64,
     MIN_COLUMNS = 4,
+    TILE = 16, /* outputs whose elements are gathered together */
 };
 
 typedef struct {
     const mr_tensor *in, *out;
     const mr_fold *fold;
     const char *data;
-    size_t size;     /* of an input element */
+    size_t size; /* of an input element */
     int64_t outputs;
-    int64_t length;  /* elements reduced into each output */
-    int64_t chunks;  /* 1: the items are the outputs */
+    int64_t length;        /* elements reduced into each output */
+    int64_t chunks;        /* 1: the items are the outputs */
+    int64_t chunk;         /* elements of one */
     mr_walk kept, reduced; /* dims of the input */
-    bool dense;      /* the elements of one output are neighbours */
-    bool columns;    /* no, but the elements of neighbouring outputs are */
+    bool dense;            /* the elements of one output are neighbours */
+    bool columns; /* no, but the elements of neighbouring outputs are, and the fold can use that */
+    bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
 } plan;
 
 static void count(const mr_action *action, plan *p) {
@@ -32,7 +36,11 @@ static void count(const mr_action *action, plan *p) {
     int reduced = (int)action->u.op.params.integer[0], kept = p->in->ndim - reduced;
     p->outputs = p->length = 1;
     for (int d = 0; d < p->in->ndim; d++) *(d < kept ? &p->outputs : &p->length) *= p->in->shape[d];
-    p->chunks = p->outputs < FEW_OUTPUTS && p->length >= 2 * CHUNK ? (p->length + CHUNK - 1) / CHUNK : 1;
+    p->chunks = 1;
+    p->chunk = CHUNK;
+    if (p->outputs == 0 || p->outputs >= FEW_OUTPUTS || p->length < 2 * CHUNK) return;
+    while (p->length / p->chunk > MOST_PARTIALS / p->outputs) p->chunk *= 2;
+    p->chunks = (p->length - 1) / p->chunk + 1;
 }
 
 /* The strides of a part of the input's dims, merged. */
@@ -54,7 +62,10 @@ static void make_plan(const mr_action *action, plan *p) {
     walk_part(&p->reduced, p->in, kept, reduced);
     p->dense = p->reduced.ndim == 1 && p->reduced.stride[0][0] == 1;
     int last = p->kept.ndim - 1;
-    p->columns = !p->dense && p->fold->columns && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
+    bool neighbours =
+        !p->dense && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
+    p->columns = neighbours && p->fold->columns;
+    p->tiles = neighbours && !p->fold->columns;
 }
 
 int64_t mr_reduce_items(const mr_action *action) {
@@ -93,15 +104,22 @@ static mr_cell tree_result(tree *t, const mr_fold *fold) {
 
 /* ------------------------------------------------------------------------- one output */
 
+typedef union {
+    char bytes[MR_LEAF * 8 +
+               64]; /* not a power of two: blocks side by side must not share cache sets */
+    double aligned_;
+} leaf_block;
+
 static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t end) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
-    mr_block block;
+    leaf_block block;
     tree t = {.leaves = 0};
     for (int64_t i = first; i < end || t.leaves == 0; i += MR_LEAF) {
         int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
         const void *x = base + i * (int64_t)p->size;
         if (!p->dense && n > 0) {
-            mr_gather(base, p->size, p->reduced.ndim, p->reduced.shape, p->reduced.stride[0], i, n, &block);
+            mr_gather(base, p->size, p->reduced.ndim, p->reduced.shape, p->reduced.stride[0], i, n,
+                      &block);
             x = &block;
         }
         mr_cell cell;
@@ -122,7 +140,8 @@ static void store(const plan *p, const mr_action *action, int64_t output, const 
         }
     }
     mr_scalar value = p->fold->final(cell, p->length, &action->u.op.params);
-    mr_dtype_store(out->dtype, (char *)mr_tensor_data(out) + at * (int64_t)mr_dtype_size(out->dtype), value);
+    mr_dtype_store(out->dtype,
+                   (char *)mr_tensor_data(out) + at * (int64_t)mr_dtype_size(out->dtype), value);
 }
 
 /* ------------------------------------------------------------------------- neighbouring outputs */
@@ -151,6 +170,35 @@ static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t f
     for (int64_t w = 0; w < width; w++) p->fold->cell(&stack[0], w, &out_cells[w]);
 }
 
+#define SPREAD_ROW(T)                                                                              \
+    for (int64_t w = 0; w < width; w++) ((T *)block[w].bytes)[r] = ((const T *)row)[w]
+
+/* The same by gathering: the leaves of each output are what fold_range would be given. */
+static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
+                      mr_cell *out_cells) {
+    const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
+    leaf_block block[TILE];
+    tree trees[TILE];
+    for (int w = 0; w < TILE; w++) trees[w].leaves = 0, trees[w].depth = 0;
+    for (int64_t i = first; i < end || trees[0].leaves == 0; i += MR_LEAF) {
+        int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
+        for (int64_t r = 0; r < n; r++) {
+            const char *row = base + mr_walk_offset(&p->reduced, 0, i + r) * (int64_t)p->size;
+            switch (p->size) {
+            case 1: SPREAD_ROW(uint8_t); break;
+            case 4: SPREAD_ROW(uint32_t); break;
+            default: SPREAD_ROW(uint64_t); break;
+            }
+        }
+        for (int64_t w = 0; w < width; w++) {
+            mr_cell cell;
+            p->fold->leaf(&block[w], n, i, &cell);
+            tree_push(&trees[w], p->fold, cell);
+        }
+    }
+    for (int64_t w = 0; w < width; w++) out_cells[w] = tree_result(&trees[w], p->fold);
+}
+
 /* ------------------------------------------------------------------------- the action */
 
 mr_status mr_reduce_begin(const mr_action *action, void **out_state) {
@@ -159,7 +207,8 @@ mr_status mr_reduce_begin(const mr_action *action, void **out_state) {
     *out_state = NULL;
     if (p.chunks == 1) return MR_OK;
     *out_state = calloc((size_t)(p.outputs * p.chunks), sizeof(mr_cell));
-    return *out_state ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+    return *out_state ? MR_OK
+                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
 }
 
 void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end) {
@@ -171,21 +220,20 @@ void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t 
     for (int64_t item = first; item < end;) {
         /* Items of one chunk of neighbouring outputs are neighbours too. */
         int64_t chunk = item / p.outputs, output = item % p.outputs, width = 1;
-        int64_t from = chunk * CHUNK, to = p.chunks == 1 ? p.length : from + CHUNK < p.length ? from + CHUNK : p.length;
+        bool last = chunk == p.chunks - 1;
+        int64_t from = chunk * p.chunk, to = last ? p.length : from + p.chunk;
         mr_cell cells[MR_COLUMNS];
-        if (p.columns) {
+        if (p.columns || p.tiles) {
             width = run - output % run;
-            if (width > MR_COLUMNS) width = MR_COLUMNS;
+            if (width > (p.columns ? MR_COLUMNS : TILE)) width = p.columns ? MR_COLUMNS : TILE;
             if (width > end - item) width = end - item;
-            fold_columns(&p, output, width, from, to, cells);
+            (p.columns ? fold_columns : fold_tile)(&p, output, width, from, to, cells);
         } else {
             cells[0] = fold_range(&p, output, from, to);
         }
         for (int64_t w = 0; w < width; w++) {
-            if (partial)
-                partial[item + w] = cells[w];
-            else
-                store(&p, action, output + w, &cells[w]);
+            if (partial) partial[item + w] = cells[w];
+            else store(&p, action, output + w, &cells[w]);
         }
         item += width;
     }
@@ -198,7 +246,8 @@ void mr_reduce_finish(const mr_action *action, void *state) {
     const mr_cell *partial = state;
     for (int64_t output = 0; output < p.outputs; output++) {
         tree t = {.leaves = 0};
-        for (int64_t chunk = 0; chunk < p.chunks; chunk++) tree_push(&t, p.fold, partial[chunk * p.outputs + output]);
+        for (int64_t chunk = 0; chunk < p.chunks; chunk++)
+            tree_push(&t, p.fold, partial[chunk * p.outputs + output]);
         mr_cell cell = tree_result(&t, p.fold);
         store(&p, action, output, &cell);
     }

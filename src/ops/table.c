@@ -18,7 +18,8 @@ enum {
 #define TAKES(dtypes, result_)                                                                     \
     (MR_RESULT_##result_ == MR_RESULT_FLOAT ? MR_TAKES_ALL : TAKES_##dtypes)
 
-#define ELEMENTWISE(name_, family_, inputs_, dtypes_, result_, forms_, flops_, expression_, usage_, help_) \
+#define ELEMENTWISE(name_, family_, inputs_, dtypes_, result_, forms_, flops_, expression_,        \
+                    usage_, help_)                                                                 \
     {.name = #name_,                                                                               \
      .name_in_place = #name_ "_",                                                                  \
      .family = MR_FAMILY_##family_,                                                                \
@@ -36,6 +37,9 @@ enum {
      .body = &mr_loops_##name_},
 
 #define UNARY_ROW(name, dtypes, result, flops, expression, help)                                   \
+    ELEMENTWISE(name, UNARY, 1, dtypes, result, FORMS_EVERY, flops, #expression,                   \
+                "x:" #name "([{out=}]) -> tensor", help)
+#define RANGED_ROW(name, dtypes, result, flops, expression, near, condition, help)                 \
     ELEMENTWISE(name, UNARY, 1, dtypes, result, FORMS_EVERY, flops, #expression,                   \
                 "x:" #name "([{out=}]) -> tensor", help)
 #define BINARY_ROW(name, dtypes, result, flops, expression, help)                                  \
@@ -115,6 +119,7 @@ static void run_nothing(const mr_action *action, void *state, int64_t first, int
 const mr_op mr_ops[] = {
     // clang-format off
     MR_UNARY_TABLE(UNARY_ROW)
+    MR_RANGED_TABLE(RANGED_ROW)
     MR_BINARY_TABLE(BINARY_ROW)
     MR_COMPARE_TABLE(COMPARE_ROW)
     MR_TERNARY_TABLE(TERNARY_ROW)

@@ -25,8 +25,6 @@
     X(log,         FLOATS,  FLOAT, 8, mr_log(a),              "The natural logarithm of each element: NaN below 0, -inf at 0.") \
     X(sqrt,        FLOATS,  FLOAT, 4, mr_sqrt(a),             "The square root of each element: NaN below 0.") \
     X(rsqrt,       FLOATS,  FLOAT, 8, 1 / mr_sqrt(a),         "1 divided by the square root of each element.") \
-    X(sin,         FLOATS,  FLOAT, 8, mr_sin(a),              "The sine of each element, in radians.") \
-    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a),              "The cosine of each element, in radians.") \
     X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
     X(sigmoid,     FLOATS,  FLOAT, 8, 1 / (1 + mr_exp(-a)),   "1 / (1 + exp(-x)) of each element x.") \
     X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 where it is negative.") \
@@ -37,6 +35,11 @@
     X(reciprocal,  FLOATS,  FLOAT, 4, 1 / a,                  "1 divided by each element.") \
     X(square,      ALL,     SAME,  1, mr_mul(a, a),           "Each element times itself.") \
     X(logical_not, ALL,     BOOL,  1, a == 0,                 "True where an element is 0.")
+
+/* As unary, with an expression that becomes vectors and is equal where the condition after it holds. */
+#define MR_RANGED_TABLE(X) \
+    X(sin,         FLOATS,  FLOAT, 8, mr_sin(a), mr_sin_near(a), mr_is_near(a), "The sine of each element, in radians.") \
+    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a), mr_cos_near(a), mr_is_near(a), "The cosine of each element, in radians.")
 
 #define MR_BINARY_TABLE(X) \
     X(add,         ALL,     SAME,  1, mr_add(a, b),           "The sum; of bools, whether one is true. Integers wrap.") \

@@ -33,12 +33,13 @@
         }                                                                                          \
     }
 
-#define LOOP(name, tag, T, R, store, expression)   LOOP_OF(name, tag, T, T, R, store, expression)
-#define SELECT(name, tag, T, R, store, expression) LOOP_OF(name, tag, T, uint8_t, R, store, expression)
+#define LOOP(name, tag, T, R, store, expression) LOOP_OF(name, tag, T, T, R, store, expression)
+#define SELECT(name, tag, T, R, store, expression)                                                 \
+    LOOP_OF(name, tag, T, uint8_t, R, store, expression)
 
 #define X(name, dtypes, result, flops, expression, inputs, help)                                   \
-    MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
-        .kernel = {MR_ENTRIES_##dtypes(name)}};
+    MR_LOOPS_##dtypes(LOOP, name, result, expression)                                              \
+        const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
 MR_TERNARY_TABLE(X)
 #undef X
 

@@ -56,8 +56,8 @@ int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position) {
         }                                                                                          \
     } while (0)
 
-static void copy_run(void *to, int64_t to_stride, const void *from, int64_t from_stride, size_t size,
-                     int64_t n) {
+static void copy_run(void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                     size_t size, int64_t n) {
     if (to_stride == 1 && from_stride == 1) {
         if (n > 16) {
             memcpy(to, from, (size_t)n * size);

@@ -20,8 +20,8 @@ static const struct {
     const char *text;
     mr_dtype dtype;
 } aliases[] = {
-    {"uint8", MR_U8},    {"byte", MR_U8},     {"int32", MR_I32},   {"int", MR_I32},
-    {"int64", MR_I64},   {"long", MR_I64},    {"float32", MR_F32}, {"float", MR_F32},
+    {"uint8", MR_U8},    {"byte", MR_U8},    {"int32", MR_I32},   {"int", MR_I32},
+    {"int64", MR_I64},   {"long", MR_I64},   {"float32", MR_F32}, {"float", MR_F32},
     {"float64", MR_F64}, {"double", MR_F64},
 };
 
@@ -87,15 +87,15 @@ void mr_dtype_store(mr_dtype dtype, void *address, mr_scalar value) {
         return;
     }
     case MR_I32: {
-        int32_t v = value.is_integer ? (int32_t)value.i
-                                     : (int32_t)saturate(value.f, INT32_MIN, INT32_MAX, INT32_MIN,
-                                                         INT32_MAX);
+        int32_t v = value.is_integer
+                        ? (int32_t)value.i
+                        : (int32_t)saturate(value.f, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
         memcpy(address, &v, sizeof v);
         return;
     }
     case MR_I64: {
-        int64_t v = value.is_integer ? value.i
-                                     : saturate(value.f, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+        int64_t v =
+            value.is_integer ? value.i : saturate(value.f, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
         memcpy(address, &v, sizeof v);
         return;
     }

@@ -24,10 +24,11 @@ typedef enum {
         MR_DTYPE_COUNT
 } mr_dtype;
 
-size_t mr_dtype_size(mr_dtype dtype);       /* bytes */
-const char *mr_dtype_text(mr_dtype dtype);  /* "f32" */
+size_t mr_dtype_size(mr_dtype dtype);      /* bytes */
+const char *mr_dtype_text(mr_dtype dtype); /* "f32" */
 int mr_dtype_category(mr_dtype dtype);
-bool mr_dtype_find(const char *text, mr_dtype *out_dtype); /* also PyTorch's words: "float32", "int64" */
+bool mr_dtype_find(const char *text,
+                   mr_dtype *out_dtype); /* also PyTorch's words: "float32", "int64" */
 
 /* The type of an operation on both: the higher category wins; inside one, the wider type (u8 with
  * i32 is i32, i64 with f32 is f32). */

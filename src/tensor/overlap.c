@@ -13,10 +13,8 @@ void mr_tensor_extent(const mr_tensor *t, uint64_t *out_first, uint64_t *out_end
     int64_t low = t->offset, high = t->offset;
     for (int d = 0; d < t->ndim && t->numel > 0; d++) {
         int64_t reach = (t->shape[d] - 1) * t->stride[d];
-        if (reach < 0)
-            low += reach;
-        else
-            high += reach;
+        if (reach < 0) low += reach;
+        else high += reach;
     }
     *out_first = (uint64_t)low * size;
     *out_end = t->numel > 0 ? (uint64_t)(high + 1) * size : *out_first;
@@ -36,7 +34,8 @@ static int by_coefficient_descending(const void *a, const void *b) {
 
 /* Can the terms from `k` on add up to exactly `rest`? `reach[k]` is the most that they can add up to.
  * Counts steps down and answers true, the safe answer, when it runs out of them. */
-static bool solve(const term *terms, const int64_t *reach, int count, int k, int64_t rest, int *steps) {
+static bool solve(const term *terms, const int64_t *reach, int count, int k, int64_t rest,
+                  int *steps) {
     if (rest == 0) return true;
     if (k == count || rest < 0 || rest > reach[k]) return false;
     if (--*steps < 0) return true;

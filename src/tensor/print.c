@@ -17,7 +17,7 @@ typedef struct {
     const mr_tensor *t;
     mr_buffer *out;
     style style;
-    int width;       /* of the widest element shown */
+    int width; /* of the widest element shown */
     bool summarised;
 } printer;
 
@@ -25,23 +25,18 @@ static const char *element_text(const printer *p, int64_t at, char *out, size_t 
     const mr_tensor *t = p->t;
     const char *address = (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype);
     mr_scalar v = mr_dtype_load(t->dtype, address);
-    if (p->style == STYLE_BOOL)
-        snprintf(out, size, "%s", v.i ? "true" : "false");
-    else if (p->style == STYLE_INTEGER)
-        snprintf(out, size, "%" PRId64, v.i);
-    else if (isnan(v.f))
-        snprintf(out, size, "nan");
-    else if (isinf(v.f))
-        snprintf(out, size, v.f < 0 ? "-inf" : "inf");
-    else if (p->style == STYLE_WHOLE)
-        snprintf(out, size, "%.0f.", v.f);
-    else
-        snprintf(out, size, p->style == STYLE_FIXED ? "%.*f" : "%.*e", PRECISION, v.f);
+    if (p->style == STYLE_BOOL) snprintf(out, size, "%s", v.i ? "true" : "false");
+    else if (p->style == STYLE_INTEGER) snprintf(out, size, "%" PRId64, v.i);
+    else if (isnan(v.f)) snprintf(out, size, "nan");
+    else if (isinf(v.f)) snprintf(out, size, v.f < 0 ? "-inf" : "inf");
+    else if (p->style == STYLE_WHOLE) snprintf(out, size, "%.0f.", v.f);
+    else snprintf(out, size, p->style == STYLE_FIXED ? "%.*f" : "%.*e", PRECISION, v.f);
     return out;
 }
 
 /* Calls `see` for the place of every element that will be shown. */
-static void visit(printer *p, int dim, int64_t at, void (*see)(void *context, int64_t at), void *context) {
+static void visit(printer *p, int dim, int64_t at, void (*see)(void *context, int64_t at),
+                  void *context) {
     const mr_tensor *t = p->t;
     if (dim == t->ndim) {
         see(context, at);
@@ -64,7 +59,9 @@ typedef struct {
 static void survey_element(void *context, int64_t at) {
     survey *s = context;
     const mr_tensor *t = s->p->t;
-    double v = mr_dtype_load(t->dtype, (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype)).f;
+    double v = mr_dtype_load(t->dtype,
+                             (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype))
+                   .f;
     if (!isfinite(v)) return;
     if (v != floor(v)) s->whole = false;
     v = fabs(v);
@@ -95,12 +92,13 @@ static void choose_style(printer *p) {
     }
     survey s = {.p = p, .whole = true};
     visit(p, 0, p->t->offset, survey_element, &s);
-    if (!s.any)
-        p->style = STYLE_WHOLE;
+    if (!s.any) p->style = STYLE_WHOLE;
     else if (s.whole)
         p->style = s.greatest / s.least > 1000 || s.greatest > 1e8 ? STYLE_SCIENTIFIC : STYLE_WHOLE;
     else
-        p->style = s.greatest / s.least > 1000 || s.greatest > 1e8 || s.least < 1e-4 ? STYLE_SCIENTIFIC : STYLE_FIXED;
+        p->style = s.greatest / s.least > 1000 || s.greatest > 1e8 || s.least < 1e-4
+                       ? STYLE_SCIENTIFIC
+                       : STYLE_FIXED;
 }
 
 static void pad(mr_buffer *out, int n) {
@@ -148,7 +146,8 @@ static void print_dim(printer *p, int dim, int64_t at, int indent) {
     for (int64_t i = 0; i < n; i++) {
         if (i > 0) {
             mr_buffer_puts(p->out, ",");
-            for (int d = dim; d < t->ndim - 1; d++) mr_buffer_puts(p->out, "\n"); /* a blank line a dim */
+            for (int d = dim; d < t->ndim - 1; d++)
+                mr_buffer_puts(p->out, "\n"); /* a blank line a dim */
             pad(p->out, indent + 1);
         }
         if (cut && i == EDGE) {
@@ -168,8 +167,7 @@ static void print_place(const mr_tensor *t, mr_buffer *out) {
     const mr_device *device = t->storage->device;
     if (!mr_tensor_on_host(t) && device)
         mr_buffer_printf(out, " on %s:%d", device->machine->backend->name, device->index);
-    else
-        mr_buffer_puts(out, t->storage->kind == MR_MEMORY_PINNED ? " on cpu, pinned" : " on cpu");
+    else mr_buffer_puts(out, t->storage->kind == MR_MEMORY_PINNED ? " on cpu, pinned" : " on cpu");
 }
 
 void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, mr_buffer *out) {

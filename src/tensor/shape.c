@@ -11,10 +11,11 @@ mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim) 
         /* Scripts count dims from 1; negative ones are the same on both sides. */
         int64_t shown = dim >= 0 && dim < INT64_MAX ? dim + 1 : dim;
         if (ndim == 0)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: dimension %" PRId64 " of a tensor with no dimensions",
-                           what, shown);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "%s: dimension %" PRId64 " of a tensor with no dimensions", what, shown);
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: dimension %" PRId64 " of a tensor with %d dimension%s (1 to %d, or -1 to -%d)",
+                       "%s: dimension %" PRId64
+                       " of a tensor with %d dimension%s (1 to %d, or -1 to -%d)",
                        what, shown, ndim, ndim == 1 ? "" : "s", ndim, ndim);
     }
     *out_dim = (int)(dim < 0 ? dim + limit : dim);
@@ -23,18 +24,21 @@ mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim) 
 
 mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel) {
     if (ndim < 0 || ndim > MR_MAX_DIMS)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "a tensor has at most %d dimensions, not %d",
+                       MR_MAX_DIMS, ndim);
     bool empty = false;
     for (int d = 0; d < ndim; d++) {
         if (shape[d] < 0)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "dimension %d has negative size %" PRId64, d + 1, shape[d]);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT, "dimension %d has negative size %" PRId64,
+                           d + 1, shape[d]);
         if (shape[d] == 0) empty = true;
     }
     int64_t numel = 1;
     for (int d = 0; d < ndim && !empty; d++) {
         if (__builtin_mul_overflow(numel, shape[d], &numel)) {
             char text[192];
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "a tensor of %s has more elements than memory can hold",
+            return mr_fail(MR_CODE_OUT_OF_MEMORY,
+                           "a tensor of %s has more elements than memory can hold",
                            mr_shape_text(ndim, shape, text, sizeof text));
         }
     }
@@ -54,10 +58,12 @@ mr_status mr_shape_broadcast(const char *op, int ndim_a, const int64_t *a, int n
             mr_shape_text(ndim_b, b, text_b, sizeof text_b);
             if (ndim_a == ndim_b)
                 return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                               "%s: cannot broadcast %s with %s: dimension %d is %" PRId64 " against %" PRId64,
+                               "%s: cannot broadcast %s with %s: dimension %d is %" PRId64
+                               " against %" PRId64,
                                op, text_a, text_b, ndim - d, size_a, size_b);
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s: cannot broadcast %s with %s: dimension -%d is %" PRId64 " against %" PRId64,
+                           "%s: cannot broadcast %s with %s: dimension -%d is %" PRId64
+                           " against %" PRId64,
                            op, text_a, text_b, d + 1, size_a, size_b);
         }
         out[ndim - 1 - d] = size_a == 1 ? size_b : size_a;

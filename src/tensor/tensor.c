@@ -84,7 +84,8 @@ static bool fits(const mr_tensor *t) {
     for (int d = 0; d < t->ndim; d++) {
         int64_t reach;
         if (__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &reach)) return false;
-        if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) return false;
+        if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+            return false;
     }
     if (low < 0 || __builtin_add_overflow(high, 1, &end) ||
         __builtin_mul_overflow(end, (int64_t)mr_dtype_size(t->dtype), &end))
@@ -105,7 +106,8 @@ mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
     if (!fits(t)) {
         free(t);
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "the view does not lie inside its storage of %" PRIu64 " bytes",
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "the view does not lie inside its storage of %" PRIu64 " bytes",
                        base->storage->bytes);
     }
     t->contiguous = is_contiguous(t);
@@ -138,7 +140,8 @@ void mr_tensor_release(mr_tensor *tensor) {
 
 mr_status mr_tensor_usable(const mr_tensor *t) {
     const mr_storage *storage = t->storage;
-    if (__builtin_expect(!storage->freed && storage->epoch == storage->machine->epoch, 1)) return MR_OK;
+    if (__builtin_expect(!storage->freed && storage->epoch == storage->machine->epoch, 1))
+        return MR_OK;
     char text[160];
     return mr_storage_usable(storage, mr_tensor_describe(t, text, sizeof text));
 }
@@ -153,12 +156,12 @@ const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size) {
 
 const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size) {
     char signature[256];
-    if (t->name)
-        snprintf(out, size, "`%s`", t->name);
+    if (t->name) snprintf(out, size, "`%s`", t->name);
     else if (t->where.line > 0)
         snprintf(out, size, "tensor #%" PRIu64 " %s made at line %d", t->id,
                  mr_tensor_signature(t, signature, sizeof signature), t->where.line);
     else
-        snprintf(out, size, "tensor #%" PRIu64 " %s", t->id, mr_tensor_signature(t, signature, sizeof signature));
+        snprintf(out, size, "tensor #%" PRIu64 " %s", t->id,
+                 mr_tensor_signature(t, signature, sizeof signature));
     return out;
 }

@@ -11,15 +11,15 @@
 
 struct mr_tensor {
     uint32_t refs;
-    uint8_t ndim;       /* 0: one element, no dims */
-    uint8_t dtype;      /* mr_dtype */
-    bool contiguous;    /* row-major without gaps (any tensor of at most one element is) */
-    uint64_t id;        /* "tensor #7"; a view has one of its own */
+    uint8_t ndim;        /* 0: one element, no dims */
+    uint8_t dtype;       /* mr_dtype */
+    bool contiguous;     /* row-major without gaps (any tensor of at most one element is) */
+    uint64_t id;         /* "tensor #7"; a view has one of its own */
     mr_storage *storage; /* one reference owned */
-    int64_t offset;     /* of the first element, in elements of dtype */
+    int64_t offset;      /* of the first element, in elements of dtype */
     int64_t numel;
-    const char *name;   /* interned; NULL: unnamed */
-    mr_site where;      /* the line that made it */
+    const char *name; /* interned; NULL: unnamed */
+    mr_site where;    /* the line that made it */
     int64_t shape[MR_MAX_DIMS];
     int64_t stride[MR_MAX_DIMS];
 };
@@ -43,7 +43,8 @@ mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64
 
 /* Shape algebra. Each makes a view (with a handle) or explains why it cannot; `dim` may be negative
  * (from the end); messages show dims as scripts count them, from 1. */
-mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out); /* one -1
+mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape,
+                            mr_tensor **out); /* one -1
     allowed; NOT_SUPPORTED when no view can show it (the caller copies first) */
 mr_status mr_tensor_permute(mr_tensor *t, const int *dims, mr_tensor **out);
 mr_status mr_tensor_transpose(mr_tensor *t, int dim0, int dim1, mr_tensor **out);
@@ -52,7 +53,8 @@ mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length,
 mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out);
 mr_status mr_tensor_squeeze(mr_tensor *t, int dim /* INT_MIN: all */, mr_tensor **out);
 mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out);
-mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out); /* -1 keeps */
+mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape,
+                           mr_tensor **out);                                     /* -1 keeps */
 mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out); /* as reshape */
 
 /* Resolves a dim (0-based or negative) against ndim; `ndim` 0 is treated as 1 for 0 and -1. */
@@ -70,8 +72,9 @@ bool mr_tensor_may_overlap(const mr_tensor *a, const mr_tensor *b);
 /* Whether two elements of one view share an address (an expanded dim): unfit as a destination. */
 bool mr_tensor_self_overlaps(const mr_tensor *t);
 
-static inline void *mr_tensor_data(const mr_tensor *t) { /* first element, where the CPU reaches it */
-    static const uint8_t size[] = {1, 1, 4, 8, 4, 8};    /* by mr_dtype; checked in tensor.c */
+static inline void *
+mr_tensor_data(const mr_tensor *t) {                  /* first element, where the CPU reaches it */
+    static const uint8_t size[] = {1, 1, 4, 8, 4, 8}; /* by mr_dtype; checked in tensor.c */
     return (char *)t->storage->host + t->offset * size[t->dtype];
 }
 

@@ -36,7 +36,7 @@ static void drop_dim(geometry *g, int dim) {
  * dims are taken in groups that lie in memory without gaps; each group must be used up by a group of
  * new dims. False if no strides can. */
 static bool reshape_strides(const mr_tensor *t, geometry *g) {
-    int64_t run = 1; /* elements of the current group of old dims not yet used by new dims */
+    int64_t run = 1;  /* elements of the current group of old dims not yet used by new dims */
     int64_t step = 1; /* the stride of the next new dim in this group */
     int old = t->ndim - 1;
     bool fresh = true;
@@ -72,8 +72,8 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
     *out = NULL;
     char text[192], own[192];
     if (ndim < 0 || ndim > MR_MAX_DIMS)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "reshape: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS,
-                       ndim);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "reshape: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
     mr_shape_text(ndim, shape, text, sizeof text);
     mr_shape_text(t->ndim, t->shape, own, sizeof own);
     geometry g = {.ndim = ndim, .offset = t->offset};
@@ -82,7 +82,8 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
         g.shape[d] = shape[d];
         if (shape[d] != -1) continue;
         if (unknown >= 0)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "reshape: only one size may be -1, but both dimensions %d and %d are",
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "reshape: only one size may be -1, but both dimensions %d and %d are",
                            unknown + 1, d + 1);
         unknown = d;
         g.shape[d] = 1;
@@ -91,24 +92,27 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
     MR_TRY(mr_shape_numel(ndim, g.shape, &numel));
     if (unknown >= 0) {
         if (numel == 0)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "reshape: %s leaves the size of dimension %d open, as others are 0",
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "reshape: %s leaves the size of dimension %d open, as others are 0",
                            text, unknown + 1);
         if (t->numel % numel != 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "reshape: %s (%" PRId64 " elements) cannot become %s: %" PRId64 " does not divide %" PRId64,
+                           "reshape: %s (%" PRId64 " elements) cannot become %s: %" PRId64
+                           " does not divide %" PRId64,
                            own, t->numel, text, numel, t->numel);
         g.shape[unknown] = t->numel / numel;
         numel = t->numel;
     }
     if (numel != t->numel)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "reshape: %s has %" PRId64 " element%s, %s would have %" PRId64, own, t->numel,
-                       t->numel == 1 ? "" : "s", text, numel);
+                       "reshape: %s has %" PRId64 " element%s, %s would have %" PRId64, own,
+                       t->numel, t->numel == 1 ? "" : "s", text, numel);
     if (numel == 0) {
         for (int d = 0; d < ndim; d++) g.stride[d] = 1;
     } else if (!reshape_strides(t, &g)) {
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "view: the elements of this %s tensor are not laid out so that %s can show them without a copy; "
+                       "view: the elements of this %s tensor are not laid out so that %s can show "
+                       "them without a copy; "
                        "use reshape or contiguous",
                        own, text);
     }
@@ -149,22 +153,28 @@ mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length,
     *out = NULL;
     int d;
     if (t->ndim == 0)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "narrow: a tensor with no dimensions has no rows to choose from");
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "narrow: a tensor with no dimensions has no rows to choose from");
     MR_TRY(mr_dim_resolve(t->ndim, dim, "narrow", &d));
-    if (step < 1) return mr_fail(MR_CODE_INVALID_ARGUMENT, "narrow: the step must be at least 1, not %" PRId64, step);
+    if (step < 1)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "narrow: the step must be at least 1, not %" PRId64, step);
     if (length < 0)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "narrow: the length must not be negative, but is %" PRId64, length);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "narrow: the length must not be negative, but is %" PRId64, length);
     int64_t size = t->shape[d];
     /* The last row is start + (length - 1) * step; written so that no product can overflow. */
     bool inside = start >= 0 && start <= size &&
                   (length == 0 || (start < size && (length - 1) <= (size - 1 - start) / step));
     if (!inside) {
         int64_t last = 0, first = start < INT64_MAX ? start + 1 : start;
-        if (__builtin_mul_overflow(length - 1, step, &last) || __builtin_add_overflow(last, first, &last))
+        if (__builtin_mul_overflow(length - 1, step, &last) ||
+            __builtin_add_overflow(last, first, &last))
             last = INT64_MAX;
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "narrow: rows %" PRId64 " to %" PRId64 " do not fit in dimension %d of size %" PRId64, first,
-                       last, d + 1, size);
+                       "narrow: rows %" PRId64 " to %" PRId64
+                       " do not fit in dimension %d of size %" PRId64,
+                       first, last, d + 1, size);
     }
     geometry g = geometry_of(t);
     if (t->numel > 0) g.offset += start * t->stride[d];
@@ -177,11 +187,13 @@ mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out
     *out = NULL;
     int d;
     if (t->ndim == 0)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "select: a tensor with no dimensions cannot be indexed; item() reads it");
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "select: a tensor with no dimensions cannot be indexed; item() reads it");
     MR_TRY(mr_dim_resolve(t->ndim, dim, "select", &d));
     int64_t size = t->shape[d];
     if (index < -size || index >= size)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "select: index %" PRId64 " is outside dimension %d of size %" PRId64,
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "select: index %" PRId64 " is outside dimension %d of size %" PRId64,
                        index >= 0 && index < INT64_MAX ? index + 1 : index, d + 1, size);
     geometry g = geometry_of(t);
     if (t->numel > 0) g.offset += (index < 0 ? index + size : index) * t->stride[d];
@@ -206,7 +218,8 @@ mr_status mr_tensor_squeeze(mr_tensor *t, int dim, mr_tensor **out) {
 mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out) {
     *out = NULL;
     if (t->ndim == MR_MAX_DIMS)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "unsqueeze: a tensor has at most %d dimensions", MR_MAX_DIMS);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "unsqueeze: a tensor has at most %d dimensions",
+                       MR_MAX_DIMS);
     int at;
     MR_TRY(mr_dim_resolve(t->ndim + 1, dim, "unsqueeze", &at));
     geometry g = geometry_of(t);
@@ -225,9 +238,11 @@ mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tens
     char own[192], text[192];
     mr_shape_text(t->ndim, t->shape, own, sizeof own);
     if (ndim < 0 || ndim > MR_MAX_DIMS)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "expand: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "expand: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
     if (ndim < t->ndim)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "expand: %s cannot become %s, which has fewer dimensions", own,
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "expand: %s cannot become %s, which has fewer dimensions", own,
                        mr_shape_text(ndim, shape, text, sizeof text));
     geometry g = {.ndim = ndim, .offset = t->offset};
     int extra = ndim - t->ndim;
@@ -236,7 +251,8 @@ mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tens
         int64_t wanted = shape[d];
         if (wanted == -1 && d >= extra) wanted = size;
         if (wanted < 0)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "expand: dimension %d cannot have size %" PRId64, d + 1, wanted);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "expand: dimension %d cannot have size %" PRId64, d + 1, wanted);
         if (size != wanted && size != 1)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
                            "expand: %s cannot become %s: dimension %d is %" PRId64
@@ -254,7 +270,8 @@ mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out) 
     MR_TRY(mr_dim_resolve(t->ndim, first, "flatten", &a));
     MR_TRY(mr_dim_resolve(t->ndim, last, "flatten", &b));
     if (a > b)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "flatten: the first dimension, %d, comes after the last, %d", a + 1, b + 1);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "flatten: the first dimension, %d, comes after the last, %d", a + 1, b + 1);
     int64_t shape[MR_MAX_DIMS], joined = 1;
     int ndim = 0;
     for (int d = 0; d < a; d++) shape[ndim++] = t->shape[d];
@@ -263,7 +280,8 @@ mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out) 
     for (int d = a; d <= b && d < t->ndim; d++) empty |= t->shape[d] == 0;
     for (int d = a; d <= b && d < t->ndim && !empty; d++) {
         if (__builtin_mul_overflow(joined, t->shape[d], &joined))
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "flatten: the joined dimension would be too long");
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "flatten: the joined dimension would be too long");
     }
     shape[ndim++] = empty ? 0 : joined;
     for (int d = b + 1; d < t->ndim; d++) shape[ndim++] = t->shape[d];

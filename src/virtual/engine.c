@@ -87,7 +87,7 @@ static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now) {
     c->blocks = count;
     c->start = now;
     c->duration = b->block_ns + (b->blocks_given == b->blocks ? b->rounding : 0);
-    c->first = (int64_t)first;
+    c->first = c->next_item = (int64_t)first;
     c->items = (int64_t)(scale(items, b->blocks_given, b->blocks) - first);
     c->slices = b->slices;
     if (count != b->blocks) { /* its share of the slices, at least one */
@@ -227,14 +227,22 @@ static void chunk_done(vgpu *gpu, chunk *c, uint64_t now) {
 
 static mr_status run_slice(chunk *c) {
     uint64_t items = (uint64_t)c->items;
-    int64_t first = c->first + (int64_t)scale(items, c->slices_done, c->slices);
     int64_t end = c->first + (int64_t)scale(items, c->slices_done + 1, c->slices);
+    MR_TRY(mr_virtual_body_run(c->work, &c->next_item, end));
     c->slices_done++;
-    return mr_virtual_body_run(c->work, first, end);
+    return MR_OK;
+}
+
+static bool is_interruption(mr_status status) {
+    return status && status->code == MR_CODE_INTERRUPTED;
 }
 
 static mr_status step_chunk(vgpu *gpu, chunk *c, uint64_t now) {
     mr_status status = run_slice(c);
+    if (is_interruption(status)) { /* the slice goes on when the device next moves */
+        offer_slice(c);
+        return status;
+    }
     if (status) return mr_virtual_fail(c->work, status);
     if (c->slices_done < c->slices) offer_slice(c);
     else chunk_done(gpu, c, now);
@@ -256,9 +264,12 @@ static mr_status step_body(vgpu *gpu, work *w) {
     int64_t end = (int64_t)scale((uint64_t)b->items, b->slices_done + 1, b->slices);
     uint64_t share = scale(b->duration, b->slices_done + 1, b->slices) -
                      scale(b->duration, b->slices_done, b->slices);
-    mr_status status = mr_virtual_body_run(w, b->items_done, end);
+    mr_status status = mr_virtual_body_run(w, &b->items_done, end);
+    if (is_interruption(status)) {
+        mr_virtual_offer(w, gpu->device_ns, NULL);
+        return status;
+    }
     if (status) return mr_virtual_fail(w, status);
-    b->items_done = end;
     uint64_t now = move_clock(gpu, w, share);
     if (++b->slices_done < b->slices) mr_virtual_offer(w, now, NULL);
     else finish(w, now);
@@ -301,16 +312,33 @@ mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step) {
     return MR_OK;
 }
 
+/* Records, waits, allocations and frees have no effect but on what is ordered behind them: there is
+ * nothing to choose. Offering them would make a schedule depend on when the collector frees. */
+static bool is_marker(const mr_action *action) {
+    switch (action->kind) {
+    case MR_ACTION_RECORD:
+    case MR_ACTION_WAIT:
+    case MR_ACTION_ALLOC:
+    case MR_ACTION_FREE: return true;
+    default: return false;
+    }
+}
+
 void mr_virtual_settle(vgpu *gpu, uint64_t now) {
     bool timed = gpu->chooser->timed;
     for (work *w; (w = gpu->ready_first);) {
         gpu->ready_first = w->next_ready;
         if (!gpu->ready_first) gpu->ready_last = NULL;
-        mr_action_kind kind = action_of(w)->kind;
-        if (!timed || w->time > now || kind == MR_ACTION_HOST_FUNCTION || kind == MR_ACTION_FAULT)
-            mr_virtual_offer(w, w->time, NULL); /* choice points differ in who may run these two */
-        else if (kind == MR_ACTION_OP || kind == MR_ACTION_COPY) mr_virtual_admit(w, now);
-        else mr_virtual_complete(w, now);
+        const mr_action *action = action_of(w);
+        if (is_marker(action)) {
+            if (!timed) mr_virtual_complete(w, move_clock(gpu, w, 0));
+            else if (w->time <= now) mr_virtual_complete(w, now);
+            else mr_virtual_offer(w, w->time, NULL);
+        } else if (!timed || w->time > now || !is_body(action)) {
+            mr_virtual_offer(w, w->time, NULL); /* choice points differ in who may run a host function */
+        } else {
+            mr_virtual_admit(w, now);
+        }
     }
     if (timed) mr_virtual_dispatch(gpu, now);
 }
@@ -331,10 +359,11 @@ static mr_status run_rest(work *w) {
         while (c->slices_done < c->slices) MR_TRY(run_slice(c));
     int64_t first = b->blocks_given ? (int64_t)scale((uint64_t)b->items, b->blocks_given, b->blocks)
                                     : b->items_done;
-    return mr_virtual_body_run(w, first, b->items);
+    return mr_virtual_body_run(w, &first, b->items);
 }
 
 mr_status mr_virtual_finish_started(vgpu *gpu) {
+    gpu->interruptible = false;
     for (work *w = gpu->oldest, *next; w; w = next) {
         next = w->newer;
         if (w->state == WORK_STARTED) {

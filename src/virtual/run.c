@@ -34,18 +34,18 @@ static mr_status begin(work *w, mr_action *action) {
     return MR_OK;
 }
 
-mr_status mr_virtual_body_run(work *w, int64_t first, int64_t end) {
+mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
     mr_action *action = action_of(w);
     body *b = w->body;
     if (!b->begun) MR_TRY(begin(w, action));
-    if (first >= end) return MR_OK;
-    if (action->kind == MR_ACTION_OP) {
-        mr_op_run_items(action, b->scratch, first, end);
-    } else {
-        const char *source = w->staged ? w->staged : mr_tensor_data(action->operands[1].tensor);
-        char *target = mr_tensor_data(action->operands[0].tensor);
-        memmove(target + first, source + first, (size_t)(end - first));
-    }
+    if (*io_first >= end) return MR_OK;
+    if (action->kind == MR_ACTION_OP)
+        return mr_op_run_items(action, b->scratch, io_first, end,
+                               w->queue->device->gpu->interruptible);
+    const char *source = w->staged ? w->staged : mr_tensor_data(action->operands[1].tensor);
+    char *target = mr_tensor_data(action->operands[0].tensor);
+    memmove(target + *io_first, source + *io_first, (size_t)(end - *io_first));
+    *io_first = end;
     return MR_OK;
 }
 

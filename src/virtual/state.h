@@ -56,6 +56,7 @@ struct chunk {
     chunk *previous, *next; /* the other running chunks of the work */
     uint64_t start, duration;
     int64_t first, items; /* its share of the body */
+    int64_t next_item;    /* of the slice that is next, or where an interrupted one goes on */
     uint32_t blocks;
     uint32_t slices, slices_done;
 };
@@ -199,6 +200,7 @@ struct vgpu {
     work *keep;                     /* the action being submitted: a failure does not destroy it */
     uint64_t turns;                 /* next work.turn */
     uint64_t searches;              /* next work.visited */
+    bool interruptible;             /* a slice may stop half way: the wait that runs it can be given up */
     unsigned unattended;            /* submissions since the device was last brought up to date */
     bool out_of_memory; /* a step could not be offered: the machine is lost at the next chance */
 
@@ -243,7 +245,8 @@ void mr_virtual_engines_reset(vdevice *device); /* nothing is under way there an
 mr_status mr_virtual_finish_started(vgpu *gpu); /* what has begun is run to its end */
 bool mr_virtual_prepare(work *w);               /* makes w->body; false when memory is out */
 void mr_virtual_body_free(work *w);
-mr_status mr_virtual_body_run(work *w, int64_t first, int64_t end);
+/* Items [*io_first, end). INTERRUPTED: not done, but well; *io_first is where to go on. */
+mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end);
 void mr_virtual_body_finish(work *w); /* after all items; also to abandon it */
 /* R50: takes `error`, fills in what failed, drops all pending work; returns what to raise. */
 mr_status mr_virtual_fail(work *w, mr_status error);

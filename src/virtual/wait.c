@@ -5,8 +5,6 @@
  * was interrupted, the host's clock is not behind the device's. */
 #include "virtual/state.h"
 
-#define POLL_STEPS 64 /* between two looks at machine->interrupted */
-
 typedef enum {
     UNTIL_COUNT,
     UNTIL_LEGACY,
@@ -79,8 +77,8 @@ static mr_status wait_until(vgpu *gpu, const until *u) {
     mr_step step;
     mr_moment moment = {.point = MR_CHOICE_WAIT, .until = UINT64_MAX};
     for (; !holds(gpu, u); moment.taken++) {
-        bool may_stop = u->kind != UNTIL_KEPT || u->work->state != WORK_STARTED;
-        if (moment.taken % POLL_STEPS == 0 && may_stop && interrupted(gpu)) {
+        gpu->interruptible = u->kind != UNTIL_KEPT || u->work->state != WORK_STARTED;
+        if (gpu->interruptible && interrupted(gpu)) {
             catch_up(gpu);
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
         }
@@ -99,6 +97,7 @@ mr_status mr_virtual_attend(vgpu *gpu, mr_choice_point point, mr_action *goal) {
     mr_step step;
     mr_moment moment = {.point = point, .until = gpu->host_ns, .goal = goal};
     gpu->unattended = 0;
+    gpu->interruptible = true;
     for (; gpu->chooser->take(gpu->chooser, &moment, &step); moment.taken++) {
         MR_TRY(mr_virtual_carry_out(gpu, &step));
         MR_TRY(check_memory(gpu));

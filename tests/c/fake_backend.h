@@ -25,13 +25,13 @@ enum { FAKE_DEVICES = 2 };
 /* What happened, for tests that ask. */
 static struct {
     int ops, copies, waits, synchronizes, allocs, frees;
-    int live;             /* memory blocks */
-    uint64_t limit;       /* a larger block is out of memory */
+    int live;       /* memory blocks */
+    uint64_t limit; /* a larger block is out of memory */
     const char *last_name;
     mr_copy_direction last_direction;
     int last_operands;
-    uint8_t last_access;  /* of operand 0 */
-    int refuse;           /* submit fails when > 0, counting down to it */
+    uint8_t last_access; /* of operand 0 */
+    int refuse;          /* submit fails when > 0, counting down to it */
 } fake = {.limit = (uint64_t)1 << 33};
 
 static uint64_t random_state = 88172645463325252u;
@@ -100,7 +100,8 @@ static void fake_event_close(mr_event *event) {
 static mr_status fake_memory_alloc(mr_storage *storage, mr_action *alloc) {
     (void)alloc;
     if (storage->bytes > fake.limit)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory: %llu bytes", (unsigned long long)storage->bytes);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory: %llu bytes",
+                       (unsigned long long)storage->bytes);
     storage->host = malloc(storage->bytes ? storage->bytes : 1);
     if (!storage->host) return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory");
     memset(storage->host, 0xa5, storage->bytes); /* so that what was not written is seen */
@@ -164,7 +165,8 @@ static mr_status fake_submit(mr_action *action) {
         mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
         assert_true(to->contiguous && from->contiguous);
         assert_true(to->numel * (int64_t)mr_dtype_size(to->dtype) == (int64_t)action->u.copy.bytes);
-        assert_true(from->numel * (int64_t)mr_dtype_size(from->dtype) == (int64_t)action->u.copy.bytes);
+        assert_true(from->numel * (int64_t)mr_dtype_size(from->dtype) ==
+                    (int64_t)action->u.copy.bytes);
         fake.copies++;
         fake.last_direction = action->u.copy.direction;
         memcpy(mr_tensor_data(to), mr_tensor_data(from), action->u.copy.bytes);
@@ -237,7 +239,10 @@ static int close_machine(void **state) {
 
 /* ------------------------------------------------------------------------- tensors */
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                                                 \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) {                       \
+        __VA_ARGS__                                                                                \
+    }
 
 static inline void expect_ok(mr_status status) {
     if (status) fail_msg("unexpected error: %s", status->message);
@@ -251,7 +256,8 @@ static inline void expect_error(mr_status status, mr_code code, const char *part
     mr_error_destroy(status);
 }
 
-static inline mr_tensor *make_on(mr_memory_kind kind, int device, mr_dtype dtype, int ndim, const int64_t *shape) {
+static inline mr_tensor *make_on(mr_memory_kind kind, int device, mr_dtype dtype, int ndim,
+                                 const int64_t *shape) {
     mr_tensor *t;
     mr_stream *stream = kind == MR_MEMORY_DEVICE ? machine->devices[device]->current : NULL;
     expect_ok(mr_tensor_create(machine, kind, stream, dtype, ndim, shape, &t));
@@ -298,7 +304,8 @@ static inline double f64_at(const mr_tensor *t, int64_t position) {
 typedef enum { DENSE, TRANSPOSED, STEPPED, SHIFTED, EXPANDED, LAYOUTS } layout;
 
 /* A tensor of this shape that lies in memory in one of several ways. EXPANDED repeats the first dim. */
-static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int ndim, const int64_t *shape, layout how) {
+static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int ndim,
+                                       const int64_t *shape, layout how) {
     int64_t bigger[MR_MAX_DIMS], stride[MR_MAX_DIMS], offset = 0;
     memcpy(bigger, shape, (size_t)ndim * sizeof *shape);
     if (ndim == 0) how = DENSE;
@@ -322,8 +329,10 @@ static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int 
 
 /* Values that programs meet, and values that break them. */
 static inline mr_scalar random_value(mr_dtype dtype) {
-    static const double hostile[] = {0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-40, 3e38, -1e-3};
-    static const int64_t hostile_integers[] = {0, 1, -1, 2, 7, 255, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 256};
+    static const double hostile[] = {0,    -0.0,     1,         -1,  0.5,   1.5,  2.5,
+                                     -2.5, INFINITY, -INFINITY, NAN, 1e-40, 3e38, -1e-3};
+    static const int64_t hostile_integers[] = {0,         1,         -1,        2,         7,  255,
+                                               INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 256};
     bool bad = random_below(4) == 0;
     switch (mr_dtype_category(dtype)) {
     case 0: return whole(random_below(2));

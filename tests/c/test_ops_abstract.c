@@ -2,11 +2,18 @@
  * operations, and not on how it is sliced. */
 #include "fake_backend.h"
 
-static void abstract(const char *name, mr_tensor **reads, int read_count, mr_tensor **writes, int write_count) {
-    mr_abstract op = {.name = name, .reads = reads, .writes = writes, .read_count = read_count, .write_count = write_count};
+static void abstract(const char *name, mr_tensor **reads, int read_count, mr_tensor **writes,
+                     int write_count) {
+    mr_abstract op = {.name = name,
+                      .reads = reads,
+                      .writes = writes,
+                      .read_count = read_count,
+                      .write_count = write_count};
     expect_ok(mr_abstract_op(machine, &op));
 }
-#define LIST(...) ((mr_tensor *[]){__VA_ARGS__}), (int)(sizeof((mr_tensor *[]){__VA_ARGS__}) / sizeof(mr_tensor *))
+#define LIST(...)                                                                                  \
+    ((mr_tensor *[]){__VA_ARGS__}),                                                                \
+        (int)(sizeof((mr_tensor *[]){__VA_ARGS__}) / sizeof(mr_tensor *))
 
 static void zero(mr_tensor *t) {
     mr_call call = {.out = t, .in_place = true};
@@ -47,7 +54,8 @@ static void each_part_of_a_read_matters(void **state) {
     (void)state;
     static const int64_t sizes[] = {1, 7, 100, 1000};
     for (int k = 0; k < 4; k++) {
-        mr_tensor *in = make_device(MR_I32, SHAPE(sizes[k])), *out = make_device(MR_F64, SHAPE(100)), *before = make(MR_F64, SHAPE(100));
+        mr_tensor *in = make_device(MR_I32, SHAPE(sizes[k])),
+                  *out = make_device(MR_F64, SHAPE(100)), *before = make(MR_F64, SHAPE(100));
         zero(in);
         abstract("k", LIST(in), LIST(out));
         expect_ok(mr_copy(machine, before, out, NULL, false));
@@ -68,7 +76,8 @@ static void slices_cannot_be_seen(void **state) {
         mr_tensor *in[3], *all[6];
         for (int i = 0; i < 3; i++) {
             int64_t n = random_below(3) ? 60 : 1 + random_below(90);
-            in[i] = make_on(random_below(2) ? MR_MEMORY_DEVICE : MR_MEMORY_PINNED, 0, (mr_dtype)(1 + random_below(5)), SHAPE(n));
+            in[i] = make_on(random_below(2) ? MR_MEMORY_DEVICE : MR_MEMORY_PINNED, 0,
+                            (mr_dtype)(1 + random_below(5)), SHAPE(n));
         }
         for (int again = 0; again < 2; again++) {
             for (int i = 0; i < 3; i++) {
@@ -88,7 +97,8 @@ static void slices_cannot_be_seen(void **state) {
 
 static void operands_and_misuse(void **state) {
     (void)state;
-    mr_tensor *a = make_device(MR_F32, SHAPE(5)), *host = make(MR_F32, SHAPE(5)), *other = make_on(MR_MEMORY_DEVICE, 1, MR_F32, SHAPE(5)), *wide;
+    mr_tensor *a = make_device(MR_F32, SHAPE(5)), *host = make(MR_F32, SHAPE(5)),
+              *other = make_on(MR_MEMORY_DEVICE, 1, MR_F32, SHAPE(5)), *wide;
     abstract("k", LIST(a), LIST(a));
     assert_int_equal(fake.last_operands, 1);
     assert_int_equal(fake.last_access, MR_READ | MR_WRITE);
@@ -98,7 +108,8 @@ static void operands_and_misuse(void **state) {
     abstract("nothing", NULL, 0, NULL, 0);
     mr_abstract op = {.name = "k", .reads = &host, .read_count = 1};
     expect_error(mr_abstract_op(machine, &op), MR_CODE_INVALID_ARGUMENT, "pageable");
-    abstract("peer", LIST(other), LIST(a)); /* whether it can be reached is found out on the device (R59) */
+    abstract("peer", LIST(other),
+             LIST(a)); /* whether it can be reached is found out on the device (R59) */
     expect_ok(mr_tensor_expand(a, SHAPE(2, 5), &wide));
     op = (mr_abstract){.name = "k", .writes = &wide, .write_count = 1};
     expect_error(mr_abstract_op(machine, &op), MR_CODE_INVALID_ARGUMENT, "share one place");

@@ -7,30 +7,41 @@
 
 static void refusals_say_why(void **state) {
     (void)state;
-    mr_tensor *a = make(MR_F32, SHAPE(3, 2)), *b = make(MR_F32, SHAPE(4, 2)), *d = make_device(MR_F32, SHAPE(3, 2)), *i = make(MR_I32, SHAPE(3, 2)),
-              *e = make_on(MR_MEMORY_DEVICE, 1, MR_F32, SHAPE(3, 2)), *flags = make(MR_BOOL, SHAPE(3, 2)), *longer = make(MR_F32, SHAPE(4, 3, 2));
+    mr_tensor *a = make(MR_F32, SHAPE(3, 2)), *b = make(MR_F32, SHAPE(4, 2)),
+              *d = make_device(MR_F32, SHAPE(3, 2)), *i = make(MR_I32, SHAPE(3, 2)),
+              *e = make_on(MR_MEMORY_DEVICE, 1, MR_F32, SHAPE(3, 2)),
+              *flags = make(MR_BOOL, SHAPE(3, 2)), *longer = make(MR_F32, SHAPE(4, 3, 2));
     a->name = "a", d->name = "d", e->name = "e", i->name = "i";
     int live = fake.live, ops = fake.ops;
     mr_call call = {.in = {T(a), T(b)}, .in_count = 2};
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "add: cannot broadcast 3x2 with 4x2: dimension 1 is 3 against 4");
+    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+                 "add: cannot broadcast 3x2 with 4x2: dimension 1 is 3 against 4");
     call.in[1] = T(d);
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "add: `a` is on the cpu, but `d` on fake:0");
+    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+                 "add: `a` is on the cpu, but `d` on fake:0");
     call.in[0] = T(e);
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "`e` is on fake:1, but `d` on fake:0");
+    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+                 "`e` is on fake:1, but `d` on fake:0");
     call.in[0] = T(d), call.in[1] = T(d), call.stream = machine->devices[1]->current;
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "belongs to device 1");
     call = (mr_call){.in = {T(i), N(real(1.5))}, .in_count = 2, .out = i, .in_place = true};
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "add_: the result is f32 and cannot be kept in `i`, which is i32; use x:to(\"f32\")");
+    expect_error(
+        try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+        "add_: the result is f32 and cannot be kept in `i`, which is i32; use x:to(\"f32\")");
     call = (mr_call){.in = {T(a), T(longer)}, .in_count = 2, .out = a, .in_place = true};
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "add_: the result is 4x3x2, but `a` is 3x2");
+    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+                 "add_: the result is 4x3x2, but `a` is 3x2");
     call = (mr_call){.in = {T(a), T(a)}, .in_count = 2, .out = b};
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "add: the result is 3x2, but");
     call = (mr_call){.in = {N(real(1)), N(real(2))}, .in_count = 2};
-    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "none of the inputs is a tensor");
+    expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
+                 "none of the inputs is a tensor");
     call = (mr_call){.in = {T(flags)}, .in_count = 1};
-    expect_error(try_call("neg", &call), MR_CODE_INVALID_ARGUMENT, "neg: bool tensors have no neg; convert with x:to(\"i32\")");
+    expect_error(try_call("neg", &call), MR_CODE_INVALID_ARGUMENT,
+                 "neg: bool tensors have no neg; convert with x:to(\"i32\")");
     call = (mr_call){.in = {T(a), T(a), T(a)}, .in_count = 3};
-    expect_error(try_call("where", &call), MR_CODE_INVALID_ARGUMENT, "the condition must be a bool tensor, not f32");
+    expect_error(try_call("where", &call), MR_CODE_INVALID_ARGUMENT,
+                 "the condition must be a bool tensor, not f32");
     call = (mr_call){.in = {T(a)}, .in_count = 1};
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "takes 2 inputs, not 1");
     expect_error(try_call("memset", &call), MR_CODE_NOT_SUPPORTED, "not called this way");
@@ -120,7 +131,11 @@ static void failures_leave_nothing_behind(void **state) {
     int live = fake.live;
     static const char *const ops[] = {"neg", "sum", "matmul"};
     for (int k = 0; k < 3; k++) {
-        mr_call call = {.in = {T(a), T(a)}, .in_count = k == 2 ? 2 : 1, .dims_given = true, .dims = {0}, .dim_count = 1};
+        mr_call call = {.in = {T(a), T(a)},
+                        .in_count = k == 2 ? 2 : 1,
+                        .dims_given = true,
+                        .dims = {0},
+                        .dim_count = 1};
         for (int at = 1; at <= 2; at++) {
             fake.refuse = at;
             expect_error(try_call(ops[k], &call), MR_CODE_UNKNOWN, "refused");
@@ -162,16 +177,23 @@ static void new_tensors(void **state) {
     assert_ptr_equal(t->storage->stream, machine->devices[1]->current);
     drop(t);
     placement.stream = machine->devices[0]->current;
-    expect_error(mr_create_empty(machine, &placement, MR_I64, SHAPE(2, 2), &t), MR_CODE_INVALID_ARGUMENT, "is to be on device 1");
-    expect_error(mr_create_empty(machine, &(mr_placement){.kind = MR_MEMORY_PINNED}, MR_I64, SHAPE(-2), &t), MR_CODE_INVALID_ARGUMENT, "negative");
+    expect_error(mr_create_empty(machine, &placement, MR_I64, SHAPE(2, 2), &t),
+                 MR_CODE_INVALID_ARGUMENT, "is to be on device 1");
+    expect_error(
+        mr_create_empty(machine, &(mr_placement){.kind = MR_MEMORY_PINNED}, MR_I64, SHAPE(-2), &t),
+        MR_CODE_INVALID_ARGUMENT, "negative");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals_say_why),        cmocka_unit_test(memory_that_is_written_and_read),
-        cmocka_unit_test(actions_are_short),       cmocka_unit_test(nothing_to_do),
-        cmocka_unit_test(freed_tensors),           cmocka_unit_test(failures_leave_nothing_behind),
-        cmocka_unit_test(every_row_is_documented), cmocka_unit_test(new_tensors),
+        cmocka_unit_test(refusals_say_why),
+        cmocka_unit_test(memory_that_is_written_and_read),
+        cmocka_unit_test(actions_are_short),
+        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(freed_tensors),
+        cmocka_unit_test(failures_leave_nothing_behind),
+        cmocka_unit_test(every_row_is_documented),
+        cmocka_unit_test(new_tensors),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machine);
 }

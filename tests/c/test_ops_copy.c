@@ -9,9 +9,12 @@ static void every_memory_layout_and_dtype(void **state) {
     for (int from = 0; from < 3; from++) {
         for (int to = 0; to < 3; to++) {
             for (int how = 0; how < LAYOUTS * EXPANDED; how++) {
-                mr_dtype a_dtype = (mr_dtype)(1 + random_below(5)), b_dtype = random_below(2) ? a_dtype : (mr_dtype)(1 + random_below(5));
-                mr_tensor *a = make_laid_out(kinds[from], a_dtype, SHAPE(6, 11), (layout)(how / EXPANDED));
-                mr_tensor *b = make_laid_out(kinds[to], b_dtype, SHAPE(6, 11), (layout)(how % EXPANDED));
+                mr_dtype a_dtype = (mr_dtype)(1 + random_below(5)),
+                         b_dtype = random_below(2) ? a_dtype : (mr_dtype)(1 + random_below(5));
+                mr_tensor *a =
+                    make_laid_out(kinds[from], a_dtype, SHAPE(6, 11), (layout)(how / EXPANDED));
+                mr_tensor *b =
+                    make_laid_out(kinds[to], b_dtype, SHAPE(6, 11), (layout)(how % EXPANDED));
                 for (int64_t i = 0; i < 66; i++) set(a, i, whole(random_below(100)));
                 expect_ok(mr_copy(machine, b, a, NULL, random_below(2)));
                 for (int64_t i = 0; i < 66; i++) assert_true(get(b, i).f == get(a, i).f);
@@ -27,13 +30,15 @@ static void source_is_broadcast(void **state) {
     for (int64_t i = 0; i < 3; i++) set(row, i, real((double)i));
     expect_ok(mr_copy(machine, device, row, NULL, false));
     for (int64_t i = 0; i < 6; i++) assert_true(f64_at(device, i) == (double)(i % 3));
-    expect_error(mr_copy(machine, row, device, NULL, false), MR_CODE_INVALID_ARGUMENT, "copy_: 2x3 does not fit");
+    expect_error(mr_copy(machine, row, device, NULL, false), MR_CODE_INVALID_ARGUMENT,
+                 "copy_: 2x3 does not fit");
     drop(row), drop(device);
 }
 
 static void simple_copies_are_one_command(void **state) {
     (void)state;
-    mr_tensor *host = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(8)), *a = make_device(MR_F32, SHAPE(8)), *b = make_device(MR_F32, SHAPE(8));
+    mr_tensor *host = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(8)),
+              *a = make_device(MR_F32, SHAPE(8)), *b = make_device(MR_F32, SHAPE(8));
     int copies = fake.copies, ops = fake.ops, allocs = fake.allocs, waits = fake.synchronizes;
     expect_ok(mr_copy(machine, a, host, NULL, true));
     assert_int_equal(fake.last_direction, MR_COPY_H2D);
@@ -54,9 +59,21 @@ static void simple_copies_are_one_command(void **state) {
     drop(host), drop(a), drop(b);
 }
 
+/* The host itself spreads what was transferred over a strided destination, so it has to wait first. */
+static void strided_destination_on_the_host_waits(void **state) {
+    (void)state;
+    mr_tensor *device = make_device(MR_F32, SHAPE(8)),
+              *host = make_laid_out(MR_MEMORY_PINNED, MR_F32, SHAPE(8), STEPPED);
+    int waits = fake.synchronizes;
+    expect_ok(mr_copy(machine, host, device, NULL, true));
+    assert_int_equal(fake.synchronizes, waits + 1);
+    drop(device), drop(host);
+}
+
 static void between_devices(void **state) {
     (void)state;
-    mr_tensor *a = make_on(MR_MEMORY_DEVICE, 0, MR_F32, SHAPE(40)), *b = make_on(MR_MEMORY_DEVICE, 1, MR_F64, SHAPE(40));
+    mr_tensor *a = make_on(MR_MEMORY_DEVICE, 0, MR_F32, SHAPE(40)),
+              *b = make_on(MR_MEMORY_DEVICE, 1, MR_F64, SHAPE(40));
     for (int64_t i = 0; i < 40; i++) set(a, i, real((double)i));
     int waits = fake.waits;
     expect_ok(mr_copy(machine, b, a, NULL, false));
@@ -73,9 +90,11 @@ static void overlap_is_refused(void **state) {
     expect_ok(mr_tensor_narrow(t, 0, 1, 7, 1, &b));
     expect_error(mr_copy(machine, a, b, NULL, false), MR_CODE_INVALID_ARGUMENT, "share memory");
     expect_ok(mr_tensor_expand(t, SHAPE(2, 8), &wide));
-    expect_error(mr_copy(machine, wide, a, NULL, false), MR_CODE_INVALID_ARGUMENT, "cannot broadcast");
+    expect_error(mr_copy(machine, wide, a, NULL, false), MR_CODE_INVALID_ARGUMENT,
+                 "cannot broadcast");
     mr_tensor *other = make(MR_F32, SHAPE(8));
-    expect_error(mr_copy(machine, wide, other, NULL, false), MR_CODE_INVALID_ARGUMENT, "share one place");
+    expect_error(mr_copy(machine, wide, other, NULL, false), MR_CODE_INVALID_ARGUMENT,
+                 "share one place");
     drop(t), drop(a), drop(b), drop(wide), drop(other);
 }
 
@@ -93,7 +112,9 @@ static void clones(void **state) {
 
 static void cudas_own_forms(void **state) {
     (void)state;
-    mr_tensor *host = make(MR_F32, SHAPE(6)), *pinned = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(6)), *device = make_device(MR_F64, SHAPE(3)), *view;
+    mr_tensor *host = make(MR_F32, SHAPE(6)),
+              *pinned = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(6)),
+              *device = make_device(MR_F64, SHAPE(3)), *view;
     for (int64_t i = 0; i < 6; i++) set(host, i, real((double)i));
     expect_ok(mr_memcpy(machine, device, host, NULL, true)); /* bytes, whatever they mean */
     expect_ok(mr_memcpy(machine, pinned, device, machine->devices[0]->per_thread, false));
@@ -101,11 +122,15 @@ static void cudas_own_forms(void **state) {
     expect_ok(mr_memcpy(machine, pinned, host, NULL, true));
     assert_int_equal(fake.last_direction, MR_COPY_H2H);
     mr_tensor *longer = make(MR_F32, SHAPE(7));
-    expect_error(mr_memcpy(machine, device, longer, NULL, true), MR_CODE_INVALID_ARGUMENT, "has 28 bytes, but");
+    expect_error(mr_memcpy(machine, device, longer, NULL, true), MR_CODE_INVALID_ARGUMENT,
+                 "has 28 bytes, but");
     expect_ok(mr_tensor_narrow(host, 0, 0, 3, 2, &view));
-    expect_error(mr_memcpy(machine, device, view, NULL, true), MR_CODE_INVALID_ARGUMENT, "does not lie densely");
-    expect_error(mr_memcpy(machine, host, host, NULL, true), MR_CODE_INVALID_ARGUMENT, "share memory");
-    expect_error(mr_memcpy(machine, device, host, machine->devices[1]->current, false), MR_CODE_INVALID_ARGUMENT, "belongs to device 1");
+    expect_error(mr_memcpy(machine, device, view, NULL, true), MR_CODE_INVALID_ARGUMENT,
+                 "does not lie densely");
+    expect_error(mr_memcpy(machine, host, host, NULL, true), MR_CODE_INVALID_ARGUMENT,
+                 "share memory");
+    expect_error(mr_memcpy(machine, device, host, machine->devices[1]->current, false),
+                 MR_CODE_INVALID_ARGUMENT, "belongs to device 1");
 
     int waits = fake.synchronizes;
     expect_ok(mr_memset(machine, device, 0x3f, NULL, true));
@@ -142,7 +167,8 @@ static void reading_on_the_host(void **state) {
 /* A refused action, at each place of a copy with detours: everything as before. */
 static void failures_leave_nothing_behind(void **state) {
     (void)state;
-    mr_tensor *a = make_laid_out(MR_MEMORY_DEVICE, MR_F32, SHAPE(4, 5), TRANSPOSED), *b = make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(4, 5), STEPPED);
+    mr_tensor *a = make_laid_out(MR_MEMORY_DEVICE, MR_F32, SHAPE(4, 5), TRANSPOSED),
+              *b = make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(4, 5), STEPPED);
     fill_random(a);
     int live = fake.live;
     bool worked = false;
@@ -160,10 +186,15 @@ static void failures_leave_nothing_behind(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_memory_layout_and_dtype), cmocka_unit_test(source_is_broadcast),
-        cmocka_unit_test(simple_copies_are_one_command), cmocka_unit_test(between_devices),
-        cmocka_unit_test(overlap_is_refused),            cmocka_unit_test(clones),
-        cmocka_unit_test(cudas_own_forms),               cmocka_unit_test(reading_on_the_host),
+        cmocka_unit_test(every_memory_layout_and_dtype),
+        cmocka_unit_test(source_is_broadcast),
+        cmocka_unit_test(simple_copies_are_one_command),
+        cmocka_unit_test(strided_destination_on_the_host_waits),
+        cmocka_unit_test(between_devices),
+        cmocka_unit_test(overlap_is_refused),
+        cmocka_unit_test(clones),
+        cmocka_unit_test(cudas_own_forms),
+        cmocka_unit_test(reading_on_the_host),
         cmocka_unit_test(failures_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machine);

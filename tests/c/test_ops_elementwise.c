@@ -7,59 +7,197 @@ typedef double (*real_function)(double a, double b, double c);
 typedef __int128 wide;
 typedef wide (*integer_function)(wide a, wide b, wide c);
 
-static double r_sign(double a, double b, double c) { (void)b, (void)c; return (a > 0) - (a < 0); }
-static double r_neg(double a, double b, double c) { (void)b, (void)c; return -a; }
-static double r_abs(double a, double b, double c) { (void)b, (void)c; return fabs(a); }
-static double r_exp(double a, double b, double c) { (void)b, (void)c; return exp(a); }
-static double r_log(double a, double b, double c) { (void)b, (void)c; return log(a); }
-static double r_sqrt(double a, double b, double c) { (void)b, (void)c; return sqrt(a); }
-static double r_rsqrt(double a, double b, double c) { (void)b, (void)c; return 1 / sqrt(a); }
-static double r_sin(double a, double b, double c) { (void)b, (void)c; return sin(a); }
-static double r_cos(double a, double b, double c) { (void)b, (void)c; return cos(a); }
-static double r_tanh(double a, double b, double c) { (void)b, (void)c; return tanh(a); }
-static double r_sigmoid(double a, double b, double c) { (void)b, (void)c; return 1 / (1 + exp(-a)); }
-static double r_relu(double a, double b, double c) { (void)b, (void)c; return a < 0 ? 0 : a; }
-static double r_gelu(double a, double b, double c) { (void)b, (void)c; return 0.5 * a * (1 + erf(a * 0.70710678118654752440)); }
-static double r_floor(double a, double b, double c) { (void)b, (void)c; return floor(a); }
-static double r_ceil(double a, double b, double c) { (void)b, (void)c; return ceil(a); }
-static double r_round(double a, double b, double c) { (void)b, (void)c; return rint(a); }
-static double r_reciprocal(double a, double b, double c) { (void)b, (void)c; return 1 / a; }
-static double r_square(double a, double b, double c) { (void)b, (void)c; return a * a; }
-static double r_not(double a, double b, double c) { (void)b, (void)c; return a == 0; }
-static double r_add(double a, double b, double c) { (void)c; return a + b; }
-static double r_sub(double a, double b, double c) { (void)c; return a - b; }
-static double r_mul(double a, double b, double c) { (void)c; return a * b; }
-static double r_div(double a, double b, double c) { (void)c; return a / b; }
-static double r_pow(double a, double b, double c) { (void)c; return pow(a, b); }
-static double r_max(double a, double b, double c) { (void)c; return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
-static double r_min(double a, double b, double c) { (void)c; return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
+static double r_sign(double a, double b, double c) {
+    (void)b, (void)c;
+    return (a > 0) - (a < 0);
+}
+static double r_neg(double a, double b, double c) {
+    (void)b, (void)c;
+    return -a;
+}
+static double r_abs(double a, double b, double c) {
+    (void)b, (void)c;
+    return fabs(a);
+}
+static double r_exp(double a, double b, double c) {
+    (void)b, (void)c;
+    return exp(a);
+}
+static double r_log(double a, double b, double c) {
+    (void)b, (void)c;
+    return log(a);
+}
+static double r_sqrt(double a, double b, double c) {
+    (void)b, (void)c;
+    return sqrt(a);
+}
+static double r_rsqrt(double a, double b, double c) {
+    (void)b, (void)c;
+    return 1 / sqrt(a);
+}
+static double r_sin(double a, double b, double c) {
+    (void)b, (void)c;
+    return sin(a);
+}
+static double r_cos(double a, double b, double c) {
+    (void)b, (void)c;
+    return cos(a);
+}
+static double r_tanh(double a, double b, double c) {
+    (void)b, (void)c;
+    return tanh(a);
+}
+static double r_sigmoid(double a, double b, double c) {
+    (void)b, (void)c;
+    return 1 / (1 + exp(-a));
+}
+static double r_relu(double a, double b, double c) {
+    (void)b, (void)c;
+    return a < 0 ? 0 : a;
+}
+static double r_gelu(double a, double b, double c) {
+    (void)b, (void)c;
+    return 0.5 * a * (1 + erf(a * 0.70710678118654752440));
+}
+static double r_floor(double a, double b, double c) {
+    (void)b, (void)c;
+    return floor(a);
+}
+static double r_ceil(double a, double b, double c) {
+    (void)b, (void)c;
+    return ceil(a);
+}
+static double r_round(double a, double b, double c) {
+    (void)b, (void)c;
+    return rint(a);
+}
+static double r_reciprocal(double a, double b, double c) {
+    (void)b, (void)c;
+    return 1 / a;
+}
+static double r_square(double a, double b, double c) {
+    (void)b, (void)c;
+    return a * a;
+}
+static double r_not(double a, double b, double c) {
+    (void)b, (void)c;
+    return a == 0;
+}
+static double r_add(double a, double b, double c) {
+    (void)c;
+    return a + b;
+}
+static double r_sub(double a, double b, double c) {
+    (void)c;
+    return a - b;
+}
+static double r_mul(double a, double b, double c) {
+    (void)c;
+    return a * b;
+}
+static double r_div(double a, double b, double c) {
+    (void)c;
+    return a / b;
+}
+static double r_pow(double a, double b, double c) {
+    (void)c;
+    return pow(a, b);
+}
+static double r_max(double a, double b, double c) {
+    (void)c;
+    return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+static double r_min(double a, double b, double c) {
+    (void)c;
+    return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
+}
 static double r_rem(double a, double b, double c) {
     (void)c;
     double r = fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-static double r_eq(double a, double b, double c) { (void)c; return a == b; }
-static double r_ne(double a, double b, double c) { (void)c; return a != b; }
-static double r_lt(double a, double b, double c) { (void)c; return a < b; }
-static double r_le(double a, double b, double c) { (void)c; return a <= b; }
-static double r_gt(double a, double b, double c) { (void)c; return a > b; }
-static double r_ge(double a, double b, double c) { (void)c; return a >= b; }
-static double r_where(double a, double b, double c) { return a != 0 ? b : c; }
-static double r_clamp(double a, double b, double c) { return r_min(r_max(a, b, 0), c, 0); }
-static double r_lerp(double a, double b, double c) { return c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c); }
+static double r_eq(double a, double b, double c) {
+    (void)c;
+    return a == b;
+}
+static double r_ne(double a, double b, double c) {
+    (void)c;
+    return a != b;
+}
+static double r_lt(double a, double b, double c) {
+    (void)c;
+    return a < b;
+}
+static double r_le(double a, double b, double c) {
+    (void)c;
+    return a <= b;
+}
+static double r_gt(double a, double b, double c) {
+    (void)c;
+    return a > b;
+}
+static double r_ge(double a, double b, double c) {
+    (void)c;
+    return a >= b;
+}
+static double r_where(double a, double b, double c) {
+    return a != 0 ? b : c;
+}
+static double r_clamp(double a, double b, double c) {
+    return r_min(r_max(a, b, 0), c, 0);
+}
+static double r_lerp(double a, double b, double c) {
+    return c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c);
+}
 
-static wide i_sign(wide a, wide b, wide c) { (void)b, (void)c; return (a > 0) - (a < 0); }
-static wide i_neg(wide a, wide b, wide c) { (void)b, (void)c; return -a; }
-static wide i_abs(wide a, wide b, wide c) { (void)b, (void)c; return a < 0 ? -a : a; }
-static wide i_same(wide a, wide b, wide c) { (void)b, (void)c; return a; }
-static wide i_relu(wide a, wide b, wide c) { (void)b, (void)c; return a < 0 ? 0 : a; }
-static wide i_square(wide a, wide b, wide c) { (void)b, (void)c; return a * a; }
-static wide i_not(wide a, wide b, wide c) { (void)b, (void)c; return a == 0; }
-static wide i_add(wide a, wide b, wide c) { (void)c; return a + b; }
-static wide i_sub(wide a, wide b, wide c) { (void)c; return a - b; }
-static wide i_mul(wide a, wide b, wide c) { (void)c; return a * b; }
-static wide i_max(wide a, wide b, wide c) { (void)c; return a > b ? a : b; }
-static wide i_min(wide a, wide b, wide c) { (void)c; return a < b ? a : b; }
+static wide i_sign(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return (a > 0) - (a < 0);
+}
+static wide i_neg(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return -a;
+}
+static wide i_abs(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return a < 0 ? -a : a;
+}
+static wide i_same(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return a;
+}
+static wide i_relu(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return a < 0 ? 0 : a;
+}
+static wide i_square(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return a * a;
+}
+static wide i_not(wide a, wide b, wide c) {
+    (void)b, (void)c;
+    return a == 0;
+}
+static wide i_add(wide a, wide b, wide c) {
+    (void)c;
+    return a + b;
+}
+static wide i_sub(wide a, wide b, wide c) {
+    (void)c;
+    return a - b;
+}
+static wide i_mul(wide a, wide b, wide c) {
+    (void)c;
+    return a * b;
+}
+static wide i_max(wide a, wide b, wide c) {
+    (void)c;
+    return a > b ? a : b;
+}
+static wide i_min(wide a, wide b, wide c) {
+    (void)c;
+    return a < b ? a : b;
+}
 static wide i_rem(wide a, wide b, wide c) {
     (void)c;
     if (b == 0) return 0;
@@ -74,14 +212,36 @@ static wide i_pow(wide a, wide b, wide c) {
         if (b % 2) result *= base;
     return (wide)result;
 }
-static wide i_eq(wide a, wide b, wide c) { (void)c; return a == b; }
-static wide i_ne(wide a, wide b, wide c) { (void)c; return a != b; }
-static wide i_lt(wide a, wide b, wide c) { (void)c; return a < b; }
-static wide i_le(wide a, wide b, wide c) { (void)c; return a <= b; }
-static wide i_gt(wide a, wide b, wide c) { (void)c; return a > b; }
-static wide i_ge(wide a, wide b, wide c) { (void)c; return a >= b; }
-static wide i_where(wide a, wide b, wide c) { return a ? b : c; }
-static wide i_clamp(wide a, wide b, wide c) { return i_min(i_max(a, b, 0), c, 0); }
+static wide i_eq(wide a, wide b, wide c) {
+    (void)c;
+    return a == b;
+}
+static wide i_ne(wide a, wide b, wide c) {
+    (void)c;
+    return a != b;
+}
+static wide i_lt(wide a, wide b, wide c) {
+    (void)c;
+    return a < b;
+}
+static wide i_le(wide a, wide b, wide c) {
+    (void)c;
+    return a <= b;
+}
+static wide i_gt(wide a, wide b, wide c) {
+    (void)c;
+    return a > b;
+}
+static wide i_ge(wide a, wide b, wide c) {
+    (void)c;
+    return a >= b;
+}
+static wide i_where(wide a, wide b, wide c) {
+    return a ? b : c;
+}
+static wide i_clamp(wide a, wide b, wide c) {
+    return i_min(i_max(a, b, 0), c, 0);
+}
 
 /* name, functions, units in the last place that a float may be off */
 static const struct {
@@ -90,24 +250,42 @@ static const struct {
     integer_function integer; /* NULL: integers become f32 */
     double ulps;
 } references[] = {
-    {"neg", r_neg, i_neg, 0},          {"abs", r_abs, i_abs, 0},
-    {"sign", r_sign, i_sign, 0},       {"exp", r_exp, NULL, 2},
-    {"log", r_log, NULL, 2},           {"sqrt", r_sqrt, NULL, 0.5},
-    {"rsqrt", r_rsqrt, NULL, 2},       {"sin", r_sin, NULL, 2},
-    {"cos", r_cos, NULL, 2},           {"tanh", r_tanh, NULL, 4},
-    {"sigmoid", r_sigmoid, NULL, 4},   {"relu", r_relu, i_relu, 0},
-    {"gelu", r_gelu, NULL, 8},         {"floor", r_floor, i_same, 0},
-    {"ceil", r_ceil, i_same, 0},       {"round", r_round, i_same, 0},
-    {"reciprocal", r_reciprocal, NULL, 1}, {"square", r_square, i_square, 1},
-    {"logical_not", r_not, i_not, 0},  {"add", r_add, i_add, 1},
-    {"sub", r_sub, i_sub, 1},          {"mul", r_mul, i_mul, 1},
-    {"div", r_div, NULL, 1},           {"pow", r_pow, i_pow, 2},
-    {"maximum", r_max, i_max, 0},      {"minimum", r_min, i_min, 0},
-    {"remainder", r_rem, i_rem, 1},    {"eq", r_eq, i_eq, 0},
-    {"ne", r_ne, i_ne, 0},             {"lt", r_lt, i_lt, 0},
-    {"le", r_le, i_le, 0},             {"gt", r_gt, i_gt, 0},
-    {"ge", r_ge, i_ge, 0},             {"where", r_where, i_where, 0},
-    {"clamp", r_clamp, i_clamp, 0},    {"lerp", r_lerp, NULL, 4},
+    {"neg", r_neg, i_neg, 0},
+    {"abs", r_abs, i_abs, 0},
+    {"sign", r_sign, i_sign, 0},
+    {"exp", r_exp, NULL, 2},
+    {"log", r_log, NULL, 2},
+    {"sqrt", r_sqrt, NULL, 0.5},
+    {"rsqrt", r_rsqrt, NULL, 2},
+    {"sin", r_sin, NULL, 2},
+    {"cos", r_cos, NULL, 2},
+    {"tanh", r_tanh, NULL, 4},
+    {"sigmoid", r_sigmoid, NULL, 4},
+    {"relu", r_relu, i_relu, 0},
+    {"gelu", r_gelu, NULL, 8},
+    {"floor", r_floor, i_same, 0},
+    {"ceil", r_ceil, i_same, 0},
+    {"round", r_round, i_same, 0},
+    {"reciprocal", r_reciprocal, NULL, 1},
+    {"square", r_square, i_square, 1},
+    {"logical_not", r_not, i_not, 0},
+    {"add", r_add, i_add, 1},
+    {"sub", r_sub, i_sub, 1},
+    {"mul", r_mul, i_mul, 1},
+    {"div", r_div, NULL, 1},
+    {"pow", r_pow, i_pow, 2},
+    {"maximum", r_max, i_max, 0},
+    {"minimum", r_min, i_min, 0},
+    {"remainder", r_rem, i_rem, 1},
+    {"eq", r_eq, i_eq, 0},
+    {"ne", r_ne, i_ne, 0},
+    {"lt", r_lt, i_lt, 0},
+    {"le", r_le, i_le, 0},
+    {"gt", r_gt, i_gt, 0},
+    {"ge", r_ge, i_ge, 0},
+    {"where", r_where, i_where, 0},
+    {"clamp", r_clamp, i_clamp, 0},
+    {"lerp", r_lerp, NULL, 4},
 };
 enum { REFERENCES = sizeof references / sizeof *references };
 
@@ -125,34 +303,39 @@ static void every_row_has_a_reference(void **state) {
     for (int i = 0; i < mr_op_count; i++) {
         if (!is_elementwise(&mr_ops[i])) continue;
         bool found = false;
-        for (int k = 0; k < REFERENCES; k++) found |= strcmp(references[k].name, mr_ops[i].name) == 0;
+        for (int k = 0; k < REFERENCES; k++)
+            found |= strcmp(references[k].name, mr_ops[i].name) == 0;
         if (!found) fail_msg("the row `%s` has no reference", mr_ops[i].name);
     }
 }
 
-static void check_float(const char *name, mr_dtype dtype, double expected, double got, double ulps, const mr_scalar *in) {
+static void check_float(const char *name, mr_dtype dtype, double expected, double got, double ulps,
+                        const mr_scalar *in) {
     if (dtype == MR_F32) expected = (double)(float)expected;
     if (isnan(expected) && isnan(got)) return;
     if (expected == got) return;
-    double unit = dtype == MR_F32 ? nextafterf(fabsf((float)expected), INFINITY) - fabsf((float)expected)
-                                  : nextafter(fabs(expected), INFINITY) - fabs(expected);
+    double unit = dtype == MR_F32
+                      ? nextafterf(fabsf((float)expected), INFINITY) - fabsf((float)expected)
+                      : nextafter(fabs(expected), INFINITY) - fabs(expected);
     /* A value at the end of the range may fall on either side of it. */
     if (isinf(expected) && fabs(got) > (dtype == MR_F32 ? 3.4e38 : 1.79e308)) return;
     if (fabs(expected - got) <= ulps * unit) return;
     /* What underflows may be flushed to 0. */
     if (ulps > 0 && fabs(expected - got) < (dtype == MR_F32 ? 0x1p-126 : 0x1p-1022)) return;
-    fail_msg("%s(%g, %g, %g) in %s is %.9g, not %.9g", name, in[0].f, in[1].f, in[2].f, mr_dtype_text(dtype), got, expected);
+    fail_msg("%s(%g, %g, %g) in %s is %.9g, not %.9g", name, in[0].f, in[1].f, in[2].f,
+             mr_dtype_text(dtype), got, expected);
 }
 
-static void check_result(int k, const mr_op *op, mr_dtype computed, const mr_tensor *const *inputs, int count,
-                         const mr_tensor *out) {
+static void check_result(int k, const mr_op *op, mr_dtype computed, const mr_tensor *const *inputs,
+                         int count, const mr_tensor *out) {
     for (int64_t i = 0; i < out->numel; i++) {
         mr_scalar in[3] = {{0}};
         for (int j = 0; j < count; j++) in[j] = get(inputs[j], i);
         mr_scalar got = get(out, i);
         if (mr_dtype_category(computed) == 2) {
             double v[3];
-            for (int j = 0; j < 3; j++) v[j] = computed == MR_F32 ? (double)(float)in[j].f : in[j].f;
+            for (int j = 0; j < 3; j++)
+                v[j] = computed == MR_F32 ? (double)(float)in[j].f : in[j].f;
             double expected = references[k].real(v[0], v[1], v[2]);
             /* What is cancelled in lerp and the like is as large as the operands. */
             double slack = references[k].ulps;
@@ -161,19 +344,23 @@ static void check_result(int k, const mr_op *op, mr_dtype computed, const mr_ten
                 if (fabs(expected - got.f) <= size * (computed == MR_F32 ? 1e-6 : 1e-14)) continue;
                 if (!isfinite(size) || size > (computed == MR_F32 ? 1e38 : 1e307)) continue;
             }
-            if (strcmp(op->name, "gelu") == 0 && fabs(expected - got.f) <= 1e-7 * (computed == MR_F32 ? 1 : 1e-8)) continue;
+            if (strcmp(op->name, "gelu") == 0 &&
+                fabs(expected - got.f) <= 1e-7 * (computed == MR_F32 ? 1 : 1e-8))
+                continue;
             check_float(op->name, computed, expected, got.f, slack, in);
         } else {
             wide expected = references[k].integer(in[0].i, in[1].i, in[2].i);
             uint8_t bytes[8];
             /* Wraps to the type; for bool, not 0. */
-            mr_scalar wrapped = {.is_integer = true, .i = (int64_t)(uint64_t)(unsigned __int128)expected};
+            mr_scalar wrapped = {.is_integer = true,
+                                 .i = (int64_t)(uint64_t)(unsigned __int128)expected};
             if (computed == MR_BOOL) wrapped.i = expected != 0;
             mr_dtype_store((mr_dtype)out->dtype, bytes, wrapped);
             int64_t want = mr_dtype_load((mr_dtype)out->dtype, bytes).i;
             if (want != got.i)
-                fail_msg("%s(%lld, %lld, %lld) in %s is %lld, not %lld", op->name, (long long)in[0].i, (long long)in[1].i,
-                         (long long)in[2].i, mr_dtype_text(computed), (long long)got.i, (long long)want);
+                fail_msg("%s(%lld, %lld, %lld) in %s is %lld, not %lld", op->name,
+                         (long long)in[0].i, (long long)in[1].i, (long long)in[2].i,
+                         mr_dtype_text(computed), (long long)got.i, (long long)want);
         }
     }
 }
@@ -193,14 +380,17 @@ static void check_call(int k, const mr_op *op, mr_dtype computed, mr_tensor **in
         call.in[j].tensor = device_inputs[j];
     }
     mr_tensor *device = run_call(op->name, &call);
-    if (!same_bits(host, device)) fail_msg("%s in %s: slices change the result", op->name, mr_dtype_text(computed));
+    if (!same_bits(host, device))
+        fail_msg("%s in %s: slices change the result", op->name, mr_dtype_text(computed));
 
     if (host->dtype == inputs[0]->dtype && !mr_tensor_self_overlaps(device_inputs[0])) {
         call.out = device_inputs[0];
         call.in_place = true;
         mr_tensor *same = run_call(op->name, &call);
         assert_ptr_equal(same, device_inputs[0]);
-        if (!same_bits(host, same)) fail_msg("%s_ in %s: in place it gives another result", op->name, mr_dtype_text(computed));
+        if (!same_bits(host, same))
+            fail_msg("%s_ in %s: in place it gives another result", op->name,
+                     mr_dtype_text(computed));
     }
     for (int j = 0; j < count; j++) drop(device_inputs[j]);
     drop(device);
@@ -210,7 +400,8 @@ static void check_call(int k, const mr_op *op, mr_dtype computed, mr_tensor **in
 static const struct {
     int ndim;
     int64_t shape[4];
-} shapes[] = {{0, {0}}, {1, {1}}, {1, {0}}, {1, {1300}}, {2, {37, 41}}, {2, {5, 200}}, {3, {4, 0, 3}}, {4, {2, 3, 5, 7}}};
+} shapes[] = {{0, {0}},      {1, {1}},      {1, {0}},       {1, {1300}},
+              {2, {37, 41}}, {2, {5, 200}}, {3, {4, 0, 3}}, {4, {2, 3, 5, 7}}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void rows_agree_with_their_references(void **state) {
@@ -219,14 +410,18 @@ static void rows_agree_with_their_references(void **state) {
         const mr_op *op = mr_op_find(references[k].name);
         for (int d = 0; d < MR_DTYPE_COUNT; d++) {
             if (!takes(op, (mr_dtype)d)) continue;
-            mr_dtype computed = op->result == MR_RESULT_FLOAT && mr_dtype_category((mr_dtype)d) < 2 ? MR_F32 : (mr_dtype)d;
+            mr_dtype computed = op->result == MR_RESULT_FLOAT && mr_dtype_category((mr_dtype)d) < 2
+                                    ? MR_F32
+                                    : (mr_dtype)d;
             for (int s = 0; s < SHAPES; s++) {
                 for (int how = 0; how < LAYOUTS; how++) {
                     mr_tensor *in[3];
                     for (int j = 0; j < op->inputs; j++) {
-                        mr_dtype own = strcmp(op->name, "where") == 0 && j == 0 ? MR_BOOL : (mr_dtype)d;
+                        mr_dtype own =
+                            strcmp(op->name, "where") == 0 && j == 0 ? MR_BOOL : (mr_dtype)d;
                         layout one = (layout)(j == 0 ? how : (int)random_below(LAYOUTS));
-                        in[j] = make_laid_out(MR_MEMORY_PAGEABLE, own, shapes[s].ndim, shapes[s].shape, one);
+                        in[j] = make_laid_out(MR_MEMORY_PAGEABLE, own, shapes[s].ndim,
+                                              shapes[s].shape, one);
                         fill_random(in[j]);
                     }
                     check_call(k, op, computed, in, op->inputs);
@@ -243,14 +438,19 @@ static void shapes_broadcast(void **state) {
         int na, nb, n;
         int64_t a[4], b[4], out[4];
     } cases[] = {
-        {2, 1, 2, {3, 4}, {4}, {3, 4}},       {2, 2, 2, {3, 1}, {1, 4}, {3, 4}},
-        {0, 2, 2, {0}, {2, 3}, {2, 3}},       {1, 3, 3, {5}, {2, 1, 1}, {2, 1, 5}},
-        {2, 2, 2, {300, 200}, {1, 200}, {300, 200}}, {2, 2, 2, {300, 200}, {300, 1}, {300, 200}},
-        {3, 2, 3, {2, 1, 3}, {0, 3}, {2, 0, 3}}, {1, 1, 1, {1}, {700}, {700}},
+        {2, 1, 2, {3, 4}, {4}, {3, 4}},
+        {2, 2, 2, {3, 1}, {1, 4}, {3, 4}},
+        {0, 2, 2, {0}, {2, 3}, {2, 3}},
+        {1, 3, 3, {5}, {2, 1, 1}, {2, 1, 5}},
+        {2, 2, 2, {300, 200}, {1, 200}, {300, 200}},
+        {2, 2, 2, {300, 200}, {300, 1}, {300, 200}},
+        {3, 2, 3, {2, 1, 3}, {0, 3}, {2, 0, 3}},
+        {1, 1, 1, {1}, {700}, {700}},
     };
     const mr_op *sub = mr_op_find("sub");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mr_tensor *a = make(MR_F32, cases[i].na, cases[i].a), *b = make(MR_F32, cases[i].nb, cases[i].b);
+        mr_tensor *a = make(MR_F32, cases[i].na, cases[i].a),
+                  *b = make(MR_F32, cases[i].nb, cases[i].b);
         fill_random(a);
         fill_random(b);
         mr_call call = {.in = {{.tensor = a}, {.tensor = b}}, .in_count = 2};
@@ -261,7 +461,8 @@ static void shapes_broadcast(void **state) {
         expect_ok(mr_tensor_expand(a, out->ndim, out->shape, &wide_a));
         expect_ok(mr_tensor_expand(b, out->ndim, out->shape, &wide_b));
         for (int64_t j = 0; j < out->numel; j++) {
-            float expected = (float)f64_at(wide_a, j) - (float)f64_at(wide_b, j), got = (float)f64_at(out, j);
+            float expected = (float)f64_at(wide_a, j) - (float)f64_at(wide_b, j),
+                  got = (float)f64_at(out, j);
             assert_true(expected == got || (isnan(expected) && isnan(got)));
         }
         drop(wide_a);
@@ -276,7 +477,8 @@ static void dtypes_promote(void **state) {
     (void)state;
     for (int da = 0; da < MR_DTYPE_COUNT; da++) {
         for (int db = 0; db < MR_DTYPE_COUNT; db++) {
-            mr_tensor *a = make(da, SHAPE(40)), *b = make_laid_out(MR_MEMORY_PAGEABLE, db, SHAPE(40), STEPPED);
+            mr_tensor *a = make(da, SHAPE(40)),
+                      *b = make_laid_out(MR_MEMORY_PAGEABLE, db, SHAPE(40), STEPPED);
             fill_random(a);
             fill_random(b);
             mr_call call = {.in = {{.tensor = a}, {.tensor = b}}, .in_count = 2};
@@ -290,9 +492,9 @@ static void dtypes_promote(void **state) {
                 mr_dtype_store(common, bytes, get(b, i));
                 mr_scalar y = mr_dtype_load(common, bytes), got = get(out, i);
                 if (mr_dtype_category(common) == 2)
-                    assert_true(got.f == r_max(x.f, y.f, 0) || (isnan(got.f) && isnan(r_max(x.f, y.f, 0))));
-                else
-                    assert_true(got.i == (x.i > y.i ? x.i : y.i));
+                    assert_true(got.f == r_max(x.f, y.f, 0) ||
+                                (isnan(got.f) && isnan(r_max(x.f, y.f, 0))));
+                else assert_true(got.i == (x.i > y.i ? x.i : y.i));
             }
             drop(out);
             drop(a);
@@ -314,7 +516,8 @@ static mr_scalar first_of(const char *op, mr_value x, mr_value y, mr_dtype expec
 
 static void numbers_beside_tensors(void **state) {
     (void)state;
-    mr_tensor *u = make(MR_U8, SHAPE(2)), *i = make(MR_I32, SHAPE(2)), *f = make(MR_F32, SHAPE(2)), *b = make(MR_BOOL, SHAPE(2));
+    mr_tensor *u = make(MR_U8, SHAPE(2)), *i = make(MR_I32, SHAPE(2)), *f = make(MR_F32, SHAPE(2)),
+              *b = make(MR_BOOL, SHAPE(2));
     set(u, 0, whole(200)), set(i, 0, whole(7)), set(f, 0, real(0.25)), set(b, 0, whole(1));
     set(u, 1, whole(1)), set(i, 1, whole(1)), set(f, 1, real(1)), set(b, 1, whole(0));
     assert_int_equal(first_of("add", T(u), N(whole(300)), MR_U8).i, (200 + 300) & 255);

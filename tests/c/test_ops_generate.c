@@ -43,7 +43,10 @@ static void constants(void **state) {
         for (int how = DENSE; how < EXPANDED; how++) {
             mr_tensor *t = make_laid_out(MR_MEMORY_DEVICE, (mr_dtype)d, SHAPE(13, 57), (layout)how);
             generate("fill", t, (mr_params){.scalar[0] = real(2.75)});
-            for (int64_t i = 0; i < t->numel; i++) assert_true(get(t, i).f == (d == MR_BOOL ? 1 : mr_dtype_category((mr_dtype)d) == 1 ? 2 : 2.75));
+            for (int64_t i = 0; i < t->numel; i++)
+                assert_true(get(t, i).f == (d == MR_BOOL                          ? 1
+                                            : mr_dtype_category((mr_dtype)d) == 1 ? 2
+                                                                                  : 2.75));
             generate("zero", t, (mr_params){0});
             for (int64_t i = 0; i < t->numel; i++) assert_true(get(t, i).f == 0);
             drop(t);
@@ -53,7 +56,8 @@ static void constants(void **state) {
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         mr_tensor *t = make_device(MR_I32, 2, sizes[k]);
         generate("eye", t, (mr_params){0});
-        for (int64_t i = 0; i < t->numel; i++) assert_int_equal(get(t, i).i, i / sizes[k][1] == i % sizes[k][1]);
+        for (int64_t i = 0; i < t->numel; i++)
+            assert_int_equal(get(t, i).i, i / sizes[k][1] == i % sizes[k][1]);
         drop(t);
     }
     mr_tensor *wide = make_laid_out(MR_MEMORY_PAGEABLE, MR_F32, SHAPE(4, 5), EXPANDED);
@@ -68,7 +72,8 @@ static void expect_moments(const mr_tensor *t, double mean, double variance) {
     for (int64_t i = 0; i < t->numel; i++) squares += (get(t, i).f - mean) * (get(t, i).f - mean);
     /* Five standard errors; the seed is fixed, so this either holds always or never. */
     if (fabs(sum / n - mean) > 5 * sqrt(variance / n)) fail_msg("mean %g, not %g", sum / n, mean);
-    if (fabs(squares / n - variance) > 15 * variance / sqrt(n)) fail_msg("variance %g, not %g", squares / n, variance);
+    if (fabs(squares / n - variance) > 15 * variance / sqrt(n))
+        fail_msg("variance %g, not %g", squares / n, variance);
 }
 
 static void random_numbers_have_their_moments(void **state) {
@@ -85,7 +90,8 @@ static void random_numbers_have_their_moments(void **state) {
         generate("normal", t, (mr_params){.scalar = {real(2), real(3)}});
         expect_moments(t, 2, 9);
         double correlation = 0;
-        for (int64_t i = 1; i < t->numel; i++) correlation += (get(t, i).f - 2) * (get(t, i - 1).f - 2) / 9;
+        for (int64_t i = 1; i < t->numel; i++)
+            correlation += (get(t, i).f - 2) * (get(t, i - 1).f - 2) / 9;
         assert_true(fabs(correlation / 200000) < 0.012);
         drop(t);
     }
@@ -110,7 +116,8 @@ static void the_recipe(void **state) {
     mr_machine_seed(machine, 7);
     mr_tensor *t = make(MR_F32, SHAPE(11)), *d = make(MR_F64, SHAPE(5));
     generate("uniform", t, (mr_params){.scalar = {real(0), real(1)}});
-    for (int64_t i = 0; i < 11; i++) assert_true(f64_at(t, i) == (mr_philox(7, 0, (uint64_t)i / 4).v[i % 4] >> 8) * 0x1p-24);
+    for (int64_t i = 0; i < 11; i++)
+        assert_true(f64_at(t, i) == (mr_philox(7, 0, (uint64_t)i / 4).v[i % 4] >> 8) * 0x1p-24);
     generate("uniform", d, (mr_params){.scalar = {real(0), real(1)}});
     for (int64_t i = 0; i < 5; i++) {
         mr_philox_block r = mr_philox(7, 1, (uint64_t)i / 2);
@@ -125,7 +132,9 @@ static void the_same_numbers_for_the_same_seed(void **state) {
     static const struct {
         const char *op;
         mr_dtype dtype;
-    } cases[] = {{"uniform", MR_F32}, {"uniform", MR_F64}, {"normal", MR_F32}, {"normal", MR_F64}, {"bernoulli", MR_BOOL}, {"randint", MR_I64}, {"randperm", MR_I32}};
+    } cases[] = {{"uniform", MR_F32}, {"uniform", MR_F64},    {"normal", MR_F32},
+                 {"normal", MR_F64},  {"bernoulli", MR_BOOL}, {"randint", MR_I64},
+                 {"randperm", MR_I32}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         mr_params params = {.scalar = {real(0.25), real(0.75)}, .integer = {-100, 100}};
         mr_tensor *a = make(cases[k].dtype, SHAPE(9999)), *b = make(cases[k].dtype, SHAPE(9999));
@@ -134,7 +143,8 @@ static void the_same_numbers_for_the_same_seed(void **state) {
         generate(cases[k].op, b, params);
         assert_false(same_bits(a, b)); /* the next draw is another */
         for (int how = DENSE; how < EXPANDED; how++) {
-            mr_tensor *c = make_laid_out(MR_MEMORY_DEVICE, cases[k].dtype, SHAPE(9999), (layout)how);
+            mr_tensor *c =
+                make_laid_out(MR_MEMORY_DEVICE, cases[k].dtype, SHAPE(9999), (layout)how);
             mr_machine_seed(machine, 99);
             generate(cases[k].op, c, params);
             assert_true(same_bits(a, c));
@@ -170,7 +180,8 @@ static void wrong_dtypes(void **state) {
     (void)state;
     mr_tensor *t = make(MR_I32, SHAPE(3));
     mr_call call = {.out = t, .in_place = true};
-    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT, "normal_: i32 tensors have no normal; convert with x:to(\"f32\")");
+    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT,
+                 "normal_: i32 tensors have no normal; convert with x:to(\"f32\")");
     call.out = NULL;
     expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT, "no tensor to fill");
     drop(t);

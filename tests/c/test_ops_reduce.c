@@ -30,7 +30,8 @@ static int64_t members(const mr_tensor *t, unsigned reduced, int64_t output, mr_
     return n;
 }
 
-static mr_scalar reference(const char *name, mr_dtype dtype, const mr_scalar *x, int64_t n, double correction) {
+static mr_scalar reference(const char *name, mr_dtype dtype, const mr_scalar *x, int64_t n,
+                           double correction) {
     bool real_in = is_float(dtype);
     long double sum = 0, squares = 0, product = 1;
     uint64_t wrapped = 0, wrapped_product = 1;
@@ -46,13 +47,15 @@ static mr_scalar reference(const char *name, mr_dtype dtype, const mr_scalar *x,
         bool nonzero = real_in ? x[i].f != 0 : x[i].i != 0;
         any |= nonzero;
         all &= nonzero;
-        bool better = real_in ? (least ? x[i].f < x[best].f : x[i].f > x[best].f) : (least ? x[i].i < x[best].i : x[i].i > x[best].i);
+        bool better = real_in ? (least ? x[i].f < x[best].f : x[i].f > x[best].f)
+                              : (least ? x[i].i < x[best].i : x[i].i > x[best].i);
         if (real_in && isnan(x[i].f)) better = true;
         if (real_in && isnan(x[best].f)) better = false;
         if (better) best = i;
     }
     if (strcmp(name, "sum") == 0) return real_in ? real((double)sum) : whole((int64_t)wrapped);
-    if (strcmp(name, "prod") == 0) return real_in ? real((double)product) : whole((int64_t)wrapped_product);
+    if (strcmp(name, "prod") == 0)
+        return real_in ? real((double)product) : whole((int64_t)wrapped_product);
     if (strcmp(name, "mean") == 0) return real((double)(sum / n));
     if (strcmp(name, "norm") == 0) return real((double)sqrtl(squares));
     if (strcmp(name, "any") == 0) return whole(any);
@@ -65,7 +68,8 @@ static mr_scalar reference(const char *name, mr_dtype dtype, const mr_scalar *x,
     return real(strcmp(name, "std") == 0 ? sqrt(var) : var);
 }
 
-static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bool keepdim, double tolerance) {
+static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bool keepdim,
+                            double tolerance) {
     mr_call call = {.in[0].tensor = in, .in_count = 1, .keepdim = keepdim, .dims_given = true};
     call.params.scalar[0] = real(1);
     int64_t length = 1, outputs = 1;
@@ -95,15 +99,17 @@ static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bo
             double w = host->dtype == MR_F32 ? (double)(float)want.f : want.f;
             long double size = 0;
             for (int64_t i = 0; i < n; i++) size += fabs(x[i].f);
-            ok = w == got.f || (isnan(w) && isnan(got.f)) || fabs(w - got.f) <= tolerance * fmax((double)size, fabs(w)) ||
+            ok = w == got.f || (isnan(w) && isnan(got.f)) ||
+                 fabs(w - got.f) <= tolerance * fmax((double)size, fabs(w)) ||
                  (isinf(got.f) && fabs(w) > 1e300);
             ok = ok || (host->dtype == MR_F32 && fabs(w - got.f) <= fabs(w) * 1.2e-7);
         } else {
             ok = want.i == got.i;
         }
         if (!ok)
-            fail_msg("%s of %lld %s, output %lld, is %.17g (%lld), not %.17g (%lld)", op->name, (long long)n,
-                     mr_dtype_text((mr_dtype)in->dtype), (long long)o, got.f, (long long)got.i, want.f, (long long)want.i);
+            fail_msg("%s of %lld %s, output %lld, is %.17g (%lld), not %.17g (%lld)", op->name,
+                     (long long)n, mr_dtype_text((mr_dtype)in->dtype), (long long)o, got.f,
+                     (long long)got.i, want.f, (long long)want.i);
     }
     free(x);
     mr_tensor *device_in = twin(in, MR_MEMORY_DEVICE);
@@ -111,7 +117,8 @@ static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bo
         call.in[0].tensor = device_in;
         mr_tensor *device = run_call(op->name, &call);
         if (!same_bits(host, device))
-            fail_msg("%s of %s: slices change the result", op->name, mr_dtype_text((mr_dtype)in->dtype));
+            fail_msg("%s of %s: slices change the result", op->name,
+                     mr_dtype_text((mr_dtype)in->dtype));
         drop(device);
     }
     drop(device_in);
@@ -121,8 +128,8 @@ static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bo
 static const struct {
     int ndim;
     int64_t shape[4];
-} shapes[] = {{0, {0}}, {1, {0}}, {1, {1}}, {1, {17}}, {1, {3000}}, {2, {33, 70}}, {2, {200, 9}},
-              {2, {0, 4}}, {3, {7, 11, 13}}, {4, {3, 4, 5, 6}}};
+} shapes[] = {{0, {0}},      {1, {0}},      {1, {1}},    {1, {17}},        {1, {3000}},
+              {2, {33, 70}}, {2, {200, 9}}, {2, {0, 4}}, {3, {7, 11, 13}}, {4, {3, 4, 5, 6}}};
 
 static void reductions_agree_with_naive_ones(void **state) {
     (void)state;
@@ -133,14 +140,25 @@ static void reductions_agree_with_naive_ones(void **state) {
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 for (int how = 0; how < LAYOUTS; how++) {
                     for (unsigned reduced = 0; reduced < 1u << shapes[s].ndim; reduced++) {
-                        mr_tensor *in = make_laid_out(MR_MEMORY_PAGEABLE, (mr_dtype)d, shapes[s].ndim, shapes[s].shape, (layout)how);
+                        mr_tensor *in = make_laid_out(MR_MEMORY_PAGEABLE, (mr_dtype)d,
+                                                      shapes[s].ndim, shapes[s].shape, (layout)how);
                         /* Hostile values where the answer does not hang on the order of operations. */
-                        bool exact = op->result == MR_RESULT_SAME || op->result == MR_RESULT_BOOL || op->result == MR_RESULT_INDEX;
+                        bool exact = op->result == MR_RESULT_SAME || op->result == MR_RESULT_BOOL ||
+                                     op->result == MR_RESULT_INDEX;
                         for (int64_t j = 0; j < in->numel; j++)
-                            set(in, j, exact || !is_float((mr_dtype)d) ? random_value((mr_dtype)d) : real((double)random_below(2001) / 1000 - 1));
-                        if (strcmp(op->name, "var") == 0 || strcmp(op->name, "std") == 0 || strcmp(op->name, "norm") == 0 || strcmp(op->name, "mean") == 0)
-                            for (int64_t j = 0; j < in->numel; j++) set(in, j, is_float((mr_dtype)d) ? real((double)random_below(2001) / 1000 + 5) : whole(random_below(100)));
-                        check_reduction(op, in, reduced, random_below(2), d == MR_F32 ? 1e-7 : 1e-14);
+                            set(in, j,
+                                exact || !is_float((mr_dtype)d)
+                                    ? random_value((mr_dtype)d)
+                                    : real((double)random_below(2001) / 1000 - 1));
+                        if (strcmp(op->name, "var") == 0 || strcmp(op->name, "std") == 0 ||
+                            strcmp(op->name, "norm") == 0 || strcmp(op->name, "mean") == 0)
+                            for (int64_t j = 0; j < in->numel; j++)
+                                set(in, j,
+                                    is_float((mr_dtype)d)
+                                        ? real((double)random_below(2001) / 1000 + 5)
+                                        : whole(random_below(100)));
+                        check_reduction(op, in, reduced, random_below(2),
+                                        d == MR_F32 ? 1e-7 : 1e-14);
                         drop(in);
                     }
                 }
@@ -156,13 +174,17 @@ static void long_reductions_are_sliced_within_an_output(void **state) {
     const int64_t n = 300001;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         for (int how = 0; how < 3; how++) {
-            mr_tensor *in = how == 0   ? make(MR_F32, SHAPE(n))
-                            : how == 1 ? make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(3, n / 3), TRANSPOSED)
-                                       : make_laid_out(MR_MEMORY_PAGEABLE, MR_I32, SHAPE(n / 5, 5), DENSE);
+            mr_tensor *in =
+                how == 0   ? make(MR_F32, SHAPE(n))
+                : how == 1 ? make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(3, n / 3), TRANSPOSED)
+                           : make_laid_out(MR_MEMORY_PAGEABLE, MR_I32, SHAPE(n / 5, 5), DENSE);
             for (int64_t i = 0; i < in->numel; i++)
-                set(in, i, is_float((mr_dtype)in->dtype) ? real((double)random_below(1000000) / 1e6) : whole(random_below(1000) - 500));
+                set(in, i,
+                    is_float((mr_dtype)in->dtype) ? real((double)random_below(1000000) / 1e6)
+                                                  : whole(random_below(1000) - 500));
             const mr_op *op = mr_op_find(names[k]);
-            for (unsigned reduced = 1; reduced < 1u << in->ndim; reduced++) check_reduction(op, in, reduced, false, 1e-7);
+            for (unsigned reduced = 1; reduced < 1u << in->ndim; reduced++)
+                check_reduction(op, in, reduced, false, 1e-7);
             drop(in);
         }
     }
@@ -189,9 +211,16 @@ static void sums_do_not_drift(void **state) {
 
 static void out_and_wrong_dims(void **state) {
     (void)state;
-    mr_tensor *t = make(MR_F32, SHAPE(4, 6)), *out = make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(4), STEPPED), *ints = make(MR_I32, SHAPE(4));
+    mr_tensor *t = make(MR_F32, SHAPE(4, 6)),
+              *out = make_laid_out(MR_MEMORY_PAGEABLE, MR_F64, SHAPE(4), STEPPED),
+              *ints = make(MR_I32, SHAPE(4));
     for (int64_t i = 0; i < 24; i++) set(t, i, real((double)i));
-    mr_call call = {.in[0].tensor = t, .in_count = 1, .dims_given = true, .dims = {1}, .dim_count = 1, .out = out};
+    mr_call call = {.in[0].tensor = t,
+                    .in_count = 1,
+                    .dims_given = true,
+                    .dims = {1},
+                    .dim_count = 1,
+                    .out = out};
     run_call("sum", &call);
     for (int r = 0; r < 4; r++) assert_true(f64_at(out, r) == 36 * r + 15);
     call.out = ints;
@@ -200,7 +229,8 @@ static void out_and_wrong_dims(void **state) {
     assert_int_equal(get(ints, 2).i, 6);
     call.out = NULL;
     call.dims[0] = 2;
-    expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "sum: dimension 3 of a tensor with 2 dimensions");
+    expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT,
+                 "sum: dimension 3 of a tensor with 2 dimensions");
     call.dims[0] = -3;
     expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "dimension -3");
     call.dims[0] = call.dims[1] = 1;
@@ -208,7 +238,8 @@ static void out_and_wrong_dims(void **state) {
     expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "dimension 2 comes twice");
     call.dims[1] = 0;
     expect_error(try_call("argmax", &call), MR_CODE_INVALID_ARGUMENT, "one dimension or none");
-    mr_call overlap = {.in[0].tensor = t, .in_count = 1, .dims_given = true, .dims = {1}, .dim_count = 1};
+    mr_call overlap = {
+        .in[0].tensor = t, .in_count = 1, .dims_given = true, .dims = {1}, .dim_count = 1};
     expect_ok(mr_tensor_select(t, 1, 0, &overlap.out));
     expect_error(try_call("sum", &overlap), MR_CODE_INVALID_ARGUMENT, "share memory");
     drop(overlap.out);

@@ -58,18 +58,22 @@ static void blocks_convert_as_elements_do(void **state) {
     for (int from = 0; from < MR_DTYPE_COUNT; from++) {
         for (int to = 0; to < MR_DTYPE_COUNT; to++) {
             for (int how = DENSE; how < LAYOUTS; how++) {
-                mr_tensor *a = make_laid_out(MR_MEMORY_PAGEABLE, (mr_dtype)from, SHAPE(9, 77), (layout)how), *b = make((mr_dtype)to, SHAPE(9, 77));
+                mr_tensor *a = make_laid_out(MR_MEMORY_PAGEABLE, (mr_dtype)from, SHAPE(9, 77),
+                                             (layout)how),
+                          *b = make((mr_dtype)to, SHAPE(9, 77));
                 for (int64_t i = 0; i < a->numel; i++) {
                     mr_scalar v = random_value((mr_dtype)from);
                     if (mr_dtype_category((mr_dtype)from) == 2 && random_below(3) == 0)
-                        v = real(ldexp((double)random_below(5) - 2, (int)random_below(70)) + (double)random_below(3) - 1);
+                        v = real(ldexp((double)random_below(5) - 2, (int)random_below(70)) +
+                                 (double)random_below(3) - 1);
                     set(a, i, v);
                 }
                 expect_ok(mr_copy(machine, b, a, NULL, false));
                 for (int64_t i = 0; i < a->numel; i++) {
                     mr_scalar want = stored((mr_dtype)to, get(a, i)), got = get(b, i);
                     if (isnan(want.f) ? !isnan(got.f) : want.f != got.f || want.i != got.i)
-                        fail_msg("%s %.17g becomes %s %.17g, not %.17g", mr_dtype_text((mr_dtype)from), get(a, i).f,
+                        fail_msg("%s %.17g becomes %s %.17g, not %.17g",
+                                 mr_dtype_text((mr_dtype)from), get(a, i).f,
                                  mr_dtype_text((mr_dtype)to), got.f, want.f);
                 }
                 drop(a), drop(b);

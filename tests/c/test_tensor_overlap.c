@@ -16,7 +16,8 @@ static mr_tensor *random_view(mr_tensor *base) {
     for (;;) {
         int ndim = (int)random_below(4);
         mr_dtype dtype = (mr_dtype)random_below(MR_DTYPE_COUNT);
-        int64_t limit = BYTES / (int64_t)mr_dtype_size(dtype), step = 1 + random_below(3), shape[4], stride[4], span = 1;
+        int64_t limit = BYTES / (int64_t)mr_dtype_size(dtype), step = 1 + random_below(3), shape[4],
+                stride[4], span = 1;
         for (int d = 0; d < ndim; d++) {
             shape[d] = 1 + random_below(6);
             stride[d] = random_below(12) == 0 ? 0 : step;
@@ -29,7 +30,8 @@ static mr_tensor *random_view(mr_tensor *base) {
             shape[ndim - 1] = size, stride[ndim - 1] = s;
         }
         if (span > limit) continue;
-        int64_t room = limit - span < 40 ? limit - span : 40; /* near each other, so that many overlap */
+        int64_t room =
+            limit - span < 40 ? limit - span : 40; /* near each other, so that many overlap */
         mr_tensor *view;
         expect_ok(mr_tensor_view(base, dtype, ndim, shape, stride, random_below(room + 1), &view));
         return view;
@@ -83,6 +85,7 @@ static void columns_of_a_matrix_are_apart(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_views), cmocka_unit_test(columns_of_a_matrix_are_apart)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_views),
+                                       cmocka_unit_test(columns_of_a_matrix_are_apart)};
     return cmocka_run_group_tests(tests, open_machine, close_machine);
 }

@@ -4,7 +4,8 @@
 static void expect_print(mr_tensor *t, const char *expected) {
     mr_buffer out = {0};
     mr_tensor_print(t, t, &out);
-    if (strcmp(out.data, expected) != 0) fail_msg("printed:\n%s\nexpected:\n%s", out.data, expected);
+    if (strcmp(out.data, expected) != 0)
+        fail_msg("printed:\n%s\nexpected:\n%s", out.data, expected);
     mr_buffer_free(&out);
     drop(t);
 }
@@ -18,25 +19,32 @@ static mr_tensor *of(mr_dtype dtype, int ndim, const int64_t *shape, const doubl
 
 static void small_tensors(void **state) {
     (void)state;
-    expect_print(of(MR_F32, SHAPE(2, 2), REALS(1, 2, 3, 4.5)), "[[1.0000, 2.0000],\n [3.0000, 4.5000]]\nf32[2,2] on cpu");
+    expect_print(of(MR_F32, SHAPE(2, 2), REALS(1, 2, 3, 4.5)),
+                 "[[1.0000, 2.0000],\n [3.0000, 4.5000]]\nf32[2,2] on cpu");
     expect_print(of(MR_F32, SHAPE(3), REALS(1, -20, 3)), "[  1., -20.,   3.]\nf32[3] on cpu");
     expect_print(of(MR_I64, SHAPE(3), REALS(1, -20, 300)), "[  1, -20, 300]\ni64[3] on cpu");
     expect_print(of(MR_BOOL, SHAPE(2), REALS(1, 0)), "[ true, false]\nbool[2] on cpu");
     expect_print(of(MR_F64, 0, NULL, REALS(2.5)), "2.5000\nf64[] on cpu");
     expect_print(of(MR_F32, SHAPE(0, 3), NULL), "[]\nf32[0,3] on cpu");
-    expect_print(of(MR_F32, SHAPE(3), REALS(NAN, INFINITY, -INFINITY)), "[ nan,  inf, -inf]\nf32[3] on cpu");
+    expect_print(of(MR_F32, SHAPE(3), REALS(NAN, INFINITY, -INFINITY)),
+                 "[ nan,  inf, -inf]\nf32[3] on cpu");
     expect_print(of(MR_F32, SHAPE(2), REALS(NAN, 0.5)), "[   nan, 0.5000]\nf32[2] on cpu");
-    expect_print(of(MR_F32, SHAPE(2), REALS(0.00001, 1)), "[1.0000e-05, 1.0000e+00]\nf32[2] on cpu");
-    expect_print(of(MR_F64, SHAPE(2), REALS(1e10, 2e10)), "[1.0000e+10, 2.0000e+10]\nf64[2] on cpu");
-    expect_print(of(MR_I32, SHAPE(2, 1, 2), REALS(1, 2, 3, 4)), "[[[1, 2]],\n\n [[3, 4]]]\ni32[2,1,2] on cpu");
+    expect_print(of(MR_F32, SHAPE(2), REALS(0.00001, 1)),
+                 "[1.0000e-05, 1.0000e+00]\nf32[2] on cpu");
+    expect_print(of(MR_F64, SHAPE(2), REALS(1e10, 2e10)),
+                 "[1.0000e+10, 2.0000e+10]\nf64[2] on cpu");
+    expect_print(of(MR_I32, SHAPE(2, 1, 2), REALS(1, 2, 3, 4)),
+                 "[[[1, 2]],\n\n [[3, 4]]]\ni32[2,1,2] on cpu");
 }
 
 static void long_rows_are_broken(void **state) {
     (void)state;
     mr_tensor *t = make(MR_I32, SHAPE(40));
     for (int64_t i = 0; i < 40; i++) set(t, i, whole(i));
-    expect_print(t, "[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,\n"
-                    " 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39]\ni32[40] on cpu");
+    expect_print(
+        t, "[ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,\n"
+           " 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, "
+           "39]\ni32[40] on cpu");
 }
 
 static void large_tensors_show_their_ends(void **state) {

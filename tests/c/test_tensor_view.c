@@ -63,11 +63,13 @@ static void views_show_the_right_elements(void **state) {
  * refused only if no strides could do it: then some pair of neighbours must not be equally spaced. */
 static void reshapes_are_views_where_strides_can_do_it(void **state) {
     (void)state;
-    static const int permutations[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static const int permutations[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     static const struct {
         int ndim;
         int64_t shape[4];
-    } targets[] = {{1, {24}}, {2, {6, 4}}, {2, {4, 6}}, {3, {2, 3, 4}}, {4, {2, 1, 3, 4}}, {2, {-1, 12}}, {3, {4, 3, 2}}, {2, {8, 3}}, {4, {2, 2, 3, 2}}, {2, {2, 12}}};
+    } targets[] = {{1, {24}},     {2, {6, 4}},    {2, {4, 6}}, {3, {2, 3, 4}},    {4, {2, 1, 3, 4}},
+                   {2, {-1, 12}}, {3, {4, 3, 2}}, {2, {8, 3}}, {4, {2, 2, 3, 2}}, {2, {2, 12}}};
     int views = 0, refusals = 0;
     for (int p = 0; p < 6; p++) {
         mr_tensor *t = counted(SHAPE(2, 3, 4)), *v, *w;
@@ -95,38 +97,57 @@ static void reshapes_are_views_where_strides_can_do_it(void **state) {
 static void misuse_is_explained(void **state) {
     (void)state;
     mr_tensor *t = counted(SHAPE(5, 2)), *v;
-    expect_error(mr_tensor_narrow(t, 0, 2, 5, 1, &v), MR_CODE_INVALID_ARGUMENT, "narrow: rows 3 to 7 do not fit in dimension 1 of size 5");
-    expect_error(mr_tensor_narrow(t, 0, INT64_MAX, INT64_MAX, INT64_MAX, &v), MR_CODE_INVALID_ARGUMENT, "do not fit");
+    expect_error(mr_tensor_narrow(t, 0, 2, 5, 1, &v), MR_CODE_INVALID_ARGUMENT,
+                 "narrow: rows 3 to 7 do not fit in dimension 1 of size 5");
+    expect_error(mr_tensor_narrow(t, 0, INT64_MAX, INT64_MAX, INT64_MAX, &v),
+                 MR_CODE_INVALID_ARGUMENT, "do not fit");
     expect_error(mr_tensor_narrow(t, 0, -1, 1, 1, &v), MR_CODE_INVALID_ARGUMENT, "do not fit");
     expect_error(mr_tensor_narrow(t, 0, 0, -1, 1, &v), MR_CODE_INVALID_ARGUMENT, "negative");
-    expect_error(mr_tensor_narrow(t, 0, 0, 1, 0, &v), MR_CODE_INVALID_ARGUMENT, "step must be at least 1");
-    expect_error(mr_tensor_narrow(t, 7, 0, 1, 1, &v), MR_CODE_INVALID_ARGUMENT, "narrow: dimension 8 of a tensor with 2 dimensions");
-    expect_error(mr_tensor_select(t, 1, 2, &v), MR_CODE_INVALID_ARGUMENT, "select: index 3 is outside dimension 2 of size 2");
+    expect_error(mr_tensor_narrow(t, 0, 0, 1, 0, &v), MR_CODE_INVALID_ARGUMENT,
+                 "step must be at least 1");
+    expect_error(mr_tensor_narrow(t, 7, 0, 1, 1, &v), MR_CODE_INVALID_ARGUMENT,
+                 "narrow: dimension 8 of a tensor with 2 dimensions");
+    expect_error(mr_tensor_select(t, 1, 2, &v), MR_CODE_INVALID_ARGUMENT,
+                 "select: index 3 is outside dimension 2 of size 2");
     expect_error(mr_tensor_select(t, 1, INT64_MIN, &v), MR_CODE_INVALID_ARGUMENT, "is outside");
-    expect_error(mr_tensor_permute(t, (int[]){1, 1}, &v), MR_CODE_INVALID_ARGUMENT, "dimension 2 comes twice");
-    expect_error(mr_tensor_reshape(t, SHAPE(3, 3), &v), MR_CODE_INVALID_ARGUMENT, "5x2 has 10 elements, 3x3 would have 9");
-    expect_error(mr_tensor_reshape(t, SHAPE(-1, -1), &v), MR_CODE_INVALID_ARGUMENT, "dimensions 1 and 2");
-    expect_error(mr_tensor_reshape(t, SHAPE(-1, 3), &v), MR_CODE_INVALID_ARGUMENT, "3 does not divide 10");
+    expect_error(mr_tensor_permute(t, (int[]){1, 1}, &v), MR_CODE_INVALID_ARGUMENT,
+                 "dimension 2 comes twice");
+    expect_error(mr_tensor_reshape(t, SHAPE(3, 3), &v), MR_CODE_INVALID_ARGUMENT,
+                 "5x2 has 10 elements, 3x3 would have 9");
+    expect_error(mr_tensor_reshape(t, SHAPE(-1, -1), &v), MR_CODE_INVALID_ARGUMENT,
+                 "dimensions 1 and 2");
+    expect_error(mr_tensor_reshape(t, SHAPE(-1, 3), &v), MR_CODE_INVALID_ARGUMENT,
+                 "3 does not divide 10");
     expect_error(mr_tensor_reshape(t, SHAPE(-1, 0), &v), MR_CODE_INVALID_ARGUMENT, "open");
-    expect_error(mr_tensor_reshape(t, SHAPE(-2, 5), &v), MR_CODE_INVALID_ARGUMENT, "negative size -2");
-    expect_error(mr_tensor_reshape(t, SHAPE(1, 1, 1, 1, 1, 1, 1, 5, 2), &v), MR_CODE_INVALID_ARGUMENT, "at most 8");
-    expect_error(mr_tensor_expand(t, SHAPE(5, 3), &v), MR_CODE_INVALID_ARGUMENT, "dimension 2 is 2");
+    expect_error(mr_tensor_reshape(t, SHAPE(-2, 5), &v), MR_CODE_INVALID_ARGUMENT,
+                 "negative size -2");
+    expect_error(mr_tensor_reshape(t, SHAPE(1, 1, 1, 1, 1, 1, 1, 5, 2), &v),
+                 MR_CODE_INVALID_ARGUMENT, "at most 8");
+    expect_error(mr_tensor_expand(t, SHAPE(5, 3), &v), MR_CODE_INVALID_ARGUMENT,
+                 "dimension 2 is 2");
     expect_error(mr_tensor_expand(t, SHAPE(2), &v), MR_CODE_INVALID_ARGUMENT, "fewer dimensions");
-    expect_error(mr_tensor_expand(t, SHAPE(-1, 5, 2), &v), MR_CODE_INVALID_ARGUMENT, "cannot have size -1");
+    expect_error(mr_tensor_expand(t, SHAPE(-1, 5, 2), &v), MR_CODE_INVALID_ARGUMENT,
+                 "cannot have size -1");
     expect_error(mr_tensor_flatten(t, 1, 0, &v), MR_CODE_INVALID_ARGUMENT, "comes after");
     mr_tensor *one = make(MR_F32, SHAPE(1));
-    expect_error(mr_tensor_expand(one, SHAPE((int64_t)1 << 40, (int64_t)1 << 40), &v), MR_CODE_OUT_OF_MEMORY, "more elements");
-    expect_error(mr_tensor_view(t, MR_I32, SHAPE(11), (int64_t[]){1}, 0, &v), MR_CODE_INVALID_ARGUMENT, "does not lie inside");
-    expect_error(mr_tensor_view(t, MR_I64, SHAPE(10), (int64_t[]){1}, 0, &v), MR_CODE_INVALID_ARGUMENT, "does not lie inside");
-    expect_error(mr_tensor_view(t, MR_I32, SHAPE(2), (int64_t[]){INT64_MAX}, 0, &v), MR_CODE_INVALID_ARGUMENT, "does not lie inside");
-    expect_error(mr_tensor_view(t, MR_I32, SHAPE(2), (int64_t[]){-1}, 0, &v), MR_CODE_INVALID_ARGUMENT, "does not lie inside");
+    expect_error(mr_tensor_expand(one, SHAPE((int64_t)1 << 40, (int64_t)1 << 40), &v),
+                 MR_CODE_OUT_OF_MEMORY, "more elements");
+    expect_error(mr_tensor_view(t, MR_I32, SHAPE(11), (int64_t[]){1}, 0, &v),
+                 MR_CODE_INVALID_ARGUMENT, "does not lie inside");
+    expect_error(mr_tensor_view(t, MR_I64, SHAPE(10), (int64_t[]){1}, 0, &v),
+                 MR_CODE_INVALID_ARGUMENT, "does not lie inside");
+    expect_error(mr_tensor_view(t, MR_I32, SHAPE(2), (int64_t[]){INT64_MAX}, 0, &v),
+                 MR_CODE_INVALID_ARGUMENT, "does not lie inside");
+    expect_error(mr_tensor_view(t, MR_I32, SHAPE(2), (int64_t[]){-1}, 0, &v),
+                 MR_CODE_INVALID_ARGUMENT, "does not lie inside");
     assert_int_equal(t->storage->handles, 1);
     drop(one), drop(t);
 }
 
 static void zero_dims_and_no_elements(void **state) {
     (void)state;
-    mr_tensor *s = make(MR_F32, 0, NULL), *v, *e = make(MR_F32, SHAPE(0, (int64_t)1 << 40, (int64_t)1 << 40));
+    mr_tensor *s = make(MR_F32, 0, NULL), *v,
+              *e = make(MR_F32, SHAPE(0, (int64_t)1 << 40, (int64_t)1 << 40));
     assert_int_equal(s->numel, 1);
     expect_error(mr_tensor_select(s, 0, 0, &v), MR_CODE_INVALID_ARGUMENT, "no dimensions");
     expect_error(mr_tensor_narrow(s, 0, 0, 1, 1, &v), MR_CODE_INVALID_ARGUMENT, "no dimensions");
@@ -152,11 +173,19 @@ static void zero_dims_and_no_elements(void **state) {
 static void sizes_that_cannot_be(void **state) {
     (void)state;
     mr_tensor *t;
-    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F32, SHAPE(-1), &t), MR_CODE_INVALID_ARGUMENT, "dimension 1 has negative size -1");
-    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F64, SHAPE((int64_t)1 << 62), &t), MR_CODE_OUT_OF_MEMORY, "more bytes");
-    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE((int64_t)1 << 62), &t), MR_CODE_OUT_OF_MEMORY, "out of memory");
-    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE(INT64_MAX, 2), &t), MR_CODE_OUT_OF_MEMORY, "more elements");
-    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE(INT64_MIN), &t), MR_CODE_INVALID_ARGUMENT, "negative");
+    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F32, SHAPE(-1), &t),
+                 MR_CODE_INVALID_ARGUMENT, "dimension 1 has negative size -1");
+    expect_error(
+        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F64, SHAPE((int64_t)1 << 62), &t),
+        MR_CODE_OUT_OF_MEMORY, "more bytes");
+    expect_error(
+        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE((int64_t)1 << 62), &t),
+        MR_CODE_OUT_OF_MEMORY, "out of memory");
+    expect_error(
+        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE(INT64_MAX, 2), &t),
+        MR_CODE_OUT_OF_MEMORY, "more elements");
+    expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE(INT64_MIN), &t),
+                 MR_CODE_INVALID_ARGUMENT, "negative");
     assert_null(t);
     assert_int_equal(fake.live, 0);
 }

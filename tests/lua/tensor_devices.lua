@@ -53,7 +53,6 @@ function TestMoving:test_devices_do_not_mix()
   naive.assert_raises({ "`a`", "`b`" }, function() return a + b end)
   naive.assert_raises({ "`a`", "`b`" }, function() return mr.equal(a, b) end)
   naive.assert_raises({ "`a`", "`b`" }, function() return mr.cat({ a, b }) end)
-  naive.assert_raises({}, function() return mr.op { reads = { a }, writes = { b } } end)
 end
 
 TestMemory = {}

@@ -13,9 +13,10 @@ function TestCopy:test_between_all_memories_and_dtypes()
     for _, to in ipairs(places) do
       for _ = 1, 4 do
         local a = naive.generate({ 3, 4 }, function() return r.integer(0, 100) end)
-        local source = mr.tensor(naive.nested(a), { dtype = r.pick(dtypes), device = from.device, pinned = from.pinned })
-        local target = mr.zeros(4, 3, { dtype = r.pick(dtypes), device = to.device, pinned = to.pinned }):t()
-        if r.integer(0, 1) == 1 then target = mr.zeros(3, 4, { dtype = target.dtype, device = to.device, pinned = to.pinned }) end
+        from.dtype, to.dtype = r.pick(dtypes), r.pick(dtypes)
+        local source = mr.tensor(naive.nested(a), from)
+        local target = mr.zeros(3, 4, to)
+        if r.integer(0, 1) == 1 then target = mr.zeros(4, 3, to):t() end
         lu.assertIs(target:copy_(source), target)
         naive.assert_same(target, a, 0, "copy_")
       end

@@ -1,0 +1,96 @@
+/* What the CPU bodies are compared with: bodies NAME N SECONDS prints the seconds of one call. */
+#define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static long n;
+static float *x, *y, *z;
+static volatile float sink;
+
+static void run_add(void) {
+#pragma omp parallel for
+    for (long i = 0; i < n; i++) z[i] = x[i] + y[i];
+}
+
+static void run_relu(void) {
+#pragma omp parallel for
+    for (long i = 0; i < n; i++) x[i] = x[i] < 0 ? 0 : x[i];
+}
+
+static void run_exp(void) {
+#pragma omp parallel for
+    for (long i = 0; i < n; i++) z[i] = expf(x[i]);
+}
+
+static void run_copy(void) {
+#pragma omp parallel for
+    for (long i = 0; i < n; i++) z[i] = x[i];
+}
+
+static void run_sum(void) {
+    double sum = 0; /* in double precision, as millrace does it */
+#pragma omp parallel for reduction(+ : sum)
+    for (long i = 0; i < n; i++) sum += x[i];
+    sink = (float)sum;
+}
+
+static void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
+
+static void run_matmul(void) {
+    int m = (int)n;
+    sgemm(101, 111, 111, m, m, m, 1, x, m, y, m, 0, z, m);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } works[] = {{"add", run_add}, {"relu_", run_relu}, {"exp", run_exp},
+                 {"copy_", run_copy}, {"sum", run_sum}, {"matmul", run_matmul}};
+    if (argc != 4) return 2;
+    n = atol(argv[2]);
+    double seconds = atof(argv[3]);
+    void (*run)(void) = NULL;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (!strcmp(works[i].name, argv[1])) run = works[i].run;
+    if (!run) return 2;
+    long count = n;
+    if (run == run_matmul) {
+        void *library = dlopen("libopenblas.so.0", RTLD_NOW);
+        void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
+        if (!symbol) return 1;
+        memcpy(&sgemm, &symbol, sizeof symbol);
+        count = n * n;
+    }
+    x = malloc((size_t)count * sizeof *x);
+    y = malloc((size_t)count * sizeof *y);
+    z = malloc((size_t)count * sizeof *z);
+    if (!x || !y || !z) return 1;
+    /* First touched by the threads that use them. */
+#pragma omp parallel for
+    for (long i = 0; i < count; i++) {
+        x[i] = (float)(i % 1009) / 1009 - 0.5f;
+        y[i] = (float)(i % 997) / 997 - 0.5f;
+        z[i] = 0;
+    }
+    run();
+    long calls = 0;
+    double began = now(), elapsed;
+    do {
+        run();
+        calls++;
+        elapsed = now() - began;
+    } while (elapsed < seconds);
+    printf("%.9g\n", elapsed / (double)calls);
+    return 0;
+}

@@ -1,0 +1,204 @@
+/* What a tensor knows about itself without a look at its values: properties, sizes, its name, and the
+ * line that tostring shows. All of it stays readable after t:free(). */
+#include <stdio.h>
+
+#include "bind/tensor.h"
+#include "model/backend.h"
+
+MR_FUNCTION(
+    tensor_name, "name", "t:name([name: string]) -> string",
+    "The name that messages and reports use, or nil; with an argument sets it and returns t. "
+    "A storage goes by the name that was given last to a tensor on it.") {
+    mr_tensor *t = mr_check_facts(L, 1, NULL);
+    if (lua_isnoneornil(L, 2)) {
+        if (t->name) lua_pushstring(L, t->name);
+        else lua_pushnil(L);
+        return 1;
+    }
+    t->name = t->storage->name = mr_check_name(L, 2);
+    lua_settop(L, 1);
+    return 1;
+}
+
+MR_FUNCTION(tensor_size, "size", "t:size([dim: integer]) -> integer or integer[]",
+            "The size of a dim (from 1; negative from the end), or all sizes as a table.") {
+    mr_tensor *t = mr_check_facts(L, 1, NULL);
+    if (lua_isnoneornil(L, 2)) {
+        mr_push_shape(L, t->ndim, t->shape);
+        return 1;
+    }
+    int dim = mr_check_dim(L, "size", 2, t->ndim);
+    if (t->ndim == 0) return mr_misuse(L, "size: a 0-dim tensor has no dims");
+    lua_pushinteger(L, t->shape[dim]);
+    return 1;
+}
+
+MR_FUNCTION(tensor_len, "__len", "#t -> integer", "The size of the first dim.") {
+    mr_tensor *t = mr_check_facts(L, 1, NULL);
+    if (t->ndim == 0) return mr_misuse(L, "#: a 0-dim tensor has no length; its value is t:item()");
+    lua_pushinteger(L, t->shape[0]);
+    return 1;
+}
+
+static int get_data_ptr(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    uint64_t offset = (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
+    lua_pushinteger(L, (lua_Integer)(t->storage->address + offset));
+    return 1;
+}
+
+static int get_storage_id(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_check_facts(L, 1, NULL)->storage->id);
+    return 1;
+}
+
+static int get_shape(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    mr_push_shape(L, t->ndim, t->shape);
+    return 1;
+}
+
+static int get_stride(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    mr_push_shape(L, t->ndim, t->stride);
+    return 1;
+}
+
+static int get_dtype(lua_State *L) {
+    lua_pushstring(L, mr_dtype_text((mr_dtype)mr_check_facts(L, 1, NULL)->dtype));
+    return 1;
+}
+
+static int get_device(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    if (mr_tensor_on_host(t)) lua_pushliteral(L, "cpu");
+    else mr_push_device(L, t->storage->device);
+    return 1;
+}
+
+static int get_numel(lua_State *L) {
+    lua_pushinteger(L, mr_check_facts(L, 1, NULL)->numel);
+    return 1;
+}
+
+static int get_ndim(lua_State *L) {
+    lua_pushinteger(L, mr_check_facts(L, 1, NULL)->ndim);
+    return 1;
+}
+
+static int get_itemsize(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_dtype_size((mr_dtype)mr_check_facts(L, 1, NULL)->dtype));
+    return 1;
+}
+
+static int get_nbytes(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    lua_pushinteger(L, t->numel * (lua_Integer)mr_dtype_size((mr_dtype)t->dtype));
+    return 1;
+}
+
+static int get_pinned(lua_State *L) {
+    lua_pushboolean(L, mr_check_facts(L, 1, NULL)->storage->kind == MR_MEMORY_PINNED);
+    return 1;
+}
+
+static int get_contiguous(lua_State *L) {
+    lua_pushboolean(L, mr_check_facts(L, 1, NULL)->contiguous);
+    return 1;
+}
+
+/* How many pending operations touch a storage. */
+typedef struct {
+    const mr_storage *storage;
+    int count;
+} pending_count;
+
+static void count_pending(void *context, const mr_pending *pending) {
+    pending_count *pendings = context;
+    const mr_action *action = pending->action;
+    for (uint32_t i = 0; i < action->operand_count; i++) {
+        if (action->operands[i].tensor->storage != pendings->storage) continue;
+        pendings->count++;
+        return;
+    }
+}
+
+/* Pushes ", 2 pending, last written by add_ at race.lua:7", as far as it is known. */
+static void push_state(lua_State *L, const mr_tensor *t) {
+    mr_machine *machine = t->storage->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    pending_count pendings = {t->storage, 0};
+    const char *writer = t->storage->writer;
+    if (simulator) simulator->pending(machine, count_pending, &pendings);
+    if (pendings.count) lua_pushfstring(L, ", %d pending", pendings.count);
+    else lua_pushliteral(L, "");
+    if (writer && t->storage->writer_where.file) {
+        lua_pushfstring(L, ", last written by %s at ", writer);
+        mr_push_site(L, t->storage->writer_where);
+        lua_concat(L, 3);
+    }
+}
+
+MR_FUNCTION(
+    tensor_tostring, "__tostring", "tostring(t) -> string",
+    "One line with name, dtype, shape and place, how many pending operations touch its memory, "
+    "and which wrote it last; does not look at the values and waits for nothing. For the values: "
+    "print(t), mr.format(t).") {
+    bool closed;
+    const mr_tensor *t = mr_check_facts(L, 1, &closed);
+    char signature[160], stream[96], text[512];
+    const char *quote = t->name ? "`" : "", *space = t->name ? " " : "";
+    int used = snprintf(text, sizeof text, "tensor %s%s%s%s%s", quote, t->name ? t->name : "",
+                        quote, space, mr_tensor_signature(t, signature, sizeof signature));
+    size_t room = sizeof text - (size_t)used;
+    if (t->storage->kind == MR_MEMORY_DEVICE)
+        used += snprintf(text + used, room, " device %d, %s", t->storage->device->index,
+                         mr_stream_describe(t->storage->stream, stream, sizeof stream));
+    else
+        used += snprintf(text + used, room,
+                         t->storage->kind == MR_MEMORY_PINNED ? " cpu, pinned" : " cpu");
+    bool gone = closed || t->storage->freed;
+    if (gone) lua_pushstring(L, closed ? " (closed)" : " (freed)");
+    else push_state(L, t);
+    lua_pushfstring(L, "%s%s", text, lua_tostring(L, -1));
+    return 1;
+}
+
+/* --- docs --------------------------------------------------------------------------------------- */
+
+const mr_property mr_tensor_facts[] = {
+    {"data_ptr", "integer", "The address of the first element.", get_data_ptr},
+    {"storage_id", "integer", "Which memory it shows: views of one tensor have the same.",
+     get_storage_id},
+    {"shape", "integer[]", "The sizes of its dims, a new table each time.", get_shape},
+    {"stride", "integer[]", "Elements from one index to the next, for each dim.", get_stride},
+    {"dtype", "string", "\"f32\" \"f64\" \"i32\" \"i64\" \"u8\" or \"bool\".", get_dtype},
+    {"device", "device or string", "The device that it lives on, or \"cpu\" for host memory.",
+     get_device},
+    {"numel", "integer", "How many elements it has.", get_numel},
+    {"ndim", "integer", "How many dims; 0 for a single value.", get_ndim},
+    {"itemsize", "integer", "Bytes of an element.", get_itemsize},
+    {"nbytes", "integer", "Bytes of all elements.", get_nbytes},
+    {"pinned", "boolean", "Host memory that the device can reach by itself.", get_pinned},
+    {"contiguous", "boolean", "Row-major, without gaps.", get_contiguous},
+    {NULL, NULL, NULL, NULL},
+};
+
+static const mr_function *const functions[] = {
+    &tensor_name_function,
+    &tensor_size_function,
+    &tensor_len_function,
+    &tensor_tostring_function,
+    NULL,
+};
+
+const mr_class mr_tensor_facts_class = {
+    "tensor",
+    "Facts about a tensor can be read at any time, also after it was freed.",
+    functions,
+    mr_no_properties,
+};
+
+void mr_open_tensor_facts(lua_State *L, mr_machine *machine) {
+    mr_tensor_extend(L, machine, &mr_tensor_facts_class);
+}

@@ -1,0 +1,592 @@
+/* Random programs: see hazard_programs.h. The program is valid by construction and by program_tidy,
+ * which takes out what no script could have done (a use after the free, a run of nothing). */
+#include "hazard_programs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hazard/hazard.h"
+#include "tensor/tensor.h"
+
+/* ---- making them */
+
+static uint64_t state;
+
+static uint32_t draw(uint32_t n) { /* xorshift: the same programs everywhere */
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)((state * 2685821657736338717u) >> 33) % n;
+}
+
+static sample_view random_view(void) {
+    static const sample_view views[] = {
+        {0, 1, {16, 0}, {1, 0}, 4},  /* all */
+        {0, 1, {8, 0}, {1, 0}, 4},   /* halves */
+        {8, 1, {8, 0}, {1, 0}, 4},
+        {4, 1, {8, 0}, {1, 0}, 4},   /* the middle */
+        {0, 2, {4, 4}, {4, 1}, 4},   /* as a matrix of 4 x 4 */
+        {0, 1, {4, 0}, {4, 0}, 4},   /* its columns */
+        {1, 1, {4, 0}, {4, 0}, 4},
+        {2, 1, {4, 0}, {4, 0}, 4},
+        {0, 2, {4, 2}, {4, 1}, 4},   /* two columns */
+        {2, 2, {4, 2}, {4, 1}, 4},
+        {5, 2, {2, 2}, {4, 1}, 4},   /* a tile */
+        {0, 1, {8, 0}, {2, 0}, 4},   /* every second */
+        {1, 1, {8, 0}, {2, 0}, 4},
+        {0, 1, {6, 0}, {3, 0}, 4},   /* every third */
+        {15, 1, {6, 0}, {-3, 0}, 4}, /* the same, backwards */
+        {3, 1, {1, 0}, {1, 0}, 4},
+        {0, 2, {3, 2}, {5, 2}, 4},   /* strides that share no divisor */
+        {1, 2, {2, 3}, {7, 2}, 4},
+        {10, 1, {20, 0}, {1, 0}, 1}, /* bytes */
+        {0, 2, {4, 4}, {0, 1}, 4},   /* expanded */
+    };
+    return views[draw(sizeof views / sizeof *views)];
+}
+
+static sample_access random_access(const sample_program *p, int tensor) {
+    (void)p;
+    static const uint8_t kinds[] = {NAIVE_READ, NAIVE_WRITE, NAIVE_READ | NAIVE_WRITE};
+    return (sample_access){tensor, random_view(), kinds[draw(3)]};
+}
+
+static int random_stream(const sample_program *p, int device) {
+    for (;;) {
+        int s = (int)draw((uint32_t)p->stream_count);
+        if (device < 0 || p->stream[s].device == device) return s;
+    }
+}
+
+static int random_host_tensor(const sample_program *p) {
+    for (int i = 0; i < 8; i++) {
+        int t = (int)draw((uint32_t)p->tensor_count);
+        if (p->tensor[t].memory != MEMORY_DEVICE) return t;
+    }
+    return -1;
+}
+
+static void random_op(const sample_program *p, sample_step *s) {
+    s->kind = STEP_OP;
+    s->stream = random_stream(p, -1);
+    int count = 1 + (int)draw(2);
+    for (int i = 0; i < count; i++) {
+        int t = (int)draw((uint32_t)p->tensor_count);
+        if (p->tensor[t].memory == MEMORY_PAGEABLE) continue;
+        s->access[s->access_count++] = random_access(p, t);
+    }
+}
+
+static void random_copy(const sample_program *p, sample_step *s) {
+    int to = (int)draw((uint32_t)p->tensor_count), from = (int)draw((uint32_t)p->tensor_count);
+    bool to_device = p->tensor[to].memory == MEMORY_DEVICE, from_device = p->tensor[from].memory == MEMORY_DEVICE;
+    if (to == from) return;
+    s->kind = STEP_COPY;
+    s->synchronous = draw(2);
+    int device = to_device ? p->tensor[to].device : from_device ? p->tensor[from].device : 0;
+    s->stream = s->synchronous ? 2 * device : random_stream(p, device);
+    s->access_count = 2;
+    s->access[0] = (sample_access){to, {(int)draw(3) * 4, 1, {8, 0}, {1, 0}, 4}, NAIVE_WRITE};
+    s->access[1] = (sample_access){from, {(int)draw(3) * 4, 1, {8, 0}, {1, 0}, 4}, NAIVE_READ};
+}
+
+static void random_step(const sample_program *p, sample_step *s) {
+    memset(s, 0, sizeof *s);
+    uint32_t what = draw(100);
+    s->stream = random_stream(p, -1);
+    s->event = (int)draw((uint32_t)p->event_count);
+    s->device = (int)draw((uint32_t)p->device_count);
+    s->tensor = (int)draw((uint32_t)p->tensor_count);
+    if (what < 40) {
+        random_op(p, s);
+    } else if (what < 48) {
+        s->kind = STEP_NOTHING;
+        random_copy(p, s);
+    } else if (what < 61) {
+        s->kind = STEP_RECORD;
+        s->stream = random_stream(p, s->event % p->device_count); /* R14 */
+    } else if (what < 75) {
+        s->kind = STEP_WAIT;
+    } else if (what < 78) {
+        s->kind = draw(2) ? STEP_STREAM_SYNC : STEP_STREAM_QUERY;
+    } else if (what < 81) {
+        s->kind = draw(2) ? STEP_EVENT_SYNC : STEP_EVENT_QUERY;
+    } else if (what < 82) {
+        s->kind = STEP_DEVICE_SYNC;
+    } else if (what < 88) {
+        int t = random_host_tensor(p);
+        s->kind = t < 0 ? STEP_NOTHING : STEP_HOST_ACCESS;
+        if (t >= 0) s->access[s->access_count++] = random_access(p, t);
+    } else if (what < 90) {
+        int t = random_host_tensor(p);
+        s->kind = t < 0 ? STEP_NOTHING : STEP_HOST_FUNCTION;
+        if (t >= 0 && p->tensor[t].memory == MEMORY_PINNED) s->access[s->access_count++] = random_access(p, t);
+    } else if (what < 92) {
+        s->kind = STEP_RUN;
+    } else if (what < 94) {
+        s->kind = STEP_ALLOC;
+    } else if (what < 96) {
+        s->kind = STEP_FREE;
+    } else if (what < 97) {
+        s->kind = STEP_RECORD_STREAM;
+    } else {
+        s->kind = STEP_REPLACE_STREAM;
+    }
+    bool of_tensor = s->kind == STEP_ALLOC || s->kind == STEP_FREE || s->kind == STEP_RECORD_STREAM;
+    if (of_tensor) s->stream = random_stream(p, p->tensor[s->tensor].device);
+}
+
+/* Takes out what cannot be. */
+static void program_tidy(sample_program *p) {
+    bool live[MOST_TENSORS], freed[MOST_TENSORS] = {false}, made[MOST_TENSORS];
+    for (int t = 0; t < p->tensor_count; t++) {
+        made[t] = live[t] = true;
+        for (int i = 0; i < p->step_count; i++)
+            if (p->step[i].kind == STEP_ALLOC && p->step[i].tensor == t) made[t] = live[t] = false;
+    }
+    bool pending[MOST_STEPS] = {false};
+    static naive_verdict v;
+    for (int i = 0; i < p->step_count; i++) {
+        sample_step *s = &p->step[i];
+        if (s->kind == STEP_REPLACE_STREAM && (p->stream[s->stream].legacy || p->stream[s->stream].per_thread))
+            s->kind = STEP_NOTHING;
+    }
+    naive_order(p, &v);
+    for (int i = 0; i < p->step_count; i++) {
+        sample_step *s = &p->step[i];
+        bool valid = true, device = p->tensor[s->tensor].memory == MEMORY_DEVICE;
+        for (int k = 0; k < s->access_count; k++) valid = valid && live[s->access[k].tensor];
+        if (s->kind == STEP_ALLOC) valid = device && !made[s->tensor] && !freed[s->tensor];
+        if (s->kind == STEP_FREE || s->kind == STEP_RECORD_STREAM) valid = device && live[s->tensor];
+        if (s->kind == STEP_RUN) {
+            s->partner = -1;
+            for (int k = 0; k < i && s->partner < 0; k++) /* none that a wait has already made to run */
+                if (pending[k] && !naive_host_knows(p, &v, k, i - 2)) s->partner = k;
+            valid = s->partner >= 0;
+        }
+        if (!valid) {
+            memset(s, 0, sizeof *s);
+            s->kind = STEP_NOTHING;
+            continue;
+        }
+        if (s->kind == STEP_ALLOC) live[s->tensor] = made[s->tensor] = true;
+        if (s->kind == STEP_FREE) live[s->tensor] = false, freed[s->tensor] = true;
+        if (s->kind == STEP_HOST_FUNCTION && s->access_count) pending[i] = true;
+        if (s->kind == STEP_RUN) pending[s->partner] = false;
+    }
+}
+
+void program_random(uint64_t seed, sample_program *p) {
+    memset(p, 0, sizeof *p);
+    state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
+    for (int i = 0; i < 4; i++) draw(2);
+    p->device_count = draw(4) ? 1 : 2;
+    for (int d = 0; d < p->device_count; d++) {
+        p->stream[p->stream_count].device = d;
+        p->stream[p->stream_count++].legacy = true;
+        p->stream[p->stream_count].device = d;
+        p->stream[p->stream_count++].per_thread = true;
+    }
+    for (int n = 1 + (int)draw(4); n > 0; n--) {
+        p->stream[p->stream_count].device = (int)draw((uint32_t)p->device_count);
+        p->stream[p->stream_count++].blocking = draw(2);
+    }
+    p->tensor_count = 2 + (int)draw(3);
+    for (int t = 0; t < p->tensor_count; t++) {
+        uint32_t memory = draw(10);
+        p->tensor[t].memory = memory < 6 ? MEMORY_DEVICE : memory < 9 ? MEMORY_PINNED : MEMORY_PAGEABLE;
+        p->tensor[t].device = (int)draw((uint32_t)p->device_count);
+    }
+    p->event_count = 2 + (int)draw(2);
+    p->step_count = 6 + (int)draw(MOST_STEPS - 8);
+    for (int i = 0; i < p->step_count; i++) random_step(p, &p->step[i]);
+    program_tidy(p);
+}
+
+/* ---- the checker's verdict */
+
+typedef struct {
+    mr_hazard_kind kind;
+    int first, second;
+} verdict_pair;
+
+static verdict_pair pairs[8192];
+static int pair_count;
+static int step_of_seq[2 * MOST_STEPS + 2];
+
+static void detected(void *context, mr_hazard_kind kind, uint64_t first, uint64_t second) {
+    (void)context;
+    if (pair_count < (int)(sizeof pairs / sizeof *pairs))
+        pairs[pair_count++] = (verdict_pair){kind, step_of_seq[first], step_of_seq[second]};
+}
+
+typedef struct {
+    mr_machine machine;
+    mr_device device[MOST_DEVICES];
+    mr_device *devices[MOST_DEVICES];
+    mr_stream *stream[MOST_STREAMS];
+    mr_event event[MOST_EVENTS];
+    mr_storage storage[MOST_TENSORS];
+    mr_tensor tensor[4];
+    uint64_t record_seq[MOST_STEPS]; /* of host function actions, by step */
+} fake;
+
+static mr_observer *observer_of(fake *f) {
+    return f->machine.observers.items[0];
+}
+
+static mr_stream *new_stream(fake *f, const sample_program *p, int i) {
+    mr_stream *s = calloc(1, sizeof *s);
+    *s = (mr_stream){.refs = 1,
+                     .id = ++f->machine.next_stream,
+                     .kind = p->stream[i].legacy       ? MR_STREAM_LEGACY
+                             : p->stream[i].per_thread ? MR_STREAM_PER_THREAD
+                                                       : MR_STREAM_USER,
+                     .blocking = p->stream[i].blocking || p->stream[i].legacy || p->stream[i].per_thread,
+                     .device = &f->device[p->stream[i].device]};
+    return s;
+}
+
+static void make_tensor(fake *f, mr_tensor *t, const sample_access *a) {
+    const sample_view *v = &a->view;
+    memset(t, 0, sizeof *t);
+    t->refs = 1;
+    t->ndim = (uint8_t)v->ndim;
+    t->dtype = v->size == 4 ? MR_F32 : MR_U8;
+    t->storage = &f->storage[a->tensor];
+    t->offset = v->offset;
+    t->numel = 1;
+    int64_t expected = 1;
+    t->contiguous = true;
+    for (int d = v->ndim - 1; d >= 0; d--) {
+        t->shape[d] = v->shape[d];
+        t->stride[d] = v->stride[d];
+        t->numel *= v->shape[d];
+        if (v->shape[d] > 1 && v->stride[d] != expected) t->contiguous = false;
+        expected *= v->shape[d];
+    }
+}
+
+static void send(fake *f, mr_action *action, const sample_program *p, int i, uint64_t seq) {
+    const sample_step *s = &p->step[i];
+    action->seq = seq;
+    action->machine = &f->machine;
+    action->operands = action->inline_operands;
+    action->name = "step";
+    action->where = (mr_site){"program.lua", i + 1};
+    for (int k = 0; k < s->access_count; k++) {
+        make_tensor(f, &f->tensor[k], &s->access[k]);
+        action->operands[k] = (mr_operand){&f->tensor[k], s->access[k].access};
+    }
+    action->operand_count = (uint32_t)s->access_count;
+    mr_error_destroy(observer_of(f)->action(observer_of(f), action));
+}
+
+static const mr_action_kind action_kinds[] = {
+    [STEP_OP] = MR_ACTION_OP,
+    [STEP_COPY] = MR_ACTION_COPY,
+    [STEP_RECORD] = MR_ACTION_RECORD,
+    [STEP_WAIT] = MR_ACTION_WAIT,
+    [STEP_STREAM_SYNC] = MR_ACTION_STREAM_SYNC,
+    [STEP_EVENT_SYNC] = MR_ACTION_EVENT_SYNC,
+    [STEP_DEVICE_SYNC] = MR_ACTION_DEVICE_SYNC,
+    [STEP_STREAM_QUERY] = MR_ACTION_STREAM_QUERY,
+    [STEP_EVENT_QUERY] = MR_ACTION_EVENT_QUERY,
+    [STEP_HOST_ACCESS] = MR_ACTION_HOST_ACCESS,
+    [STEP_HOST_FUNCTION] = MR_ACTION_HOST_FUNCTION,
+    [STEP_RUN] = MR_ACTION_HOST_ACCESS,
+    [STEP_ALLOC] = MR_ACTION_ALLOC,
+    [STEP_FREE] = MR_ACTION_FREE,
+};
+
+static mr_copy_direction direction_of(const sample_program *p, const sample_step *s) {
+    int to = s->access[0].tensor, from = s->access[1].tensor;
+    bool to_device = p->tensor[to].memory == MEMORY_DEVICE, from_device = p->tensor[from].memory == MEMORY_DEVICE;
+    if (!from_device) return to_device ? MR_COPY_H2D : MR_COPY_H2H;
+    if (!to_device) return MR_COPY_D2H;
+    return p->tensor[to].device == p->tensor[from].device ? MR_COPY_D2D : MR_COPY_PEER;
+}
+
+static void replace_stream(fake *f, const sample_program *p, int i) {
+    mr_stream *old = f->stream[i];
+    if (old->observed) observer_of(f)->stream_gone(observer_of(f), old);
+    for (int t = 0; t < p->tensor_count; t++) { /* the storage's reference, which keeps it in the model */
+        size_t kept = 0;
+        for (size_t k = 0; k < f->storage[t].used_by.count; k++)
+            if (f->storage[t].used_by.items[k] != old)
+                f->storage[t].used_by.items[kept++] = f->storage[t].used_by.items[k];
+        f->storage[t].used_by.count = kept;
+    }
+    free(old);
+    f->stream[i] = new_stream(f, p, i);
+}
+
+/* A host function runs: what it touches is told now, with the action that it was submitted as. */
+static void run_function(fake *f, const sample_program *p, int function, uint64_t seq) {
+    mr_action submitted = {.kind = MR_ACTION_HOST_FUNCTION, .seq = f->record_seq[function],
+                           .stream = f->stream[p->step[function].stream]};
+    mr_action action = {.kind = MR_ACTION_HOST_ACCESS};
+    f->machine.host_function = &submitted;
+    f->machine.in_host_function = true;
+    send(f, &action, p, function, seq);
+    f->machine.host_function = NULL;
+    f->machine.in_host_function = false;
+}
+
+static void step(fake *f, const sample_program *p, int i) {
+    const sample_step *s = &p->step[i];
+    uint64_t seq = f->machine.next_seq++;
+    step_of_seq[seq] = i;
+    mr_action action = {.kind = action_kinds[s->kind]};
+    switch (s->kind) {
+    case STEP_NOTHING:
+        return;
+    case STEP_REPLACE_STREAM:
+        replace_stream(f, p, s->stream);
+        return;
+    case STEP_RUN:
+        run_function(f, p, s->partner, seq);
+        return;
+    case STEP_RECORD_STREAM:
+        mr_vec_push(&f->storage[s->tensor].used_by, f->stream[s->stream]);
+        return;
+    case STEP_DEVICE_SYNC:
+        action.u.device = &f->device[s->device];
+        break;
+    case STEP_COPY:
+        action.u.copy.direction = direction_of(p, s);
+        action.u.copy.synchronous = s->synchronous;
+        break;
+    case STEP_ALLOC:
+    case STEP_FREE:
+        action.u.storage = &f->storage[s->tensor];
+        break;
+    case STEP_RECORD:
+        f->event[s->event].record_seq = seq;
+        /* fall through */
+    case STEP_WAIT:
+    case STEP_EVENT_SYNC:
+    case STEP_EVENT_QUERY:
+        action.u.event.event = &f->event[s->event];
+        action.u.event.record_seq = f->event[s->event].record_seq;
+        if (!f->event[s->event].record_seq && s->kind == STEP_EVENT_QUERY) return; /* not announced */
+        break;
+    default:
+        break;
+    }
+    if (s->kind == STEP_HOST_FUNCTION) f->record_seq[i] = seq;
+    bool host = s->kind == STEP_HOST_ACCESS || s->kind == STEP_DEVICE_SYNC || s->kind == STEP_EVENT_SYNC ||
+                s->kind == STEP_EVENT_QUERY;
+    action.stream = host ? NULL : f->stream[s->stream];
+    sample_program *mutable = (sample_program *)p;
+    int accesses = s->access_count;
+    if (s->kind == STEP_HOST_FUNCTION) mutable->step[i].access_count = 0; /* told when it runs */
+    send(f, &action, p, i, seq);
+    mutable->step[i].access_count = accesses;
+}
+
+static void run_program(const sample_program *p) {
+    static fake f;
+    mr_hazard *hazard;
+    mr_hazard_hooks hooks = {.detected = detected};
+    memset(&f, 0, sizeof f);
+    f.machine.device_count = p->device_count;
+    f.machine.devices = f.devices;
+    f.machine.next_seq = 1;
+    for (int d = 0; d < p->device_count; d++) {
+        f.devices[d] = &f.device[d];
+        f.device[d].machine = &f.machine;
+        f.device[d].index = d;
+    }
+    pair_count = 0;
+    mr_error_destroy(mr_hazard_create(&f.machine, &hooks, &hazard));
+    mr_error_destroy(mr_hazard_set_mode(hazard, MR_HAZARD_COLLECT));
+    for (int i = 0; i < p->stream_count; i++) f.stream[i] = new_stream(&f, p, i);
+    for (int e = 0; e < p->event_count; e++)
+        f.event[e] = (mr_event){.refs = 1, .id = (uint32_t)e + 1, .machine = &f.machine};
+    for (int t = 0; t < p->tensor_count; t++)
+        f.storage[t] = (mr_storage){.refs = 1,
+                                    .handles = 1,
+                                    .kind = p->tensor[t].memory == MEMORY_DEVICE   ? MR_MEMORY_DEVICE
+                                            : p->tensor[t].memory == MEMORY_PINNED ? MR_MEMORY_PINNED
+                                                                                   : MR_MEMORY_PAGEABLE,
+                                    .id = (uint64_t)t + 1,
+                                    .bytes = MOST_BYTES,
+                                    .machine = &f.machine,
+                                    .device = &f.device[p->tensor[t].device]};
+    for (int i = 0; i < p->step_count; i++) step(&f, p, i);
+    mr_hazard_destroy(hazard);
+    for (int i = 0; i < p->stream_count; i++) free(f.stream[i]);
+    for (int t = 0; t < p->tensor_count; t++) mr_vec_free(&f.storage[t].used_by);
+    mr_vec_free(&f.machine.observers);
+}
+
+/* ---- both verdicts */
+
+static char difference[400];
+
+static bool reported(bool (*matches)(mr_hazard_kind kind), int first, int second) {
+    for (int i = 0; i < pair_count; i++)
+        if (pairs[i].first == first && pairs[i].second == second && matches(pairs[i].kind)) return true;
+    return false;
+}
+
+static bool is_data(mr_hazard_kind kind) { return kind <= MR_HAZARD_WRITE_AFTER_WRITE; }
+static bool is_free(mr_hazard_kind kind) { return kind == MR_HAZARD_USE_AFTER_FREE; }
+static bool is_alloc(mr_hazard_kind kind) { return kind == MR_HAZARD_USE_BEFORE_ALLOC; }
+
+/* Race (i, j) on this byte: reported, or an access that came between and was ordered after i, or before
+ * j for a host function, has taken its place. */
+static bool accounted(const sample_program *p, const naive_verdict *v, int i, int j, int tensor, int byte) {
+    for (int k = 0; k < p->step_count; k++) {
+        if ((k == i || v->before[i][k]) && reported(is_data, k, j) && naive_conflict_at(p, k, j, tensor, byte))
+            return true;
+    }
+    return false;
+}
+
+static const char *missed_race(const sample_program *p, const naive_verdict *v) {
+    for (int j = 0; j < p->step_count; j++)
+        for (int i = 0; i < j; i++)
+            for (int t = 0; t < p->tensor_count && v->race[i][j]; t++)
+                for (int byte = 0; byte < MOST_BYTES; byte++)
+                    if (naive_conflict_at(p, i, j, t, byte) && !accounted(p, v, i, j, t, byte)) {
+                        snprintf(difference, sizeof difference,
+                                 "missed: lines %d and %d race on byte %d of t%d", i + 1, j + 1, byte, t + 1);
+                        return difference;
+                    }
+    return NULL;
+}
+
+/* Host functions that never run tell nothing: their accesses are no part of the comparison. */
+static void drop_silent_functions(sample_program *p) {
+    for (int i = 0; i < p->step_count; i++) {
+        if (p->step[i].kind != STEP_HOST_FUNCTION) continue;
+        bool runs = false;
+        for (int k = i + 1; k < p->step_count; k++) runs |= p->step[k].kind == STEP_RUN && p->step[k].partner == i;
+        if (!runs) p->step[i].access_count = 0;
+    }
+}
+
+static const char *missed_lifetime(const sample_program *p, const naive_verdict *v) {
+    for (int j = 0; j < p->step_count; j++) {
+        for (int i = 0; i < j; i++) {
+            bool found = !v->free_race[i][j];
+            for (int k = 0; k < j && !found; k++)
+                found = reported(is_free, k, j) && (k == i || v->before[i][k]);
+            if (!found) {
+                snprintf(difference, sizeof difference, "missed: line %d is not before the free of line %d", i + 1, j + 1);
+                return difference;
+            }
+            found = !v->alloc_race[i][j] || reported(is_alloc, i, j);
+            for (int k = 0; k < p->step_count && !found; k++)
+                found = reported(is_data, k, j) || reported(is_data, j, k);
+            if (!found) {
+                snprintf(difference, sizeof difference, "missed: line %d is not after the allocation of line %d", j + 1, i + 1);
+                return difference;
+            }
+        }
+    }
+    return NULL;
+}
+
+static const char *false_alarm(const sample_program *p, const naive_verdict *v) {
+    for (int n = 0; n < pair_count; n++) {
+        int i = pairs[n].first, j = pairs[n].second;
+        bool right = is_data(pairs[n].kind)   ? v->race[i][j]
+                     : is_free(pairs[n].kind) ? v->free_race[i][j]
+                                              : v->alloc_race[i][j] || p->step[j].kind == STEP_FREE;
+        if (right) continue;
+        snprintf(difference, sizeof difference, "false alarm: %s of lines %d and %d",
+                 mr_hazard_kind_text(pairs[n].kind), i + 1, j + 1);
+        return difference;
+    }
+    return NULL;
+}
+
+const char *program_differs(const sample_program *program) {
+    static naive_verdict v;
+    static sample_program p;
+    p = *program;
+    drop_silent_functions(&p);
+    naive_check(&p, &v);
+    run_program(&p);
+    const char *text = false_alarm(&p, &v);
+    if (!text) text = missed_race(&p, &v);
+    return text ? text : missed_lifetime(&p, &v);
+}
+
+void program_shrink(sample_program *p) {
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        for (int i = p->step_count - 1; i >= 0; i--) {
+            sample_program less = *p;
+            memset(&less.step[i], 0, sizeof less.step[i]);
+            less.step[i].kind = STEP_NOTHING;
+            program_tidy(&less);
+            if (p->step[i].kind == STEP_NOTHING || !program_differs(&less)) continue;
+            *p = less;
+            smaller = true;
+        }
+    }
+}
+
+/* ---- as a script */
+
+static void print_view(const sample_access *a) {
+    const sample_view *v = &a->view;
+    printf("t%d[offset %d, shape %d", a->tensor + 1, v->offset, v->shape[0]);
+    if (v->ndim > 1) printf("x%d", v->shape[1]);
+    printf(", stride %d", v->stride[0]);
+    if (v->ndim > 1) printf(",%d", v->stride[1]);
+    printf("%s]", v->size == 1 ? ", bytes" : "");
+}
+
+static void print_accesses(const sample_step *s) {
+    static const char *const words[] = {"", "reads", "writes", "reads and writes"};
+    for (int i = 0; i < s->access_count; i++) {
+        printf("%s %s ", i ? "," : "  --", words[s->access[i].access]);
+        print_view(&s->access[i]);
+    }
+    printf("\n");
+}
+
+static void print_step(const sample_program *p, int i) {
+    const sample_step *s = &p->step[i];
+    switch (s->kind) {
+    case STEP_OP: printf("mr.op{stream=s%d}", s->stream + 1); break;
+    case STEP_COPY: printf("mr.memcpy%s(..., {stream=s%d})", s->synchronous ? "" : "_async", s->stream + 1); break;
+    case STEP_RECORD: printf("e%d:record(s%d)", s->event + 1, s->stream + 1); break;
+    case STEP_WAIT: printf("s%d:wait_event(e%d)", s->stream + 1, s->event + 1); break;
+    case STEP_STREAM_SYNC: printf("s%d:synchronize()", s->stream + 1); break;
+    case STEP_STREAM_QUERY: printf("assert(s%d:query())", s->stream + 1); break;
+    case STEP_EVENT_SYNC: printf("e%d:synchronize()", s->event + 1); break;
+    case STEP_EVENT_QUERY: printf("assert(e%d:query())", s->event + 1); break;
+    case STEP_DEVICE_SYNC: printf("mr.synchronize(%d)", s->device); break;
+    case STEP_HOST_ACCESS: printf("touch()"); break;
+    case STEP_HOST_FUNCTION: printf("s%d:host_func(touch)", s->stream + 1); break;
+    case STEP_RUN: printf("-- the function of line %d runs", s->partner + 1); break;
+    case STEP_ALLOC: printf("t%d = mr.empty(16, {stream=s%d})", s->tensor + 1, s->stream + 1); break;
+    case STEP_FREE: printf("t%d:free{stream=s%d}", s->tensor + 1, s->stream + 1); break;
+    case STEP_RECORD_STREAM: printf("t%d:record_stream(s%d)", s->tensor + 1, s->stream + 1); break;
+    case STEP_REPLACE_STREAM: printf("s%d:close() s%d = mr.stream()", s->stream + 1, s->stream + 1); break;
+    case STEP_NOTHING: return;
+    }
+    printf("  -- line %d", i + 1);
+    print_accesses(s);
+}
+
+void program_print(const sample_program *p) {
+    static const char *const memory[] = {"device", "pinned", "pageable"};
+    for (int i = 0; i < p->stream_count; i++)
+        printf("local s%d = %s  -- device %d\n", i + 1,
+               p->stream[i].legacy       ? "mr.default_stream()"
+               : p->stream[i].per_thread ? "mr.per_thread_stream()"
+               : p->stream[i].blocking   ? "mr.stream{nonblocking=false}"
+                                         : "mr.stream()",
+               p->stream[i].device);
+    for (int t = 0; t < p->tensor_count; t++)
+        printf("local t%d = mr.empty(16)  -- %s, device %d\n", t + 1, memory[p->tensor[t].memory], p->tensor[t].device);
+    for (int i = 0; i < p->step_count; i++) print_step(p, i);
+}

@@ -1,0 +1,119 @@
+/* The elementary functions against the C library's in more digits: the error in units in the last place
+ * over random arguments of every magnitude, and the special values of C. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/expr.h"
+
+static uint64_t random_state = 88172645463325252u;
+static uint64_t next_random(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+/* Half of them any bits at all, half of a magnitude that the functions do something with. */
+static float random_f32(void) {
+    uint32_t bits = (uint32_t)next_random();
+    if (next_random() & 1) return mr_from_bits_f32(bits);
+    return ldexpf((float)(int32_t)bits, (int)(next_random() % 40) - 50);
+}
+static double random_f64(void) {
+    uint64_t bits = next_random();
+    if (next_random() & 1) return mr_from_bits_f64(bits);
+    return ldexp((double)(int64_t)bits, (int)(next_random() % 60) - 90);
+}
+
+static double ulps_f32(float got, double exact) {
+    float rounded = (float)exact;
+    if (isnan(exact) || isinf(rounded) || isinf(got) || isnan(got)) {
+        bool edge =
+            (isinf(got) && fabs(exact) > 3.4028e38) || (isinf(rounded) && fabsf(got) > 3.4028e38f);
+        return (isnan(exact) && isnan(got)) || got == rounded || edge ? 0 : 1e9;
+    }
+    double unit = fmax(ldexp(1, ilogb(exact == 0 ? 1e-45 : exact) - 23), 0x1p-149);
+    return fabs((double)got - exact) / unit;
+}
+static double ulps_f64(double got, long double exact) {
+    double rounded = (double)exact;
+    if (isnan(exact) || isinf(rounded) || isinf(got) || isnan(got)) {
+        bool edge =
+            (isinf(got) && fabsl(exact) > 1.797e308L) || (isinf(rounded) && fabs(got) > 1.797e308);
+        return (isnan(exact) && isnan(got)) || got == rounded || edge ? 0 : 1e9;
+    }
+    long double unit = fmaxl(ldexpl(1, ilogbl(exact == 0 ? 1e-320L : exact) - 52), 0x1p-1074L);
+    return (double)(fabsl((long double)got - exact) / unit);
+}
+
+enum { ROUNDS = 300000 };
+static const double specials[] = {0.0,  -0.0,     1,         -1,       INFINITY,     -INFINITY,
+                                  NAN,  0x1p-149, -0x1p-149, 0x1p-126, 3.4028234e38, 89,
+                                  -104, 0.5,      2,         3,        -3,           1e-30};
+enum { SPECIALS = sizeof specials / sizeof *specials };
+
+#define CHECK(name, limit_f32, limit_f64)                                                          \
+    static void name##_is_close(void **state) {                                                    \
+        (void)state;                                                                               \
+        double worst_f32 = 0, worst_f64 = 0, at_f32 = 0, at_f64 = 0;                               \
+        for (int i = 0; i < ROUNDS; i++) {                                                         \
+            float x = i < SPECIALS ? (float)specials[i] : random_f32();                            \
+            double y = i < SPECIALS ? specials[i] : random_f64();                                  \
+            double off = ulps_f32(mr_##name(x), name((double)x));                                  \
+            if (off > worst_f32) worst_f32 = off, at_f32 = (double)x;                              \
+            off = ulps_f64(mr_##name(y), name##l((long double)y));                                 \
+            if (off > worst_f64) worst_f64 = off, at_f64 = y;                                      \
+        }                                                                                          \
+        print_message("%-5s %.2f ulp in f32, %.2f in f64\n", #name, worst_f32, worst_f64);         \
+        if (worst_f32 > limit_f32)                                                                 \
+            fail_msg("%s(%.9g) is %.9g", #name, at_f32, (double)mr_##name((float)at_f32));         \
+        if (worst_f64 > limit_f64)                                                                 \
+            fail_msg("%s(%.17g) is %.17g", #name, at_f64, mr_##name(at_f64));                      \
+    }
+CHECK(exp, 1.5, 1.5)
+CHECK(log, 1.5, 1.5)
+CHECK(sin, 1, 2.5)
+CHECK(cos, 1, 2.5)
+CHECK(tanh, 1.5, 1.5)
+CHECK(erf, 1.5, 1.5)
+
+static void pow_is_close(void **state) {
+    (void)state;
+    double worst = 0, at_a = 0, at_b = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        float a = random_f32(), b = (next_random() & 3)
+                                        ? (float)((int)(next_random() % 41) - 20) * 0.5f
+                                        : random_f32();
+        if (i < SPECIALS * SPECIALS)
+            a = (float)specials[i / SPECIALS], b = (float)specials[i % SPECIALS];
+        double off = ulps_f32(mr_pow(a, b), pow((double)a, (double)b));
+        if (off > worst) worst = off, at_a = (double)a, at_b = (double)b;
+    }
+    print_message("pow   %.2f ulp in f32\n", worst);
+    if (worst > 1)
+        fail_msg("pow(%.9g, %.9g) is %.9g", at_a, at_b, (double)mr_pow((float)at_a, (float)at_b));
+}
+
+static void zeros_keep_their_sign(void **state) {
+    (void)state;
+    assert_true(signbit(mr_sin(-0.0f)) && signbit(mr_sin(-0.0)) && signbit(mr_tanh(-0.0f)) &&
+                signbit(mr_tanh(-0.0)));
+    assert_true(signbit(mr_pow(-0.0f, 3.0f)) && !signbit(mr_pow(-0.0f, 2.0f)) &&
+                mr_pow(-0.0f, -3.0f) == -INFINITY);
+    assert_true(signbit(mr_erf(-0.0f)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp_is_close),  cmocka_unit_test(log_is_close),
+        cmocka_unit_test(sin_is_close),  cmocka_unit_test(cos_is_close),
+        cmocka_unit_test(tanh_is_close), cmocka_unit_test(erf_is_close),
+        cmocka_unit_test(pow_is_close),  cmocka_unit_test(zeros_keep_their_sign),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

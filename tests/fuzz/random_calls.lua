@@ -1,0 +1,360 @@
+-- timeout: 300
+-- Random calls of every documented function with random arguments, the collector running hard: no crash,
+-- no hang, nothing left behind. Runs under the sanitizers in `make check-san`.
+--
+--     millrace tests/fuzz/random_calls.lua [CALLS [SEED]]
+--
+-- Sizes are small or absurd, never merely large: a script may well ask for 30 GB and get them.
+local mr = require "millrace"
+
+local CALLS = tonumber(arg and arg[1]) or 120000
+local SEED = tonumber(arg and arg[2]) or os.time()
+local TRACE = os.getenv("FUZZ_TRACE") -- shows each call before it is made
+local MOST_ELEMENTS = 4096 -- what is kept for later calls
+
+print(("random_calls: %d calls, seed %d"):format(CALLS, SEED))
+math.randomseed(SEED)
+
+-- The collector in turn without a pause, in generations, and as usual.
+local function collect_hard(turn)
+  if turn % 3 == 0 then collectgarbage("incremental", 50, 1000)
+  elseif turn % 3 == 1 then collectgarbage("generational", 5, 50)
+  else collectgarbage("incremental", 100, 400) end
+end
+local random = math.random
+local function pick(list) return list[random(#list)] end
+
+-- ---------------------------------------------------------------- what is called
+
+-- Not called: those that print, that wait for a person, or that end the run.
+local LEFT_OUT = {
+  ["mr.help"] = true, ["mr.print"] = true, ["mr.machine.chooser"] = true, ["mr.machine.model"] = true,
+  ["tensor.__close"] = true,
+}
+local OPERATORS = {
+  __add = function(x, y) return x + y end, __sub = function(x, y) return x - y end,
+  __mul = function(x, y) return x * y end, __div = function(x, y) return x / y end,
+  __pow = function(x, y) return x ^ y end, __mod = function(x, y) return x % y end,
+  __unm = function(x) return -x end, __len = function(x) return #x end,
+  __index = function(x, i) return x[i] end, __newindex = function(x, i, v) x[i] = v end,
+  __tostring = function(x) return tostring(x) end, __eq = function(x, y) return x == y end,
+  __call = function(x, ...) return x(...) end,
+}
+local RARELY = { ["mr.reset"] = 200, ["mr.machine.fault"] = 50, ["mr.machine.settings"] = 20, ["mr.docs"] = 50,
+  ["mr.format"] = 5 }
+
+local calls, properties = {}, {}
+for _, entry in ipairs((mr.docs())) do
+  local full = entry.owner .. "." .. entry.name
+  local object = not entry.owner:find("^mr")
+  if entry.kind == "property" then
+    properties[entry.owner] = properties[entry.owner] or {}
+    table.insert(properties[entry.owner], entry.name)
+  elseif not LEFT_OUT[full] then
+    local call = { name = full, object = object and entry.owner, method = entry.name, usage = entry.usage,
+      rarely = RARELY[full] }
+    if OPERATORS[entry.name] then
+      call.f = OPERATORS[entry.name]
+    elseif not object then
+      local owner = mr
+      for part in entry.owner:gmatch("%.(%w+)") do owner = owner[part] end
+      call.f = assert(owner[entry.name], full)
+    end
+    table.insert(calls, call)
+  end
+end
+assert(#calls > 100)
+
+-- ---------------------------------------------------------------- what it is called with
+
+local pool = { tensor = {}, stream = {}, event = {}, device = {} }
+
+local function refill()
+  pool.device = {}
+  for i = 0, mr.device_count() - 1 do pool.device[i + 1] = mr.device(i) end
+  pool.stream = { mr.default_stream(), mr.per_thread_stream(), mr.stream(),
+    mr.stream { nonblocking = false, priority = -1 } }
+  pool.event = { mr.event(), mr.event { timing = true } }
+  pool.tensor = {
+    mr.zeros(3, 4), mr.ones(4), mr.randn(2, 3, 4), mr.zeros(3, 4, { dtype = "i32" }), mr.ones(4, { dtype = "bool" }),
+    mr.zeros(), mr.zeros(0, 3), mr.arange(12):view(3, 4):t(), mr.zeros(4, { dtype = "u8" }),
+    mr.ones(3, 4, { dtype = "f64" }), mr.zeros(3, 4, { device = "cpu" }), mr.ones(4, { pinned = true }),
+    mr.eye(4), mr.rand(3, 1), mr.tensor({ 1, 2, 3, 4 }, { device = "cpu" }),
+  }
+end
+
+local HUGE = { math.huge, -math.huge, 0 / 0, math.maxinteger, math.mininteger, 2 ^ 53, 2 ^ 63, -2 ^ 63, 1e300,
+  1 << 50, -1 }
+local STRINGS = { "", "f32", "f64", "i32", "i64", "u8", "bool", "f16", "cpu", "cuda", "cuda:0", "cuda:9", "cuda:",
+  "a\0b", ("x"):rep(300), "1", "shape", "%s%n", "random:3", "illegal-address", "out-of-memory", "\255\254" }
+local KEYS = { "dtype", "device", "pinned", "name", "stream", "out", "dim", "keepdim", "non_blocking", "reads",
+  "writes", "ms", "blocks", "sync", "timing", "blocking", "priority", "nonblocking", "rtol", "atol",
+  "equal_nan", "correction", "launch_queue_depth", "", 1, 2 }
+
+local value -- forward
+
+local function small() return random(-2, 5) end
+
+local function list(make, most)
+  local t = {}
+  for i = 1, random(0, most or 4) do t[i] = make() end
+  return t
+end
+
+local function options()
+  local t = {}
+  for _ = 1, random(0, 3) do t[pick(KEYS)] = value() end
+  return t
+end
+
+-- A likely value for an option of this name.
+local function option_value(key)
+  if key == "dtype" then return pick { "f32", "f64", "i32", "i64", "u8", "bool" }
+  elseif key == "device" then return pick { "cpu", "cuda", 0 }
+  elseif key == "stream" then return pick(pool.stream)
+  elseif key == "out" then return pick(pool.tensor)
+  elseif key == "name" then return "n" .. random(5)
+  elseif key == "reads" or key == "writes" then return list(function() return pick(pool.tensor) end)
+  elseif key == "ms" or key == "rtol" or key == "atol" then return random()
+  elseif key == "blocks" or key == "priority" or key == "correction" then return random(0, 3)
+  else return random(2) == 1 end
+end
+
+-- Some of the options that usage names in braces: {dtype: string, out=}.
+local function options_of(usage)
+  local keys = {}
+  for key in (usage:match("%b{}") or ""):gmatch("([%a_]+)[:=]") do
+    if key ~= "string" then keys[#keys + 1] = key end
+  end
+  return function()
+    local t = {}
+    for _, key in ipairs(keys) do
+      if random(3) == 1 then t[key] = option_value(key) end
+    end
+    return t
+  end
+end
+
+local function nested(depth)
+  if depth == 0 then return pick { 1, 2.5, 3, -1 } end
+  local t = {}
+  for i = 1, 2 do t[i] = nested(depth - 1) end
+  return t
+end
+
+local function a_function()
+  return pick {
+    function(...) return ... end,
+    function() error("from inside") end,
+    function() return mr.ones(3):sum() end,
+    function() return mr.synchronize() end,
+    function() collectgarbage("step") end,
+    function() return pick(pool.stream):close() end,
+    function() pick(pool.tensor):free() end,
+  }
+end
+
+local MAKERS = {
+  { 30, function() return pick(pool.tensor) end },
+  { 8, function() return pick(pool.stream) end },
+  { 6, function() return pick(pool.event) end },
+  { 3, function() return pick(pool.device) end },
+  { 25, small },
+  { 4, function() return pick(HUGE) end },
+  { 6, function() return random() * 4 - 2 end },
+  { 5, function() return random(2) == 1 end },
+  { 6, function() return pick(STRINGS) end },
+  { 4, function() return nil end },
+  { 10, options_of("{dtype=, device=, pinned=, stream=, out=, non_blocking=, name=}") },
+  { 4, options },
+  { 8, function() return list(small) end },
+  { 3, function() return list(function() return pick(pool.tensor) end) end },
+  { 3, function() return list(function() return pick(pool.stream) end) end },
+  { 4, function() return nested(random(0, 4)) end },
+  { 3, function() return { list(small, 3), random(1, 3) } end },
+  { 2, function() return list(value) end },
+  { 2, a_function },
+  { 1, function() return pick { io.stdout, coroutine.create(type), type, _G, pool } end },
+}
+local total = 0
+for _, m in ipairs(MAKERS) do total = total + m[1] end
+
+function value()
+  local n = random(total)
+  for _, m in ipairs(MAKERS) do
+    n = n - m[1]
+    if n <= 0 then return m[2]() end
+  end
+end
+
+-- What the usage line asks for, one maker for each argument: "t:narrow(dim: integer, start: integer)".
+local function makers_of(call)
+  local usage, makers = call.usage, {}
+  local sensible_options = options_of(usage)
+  local function a_tensor() return pick(pool.tensor) end
+  -- mr.add(x, y) is documented as x:add(y).
+  if call.f and usage:find("^%l+:") then makers[1] = a_tensor end
+  local inside = usage:match("^[^%s({]*%((.*)%)") or ""
+  inside = inside:gsub("%b{}", "OPTIONS")
+  for word in inside:gmatch("[^,]+") do
+    local make
+    if word:find("OPTIONS") then make = sensible_options
+    elseif word:find("tensor%[%]") then make = function() return list(a_tensor) end
+    elseif word:find("stream%[%]") then make = function() return list(function() return pick(pool.stream) end) end
+    elseif word:find("integer%[%]") then make = function() return list(small, 3) end
+    elseif word:find("tensor") then make = a_tensor
+    elseif word:find("event") then make = function() return pick(pool.event) end
+    elseif word:find("stream") then make = function() return pick(pool.stream) end
+    elseif word:find("device") then make = function() return pick { 0, pick(pool.device), "cpu", "cuda" } end
+    elseif word:find("integer") or word:find("dim") then make = small
+    elseif word:find("boolean") or word:find("keepdim") then make = function() return random(2) == 1 end
+    elseif word:find("number") then make = function() return pick { 0, 1, 2.5, -1, 0.5 } end
+    elseif word:find("function") then make = a_function
+    elseif word:find(":") or word:find("%.%.%.") then make = value
+    else make = function() return random(4) == 1 and random() * 4 or a_tensor() end end
+    makers[#makers + 1] = make
+    if word:find("%.%.%.") then makers[#makers + 1] = make end
+  end
+  if usage:find("^[%w.]+{") then makers[1] = sensible_options end
+  return makers
+end
+
+local function arguments(call)
+  call.makers = call.makers or makers_of(call)
+  local args = { n = random(0, 3) }
+  local guided = random(4) > 1
+  if guided then args.n = math.max(0, #call.makers - (random(3) == 1 and random(0, 2) or 0)) end
+  for i = 1, args.n do
+    args[i] = (guided and random(12) > 1 and call.makers[i] or value)()
+  end
+  return args
+end
+
+-- ---------------------------------------------------------------- the calls
+
+local function is_kept(x, class)
+  local ok, locked = pcall(getmetatable, x)
+  return ok and type(x) == "userdata" and locked == "millrace." .. class
+end
+
+local function keep(x)
+  for class, objects in pairs(pool) do
+    if class ~= "device" and is_kept(x, class) then
+      -- A tensor expanded to 2^53 elements is small, and whatever is done with it never ends.
+      if class ~= "tensor" or x.numel <= MOST_ELEMENTS then
+        objects[#objects < 24 and #objects + 1 or random(#objects)] = x
+      end
+    end
+  end
+end
+
+local function show(call, args)
+  local words = {}
+  for i = 1, args.n do words[i] = tostring(args[i]):gsub("[^%g ]", "?") end
+  io.stderr:write(call.name, "(", table.concat(words, ", "), ")\n")
+end
+
+local counts = { ok = 0, raised = 0 }
+local STICKY = { ["illegal-address"] = true, assert = true, ["launch-failure"] = true, ["launch-timeout"] = true,
+  ["misaligned-address"] = true }
+
+local function call_once(n)
+  local call = pick(calls)
+  if call.rarely and random(call.rarely) > 1 then return end
+  local args = arguments(call)
+  local f = call.f
+  if call.object then
+    table.move(args, 1, args.n, 2)
+    args.n = args.n + 1
+    args[1] = random(20) == 1 and value() or pick(pool[call.object])
+    if not f then
+      local from = pick(pool[call.object])
+      f = from[call.method]
+      if call.method == "contiguous" then f = function(t, ...) return t:contiguous(...) end end
+      if call.method == "name" and type(f) ~= "function" then return end
+    end
+  end
+  if TRACE then show(call, args) end
+  local results
+  if n % 7 == 0 then
+    results = table.pack(coroutine.resume(coroutine.create(f), table.unpack(args, 1, args.n)))
+  else
+    results = table.pack(pcall(f, table.unpack(args, 1, args.n)))
+  end
+  if results[1] then
+    counts.ok = counts.ok + 1
+    for i = 2, results.n do
+      keep(results[i])
+      if type(results[i]) == "table" then keep(results[i][1]) end
+    end
+    return
+  end
+  counts.raised = counts.raised + 1
+  local message = tostring(results[2])
+  assert(#message > 0)
+  local code = type(results[2]) == "table" and results[2].code
+  if STICKY[code] then
+    mr.reset()
+    refill()
+  end
+end
+
+local function read_properties()
+  local class = pick { "tensor", "stream", "event", "device" }
+  local object = pick(pool[class])
+  for _, name in ipairs(properties[class] or {}) do local _ = object[name] end
+  local _ = tostring(object)
+end
+
+local function settle()
+  local ok, err = pcall(mr.synchronize)
+  if not ok and type(err) == "table" and STICKY[err.code] then
+    mr.reset()
+    refill()
+  end
+end
+
+mr.synchronize()
+collectgarbage()
+collectgarbage()
+local function live()
+  local stats = mr.memory.stats()
+  return stats.live, stats.host.live
+end
+local live_before, host_before = live()
+local began = os.clock()
+
+refill()
+collect_hard(0)
+for n = 1, CALLS do
+  call_once(n)
+  if n % 50 == 0 then read_properties() end
+  if n % 500 == 0 then
+    collect_hard(n // 500)
+    pcall(mr.machine.chooser, pick { "timed", "adversarial", "random:" .. n })
+    pcall(mr.launch_blocking, random(10) == 1)
+    settle()
+    local ok = pcall(refill)
+    if not ok then
+      mr.reset()
+      refill()
+    end
+  end
+end
+
+settle()
+pool = nil
+settle()
+pcall(mr.set_stream, mr.default_stream())
+collectgarbage()
+collectgarbage()
+mr.synchronize()
+collectgarbage()
+mr.synchronize()
+local live_after, host_after = live()
+
+print(("%d calls returned, %d raised, %.1f s"):format(counts.ok, counts.raised, os.clock() - began))
+assert(counts.ok > CALLS / 10, "too few calls get through to mean anything")
+assert(live_after == live_before, ("device memory: %d bytes live before, %d after"):format(live_before, live_after))
+assert(host_after == host_before, ("host memory: %d bytes live before, %d after"):format(host_before, host_after))
+print("1 passed, 0 failed")

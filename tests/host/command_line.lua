@@ -1,0 +1,213 @@
+-- The command line: what each option does, and the one clear sentence for each kind of wrong input.
+local lu = require "luaunit"
+local command = require "host.support.command"
+local run, eval = command.run, command.eval
+
+-- A sentence on standard error, nothing on standard output, and that exit status.
+local function assert_refused(result, status, pattern)
+  lu.assertStrMatches(result.err, "millrace: " .. pattern .. "\n")
+  lu.assertEquals(result.out, "")
+  lu.assertEquals(result.status, status)
+end
+
+TestCommandLine = {}
+
+function TestCommandLine.test_version()
+  local result = run{ "--version" }
+  lu.assertStrMatches(result.out, "millrace %d+%.%d+%.%d+ %(Lua 5%.4%.%d+, virtual%)\n")
+  lu.assertEquals(result.status, 0)
+end
+
+function TestCommandLine.test_help_names_every_option()
+  local result = run{ "--help" }
+  lu.assertEquals(result.status, 0)
+  for _, name in ipairs{ "-e", "-i", "--device", "--model", "--chooser", "--launch-blocking", "--sandbox", "--memory",
+                         "--device-memory", "--instructions", "--time", "--version", "--help", "doctor" } do
+    lu.assertStrContains(result.out, "  " .. name)
+  end
+end
+
+function TestCommandLine.test_doctor_says_what_was_found()
+  local result = run{ "doctor" }
+  lu.assertEquals(result.status, 0)
+  for _, what in ipairs{ "version", "compiler", "lua", "prompt", "device models", "backend", "device 0", "memory",
+                         "matrix product", "gpu driver" } do
+    lu.assertStrContains("\n" .. result.out, "\n" .. what .. " ")
+  end
+  lu.assertStrContains(result.out, "h200")
+end
+
+function TestCommandLine.test_unknown_options_name_the_nearest()
+  assert_refused(run{ "--sandbx" }, 2, "unknown option %-%-sandbx; did you mean %-%-sandbox%?")
+  assert_refused(run{ "--devise=virtual" }, 2, "unknown option %-%-devise; did you mean %-%-device%?")
+  assert_refused(run{ "-x" }, 2, "unknown option %-x; millrace %-%-help lists them")
+end
+
+function TestCommandLine.test_values_are_checked()
+  assert_refused(run{ "-e" }, 2, "%-e needs a value")
+  assert_refused(run{ "--help=me" }, 2, "%-%-help takes no value, got 'me'")
+  assert_refused(run{ "--sandbox", "--memory", "much" }, 2, "%-%-memory: expected a number .* got 'much'")
+  assert_refused(run{ "--sandbox", "--memory=nan" }, 2, "%-%-memory: expected .*")
+  assert_refused(run{ "--sandbox", "--time=-1" }, 2, "%-%-time: expected .*")
+  assert_refused(run{ "--memory", "10" }, 2, "%-%-memory is a limit of %-%-sandbox, which is not given")
+  assert_refused(run{ "doctor", "who" }, 2, "doctor takes no arguments, got 'who' .*")
+end
+
+function TestCommandLine.test_code_runs_in_order_and_shares_globals()
+  local result = run{ "-e", "x = 1", "-e", "x = x + 1", "-e", "print(x)" }
+  lu.assertEquals(result, { status = 0, out = "2\n", err = "" })
+end
+
+function TestCommandLine.test_code_stops_at_the_first_error()
+  local result = run{ "-e", "error('first', 0)", "-e", "print('second')" }
+  lu.assertEquals(result.out, "")
+  lu.assertStrContains(result.err, "millrace: first\n")
+  lu.assertEquals(result.status, 1)
+end
+
+function TestCommandLine.test_script_gets_its_arguments()
+  command.with_file("print(arg[0] == '" .. "FILE" .. "', #arg, arg[1], arg[-1] ~= nil, ...)", function(path)
+    command.write(path, (command.read(path):gsub("FILE", path)))
+    lu.assertEquals(run{ path, "one", "-e", "" }.out, "true\t3\tone\ttrue\tone\t-e\t\n")
+  end)
+end
+
+function TestCommandLine.test_first_line_may_name_an_interpreter()
+  command.with_file("#!/usr/bin/env millrace\nprint 'ran'", function(path)
+    lu.assertEquals(run{ path }.out, "ran\n")
+  end)
+end
+
+function TestCommandLine.test_standard_input()
+  lu.assertEquals(run{ "-", "a", input = "print(arg[0], ...)" }.out, "-\ta\n")
+  lu.assertEquals(run{ input = "print(#arg, io.read())" }.out, "0\tnil\n")
+end
+
+function TestCommandLine.test_the_module()
+  lu.assertEquals(eval("print(mr == require 'millrace', mr.backend)").out, "true\tvirtual\n")
+  lu.assertEquals(eval("print(mr.ones(3):sum():item())").out, "3.0\n")
+end
+
+function TestCommandLine.test_devices()
+  local code = "print(mr.device_count())"
+  lu.assertEquals(eval(code).out, "1\n")
+  lu.assertEquals(eval(code, "--device", "virtual:4").out, "4\n")
+  lu.assertEquals(eval(code, "--device=virtual").out, "1\n")
+  lu.assertEquals(eval(code, "--device=auto").out, "1\n")
+  lu.assertEquals(run{ "-e", code, environment = "export MILLRACE_DEVICE=virtual:3" }.out, "3\n")
+  lu.assertEquals(run{ "--device", "virtual:2", "-e", code, environment = "export MILLRACE_DEVICE=virtual:3" }.out,
+    "2\n")
+  assert_refused(eval(code, "--device", "tpu"), 2, ".*tpu.*")
+  assert_refused(eval(code, "--device", "virtual:x"), 2, ".*virtual:x.*")
+  assert_refused(eval(code, "--device", "virtual:0"), 2, ".*")
+  assert_refused(eval(code, "--device", "virtual:99999999999999999999"), 2, ".*")
+end
+
+function TestCommandLine.test_cuda_is_refused_where_it_is_not_built_in()
+  if not run{ "doctor" }.out:find("CUDA is not in it") then return end
+  assert_refused(eval("", "--device", "cuda"), 2, ".*no CUDA backend.*")
+  assert_refused(eval("", "--device", "cuda:1"), 2, ".*no CUDA backend.*")
+end
+
+function TestCommandLine.test_machine_options()
+  lu.assertEquals(eval("print(mr.machine.model())", "--model", "a100").out, "a100\n")
+  lu.assertEquals(eval("print(mr.machine.chooser())", "--chooser", "random:7").out, "random:7\n")
+  lu.assertEquals(eval("print(mr.launch_blocking())", "--launch-blocking").out, "true\n")
+  assert_refused(eval("", "--model", "h2000"), 2, ".*h2000.*")
+  assert_refused(eval("", "--chooser", "wise"), 2, ".*wise.*")
+end
+
+TestScripts = {}
+
+function TestScripts.test_missing_script()
+  assert_refused(run{ "no_such_race.lua" }, 1, "cannot open no_such_race%.lua: no such file")
+end
+
+function TestScripts.test_directory()
+  assert_refused(run{ "tests" }, 1, "cannot open tests: it is a directory, not a script")
+end
+
+function TestScripts.test_syntax_error_has_file_and_line()
+  command.with_file("local x = 1\nx = = 2\n", function(path)
+    assert_refused(run{ path }, 1, ".*:2: unexpected symbol near '='")
+  end)
+  assert_refused(eval("x ="), 1, "%(command line%):1: unexpected symbol near <eof>")
+end
+
+function TestScripts.test_error_has_a_traceback_of_the_script_only()
+  command.with_file("local function f()\n  error('boom')\nend\nf()\n", function(path)
+    local result = run{ path }
+    lu.assertEquals(result.status, 1)
+    lu.assertStrContains(result.err, "millrace: " .. path .. ":2: boom\nstack traceback:\n")
+    lu.assertStrContains(result.err, path .. ":4: in main chunk\n")
+    lu.assertNil(result.err:find("[C]: in ?", 1, true))
+  end)
+end
+
+-- Frames of the program's own Lua modules are "millrace.NAME": this one is the user's.
+function TestScripts.test_a_script_may_be_called_millrace()
+  local path = os.tmpname()
+  os.remove(path)
+  os.execute("mkdir " .. path)
+  command.write(path .. "/millrace.lua", "error('boom')")
+  local result = run{ "millrace.lua", environment = "cd " .. path }
+  os.execute("rm -r " .. path)
+  lu.assertStrContains(result.err, "\tmillrace.lua:1: in main chunk\n")
+end
+
+function TestScripts.test_error_objects()
+  lu.assertStrContains(eval("error{}").err, "millrace: (error object is a table value)\n")
+  lu.assertStrContains(eval("error()").err, "millrace: (error object is a nil value)\n")
+  lu.assertStrContains(eval("error(setmetatable({}, {__tostring = function() return 'mine' end}))").err,
+    "millrace: mine\n")
+  lu.assertStrContains(eval("error(setmetatable({}, {__tostring = function() error('again') end}))").err,
+    "whose __tostring fails")
+  lu.assertStrContains(eval("error(setmetatable({}, {__tostring = function() return {} end}))").err,
+    "whose __tostring fails")
+  lu.assertEquals(eval("error('a\\0b')").status, 1)
+end
+
+function TestScripts.test_stack_overflow_and_errors_in_handlers()
+  for _, code in ipairs{
+    "local function f() return 1 + f() end f()",
+    "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end print(t.x)",
+    "xpcall(error, function(m) error(m) end, 'x') error('end')",
+    "local function f() coroutine.wrap(f)() end f()",
+    -- Lua itself does not count the C stack across these.
+    "function f() local co = coroutine.create(function() local x <close> = setmetatable({}, {__close = " ..
+      "function() f() end}) coroutine.yield() end) coroutine.resume(co) assert(coroutine.close(co)) end f()",
+  } do
+    local result = eval(code)
+    lu.assertEquals(result.status, 1, code)
+    lu.assertStrContains(result.err, "millrace: ", code)
+  end
+end
+
+TestLeaving = {}
+
+function TestLeaving.test_exit_codes()
+  lu.assertEquals(eval("os.exit(7)").status, 7)
+  lu.assertEquals(eval("os.exit(true)").status, 0)
+  lu.assertEquals(eval("os.exit(false)").status, 1)
+  lu.assertEquals(eval("os.exit()").status, 0)
+end
+
+function TestLeaving.test_exit_closes_the_state()
+  lu.assertEquals(eval("x = setmetatable({}, {__gc = function() print('collected') end}) os.exit(0)").out,
+    "collected\n")
+  lu.assertEquals(eval("coroutine.wrap(function() x = setmetatable({}, {__gc = function() print('collected') end}) " ..
+    "os.exit(3, false) end)()"), { status = 3, out = "collected\n", err = "" })
+end
+
+function TestLeaving.test_exit_from_a_finalizer()
+  lu.assertEquals(eval("setmetatable({}, {__gc = function() os.exit(4) end})").status, 4)
+  lu.assertEquals(eval("setmetatable({}, {__gc = function() os.exit(4) end}) os.exit(5)").status, 4)
+  lu.assertEquals(eval("setmetatable({}, {__gc = function() os.exit(4) end}) collectgarbage()").status, 4)
+end
+
+function TestLeaving.test_exit_from_a_host_function()
+  local result = eval("mr.default_stream():host_func(function() os.exit(6) end) mr.synchronize()")
+  lu.assertEquals(result, { status = 6, out = "", err = "" })
+end
+
+os.exit(lu.LuaUnit.run())

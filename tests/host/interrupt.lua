@@ -1,0 +1,115 @@
+-- Ctrl-C: a real SIGINT, sent when the script says that it is ready.
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+local function assert_stopped(code, place)
+  local result = command.run{ "-e", "print('ready')\n" .. code, interrupts = 1 }
+  lu.assertEquals(result.out, "ready\n", code)
+  lu.assertStrMatches(result.err, "millrace: interrupted" .. (place or " at %(command line%):%d+") .. "\n")
+  lu.assertEquals(result.status, 130, code)
+end
+
+TestInterrupt = {}
+
+function TestInterrupt.test_loops()
+  assert_stopped("while true do end", " at %(command line%):2")
+  assert_stopped("for i = 1, math.huge do end")
+  assert_stopped("::again:: goto again")
+  assert_stopped("local function f() return f() end f()")
+  assert_stopped("for _ in function() return 1 end do end")
+end
+
+function TestInterrupt.test_pcall_does_not_swallow_it()
+  assert_stopped("local function f() while true do end end\nwhile true do pcall(f) end")
+  assert_stopped("local function f() pcall(f) while true do end end\nwhile true do f() end")
+  assert_stopped("while true do pcall(error) end")
+end
+
+function TestInterrupt.test_handlers_do_not_swallow_it()
+  assert_stopped("local function f() while true do end end\nwhile true do xpcall(f, f) end")
+  assert_stopped("xpcall(error, function() while true do end end)")
+  assert_stopped("while true do xpcall(function() while true do end end, debug.traceback) end")
+end
+
+function TestInterrupt.test_coroutines()
+  assert_stopped("coroutine.resume(coroutine.create(function() while true do end end))\nwhile true do end")
+  assert_stopped("coroutine.wrap(function() while true do end end)()")
+  assert_stopped("local function f() while true do pcall(function() while true do end end) end end\n" ..
+    "local function g() while true do pcall(coroutine.wrap(f)) end end\n" ..
+    "while true do pcall(coroutine.wrap(g)) end")
+  assert_stopped("while true do coroutine.wrap(function() end)() end")
+  assert_stopped("local co = coroutine.wrap(function() while true do coroutine.yield() end end)\n" ..
+    "while true do co() end")
+end
+
+function TestInterrupt.test_close_handlers()
+  assert_stopped("local m = {__close = function() while true do end end}\n" ..
+    "while true do local x <close> = setmetatable({}, m) end")
+  assert_stopped("local co = coroutine.create(function()\n" ..
+    "local x <close> = setmetatable({}, {__close = function() while true do end end}) coroutine.yield() end)\n" ..
+    "coroutine.resume(co) coroutine.close(co)")
+end
+
+function TestInterrupt.test_functions_called_from_c()
+  assert_stopped("table.sort({1, 2, 3}, function() while true do end end)")
+  assert_stopped("string.gsub('x', '.', function() while true do end end)")
+  assert_stopped("mr.with(mr.stream(), function() while true do end end)")
+  assert_stopped("mr.default_stream():host_func(function() while true do end end)\nmr.synchronize()")
+end
+
+function TestInterrupt.test_blocking_input()
+  local result = command.run{ "-e", "print('ready') local p = io.popen('sleep 2') p:read() while true do end",
+                              interrupts = 1 }
+  lu.assertEquals(result.status, 130)
+end
+
+-- Work that takes the simulation minutes: the wait polls for Ctrl-C.
+function TestInterrupt.test_wait_for_a_device()
+  local work = "local t = mr.zeros(4096, 4096) for _ = 1, 1000 do t:add_(1) end\n"
+  assert_stopped(work .. "mr.synchronize()")
+  assert_stopped(work .. "while true do pcall(mr.synchronize) end")
+  assert_stopped(work .. "while true do pcall(t.item, t:sum()) end")
+end
+
+function TestInterrupt.test_a_long_computation()
+  assert_stopped("mr.ones(1, {device = 'cpu'}):expand(1 << 50):sum()")
+  for _, chooser in ipairs{"timed", "adversarial", "random:1"} do
+    assert_stopped("mr.machine.chooser('" .. chooser .. "')\nmr.ones(1):expand(1 << 50):sum()\nmr.synchronize()")
+  end
+end
+
+-- What was interrupted goes on at the next wait, from where it was.
+function TestInterrupt.test_a_computation_goes_on_after_the_interruption()
+  local result = command.run{ "-i", input = "x = mr.ones(1 << 8, 1):expand(-1, 1 << 22)\nprint('ready')\n" ..
+    "s = x:sum()\nmr.synchronize()\nprint(s:item() == 2^30)\n", interrupts = 1 }
+  lu.assertStrContains(result.out, "true")
+end
+
+function TestInterrupt.test_current_stream_is_restored_on_the_way_out()
+  local result = command.run{ "-i", interrupts = 1, input = [[
+s = mr.stream()
+print("ready") mr.with(s, function() local _ <close> = mr.stream():scope() while true do end end)
+print(mr.current_stream() == mr.default_stream())
+]] }
+  lu.assertStrContains(result.out, "true\n")
+  lu.assertStrContains(result.err, "interrupted at stdin:1\n")
+end
+
+-- Hooks do not reach a C function or a finalizer: the third Ctrl-C ends the process.
+function TestInterrupt.test_the_third_one_ends_what_cannot_be_stopped()
+  for _, code in ipairs{ "table.move({}, 1, 1 << 62, 2)",
+                         "setmetatable({}, {__gc = function() while true do end end}) collectgarbage()" } do
+    local result = command.run{ "-e", "print('ready') " .. code, interrupts = 5 }
+    lu.assertStrContains(result.err, "Ctrl-C again ends the program at once\n")
+    lu.assertStrContains(result.err, "interrupted in a call that cannot be stopped; ended\n")
+    lu.assertEquals(result.status, 130)
+  end
+end
+
+function TestInterrupt.test_one_is_enough_while_finalizers_run_at_the_end()
+  local result = command.run{ "-e", "setmetatable({}, {__gc = function() print('ready') while true do end end})",
+                              interrupts = 1 }
+  lu.assertEquals(result.status, 130)
+end
+
+os.exit(lu.LuaUnit.run())

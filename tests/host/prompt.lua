@@ -1,0 +1,123 @@
+-- The prompt: through a pipe, and at a terminal (made by script(1)) for readline, history and Ctrl-C.
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+-- What the prompt shows for these lines, without banner and prompts.
+local function shown(input)
+  local result = command.run{ "-i", input = input }
+  lu.assertEquals(result.status, 0)
+  local banner, rest = result.out:match("^([^\n]*)\n(.*)$")
+  lu.assertStrContains(banner, "millrace ")
+  return (rest:gsub("mr> ", ""):gsub("%.%.> ", "")), result.err
+end
+
+TestPrompt = {}
+
+function TestPrompt.test_expressions_are_shown()
+  lu.assertEquals(shown("1 + 1\n"), "2\n")
+  lu.assertEquals(shown("'a', nil, 2\n"), "a\tnil\t2\n")
+  lu.assertEquals(shown("x = 1\nx\n"), "1\n")
+  lu.assertEquals(shown("\n   \n-- nothing\n"), "")
+  lu.assertEquals(shown("'no newline at the end'"), "no newline at the end\n")
+  lu.assertEquals(shown("table.unpack({}, 1, 3)\n"), "nil\tnil\tnil\n")
+end
+
+function TestPrompt.test_incomplete_input_goes_on()
+  lu.assertEquals(shown("for i = 1, 2 do\nprint(i)\nend\n"), "1\n2\n")
+  lu.assertEquals(shown("1 +\n2\n"), "3\n")
+  lu.assertEquals(shown("math.max(\n1,\n5)\n"), "5\n")
+  lu.assertEquals(shown("x = {\n1, 2 }\n#x\n"), "2\n")
+  lu.assertEquals(shown("[[a\nb]]\n"), "a\nb\n")
+  local _, err = shown("x =\n")
+  lu.assertStrContains(err, "stdin:1: unexpected symbol near <eof>")
+end
+
+function TestPrompt.test_errors_do_not_end_it()
+  local out, err = shown("error('boom')\nx x\nnil + 1\nerror{}\n'alive'\n")
+  lu.assertEquals(out, "alive\n")
+  lu.assertStrContains(err, "stdin:1: boom\nstack traceback:\n")
+  lu.assertStrContains(err, "syntax error near 'x'")
+  lu.assertStrContains(err, "attempt to perform arithmetic on a nil value")
+  out, err = shown("setmetatable({}, {__tostring = function() error('shy') end})\n'alive'\n")
+  lu.assertEquals(out, "alive\n")
+  lu.assertStrContains(err, "shy")
+end
+
+function TestPrompt.test_naming_a_tensor_waits_for_nothing()
+  local out = shown("t = mr.ones(3)\nt:add_(1)\nprint(mr.current_stream():query())\n")
+  lu.assertStrContains(out, "f32")
+  lu.assertStrContains(out, "false\n")
+end
+
+function TestPrompt.test_help_is_there()
+  lu.assertEquals(shown("help == mr.help, help ~= nil\n"), "true\ttrue\n")
+end
+
+function TestPrompt.test_exit()
+  lu.assertEquals(command.run{ "-i", input = "os.exit(5)\nprint('no')" }.status, 5)
+end
+
+function TestPrompt.test_it_follows_a_script_also_a_failed_one()
+  local result = command.run{ "-i", "-e", "x = 1 error('boom')", input = "x + 1\n" }
+  lu.assertStrContains(result.out, "mr> 2\n")
+  lu.assertStrContains(result.err, "boom")
+  lu.assertEquals(result.status, 0)
+end
+
+-- Types at a terminal: each step waits until the screen shows its first text, then sends the second.
+-- Returns what the screen showed, and the history file.
+local function at_terminal(steps)
+  local home, screen = os.tmpname(), os.tmpname()
+  os.remove(home)
+  assert(os.execute("mkdir " .. home))
+  local keys = {}
+  for i, step in ipairs(steps) do
+    command.write(("%s/key%d"):format(home, i), step[2])
+    keys[i] = ("n=0; until grep -qF -- %s %s || [ $n -gt 500 ]; do sleep 0.02; n=$((n+1)); done; sleep 0.1")
+      :format(command.quote(step[1]), screen) .. ("; cat %s/key%d"):format(home, i)
+  end
+  os.execute(("(%s) | HOME=%s TERM=dumb timeout -k 5 50 script -qfec %s /dev/null >%s 2>&1"):format(
+    table.concat(keys, "; "), home, command.quote(command.quote(command.host)), screen))
+  local history = io.open(home .. "/.millrace_history")
+  local text = history and history:read("a")
+  if history then history:close() end
+  local shows = command.read(screen)
+  os.execute("rm -rf " .. home .. " " .. screen)
+  return shows, text
+end
+
+TestTerminal = {}
+
+function TestTerminal.test_lines_history_and_leaving()
+  local screen, history = at_terminal{
+    { "mr> ", "'a' .. 'b'\n" },
+    { "ab\r\n", "'a' .. 'b'\n" },
+    { "ab\r\n", "for i = 1, 1 do\nprint('in' .. 'side')\nend\n" },
+    { "inside\r\n", "'last' .. 'line'\n" },
+    { "lastline\r\n", "\4" },
+  }
+  lu.assertStrContains(screen, "..> ")
+  lu.assertStrContains(screen, "lastline\r\n")
+  if history then -- a build with readline
+    lu.assertEquals(history, "'a' .. 'b'\nfor i = 1, 1 do\nprint('in' .. 'side')\nend\n'last' .. 'line'\n")
+  end
+end
+
+function TestTerminal.test_interrupt_cancels_the_line_and_what_runs()
+  local screen = at_terminal{
+    { "mr> ", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\n" },
+    { "going\r\n", "\3" },
+    { "interrupted at stdin:1", "print('can' .. 'celled')" },
+    { "print('can' .. 'celled')", "\3" },
+    { "mr> ", "\n" },
+    { "mr> ", "x = {\n" },
+    { "..> ", "\3" },
+    { "mr> ", "'al' .. 'ive'\n" },
+    { "alive\r\n", "\4" },
+  }
+  lu.assertStrContains(screen, "interrupted at stdin:1\r\n")
+  lu.assertStrContains(screen, "alive\r\n")
+  lu.assertNil(screen:find("cancelled\r\n", 1, true))
+end
+
+os.exit(lu.LuaUnit.run())

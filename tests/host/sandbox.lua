@@ -1,0 +1,278 @@
+-- timeout: 120
+-- --sandbox: what a stranger's script cannot see, cannot use up and cannot break out of.
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+-- Runs code with little time; more options may follow.
+local function run(code, ...)
+  return command.eval(code, "--sandbox", "--time", "0.5", ...)
+end
+
+local function assert_prints(code, expected)
+  local result = run(code)
+  lu.assertEquals(result.err, "", code)
+  lu.assertEquals(result.out, expected .. "\n", code)
+end
+
+-- Ends with status 1 and that text, and the script printed nothing.
+local function assert_stopped(code, text, ...)
+  local result = run(code, ...)
+  lu.assertStrContains(result.err, text, false, false, code)
+  lu.assertEquals(result.status, 1, code)
+  lu.assertEquals(result.out, "", code)
+end
+
+local TIME = "--sandbox gives a script 0.5 s (--time SECONDS gives it more)\n"
+local MEMORY = "--sandbox gives a script 16 MB of memory for Lua (--memory MB gives it more)\n"
+local INSTRUCTIONS = "--sandbox gives a script 1000000 instructions (--instructions N gives it more)\n"
+
+-- ---------------------------------------------------------------- what it sees
+
+TestReach = {}
+
+function TestReach.test_globals_are_these()
+  assert_prints([[
+    local names = {}
+    for name in pairs(_G) do names[#names + 1] = name end
+    table.sort(names)
+    print(table.concat(names, " "))]],
+    "_G _VERSION arg assert collectgarbage coroutine error getmetatable ipairs load math mr next os pairs pcall " ..
+    "print rawequal rawget rawlen rawset require select setmetatable string table tonumber tostring type utf8 xpcall")
+  assert_prints([[
+    local names = {}
+    for name in pairs(os) do names[#names + 1] = name end
+    table.sort(names)
+    print(table.concat(names, " "), string.dump)]], "clock date difftime time\tnil")
+end
+
+function TestReach.test_nothing_of_files_processes_or_native_code()
+  assert_prints("print(io, debug, package, dofile, loadfile, loadlib, os.execute, os.exit, os.getenv, os.remove, " ..
+    "os.rename, os.tmpname, warn)", ("nil\t"):rep(12) .. "nil")
+  for _, name in ipairs{ "io", "debug", "package", "lfs", "socket", "./x", "luaunit" } do
+    assert_prints(("print(pcall(require, %q))"):format(name),
+      ("false\trequire: module '%s' is not available under --sandbox"):format(name))
+  end
+  assert_prints("print(require 'string' == string, require 'os' == os, require 'millrace' == mr)", "true\ttrue\ttrue")
+end
+
+-- The documentation of a function that reaches files says so; under the sandbox there is none of them.
+function TestReach.test_no_function_of_the_module_takes_a_path()
+  assert_prints([[
+    local takes_names_only = {["mr.machine.model"] = true}
+    local found = 0
+    for _, entry in ipairs((mr.docs())) do
+      local text = ((entry.usage or "") .. entry.text):lower()
+      if text:find("path") or text:find("file") then
+        local name = entry.owner .. "." .. entry.name
+        local value = _G
+        for key in name:gmatch("[^.]+") do value = value and value[key] end
+        assert(value == nil and name:find("^mr%.") or takes_names_only[name], name)
+        found = found + 1
+      end
+    end
+    print(found > 0, mr.save, mr.load)]], "true\tnil\tnil")
+end
+
+function TestReach.test_device_models_by_name_only()
+  for _, path in ipairs{ "./x", "/etc/passwd", "../h200.model", "h200\\0/x" } do
+    local result = run(("mr.machine.model('%s')"):format(path))
+    lu.assertStrContains(result.err, "takes the name of a model, not a path")
+    lu.assertEquals(result.status, 1)
+  end
+  assert_prints("mr.machine.model('a100') print(mr.machine.model())", "a100")
+end
+
+function TestReach.test_no_bytecode()
+  local bytecode = "'\\27Lua\\x54\\0\\x19\\x93\\r\\n\\x1a\\n'"
+  local refused = "nil\tattempt to load a binary chunk (mode is 't')"
+  assert_prints("print(load(" .. bytecode .. "))", refused)
+  assert_prints("print(load(" .. bytecode .. ", 'x', 'b'))", refused)
+  assert_prints("print(load(" .. bytecode .. ", 'x', 'bt', {}))", refused)
+  assert_prints("local t = {" .. bytecode .. "} print(load(function() return table.remove(t) end, 'x', 'b'))", refused)
+  assert_prints("print(load('return 1, ...', 'x', 'b')(2))", "1\t2")
+  assert_prints("print(load('return y', 'x', 't', {y = 3})(), load('return _ENV', 'x', 't', nil)())", "3\tnil")
+  command.with_file("\27Lua", function(path)
+    lu.assertStrContains(command.run{ "--sandbox", path }.err, "attempt to load a binary chunk")
+  end)
+end
+
+function TestReach.test_metatables_are_locked()
+  assert_prints("print(getmetatable(''))", "locked")
+  assert_prints("print(pcall(setmetatable, '', {}))",
+    "false\tbad argument #1 to 'setmetatable' (table expected, got string)")
+  assert_prints("string.len = nil print(('x'):upper())", "X")
+  assert_prints([[
+    for _, object in ipairs{mr.stream(), mr.event(), mr.zeros(1), mr.device(0), mr.machine, mr.memory} do
+      assert(type(getmetatable(object)) ~= "table", tostring(object))
+    end
+    print("locked")]], "locked")
+  assert_prints("print(pcall(setmetatable, mr.stream(), {}))",
+    "false\tbad argument #1 to 'setmetatable' (table expected, got millrace.stream)")
+end
+
+function TestReach.test_no_finalizers()
+  assert_prints("print(pcall(setmetatable, {}, {__gc = print}))",
+    "false\tsetmetatable: __gc is not available under --sandbox")
+  assert_prints("local m = {} local t = setmetatable({}, m) m.__gc = function() print('ran') end t = nil " ..
+    "collectgarbage() print('quiet')", "quiet")
+  assert_prints("local m = setmetatable({}, {__index = {__gc = function() print('ran') end}}) " ..
+    "setmetatable({}, m) collectgarbage() print('quiet')", "quiet")
+end
+
+function TestReach.test_the_collector_is_not_for_tuning()
+  assert_prints("print(collectgarbage('count') > 0, collectgarbage(), collectgarbage('collect'))", "true\t0\t0")
+  for _, option in ipairs{ "stop", "restart", "setpause", "setstepmul", "generational", "incremental", "step" } do
+    lu.assertStrContains(run(("collectgarbage('%s')"):format(option)).err, "invalid option '" .. option .. "'")
+  end
+end
+
+function TestReach.test_the_module_works()
+  assert_prints("local s = mr.stream() mr.with(s, function() x = mr.ones(3):add(1) end) print(x:sum():item())", "6.0")
+end
+
+-- ---------------------------------------------------------------- instructions
+
+TestInstructions = {}
+
+function TestInstructions.test_loops_end()
+  for _, code in ipairs{
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "local function f() while true do end end while true do xpcall(f, f) end",
+    "xpcall(error, function() while true do end end)",
+    "coroutine.wrap(function() while true do pcall(function() while true do end end) end end)()",
+    "while true do local c = coroutine.create(function() for i = 1, 300 do end end) coroutine.resume(c) end",
+    "local function f() local c = coroutine.wrap(f) coroutine.wrap(type)(1) c() end while true do pcall(f) end",
+    "while true do local x <close> = setmetatable({}, {__close = function() while true do end end}) end",
+    "local m = {__close = function() while true do end end} local co = coroutine.create(function() " ..
+      "local x <close> = setmetatable({}, m) coroutine.yield() end) coroutine.resume(co) coroutine.close(co)",
+    "error(setmetatable({}, {__tostring = function() while true do end end}))",
+    "print(setmetatable({}, {__tostring = function() while true do end end}))",
+    "table.sort({1, 2, 3}, function() while true do end end)",
+    "load(function() while true do end end)",
+    "setmetatable(_G, {__index = function() while true do end end}) x = y",
+    "mr.default_stream():host_func(function() while true do end end) mr.synchronize()",
+    "while true do mr.default_stream():host_func(function() while true do end end) pcall(mr.synchronize) end",
+  } do
+    assert_stopped(code, INSTRUCTIONS, "--instructions", "1000000", "--time", "20")
+  end
+end
+
+function TestInstructions.test_a_script_below_the_limit_ends_well()
+  local result = run("for i = 1, 300000 do end print('done')", "--instructions", "1000000")
+  lu.assertEquals(result, { status = 0, out = "done\n", err = "" })
+end
+
+function TestInstructions.test_no_limit()
+  local result = run("for i = 1, 3e6 do end print('done')", "--instructions", "0")
+  lu.assertEquals(result.out, "done\n")
+end
+
+-- ---------------------------------------------------------------- time
+
+TestTime = {}
+
+function TestTime.test_loops_end()
+  for _, code in ipairs{
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "coroutine.wrap(function() while true do pcall(coroutine.wrap(function() while true do end end)) end end)()",
+    "while true do pcall(string.rep, 'x', 1e9) end",
+  } do
+    assert_stopped(code, TIME, "--instructions", "0")
+  end
+end
+
+function TestTime.test_waits_end()
+  local work = "local t = mr.zeros(4096, 4096) for _ = 1, 1000 do t:add_(1) end "
+  assert_stopped(work .. "mr.synchronize()", TIME)
+  assert_stopped(work .. "while true do pcall(mr.synchronize) end", TIME)
+end
+
+-- What sits in one C function can only be ended with the process.
+function TestTime.test_c_functions_end_with_the_process()
+  for _, code in ipairs{
+    "table.move({}, 1, 1 << 62, 2)",
+    "string.find(('a'):rep(30000), ('.-'):rep(3) .. 'b')",
+    "pcall(pcall, table.move, {}, 1, 1 << 62, 2)",
+  } do
+    assert_stopped(code, "--time SECONDS gives it more)")
+  end
+end
+
+-- ---------------------------------------------------------------- memory
+
+TestMemory = {}
+
+function TestMemory.test_bombs_end()
+  for _, code in ipairs{
+    "string.rep('x', 1e9)",
+    "local s = 'x' while true do s = s .. s end",
+    "local t = {} for i = 1, 1e9 do t[i] = i end",
+    "local t = {} while true do t = {t} end",
+    "local t = {} while true do t[#t + 1] = coroutine.create(print) end",
+    "coroutine.wrap(function() local t = {} for i = 1, 1e9 do t[i] = {} end end)()",
+    "local function f() return f() + 1 end f()",
+    "string.gsub(('x'):rep(1e6), '', ('y'):rep(100))",
+    "local t = {} for i = 1, 100 do t[i] = ('x'):rep(1e6) end string.format(('%s'):rep(100), table.unpack(t))",
+    "assert(load(function() return 'x = 1 ' end))",
+    "table.concat(setmetatable({}, {__len = function() return 10^8 // 1 | 0 end, " ..
+      "__index = function() return ('x'):rep(100) end}))",
+    "local t = {} while true do t[#t + 1] = mr.stream() end",
+    "local t = {} while true do t[#t + 1] = mr.event() end",
+  } do
+    assert_stopped(code, MEMORY, "--memory", "16", "--time", "20")
+  end
+end
+
+function TestMemory.test_a_script_may_catch_it()
+  local result = run("print(pcall(string.rep, 'x', 1e9)) print(#string.rep('x', 1e6))", "--memory", "16")
+  lu.assertEquals(result.out, "false\tnot enough memory\n1000000\n")
+end
+
+function TestMemory.test_tensors_end()
+  for _, code in ipairs{
+    "mr.zeros(1024, 1024, 64)",
+    "local t = {} while true do t[#t + 1] = mr.zeros(1024, 1024) end",
+    "mr.zeros(1024, 1024, 64, {device = 'cpu'})",
+    "mr.empty(1 << 40)",
+  } do
+    assert_stopped(code, "--device-memory MB raises it", "--device-memory", "64", "--time", "20")
+  end
+end
+
+-- Names are kept for good, outside of Lua's memory: the process as a whole is watched too.
+function TestMemory.test_memory_of_the_process_ends()
+  local code = "local x = ('x'):rep(190) local i = 0 while true do i = i + 1 mr.event{name = x .. i}:close() end"
+  assert_stopped(code, ": the script takes more memory than --sandbox gives it", "--memory", "16",
+    "--device-memory", "16", "--instructions", "0", "--time", "100")
+end
+
+function TestMemory.test_garbage_does_not_count()
+  local result = run("for i = 1, 100 do local t = mr.zeros(1024, 1024) local s = ('x'):rep(1e6) end print('done')",
+    "--memory", "16", "--device-memory", "64", "--time", "20")
+  lu.assertEquals(result, { status = 0, out = "done\n", err = "" })
+end
+
+function TestMemory.test_too_little_to_start()
+  local result = run("print(1)", "--memory", "1")
+  lu.assertTrue(result.status == 0 or result.err:find("not enough memory") ~= nil)
+end
+
+-- ---------------------------------------------------------------- the prompt
+
+TestSandboxedPrompt = {}
+
+function TestSandboxedPrompt.test_each_line_has_the_limits_to_itself()
+  local result = command.run{ "--sandbox", "--instructions", "1000000", "-i", input = [[
+while true do end
+for i = 1, 300000 do end
+for i = 1, 300000 do end
+print(io, "alive")
+]] }
+  lu.assertStrContains(result.out, "nil\talive\n")
+  lu.assertStrContains(result.err, INSTRUCTIONS)
+  lu.assertEquals(result.status, 0)
+end
+
+os.exit(lu.LuaUnit.run())

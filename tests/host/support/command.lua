@@ -1,0 +1,80 @@
+-- Runs the program that is under test as a person would: arguments, input, Ctrl-C.
+local command = {}
+
+-- Absolute, since a test may change the folder.
+local function find_host()
+  local path = os.getenv("MILLRACE") or "build/millrace"
+  if path:sub(1, 1) == "/" then return path end
+  local pwd = io.popen("pwd")
+  path = pwd:read("l") .. "/" .. path
+  pwd:close()
+  return path
+end
+
+local host = find_host()
+command.host = host
+
+function command.quote(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+function command.write(path, text)
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+end
+
+function command.read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+-- Calls fn with the path of a new file of that content, and removes it.
+function command.with_file(text, fn)
+  local path = os.tmpname()
+  command.write(path, text)
+  local results = table.pack(pcall(fn, path))
+  os.remove(path)
+  assert(results[1], results[2])
+  return table.unpack(results, 2, results.n)
+end
+
+-- A shell may have been started with SIGINT ignored, which programs inherit and the host respects.
+local default_signal = os.execute("env --default-signal=INT true 2>/dev/null") and "env --default-signal=INT " or ""
+
+-- Sends SIGINT as soon as the output holds "ready", and again each second until the program has ended.
+local SIGNALS = [[
+(until grep -q ready OUT 2>/dev/null || [ ! -e OUT ]; do sleep 0.02; done
+ sleep 0.1; n=0; while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do sleep 1; n=$((n+1)); done) &
+]]
+
+-- command.run{"-e", "code", input=, environment=, interrupts=N} -> {status=, out=, err=}
+-- environment: shell commands to go before. interrupts: Ctrl-C is pressed at most that often, once the
+-- program has printed "ready". A status of 124 means that it did not end.
+function command.run(arguments)
+  local out, err, input = os.tmpname(), os.tmpname(), os.tmpname()
+  command.write(input, arguments.input or "")
+  local words = { command.quote(host) }
+  for _, word in ipairs(arguments) do words[#words + 1] = command.quote(word) end
+  local script = (arguments.environment or "") .. "\n"
+  if arguments.interrupts then
+    script = script .. SIGNALS:gsub("%u+", { OUT = out, TIMES = arguments.interrupts })
+  end
+  script = script .. ("exec %s <%s >%s 2>%s"):format(table.concat(words, " "), input, out, err)
+  local _, _, status = os.execute(default_signal .. "timeout -k 5 50 sh -c " .. command.quote(script))
+  local result = { status = status, out = command.read(out), err = command.read(err) }
+  for _, path in ipairs{ out, err, input } do os.remove(path) end
+  return result
+end
+
+-- The same with -e, for the tests that need nothing else.
+function command.eval(code, ...)
+  local arguments = { ... }
+  arguments[#arguments + 1] = "-e"
+  arguments[#arguments + 1] = code
+  return command.run(arguments)
+end
+
+return command
