@@ -42,7 +42,7 @@ struct mr_op {
     uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
     uint8_t rules;          /* MR_RULE_*: what mr_call_run also asks of the arguments */
     double flops;           /* an item, for the cost model */
-    const char *usage;      /* "x:add(y [, {alpha=1, out=}]) -> tensor" */
+    const char *usage;      /* "x:add(y: tensor|number [, {out: tensor}]) -> tensor" */
     const char *help;       /* one or two sentences */
     const char *expression; /* the body's text, for the CUDA kernel and the reference page */
 

@@ -94,7 +94,7 @@ bool mr_tensor_may_overlap(const mr_tensor *a, const mr_tensor *b) {
 
 bool mr_tensor_self_overlaps(const mr_tensor *t) {
     if (t->contiguous || t->numel <= 1) return false;
-    term dims[MR_MAX_DIMS];
+    term dims[MR_MAX_DIMS] = {0};
     int count = 0;
     for (int d = 0; d < t->ndim; d++) {
         if (t->shape[d] == 1) continue;
