@@ -10,8 +10,13 @@
  * Records, waits, allocations and frees have no effect that could be missed: they run only on the way
  * to something else.
  *
- * Invariant: `cursor` is a pending work; only this file's own steps and withdraw() end works. */
+ * A conflict is looked for once, when a work is first seen; that the older one is done by the time its
+ * turn comes changes nothing but the order of the harmless.
+ *
+ * Invariant: `cursor` and the works of spans are pending; only this file's own steps and withdraw()
+ * end works. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tensor/tensor.h"
 #include "virtual/state.h"
@@ -21,7 +26,8 @@
 
 typedef struct {
     uintptr_t first, end;
-    work *work;
+    work *work; /* NULL once it is done */
+    uint64_t seq;
     bool write;
 } span;
 
@@ -30,10 +36,11 @@ typedef enum { CONFLICTING, GOAL, REST, LAZY } phase;
 typedef struct {
     mr_chooser base;
     vgpu *gpu;
-    uint64_t newest_seq; /* of what has been looked at: something newer makes us start over */
+    uint64_t seen;       /* seq of the newest work that has been looked at */
     work *cursor;        /* the next candidate; NULL: none is left in this phase */
     phase phase;
-    MR_VEC(span) spans;
+    size_t conflicts;   /* works pending that are marked as conflicting */
+    MR_VEC(span) spans; /* what the works looked at touch, oldest first */
 } adversarial_chooser;
 
 /* ---- conflicts */
@@ -50,7 +57,7 @@ static bool conflicts_with_older(const adversarial_chooser *a, const span *mine,
     size_t oldest = own > LOOK_BACK ? own - LOOK_BACK : 0;
     for (size_t i = own; i-- > oldest;) {
         const span *other = &a->spans.items[i];
-        if (overlaps(mine, other) && !ordered(other->work, mine->work)) return true;
+        if (other->work && overlaps(mine, other) && !ordered(other->work, mine->work)) return true;
     }
     return false;
 }
@@ -64,20 +71,47 @@ static void add_spans(adversarial_chooser *a, work *w) {
         if (w->staged && i == 1) continue; /* its source was read at the call */
         mr_tensor_extent(t, &first, &end);
         uintptr_t base = (uintptr_t)t->storage->host;
-        span mine = {base + first, base + end, w, (action->operands[i].access & MR_WRITE) != 0};
-        if (!w->conflicting) w->conflicting = conflicts_with_older(a, &mine, own);
+        bool write = (action->operands[i].access & MR_WRITE) != 0;
+        span mine = {base + first, base + end, w, action->seq, write};
+        if (!w->conflicting && conflicts_with_older(a, &mine, own)) {
+            w->conflicting = true;
+            a->conflicts++;
+        }
         if (!mr_vec_push(&a->spans, mine)) return; /* one conflict fewer is seen */
     }
 }
 
+/* Drops the spans of what is done once they are many. */
+static void tidy(adversarial_chooser *a) {
+    size_t kept = 0;
+    if (a->spans.count < 4 * WINDOW) return;
+    for (size_t i = 0; i < a->spans.count; i++)
+        if (a->spans.items[i].work) a->spans.items[kept++] = a->spans.items[i];
+    /* What is pending beyond the window is too old to be looked at. */
+    size_t surplus = kept > 2 * WINDOW ? kept - 2 * WINDOW : 0;
+    memmove(a->spans.items, a->spans.items + surplus, (kept - surplus) * sizeof *a->spans.items);
+    a->spans.count = kept - surplus;
+}
+
+/* Looks at what has come since the last time. */
 static void find_conflicts(adversarial_chooser *a) {
     work *w = a->gpu->newest;
-    a->spans.count = 0;
-    for (int i = 1; w && w->older && i < WINDOW; i++) w = w->older;
-    for (; w; w = w->newer) {
-        w->conflicting = false;
+    tidy(a);
+    for (int i = 1; w->older && action_of(w->older)->seq > a->seen && i < WINDOW; i++) w = w->older;
+    for (; w; w = w->newer)
         if (is_body(action_of(w))) add_spans(a, w);
+    a->seen = action_of(a->gpu->newest)->seq;
+}
+
+static void forget_spans(adversarial_chooser *a, uint64_t seq) {
+    size_t low = 0, high = a->spans.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (a->spans.items[middle].seq < seq) low = middle + 1;
+        else high = middle;
     }
+    for (; low < a->spans.count && a->spans.items[low].seq == seq; low++)
+        a->spans.items[low].work = NULL;
 }
 
 /* ---- choosing */
@@ -119,9 +153,7 @@ static void enter(adversarial_chooser *a, phase of) {
 }
 
 static void look_around(adversarial_chooser *a) {
-    uint64_t seq = a->gpu->newest ? action_of(a->gpu->newest)->seq : 0;
-    if (seq == a->newest_seq) return;
-    a->newest_seq = seq;
+    if (action_of(a->gpu->newest)->seq <= a->seen) return;
     find_conflicts(a);
     enter(a, CONFLICTING);
 }
@@ -130,7 +162,7 @@ static work *choose(adversarial_chooser *a, mr_action *goal) {
     work *w;
     look_around(a);
     if (a->phase == CONFLICTING) {
-        if ((w = next_candidate(a))) return w;
+        if (a->conflicts && (w = next_candidate(a))) return w;
         enter(a, GOAL);
     }
     if (goal) return way_to(work_of(goal), true);
@@ -146,9 +178,8 @@ static work *choose(adversarial_chooser *a, mr_action *goal) {
 
 static void leave_behind(adversarial_chooser *a, const work *w) {
     if (a->cursor == w) a->cursor = w->older;
-    /* The newest one goes: what is the newest then is not something new. */
-    if (action_of((work *)w)->seq == a->newest_seq)
-        a->newest_seq = w->older ? action_of(w->older)->seq : 0;
+    if (w->conflicting) a->conflicts--;
+    forget_spans(a, action_of((work *)w)->seq);
 }
 
 static bool offer(mr_chooser *chooser, const mr_step *step) {
@@ -173,7 +204,9 @@ static void withdraw(mr_chooser *chooser, mr_action *action) {
 
 static void clear(mr_chooser *chooser) {
     adversarial_chooser *a = (adversarial_chooser *)chooser;
-    a->newest_seq = 0;
+    a->seen = 0;
+    a->conflicts = a->spans.count = 0;
+    for (work *w = a->gpu->oldest; w; w = w->newer) w->conflicting = false;
     a->cursor = NULL;
     a->phase = CONFLICTING;
 }
