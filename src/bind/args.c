@@ -77,13 +77,15 @@ bool mr_options_check(lua_State *L, int arg, const char *const *known) {
     return true;
 }
 
-/* Pushes the option and returns its type; nil when there are no options at all. */
-static int push_option(lua_State *L, int arg, const char *name) {
+int mr_push_option(lua_State *L, int arg, const char *name) {
     if (!lua_istable(L, arg)) {
         lua_pushnil(L);
         return LUA_TNIL;
     }
-    return lua_getfield(L, arg, name);
+    /* Raw: what is borrowed from the table stays in it while the call lasts, since no Lua code runs. */
+    arg = lua_absindex(L, arg);
+    lua_pushstring(L, name);
+    return lua_rawget(L, arg);
 }
 
 static int bad_option(lua_State *L, const char *name, const char *expected) {
@@ -91,7 +93,7 @@ static int bad_option(lua_State *L, const char *name, const char *expected) {
 }
 
 bool mr_option_boolean(lua_State *L, int arg, const char *name, bool otherwise) {
-    int type = push_option(L, arg, name);
+    int type = mr_push_option(L, arg, name);
     if (type != LUA_TNIL && type != LUA_TBOOLEAN) bad_option(L, name, "true or false");
     bool value = type == LUA_TNIL ? otherwise : lua_toboolean(L, -1);
     lua_pop(L, 1);
@@ -100,7 +102,7 @@ bool mr_option_boolean(lua_State *L, int arg, const char *name, bool otherwise) 
 
 lua_Integer mr_option_integer(lua_State *L, int arg, const char *name, lua_Integer otherwise) {
     int is_integer = 1;
-    int type = push_option(L, arg, name);
+    int type = mr_push_option(L, arg, name);
     lua_Integer value = type == LUA_TNIL ? otherwise : lua_tointegerx(L, -1, &is_integer);
     if (type != LUA_TNIL && (type != LUA_TNUMBER || !is_integer)) bad_option(L, name, "an integer");
     lua_pop(L, 1);
@@ -108,7 +110,7 @@ lua_Integer mr_option_integer(lua_State *L, int arg, const char *name, lua_Integ
 }
 
 lua_Number mr_option_number(lua_State *L, int arg, const char *name, lua_Number otherwise) {
-    int type = push_option(L, arg, name);
+    int type = mr_push_option(L, arg, name);
     if (type != LUA_TNIL && type != LUA_TNUMBER) bad_option(L, name, "a number");
     lua_Number value = type == LUA_TNIL ? otherwise : lua_tonumber(L, -1);
     lua_pop(L, 1);
@@ -117,7 +119,7 @@ lua_Number mr_option_number(lua_State *L, int arg, const char *name, lua_Number 
 
 const char *mr_option_name(lua_State *L, int arg, const char *name) {
     const char *value = NULL;
-    int type = push_option(L, arg, name);
+    int type = mr_push_option(L, arg, name);
     if (type != LUA_TNIL && type != LUA_TSTRING) bad_option(L, name, "a string");
     if (type == LUA_TSTRING) value = mr_check_name(L, lua_gettop(L));
     lua_pop(L, 1);
@@ -126,7 +128,7 @@ const char *mr_option_name(lua_State *L, int arg, const char *name) {
 
 mr_stream *mr_option_stream(lua_State *L, int arg, const char *name) {
     mr_stream *stream = NULL;
-    if (push_option(L, arg, name) != LUA_TNIL) {
+    if (mr_push_option(L, arg, name) != LUA_TNIL) {
         if (!mr_test(L, -1, &mr_stream_class)) bad_option(L, name, "a stream");
         stream = mr_check_stream(L, lua_gettop(L));
     }
@@ -136,7 +138,7 @@ mr_stream *mr_option_stream(lua_State *L, int arg, const char *name) {
 
 mr_tensor *mr_option_tensor(lua_State *L, int arg, const char *name) {
     mr_tensor *tensor = NULL;
-    if (push_option(L, arg, name) != LUA_TNIL) {
+    if (mr_push_option(L, arg, name) != LUA_TNIL) {
         if (!mr_test(L, -1, &mr_tensor_class)) bad_option(L, name, "a tensor");
         tensor = mr_check_tensor(L, lua_gettop(L));
     }
@@ -146,7 +148,7 @@ mr_tensor *mr_option_tensor(lua_State *L, int arg, const char *name) {
 
 mr_device *mr_option_device(lua_State *L, int arg, const char *name) {
     mr_device *device = NULL;
-    int type = push_option(L, arg, name);
+    int type = mr_push_option(L, arg, name);
     if (type != LUA_TNIL) {
         if (type != LUA_TNUMBER && !mr_test(L, -1, &mr_device_class))
             bad_option(L, name, "a device or its ordinal");

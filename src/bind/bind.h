@@ -87,6 +87,8 @@ void mr_raise(lua_State *L, mr_status status);
 int mr_misuse(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Argument error: "wait_event: argument 1: expected an event, got a stream"; `what` is free text. */
 int mr_bad_argument(lua_State *L, int arg, const char *expected);
+/* The running function's name, "fill_"; *out_method: it was called as object:name(...). */
+const char *mr_called_name(lua_State *L, bool *out_method);
 /* "a stream", "nil", "a table": how a message calls the value; pushes nothing, static or interned. */
 const char *mr_type_text(lua_State *L, int arg);
 void mr_push_error(lua_State *L, mr_status status); /* the value that mr_raise would raise; takes it */
@@ -103,6 +105,7 @@ const char *mr_check_name(lua_State *L, int arg);    /* interned; no NUL inside,
  * in `known` (NULL-terminated), naming the nearest. The getters leave the stack as it was and name
  * the option when the type is wrong. */
 bool mr_options_check(lua_State *L, int arg, const char *const *known);
+int mr_push_option(lua_State *L, int arg, const char *name); /* its type; nil without options; raw */
 bool mr_option_boolean(lua_State *L, int arg, const char *name, bool otherwise);
 lua_Integer mr_option_integer(lua_State *L, int arg, const char *name, lua_Integer otherwise);
 lua_Number mr_option_number(lua_State *L, int arg, const char *name, lua_Number otherwise);

@@ -77,7 +77,7 @@ static uint64_t nanoseconds(lua_State *L, const char *what, lua_Number ms) {
 /* Pushes a list of our own with the tensors of the option, which is a list or a single one: nobody
  * else can take them out of it while they are used. */
 static void push_list(lua_State *L, const char *name) {
-    lua_getfield(L, 1, name);
+    mr_push_option(L, 1, name);
     lua_newtable(L);
     if (mr_test(L, -2, &mr_tensor_class)) {
         lua_pushvalue(L, -2);
@@ -154,7 +154,7 @@ MR_FUNCTION(
     } else {
         if (!mr_options_check(L, 1, known))
             return mr_misuse(L, "spin: expected mr.spin{ms=, stream=}");
-        lua_getfield(L, 1, "ms");
+        mr_push_option(L, 1, "ms");
         if (lua_isnil(L, -1)) return mr_misuse(L, "spin: how long? Expected mr.spin{ms=, stream=}");
         lua_pop(L, 1);
         ms = mr_option_number(L, 1, "ms", 0);

@@ -5,7 +5,9 @@
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
 static mr_event *event_at(lua_State *L, int arg) {
-    return *(mr_event **)mr_check(L, arg, &mr_event_class);
+    mr_event **box = mr_check(L, arg, &mr_event_class);
+    if (!*box) mr_misuse(L, "the event has been finalised"); /* only the debug library gets here */
+    return *box;
 }
 
 mr_event *mr_check_event(lua_State *L, int arg) {
@@ -115,7 +117,7 @@ MR_FUNCTION(event_close_variable, "__close", "", "The end of a <close> variable:
 }
 
 MR_FUNCTION(event_gc, "__gc", "", "Drops the reference; waits for nothing (R19).") {
-    mr_event **box = lua_touserdata(L, 1);
+    mr_event **box = mr_check(L, 1, &mr_event_class);
     mr_event_release(*box);
     *box = NULL;
     return 0;

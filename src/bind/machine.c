@@ -13,6 +13,8 @@ typedef struct {
     uint32_t epoch;
 } scope;
 
+static const mr_class scope_class;
+
 /* Enters a scope for the stream or device at `arg`. */
 static void scope_enter(lua_State *L, int arg, scope *s) {
     mr_machine *machine = mr_enter(L);
@@ -48,12 +50,12 @@ static void scope_leave(mr_machine *machine, scope *s) {
 }
 
 MR_FUNCTION(scope_close, "__close", "", "Ends the scope.") {
-    scope_leave(mr_machine_of(L), lua_touserdata(L, 1));
+    scope_leave(mr_machine_of(L), mr_check(L, 1, &scope_class));
     return 0;
 }
 
 MR_FUNCTION(scope_gc, "__gc", "", "Drops what the scope holds; a scope never closed changes nothing.") {
-    scope *s = lua_touserdata(L, 1);
+    scope *s = mr_check(L, 1, &scope_class);
     mr_stream_release(s->stream);
     s->stream = NULL;
     return 0;
@@ -157,6 +159,20 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
     return 1;
 }
 
+MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> before: boolean",
+            "With true, products of f32 matrices may be computed in TF32 on a GPU that has it: faster, and "
+            "with 10 bits of mantissa. The virtual GPU always computes in f32. Returns what was set "
+            "before; off at the start.") {
+    mr_machine *machine = mr_enter(L);
+    bool before = machine->allow_tf32;
+    if (!lua_isnoneornil(L, 1)) {
+        if (!lua_isboolean(L, 1)) mr_bad_argument(L, 1, "true or false");
+        machine->allow_tf32 = lua_toboolean(L, 1);
+    }
+    lua_pushboolean(L, before);
+    return 1;
+}
+
 MR_FUNCTION(machine_reset, "reset", "mr.reset()",
             "A fresh device, also after a failure that made every call fail (R50): pending work is "
             "dropped, device memory is gone; streams, events and device tensors of before answer every "
@@ -169,6 +185,7 @@ static const mr_function *const machine_functions[] = {
     &machine_device_count_function, &machine_device_function,          &machine_current_device_function,
     &machine_set_device_function,   &machine_with_function,            &machine_synchronize_function,
     &machine_clock_function,        &machine_manual_seed_function,     &machine_launch_blocking_function,
+    &machine_allow_tf32_function,
     &machine_reset_function,        NULL};
 
 const mr_class mr_machine_class = {

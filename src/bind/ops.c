@@ -76,12 +76,12 @@ static void check_inputs(lua_State *L, const mr_op *op, mr_call *call) {
 
 /* The option out= of the table at `arg`: leaves its userdata on the stack and returns where, or 0. */
 static int check_out(lua_State *L, int arg, mr_call *call) {
-    if (lua_getfield(L, arg, "out") == LUA_TNIL) {
+    if (mr_push_option(L, arg, "out") == LUA_TNIL) {
         lua_pop(L, 1);
         return 0;
     }
     if (!mr_test(L, -1, &mr_tensor_class))
-        mr_misuse(L, "option out: expected a tensor, got %s", mr_type_text(L, -1));
+        mr_misuse(L, "option `out`: expected a tensor, got %s", mr_type_text(L, -1));
     call->out = mr_check_tensor(L, lua_gettop(L));
     return lua_gettop(L);
 }
@@ -92,10 +92,13 @@ static int check_only_out(lua_State *L, int arg, mr_call *call) {
     return mr_options_check(L, arg, known) ? check_out(L, arg, call) : 0;
 }
 
-static void no_more_arguments(lua_State *L, const mr_op *op, int last) {
-    if (lua_gettop(L) > last)
-        mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor",
-                  op->name, lua_gettop(L), last);
+static void no_more_arguments(lua_State *L, int last) {
+    bool method;
+    int count = lua_gettop(L);
+    if (count <= last) return;
+    const char *name = mr_called_name(L, &method);
+    if (method) mr_misuse(L, "%s: %d arguments are too many: expected at most %d", name, count - 1, last - 1);
+    mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor", name, count, last);
 }
 
 /* --- elementwise, matrix products --------------------------------------------------------------- */
@@ -105,7 +108,7 @@ static int call_values(lua_State *L) {
     const mr_op *op = lua_touserdata(L, UP_OP);
     mr_call call = {0};
     check_inputs(L, op, &call);
-    no_more_arguments(L, op, op->inputs + 1);
+    no_more_arguments(L, op->inputs + 1);
     return mr_push_result(L, machine, op, &call, check_only_out(L, op->inputs + 1, &call));
 }
 
@@ -115,7 +118,7 @@ static int call_values_in_place(lua_State *L) {
     mr_call call = {.in_place = true};
     call.out = mr_check_tensor(L, 1);
     check_inputs(L, op, &call);
-    no_more_arguments(L, op, op->inputs);
+    no_more_arguments(L, op->inputs);
     return mr_push_result(L, machine, op, &call, 1);
 }
 
@@ -178,7 +181,7 @@ static int call_filling(lua_State *L) {
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_params params = {0};
     while (strcmp(f->op, op->name) != 0) f++; /* registered only for those in the list */
-    no_more_arguments(L, op, 1 + f->required + f->optional);
+    no_more_arguments(L, 1 + f->required + f->optional);
     for (int i = 0; i < f->required + f->optional; i++) {
         if (i >= f->required && lua_isnoneornil(L, 2 + i))
             params.scalar[i] = (mr_scalar){false, 0, f->otherwise[i]};

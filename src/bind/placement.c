@@ -46,7 +46,7 @@ bool mr_read_device(lua_State *L, int index, mr_device **out_device) {
 
 /* True: device= was given. */
 static bool read_device_option(lua_State *L, int arg, mr_placement *placement) {
-    lua_getfield(L, arg, "device");
+    mr_push_option(L, arg, "device");
     bool given = !lua_isnil(L, -1);
     if (given && lua_type(L, -1) == LUA_TSTRING) {
         mr_device *device;
@@ -98,7 +98,7 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
             (mr_placement){MR_MEMORY_DEVICE,
                            like ? like->storage->device : mr_machine_of(L)->current_device, NULL};
     if (!arg || !mr_options_check(L, arg, known)) return;
-    if (lua_getfield(L, arg, "dtype") != LUA_TNIL) {
+    if (mr_push_option(L, arg, "dtype") != LUA_TNIL) {
         if (lua_type(L, -1) != LUA_TSTRING)
             mr_misuse(L, "option dtype: expected a name such as \"f32\", got %s",
                       mr_type_text(L, -1));

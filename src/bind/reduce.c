@@ -21,17 +21,17 @@ static int check_reduction_options(lua_State *L, const mr_op *op, int arg, int n
     static const char *const known_by_var[] = {"out", "dim", "keepdim", "correction", NULL};
     bool correction = op->rules & MR_RULE_CORRECTION;
     if (!mr_options_check(L, arg, correction ? known_by_var : known)) return 0;
-    lua_getfield(L, arg, "dim");
+    mr_push_option(L, arg, "dim");
     check_reduced_dims(L, op, lua_gettop(L), ndim, call);
     lua_pop(L, 1);
     call->keepdim = mr_option_boolean(L, arg, "keepdim", call->keepdim);
     if (correction) call->params.scalar[0].f = mr_option_number(L, arg, "correction", 1);
-    if (lua_getfield(L, arg, "out") == LUA_TNIL) {
+    if (mr_push_option(L, arg, "out") == LUA_TNIL) {
         lua_pop(L, 1);
         return 0;
     }
     if (!mr_test(L, -1, &mr_tensor_class))
-        mr_misuse(L, "option out: expected a tensor, got %s", mr_type_text(L, -1));
+        mr_misuse(L, "option `out`: expected a tensor, got %s", mr_type_text(L, -1));
     call->out = mr_check_tensor(L, lua_gettop(L));
     return lua_gettop(L);
 }

@@ -16,8 +16,9 @@ MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> b
             "model), \"adversarial\" (consumers as early as the rules allow, so that races show), "
             "\"random:SEED\", or \"manual\" (mr.machine.step). Returns the one of before.") {
     mr_machine *machine = mr_enter(L);
+    lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->chooser(machine));
-    if (!lua_isnoneornil(L, 1))
+    if (!lua_isnil(L, 1))
         mr_raise(L, simulator_of(machine)->set_chooser(machine, mr_check_name(L, 1)));
     return 1;
 }
@@ -104,8 +105,9 @@ MR_FUNCTION(machine_model, "model", "mr.machine.model([name: string]) -> before:
             "The device model: \"h200\", \"a100\", \"rtx4090\", \"t4\", or the path of a model file. Can be "
             "changed while nothing is pending and no device memory is in use.") {
     mr_machine *machine = mr_enter(L);
+    lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->model(machine));
-    if (!lua_isnoneornil(L, 1))
+    if (!lua_isnil(L, 1))
         mr_raise(L, simulator_of(machine)->set_model(machine, mr_check_name(L, 1)));
     return 1;
 }

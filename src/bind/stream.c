@@ -6,7 +6,9 @@
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
 static mr_stream *stream_at(lua_State *L, int arg) {
-    return *(mr_stream **)mr_check(L, arg, &mr_stream_class);
+    mr_stream **box = mr_check(L, arg, &mr_stream_class);
+    if (!*box) mr_misuse(L, "the stream has been finalised"); /* only the debug library gets here */
+    return *box;
 }
 
 mr_stream *mr_check_stream(lua_State *L, int arg) {
@@ -93,38 +95,38 @@ MR_FUNCTION(mr_priority_range, "priority_range",
     return 2;
 }
 
+/* Entry i of the table at 1, which the table keeps alive. */
+static mr_stream *barrier_stream(lua_State *L, lua_Unsigned i) {
+    lua_rawgeti(L, 1, (lua_Integer)i);
+    mr_stream *stream = *(mr_stream **)lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return stream;
+}
+
 MR_FUNCTION(mr_barrier, "barrier", "mr.barrier(streams: stream[])",
             "Later work of each of these streams waits for what has been submitted to all of them so "
             "far; the host waits for nothing.") {
     mr_machine *machine = mr_enter(L);
     if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table of streams");
-    int count = (int)luaL_len(L, 1);
-    luaL_checkstack(L, count + 8, "too many streams");
-    mr_event_options options = {0};
-    int events = lua_gettop(L);
-    for (int i = 1; i <= count; i++) { /* all streams are looked at before the first is touched */
-        lua_geti(L, 1, i);
+    lua_Unsigned count = lua_rawlen(L, 1);
+    for (lua_Unsigned i = 1; i <= count; i++) { /* all are looked at before the first is touched */
+        lua_rawgeti(L, 1, (lua_Integer)i);
         if (!mr_test(L, -1, &mr_stream_class))
-            mr_misuse(L, "barrier: entry %d: expected a stream, got %s", i, mr_type_text(L, -1));
+            mr_misuse(L, "barrier: entry %d: expected a stream, got %s", (int)i, mr_type_text(L, -1));
         mr_check_stream(L, lua_gettop(L));
         lua_pop(L, 1);
     }
-    for (int i = 1; i <= count; i++) {
-        lua_geti(L, 1, i);
-        mr_stream *stream = mr_check_stream(L, lua_gettop(L));
-        lua_pop(L, 1);
-        mr_event **box = mr_new(L, &mr_event_class, sizeof *box);
-        mr_raise(L, mr_event_create(machine, &options, box));
-        mr_raise(L, mr_event_record(*box, stream));
-    }
-    for (int i = 1; i <= count; i++) {
-        lua_geti(L, 1, i);
-        mr_stream *stream = mr_check_stream(L, lua_gettop(L));
-        lua_pop(L, 1);
-        for (int j = 1; j <= count; j++)
-            if (j != i) /* its own earlier work is ordered already (R1) */
-                mr_raise(L, mr_stream_wait_event(stream, *(mr_event **)lua_touserdata(L, events + j)));
-    }
+    if (count < 2) return 0; /* its own earlier work is ordered already (R1) */
+    /* The first one waits for all others, then they for it: 2n waits instead of n times n. */
+    mr_stream *first = barrier_stream(L, 1);
+    for (lua_Unsigned i = 2; i <= count; i++)
+        mr_raise(L, mr_stream_wait_stream(first, barrier_stream(L, i)));
+    mr_event_options options = {0};
+    mr_event **all = mr_new(L, &mr_event_class, sizeof *all);
+    mr_raise(L, mr_event_create(machine, &options, all));
+    mr_raise(L, mr_event_record(*all, first));
+    for (lua_Unsigned i = 2; i <= count; i++)
+        mr_raise(L, mr_stream_wait_event(barrier_stream(L, i), *all));
     return 0;
 }
 
@@ -211,15 +213,24 @@ typedef struct {
     int function; /* reference in the registry */
 } host_call;
 
+static int error_text(lua_State *L) {
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
 static mr_status host_call_run(void *context) {
     host_call *call = context;
     lua_State *L = call->machine->hook_context; /* of the call that waits or asks */
     if (!lua_checkstack(L, 8)) return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
     if (lua_pcall(L, 0, 0, 0) == LUA_OK) return MR_OK;
-    luaL_tolstring(L, -1, NULL);
-    mr_status status = mr_fail(MR_CODE_HOST_FUNCTION, "a host function failed: %s", lua_tostring(L, -1));
-    lua_pop(L, 2);
+    /* Nothing may jump over the device below: an error value's own __tostring can fail too. */
+    lua_pushcfunction(L, error_text);
+    lua_insert(L, -2);
+    bool shown = lua_pcall(L, 1, 1, 0) == LUA_OK;
+    const char *text = shown ? lua_tostring(L, -1) : "with an error that cannot be shown";
+    mr_status status = mr_fail(MR_CODE_HOST_FUNCTION, "a host function failed: %s", text);
+    lua_pop(L, 1);
     return status;
 }
 
@@ -263,7 +274,7 @@ MR_FUNCTION(stream_close_variable, "__close", "", "The end of a <close> variable
 }
 
 MR_FUNCTION(stream_gc, "__gc", "", "Drops the reference; waits for nothing (R9).") {
-    mr_stream **box = lua_touserdata(L, 1);
+    mr_stream **box = mr_check(L, 1, &mr_stream_class);
     mr_stream_release(*box);
     *box = NULL;
     return 0;

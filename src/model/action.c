@@ -70,7 +70,9 @@ static void note_writer(const mr_action *action) {
 mr_status mr_action_submit(mr_action *action) {
     mr_machine *machine = action->machine;
     mr_stream *stream = action->stream;
-    mr_status status = tell_observers(machine, action);
+    mr_status status = MR_OK;
+    if (stream->closed) status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
+    if (!status) status = tell_observers(machine, action);
     if (!status) {
         note_writer(action);
         uint64_t seq = action->seq;

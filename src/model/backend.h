@@ -17,7 +17,8 @@ struct mr_backend {
     size_t action_extra; /* bytes behind each action for the backend's own use */
 
     /* Sets machine->backend_state, ->devices and ->device_count: each device zeroed but for
-     * machine, index, properties and impl. Streams are opened by the model afterwards. */
+     * machine, index, properties and impl; ->first_device if it is not devices[0]. Streams are opened by
+     * the model afterwards. */
     mr_status (*open)(mr_machine *machine, const mr_machine_options *options);
     /* Drops pending actions (mr_action_destroy each), frees everything; default streams have
      * been closed; streams that only pending actions hold close as those are destroyed. Frees machine->devices too. */

@@ -46,10 +46,12 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     mr_status status = backend->open(machine, options ? options : &defaults);
     if (status) {
         mr_slab_destroy(&machine->actions);
+        mr_error_destroy(machine->lost);
         free(machine);
         return status;
     }
-    machine->current_device = machine->devices[0];
+    if (!machine->first_device) machine->first_device = machine->devices[0];
+    machine->current_device = machine->first_device;
     status = open_default_streams(machine);
     if (status) {
         mr_machine_close(machine);
@@ -61,13 +63,13 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
 
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
+    for (size_t i = 0; i < machine->deferred_frees.count; i++)
+        mr_storage_release(machine->deferred_frees.items[i]); /* may close a stream of the backend */
+    mr_vec_free(&machine->deferred_frees);
     close_default_streams(machine);
     machine->backend->close(machine);
     machine->devices = NULL;
     machine->device_count = 0;
-    for (size_t i = 0; i < machine->deferred_frees.count; i++)
-        mr_storage_release(machine->deferred_frees.items[i]);
-    mr_vec_free(&machine->deferred_frees);
     mr_vec_free(&machine->observers);
     mr_slab_destroy(&machine->actions);
     mr_error_destroy(machine->lost);
@@ -78,6 +80,9 @@ void mr_machine_close(mr_machine *machine) {
 mr_status mr_machine_reset(mr_machine *machine) {
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "mr.reset: not permitted inside a host function");
+    if (machine->collecting)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
     mr_action *action;
     MR_TRY(mr_action_create(machine, MR_ACTION_RESET, NULL, "reset", 0, &action));
     MR_TRY(mr_action_announce(action));
@@ -91,7 +96,7 @@ mr_status mr_machine_reset(mr_machine *machine) {
         mr_memory_stats *memory = &machine->devices[i]->memory;
         memory->live = memory->allocations = 0;
     }
-    machine->current_device = machine->devices[0];
+    machine->current_device = machine->first_device;
     return open_default_streams(machine);
 }
 
@@ -156,11 +161,16 @@ mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_move
 
 void mr_machine_run_host_function(mr_machine *machine, mr_action *action) {
     if (machine->lost) return; /* R46: not called when the context is in error */
+    /* What it calls sets these two, perhaps to a coroutine that will not outlive it. */
+    void *context = machine->hook_context;
+    mr_site where = machine->where;
     machine->in_host_function = true;
     machine->host_function = action;
     mr_status status = action->u.host.call(action->u.host.context);
     machine->in_host_function = false;
     machine->host_function = NULL;
+    machine->hook_context = context;
+    machine->where = where;
     if (!status) return;
     if (!status->op[0]) snprintf(status->op, sizeof status->op, "%s", action->name);
     if (!status->where.file) status->where = action->where;

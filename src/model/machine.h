@@ -28,6 +28,7 @@ struct mr_machine {
 
     mr_device **devices;
     int device_count;
+    mr_device *first_device;   /* current at the start and after a reset; `open` may set it */
     mr_device *current_device; /* R57: never NULL once open */
 
     /* mr.reset() adds one; an object of an earlier epoch answers every use with invalid-handle. */
@@ -45,6 +46,8 @@ struct mr_machine {
     uint64_t draws;  /* random operations since then: the Philox offset of the next one */
 
     bool launch_blocking; /* R52 */
+    bool collecting;      /* the collect hook runs, in the middle of an allocation: no reset then */
+    bool allow_tf32;      /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_action *host_function; /* which one: its accesses count as its stream's */
     mr_status host_function_error; /* raised at the wait that drained it; owned, or NULL */

@@ -52,7 +52,11 @@ static mr_status find_memory(mr_storage *storage, mr_action *alloc) {
         if (!status || status->code != MR_CODE_OUT_OF_MEMORY || tries || !machine->collect)
             return status;
         mr_error_destroy(status);
+        machine->collecting = true;
         machine->collect(machine->hook_context);
+        machine->collecting = false;
+        /* A finalizer may have closed the stream. */
+        if (storage->stream) MR_TRY(mr_stream_usable(storage->stream));
     }
 }
 

@@ -203,24 +203,47 @@ static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **o
 
 /* ------------------------------------------------------------------------- the door */
 
+static mr_status run_family(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+    switch (launch->op->family) {
+    case MR_FAMILY_UNARY:
+    case MR_FAMILY_BINARY:
+    case MR_FAMILY_COMPARE:
+    case MR_FAMILY_TERNARY: return mr_call_elementwise(launch, call, out_tensor);
+    case MR_FAMILY_FILL:
+    case MR_FAMILY_RANDOM: return mr_call_generator(launch, call, out_tensor);
+    case MR_FAMILY_REDUCE: return mr_call_reduce(launch, call, out_tensor);
+    case MR_FAMILY_MATMUL: return mr_call_matmul(launch, call, out_tensor);
+    case MR_FAMILY_COPY: return call_copy(launch, call, out_tensor);
+    default:
+        return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", launch->op->name);
+    }
+}
+
+/* A message about shapes or dtypes, with the script's names of the tensors behind it. */
+static mr_status name_operands(mr_status error, const mr_call *call) {
+    mr_buffer text = {0};
+    for (int i = 0; i <= call->in_count; i++) {
+        const mr_tensor *t = i < call->in_count ? call->in[i].tensor : call->out;
+        if (!t || !t->name || strstr(error->message, t->name)) continue;
+        mr_buffer_printf(&text, "%s`%s`", text.size ? ", " : "", t->name);
+    }
+    if (text.size && !text.failed) {
+        mr_status named = mr_fail(error->code, "%s (tensors: %s)", error->message, text.data);
+        mr_error_destroy(error);
+        error = named;
+    }
+    mr_buffer_free(&text);
+    return error;
+}
+
 mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
                       mr_tensor **out_tensor, bool *out_new) {
     *out_tensor = NULL;
     *out_new = !call->out;
     mr_launch launch;
     mr_launch_init(&launch, machine, op, call);
-    switch (op->family) {
-    case MR_FAMILY_UNARY:
-    case MR_FAMILY_BINARY:
-    case MR_FAMILY_COMPARE:
-    case MR_FAMILY_TERNARY: MR_TRY(mr_call_elementwise(&launch, call, out_tensor)); break;
-    case MR_FAMILY_FILL:
-    case MR_FAMILY_RANDOM: MR_TRY(mr_call_generator(&launch, call, out_tensor)); break;
-    case MR_FAMILY_REDUCE: MR_TRY(mr_call_reduce(&launch, call, out_tensor)); break;
-    case MR_FAMILY_MATMUL: MR_TRY(mr_call_matmul(&launch, call, out_tensor)); break;
-    case MR_FAMILY_COPY: MR_TRY(call_copy(&launch, call, out_tensor)); break;
-    default: return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", op->name);
-    }
+    mr_status status = run_family(&launch, call, out_tensor);
+    if (status) return status->code == MR_CODE_INVALID_ARGUMENT ? name_operands(status, call) : status;
     if (call->out) mr_tensor_retain(*out_tensor);
     return MR_OK;
 }

@@ -35,10 +35,10 @@ mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel) {
     }
     int64_t numel = 1;
     for (int d = 0; d < ndim && !empty; d++) {
-        if (__builtin_mul_overflow(numel, shape[d], &numel)) {
+        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > MR_MAX_ELEMENTS) {
             char text[192];
             return mr_fail(MR_CODE_OUT_OF_MEMORY,
-                           "a tensor of %s has more elements than memory can hold",
+                           "a tensor of %s has more elements than memory can hold (2^48 at most)",
                            mr_shape_text(ndim, shape, text, sizeof text));
         }
     }

@@ -8,6 +8,9 @@
 #include "tensor/dtype.h"
 
 #define MR_MAX_DIMS 8
+/* Of a view too: an expanded dim makes more elements than there is memory, but nobody waits for an
+ * operation on more of them. */
+#define MR_MAX_ELEMENTS ((int64_t)1 << 48)
 
 struct mr_tensor {
     uint32_t refs;

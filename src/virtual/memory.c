@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "virtual/state.h"
 
@@ -49,6 +50,9 @@ static uint64_t group_memory(void) {
 void mr_backing_open(backing *b) {
     uint64_t available = available_memory(), group = group_memory();
     if (group < available) available = group;
+    /* Batch systems bound the address space (ulimit -v), of which each arena takes its limit at once. */
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur < available) available = space.rlim_cur;
     *b = (backing){.limit = (uint64_t)((double)available * BACKED_SHARE)};
 }
 

@@ -70,9 +70,19 @@ void mr_virtual_body_free(work *w) {
     w->body = NULL;
 }
 
+/* The text that every later call will show too: which failure it was, and what ends it. */
+static mr_status with_remedy(mr_status error) {
+    if (!mr_code_sticky(error->code)) return error;
+    mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()", error->message,
+                             mr_code_text(error->code));
+    mr_error_destroy(error);
+    return full;
+}
+
 mr_status mr_virtual_fail(work *w, mr_status error) {
     vgpu *gpu = w->queue->device->gpu;
     mr_action *action = action_of(w);
+    error = with_remedy(error);
     snprintf(error->op, sizeof error->op, "%s", action->name);
     mr_stream_describe(action->stream, error->stream, sizeof error->stream);
     error->where = action->where;
