@@ -16,8 +16,12 @@ PREFIX   ?= /usr/local
 CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
 WERROR   ?= 0
 READLINE ?= $(call have,readline/readline.h)
-# The CUDA backend needs its sources and the toolkit; a build without it is complete.
-CUDA     ?= $(if $(and $(wildcard src/cuda/*.c),$(shell command -v nvcc)),1,0)
+# CUDA=1 takes in the CUDA backend, which needs the toolkit and is not yet right on hardware in all
+# (docs/performance.md says how far); a build without it is complete.
+CUDA     ?= 0
+NVCC     ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+# Compute capabilities that get machine code of their own; GPUs newer than the last compile its PTX.
+CUDA_ARCHS ?= 75 80 86 89 90 100
 LUA      ?= lua5.4
 TIMES    ?= $(if $(SAN),5,1)
 # TESTS="tests/lua/event.lua ..." makes `make check` run only those.
@@ -34,6 +38,7 @@ PKG_CONFIG ?= pkg-config
 # 1 if the compiler finds the header, else 0.
 have = $(if $(shell printf '%s\n' '$(HASH)include <stdio.h>' '$(HASH)include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo yes),1,0)
 HASH := \#
+COMMA := ,
 # The static library where there is one (the compiler answers with a full path), else what pkg-config says.
 static = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),$(2))
 
@@ -68,6 +73,15 @@ endif
 # Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
 # not depend on whether the compiler fused a multiply with an add.
 CFLAGS_ops := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+# Only types come from the toolkit: its libraries are opened at run time.
+ifneq ($(CUDA),0)
+CUDA_HOME   ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+CFLAGS_cuda := -isystem $(CUDA_HOME)/include
+# No fused multiply-adds but those written: values are those of the CPU bodies.
+NVCC_FLAGS  := -std=c++17 -O3 --fmad=false -Isrc --fatbin --compress-mode=size \
+               $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(COMMA)code=sm_$(a)) \
+               -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(COMMA)code=compute_$(lastword $(CUDA_ARCHS))
+endif
 
 # ---------------------------------------------------------------- files
 
@@ -81,6 +95,13 @@ obj  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 HOST_OBJ := $(call obj,$(filter src/host/%,$(SRC)))
 REPL_OBJ := $(call obj,$(filter src/repl/%,$(SRC)))
 CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/gen/embedded.o
+
+# The built-in kernels: a fat binary a file, which all go into one object.
+ifneq ($(CUDA),0)
+KERNELS := $(patsubst src/cuda/kernels/%.cu,%,$(sort $(wildcard src/cuda/kernels/*.cu)))
+IMAGES  := $(KERNELS:%=$(BUILD)/gen/kernels/%.fatbin)
+CORE_OBJ += $(BUILD)/obj/gen/kernels.o
+endif
 
 # What the module shares with the host: luaopen_millrace, and which backends this build has.
 MODULE_OBJ := $(CORE_OBJ) $(call obj,$(wildcard src/host/module.c))
@@ -140,6 +161,22 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,gen)
 
+$(BUILD)/kernels.stamp: TEXT = $(NVCC) $(NVCC_FLAGS)
+$(BUILD)/gen/kernels/%.fatbin: src/cuda/kernels/%.cu $(BUILD)/kernels.stamp
+	$(call say,NVCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.fatbin=.d) -MT $@ -o $@ $<
+
+# The images as they are, each under a name that src/cuda/kernels.c declares.
+$(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
+	$(call say,EMBED,$@)
+	@mkdir -p $(@D)
+	@for name in $(KERNELS); do \
+	    printf '.section .rodata\n.balign 64\n.globl mr_cuda_image_%s\n.hidden mr_cuda_image_%s\n' $$name $$name; \
+	    printf 'mr_cuda_image_%s: .incbin "%s"\n' $$name $(BUILD)/gen/kernels/$$name.fatbin; \
+	  done > $(BUILD)/gen/kernels.s; echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/kernels.s
+	$(Q)$(CC) -c -o $@ $(BUILD)/gen/kernels.s
+
 $(BUILD)/embed: scripts/embed.c
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
@@ -183,7 +220,31 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
 	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
 
--include $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN))
+# Each operation on the GPU beside its CPU body. Nothing but glibc is needed to run it.
+$(BUILD)/compare_ops: tests/gpu/compare_ops.c $(LIB) $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(CFLAGS_cuda) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
+	    $(LUA_LIBS) $(READLINE_LIBS) $(LIBS)
+
+# A driver for the tests of the CUDA backend on machines without a GPU, and one that lacks a function.
+ifneq ($(CUDA),0)
+FAKE_CUDA := $(BUILD)/fake_cuda/libcuda.so.1 $(BUILD)/fake_cuda/incomplete.so
+endif
+$(BUILD)/gen/incomplete.map: Makefile
+	@mkdir -p $(@D)
+	@echo '{ global: *; local: cuMemPoolTrimTo; };' > $@
+
+$(BUILD)/fake_cuda/incomplete.so: $(BUILD)/gen/incomplete.map
+$(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cuda/driver.h $(BUILD)/flags.stamp
+	$(call say,FAKE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda $(ALL_CFLAGS) $(ALL_LDFLAGS) \
+	    $(addprefix -Wl$(COMMA)--version-script=,$(filter %.map,$^)) -o $@ $(filter %.c,$^) -lpthread
+
+$(BUILD)/tests/test_cuda_%: ALL_CPPFLAGS += $(CFLAGS_cuda) -Itests/fake_cuda
+$(filter $(BUILD)/tests/test_cuda_%,$(TEST_BIN)): $(FAKE_CUDA)
+
+-include $(IMAGES:.fatbin=.d) $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN)) $(BUILD)/compare_ops.d
 
 # ---------------------------------------------------------------- checking
 
@@ -192,7 +253,7 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
            UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 .PHONY: check
-check: all $(TEST_BIN)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TEST_BIN) $(FAKE_CUDA)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
 	    $(or $(TESTS),--all $(TEST_BIN))
 
@@ -201,8 +262,9 @@ check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
 
 .PHONY: check-gpu
-check-gpu:  ## the conformance tests on a real GPU
-	@echo 'check-gpu: this build has no GPU backend' >&2; exit 1
+check-gpu: all $(if $(filter-out 0,$(CUDA)),$(BUILD)/compare_ops)  ## operations, rules and examples on a real GPU
+	@$(if $(filter-out 0,$(CUDA)),,echo 'check-gpu: this build has no GPU backend (CUDA=1)' >&2; exit 1;) \
+	    scripts/gpu_check.sh $(BUILD)
 
 .PHONY: lint
 lint: $(if $(wildcard scripts/gen_docs.lua),$(HOST))  ## include directions, luacheck, clang-format, cppcheck

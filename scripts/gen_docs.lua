@@ -62,6 +62,38 @@ or more. What a function returns stands behind `->`. Shapes, dims and elements c
 ones from the end; device ordinals count from 0.
 ]]
 
+-- The list of codes is that of src/base/status.h.
+local ERRORS = [[
+## Errors
+
+A wrong call (a wrong type, shape, name or option) raises a string with the script's line in front:
+`race.lua:7: zeros: size 1 is -3, expected 0 or more`. What else goes wrong, in the call or on the device,
+raises an error object:
+
+| field | |
+|---|---|
+| `code` | what happened, for programs: one of the words below |
+| `op` | the operation that failed; nil if none did |
+| `stream` | the stream that it ran on; nil if none |
+| `where` | `"race.lua:7"`: the line that submitted it, or the call that failed; nil if unknown |
+| `message` | one sentence for people; the wording may change |
+
+`tostring(err)` is `where: message`. A field that does not apply is nil.
+
+    local ok, err = pcall(mr.synchronize)
+    if not ok and type(err) == "table" and err.code == "illegal-address" then mr.reset() end
+
+The codes: `out-of-memory`, `invalid-configuration`, `invalid-device`, `invalid-handle`, `not-ready`,
+`launch-out-of-resources`, `peer-access-already-enabled`, `peer-access-not-enabled`, `not-permitted`,
+`not-supported`, `host-function`, `hazard`, `unknown`; and those after which the device is lost, so that every
+call fails until `mr.reset()` (R50): `illegal-address`, `launch-timeout`, `assert`, `misaligned-address`,
+`launch-failure`. `invalid-argument` and `interrupted` (Ctrl-C) are the strings.
+
+Elapsed time has an error for each case, but not a code: an event without timing and one that was never
+recorded are both `invalid-handle`, as in CUDA, and the message tells which; one that is not complete is
+`not-ready`.
+]]
+
 local function cell(text) return (text:gsub("|", "\\|")) end
 
 -- GitHub's anchors: small letters, no punctuation, spaces become hyphens.
@@ -117,7 +149,8 @@ local function add_operations(page)
   add("", "## Operations", "",
     wrap("Each is one row of a table in the sources, from which all its forms come: the method makes a new " ..
       "tensor, the one that ends in `_` works in place and returns the tensor, and `mr.NAME` is the method " ..
-      "as a function. Shapes broadcast, and numbers may stand where tensors do. `{out=t}` writes into `t`.", 110),
+      "as a function. Shapes broadcast, and numbers may stand where tensors do. `{out=t}` writes into `t`. `dim` is " ..
+      "a number or a list of dims such as `{1, 2}`; left out or nil it means all of them.", 110),
     "", "| usage | in place | function | |", "|---|---|---|---|")
   for _, row in ipairs(operations) do
     local inplace, as_function = "", ""
@@ -135,8 +168,10 @@ local function reference()
     page[#page + 1] = ("- [%s](#%s)"):format(title_of(owner), anchor(title_of(owner)))
   end
   page[#page + 1] = "- [Operations](#operations)"
+  page[#page + 1] = "- [Errors](#errors)"
   for _, owner in ipairs(order) do add_owner(page, owner) end
   add_operations(page)
+  page[#page + 1] = "\n" .. ERRORS:gsub("\n$", "")
   local text = table.concat(page, "\n") .. "\n"
   return (text:gsub("\n\n\n+", "\n\n"))
 end

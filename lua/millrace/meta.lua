@@ -83,6 +83,9 @@ local Tensor = {}
 ---What is allocated. Freed device memory stays in the pool, in stream order, until it is used again or given back.
 mr.memory = {}
 
+---The hazard checker: finds accesses to the same bytes that nothing orders, says why, and what to add. docs/hazards.md explains each kind and reason.
+mr.hazard = {}
+
 ---The virtual GPU itself: who decides, what is pending, what CUDA leaves open. nil on a real GPU.
 mr.machine = {}
 
@@ -131,6 +134,13 @@ function mr.manual_seed(seed) end
 ---@param on? boolean
 ---@return boolean before
 function mr.launch_blocking(on) end
+
+---With true, products of f32 matrices may be computed in TF32 on a GPU that has it: faster, and with
+---10 bits of mantissa. The virtual GPU always computes in f32. Returns what was set before; off at the
+---start.
+---@param on? boolean
+---@return boolean before
+function mr.allow_tf32(on) end
 
 ---A fresh device, also after a failure that made every call fail (R50): pending work is dropped,
 ---device memory is gone; streams, events and device tensors of before answer every use with an error.
@@ -398,7 +408,8 @@ function mr.op(options) end
 function mr.spin(options) end
 
 ---Prints what there is to know about a function, an object, or a name such as "add_", "stream" or
----"mr.memory"; without an argument, where to begin.
+---"mr.memory"; without an argument, where to begin. Lines are as long as the terminal is wide, or
+---COLUMNS says.
 ---@param what? any
 function mr.help(what) end
 
@@ -681,9 +692,61 @@ function mr.memory.max_allocated(device) end
 ---@param device? millrace.Device|integer
 function mr.memory.empty_cache(device) end
 
----Who decides what the device does next where CUDA leaves a choice: "timed" (by the cost model),
----"adversarial" (consumers as early as the rules allow, so that races show), "random:SEED", or
----"manual" (mr.machine.step). Returns the one of before.
+---"off" (costs nothing), "warn" (each new report goes to standard error), "error" (the call that makes
+---a hazard raises, and is not carried out), "collect" (for reports()). Switching on starts from a
+---state in which all earlier work counts as ordered; inside check(fn) the new mode holds from its end
+---on. Returns the mode of before.
+---@param mode? string
+---@return string before
+function mr.hazard.mode(mode) end
+
+---What has been found so far, one table for each pair of places: kind, reason, tensor, bytes, first,
+---second (op, access, stream, where, seq), fix, fixes, count, why, message.
+---@return table[] reports
+function mr.hazard.reports() end
+
+---Forgets the reports, not the order of the work.
+function mr.hazard.clear() end
+
+---Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in it.
+---Works in every mode and puts it back; an error in `fn` is raised after that. Not inside another
+---check.
+---@param fn function
+---@param ... any
+---@return table[] reports
+function mr.hazard.check(fn, ...) end
+
+---Reports that match all that is given are counted and not shown: by the tensor's name, the kind, and
+---a place ("file.lua" or "file.lua:12", either side). Without an argument: no rule any more.
+---@param what? { tensor?: string, kind?: string, where?: string }
+function mr.hazard.ignore(what) end
+
+---What is not wrong and could be better: waits that add nothing, records that nobody waits for, a
+---device synchronise where an event would do, asynchronous copies of pageable memory. The first call
+---asks for it; it is given for what is done from then on, while the checker is on.
+---@param on? boolean
+---@return table[] reports
+function mr.hazard.advice(on) end
+
+---Prints and returns the chain that orders two operations, or that there is none. Each is a side of a
+---report, "file.lua:12" (":12": of any file) for the last operation of that line, or the operation's
+---seq.
+---@param first table|string|integer
+---@param second table|string|integer
+---@return string text
+---@return boolean ordered
+function mr.hazard.why(first, second) end
+
+---"no hazards: every legal schedule ..." or how many there were, and what was ignored; and the
+---numbers: operations, hazards, reports, follow_ups, ignored, dropped, forgotten.
+---@return string text
+---@return table totals
+function mr.hazard.summary() end
+
+---Who decides what the device does next where CUDA leaves a choice: "timed" (by the cost model; only
+---then do times mean something), "adversarial" (consumers as early as the rules allow, so that races
+---show), "random:SEED", or "manual" (mr.machine.step; a wait of the host runs the oldest first, until
+---what it waits for holds). Returns the one of before.
 ---@param name? string
 ---@return string before
 function mr.machine.chooser(name) end
@@ -711,7 +774,8 @@ function mr.machine.time() end
 function mr.machine.model(name) end
 
 ---What CUDA leaves open, and how this machine decides it: docs/semantics.md lists the names. With a
----table, changes those; returns all values as they are then.
+---table, changes those; returns all values as they are then. The largest integer, math.maxinteger,
+---stands for no bound; math.huge may be given for it.
 ---@param changes? table
 ---@return table settings
 function mr.machine.settings(changes) end
@@ -1363,14 +1427,16 @@ function Tensor:prod(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.prod(x, dim, keepdim, options) end
 
----The greatest element, NaN if there is one.
+---The greatest element, NaN if there is one. With one dim there is a second result: the positions,
+---from 1, as argmax has them.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:max(dim, keepdim, options) end
 
----The greatest element, NaN if there is one.
+---The greatest element, NaN if there is one. With one dim there is a second result: the positions,
+---from 1, as argmax has them.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1378,14 +1444,16 @@ function Tensor:max(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.max(x, dim, keepdim, options) end
 
----The least element, NaN if there is one.
+---The least element, NaN if there is one. With one dim there is a second result: the positions, from
+---1, as argmin has them.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:min(dim, keepdim, options) end
 
----The least element, NaN if there is one.
+---The least element, NaN if there is one. With one dim there is a second result: the positions, from
+---1, as argmin has them.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean

@@ -30,6 +30,7 @@ local function gather(n, wait)
     mr.with(s, function()
       mr.spin{ms = d}
       part[d] = x:fill_(d):sum()
+      x:record_stream(s) -- x is freed in the order of its own stream, which does not wait for s
     end)
     ready[d] = s:record_event()
   end

@@ -124,7 +124,10 @@ void mr_push_device(lua_State *L, mr_device *device);
 void mr_push_stream(lua_State *L, mr_stream *stream);
 void mr_push_event(lua_State *L, mr_event *event);
 
-mr_device *mr_check_device(lua_State *L, int arg); /* a device or an ordinal */
+mr_device *mr_check_device(lua_State *L, int arg); /* a device, an ordinal or a name */
+/* "cuda", "virtual" and "device" (the current one), with ":1" or " 1" behind them that one, which must
+ * be there; NULL: the text is no name of a device. */
+mr_device *mr_device_named(lua_State *L, const char *text);
 mr_stream *mr_check_stream(lua_State *L, int arg); /* open; a closed one raises */
 mr_stream *mr_opt_stream(lua_State *L, int arg);   /* the current stream when none */
 mr_event *mr_check_event(lua_State *L, int arg);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bind/bind.h"
+#include "bind/foreign.h"
 #include "bind/nearest.h"
 
 /* Upvalues of mr_class_lookup, which its registrars set in this order. */
@@ -28,12 +29,15 @@ void *mr_test(lua_State *L, int arg, const mr_class *class) {
     return same ? object : NULL;
 }
 
+static const char *article(const mr_class *class) {
+    return strchr("aeiou", class->name[0]) ? "an" : "a";
+}
+
 void *mr_check(lua_State *L, int arg, const mr_class *class) {
     void *object = mr_test(L, arg, class);
     if (!object) {
         char expected[64]; /* not on the Lua stack, where it would look like an argument */
-        const char *article = strchr("aeiou", class->name[0]) ? "an" : "a";
-        snprintf(expected, sizeof expected, "%s %s", article, class->name);
+        snprintf(expected, sizeof expected, "%s %s", article(class), class->name);
         mr_bad_argument(L, arg, expected);
     }
     return object;
@@ -41,6 +45,8 @@ void *mr_check(lua_State *L, int arg, const mr_class *class) {
 
 /* Raises for a field that is not there, naming the one that was probably meant. */
 static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
+    const char *advice = mr_foreign_advice(class->name, key);
+    if (advice) return mr_misuse(L, "%s %s has no `%s`: %s", article(class), class->name, key, advice);
     mr_nearest nearest;
     mr_nearest_begin(&nearest, key);
     for (int table = UP_METHODS; table <= UP_GETTERS; table++) {
@@ -48,9 +54,9 @@ static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
             if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
     }
     const char *meant = mr_nearest_found(&nearest);
-    if (meant) return mr_misuse(L, "a %s has no `%s`: did you mean `%s`?", class->name, key, meant);
-    return mr_misuse(L, "a %s has no `%s`: help(mr.%s) lists what it has", class->name, key,
-                     class->name);
+    if (meant) return mr_misuse(L, "%s %s has no `%s`: did you mean `%s`?", article(class), class->name, key, meant);
+    return mr_misuse(L, "%s %s has no `%s`: mr.help(\"%s\") lists what it has", article(class), class->name,
+                     key, class->name);
 }
 
 int mr_class_lookup(lua_State *L) {

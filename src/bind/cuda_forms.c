@@ -69,7 +69,8 @@ MR_FUNCTION(
 /* --- abstract operations ------------------------------------------------------------------------ */
 
 static uint64_t nanoseconds(lua_State *L, const char *what, lua_Number ms) {
-    if (!(ms >= 0 && ms <= LONGEST_MS)) /* also NaN */
+    if (ms != ms) mr_misuse(L, "%s: ms is not a number (nan), expected 0 or more", what);
+    if (!(ms >= 0 && ms <= LONGEST_MS))
         mr_misuse(L, "%s: ms is %g, expected 0 or more, and at most %g", what, ms, LONGEST_MS);
     return (uint64_t)(ms * 1e6 + 0.5);
 }
@@ -87,12 +88,12 @@ static void push_list(lua_State *L, const char *name) {
         for (lua_Integer i = 1; i <= count; i++) {
             lua_rawgeti(L, -2, i);
             if (!mr_test(L, -1, &mr_tensor_class))
-                mr_misuse(L, "option %s: entry %d is %s, expected a tensor", name, (int)i,
+                mr_misuse(L, "option `%s`: entry %d is %s, expected a tensor", name, (int)i,
                           mr_type_text(L, -1));
             lua_rawseti(L, -2, i);
         }
     } else if (!lua_isnil(L, -2)) {
-        mr_misuse(L, "option %s: expected a list of tensors, got %s", name, mr_type_text(L, -2));
+        mr_misuse(L, "option `%s`: expected a list of tensors, got %s", name, mr_type_text(L, -2));
     }
     lua_remove(L, -2);
 }
@@ -130,7 +131,7 @@ MR_FUNCTION(
     op.stream = mr_option_stream(L, 1, "stream");
     lua_Integer blocks = mr_option_integer(L, 1, "blocks", 1);
     if (blocks < 1 || blocks > INT32_MAX)
-        return mr_misuse(L, "op: blocks is %" PRId64 ", expected at least 1", (int64_t)blocks);
+        return mr_misuse(L, "op: blocks is %" PRId64 ", expected 1 to %d", (int64_t)blocks, INT32_MAX);
     op.blocks = (uint32_t)blocks;
     push_list(L, "reads");
     op.reads = push_array(L, &op.read_count);

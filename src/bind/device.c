@@ -1,4 +1,7 @@
 /* The userdata of a device. Devices live as long as the machine, so the box owns nothing. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "bind/internal.h"
 #include "bind/registry.h"
 
@@ -8,10 +11,34 @@ static mr_device *device_at(lua_State *L, int arg) {
     return *(mr_device **)mr_check(L, arg, &mr_device_class);
 }
 
+mr_device *mr_device_named(lua_State *L, const char *text) {
+    static const char *const words[] = {"cuda", "virtual", "device"};
+    mr_machine *machine = mr_bind_machine(L);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (strncmp(text, words[i], length) != 0) continue;
+        if (!text[length]) return machine->current_device;
+        if (!strchr(": ", text[length])) continue;
+        char *end;
+        const char *digits = text + length + 1;
+        long ordinal = strtol(digits, &end, 10);
+        if (*digits < '0' || *digits > '9' || *end || ordinal >= machine->device_count)
+            mr_misuse(L, "there is no device \"%.40s\": this machine has %d, from %s:0", text,
+                      machine->device_count, words[i]);
+        return machine->devices[ordinal];
+    }
+    return NULL;
+}
+
 mr_device *mr_check_device(lua_State *L, int arg) {
     mr_device **box = mr_test(L, arg, &mr_device_class);
     if (box) return *box;
-    if (lua_type(L, arg) != LUA_TNUMBER) mr_bad_argument(L, arg, "a device or its ordinal");
+    if (lua_type(L, arg) == LUA_TSTRING) {
+        mr_device *device = mr_device_named(L, lua_tostring(L, arg));
+        if (device) return device;
+    }
+    if (lua_type(L, arg) != LUA_TNUMBER)
+        mr_bad_argument(L, arg, "a device or its ordinal, or a name such as \"cuda:0\"");
     mr_machine *machine = mr_bind_machine(L);
     lua_Integer ordinal = mr_check_integer(L, arg);
     if (ordinal < 0 || ordinal >= machine->device_count)

@@ -143,19 +143,26 @@ const char *mr_type_text(lua_State *L, int arg) {
     return "a userdata";
 }
 
-/* The function's name as the script called it, and whether the object before ":" counts. */
+/* The name that it was registered under; a script may call it by another (`local f = mr.zeros`) or by
+ * none (pcall). Metamethods have only the name that Lua gives them. */
+const char *mr_called_name(lua_State *L, bool *out_method) {
+    lua_Debug frame = {0};
+    *out_method = false;
+    if (!lua_getstack(L, 0, &frame)) return "?";
+    lua_getinfo(L, "nf", &frame);
+    *out_method = frame.namewhat && strcmp(frame.namewhat, "method") == 0;
+    const char *name = mr_registered_name(L, lua_gettop(L), NULL);
+    lua_pop(L, 1);
+    return name ? name : frame.name ? frame.name : "?";
+}
+
+/* The object before ":" does not count among the arguments. */
 int mr_bad_argument(lua_State *L, int arg, const char *expected) {
-    lua_Debug frame;
-    const char *name = "?";
     const char *got = mr_type_text(L, arg);
-    if (lua_getstack(L, 0, &frame)) {
-        lua_getinfo(L, "n", &frame);
-        if (frame.name) name = frame.name;
-        if (frame.namewhat && strcmp(frame.namewhat, "method") == 0) {
-            if (--arg == 0)
-                return mr_misuse(L, "%s: called on %s, expected %s: call it as object:%s(...)", name,
-                                 got, expected, name);
-        }
-    }
+    bool method;
+    const char *name = mr_called_name(L, &method);
+    if (method && --arg == 0)
+        return mr_misuse(L, "%s: called on %s, expected %s: call it as object:%s(...)", name, got,
+                         expected, name);
     return mr_misuse(L, "%s: argument %d: expected %s, got %s", name, arg, expected, got);
 }

@@ -13,4 +13,13 @@ mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
  * Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
 uint64_t mr_bind_check_end(lua_State *L, bool summary);
 
+/* Writes the script's own expression for one of the three (the others NULL): "x", "streams[2]"; another view
+ * of the tensor's storage will do. False if no variable in reach holds it. */
+bool mr_bind_variable(lua_State *L, const mr_stream *stream, const mr_event *event,
+                      const mr_tensor *tensor, char *out, size_t size);
+
+/* Whether `local e = ...` behind the line `first` can be used in front of the line `second`, as far as the
+ * script's text shows; `name` is then one that the script does not use yet. */
+bool mr_bind_event_fits(mr_site first, mr_site second, char *name, size_t size);
+
 #endif

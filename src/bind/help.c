@@ -1,8 +1,13 @@
 /* help: the documentation that stands beside the bodies, as text for a person (mr.help) and as tables
  * for programs (mr.docs, from which docs/api.md, the editor stub and the tests come). */
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "bind/foreign.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
 
@@ -10,6 +15,8 @@
 
 typedef struct {
     const mr_class *class; /* NULL for an operation of the table */
+    const mr_op *op;       /* else NULL */
+    int form;              /* of the operation */
     const char *owner;     /* "mr", "mr.memory", "tensor" */
     char name[48];
     const char *usage, *text;
@@ -30,7 +37,8 @@ static bool visit_op(const mr_op *op, visitor visit, void *context) {
                  {MR_FORM_INPLACE, "tensor", "_"},
                  {MR_FORM_FUNCTION, "mr", ""}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        entry e = {.owner = forms[i].owner, .usage = op->usage, .text = op->help};
+        entry e = {.op = op, .form = forms[i].form, .owner = forms[i].owner, .usage = op->usage,
+                   .text = op->help};
         if (!(op->forms & forms[i].form)) continue;
         snprintf(e.name, sizeof e.name, "%s%s", op->name, forms[i].suffix);
         if (!visit(context, &e)) return false;
@@ -46,7 +54,8 @@ static bool visit_class(const mr_class *class, visitor visit, void *context) {
         if (!visit(context, &e)) return false;
     }
     for (const mr_property *p = class->properties; p && p->name; p++) {
-        entry e = {class, class->name, "", p->type, p->text, true};
+        entry e = {.class = class, .owner = class->name, .usage = p->type, .text = p->text,
+                   .property = true};
         snprintf(e.name, sizeof e.name, "%s", p->name);
         if (!visit(context, &e)) return false;
     }
@@ -69,8 +78,13 @@ static bool push_table(lua_State *L, const char *owner) {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "millrace");
     lua_remove(L, -2);
+    if (!lua_istable(L, -1)) {
+        lua_pop(L, 1);
+        return false;
+    }
     if (owner[2] == '.') {
-        lua_getfield(L, -1, owner + 3);
+        lua_pushstring(L, owner + 3);
+        lua_rawget(L, -2); /* the table raises for what is not in it */
         lua_remove(L, -2);
     }
     if (lua_istable(L, -1)) return true;
@@ -128,62 +142,147 @@ MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]"
 
 /* What is looked for, and the page as it grows. */
 typedef struct {
-    lua_State *L;
     const char *owner; /* NULL: any */
     const char *name;  /* NULL: all of the owner */
-    int found;
+    int found, width;
     luaL_Buffer *page;
+    const mr_class *part; /* of the entry that was shown last, in a listing */
+    const mr_op *op;      /* the same */
     mr_nearest nearest;
 } search;
 
-static void add_wrapped(luaL_Buffer *page, const char *text, int indent) {
-    int column = 0;
+/* Of the lines that a person sees. */
+static int page_width(void) {
+    struct winsize window;
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    if (width <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+        width = window.ws_col;
+    if (width <= 0) width = 100;
+    return width < 40 ? 40 : width > 1000 ? 1000 : (int)width;
+}
+
+static void add_spaces(luaL_Buffer *page, int count) {
+    while (count-- > 0) luaL_addchar(page, ' ');
+}
+
+/* Words in lines; the first is indented by `first`, the others by `rest`. */
+static void add_wrapped(const search *s, const char *text, int first, int rest) {
+    int column = first;
+    bool at_start = true;
+    add_spaces(s->page, first);
     while (*text) {
         size_t word = strcspn(text, " ");
-        if (column && column + 1 + (int)word > 92) {
-            luaL_addchar(page, '\n');
-            column = 0;
-        }
-        if (!column) {
-            for (int i = 0; i < indent; i++) luaL_addchar(page, ' ');
-            column = indent;
-        } else {
-            luaL_addchar(page, ' ');
+        if (!at_start && column + 1 + (int)word > s->width) {
+            luaL_addchar(s->page, '\n');
+            add_spaces(s->page, rest);
+            column = rest;
+        } else if (!at_start) {
+            luaL_addchar(s->page, ' ');
             column++;
         }
-        luaL_addlstring(page, text, word);
+        luaL_addlstring(s->page, text, word);
+        at_start = false;
         column += (int)word;
         text += word;
         while (*text == ' ') text++;
     }
-    luaL_addchar(page, '\n');
+    luaL_addchar(s->page, '\n');
 }
 
+/* The usage line of one form of an operation, made from that of the method "x:add(y [, {out=}]) ->
+ * tensor": "x:add_(y) -> x", "mr.add(x, y [, {out=}]) -> tensor". */
+static void op_usage(const entry *e, char *out, size_t size) {
+    const char *colon = strchr(e->usage, ':'), *open = strchr(e->usage, '(');
+    if (!colon || !open || e->form == MR_FORM_METHOD || open[-1] == '_') {
+        snprintf(out, size, "%s", e->usage);
+    } else if (e->form == MR_FORM_INPLACE) {
+        const char *end = strstr(open, "[, {out=}]"), *only = strstr(open, "[{out=}]");
+        if (only) end = only;
+        int kept = end ? (int)(end - open) : (int)strcspn(open, ")");
+        while (open[kept - 1] == ' ') kept--;
+        snprintf(out, size, "%.*s:%s_%.*s) -> %.*s", (int)(colon - e->usage), e->usage, e->op->name, kept,
+                 open, (int)(colon - e->usage), e->usage);
+    } else {
+        const char *rest = open + 1, *between = *rest == ')' ? "" : *rest == '[' ? " " : ", ";
+        const char *comma = *rest == '[' ? "[, " : ""; /* the brackets get the comma */
+        if (*comma) rest++;
+        snprintf(out, size, "mr.%s(%.*s%s%s%s", e->op->name, (int)(colon - e->usage), e->usage, between,
+                 comma, rest);
+    }
+}
+
+/* "Also mr.add and add_." */
+static void add_other_forms(const search *s, const entry *e) {
+    char line[160];
+    const mr_op *op = e->op;
+    bool method = e->form != MR_FORM_METHOD && op->forms & MR_FORM_METHOD;
+    bool in_place = e->form != MR_FORM_INPLACE && op->forms & MR_FORM_INPLACE;
+    bool function = e->form != MR_FORM_FUNCTION && op->forms & MR_FORM_FUNCTION;
+    if (!method && !in_place && !function) return;
+    int used = snprintf(line, sizeof line, "Also");
+    if (method) used += snprintf(line + used, sizeof line - (size_t)used, " `x:%s`, a new tensor;", op->name);
+    if (function) used += snprintf(line + used, sizeof line - (size_t)used, " `mr.%s`, a function;", op->name);
+    if (in_place) used += snprintf(line + used, sizeof line - (size_t)used, " `x:%s_`, in place;", op->name);
+    line[used - 1] = '.';
+    add_wrapped(s, line, 2, 2);
+}
+
+static void show_whole(const search *s, const entry *e) {
+    char usage[256];
+    if (e->property) {
+        snprintf(usage, sizeof usage, "%s.%s: %s", e->owner, e->name, e->usage);
+        add_wrapped(s, usage, 0, 4);
+    } else if (e->op) {
+        op_usage(e, usage, sizeof usage);
+        add_wrapped(s, usage, 0, 4);
+    } else {
+        add_wrapped(s, e->usage, 0, 4);
+    }
+    add_wrapped(s, e->text, 2, 2);
+    if (!e->op) return;
+    if (e->form == MR_FORM_INPLACE && e->op->forms & MR_FORM_METHOD)
+        add_wrapped(s, "In place: the result is written into x, and x is returned.", 2, 2);
+    add_other_forms(s, e);
+}
+
+/* One entry of a whole class or table; the text of each part stands above it. */
+static void list_entry(search *s, const entry *e) {
+    char line[256];
+    if (s->found == 1 || e->class != s->part) {
+        if (s->found > 1) luaL_addchar(s->page, '\n');
+        add_wrapped(s, e->class ? e->class->text : "Operations; where there is a form that works in place, it "
+                    "has the same name and `_`. They are explained one by one: help(\"add\").", 0, 0);
+        s->part = e->class;
+    }
+    if (e->property) {
+        snprintf(line, sizeof line, ".%s: %s", e->name, e->usage);
+        add_wrapped(s, line, 2, 6);
+    } else if (e->op) {
+        op_usage(e, line, sizeof line);
+        add_wrapped(s, line, 2, 6);
+    } else {
+        add_wrapped(s, e->usage, 2, 6);
+    }
+}
+
+/* The forms of an operation follow each other: one that is asked for by its bare name is shown once, and
+ * a listing has a line for all that belong to one owner. */
 static bool show_entry(void *context, const entry *e) {
     search *s = context;
-    char line[160];
     mr_nearest_offer(&s->nearest, e->name);
     if (s->owner && strcmp(s->owner, e->owner) != 0) return true;
     if (s->name && strcmp(s->name, e->name) != 0) return true;
+    if (e->op && e->op == s->op) return true;
+    s->op = e->op;
     s->found++;
-    if (e->property)
-        snprintf(line, sizeof line, "%s.%s: %s", e->owner, e->name, e->usage);
-    else
-        snprintf(line, sizeof line, "%s", e->usage);
-    if (!s->name) { /* a whole class: one line each, the first sentence */
-        luaL_addstring(s->page, "  ");
-        luaL_addstring(s->page, e->property ? e->name : line);
-        luaL_addchar(s->page, '\n');
-        return true;
-    }
-    luaL_addstring(s->page, line);
-    luaL_addchar(s->page, '\n');
-    add_wrapped(s->page, e->text, 2);
+    if (s->name) show_whole(s, e);
+    else list_entry(s, e);
     return true;
 }
 
-/* Finds the name under which a bound function was registered: "mr.zeros", "stream.wait_event". */
-static bool name_function(lua_State *L, int arg, search *s) {
+const char *mr_registered_name(lua_State *L, int arg, const char **out_owner) {
+    arg = lua_absindex(L, arg);
     for (const mr_class *const *class = mr_classes; *class; class++) {
         bool there = true;
         if (is_object(*class)) {
@@ -196,14 +295,14 @@ static bool name_function(lua_State *L, int arg, search *s) {
         if (!there) continue;
         for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
             if (!lua_rawequal(L, -1, arg) || lua_type(L, -2) != LUA_TSTRING) continue;
-            s->owner = (*class)->name;
-            s->name = lua_tostring(L, -2); /* stays: the table holds it */
+            const char *name = lua_tostring(L, -2); /* stays: the table holds it */
+            if (out_owner) *out_owner = (*class)->name;
             lua_pop(L, 3);
-            return true;
+            return name;
         }
         lua_pop(L, 1);
     }
-    return false;
+    return NULL;
 }
 
 /* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "stream". */
@@ -225,11 +324,6 @@ static void name_text(const char *text, search *s) {
     }
 }
 
-static void add_class_text(search *s) {
-    for (const mr_class *const *class = mr_classes; *class; class++)
-        if (strcmp((*class)->name, s->owner) == 0) add_wrapped(s->page, (*class)->text, 0);
-}
-
 static const char overview[] =
     "millrace builds multi-stream GPU programs, line by line.\n"
     "  mr.stream()  mr.event()                streams and events; see help(\"stream\"), help(\"event\")\n"
@@ -238,22 +332,46 @@ static const char overview[] =
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
     "  mr.machine                             the virtual GPU: who decides, what is pending\n"
-    "help(mr.stream), help(\"add_\"), help(\"mr.memory\") explain one thing.\n";
+    "help(mr.stream), help(\"add_\"), help(\"mr.memory\") explain one thing.\n"
+    "At the prompt each line is run on its own, so a `local` ends with its line: leave the word out.\n";
+
+/* "R4": a rule of docs/semantics.md. */
+static bool is_rule(const char *text) {
+    if (*text != 'R' || !text[1]) return false;
+    for (text++; *text; text++)
+        if (!isdigit((unsigned char)*text)) return false;
+    return true;
+}
+
+static int not_found(lua_State *L, const search *s) {
+    const char *advice = mr_foreign_advice(s->owner, s->name);
+    if (advice) return mr_misuse(L, "help: nothing is called `%s`: %s", s->name, advice);
+    const char *meant = mr_nearest_found(&s->nearest);
+    if (meant) return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s->name, meant);
+    return mr_misuse(L, "help: nothing is called `%s`: help() says where to begin", s->name);
+}
 
 MR_FUNCTION(help_help, "help", "mr.help([what: any])",
             "Prints what there is to know about a function, an object, or a name such as \"add_\", "
-            "\"stream\" or \"mr.memory\"; without an argument, where to begin.") {
+            "\"stream\" or \"mr.memory\"; without an argument, where to begin. Lines are as long as the terminal "
+            "is wide, or COLUMNS says.") {
     luaL_Buffer page;
-    search s = {.L = L};
+    search s = {.width = page_width()};
     if (lua_isnoneornil(L, 1)) {
         fputs(overview, stdout);
         return 0;
     }
     lua_settop(L, 1);
+    if (lua_type(L, 1) == LUA_TSTRING && is_rule(lua_tostring(L, 1))) {
+        printf("%s is a rule of order: docs/semantics.md says what it promises, and by which document.\n",
+               lua_tostring(L, 1));
+        return 0;
+    }
     if (lua_type(L, 1) == LUA_TSTRING) {
         name_text(lua_tostring(L, 1), &s);
     } else if (lua_isfunction(L, 1)) {
-        if (!name_function(L, 1, &s)) return mr_misuse(L, "help: that function is not one of millrace's");
+        s.name = mr_registered_name(L, 1, &s.owner);
+        if (!s.name) return mr_misuse(L, "help: that function is not one of millrace's");
     } else {
         for (const mr_class *const *class = mr_classes; *class && !s.owner; class++) {
             if (is_object(*class)) {
@@ -268,14 +386,9 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");
     luaL_buffinit(L, &page);
     s.page = &page;
-    if (!s.name) add_class_text(&s);
     visit_all(L, show_entry, &s);
     luaL_pushresult(&page);
-    if (!s.found) {
-        const char *meant = mr_nearest_found(&s.nearest);
-        if (meant) return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s.name, meant);
-        return mr_misuse(L, "help: nothing is called `%s`: help() says where to begin", s.name);
-    }
+    if (!s.found) return not_found(L, &s);
     fputs(lua_tostring(L, -1), stdout);
     return 0;
 }
@@ -285,4 +398,5 @@ const mr_class mr_help_class = {"mr", "Help.", help_functions, NULL};
 
 void mr_open_help(lua_State *L, mr_machine *machine) {
     mr_table_open(L, machine, &mr_help_class);
+    mr_open_foreign(L, machine);
 }

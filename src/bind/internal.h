@@ -7,6 +7,10 @@
 mr_site mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
 void mr_open_error(lua_State *L);
 
+/* help.c: the name under which the function at `arg` was registered ("zeros", "wait_event"), or NULL.
+ * *out_owner, if that is not NULL: where ("mr", "stream"). */
+const char *mr_registered_name(lua_State *L, int arg, const char **out_owner);
+
 /* Between machine.c, which has scopes, and stream.c. Argument 1 is the stream or device. */
 int mr_push_scope(lua_State *L); /* a scope that has begun; for a <close> variable */
 int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */

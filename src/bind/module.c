@@ -32,9 +32,7 @@ const mr_class *const mr_classes[] = {&mr_machine_class,
                                       &mr_format_class,
                                       &mr_forms_class,
                                       &mr_memory_class,
-#ifdef MR_HAVE_HAZARD
                                       &mr_hazard_class,
-#endif
                                       &mr_simulator_class,
                                       &mr_help_class,
                                       NULL};
@@ -126,9 +124,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_ops(L, machine);
     mr_open_cuda_forms(L, machine);
     mr_open_memory(L, machine);
-#ifdef MR_HAVE_HAZARD
     mr_open_hazard(L, machine);
-#endif
     if (backend->simulator) mr_open_simulator(L, machine);
     mr_open_help(L, machine);
     preload_embedded(L);

@@ -1,6 +1,5 @@
 /* Where a new tensor goes: the options that all functions which make one have in common. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bind/tensor.h"
@@ -18,19 +17,6 @@ mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text) {
     return MR_F32;
 }
 
-/* The device behind "cuda" or "cuda:1". */
-static mr_device *device_named(lua_State *L, mr_machine *machine, const char *text) {
-    if (text[4] == '\0') return machine->current_device;
-    char *end;
-    long ordinal = strtol(text + 5, &end, 10);
-    if (text[5] < '0' || text[5] > '9' || *end || ordinal >= machine->device_count) {
-        mr_misuse(L, "there is no device \"%.40s\": this machine has %d, from cuda:0", text,
-                  machine->device_count);
-        return NULL;
-    }
-    return machine->devices[ordinal];
-}
-
 bool mr_read_device(lua_State *L, int index, mr_device **out_device) {
     *out_device = NULL;
     if (lua_type(L, index) != LUA_TSTRING) {
@@ -39,9 +25,8 @@ bool mr_read_device(lua_State *L, int index, mr_device **out_device) {
     }
     const char *text = lua_tostring(L, index);
     if (strcmp(text, "cpu") == 0) return true;
-    if (strncmp(text, "cuda", 4) != 0 || (text[4] != '\0' && text[4] != ':')) return false;
-    *out_device = device_named(L, mr_machine_of(L), text);
-    return true;
+    *out_device = mr_device_named(L, text);
+    return *out_device != NULL;
 }
 
 /* True: device= was given. */
@@ -53,7 +38,7 @@ static bool read_device_option(lua_State *L, int arg, mr_placement *placement) {
         if (!mr_read_device(L, lua_gettop(L), &device))
             mr_misuse(
                 L,
-                "option device: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", \"cuda:1\", "
+                "option `device`: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", \"cuda:1\", "
                 "a device or its ordinal",
                 lua_tostring(L, -1));
         placement->device = device;
@@ -71,7 +56,7 @@ static void check_placement(lua_State *L, int arg, mr_placement *placement) {
     placement->stream = mr_option_stream(L, arg, "stream");
     if (mr_option_boolean(L, arg, "pinned", false)) {
         if (given && placement->device)
-            mr_misuse(L, "option pinned: pinned memory is host memory, and device= names a device");
+            mr_misuse(L, "option `pinned`: pinned memory is host memory, and device= names a device");
         placement->kind = MR_MEMORY_PINNED;
         placement->device = NULL;
         given = true;
@@ -79,9 +64,9 @@ static void check_placement(lua_State *L, int arg, mr_placement *placement) {
     if (!placement->stream) return;
     mr_device *device = placement->stream->device;
     if (given && !placement->device)
-        mr_misuse(L, "option stream: host memory belongs to no stream");
+        mr_misuse(L, "option `stream`: host memory belongs to no stream");
     if (given && placement->device != device)
-        mr_misuse(L, "option stream: the stream is on device %d and device= says %d", device->index,
+        mr_misuse(L, "option `stream`: the stream is on device %d and device= says %d", device->index,
                   placement->device->index);
     placement->kind = MR_MEMORY_DEVICE;
     placement->device = device;
@@ -100,7 +85,7 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
     if (!arg || !mr_options_check(L, arg, known)) return;
     if (mr_push_option(L, arg, "dtype") != LUA_TNIL) {
         if (lua_type(L, -1) != LUA_TSTRING)
-            mr_misuse(L, "option dtype: expected a name such as \"f32\", got %s",
+            mr_misuse(L, "option `dtype`: expected a name such as \"f32\", got %s",
                       mr_type_text(L, -1));
         o->dtype = mr_check_dtype(L, "option dtype", lua_tostring(L, -1));
         o->dtype_given = true;

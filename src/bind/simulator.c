@@ -13,8 +13,10 @@ static const mr_simulator *simulator_of(const mr_machine *machine) {
 
 MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> before: string",
             "Who decides what the device does next where CUDA leaves a choice: \"timed\" (by the cost "
-            "model), \"adversarial\" (consumers as early as the rules allow, so that races show), "
-            "\"random:SEED\", or \"manual\" (mr.machine.step). Returns the one of before.") {
+            "model; only then do times mean something), \"adversarial\" (consumers as early as the rules "
+            "allow, so that races show), "
+            "\"random:SEED\", or \"manual\" (mr.machine.step; a wait of the host runs the oldest first, until what "
+            "it waits for holds). Returns the one of before.") {
     mr_machine *machine = mr_enter(L);
     lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->chooser(machine));
@@ -136,7 +138,8 @@ static int64_t setting_value(lua_State *L, const mr_setting_info *setting) {
 
 MR_FUNCTION(machine_settings, "settings", "mr.machine.settings([changes: table]) -> settings: table",
             "What CUDA leaves open, and how this machine decides it: docs/semantics.md lists the names. "
-            "With a table, changes those; returns all values as they are then.") {
+            "With a table, changes those; returns all values as they are then. The "
+            "largest integer, math.maxinteger, stands for no bound; math.huge may be given for it.") {
     mr_machine *machine = mr_enter(L);
     const mr_simulator *simulator = simulator_of(machine);
     if (!lua_isnoneornil(L, 1)) {

@@ -92,7 +92,7 @@ typedef struct {
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options);
 mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text);
-/* "cpu", "cuda", "cuda:1", an ordinal or a device at `index`: *out_device NULL means the host. False:
+/* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host. False:
  * the string is none of these. */
 bool mr_read_device(lua_State *L, int index, mr_device **out_device);
 

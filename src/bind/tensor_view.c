@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "bind/tensor.h"
 
 /* Pushes a contiguous copy of `t`, in its own kind of place. */
@@ -23,6 +25,15 @@ static bool not_viewable(lua_State *L, mr_status status) {
     return true;
 }
 
+/* Both work by one function, whose messages begin with the other's name. */
+static mr_status as_view(mr_status status) {
+    static const char other[] = "reshape: ";
+    if (!status || strncmp(status->message, other, sizeof other - 1) != 0) return status;
+    mr_status renamed = mr_fail(status->code, "view: %s", status->message + sizeof other - 1);
+    mr_error_destroy(status);
+    return renamed;
+}
+
 static int reshape(lua_State *L, const char *what, bool may_copy) {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
@@ -30,7 +41,7 @@ static int reshape(lua_State *L, const char *what, bool may_copy) {
     int ndim = mr_check_shape(L, what, 2, lua_gettop(L), shape);
     mr_tensor **slot = mr_new_tensor(L);
     mr_status status = mr_tensor_reshape(t, ndim, shape, slot);
-    if (!may_copy) mr_raise(L, status);
+    if (!may_copy) mr_raise(L, as_view(status));
     if (!may_copy || !not_viewable(L, status)) return 1;
     mr_tensor *copy = push_copy(L, machine, t);
     mr_raise(L, mr_tensor_reshape(copy, ndim, shape, slot));

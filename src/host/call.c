@@ -27,8 +27,8 @@ void mr_host_complain(const char *format, ...) {
 }
 
 int mr_host_complain_open(mr_status status) {
-    bool is_usage =
-        status->code == MR_CODE_INVALID_ARGUMENT || status->code == MR_CODE_NOT_SUPPORTED;
+    bool is_usage = status->code == MR_CODE_INVALID_ARGUMENT ||
+                    status->code == MR_CODE_INVALID_DEVICE || status->code == MR_CODE_NOT_SUPPORTED;
     mr_host_complain("%s", status->message);
     mr_error_destroy(status);
     return is_usage ? MR_EXIT_USAGE : MR_EXIT_FAILED;
@@ -41,13 +41,13 @@ static int tostring(lua_State *L) {
     return 1;
 }
 
-/* Whether the error value at index 1 is a device's out-of-memory; runs no code of the script. */
-static bool is_out_of_memory(lua_State *L) {
+/* Whether the error value at index 1 is one of ours with that code; runs no code of the script. */
+static bool has_code(lua_State *L, const char *wanted) {
     if (!lua_istable(L, 1)) return false;
     lua_pushliteral(L, "code");
     lua_rawget(L, 1);
     const char *code = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    bool found = strcmp(code, "out-of-memory") == 0;
+    bool found = strcmp(code, wanted) == 0;
     lua_pop(L, 1);
     return found;
 }
@@ -69,7 +69,7 @@ static void push_text(lua_State *L) {
     } else {
         lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
     }
-    if (limits && is_out_of_memory(L)) {
+    if (limits && has_code(L, "out-of-memory")) {
         lua_pushfstring(L, " (--sandbox allows %I MB of tensors; --device-memory MB raises it)",
                         (lua_Integer)(limits->device_memory >> 20));
         lua_concat(L, 2);
@@ -116,6 +116,8 @@ static void drop_own_frames(lua_State *L, size_t message_length) {
     lua_remove(L, -2);
 }
 
+static bool failed_by_hazard; /* of the last message */
+
 /* The message handler. While a stop is on no code of the script may run, and nobody reads the text. */
 static int describe(lua_State *L) {
     if (mr_stop_reason()) {
@@ -123,6 +125,7 @@ static int describe(lua_State *L) {
         return 1;
     }
     size_t length;
+    failed_by_hazard = has_code(L, "hazard");
     push_text(L);
     const char *text = lua_tolstring(L, -1, &length);
     luaL_traceback(L, L, text, 1);
@@ -199,7 +202,9 @@ int mr_host_call(lua_State *L, int argument_count, int result_count, const char 
         lua_pop(L, 1);
         exit_status = say_stop(prefix, mr_stop_reason());
     } else if (status != LUA_OK) {
-        exit_status = mr_host_report(L, prefix);
+        bool by_hazard = status == LUA_ERRRUN && failed_by_hazard;
+        mr_host_report(L, prefix);
+        exit_status = by_hazard ? MR_EXIT_HAZARD : MR_EXIT_FAILED;
     }
     mr_stop_clear();
     return exit_status;

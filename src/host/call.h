@@ -7,7 +7,13 @@
 #include "base/status.h"
 #include "host/limits.h"
 
-enum { MR_EXIT_OK = 0, MR_EXIT_FAILED = 1, MR_EXIT_USAGE = 2, MR_EXIT_INTERRUPTED = 130 };
+enum {
+    MR_EXIT_OK = 0,
+    MR_EXIT_FAILED = 1,
+    MR_EXIT_USAGE = 2,
+    MR_EXIT_HAZARD = 3,
+    MR_EXIT_INTERRUPTED = 130
+};
 
 /* "millrace: " + message + newline on standard error, after what is pending on standard output. */
 void mr_host_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -21,7 +27,8 @@ void mr_host_set_limits(const mr_limits *limits);
 
 /* Like lua_pcall, with what surrounds a script: Ctrl-C and limits stop it, and a failure is said on
  * standard error, with a traceback of the script's frames. `prefix` stands in front of the message.
- * On failure nothing is left on the stack. Returns an exit status: 0, 1 or 130. */
+ * On failure nothing is left on the stack. Returns an exit status: 0, 1, 130, or 3 when what it failed
+ * with is a hazard that the checker refused. */
 int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix);
 
 /* Says the error value on top of the stack (of a chunk that did not load), and pops it. Returns 1. */

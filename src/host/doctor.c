@@ -20,6 +20,9 @@
 #include "model/backend.h"
 #include "model/device.h"
 #include "ops/blas.h"
+#if MR_HAVE_CUDA
+#include "cuda/cuda.h"
+#endif
 
 static void say(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const char *what, const char *format, ...) {
@@ -62,7 +65,11 @@ static void say_models(void) {
 }
 
 static void say_devices(const mr_machine *machine) {
+#if MR_HAVE_CUDA
+    say("backend", "%s (this build has cuda and virtual)", machine->backend->name);
+#else
     say("backend", "%s (the only one in this build; CUDA is not in it)", machine->backend->name);
+#endif
     for (int i = 0; i < machine->device_count; i++) {
         const mr_device_properties *properties = &machine->devices[i]->properties;
         char what[24];
@@ -72,12 +79,12 @@ static void say_devices(const mr_machine *machine) {
     }
 }
 
-/* What a virtual device holds is memory of this machine. */
-static void say_memory(void) {
-    double page = (double)sysconf(_SC_PAGESIZE);
-    say("memory", "%.1f GB in this machine, %.1f GB of it free: all that tensors can use here",
-        (double)sysconf(_SC_PHYS_PAGES) * page / 1e9,
-        (double)sysconf(_SC_AVPHYS_PAGES) * page / 1e9);
+/* What a virtual device holds is memory of this machine. `limit`: what it may take, 0 on a real GPU. */
+static void say_memory(uint64_t limit) {
+    double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (limit) say("memory", "%.1f GB in this machine; tensors on the device can use %.1f GB", all / 1e9,
+                   (double)limit / 1e9);
+    else say("memory", "%.1f GB in this machine", all / 1e9);
     say("processors", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 }
 
@@ -90,6 +97,15 @@ static void say_blas(void) {
             "slower for large matrices (install libopenblas0)");
 }
 
+#if MR_HAVE_CUDA
+static void say_line(const char *what, const char *text) {
+    say(what, "%s", text);
+}
+
+static void say_gpu(void) {
+    mr_cuda_describe(say_line);
+}
+#else
 static bool can_open(const char *library) {
     void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
     if (handle) dlclose(handle);
@@ -101,6 +117,7 @@ static void say_gpu(void) {
         say("gpu driver", "libcuda.so.1 found, but this build has no CUDA backend to use it");
     else say("gpu driver", "none (no libcuda.so.1); the virtual GPU needs none");
 }
+#endif
 
 int mr_doctor(mr_machine_options *options) {
     mr_machine *machine = NULL;
@@ -109,10 +126,14 @@ int mr_doctor(mr_machine_options *options) {
     say_models();
     mr_status status = mr_backend_select(options, &backend);
     if (!status) status = mr_machine_open(backend, options, &machine);
-    if (status) return mr_host_complain_open(status);
+    if (status) {
+        say_gpu(); /* the reason is likely to stand there */
+        return mr_host_complain_open(status);
+    }
     say_devices(machine);
+    uint64_t limit = machine->device_count ? machine->devices[0]->properties.memory_limit : 0;
     mr_machine_close(machine);
-    say_memory();
+    say_memory(limit);
     say_blas();
     say_gpu();
     return MR_EXIT_OK;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bind/bind.h"
+#include "bind/hazard.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
@@ -21,6 +22,12 @@
 #include "host/options.h"
 #include "host/sandbox.h"
 #include "repl/repl.h"
+
+#if MR_HAVE_CUDA
+#define BACKENDS "cuda, virtual"
+#else
+#define BACKENDS "virtual"
+#endif
 
 static const char prefix[] = "millrace: ";
 
@@ -34,6 +41,18 @@ typedef struct {
 /* --- leaving ------------------------------------------------------------------------------------- */
 
 static bool leaving;
+static const mr_options *checked; /* --check is on: its verdict is due at the end */
+
+/* Closes the account of --check, once: says the summary, and turns the exit status of a script that did
+ * well into that of a hazard. */
+static int end_check(lua_State *L, int exit_status) {
+    bool asked = checked && checked->check;
+    if (!checked) return exit_status;
+    checked = NULL;
+    fflush(stdout);
+    uint64_t hazards = mr_bind_check_end(L, asked);
+    return exit_status == MR_EXIT_OK && asked && hazards ? MR_EXIT_HAZARD : exit_status;
+}
 
 static void close_state(lua_State *L) {
     if (leaving) return; /* a finalizer calls os.exit */
@@ -46,6 +65,7 @@ static void close_state(lua_State *L) {
 static int os_exit(lua_State *L) {
     int status = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
                                      : (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
+    if (!leaving) status = end_check(L, status);
     mr_machine *machine = mr_bind_machine(L);
     /* In a host function the machine is at work below us: it cannot be closed under its own feet. */
     if (!machine || !machine->in_host_function) close_state(L);
@@ -74,12 +94,21 @@ static void open_libraries(lua_State *L, const mr_options *options) {
     mr_coroutine_open(L);
 }
 
+/* `mode` NULL: none. */
+static mr_status open_check(lua_State *L, const mr_options *options, const char *mode) {
+    if (!mode || strcmp(mode, "off") == 0) return MR_OK;
+    mr_status status = mr_bind_check(L, mode, options->report_json);
+    if (!status) checked = options;
+    return status;
+}
+
 /* Opens the machine and sets the global `mr`; false after a complaint. */
 static bool open_module(lua_State *L, mr_session *session) {
     mr_options *options = &session->options;
     const mr_backend *backend;
     mr_status status = mr_backend_select(&options->machine, &backend);
     if (!status) status = mr_bind_open(L, backend, &options->machine);
+    if (!status) status = open_check(L, options, options->check);
     if (status) {
         session->exit_status = mr_host_complain_open(status);
         return false;
@@ -162,7 +191,7 @@ static bool repl_interrupted(void) {
 
 static void run_prompt(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
-    mr_device *device = machine->devices[0];
+    mr_device *device = machine->first_device;
     char banner[256];
     snprintf(banner, sizeof banner,
              "millrace " MR_VERSION ", " LUA_RELEASE ", %d x %s. help() explains, Ctrl-D leaves.",
@@ -196,9 +225,14 @@ static int run(lua_State *L) {
         session->exit_status = run_file(L, session, NULL);
     }
     if (options->interactive || (!has_script && only_prompt)) {
+        if (!options->check) mr_error_destroy(open_check(L, options, "warn"));
         run_prompt(L);
         session->exit_status = MR_EXIT_OK;
     }
+    /* Refused by the checker: that is no failure of the script where --check was asked for. */
+    bool refused = session->exit_status == MR_EXIT_HAZARD;
+    int verdict = end_check(L, refused ? MR_EXIT_OK : session->exit_status);
+    session->exit_status = refused && verdict == MR_EXIT_OK ? MR_EXIT_FAILED : verdict;
     return 0;
 }
 
@@ -222,7 +256,7 @@ int main(int argc, char **argv) {
     switch (session.options.command) {
     case MR_COMMAND_HELP: fputs(mr_options_help, stdout); return MR_EXIT_OK;
     case MR_COMMAND_VERSION:
-        puts("millrace " MR_VERSION " (" LUA_RELEASE ", virtual)");
+        puts("millrace " MR_VERSION " (" LUA_RELEASE ", " BACKENDS ")");
         return MR_EXIT_OK;
     case MR_COMMAND_DOCTOR: return mr_doctor(&session.options.machine);
     case MR_COMMAND_RUN: break;

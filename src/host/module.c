@@ -7,20 +7,56 @@
 #include "bind/bind.h"
 #include "model/backend.h"
 #include "virtual/virtual.h"
+#if MR_HAVE_CUDA
+#include "cuda/cuda.h"
+#endif
+
+/* A GPU if there is one that can be used; why not is doctor's to tell. Whoever asks for a device model or
+ * a chooser asks for the virtual GPU. */
+static const mr_backend *select_automatically(const mr_machine_options *options) {
+#if MR_HAVE_CUDA
+    if (!options->model && !options->chooser) {
+        mr_status status = mr_cuda_probe();
+        if (!status) return &mr_cuda_backend;
+        mr_error_destroy(status);
+    }
+#else
+    (void)options;
+#endif
+    return &mr_virtual_backend;
+}
+
+static mr_status select_cuda(const mr_machine_options *options, const mr_backend **out_backend) {
+#if MR_HAVE_CUDA
+    if (options->model || options->chooser)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "device models and choosers are the virtual GPU's: a real one is what it is");
+    *out_backend = &mr_cuda_backend;
+    return MR_OK;
+#else
+    (void)options, (void)out_backend;
+    return mr_fail(MR_CODE_NOT_SUPPORTED,
+                   "this build has no CUDA backend: --device virtual runs without a GPU");
+#endif
+}
 
 mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend) {
     if (options->device && strcmp(options->device, "auto") == 0) options->device = NULL;
     const char *device = options->device;
     size_t length = device ? strcspn(device, ":") : 0;
-    *out_backend = &mr_virtual_backend;
-    if (!device) return MR_OK;
-    if (length == 7 && strncmp(device, "virtual", 7) == 0) return MR_OK;
     *out_backend = NULL;
-    if (length == 4 && strncmp(device, "cuda", 4) == 0)
-        return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "this build has no CUDA backend: --device virtual runs without a GPU");
+    if (!device) {
+        *out_backend = select_automatically(options);
+        return MR_OK;
+    }
+    if (length == 7 && strncmp(device, "virtual", 7) == 0) {
+        *out_backend = &mr_virtual_backend;
+        return MR_OK;
+    }
+    if (length == 4 && strncmp(device, "cuda", 4) == 0) return select_cuda(options, out_backend);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "there is no device `%s`: known are auto, virtual and virtual:N", device);
+                   "there is no device `%s`: known are auto, virtual, virtual:N, cuda and cuda:I",
+                   device);
 }
 
 int luaopen_millrace(lua_State *L) {

@@ -7,9 +7,10 @@
 
 #include "model/machine.h"
 
-/* The backend for options->device: "auto", "virtual", "virtual:4" (NULL: auto); else an error that says
- * which words are known, or that this build has no such backend. Turns "auto" into NULL; what follows
- * the ":" is the backend's to check. */
+/* The backend for options->device: "auto", "virtual", "virtual:4", "cuda", "cuda:1" (NULL: auto); else an
+ * error that says which words are known, or that this build has no such backend. Auto takes a GPU if there
+ * is one that can be used, and says nothing if there is none. Turns "auto" into NULL; what follows the ":"
+ * is the backend's to check. */
 mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend);
 
 /* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for. */

@@ -19,11 +19,19 @@ const char mr_options_help[] =
     "\n"
     "  -e CODE               run CODE first; may be repeated\n"
     "  -i                    start the prompt after the script or -e\n"
-    "  --device DEVICE       auto, virtual, or virtual:N for N devices (default: auto)\n"
+    "  --device DEVICE       auto, cuda, cuda:I for the GPU of ordinal I, virtual, or virtual:N "
+    "for\n"
+    "                        N devices (default: auto, a GPU if there is one that can be used)\n"
     "  --model NAME          the GPU that the virtual devices imitate, by name or file (default: "
     "h200)\n"
     "  --chooser NAME        who decides what a virtual device does next: timed (default),\n"
     "                        adversarial, random:SEED, manual\n"
+    "  --check[=MODE]        find what nothing orders, and say so on standard error: warn "
+    "(default),\n"
+    "                        error to stop at the first, advice to hear of what could be better "
+    "too,\n"
+    "                        off\n"
+    "  --report=FORM         the form of these reports: text (default), or json, an object a line\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
@@ -37,12 +45,13 @@ const char mr_options_help[] =
     "\n"
     "  doctor                say what was found on this machine\n"
     "\n"
-    "MILLRACE_DEVICE stands for --device. Exit status: 0 done, 1 the script failed, 2 wrong "
-    "usage,\n"
-    "130 interrupted.\n"
+    "MILLRACE_DEVICE stands for --device, MILLRACE_CHECK for --check. Exit status: 0 done, 1 the "
+    "script\n"
+    "failed, 2 wrong usage, 3 --check found a hazard, 130 interrupted.\n"
     "\n"
     "  millrace -e 'print(mr.ones(3):sum():item())'\n"
     "  millrace --device virtual:4 race.lua\n"
+    "  millrace --check race.lua\n"
     "  millrace --chooser adversarial race.lua\n"
     "  millrace --sandbox --time 5 stranger.lua\n";
 
@@ -52,6 +61,8 @@ typedef enum {
     OPTION_DEVICE,
     OPTION_MODEL,
     OPTION_CHOOSER,
+    OPTION_CHECK,
+    OPTION_REPORT,
     OPTION_LAUNCH_BLOCKING,
     OPTION_SANDBOX,
     OPTION_MEMORY,
@@ -66,24 +77,27 @@ typedef struct {
     const char *name;
     option_id id;
     bool has_value;
-    bool is_limit; /* has a meaning only with --sandbox */
+    bool is_limit;         /* has a meaning only with --sandbox */
+    const char *otherwise; /* the value may be left out, and can only be joined by "=" */
 } option_row;
 
 static const option_row options[] = {
-    {"-e", OPTION_CODE, true, false},
-    {"-i", OPTION_INTERACTIVE, false, false},
-    {"--device", OPTION_DEVICE, true, false},
-    {"--model", OPTION_MODEL, true, false},
-    {"--chooser", OPTION_CHOOSER, true, false},
-    {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false},
-    {"--sandbox", OPTION_SANDBOX, false, false},
-    {"--memory", OPTION_MEMORY, true, true},
-    {"--device-memory", OPTION_DEVICE_MEMORY, true, true},
-    {"--instructions", OPTION_INSTRUCTIONS, true, true},
-    {"--time", OPTION_TIME, true, true},
-    {"--version", OPTION_VERSION, false, false},
-    {"--help", OPTION_HELP, false, false},
-    {"-h", OPTION_HELP, false, false},
+    {"-e", OPTION_CODE, true, false, NULL},
+    {"-i", OPTION_INTERACTIVE, false, false, NULL},
+    {"--device", OPTION_DEVICE, true, false, NULL},
+    {"--model", OPTION_MODEL, true, false, NULL},
+    {"--chooser", OPTION_CHOOSER, true, false, NULL},
+    {"--check", OPTION_CHECK, true, false, "warn"},
+    {"--report", OPTION_REPORT, true, false, NULL},
+    {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
+    {"--sandbox", OPTION_SANDBOX, false, false, NULL},
+    {"--memory", OPTION_MEMORY, true, true, NULL},
+    {"--device-memory", OPTION_DEVICE_MEMORY, true, true, NULL},
+    {"--instructions", OPTION_INSTRUCTIONS, true, true, NULL},
+    {"--time", OPTION_TIME, true, true, NULL},
+    {"--version", OPTION_VERSION, false, false, NULL},
+    {"--help", OPTION_HELP, false, false, NULL},
+    {"-h", OPTION_HELP, false, false, NULL},
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
 
@@ -111,6 +125,8 @@ static reading read_option(char **argv, int index) {
     read.option = find_option(word, equals ? (size_t)(equals - word) : strlen(word));
     if (equals) {
         read.value = equals + 1;
+    } else if (read.option && read.option->otherwise) {
+        read.value = read.option->otherwise;
     } else if (read.option && read.option->has_value && argv[index + 1]) {
         read.value = argv[index + 1];
         read.words = 2;
@@ -160,6 +176,13 @@ static bool read_megabytes(const char *name, const char *text, uint64_t *out_byt
     return true;
 }
 
+static bool read_report(const char *text, bool *out_json) {
+    *out_json = strcmp(text, "json") == 0;
+    if (*out_json || strcmp(text, "text") == 0) return true;
+    mr_host_complain("--report: expected text or json, got '%s'", text);
+    return false;
+}
+
 static bool apply(mr_options *out, const option_row *option, const char *value) {
     double number;
     switch (option->id) {
@@ -168,6 +191,8 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_DEVICE: out->machine.device = value; return true;
     case OPTION_MODEL: out->machine.model = value; return true;
     case OPTION_CHOOSER: out->machine.chooser = value; return true;
+    case OPTION_CHECK: out->check = value; return true;
+    case OPTION_REPORT: return read_report(value, &out->report_json);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_SANDBOX: out->sandbox = true; return true;
     case OPTION_MEMORY: return read_megabytes(option->name, value, &out->limits.memory);
@@ -223,6 +248,8 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.command = MR_COMMAND_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
+    if (!out->check) out->check = getenv("MILLRACE_CHECK");
+    if (out->check && !*out->check) out->check = NULL;
     if (out->script < argc && strcmp(argv[out->script], "doctor") == 0) {
         if (out->script + 1 < argc) {
             mr_host_complain(

@@ -17,11 +17,14 @@ typedef struct {
     bool launch_blocking;
     bool interactive; /* -i */
     bool has_code;    /* -e */
+    const char
+        *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
+    bool report_json; /* --report=json */
     int options_end;  /* argv[1 .. options_end) are options; -e among them, in order */
     int script;       /* index of the script ("-": standard input); argc when there is none */
 } mr_options;
 
-/* Reads argv and the environment (MILLRACE_DEVICE). Returns false after it has said on standard error
+/* Reads argv and the environment (MILLRACE_DEVICE, MILLRACE_CHECK). Returns false after it has said on standard error
  * what is wrong. Texts in *out_options belong to argv and the environment; whether there is such a
  * device, model or chooser is for the machine to say. */
 bool mr_options_parse(int argc, char **argv, mr_options *out_options);

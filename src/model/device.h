@@ -17,6 +17,7 @@ typedef struct {
     int async_engine_count;  /* R25 */
     int priority_least, priority_greatest; /* R8: least is the larger number */
     uint64_t total_memory;   /* bytes */
+    uint64_t memory_limit;   /* what tensors can take of it; 0: all */
     uint64_t l2_bytes;
     double memory_bandwidth; /* bytes per second, read + write */
 } mr_device_properties;

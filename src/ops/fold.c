@@ -1,51 +1,10 @@
 /* The folds of the reductions: loops over dense elements, out of a list like the operation table's. */
 #include "ops/fold.h"
 #include "ops/expr.h"
+#include "ops/fold_table.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Least and greatest value of a type: where max and min begin. */
-#define LEAST_f32    (-INFINITY)
-#define LEAST_f64    (-INFINITY)
-#define LEAST_i32    INT32_MIN
-#define LEAST_i64    INT64_MIN
-#define LEAST_u8     0
-#define LEAST_b8     0
-#define GREATEST_f32 INFINITY
-#define GREATEST_f64 INFINITY
-#define GREATEST_i32 INT32_MAX
-#define GREATEST_i64 INT64_MAX
-#define GREATEST_u8  UINT8_MAX
-#define GREATEST_b8  1
-
-/* X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
- * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
- * or i64, REAL double, SAME the element's type, FLAG a byte. */
-#define FOLDS(X)                                                                                   \
-    X(sum, WIDE, 0, mr_add(s, (A)x), mr_add(s, o), s)                                              \
-    X(mean, REAL, 0, s + (A)x, s + o, s / (double)n)                                               \
-    X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)                                             \
-    X(max, SAME, LEAST, mr_maximum(s, x), mr_maximum(s, o), s)                                     \
-    X(min, SAME, GREATEST, mr_minimum(s, x), mr_minimum(s, o), s)                                  \
-    X(any, FLAG, 0, s | (x != 0), s | o, s)                                                        \
-    X(all, FLAG, 1, s &(x != 0), s &o, s)                                                          \
-    X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))
-
-#define A_WIDE(T, W) W
-#define A_REAL(T, W) double
-#define A_SAME(T, W) T
-#define A_FLAG(T, W) uint8_t
-/* Rows that `columns` takes at a time, so that accumulators are loaded and stored less. Of selections the
- * compiler would make branches. */
-#define AT_ONCE_WIDE        4
-#define AT_ONCE_REAL        4
-#define AT_ONCE_SAME        1
-#define AT_ONCE_FLAG        1
-#define BEGIN_0(tag)        0
-#define BEGIN_1(tag)        1
-#define BEGIN_LEAST(tag)    LEAST_##tag
-#define BEGIN_GREATEST(tag) GREATEST_##tag
 
 static mr_scalar real_scalar(double v) {
     return (mr_scalar){.f = v};

@@ -62,7 +62,7 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
 mr_status mr_launch_copy(mr_machine *machine, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream);
 
-/* "virtual:0", "the cpu" */
+/* "device 0", "the cpu" */
 const char *mr_place_text(const mr_tensor *t, char *out, size_t size);
 
 #endif

@@ -87,8 +87,8 @@
     X(sum,         ALL,     SUM,   1, 0,               "The sum. Of integers and bools it is i64; floats are added in double precision.") \
     X(mean,        ALL,     FLOAT, 1, 0,               "The mean.") \
     X(prod,        ALL,     SUM,   1, 0,               "The product. Of integers and bools it is i64.") \
-    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element, NaN if there is one.") \
-    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element, NaN if there is one.") \
+    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element, NaN if there is one. With one dim there is a second result: the positions, from 1, as argmax has them.") \
+    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element, NaN if there is one. With one dim there is a second result: the positions, from 1, as argmin has them.") \
     X(any,         ALL,     BOOL,  1, 0,               "Whether an element is not 0.") \
     X(all,         ALL,     BOOL,  1, 0,               "Whether no element is 0.") \
     X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position, from 1, of the first greatest element: in the dimension, or in row-major order over everything. NaN counts as greatest.") \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "repl/line.h"
+#include "repl/show.h"
 
 static const char first_prompt[] = "mr> ", next_prompt[] = "..> ";
 
@@ -90,16 +91,26 @@ static mr_line_status read_chunk(lua_State *L, input *in, int *out_status) {
 
 /* --- showing results ------------------------------------------------------------------------------------- */
 
-/* As tostring has it: a tensor says what it is, and is not waited for. */
+/* Whether somebody typed `help` alone. */
+static bool is_help(lua_State *L, int count) {
+    lua_getglobal(L, "help");
+    bool same = count == 1 && lua_isfunction(L, 1) && lua_rawequal(L, 1, -1);
+    lua_pop(L, 1);
+    return same;
+}
+
+/* A tensor says what it is, and is not waited for. */
 static int echo(lua_State *L) {
     int count = lua_gettop(L);
     luaL_checkstack(L, LUA_MINSTACK, "too many results to show");
+    if (is_help(L, count)) {
+        puts("help() says where to begin, help(\"stream\") or help(mr.zeros) explains one thing");
+        fflush(stdout);
+        return 0;
+    }
     for (int i = 1; i <= count; i++) {
-        size_t length;
-        const char *text = luaL_tolstring(L, i, &length);
         if (i > 1) fputc('\t', stdout);
-        fwrite(text, 1, length, stdout);
-        lua_pop(L, 1);
+        mr_show(L, i);
     }
     fputc('\n', stdout);
     fflush(stdout);

@@ -55,15 +55,11 @@ static mr_tensor *new_tensor(mr_machine *machine, mr_storage *storage, mr_dtype 
 mr_status mr_tensor_create(mr_machine *machine, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {
     *out_tensor = NULL;
-    int64_t numel, bytes;
-    MR_TRY(mr_shape_numel(ndim, shape, &numel));
-    if (__builtin_mul_overflow(numel, (int64_t)mr_dtype_size(dtype), &bytes)) {
-        char text[192];
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "a tensor of %s has more bytes than memory can hold",
-                       mr_shape_text(ndim, shape, text, sizeof text));
-    }
+    int64_t numel;
+    MR_TRY(mr_shape_numel(ndim, shape, &numel)); /* at most 2^48: its bytes cannot overflow */
     mr_storage *storage;
-    MR_TRY(mr_storage_create(machine, kind, (uint64_t)bytes, stream, &storage));
+    uint64_t bytes = (uint64_t)numel * mr_dtype_size(dtype);
+    MR_TRY(mr_storage_create(machine, kind, bytes, stream, &storage));
     mr_tensor *t = new_tensor(machine, storage, dtype, ndim, shape);
     if (!t) {
         mr_storage_drop_handle(storage);

@@ -130,14 +130,15 @@ static mr_status check_idle(const vgpu *gpu, const char *what) {
     MR_TRY(refuse_in_host_function(gpu->machine, what));
     if (gpu->pending)
         return mr_fail(MR_CODE_NOT_PERMITTED,
-                       "%s: %zu operations are pending: call mr.synchronize() on each device first",
-                       what, gpu->pending);
+                       "%s: %zu operation%s pending: call mr.synchronize() on each device first",
+                       what, (size_t)gpu->pending, gpu->pending == 1 ? " is" : "s are");
     for (int i = 0; i < gpu->device_count; i++) {
         const mr_memory_stats *memory = &gpu->devices[i].device->memory;
         if (memory->allocations)
             return mr_fail(MR_CODE_NOT_PERMITTED,
-                           "%s: %llu tensors are in the memory of device %d: free them first", what,
-                           (unsigned long long)memory->allocations, i);
+                           "%s: %llu tensor%s in the memory of device %d: free what is there first", what,
+                           (unsigned long long)memory->allocations,
+                           memory->allocations == 1 ? " is" : "s are", i);
     }
     return MR_OK;
 }

@@ -52,6 +52,7 @@ mr_status mr_virtual_pool_setup(vdevice *device) {
     uint64_t limit = wanted < gpu->backing.limit ? wanted : gpu->backing.limit;
     if (limit < BLOCK_GRANULE) limit = BLOCK_GRANULE;
     mr_pool_close(&device->pool);
+    device->device->properties.memory_limit = limit;
     uint64_t address = DEVICE_ADDRESS + (uint64_t)device->device->index * DEVICE_ADDRESS_STEP;
     return mr_pool_open(&device->pool, device, address, limit);
 }

@@ -22,34 +22,28 @@ static uint32_t draw(uint32_t n) { /* xorshift: the same programs everywhere */
 
 static sample_view random_view(void) {
     static const sample_view views[] = {
-        {0, 1, {16, 0}, {1, 0}, 4},  /* all */
-        {0, 1, {8, 0}, {1, 0}, 4},   /* halves */
-        {8, 1, {8, 0}, {1, 0}, 4},
-        {4, 1, {8, 0}, {1, 0}, 4},   /* the middle */
-        {0, 2, {4, 4}, {4, 1}, 4},   /* as a matrix of 4 x 4 */
-        {0, 1, {4, 0}, {4, 0}, 4},   /* its columns */
-        {1, 1, {4, 0}, {4, 0}, 4},
-        {2, 1, {4, 0}, {4, 0}, 4},
-        {0, 2, {4, 2}, {4, 1}, 4},   /* two columns */
-        {2, 2, {4, 2}, {4, 1}, 4},
-        {5, 2, {2, 2}, {4, 1}, 4},   /* a tile */
-        {0, 1, {8, 0}, {2, 0}, 4},   /* every second */
-        {1, 1, {8, 0}, {2, 0}, 4},
-        {0, 1, {6, 0}, {3, 0}, 4},   /* every third */
-        {15, 1, {6, 0}, {-3, 0}, 4}, /* the same, backwards */
-        {3, 1, {1, 0}, {1, 0}, 4},
-        {0, 2, {3, 2}, {5, 2}, 4},   /* strides that share no divisor */
-        {1, 2, {2, 3}, {7, 2}, 4},
-        {10, 1, {20, 0}, {1, 0}, 1}, /* bytes */
-        {0, 2, {4, 4}, {0, 1}, 4},   /* expanded */
+        {0, 1, {16, 0}, {1, 0}, 4},                             /* all */
+        {0, 1, {8, 0}, {1, 0}, 4},                              /* halves */
+        {8, 1, {8, 0}, {1, 0}, 4},   {4, 1, {8, 0}, {1, 0}, 4}, /* the middle */
+        {0, 2, {4, 4}, {4, 1}, 4},                              /* as a matrix of 4 x 4 */
+        {0, 1, {4, 0}, {4, 0}, 4},                              /* its columns */
+        {1, 1, {4, 0}, {4, 0}, 4},   {2, 1, {4, 0}, {4, 0}, 4},
+        {0, 2, {4, 2}, {4, 1}, 4},                              /* two columns */
+        {2, 2, {4, 2}, {4, 1}, 4},   {5, 2, {2, 2}, {4, 1}, 4}, /* a tile */
+        {0, 1, {8, 0}, {2, 0}, 4},                              /* every second */
+        {1, 1, {8, 0}, {2, 0}, 4},   {0, 1, {6, 0}, {3, 0}, 4}, /* every third */
+        {15, 1, {6, 0}, {-3, 0}, 4},                            /* the same, backwards */
+        {3, 1, {1, 0}, {1, 0}, 4},   {0, 2, {3, 2}, {5, 2}, 4}, /* strides that share no divisor */
+        {1, 2, {2, 3}, {7, 2}, 4},   {10, 1, {20, 0}, {1, 0}, 1}, /* bytes */
+        {0, 2, {4, 4}, {0, 1}, 4},                                /* expanded */
     };
     return views[draw(sizeof views / sizeof *views)];
 }
 
 static sample_access random_access(const sample_program *p, int tensor) {
     (void)p;
-    static const uint8_t kinds[] = {NAIVE_READ, NAIVE_WRITE, NAIVE_READ | NAIVE_WRITE};
-    return (sample_access){tensor, random_view(), kinds[draw(3)]};
+    static const uint8_t access[] = {NAIVE_READ, NAIVE_WRITE, NAIVE_READ | NAIVE_WRITE};
+    return (sample_access){tensor, random_view(), access[draw(3)]};
 }
 
 static int random_stream(const sample_program *p, int device) {
@@ -80,7 +74,8 @@ static void random_op(const sample_program *p, sample_step *s) {
 
 static void random_copy(const sample_program *p, sample_step *s) {
     int to = (int)draw((uint32_t)p->tensor_count), from = (int)draw((uint32_t)p->tensor_count);
-    bool to_device = p->tensor[to].memory == MEMORY_DEVICE, from_device = p->tensor[from].memory == MEMORY_DEVICE;
+    bool to_device = p->tensor[to].memory == MEMORY_DEVICE,
+         from_device = p->tensor[from].memory == MEMORY_DEVICE;
     if (to == from) return;
     s->kind = STEP_COPY;
     s->synchronous = draw(2);
@@ -121,7 +116,8 @@ static void random_step(const sample_program *p, sample_step *s) {
     } else if (what < 90) {
         int t = random_host_tensor(p);
         s->kind = t < 0 ? STEP_NOTHING : STEP_HOST_FUNCTION;
-        if (t >= 0 && p->tensor[t].memory == MEMORY_PINNED) s->access[s->access_count++] = random_access(p, t);
+        if (t >= 0 && p->tensor[t].memory == MEMORY_PINNED)
+            s->access[s->access_count++] = random_access(p, t);
     } else if (what < 92) {
         s->kind = STEP_RUN;
     } else if (what < 94) {
@@ -149,7 +145,8 @@ static void program_tidy(sample_program *p) {
     static naive_verdict v;
     for (int i = 0; i < p->step_count; i++) {
         sample_step *s = &p->step[i];
-        if (s->kind == STEP_REPLACE_STREAM && (p->stream[s->stream].legacy || p->stream[s->stream].per_thread))
+        if (s->kind == STEP_REPLACE_STREAM &&
+            (p->stream[s->stream].legacy || p->stream[s->stream].per_thread))
             s->kind = STEP_NOTHING;
     }
     naive_order(p, &v);
@@ -158,10 +155,12 @@ static void program_tidy(sample_program *p) {
         bool valid = true, device = p->tensor[s->tensor].memory == MEMORY_DEVICE;
         for (int k = 0; k < s->access_count; k++) valid = valid && live[s->access[k].tensor];
         if (s->kind == STEP_ALLOC) valid = device && !made[s->tensor] && !freed[s->tensor];
-        if (s->kind == STEP_FREE || s->kind == STEP_RECORD_STREAM) valid = device && live[s->tensor];
+        if (s->kind == STEP_FREE || s->kind == STEP_RECORD_STREAM)
+            valid = device && live[s->tensor];
         if (s->kind == STEP_RUN) {
             s->partner = -1;
-            for (int k = 0; k < i && s->partner < 0; k++) /* none that a wait has already made to run */
+            for (int k = 0; k < i && s->partner < 0;
+                 k++) /* none that a wait has already made to run */
                 if (pending[k] && !naive_host_knows(p, &v, k, i - 2)) s->partner = k;
             valid = s->partner >= 0;
         }
@@ -195,7 +194,9 @@ void program_random(uint64_t seed, sample_program *p) {
     p->tensor_count = 2 + (int)draw(3);
     for (int t = 0; t < p->tensor_count; t++) {
         uint32_t memory = draw(10);
-        p->tensor[t].memory = memory < 6 ? MEMORY_DEVICE : memory < 9 ? MEMORY_PINNED : MEMORY_PAGEABLE;
+        p->tensor[t].memory = memory < 6   ? MEMORY_DEVICE
+                              : memory < 9 ? MEMORY_PINNED
+                                           : MEMORY_PAGEABLE;
         p->tensor[t].device = (int)draw((uint32_t)p->device_count);
     }
     p->event_count = 2 + (int)draw(2);
@@ -243,7 +244,8 @@ static mr_stream *new_stream(fake *f, const sample_program *p, int i) {
                      .kind = p->stream[i].legacy       ? MR_STREAM_LEGACY
                              : p->stream[i].per_thread ? MR_STREAM_PER_THREAD
                                                        : MR_STREAM_USER,
-                     .blocking = p->stream[i].blocking || p->stream[i].legacy || p->stream[i].per_thread,
+                     .blocking =
+                         p->stream[i].blocking || p->stream[i].legacy || p->stream[i].per_thread,
                      .device = &f->device[p->stream[i].device]};
     return s;
 }
@@ -302,7 +304,8 @@ static const mr_action_kind action_kinds[] = {
 
 static mr_copy_direction direction_of(const sample_program *p, const sample_step *s) {
     int to = s->access[0].tensor, from = s->access[1].tensor;
-    bool to_device = p->tensor[to].memory == MEMORY_DEVICE, from_device = p->tensor[from].memory == MEMORY_DEVICE;
+    bool to_device = p->tensor[to].memory == MEMORY_DEVICE,
+         from_device = p->tensor[from].memory == MEMORY_DEVICE;
     if (!from_device) return to_device ? MR_COPY_H2D : MR_COPY_H2H;
     if (!to_device) return MR_COPY_D2H;
     return p->tensor[to].device == p->tensor[from].device ? MR_COPY_D2D : MR_COPY_PEER;
@@ -311,7 +314,8 @@ static mr_copy_direction direction_of(const sample_program *p, const sample_step
 static void replace_stream(fake *f, const sample_program *p, int i) {
     mr_stream *old = f->stream[i];
     if (old->observed) observer_of(f)->stream_gone(observer_of(f), old);
-    for (int t = 0; t < p->tensor_count; t++) { /* the storage's reference, which keeps it in the model */
+    for (int t = 0; t < p->tensor_count;
+         t++) { /* the storage's reference, which keeps it in the model */
         size_t kept = 0;
         for (size_t k = 0; k < f->storage[t].used_by.count; k++)
             if (f->storage[t].used_by.items[k] != old)
@@ -324,7 +328,8 @@ static void replace_stream(fake *f, const sample_program *p, int i) {
 
 /* A host function runs: what it touches is told now, with the action that it was submitted as. */
 static void run_function(fake *f, const sample_program *p, int function, uint64_t seq) {
-    mr_action submitted = {.kind = MR_ACTION_HOST_FUNCTION, .seq = f->record_seq[function],
+    mr_action submitted = {.kind = MR_ACTION_HOST_FUNCTION,
+                           .seq = f->record_seq[function],
                            .stream = f->stream[p->step[function].stream]};
     mr_action action = {.kind = MR_ACTION_HOST_ACCESS};
     f->machine.host_function = &submitted;
@@ -338,30 +343,22 @@ static void step(fake *f, const sample_program *p, int i) {
     const sample_step *s = &p->step[i];
     uint64_t seq = f->machine.next_seq++;
     step_of_seq[seq] = i;
-    mr_action action = {.kind = action_kinds[s->kind]};
+    mr_action action = {0};
+    if (s->kind <= STEP_FREE) action.kind = action_kinds[s->kind];
     switch (s->kind) {
-    case STEP_NOTHING:
-        return;
-    case STEP_REPLACE_STREAM:
-        replace_stream(f, p, s->stream);
-        return;
-    case STEP_RUN:
-        run_function(f, p, s->partner, seq);
-        return;
+    case STEP_NOTHING: return;
+    case STEP_REPLACE_STREAM: replace_stream(f, p, s->stream); return;
+    case STEP_RUN: run_function(f, p, s->partner, seq); return;
     case STEP_RECORD_STREAM:
         mr_vec_push(&f->storage[s->tensor].used_by, f->stream[s->stream]);
         return;
-    case STEP_DEVICE_SYNC:
-        action.u.device = &f->device[s->device];
-        break;
+    case STEP_DEVICE_SYNC: action.u.device = &f->device[s->device]; break;
     case STEP_COPY:
         action.u.copy.direction = direction_of(p, s);
         action.u.copy.synchronous = s->synchronous;
         break;
     case STEP_ALLOC:
-    case STEP_FREE:
-        action.u.storage = &f->storage[s->tensor];
-        break;
+    case STEP_FREE: action.u.storage = &f->storage[s->tensor]; break;
     case STEP_RECORD:
         f->event[s->event].record_seq = seq;
         /* fall through */
@@ -370,14 +367,14 @@ static void step(fake *f, const sample_program *p, int i) {
     case STEP_EVENT_QUERY:
         action.u.event.event = &f->event[s->event];
         action.u.event.record_seq = f->event[s->event].record_seq;
-        if (!f->event[s->event].record_seq && s->kind == STEP_EVENT_QUERY) return; /* not announced */
+        if (!f->event[s->event].record_seq && s->kind == STEP_EVENT_QUERY)
+            return; /* not announced */
         break;
-    default:
-        break;
+    default: break;
     }
     if (s->kind == STEP_HOST_FUNCTION) f->record_seq[i] = seq;
-    bool host = s->kind == STEP_HOST_ACCESS || s->kind == STEP_DEVICE_SYNC || s->kind == STEP_EVENT_SYNC ||
-                s->kind == STEP_EVENT_QUERY;
+    bool host = s->kind == STEP_HOST_ACCESS || s->kind == STEP_DEVICE_SYNC ||
+                s->kind == STEP_EVENT_SYNC || s->kind == STEP_EVENT_QUERY;
     action.stream = host ? NULL : f->stream[s->stream];
     sample_program *mutable = (sample_program *)p;
     int accesses = s->access_count;
@@ -406,15 +403,16 @@ static void run_program(const sample_program *p) {
     for (int e = 0; e < p->event_count; e++)
         f.event[e] = (mr_event){.refs = 1, .id = (uint32_t)e + 1, .machine = &f.machine};
     for (int t = 0; t < p->tensor_count; t++)
-        f.storage[t] = (mr_storage){.refs = 1,
-                                    .handles = 1,
-                                    .kind = p->tensor[t].memory == MEMORY_DEVICE   ? MR_MEMORY_DEVICE
-                                            : p->tensor[t].memory == MEMORY_PINNED ? MR_MEMORY_PINNED
-                                                                                   : MR_MEMORY_PAGEABLE,
-                                    .id = (uint64_t)t + 1,
-                                    .bytes = MOST_BYTES,
-                                    .machine = &f.machine,
-                                    .device = &f.device[p->tensor[t].device]};
+        f.storage[t] =
+            (mr_storage){.refs = 1,
+                         .handles = 1,
+                         .kind = p->tensor[t].memory == MEMORY_DEVICE   ? MR_MEMORY_DEVICE
+                                 : p->tensor[t].memory == MEMORY_PINNED ? MR_MEMORY_PINNED
+                                                                        : MR_MEMORY_PAGEABLE,
+                         .id = (uint64_t)t + 1,
+                         .bytes = MOST_BYTES,
+                         .machine = &f.machine,
+                         .device = &f.device[p->tensor[t].device]};
     for (int i = 0; i < p->step_count; i++) step(&f, p, i);
     mr_hazard_destroy(hazard);
     for (int i = 0; i < p->stream_count; i++) free(f.stream[i]);
@@ -428,19 +426,28 @@ static char difference[400];
 
 static bool reported(bool (*matches)(mr_hazard_kind kind), int first, int second) {
     for (int i = 0; i < pair_count; i++)
-        if (pairs[i].first == first && pairs[i].second == second && matches(pairs[i].kind)) return true;
+        if (pairs[i].first == first && pairs[i].second == second && matches(pairs[i].kind))
+            return true;
     return false;
 }
 
-static bool is_data(mr_hazard_kind kind) { return kind <= MR_HAZARD_WRITE_AFTER_WRITE; }
-static bool is_free(mr_hazard_kind kind) { return kind == MR_HAZARD_USE_AFTER_FREE; }
-static bool is_alloc(mr_hazard_kind kind) { return kind == MR_HAZARD_USE_BEFORE_ALLOC; }
+static bool is_data(mr_hazard_kind kind) {
+    return kind <= MR_HAZARD_WRITE_AFTER_WRITE;
+}
+static bool is_free(mr_hazard_kind kind) {
+    return kind == MR_HAZARD_USE_AFTER_FREE;
+}
+static bool is_alloc(mr_hazard_kind kind) {
+    return kind == MR_HAZARD_USE_BEFORE_ALLOC;
+}
 
 /* Race (i, j) on this byte: reported, or an access that came between and was ordered after i, or before
  * j for a host function, has taken its place. */
-static bool accounted(const sample_program *p, const naive_verdict *v, int i, int j, int tensor, int byte) {
+static bool accounted(const sample_program *p, const naive_verdict *v, int i, int j, int tensor,
+                      int byte) {
     for (int k = 0; k < p->step_count; k++) {
-        if ((k == i || v->before[i][k]) && reported(is_data, k, j) && naive_conflict_at(p, k, j, tensor, byte))
+        if ((k == i || v->before[i][k]) && reported(is_data, k, j) &&
+            naive_conflict_at(p, k, j, tensor, byte))
             return true;
     }
     return false;
@@ -453,7 +460,8 @@ static const char *missed_race(const sample_program *p, const naive_verdict *v) 
                 for (int byte = 0; byte < MOST_BYTES; byte++)
                     if (naive_conflict_at(p, i, j, t, byte) && !accounted(p, v, i, j, t, byte)) {
                         snprintf(difference, sizeof difference,
-                                 "missed: lines %d and %d race on byte %d of t%d", i + 1, j + 1, byte, t + 1);
+                                 "missed: lines %d and %d race on byte %d of t%d", i + 1, j + 1,
+                                 byte, t + 1);
                         return difference;
                     }
     return NULL;
@@ -464,7 +472,8 @@ static void drop_silent_functions(sample_program *p) {
     for (int i = 0; i < p->step_count; i++) {
         if (p->step[i].kind != STEP_HOST_FUNCTION) continue;
         bool runs = false;
-        for (int k = i + 1; k < p->step_count; k++) runs |= p->step[k].kind == STEP_RUN && p->step[k].partner == i;
+        for (int k = i + 1; k < p->step_count; k++)
+            runs |= p->step[k].kind == STEP_RUN && p->step[k].partner == i;
         if (!runs) p->step[i].access_count = 0;
     }
 }
@@ -476,14 +485,16 @@ static const char *missed_lifetime(const sample_program *p, const naive_verdict 
             for (int k = 0; k < j && !found; k++)
                 found = reported(is_free, k, j) && (k == i || v->before[i][k]);
             if (!found) {
-                snprintf(difference, sizeof difference, "missed: line %d is not before the free of line %d", i + 1, j + 1);
+                snprintf(difference, sizeof difference,
+                         "missed: line %d is not before the free of line %d", i + 1, j + 1);
                 return difference;
             }
             found = !v->alloc_race[i][j] || reported(is_alloc, i, j);
             for (int k = 0; k < p->step_count && !found; k++)
                 found = reported(is_data, k, j) || reported(is_data, j, k);
             if (!found) {
-                snprintf(difference, sizeof difference, "missed: line %d is not after the allocation of line %d", j + 1, i + 1);
+                snprintf(difference, sizeof difference,
+                         "missed: line %d is not after the allocation of line %d", j + 1, i + 1);
                 return difference;
             }
         }
@@ -556,7 +567,9 @@ static void print_step(const sample_program *p, int i) {
     const sample_step *s = &p->step[i];
     switch (s->kind) {
     case STEP_OP: printf("mr.op{stream=s%d}", s->stream + 1); break;
-    case STEP_COPY: printf("mr.memcpy%s(..., {stream=s%d})", s->synchronous ? "" : "_async", s->stream + 1); break;
+    case STEP_COPY:
+        printf("mr.memcpy%s(..., {stream=s%d})", s->synchronous ? "" : "_async", s->stream + 1);
+        break;
     case STEP_RECORD: printf("e%d:record(s%d)", s->event + 1, s->stream + 1); break;
     case STEP_WAIT: printf("s%d:wait_event(e%d)", s->stream + 1, s->event + 1); break;
     case STEP_STREAM_SYNC: printf("s%d:synchronize()", s->stream + 1); break;
@@ -567,10 +580,14 @@ static void print_step(const sample_program *p, int i) {
     case STEP_HOST_ACCESS: printf("touch()"); break;
     case STEP_HOST_FUNCTION: printf("s%d:host_func(touch)", s->stream + 1); break;
     case STEP_RUN: printf("-- the function of line %d runs", s->partner + 1); break;
-    case STEP_ALLOC: printf("t%d = mr.empty(16, {stream=s%d})", s->tensor + 1, s->stream + 1); break;
+    case STEP_ALLOC:
+        printf("t%d = mr.empty(16, {stream=s%d})", s->tensor + 1, s->stream + 1);
+        break;
     case STEP_FREE: printf("t%d:free{stream=s%d}", s->tensor + 1, s->stream + 1); break;
     case STEP_RECORD_STREAM: printf("t%d:record_stream(s%d)", s->tensor + 1, s->stream + 1); break;
-    case STEP_REPLACE_STREAM: printf("s%d:close() s%d = mr.stream()", s->stream + 1, s->stream + 1); break;
+    case STEP_REPLACE_STREAM:
+        printf("s%d:close() s%d = mr.stream()", s->stream + 1, s->stream + 1);
+        break;
     case STEP_NOTHING: return;
     }
     printf("  -- line %d", i + 1);
@@ -587,6 +604,7 @@ void program_print(const sample_program *p) {
                                          : "mr.stream()",
                p->stream[i].device);
     for (int t = 0; t < p->tensor_count; t++)
-        printf("local t%d = mr.empty(16)  -- %s, device %d\n", t + 1, memory[p->tensor[t].memory], p->tensor[t].device);
+        printf("local t%d = mr.empty(16)  -- %s, device %d\n", t + 1, memory[p->tensor[t].memory],
+               p->tensor[t].device);
     for (int i = 0; i < p->step_count; i++) print_step(p, i);
 }

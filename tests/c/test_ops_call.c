@@ -18,10 +18,10 @@ static void refusals_say_why(void **state) {
                  "add: cannot broadcast 3x2 with 4x2: dimension 1 is 3 against 4");
     call.in[1] = T(d);
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
-                 "add: `a` is on the cpu, but `d` on fake:0");
+                 "add: `a` is on the cpu, but `d` on device 0");
     call.in[0] = T(e);
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT,
-                 "`e` is on fake:1, but `d` on fake:0");
+                 "`e` is on device 1, but `d` on device 0");
     call.in[0] = T(d), call.in[1] = T(d), call.stream = machine->devices[1]->current;
     expect_error(try_call("add", &call), MR_CODE_INVALID_ARGUMENT, "belongs to device 1");
     call = (mr_call){.in = {T(i), N(real(1.5))}, .in_count = 2, .out = i, .in_place = true};
@@ -149,7 +149,7 @@ static void failures_leave_nothing_behind(void **state) {
         assert_int_equal(fake.live, live);
     }
     mr_tensor *one = make_device(MR_U8, SHAPE(1));
-    expect_ok(mr_tensor_expand(one, SHAPE((int64_t)1 << 61), &v));
+    expect_ok(mr_tensor_expand(one, SHAPE((int64_t)1 << 47), &v));
     mr_call huge = {.in = {T(v)}, .in_count = 1};
     expect_error(try_call("neg", &huge), MR_CODE_OUT_OF_MEMORY, "");
     expect_error(try_call("exp", &huge), MR_CODE_OUT_OF_MEMORY, "");

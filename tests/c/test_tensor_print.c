@@ -75,7 +75,7 @@ static void strides_and_places(void **state) {
     mr_tensor *host = of(MR_I32, SHAPE(1), REALS(7));
     mr_buffer out = {0};
     mr_tensor_print(host, device, &out);
-    assert_string_equal(out.data, "[7]\ni32[1] on fake:1");
+    assert_string_equal(out.data, "[7]\ni32[1] on device 1");
     mr_buffer_free(&out);
     drop(device), drop(host);
 }

@@ -176,10 +176,10 @@ static void sizes_that_cannot_be(void **state) {
     expect_error(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F32, SHAPE(-1), &t),
                  MR_CODE_INVALID_ARGUMENT, "dimension 1 has negative size -1");
     expect_error(
-        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F64, SHAPE((int64_t)1 << 62), &t),
-        MR_CODE_OUT_OF_MEMORY, "more bytes");
+        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F64, SHAPE((int64_t)1 << 49), &t),
+        MR_CODE_OUT_OF_MEMORY, "more elements");
     expect_error(
-        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE((int64_t)1 << 62), &t),
+        mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_F64, SHAPE((int64_t)1 << 48), &t),
         MR_CODE_OUT_OF_MEMORY, "out of memory");
     expect_error(
         mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_U8, SHAPE(INT64_MAX, 2), &t),

@@ -22,6 +22,18 @@ function TestPrompt.test_expressions_are_shown()
   lu.assertEquals(shown("table.unpack({}, 1, 3)\n"), "nil\tnil\tnil\n")
 end
 
+function TestPrompt.test_tables_are_shown_one_level_deep()
+  lu.assertEquals(shown("{}\n"), "{}\n")
+  lu.assertEquals(shown("{3, 'x', {1}, {}, b = true, a = 1, [2.5] = 0}\n"),
+    '{3, "x", {...}, {}, a = 1, b = true, [2.5] = 0}\n')
+  lu.assertEquals(shown("table.pack(('x'):rep(25):byte(1, -1))\n"), "{" .. ("120, "):rep(20) .. "...}\n")
+  lu.assertEquals(shown("setmetatable({}, {__tostring = function() return 'mine' end})\n"), "mine\n")
+end
+
+function TestPrompt.test_help_alone_says_how_it_is_called()
+  lu.assertStrContains(shown("help\n"), "help()")
+end
+
 function TestPrompt.test_incomplete_input_goes_on()
   lu.assertEquals(shown("for i = 1, 2 do\nprint(i)\nend\n"), "1\n2\n")
   lu.assertEquals(shown("1 +\n2\n"), "3\n")

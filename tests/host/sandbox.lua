@@ -58,7 +58,7 @@ end
 -- The documentation of a function that reaches files says so; under the sandbox there is none of them.
 function TestReach.test_no_function_of_the_module_takes_a_path()
   assert_prints([[
-    local takes_names_only = {["mr.machine.model"] = true}
+    local takes_names_only = {["mr.machine.model"] = true, ["mr.hazard.ignore"] = true, ["mr.hazard.why"] = true}
     local found = 0
     for _, entry in ipairs((mr.docs())) do
       local text = ((entry.usage or "") .. entry.text):lower()
@@ -70,7 +70,7 @@ function TestReach.test_no_function_of_the_module_takes_a_path()
         found = found + 1
       end
     end
-    print(found > 0, mr.save, mr.load)]], "true\tnil\tnil")
+    print(found > 0, rawget(mr, "save"), rawget(mr, "load"))]], "true\tnil\tnil")
 end
 
 function TestReach.test_device_models_by_name_only()

@@ -55,6 +55,48 @@ function TestHelp.test_the_documentation_as_data()
   lu.assertEquals(kinds, { ["function"] = true, property = true, operation = true })
 end
 
+-- The longest line of the text, and the text.
+local function help_at_width(what, columns)
+  local pipe = assert(io.popen(("COLUMNS=%d %s -e 'mr.help(%s)'"):format(columns, HOST, what)))
+  local text, longest = pipe:read("a"), 0
+  lu.assertTrue(pipe:close())
+  for line in text:gmatch("[^\n]+") do longest = math.max(longest, #line) end
+  return longest, text
+end
+
+function TestHelp.test_lines_are_whole_and_as_wide_as_the_terminal()
+  for _, columns in ipairs{ 40, 72, 160 } do
+    local longest, text = help_at_width("\"empty_like\"", columns)
+    lu.assertTrue(longest <= columns)
+    lu.assertStrContains((text:gsub("%s+", " ")), "name: string, stream: stream}]) -> tensor")
+  end
+  lu.assertEquals(select(2, help_at_width("\"empty_like\"", 1)), select(2, help_at_width("\"empty_like\"", 40)))
+end
+
+function TestHelp.test_the_forms_of_an_operation()
+  local _, count = help("\"sum\""):gsub("sum%(", "")
+  lu.assertEquals(count, 1)
+  lu.assertStrContains(help("\"sum\""), "`mr.sum`")
+  lu.assertStrContains(help("\"add_\""), "x:add_(y) -> x\n")
+  lu.assertStrContains(help("\"add_\""), "In place")
+  lu.assertStrContains(help("\"mr.add\""), "mr.add(x, y [, {out=}]) -> tensor")
+  lu.assertStrContains(help("\"mr.abs\""), "mr.abs(x [, {out=}]) -> tensor")
+  lu.assertStrContains(help("\"mr.sum\""), "mr.sum(x [, dim [, keepdim]] [, {out=}]) -> tensor")
+  _, count = help("\"tensor\""):gsub("x:add%(", "")
+  lu.assertEquals(count, 1)
+end
+
+function TestHelp.test_a_listing_has_parts_and_types()
+  lu.assertStrContains(help("\"event\""), ".timing: boolean")
+  local text = help("\"mr\"")
+  local streams, tensors = text:find("mr.stream(", 1, true), text:find("New tensors.", 1, true)
+  lu.assertTrue(streams < tensors and tensors < text:find("mr.zeros(", 1, true))
+end
+
+function TestHelp.test_a_rule() lu.assertStrContains(help("\"R4\""), "docs/semantics.md") end
+
+function TestHelp.test_names_of_pytorch() lu.assertErrorMsgContains("t:to(\"f32\")", mr.help, "tensor.float") end
+
 -- In this process, so that it is seen to be called; the text is looked at above.
 function TestHelp.test_returns_nothing() lu.assertEquals(select("#", mr.help("clock")), 0) end
 

@@ -1,0 +1,113 @@
+/* Names of PyTorch and CUDA, and what stands for them here: see foreign.h. */
+#include "bind/foreign.h"
+
+#include <string.h>
+
+#include "bind/nearest.h"
+
+#define NOT_HERE "not in this version"
+
+static const struct {
+    const char *owner, *name, *advice;
+} foreign[] = {
+    {"tensor", "float", "write t:to(\"f32\")"},
+    {"tensor", "double", "write t:to(\"f64\")"},
+    {"tensor", "half", "half precision is " NOT_HERE ": f32 and f64 are"},
+    {"tensor", "bfloat16", "half precision is " NOT_HERE ": f32 and f64 are"},
+    {"tensor", "int", "write t:to(\"i32\")"},
+    {"tensor", "long", "write t:to(\"i64\")"},
+    {"tensor", "byte", "write t:to(\"u8\")"},
+    {"tensor", "bool", "write t:to(\"bool\")"},
+    {"tensor", "type", "write t.dtype, or t:to(\"f64\")"},
+    {"tensor", "dim", "write t.ndim"},
+    {"tensor", "numpy", "write t:totable()"},
+    {"tensor", "tolist", "write t:totable()"},
+    {"tensor", "T", "write t:t()"},
+    {"tensor", "is_cuda", "write t.device ~= \"cpu\""},
+    {"tensor", "is_cpu", "write t.device == \"cpu\""},
+    {"tensor", "is_pinned", "write t.pinned"},
+    {"tensor", "is_contiguous", "write t.contiguous"},
+    {"tensor", "nelement", "write t.numel"},
+    {"tensor", "element_size", "write t.itemsize"},
+    {"tensor", "softmax", NOT_HERE},
+    {"tensor", "log_softmax", NOT_HERE},
+    {"tensor", "sort", NOT_HERE},
+    {"tensor", "topk", NOT_HERE},
+    {"tensor", "cumsum", NOT_HERE},
+    {"tensor", "gather", NOT_HERE},
+    {"tensor", "scatter_", NOT_HERE},
+    {"tensor", "backward", "there are no gradients in this module"},
+    {"tensor", "detach", "there are no gradients in this module: t is detached already"},
+    {"tensor", "requires_grad", "there are no gradients in this module"},
+    {"tensor", "grad", "there are no gradients in this module"},
+    {"tensor", "new_zeros", "write mr.zeros_like(t) or mr.zeros(...)"},
+    {"stream", "enter", "write mr.with(s, fn) or s:run(fn)"},
+    {"stream", "cuda_stream", "a stream has no address here"},
+    {"event", "enable_timing", "write mr.event{timing=true}"},
+    {"event", "destroy", "write e:close()"},
+    {"stream", "destroy", "write s:close()"},
+    {"mr", "Stream", "write mr.stream()"},
+    {"mr", "Event", "write mr.event()"},
+    {"mr", "Tensor", "write mr.tensor{...}"},
+    {"mr", "from_numpy", "write mr.tensor{...}"},
+    {"mr", "cuda",
+     "its functions stand in mr itself: mr.synchronize, mr.stream, mr.event, mr.memory"},
+    {"mr", "no_grad", "there are no gradients in this module"},
+    {"mr", "float32", "dtypes are strings: \"f32\""},
+    {"mr", "float64", "dtypes are strings: \"f64\""},
+    {"mr", "int32", "dtypes are strings: \"i32\""},
+    {"mr", "int64", "dtypes are strings: \"i64\""},
+    {"mr", "uint8", "dtypes are strings: \"u8\""},
+    {"mr", "float16", "half precision is " NOT_HERE ": f32 and f64 are"},
+    {"mr", "bfloat16", "half precision is " NOT_HERE ": f32 and f64 are"},
+    {"mr", "softmax", NOT_HERE},
+    {"mr", "einsum", NOT_HERE},
+    {"mr", "nn", NOT_HERE},
+    {"mr", "save", NOT_HERE},
+    {"mr", "load", NOT_HERE},
+    {"mr", "explore", NOT_HERE},
+    {"mr", "trace", NOT_HERE},
+    {"mr", "graph", NOT_HERE},
+    {"mr", "cudaMemcpy", "write mr.memcpy(dst, src)"},
+    {"mr", "cudaMemcpyAsync", "write mr.memcpy_async(dst, src)"},
+    {"mr", "cudaStreamCreate", "write mr.stream()"},
+    {"mr", "cudaEventCreate", "write mr.event()"},
+    {"mr", "cudaDeviceSynchronize", "write mr.synchronize()"},
+};
+
+const char *mr_foreign_advice(const char *owner, const char *name) {
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if ((!owner || strcmp(foreign[i].owner, owner) == 0) && strcmp(foreign[i].name, name) == 0)
+            return foreign[i].advice;
+    return NULL;
+}
+
+/* --- the table mr -------------------------------------------------------------------------------- */
+
+/* What only some backends have: scripts ask `if mr.machine then`. */
+static bool is_optional(const char *name) {
+    return strcmp(name, "machine") == 0;
+}
+
+static int no_such_name(lua_State *L) {
+    if (lua_type(L, 2) != LUA_TSTRING) return 0;
+    const char *name = lua_tostring(L, 2);
+    if (is_optional(name)) return 0;
+    const char *advice = mr_foreign_advice("mr", name);
+    if (advice) return mr_misuse(L, "there is no `mr.%s`: %s", name, advice);
+    mr_nearest nearest;
+    mr_nearest_begin(&nearest, name);
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
+        if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
+    const char *meant = mr_nearest_found(&nearest);
+    if (meant) return mr_misuse(L, "there is no `mr.%s`: did you mean `mr.%s`?", name, meant);
+    return mr_misuse(L, "there is no `mr.%s`: help(\"mr\") lists what there is", name);
+}
+
+void mr_open_foreign(lua_State *L, mr_machine *machine) {
+    lua_createtable(L, 0, 1);
+    lua_pushlightuserdata(L, machine);
+    lua_pushcclosure(L, no_such_name, 1);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+}

@@ -1,0 +1,132 @@
+/* The life of a checker: made in mode off, switched on and off, used for a check. */
+#include "hazard/state.h"
+
+#include <stdlib.h>
+
+/* ---- on and off */
+
+static void switch_on(checker *c) {
+    c->log = calloc(MR_HAZARD_LOG, sizeof *c->log);
+    if (!c->log) c->out_of_memory = true;
+    c->logged = 0;
+    mr_hazard_order_open(c);
+}
+
+static void switch_off(checker *c) {
+    mr_hazard_drop_collected(c);
+    mr_hazard_history_drop_all(c);
+    mr_hazard_order_close(c);
+    mr_error_destroy(c->refusal);
+    c->refusal = MR_OK;
+    c->pageable.pending = false;
+    c->device_sync.watching = false;
+    free(c->log);
+    c->log = NULL;
+}
+
+mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
+    if (c->checking) { /* takes effect when the check ends */
+        c->mode_before_check = mode;
+        return MR_OK;
+    }
+    if (c->mode == MR_HAZARD_OFF && mode != MR_HAZARD_OFF) {
+        switch_on(c);
+        mr_status status = c->out_of_memory
+                               ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker")
+                               : mr_observer_add(c->machine, &c->observer);
+        c->out_of_memory = false;
+        if (status) {
+            switch_off(c);
+            return status;
+        }
+    } else if (c->mode != MR_HAZARD_OFF && mode == MR_HAZARD_OFF) {
+        mr_observer_remove(c->machine, &c->observer);
+        switch_off(c);
+    }
+    c->mode = mode;
+    return MR_OK;
+}
+
+mr_hazard_mode mr_hazard_get_mode(const mr_hazard *c) {
+    return c->mode;
+}
+
+mr_status mr_hazard_check_begin(mr_hazard *c) {
+    if (c->checking)
+        return mr_fail(
+            MR_CODE_NOT_PERMITTED,
+            "hazard.check: not permitted inside another check; call the function itself");
+    mr_hazard_mode before = c->mode;
+    MR_TRY(mr_hazard_set_mode(c, MR_HAZARD_COLLECT));
+    mr_hazard_drop_collected(c);
+    c->checking = true;
+    c->mode_before_check = before;
+    c->check_first = c->reports.count;
+    c->totals_before_check = c->totals;
+    c->floor = c->machine->next_seq - 1;
+    return MR_OK;
+}
+
+void mr_hazard_check_end(mr_hazard *c, size_t *out_first) {
+    *out_first = c->check_first;
+    if (!c->checking) return;
+    mr_hazard_flush_collected(c);
+    c->totals.hazards = c->totals_before_check.hazards;
+    c->totals.follow_ups = c->totals_before_check.follow_ups;
+    c->totals.dropped = c->totals_before_check.dropped;
+    c->checking = false;
+    c->check_first = 0;
+    mr_error_destroy(
+        mr_hazard_set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
+}
+
+bool mr_hazard_checking(const mr_hazard *c) {
+    return c->checking;
+}
+
+/* ---- create, destroy */
+
+mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
+                           mr_hazard **out_hazard) {
+    checker *c = calloc(1, sizeof *c);
+    *out_hazard = NULL;
+    if (!c) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker");
+    c->machine = machine;
+    c->barrier_count = machine->device_count;
+    c->barriers = calloc((size_t)machine->device_count, sizeof *c->barriers);
+    if (!c->barriers) {
+        free(c);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker");
+    }
+    if (hooks) c->hooks = *hooks;
+    c->observer = mr_hazard_observer;
+    mr_slab_init(&c->clocks, sizeof(vclock), 64);
+    mr_slab_init(&c->history_slab, sizeof(history), 128);
+    size_t head = offsetof(entry, view) + offsetof(byte_view, dim);
+    mr_slab_init(&c->small_entries, head + SMALL_ENTRY_DIMS * sizeof(view_dim), 128);
+    mr_slab_init(&c->large_entries, sizeof(entry), 64);
+    *out_hazard = c;
+    return MR_OK;
+}
+
+void mr_hazard_destroy(mr_hazard *c) {
+    if (!c) return;
+    mr_error_destroy(mr_hazard_set_mode(c, MR_HAZARD_OFF));
+    mr_hazard_clear(c);
+    mr_hazard_clear_ignores(c);
+    mr_vec_free(&c->reports);
+    mr_vec_free(&c->ignores);
+    mr_vec_free(&c->blames);
+    mr_vec_free(&c->found);
+    mr_vec_free(&c->collected);
+    mr_vec_free(&c->free_slots);
+    mr_vec_free(&c->host_functions);
+    free(c->places);
+    free(c->device_sync.before);
+    mr_slab_destroy(&c->clocks);
+    mr_slab_destroy(&c->history_slab);
+    mr_slab_destroy(&c->small_entries);
+    mr_slab_destroy(&c->large_entries);
+    free(c->barriers);
+    free(c);
+}

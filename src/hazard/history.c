@@ -1,0 +1,156 @@
+/* What is remembered of a storage: the accesses that a later one could still race with.
+ *
+ * An entry goes when a later access takes its place: one that comes after it, touches all its bytes,
+ * and conflicts with whatever it conflicts with. Whoever races with the old one then races with the
+ * new one too. So a storage that is used as a whole by ordered work has one entry, or two, however long the
+ * program runs. */
+#include "hazard/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef INDEX_FROM
+#define INDEX_FROM 8 /* entries; below, looking at each is quicker */
+#endif
+#define MOST_ENTRIES                                                                               \
+    (1 << 20) /* of one storage; beyond, the oldest is forgotten and that is counted */
+
+history *mr_hazard_history_of(checker *c, mr_storage *storage) {
+    history *h = storage->observed;
+    if (h) return h;
+    h = mr_slab_alloc(&c->history_slab);
+    if (!h) {
+        c->out_of_memory = true;
+        return NULL;
+    }
+    memset(h, 0, sizeof *h);
+    h->storage = storage;
+    h->entries = h->few;
+    h->capacity = sizeof h->few / sizeof *h->few;
+    h->next = c->histories;
+    if (h->next) h->next->previous = h;
+    c->histories = h;
+    storage->observed = h;
+    return h;
+}
+
+static void entry_free(checker *c, entry *e) {
+    mr_hazard_actor_release(c, e->actor);
+    mr_hazard_clock_release(c, e->clock);
+    mr_slab_free(e->large ? &c->large_entries : &c->small_entries, e);
+    c->entry_count--;
+}
+
+void mr_hazard_history_drop(checker *c, history *h) {
+    mr_hazard_index_destroy(h->index);
+    for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
+    if (h->entries != h->few) free(h->entries);
+    if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
+    if (h->free_actor) mr_hazard_actor_release(c, h->free_actor);
+    if (h->previous) h->previous->next = h->next;
+    else c->histories = h->next;
+    if (h->next) h->next->previous = h->previous;
+    h->storage->observed = NULL;
+    mr_slab_free(&c->history_slab, h);
+}
+
+void mr_hazard_history_drop_all(checker *c) {
+    while (c->histories) mr_hazard_history_drop(c, c->histories);
+}
+
+static bool grow(history *h) {
+    uint32_t capacity = h->capacity * 4;
+    entry **entries = malloc(capacity * sizeof *entries);
+    if (!entries) return false;
+    memcpy(entries, h->entries, h->count * sizeof *entries);
+    if (h->entries != h->few) free(h->entries);
+    h->entries = entries;
+    h->capacity = capacity;
+    return true;
+}
+
+/* What the host knows can race with nothing that is still to come, unless a host function that was
+ * submitted before it has yet to run. */
+static void forget_finished(checker *c, history *h) {
+    if (c->host_functions.count) return;
+    for (uint32_t i = h->count; i-- > 0;) {
+        entry *e = h->entries[i];
+        if (mr_hazard_host_knows(c, e->actor, e->seq)) mr_hazard_history_remove(c, h, e);
+    }
+}
+
+static void forget_oldest(checker *c, history *h) {
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t i = 0; i < h->count; i++) {
+        uint64_t seq = h->entries[i]->seq;
+        if (seq < least) least = seq;
+        if (seq > most) most = seq;
+    }
+    for (uint32_t i = h->count; i-- > 0;) {
+        if (h->entries[i]->seq > least + (most - least) / 2) continue;
+        mr_hazard_history_remove(c, h, h->entries[i]);
+        c->totals.forgotten++;
+    }
+}
+
+static bool make_room(checker *c, history *h) {
+    if (h->count < h->capacity) return true;
+    if (h->count >= INDEX_FROM) forget_finished(c, h);
+    if (h->count < h->capacity / 4 * 3) return true;
+    if (h->capacity < MOST_ENTRIES) return grow(h);
+    forget_oldest(c, h);
+    return true;
+}
+
+entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *view) {
+    bool large = view->ndim > SMALL_ENTRY_DIMS;
+    if (!make_room(c, h)) {
+        c->out_of_memory = true;
+        return NULL;
+    }
+    entry *e = mr_slab_alloc(large ? &c->large_entries : &c->small_entries);
+    if (!e) {
+        c->out_of_memory = true;
+        return NULL;
+    }
+    memset(e, 0, offsetof(entry, view));
+    memcpy(&e->view, view, offsetof(byte_view, dim) + (size_t)view->ndim * sizeof *view->dim);
+    e->large = large;
+    e->actor = a;
+    mr_hazard_actor_retain(a);
+    e->at = h->count;
+    h->entries[h->count++] = e;
+    c->entry_count++;
+    if (!h->index && h->count > INDEX_FROM) {
+        h->index = mr_hazard_index_create(h);
+        if (!h->index) c->out_of_memory = true;
+    } else if (h->index && !mr_hazard_index_add(h->index, e)) {
+        c->out_of_memory = true;
+    }
+    return e;
+}
+
+void mr_hazard_history_remove(checker *c, history *h, entry *e) {
+    if (h->index) mr_hazard_index_remove(h->index, e);
+    entry *last = h->entries[--h->count];
+    h->entries[e->at] = last;
+    last->at = e->at;
+    if (h->index && h->count < INDEX_FROM / 2) {
+        mr_hazard_index_destroy(h->index);
+        h->index = NULL;
+    }
+    entry_free(c, e);
+}
+
+void mr_hazard_history_search(checker *c, history *h, const byte_view *view) {
+    c->found.count = 0;
+    if (h->index) {
+        mr_hazard_index_search(c, h->index, view);
+        return;
+    }
+    for (uint32_t i = 0; i < h->count; i++) {
+        entry *e = h->entries[i];
+        if (e->view.first >= view->end || view->first >= e->view.end) continue;
+        if (!mr_vec_push(&c->found, e)) c->out_of_memory = true;
+    }
+}

@@ -1,0 +1,463 @@
+/* What is ordered after what: the four places of state.h, kept up to date.
+ *
+ * Two short cuts keep waits cheap, both from the same fact: who knows an action knows all that it
+ * knew. A waiter that knows the record already gains nothing; and a record that knows the waiter's own
+ * last wait knows all that the waiter knows, so its clock can simply be shared. A clock that broke
+ * this transitivity would make both wrong, which is why only this file writes clocks.
+ *
+ * The legacy barrier (R3) costs no work a stream: `gathered` collects what blocking streams wait for,
+ * a legacy action takes it as `released`, and every blocking stream then consults `released` without
+ * having been told. That covers streams made later, too. */
+#include "hazard/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- slots */
+
+static bool grow_slots(checker *c) {
+    uint32_t capacity = c->slot_capacity ? c->slot_capacity * 2 : 16;
+    uint64_t *host = realloc(c->host, capacity * sizeof *host);
+    if (!host) return false;
+    memset(host + c->slot_capacity, 0, (capacity - c->slot_capacity) * sizeof *host);
+    c->host = host;
+    c->slot_capacity = capacity;
+    return true;
+}
+
+static bool take_slot(checker *c, uint32_t *out_slot) {
+    if (c->free_slots.count) {
+        *out_slot = mr_vec_pop(&c->free_slots);
+        return true;
+    }
+    if (c->slots == c->slot_capacity && !grow_slots(c)) return false;
+    *out_slot = c->slots++;
+    return true;
+}
+
+/* A slot may serve another stream when no question about the old one can be answered wrongly: nobody
+ * can ask any more, or the answer is yes for good. New actions have greater seqs than all old ones, so
+ * what clocks still say of the old stream is never taken for knowledge of the new one. */
+static void give_slot(checker *c, actor *a) {
+    if (a->slot_given) return;
+    a->slot_given = true;
+    c->zombies--;
+    if (!mr_vec_push(&c->free_slots, a->slot))
+        a->slot_given = true; /* lost: costs 8 bytes a clock */
+}
+
+static void sweep_zombies(checker *c) {
+    for (actor *a = c->actors; a; a = a->next)
+        if (!a->stream && !a->slot_given &&
+            (MR_BROKEN(SLOT_REUSE) || mr_hazard_host_knows(c, a, a->last)))
+            give_slot(c, a);
+    c->zombies_swept = c->zombies;
+}
+
+/* ---- actors */
+
+static actor *actor_new(checker *c, mr_stream *stream) {
+    uint32_t slot;
+    if (MR_BROKEN(SLOT_REUSE) || c->zombies >= 32 + 2 * c->zombies_swept) sweep_zombies(c);
+    actor *a = calloc(1, sizeof *a);
+    if (!a || !take_slot(c, &slot)) {
+        free(a);
+        c->out_of_memory = true;
+        return NULL;
+    }
+    *a = (actor){.stream = stream,
+                 .slot = slot,
+                 .refs = 1,
+                 .id = stream->id,
+                 .device = stream->device->index,
+                 .kind = stream->kind,
+                 .legacy = stream->kind == MR_STREAM_LEGACY,
+                 .grouped = stream->blocking || stream->kind != MR_STREAM_USER,
+                 .name = stream->name,
+                 .next = c->actors};
+    if (MR_BROKEN(NONBLOCKING)) a->grouped = true;
+    if (c->actors) c->actors->previous = a;
+    c->actors = a;
+    stream->observed = a;
+    return a;
+}
+
+actor *mr_hazard_actor_of(checker *c, mr_stream *stream) {
+    actor *a = stream->observed;
+    return a ? a : actor_new(c, stream);
+}
+
+void mr_hazard_actor_retain(actor *a) {
+    a->refs++;
+}
+
+void mr_hazard_actor_release(checker *c, actor *a) {
+    if (--a->refs || a == &c->host_actor) return;
+    give_slot(c, a);
+    mr_hazard_clock_release(c, a->clock);
+    mr_hazard_clock_release(c, a->released);
+    if (a->previous) a->previous->next = a->next;
+    else c->actors = a->next;
+    if (a->next) a->next->previous = a->previous;
+    free(a);
+}
+
+/* ---- who knows what */
+
+bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a, uint64_t seq) {
+    if (!clock) return false;
+    if (mr_hazard_clock_get(clock, a->slot) >= seq) return true;
+    if (a->device < 0) return false;
+    const barrier *b = &c->barriers[a->device];
+    return (a->grouped && mr_hazard_clock_get(clock, b->group_slot) >= seq) ||
+           (c->barrier_count > 1 && mr_hazard_clock_get(clock, b->all_slot) >= seq);
+}
+
+bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq) {
+    if (a->device < 0 || seq <= c->floor || c->host[a->slot] >= seq) return true;
+    const barrier *b = &c->barriers[a->device];
+    return c->host[b->all_slot] >= seq || (a->grouped && c->host[b->group_slot] >= seq);
+}
+
+bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq) {
+    if (mr_hazard_host_knows(c, a, seq)) return true;
+    if (t == &c->host_actor) return false;
+    if (!t->grouped) return mr_hazard_clock_knows(c, t->clock, a, seq);
+    const barrier *b = &c->barriers[t->device];
+    bool same_group = a->grouped && a->device == t->device;
+    if (t->legacy) {
+        if (same_group && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
+        return mr_hazard_clock_knows(c, b->gathered, a, seq);
+    }
+    if (same_group && seq <= b->legacy_last && !MR_BROKEN(LEGACY_RELEASES)) return true;
+    return mr_hazard_clock_knows(c, t->clock, a, seq) ||
+           mr_hazard_clock_knows(c, b->released, a, seq);
+}
+
+bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq) {
+    if ((a == t && !MR_BROKEN(FIFO)) || mr_hazard_host_knows(c, a, seq)) return true;
+    if (!t->grouped) return mr_hazard_clock_knows(c, t->clock, a, seq);
+    const barrier *b = &c->barriers[t->device];
+    uint64_t group = t->legacy ? b->legacy_last : t->legacy_seen;
+    if (a->grouped && a->device == t->device && seq <= group) return true;
+    return mr_hazard_clock_knows(c, t->clock, a, seq) ||
+           mr_hazard_clock_knows(c, t->legacy ? b->released : t->released, a, seq);
+}
+
+/* ---- streams */
+
+static void replace(checker *c, vclock **clock, vclock *with) {
+    vclock *before = *clock;
+    *clock = mr_hazard_clock_retain(with);
+    mr_hazard_clock_release(c, before);
+}
+
+/* R60: the first action after a wall comes after all that is before the wall. */
+static void meet_wall(checker *c, actor *t, uint64_t seq) {
+    barrier *b = &c->barriers[t->device];
+    t->wall_seen = b->wall_seq;
+    t->acquired = seq;
+    replace(c, &t->clock, b->wall); /* what t had waited for is in it */
+    if (t->grouped) mr_hazard_clock_merge(c, &b->gathered, b->wall);
+}
+
+/* R3: a legacy action carries on what blocking streams had waited for before it. */
+void mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
+    barrier *b = &c->barriers[t->device];
+    t->last = seq;
+    if (t->wall_seen != b->wall_seq) meet_wall(c, t, seq);
+    if (!t->grouped) return;
+    if (!t->legacy) {
+        if (t->legacy_seen == b->legacy_last) return;
+        t->legacy_seen = b->legacy_last;
+        replace(c, &t->released, b->released);
+        return;
+    }
+    b->legacy_last = seq;
+    if (b->released == b->gathered || MR_BROKEN(LEGACY_CARRIES)) return;
+    replace(c, &b->released, b->gathered);
+}
+
+static void snapshot_clear(checker *c, snapshot *s) {
+    mr_hazard_clock_release(c, s->clock);
+    mr_hazard_clock_release(c, s->barrier);
+    mr_hazard_actor_release(c, s->actor);
+}
+
+void mr_hazard_snapshot_free(checker *c, snapshot *s) {
+    snapshot_clear(c, s);
+    if (s->previous) s->previous->next = s->next;
+    else c->snapshots = s->next;
+    if (s->next) s->next->previous = s->previous;
+    s->event->observed = NULL;
+    free(s);
+}
+
+static snapshot *snapshot_new(checker *c, mr_event *event) {
+    snapshot *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->next = c->snapshots;
+    if (s->next) s->next->previous = s;
+    c->snapshots = s;
+    s->event = event;
+    event->observed = s;
+    return s;
+}
+
+/* R11, R12: the record replaces what the event stood for. */
+void mr_hazard_order_record(checker *c, actor *t, const mr_action *action) {
+    mr_event *event = action->u.event.event;
+    snapshot *s = event->observed;
+    if (s && MR_BROKEN(RERECORD_KEPT)) {
+        s->seq = action->seq;
+        return;
+    }
+    if (s) {
+        if (c->advice) mr_hazard_advise_unused(c, s);
+        snapshot_clear(c, s);
+    } else if (!(s = snapshot_new(c, event))) {
+        c->out_of_memory = true;
+        return;
+    }
+    const barrier *b = &c->barriers[t->device];
+    s->actor = t;
+    s->seq = action->seq;
+    s->clock = s->barrier = NULL;
+    s->group = 0;
+    s->where = action->where;
+    s->used = false;
+    s->timed = event->timing;
+    mr_hazard_actor_retain(t);
+    if (t->legacy) {
+        s->clock = mr_hazard_clock_retain(b->gathered);
+        s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : action->seq; /* R16 */
+    } else {
+        s->clock = mr_hazard_clock_retain(t->clock);
+        if (t->grouped) {
+            s->barrier = mr_hazard_clock_retain(t->released);
+            s->group = t->legacy_seen;
+        }
+    }
+}
+
+snapshot *mr_hazard_snapshot_of(const mr_action *action) {
+    snapshot *s = action->u.event.event->observed;
+    return s && s->seq == action->u.event.record_seq ? s : NULL;
+}
+
+/* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */
+static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *s) {
+    const barrier *b = &c->barriers[s->actor->device];
+    bool dominated = MR_BROKEN(WAIT_DOMINATED) || MR_BROKEN(WAIT_FORGETS) || !*clock;
+    if (!dominated && t) {
+        bool in_group = t->grouped && t->device == s->actor->device && s->group >= t->acquired;
+        dominated = in_group || mr_hazard_host_knows(c, t, t->acquired) ||
+                    mr_hazard_clock_knows(c, s->clock, t, t->acquired) ||
+                    mr_hazard_clock_knows(c, s->barrier, t, t->acquired);
+    }
+    if (dominated) {
+        replace(c, clock, MR_BROKEN(WAIT_DIRECT_ONLY) ? NULL : s->clock);
+    } else if (!MR_BROKEN(WAIT_DIRECT_ONLY)) {
+        mr_hazard_clock_merge(c, clock, s->clock);
+    }
+    mr_hazard_clock_merge(c, clock, s->barrier);
+    uint64_t seq = MR_BROKEN(WAIT_LATEST) ? s->actor->last : s->seq;
+    mr_hazard_clock_raise(c, clock, s->actor->slot, seq);
+    if (s->group > c->host[b->group_slot]) mr_hazard_clock_raise(c, clock, b->group_slot, s->group);
+}
+
+bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s) {
+    if (MR_BROKEN(WAIT_IGNORED)) return true;
+    if (MR_BROKEN(REDUNDANT_TOO_SOON) && t->acquired) return true;
+    if (mr_hazard_knows(c, t, s->actor, MR_BROKEN(WAIT_LATEST) ? s->actor->last : s->seq))
+        return false;
+    if (!t->legacy) {
+        acquire(c, &t->clock, t, s);
+        t->acquired = seq;
+    }
+    if (!t->grouped) return true;
+    barrier *b = &c->barriers[t->device];
+    acquire(c, &b->gathered, NULL, s);
+    if (t->legacy) mr_hazard_order_submitted(c, t, seq); /* `released` is what is gathered now */
+    return true;
+}
+
+/* ---- the host */
+
+static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
+    if (seq > c->host[slot]) c->host[slot] = seq;
+}
+
+void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
+    if (MR_BROKEN(HOST_SYNC)) return;
+    barrier *b = &c->barriers[t->device];
+    if (t->legacy) { /* also without work of its own (R5): all blocking streams */
+        if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, seq);
+        mr_hazard_clock_to_host(c, b->gathered);
+    } else if (!MR_BROKEN(HOST_SYNC_CARRIES)) {
+        if (t->clock && !mr_hazard_host_knows(c, t, t->acquired))
+            mr_hazard_clock_to_host(c, t->clock);
+        if (t->grouped) {
+            host_raise(c, b->group_slot, t->legacy_seen); /* not what came after its last action */
+            mr_hazard_clock_to_host(c, t->released);
+        }
+    }
+    host_raise(c, t->slot, seq);
+}
+
+void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
+    uint64_t seq = MR_BROKEN(EVENT_SYNC_LATEST) ? s->actor->last : s->seq;
+    if (MR_BROKEN(EVENT_SYNC) || mr_hazard_host_knows(c, s->actor, seq)) return;
+    mr_hazard_clock_to_host(c, s->clock);
+    mr_hazard_clock_to_host(c, s->barrier);
+    host_raise(c, c->barriers[s->actor->device].group_slot, s->group);
+    host_raise(c, s->actor->slot, seq);
+}
+
+/* R10: this device only, and what its streams have waited for on others. */
+void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq) {
+    if (c->machine->device_count == 1) {
+        c->floor = seq;
+        return;
+    }
+    for (int i = 0; i < c->machine->device_count; i++)
+        if (i == device->index || MR_BROKEN(DEVICE_SYNC_ALL))
+            host_raise(c, c->barriers[i].all_slot, seq);
+    if (MR_BROKEN(DEVICE_SYNC_CARRIES)) return;
+    for (actor *a = c->actors; a; a = a->next)
+        if (a->device == device->index) mr_hazard_clock_to_host(c, a->clock);
+    mr_hazard_clock_to_host(c, c->barriers[device->index].gathered);
+}
+
+/* R60: a synchronous copy between devices comes after all work of both and before all later work of
+ * both. It gathers what every stream knows; the streams learn of it when they are next used. */
+void mr_hazard_order_peer_copy(checker *c, const mr_action *action) {
+    vclock *wall = NULL;
+    for (int i = 0; i < 2; i++) {
+        int device = action->operands[i].tensor->storage->device->index;
+        barrier *b = &c->barriers[device];
+        for (actor *a = c->actors; a; a = a->next)
+            if (a->device == device) mr_hazard_clock_merge(c, &wall, a->clock);
+        mr_hazard_clock_merge(c, &wall, b->gathered);
+        mr_hazard_clock_merge(c, &wall, b->wall);
+        mr_hazard_clock_raise(c, &wall, b->all_slot, action->seq);
+    }
+    for (int i = 0; i < 2; i++) {
+        barrier *b = &c->barriers[action->operands[i].tensor->storage->device->index];
+        replace(c, &b->wall, wall);
+        b->wall_seq = action->seq;
+    }
+    mr_hazard_clock_release(c, wall);
+    mr_hazard_order_submitted(c, action->stream->observed, action->seq);
+}
+
+/* ---- host functions */
+
+vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
+    barrier *b = &c->barriers[t->device];
+    vclock *clock = mr_hazard_clock_retain(t->legacy ? b->gathered : t->clock);
+    if (!t->grouped) return clock;
+    if (!t->legacy) mr_hazard_clock_merge(c, &clock, b->released);
+    mr_hazard_clock_raise(c, &clock, b->group_slot, b->legacy_last);
+    return clock;
+}
+
+static void host_function_clear(checker *c, host_function *f) {
+    mr_hazard_clock_release(c, f->clock);
+    mr_hazard_actor_release(c, f->actor);
+    free(f->host);
+}
+
+static uint64_t host_then(const host_function *f, uint32_t slot) {
+    return slot < f->slots ? f->host[slot] : 0;
+}
+
+bool mr_hazard_order_before_function(const checker *c, const host_function *f, const actor *a,
+                                     uint64_t seq) {
+    if (a == f->actor || a == &c->host_actor || seq <= f->floor || host_then(f, a->slot) >= seq)
+        return true;
+    const barrier *b = &c->barriers[a->device];
+    if (host_then(f, b->all_slot) >= seq || (a->grouped && host_then(f, b->group_slot) >= seq))
+        return true;
+    return (f->actor->legacy && a->grouped && a->device == f->actor->device) ||
+           mr_hazard_clock_knows(c, f->clock, a, seq);
+}
+
+/* Not at the wait itself, which is announced before they run. */
+void mr_hazard_order_drop_host_functions(checker *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < c->host_functions.count; i++) {
+        host_function *f = &c->host_functions.items[i];
+        if (mr_hazard_host_knows(c, f->actor, f->seq) ||
+            c->host_functions.count - i > MR_HAZARD_LOG) {
+            host_function_clear(c, f);
+        } else {
+            c->host_functions.items[kept++] = *f;
+        }
+    }
+    c->host_functions.count = kept;
+    c->host_functions_may_be_done = false;
+}
+
+/* R46. What the host knows now is before it; what the host learns later need not be. */
+void mr_hazard_order_host_function(checker *c, actor *t, const mr_action *action) {
+    host_function f = {.actor = t,
+                       .seq = action->seq,
+                       .slots = c->slots,
+                       .floor = c->floor,
+                       .where = action->where,
+                       .name = action->name};
+    f.host = malloc(c->slots * sizeof *f.host);
+    if (!f.host) {
+        c->out_of_memory = true;
+        return;
+    }
+    memcpy(f.host, c->host, c->slots * sizeof *f.host);
+    f.clock = mr_hazard_order_clock_of(c, t);
+    mr_hazard_actor_retain(t);
+    /* cppcheck-suppress memleak ; the list owns it */
+    if (mr_vec_push(&c->host_functions, f)) return;
+    host_function_clear(c, &f);
+    c->out_of_memory = true;
+}
+
+/* ---- opening and closing */
+
+/* Slot 0 is the host's, two a device stand for groups; streams follow. */
+void mr_hazard_order_open(checker *c) {
+    c->host_actor = (actor){.refs = 1, .device = -1};
+    if (!take_slot(c, &c->host_actor.slot)) c->out_of_memory = true;
+    c->floor = c->machine->next_seq - 1;
+    for (int i = 0; i < c->barrier_count; i++) {
+        barrier *b = &c->barriers[i];
+        *b = (barrier){0};
+        if (!take_slot(c, &b->group_slot) || !take_slot(c, &b->all_slot)) c->out_of_memory = true;
+    }
+}
+
+void mr_hazard_order_close(checker *c) {
+    for (size_t i = 0; i < c->host_functions.count; i++)
+        host_function_clear(c, &c->host_functions.items[i]);
+    c->host_functions.count = 0;
+    while (c->snapshots) mr_hazard_snapshot_free(c, c->snapshots);
+    for (int i = 0; i < c->barrier_count; i++) {
+        barrier *b = &c->barriers[i];
+        mr_hazard_clock_release(c, b->gathered);
+        mr_hazard_clock_release(c, b->released);
+        mr_hazard_clock_release(c, b->wall);
+        *b = (barrier){0};
+    }
+    for (actor *a = c->actors, *next; a; a = next) {
+        next = a->next;
+        if (a->stream) {
+            a->stream->observed = NULL;
+            a->stream = NULL;
+            c->zombies++;
+            mr_hazard_actor_release(c, a);
+        }
+    }
+    free(c->host);
+    c->host = NULL;
+    c->slots = c->slot_capacity = c->zombies = c->zombies_swept = 0;
+    c->free_slots.count = 0;
+}

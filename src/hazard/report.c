@@ -1,0 +1,329 @@
+/* Reports: which pairs become one, and the list of them. A pair of places is reported once, with a
+ * count; and once an order has been reported as missing, what else it leaves unordered is counted with it,
+ * since one cure serves them all. */
+#include "hazard/state.h"
+
+#include "base/intern.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BLAMES 256
+
+/* ---- ignoring */
+
+static bool place_matches(const ignore_rule *rule, mr_site where) {
+    if (!where.file) return false;
+    size_t have = strlen(where.file), want = strlen(rule->file);
+    if (have < want || strcmp(where.file + have - want, rule->file) != 0) return false;
+    if (have > want && where.file[have - want - 1] != '/') return false;
+    return rule->line == 0 || rule->line == where.line;
+}
+
+static bool ignored(checker *c, const mr_hazard_report *draft) {
+    for (size_t i = 0; i < c->ignores.count; i++) {
+        ignore_rule *rule = &c->ignores.items[i];
+        if (rule->kind >= 0 && rule->kind != (int)draft->kind) continue;
+        if (rule->tensor && strcmp(rule->tensor, draft->tensor) != 0) continue;
+        if (rule->file && !place_matches(rule, draft->first.where) &&
+            !place_matches(rule, draft->second.where))
+            continue;
+        rule->count++;
+        return true;
+    }
+    return false;
+}
+
+mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const char *where) {
+    ignore_rule rule = {.kind = kind};
+    if (tensor) rule.tensor = mr_intern(tensor, strlen(tensor));
+    if (where) {
+        const char *colon = strrchr(where, ':');
+        char *end = NULL;
+        long line = colon ? strtol(colon + 1, &end, 10) : 0;
+        bool has_line = colon && colon[1] && *end == '\0' && line > 0;
+        rule.file = mr_intern(where, has_line ? (size_t)(colon - where) : strlen(where));
+        rule.line = has_line ? (int)line : 0;
+    }
+    if (!mr_vec_push(&c->ignores, rule))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more rule");
+    return MR_OK;
+}
+
+void mr_hazard_clear_ignores(mr_hazard *c) {
+    c->ignores.count = 0;
+}
+
+void mr_hazard_describe_ignores(const mr_hazard *c, mr_buffer *out) {
+    for (size_t i = 0; i < c->ignores.count; i++) {
+        const ignore_rule *rule = &c->ignores.items[i];
+        mr_buffer_printf(out, "ignored %llu:", (unsigned long long)rule->count);
+        if (rule->tensor) mr_buffer_printf(out, " tensor=%s", rule->tensor);
+        if (rule->kind >= 0)
+            mr_buffer_printf(out, " kind=%s", mr_hazard_kind_text((mr_hazard_kind)rule->kind));
+        if (rule->file && rule->line) mr_buffer_printf(out, " where=%s:%d", rule->file, rule->line);
+        else if (rule->file) mr_buffer_printf(out, " where=%s", rule->file);
+        mr_buffer_puts(out, "\n");
+    }
+}
+
+/* ---- the list */
+
+static uint32_t hash_places(mr_hazard_kind kind, mr_site first, mr_site second) {
+    uint64_t h =
+        (uint64_t)kind + 1; /* of the file's text, not its address: the same on every run */
+    const mr_site sites[2] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        for (const char *p = sites[i].file; p && *p; p++)
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
+        h = (h ^ (uint64_t)sites[i].line) * 1099511628211u;
+    }
+    return (uint32_t)(h >> 32 ^ h);
+}
+
+static bool same_place(mr_site a, mr_site b) {
+    return a.file == b.file && a.line == b.line;
+}
+
+/* Places are looked up among the reports from check_first on: a check has a list of its own. */
+static uint32_t *place_slot(const checker *c, mr_hazard_kind kind, mr_site first, mr_site second) {
+    uint32_t i = hash_places(kind, first, second) & (c->place_capacity - 1);
+    for (; c->places[i]; i = (i + 1) & (c->place_capacity - 1)) {
+        const mr_hazard_report *r = c->reports.items[c->places[i] - 1];
+        if (c->places[i] - 1 >= c->check_first && r->kind == kind &&
+            same_place(r->first.where, first) && same_place(r->second.where, second))
+            break;
+    }
+    return &c->places[i];
+}
+
+static bool make_places(checker *c) {
+    if (c->places) return true;
+    c->place_capacity = 4096; /* four times MR_HAZARD_MAX_REPORTS: never full */
+    c->places = calloc(c->place_capacity, sizeof *c->places);
+    return c->places != NULL;
+}
+
+static mr_hazard_report *report_of(checker *c, mr_hazard_kind kind, mr_site first, mr_site second) {
+    if (!make_places(c)) return NULL;
+    uint32_t index = *place_slot(c, kind, first, second);
+    return index ? c->reports.items[index - 1] : NULL;
+}
+
+mr_hazard_report *mr_hazard_report_add(checker *c, const mr_hazard_report *draft, bool *out_new) {
+    *out_new = false;
+    if (ignored(c, draft)) {
+        c->totals.ignored++;
+        return NULL;
+    }
+    if (!make_places(c)) return NULL;
+    if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
+    uint32_t *slot = place_slot(c, draft->kind, draft->first.where, draft->second.where);
+    if (*slot) {
+        c->reports.items[*slot - 1]->count++;
+        return c->reports.items[*slot - 1];
+    }
+    mr_hazard_report *report =
+        c->reports.count < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
+    if (!report || !mr_vec_push(&c->reports, report)) {
+        c->totals.dropped++;
+        free(report);
+        return NULL;
+    }
+    *report = *draft;
+    report->count = 1;
+    report->number = ++c->totals.reports;
+    *slot = (uint32_t)c->reports.count;
+    *out_new = true;
+    return report;
+}
+
+size_t mr_hazard_report_count(const mr_hazard *c) {
+    return c->reports.count;
+}
+
+const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
+    return i < c->reports.count ? c->reports.items[i] : NULL;
+}
+
+void mr_hazard_drop_from(mr_hazard *c, size_t first) {
+    while (c->reports.count > first) free(mr_vec_pop(&c->reports));
+    if (c->places) memset(c->places, 0, c->place_capacity * sizeof *c->places);
+    size_t check_first = c->check_first;
+    c->check_first = 0;
+    for (size_t i = 0; i < c->reports.count; i++) {
+        const mr_hazard_report *r = c->reports.items[i];
+        *place_slot(c, r->kind, r->first.where, r->second.where) = (uint32_t)i + 1;
+    }
+    c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
+    c->blames.count = 0;
+    memset(c->recent, 0, sizeof c->recent);
+    c->recent_next = 0;
+}
+
+void mr_hazard_clear(mr_hazard *c) {
+    c->check_first = 0;
+    mr_hazard_drop_from(c, 0);
+    c->totals = (mr_hazard_totals){.operations = c->totals.operations,
+                                   .forgotten = c->totals.forgotten,
+                                   .decided_by_host = c->totals.decided_by_host};
+}
+
+mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c) {
+    return c->totals;
+}
+
+/* ---- from pair to report */
+
+static blame *blame_of(checker *c, const found_pair *pair) {
+    for (size_t i = 0; i < c->blames.count; i++) {
+        blame *b = &c->blames.items[i];
+        if (b->first == pair->first->id && b->second == pair->second->id) return b;
+    }
+    return NULL;
+}
+
+/* The cure waits for all that the first stream has been given, so that is what is blamed on it. */
+static void blame_pair(checker *c, const found_pair *pair) {
+    blame *b = blame_of(c, pair);
+    uint64_t seq = pair->first->last > pair->first_seq ? pair->first->last : pair->first_seq;
+    if (b) b->seq = seq;
+    else if (c->blames.count < MOST_BLAMES) {
+        blame fresh = {pair->first->id, pair->second->id, seq};
+        if (!mr_vec_push(&c->blames, fresh)) return;
+    } else {
+        c->blames.count = 0; /* some follow-ups will be reported on their own */
+    }
+}
+
+static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, uint8_t access,
+                      const char *op, mr_site where, uint64_t seq) {
+    side->op = op;
+    side->access = access;
+    side->host = a == &c->host_actor;
+    side->where = where;
+    side->seq = seq;
+    mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
+}
+
+static void fill_bytes(const found_pair *pair, mr_hazard_report *report) {
+    const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
+    if (!a) {
+        report->bytes_last = pair->history->storage->bytes ? pair->history->storage->bytes - 1 : 0;
+        return;
+    }
+    report->bytes_first = a->first > b->first ? a->first : b->first;
+    report->bytes_last = (a->end < b->end ? a->end : b->end) - 1;
+    report->bytes_shared = mr_hazard_view_shared(a, b);
+}
+
+static void draft_report(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    memset(report, 0, sizeof *report);
+    report->kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
+    fill_side(c, &report->first, pair->first, pair->first_access, pair->first_op, pair->first_where,
+              pair->first_seq);
+    fill_side(c, &report->second, pair->second, pair->second_access, pair->second_op,
+              pair->second_where, pair->second_seq);
+    mr_hazard_tensor_text(c, pair, report);
+    fill_bytes(pair, report);
+    if (pair->advisory) {
+        report->reason = MR_HAZARD_BECAUSE_ADVICE;
+        snprintf(report->why, sizeof report->why,
+                 "an asynchronous copy of pageable memory may return before it is done: this "
+                 "relies on what CUDA leaves open (R23). Pin the memory, or synchronize.");
+        return;
+    }
+    mr_hazard_explain(c, pair, report);
+    mr_hazard_repair(c, pair, report);
+}
+
+static void remember(checker *c, const found_pair *pair) {
+    unsigned i = c->recent_next++ % (sizeof c->recent / sizeof *c->recent);
+    c->recent[i].report = c->reports.count;
+    c->recent[i].first = pair->first->id;
+    c->recent[i].second = pair->second->id;
+    c->recent[i].first_seq = pair->first_seq;
+}
+
+void mr_hazard_pair_found(checker *c, const found_pair *pair) {
+    if (pair->advisory && !c->advice) return;
+    bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
+    mr_hazard_kind kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
+    mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
+    if (known && c->ignores.count == 0) { /* a loop: no need to explain it again */
+        known->count++;
+        if (!mr_hazard_kind_is_advice(kind)) c->totals.hazards++;
+        if (data) blame_pair(c, pair);
+        mr_hazard_publish(c, NULL);
+        if (c->mode == MR_HAZARD_ERROR) mr_hazard_publish(c, known);
+        return;
+    }
+    const blame *b = data ? blame_of(c, pair) : NULL;
+    if (b && b->seq >= pair->first_seq && c->mode != MR_HAZARD_ERROR) {
+        c->totals.follow_ups++;
+        return;
+    }
+    mr_hazard_report draft;
+    bool is_new;
+    c->in_collector = !pair->second_where.file;
+    draft_report(c, pair, &draft);
+    c->in_collector = false;
+    if (pair->kind == MR_HAZARD_USE_AFTER_FREE && !pair->second_where.file &&
+        !pair->second_access) {
+        mr_hazard_report *kept =
+            c->collected.count < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *kept) : NULL;
+        if (!kept) return;
+        *kept = draft;
+        if (!mr_vec_push(&c->collected, kept)) free(kept);
+        return;
+    }
+    mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
+    if (!report) return;
+    if (data) blame_pair(c, pair);
+    if (is_new && data) remember(c, pair);
+    if (is_new || c->mode == MR_HAZARD_ERROR) mr_hazard_publish(c, report);
+}
+
+void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
+    if (!report) return;
+    bool advice = mr_hazard_kind_is_advice(report->kind);
+    if (c->hooks.write && (c->mode == MR_HAZARD_WARN || (c->mode == MR_HAZARD_ERROR && advice)))
+        c->hooks.write(c->hooks.context, report);
+    if (c->mode != MR_HAZARD_ERROR || mr_hazard_kind_is_advice(report->kind) || c->refusal) return;
+    mr_buffer text = {0};
+    mr_hazard_write_text(report, false, &text);
+    while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
+    c->refusal = mr_fail(MR_CODE_HAZARD, "%s", text.data ? text.data : "hazard");
+    c->refusal->where = report->second.where;
+    snprintf(c->refusal->op, sizeof c->refusal->op, "%s", report->second.op);
+    snprintf(c->refusal->stream, sizeof c->refusal->stream, "%.47s", report->second.stream);
+    mr_buffer_free(&text);
+}
+
+/* ---- the wait that comes too late */
+
+void mr_hazard_amend(checker *c, const mr_action *action) {
+    const snapshot *s = mr_hazard_snapshot_of(action);
+    if (!s) return;
+    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
+        if (!c->recent[i].report || c->recent[i].report > c->reports.count) continue;
+        if (c->recent[i].second != action->stream->id || c->recent[i].first != s->actor->id)
+            continue;
+        if (s->seq < c->recent[i].first_seq) continue;
+        mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
+        c->recent[i].report = 0;
+        if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
+            report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)
+            continue;
+        char place[120];
+        report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
+        report->amended = true;
+        snprintf(report->why, sizeof report->why,
+                 "%s waits for %s at %s, but only after the use: a wait holds up the work that is "
+                 "submitted after it.",
+                 report->second.stream, report->first.stream,
+                 mr_hazard_place(action->where, place, sizeof place));
+        if (c->mode == MR_HAZARD_WARN && c->hooks.write) c->hooks.write(c->hooks.context, report);
+    }
+}

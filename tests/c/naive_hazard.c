@@ -1,0 +1,241 @@
+/* The simple checker: see naive_hazard.h. */
+#include "naive_hazard.h"
+
+#include <string.h>
+
+/* Which stream a variable holds at a step: replacing makes a new one. */
+static int identity(const sample_program *p, int step, int variable) {
+    int generation = 0;
+    for (int i = 0; i < step; i++)
+        if (p->step[i].kind == STEP_REPLACE_STREAM && p->step[i].stream == variable) generation++;
+    return variable + 1000 * generation;
+}
+
+static bool on_stream(const sample_step *s) {
+    switch (s->kind) {
+    case STEP_OP:
+    case STEP_COPY:
+    case STEP_RECORD:
+    case STEP_WAIT:
+    case STEP_HOST_FUNCTION:
+    case STEP_ALLOC:
+    case STEP_FREE: return true;
+    default: return false;
+    }
+}
+
+static bool by_host(const sample_step *s) {
+    switch (s->kind) {
+    case STEP_STREAM_SYNC:
+    case STEP_EVENT_SYNC:
+    case STEP_DEVICE_SYNC:
+    case STEP_STREAM_QUERY:
+    case STEP_EVENT_QUERY:
+    case STEP_HOST_ACCESS: return true;
+    default: return false;
+    }
+}
+
+copy_rules naive_copy_rules(const sample_program *p, const sample_step *s) {
+    copy_rules r = {0};
+    int to = s->access[0].tensor, from = s->access[1].tensor;
+    bool to_device = p->tensor[to].memory == MEMORY_DEVICE,
+         from_device = p->tensor[from].memory == MEMORY_DEVICE;
+    for (int i = 0; i < 2; i++)
+        r.advisory[i] = p->tensor[s->access[i].tensor].memory == MEMORY_PAGEABLE && !s->synchronous;
+    if (!to_device && !from_device) { /* host to host: always done on return */
+        r.waits = true;
+        r.advisory[0] = r.advisory[1] = false;
+    } else if (s->synchronous && to_device && from_device) {
+        r.peer = p->tensor[to].device != p->tensor[from].device;
+    } else if (s->synchronous) {
+        r.staged = to_device && p->tensor[from].memory == MEMORY_PAGEABLE;
+        r.waits = !r.staged;
+    }
+    return r;
+}
+
+static bool group(const sample_program *p, int stream) {
+    return p->stream[stream].legacy || p->stream[stream].per_thread || p->stream[stream].blocking;
+}
+
+static bool in_barrier(const sample_program *p, int a, int b) {
+    return p->stream[a].device == p->stream[b].device && group(p, a) && group(p, b) &&
+           (p->stream[a].legacy || p->stream[b].legacy);
+}
+
+/* The record that a wait, synchronise or query at step j is bound to, or -1. */
+static int bound_record(const sample_program *p, int j) {
+    for (int i = j - 1; i >= 0; i--)
+        if (p->step[i].kind == STEP_RECORD && p->step[i].event == p->step[j].event) return i;
+    return -1;
+}
+
+/* Would work of stream variable `stream`, submitted at step j, come right after step i? */
+static bool stream_edge(const sample_program *p, int i, int j, int stream) {
+    const sample_step *a = &p->step[i];
+    if (!on_stream(a)) return false;
+    if (identity(p, i, a->stream) == identity(p, j, stream)) return true;
+    if (in_barrier(p, a->stream, stream)) return true;
+    if (a->kind == STEP_COPY && naive_copy_rules(p, a).peer)
+        for (int k = 0; k < 2; k++)
+            if (p->tensor[a->access[k].tensor].device == p->stream[stream].device) return true;
+    return false;
+}
+
+/* Does the host, when it goes on from step j, know step i to be done? */
+static bool host_edge(const sample_program *p, int i, int j) {
+    const sample_step *a = &p->step[i], *s = &p->step[j];
+    if (s->kind == STEP_STREAM_SYNC || s->kind == STEP_STREAM_QUERY) {
+        if (!on_stream(a)) return false;
+        if (identity(p, i, a->stream) == identity(p, j, s->stream)) return true;
+        return p->stream[s->stream].legacy && in_barrier(p, a->stream, s->stream);
+    }
+    if (s->kind == STEP_EVENT_SYNC || s->kind == STEP_EVENT_QUERY) return bound_record(p, j) == i;
+    if (s->kind == STEP_DEVICE_SYNC)
+        return on_stream(a) && p->stream[a->stream].device == s->device;
+    return false;
+}
+
+/* An edge from i to j, i < j. */
+static bool edge(const sample_program *p, int i, int j) {
+    const sample_step *a = &p->step[i], *b = &p->step[j];
+    bool later = on_stream(b) || by_host(b);
+    if (!later) return false;
+    if (by_host(a)) return true; /* the host's order of calls, and what it submits after them */
+    if (a->kind == STEP_COPY && naive_copy_rules(p, a).waits) return true;
+    if (on_stream(b)) {
+        if (stream_edge(p, i, j, b->stream)) return true;
+        if (b->kind == STEP_WAIT && bound_record(p, j) == i) return true;
+        if (b->kind == STEP_COPY && naive_copy_rules(p, b).peer && on_stream(a))
+            for (int k = 0; k < 2; k++)
+                if (p->tensor[b->access[k].tensor].device == p->stream[a->stream].device)
+                    return true;
+    }
+    if (by_host(b)) return host_edge(p, i, j);
+    return false;
+}
+
+static bool covers_byte(const sample_view *v, int byte) {
+    for (int i = 0; i < v->shape[0]; i++) {
+        for (int k = 0; k < (v->ndim > 1 ? v->shape[1] : 1); k++) {
+            int element = v->offset + i * v->stride[0] + (v->ndim > 1 ? k * v->stride[1] : 0);
+            if (byte >= element * v->size && byte < (element + 1) * v->size) return true;
+        }
+    }
+    return false;
+}
+
+/* The access of a step to a byte: READ, WRITE, both, or 0. Advisory ones are none, and the source of a
+ * staged copy is pageable memory that the host reads itself: nothing else can be at it. */
+static uint8_t access_at(const sample_program *p, int step, int tensor, int byte) {
+    const sample_step *s = &p->step[step];
+    uint8_t access = 0;
+    copy_rules r = {0};
+    if (s->kind == STEP_COPY) r = naive_copy_rules(p, s);
+    if (s->kind == STEP_RUN) return 0; /* its accesses are the host function's */
+    for (int i = 0; i < s->access_count; i++)
+        if (s->access[i].tensor == tensor && !r.advisory[i] && !(r.staged && i == 1) &&
+            covers_byte(&s->access[i].view, byte))
+            access |= s->access[i].access;
+    return access;
+}
+
+bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte) {
+    uint8_t a = access_at(p, i, tensor, byte), b = access_at(p, j, tensor, byte);
+    return a && b && ((a | b) & NAIVE_WRITE);
+}
+
+static bool any_conflict(const sample_program *p, int i, int j) {
+    for (int t = 0; t < p->tensor_count; t++)
+        for (int byte = 0; byte < MOST_BYTES; byte++)
+            if (naive_conflict_at(p, i, j, t, byte)) return true;
+    return false;
+}
+
+static bool touches(const sample_program *p, int step, int tensor) {
+    for (int byte = 0; byte < MOST_BYTES; byte++)
+        if (access_at(p, step, tensor, byte)) return true;
+    return false;
+}
+
+/* A staged copy: the host waits for the stream, reads the source, and only then is the copy's own work
+ * submitted. So earlier work of the stream is before everything later. */
+static bool staged_edge(const sample_program *p, int i, int staged) {
+    const sample_step *a = &p->step[i], *s = &p->step[staged];
+    return on_stream(a) && stream_edge(p, i, staged, s->stream);
+}
+
+static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_STEPS]) {
+    for (int j = 0; j < p->step_count; j++) {
+        for (int i = j - 1; i >= 0; i--) {
+            bool direct = edge(p, i, j);
+            for (int k = i + 1; k < j && !direct;
+                 k++) { /* i before the host went on from staging at k */
+                if (p->step[k].kind != STEP_COPY || !naive_copy_rules(p, &p->step[k]).staged)
+                    continue;
+                direct = staged_edge(p, i, k) && (on_stream(&p->step[j]) || by_host(&p->step[j]));
+            }
+            if (!direct) continue;
+            before[i][j] = true;
+            for (int k = 0; k < i; k++)
+                if (before[k][i]) before[k][j] = true;
+        }
+    }
+}
+
+/* Is step i done when all that `stream` has been given before step j is, or when the host goes on to j? */
+static bool before_free_of(const sample_program *p, const naive_verdict *v, int i, int j,
+                           int stream) {
+    for (int k = 0; k < j; k++) {
+        bool of_stream =
+            on_stream(&p->step[k]) && identity(p, k, p->step[k].stream) == identity(p, j, stream);
+        bool direct = of_stream || by_host(&p->step[k]) ||
+                      (p->step[k].kind == STEP_COPY && naive_copy_rules(p, &p->step[k]).waits);
+        for (int m = k + 1; m < j && !direct; m++)
+            direct = p->step[m].kind == STEP_COPY && naive_copy_rules(p, &p->step[m]).staged &&
+                     staged_edge(p, k, m);
+        if (direct && (k == i || v->before[i][k])) return true;
+    }
+    return false;
+}
+
+static bool free_covers(const sample_program *p, const naive_verdict *v, int i, int j) {
+    if (v->before[i][j]) return true;
+    for (int k = 0; k < j; k++)
+        if (p->step[k].kind == STEP_RECORD_STREAM && p->step[k].tensor == p->step[j].tensor &&
+            identity(p, k, p->step[k].stream) == identity(p, j, p->step[k].stream) &&
+            before_free_of(p, v, i, j, p->step[k].stream))
+            return true;
+    return false;
+}
+
+void naive_order(const sample_program *p, naive_verdict *v) {
+    memset(v, 0, sizeof *v);
+    close_graph(p, v->before);
+}
+
+bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, int j) {
+    for (int k = i; k <= j; k++) {
+        const sample_step *s = &p->step[k];
+        copy_rules r = {0};
+        if (s->kind == STEP_COPY) r = naive_copy_rules(p, s);
+        if ((by_host(s) || r.waits || r.staged) && (k == i || v->before[i][k])) return true;
+    }
+    return false;
+}
+
+void naive_check(const sample_program *p, naive_verdict *v) {
+    naive_order(p, v);
+    for (int j = 0; j < p->step_count; j++) {
+        for (int i = 0; i < j; i++) {
+            const sample_step *a = &p->step[i], *b = &p->step[j];
+            if (!v->before[i][j] && any_conflict(p, i, j)) v->race[i][j] = true;
+            if (b->kind == STEP_FREE && touches(p, i, b->tensor) && !free_covers(p, v, i, j))
+                v->free_race[i][j] = true;
+            if (a->kind == STEP_ALLOC && !v->before[i][j] && b->kind != STEP_FREE &&
+                touches(p, j, a->tensor))
+                v->alloc_race[i][j] = true;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/* Is the differential test able to see a mistake? The checker is compiled here once more with a switch in
+ * each of its rules (src/hazard/mutate.h); every rule is broken in turn, and some program must differ. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MR_HAZARD_MUTATE
+#define INDEX_FROM  2 /* so that small programs use the index, too, */
+#define CLOCK_DELTA 2 /* and clocks with bases */
+#include "../../src/hazard/advice.c"
+#include "../../src/hazard/check.c"
+#include "../../src/hazard/clock.c"
+#include "../../src/hazard/fix.c"
+#include "../../src/hazard/hazard.c"
+#include "../../src/hazard/history.c"
+#include "../../src/hazard/index.c"
+#include "../../src/hazard/lifetime.c"
+#include "../../src/hazard/log.c"
+#include "../../src/hazard/names.c"
+#include "../../src/hazard/order.c"
+#include "../../src/hazard/reason.c"
+#include "../../src/hazard/report.c"
+#include "../../src/hazard/rules.c"
+#include "../../src/hazard/view.c"
+#include "../../src/hazard/why.c"
+#include "../../src/hazard/write.c"
+
+#include "naive_hazard.c"
+#include "hazard_programs.c"
+
+int mr_hazard_mutant;
+
+static const char *const names[] = {"none",
+#define X(name) #name,
+                                    MR_MUTANT_LIST(X)
+#undef X
+};
+
+static uint64_t programs(void) {
+    const char *text = getenv("MR_HAZARD_PROGRAMS");
+    return text ? strtoull(text, NULL, 10) : 3000;
+}
+
+static void without_a_mutant_nothing_differs(void **unused) {
+    (void)unused;
+    mr_hazard_mutant = MR_MUTANT_NONE;
+    for (uint64_t seed = 1000000; seed < 1000000 + programs(); seed++) {
+        static sample_program p;
+        program_random(seed, &p);
+        if (!program_differs(&p)) continue;
+        program_shrink(&p);
+        printf("-- seed %llu: %s\n", (unsigned long long)seed, program_differs(&p));
+        program_print(&p);
+        fail_msg("the verdicts differ");
+    }
+}
+
+static void every_broken_rule_is_noticed(void **unused) {
+    (void)unused;
+    int missed = 0;
+    for (mr_hazard_mutant = 1; mr_hazard_mutant < MR_MUTANT_COUNT; mr_hazard_mutant++) {
+        uint64_t seed = 1, last = 20000;
+        for (; seed <= last; seed++) {
+            static sample_program p;
+            program_random(seed, &p);
+            if (program_differs(&p)) break;
+        }
+        if (seed > last) missed++;
+        printf("%-20s %s", names[mr_hazard_mutant], seed > last ? "NOT NOTICED\n" : "noticed");
+        if (seed <= last) printf(" by program %llu\n", (unsigned long long)seed);
+    }
+    mr_hazard_mutant = MR_MUTANT_NONE;
+    assert_int_equal(missed, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_mutant_nothing_differs),
+        cmocka_unit_test(every_broken_rule_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,12 @@
+-- Order is carried on: c waits for b, which has waited for a.
+-- expect: clean
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+mr.synchronize()
+mr.op{name = "produce", writes = {x}, stream = a}
+b:wait_stream(a)
+c:wait_stream(b)
+mr.op{name = "consume", reads = {x}, stream = c}

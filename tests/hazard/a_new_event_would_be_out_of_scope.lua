@@ -1,0 +1,15 @@
+-- A local event of the inner block could not be waited for outside of it, so the cure waits for the stream.
+-- expect: kind=read-after-write reason=no-path first=10 second=15 fix=b:wait_stream(a)
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x, y = mr.zeros(64, {name = "x"}), mr.zeros(64, {name = "y"})
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+mr.synchronize()
+do
+  mr.op{name = "produce", writes = {x}, stream = a}
+  mr.op{name = "unrelated", writes = {y}, stream = a}
+end
+
+-- fix: b:wait_stream(a)
+mr.op{name = "consume", reads = {x}, stream = b}

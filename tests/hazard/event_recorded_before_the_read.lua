@@ -1,0 +1,14 @@
+-- The event was recorded before the read that must be over.
+-- expect: kind=write-after-read reason=recorded-before-access first=11 second=14
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+mr.synchronize()
+local e = mr.event{name = "e"}
+e:record(a)
+mr.op{name = "consume", reads = {x}, stream = a}
+-- fix: e:record(a)
+b:wait_event(e)
+mr.op{name = "produce", writes = {x}, stream = b}

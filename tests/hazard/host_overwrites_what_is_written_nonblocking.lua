@@ -1,0 +1,11 @@
+-- The host touches pinned memory while a non-blocking stream works on it (R22).
+-- expect: kind=write-after-write reason=host-did-not-wait first=9 second=11 second_stream=host
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {device = "cpu", pinned = true, name = "x"})
+mr.synchronize()
+local n = mr.stream{name = "n"}
+mr.op{name = "produce", writes = {x}, stream = n}
+-- fix: n:synchronize()
+x:fill_(1)

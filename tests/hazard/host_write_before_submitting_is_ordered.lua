@@ -1,0 +1,10 @@
+-- What the host wrote before it submitted the work is seen by it.
+-- expect: clean
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {device = "cpu", pinned = true, name = "x"})
+mr.synchronize()
+local n = mr.stream{name = "n"}
+x:fill_(3)
+mr.op{name = "consume", reads = {x}, stream = n}

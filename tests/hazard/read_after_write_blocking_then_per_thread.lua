@@ -1,0 +1,12 @@
+-- The per-thread stream reads what was written of a blocking stream, with nothing between.
+-- expect: kind=read-after-write reason=no-path tensor=x first=10 second=12
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+mr.synchronize()
+local b = mr.stream{name = "b", nonblocking = false}
+local p = mr.per_thread_stream()
+mr.op{name = "produce", writes = {x}, stream = b}
+-- fix: p:wait_stream(b)
+mr.op{name = "consume", reads = {x}, stream = p}

@@ -1,0 +1,12 @@
+-- Another non-blocking stream reads what was written of a non-blocking stream, with nothing between.
+-- expect: kind=read-after-write reason=no-path tensor=x first=10 second=12
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+mr.synchronize()
+local n = mr.stream{name = "n"}
+local o = mr.stream{name = "o"}
+mr.op{name = "produce", writes = {x}, stream = n}
+-- fix: o:wait_stream(n)
+mr.op{name = "consume", reads = {x}, stream = o}

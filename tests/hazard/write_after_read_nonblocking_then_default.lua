@@ -1,0 +1,12 @@
+-- The default stream overwrites what is being read of a non-blocking stream, with nothing between.
+-- expect: kind=write-after-read reason=no-path tensor=x first=10 second=12
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+mr.synchronize()
+local n = mr.stream{name = "n"}
+local d = mr.default_stream()
+mr.op{name = "consume", reads = {x}, stream = n}
+-- fix: d:wait_event(n:record_event())
+mr.op{name = "produce", writes = {x}, stream = d}

@@ -1,0 +1,12 @@
+-- A non-blocking stream overwrites what is being written of a blocking stream, with nothing between.
+-- expect: kind=write-after-write reason=no-path tensor=x first=10 second=12
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+mr.synchronize()
+local b = mr.stream{name = "b", nonblocking = false}
+local n = mr.stream{name = "n"}
+mr.op{name = "produce", writes = {x}, stream = b}
+-- fix: n:wait_stream(b)
+mr.op{name = "produce", writes = {x}, stream = n}

@@ -1,0 +1,345 @@
+-- timeout: 120
+-- --check, MILLRACE_CHECK and --report: what is said where, and with which exit status.
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+local CLEAN = "local a = mr.zeros(4) a:add_(1)"
+local RACE = [[
+local s = mr.stream{name = "s"}
+local A = mr.zeros(100, 100)
+A:normal_()
+local sum
+mr.with(s, function()
+  sum = A:sum()
+end)
+print("done")
+]]
+local KEYS = "kind=read-after-write reason=no-path tensor=A first=%s:3 second=%s:6"
+local PROOF = "no hazards: every legal schedule of these %d operations gives the same values"
+
+-- Runs the code as a file; -> result, path.
+local function run(code, ...)
+  local options = { ... }
+  return command.with_file(code, function(path)
+    options[#options + 1] = path
+    return command.run(options), path
+  end)
+end
+
+-- ---------------------------------------------------------------- a reader of JSON
+
+-- Any JSON text without exponents; raises where it is none.
+local function parse(text)
+  local value
+  local function fail(at) error("no JSON at " .. at .. ": " .. text, 0) end
+  local function skip(at) return text:match("^[ \t\r\n]*()", at) end
+  local function list(at, close, item)
+    local next = skip(at)
+    if text:sub(next, next) == close then return next + 1 end
+    repeat
+      local after = skip(item(skip(at)))
+      local c = text:sub(after, after)
+      at = after + 1
+      if c ~= "," and c ~= close then fail(after) end
+      if c == close then return at end
+    until false
+  end
+  local function string_at(at)
+    local parts = {}
+    if text:sub(at, at) ~= '"' then fail(at) end
+    at = at + 1
+    while text:sub(at, at) ~= '"' do
+      local c = text:sub(at, at)
+      if c == "" or c:byte() < 32 then fail(at) end
+      if c == "\\" then
+        local code = text:match("^u(%x%x%x%x)", at + 1)
+        local escaped = ({ n = "\n", t = "\t", ['"'] = '"', ["\\"] = "\\", ["/"] = "/" })[text:sub(at + 1, at + 1)]
+        if not code and not escaped then fail(at) end
+        parts[#parts + 1] = code and utf8.char(tonumber(code, 16)) or escaped
+        at = at + (code and 6 or 2)
+      else
+        parts[#parts + 1] = c
+        at = at + 1
+      end
+    end
+    return table.concat(parts), at + 1
+  end
+  function value(at)
+    local c = text:sub(at, at)
+    if c == '"' then return string_at(at) end
+    if c == "{" then
+      local object = {}
+      return object, list(at + 1, "}", function(from)
+        local key, after = string_at(from)
+        after = skip(after)
+        if text:sub(after, after) ~= ":" then fail(after) end
+        object[key], after = value(skip(after + 1))
+        return after
+      end)
+    end
+    if c == "[" then
+      local array = {}
+      return array, list(at + 1, "]", function(from)
+        local element, after = value(from)
+        array[#array + 1] = element
+        return after
+      end)
+    end
+    for word, meaning in pairs { ["true"] = true, ["false"] = false, ["null"] = "null" } do
+      if text:sub(at, at + #word - 1) == word then return meaning, at + #word end
+    end
+    local number, after = text:match("^(%-?%d+%.?%d*)()", at)
+    if not number then fail(at) end
+    return tonumber(number), after
+  end
+  local result, after = value(skip(1))
+  if skip(after) ~= #text + 1 then fail(after) end
+  return result
+end
+
+local function parse_lines(text)
+  local objects = {}
+  for line in text:gmatch("([^\n]*)\n") do objects[#objects + 1] = parse(line) end
+  return objects
+end
+
+-- ---------------------------------------------------------------- exit status
+
+TestStatus = {}
+
+function TestStatus.test_a_hazard_gives_3_and_the_script_goes_on()
+  local result, path = run(RACE, "--check")
+  lu.assertEquals(result.status, 3)
+  lu.assertEquals(result.out, "done\n")
+  lu.assertStrContains(result.err, KEYS:format(path, path))
+end
+
+function TestStatus.test_without_it_there_is_nothing()
+  for _, options in ipairs { {}, { "--check=off" } } do
+    local result = run(RACE, table.unpack(options))
+    lu.assertEquals({ result.status, result.out, result.err }, { 0, "done\n", "" })
+  end
+end
+
+function TestStatus.test_a_clean_run_gives_0_and_says_what_that_proves()
+  local result = run(CLEAN, "--check")
+  lu.assertEquals({ result.status, result.err }, { 0, PROOF:format(2) .. "\n" })
+end
+
+function TestStatus.test_what_the_host_read_is_a_caveat()
+  local result = run(CLEAN .. " print(a:sum():item())", "--check")
+  lu.assertEquals(result.status, 0)
+  lu.assertStrMatches(result.err, "no hazards: every legal schedule of these %d+ operations gives the same values, " ..
+    "as long as [^\n]*\n")
+end
+
+function TestStatus.test_a_script_that_fails_gives_1()
+  local result = run(RACE .. "error('broken')", "--check")
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "broken")
+  lu.assertStrContains(result.err, "hazard: read-after-write")
+  lu.assertEquals(run("error('broken')", "--check=error").status, 1)
+  lu.assertEquals(run("error{code = 'hazard'}", "--check=error").status, 1)
+  lu.assertEquals(run("error{code = 'hazard'}").status, 1)
+  lu.assertEquals(run("x x", "--check").status, 1)
+end
+
+function TestStatus.test_error_stops_at_the_first()
+  local result, path = run(RACE, "--check=error")
+  lu.assertEquals(result.status, 3)
+  lu.assertEquals(result.out, "")
+  lu.assertStrContains(result.err, KEYS:format(path, path))
+  lu.assertStrContains(result.err, "stack traceback:")
+end
+
+function TestStatus.test_a_refusal_that_was_caught_still_counts()
+  local result = run((RACE:gsub("mr%.with%(", "pcall(mr.with, ", 1)), "--check=error")
+  lu.assertEquals({ result.status, result.out }, { 3, "done\n" })
+end
+
+function TestStatus.test_os_exit_does_not_lose_it()
+  lu.assertEquals(run(RACE .. "os.exit(0)", "--check").status, 3)
+  lu.assertEquals(run(RACE .. "os.exit(7)", "--check").status, 7)
+  lu.assertEquals(run(CLEAN .. " os.exit(true)", "--check").status, 0)
+end
+
+function TestStatus.test_advice_is_no_hazard()
+  local code = "local s, e = mr.stream(), mr.event() s:wait_event(e)"
+  local result = run(code, "--check=advice")
+  lu.assertEquals(result.status, 0)
+  lu.assertStrContains(result.err, "advice: never-recorded-wait")
+  lu.assertEquals(run(code, "--check").err, PROOF:format(0) .. "\n")
+  lu.assertEquals(run(RACE, "--check=advice").status, 3)
+end
+
+function TestStatus.test_hazards_that_a_script_looks_for_itself_do_not_count()
+  local result = run("local function race()\n" .. RACE .. "end\nassert(#mr.hazard.check(race) == 1)", "--check")
+  lu.assertEquals(result.status, 0)
+  lu.assertStrContains(result.err, "no hazards: ")
+end
+
+function TestStatus.test_what_is_collected_at_the_end_is_none()
+  lu.assertEquals(run([[
+    local a, b = mr.stream(), mr.stream()
+    local x = mr.with(a, function() return mr.ones(4) end)
+    b:wait_stream(a)
+    mr.with(b, function() return x:sum() end)]], "--check").status, 0)
+end
+
+function TestStatus.test_code_and_standard_input_are_checked_too()
+  lu.assertEquals(command.eval(RACE, "--check").status, 3)
+  lu.assertEquals(command.run{ "--check", "-", input = RACE }.status, 3)
+end
+
+-- ---------------------------------------------------------------- the environment and misuse
+
+TestChoice = {}
+
+function TestChoice.test_the_environment_stands_for_the_option()
+  local function with(value, ...)
+    local arguments = { ... }
+    arguments.environment = "export MILLRACE_CHECK=" .. value
+    arguments[#arguments + 1], arguments[#arguments + 2] = "-e", RACE
+    return command.run(arguments)
+  end
+  lu.assertEquals(with("warn").status, 3)
+  lu.assertEquals(with("error").out, "")
+  lu.assertEquals(with("error", "--check=warn").out, "done\n")
+  lu.assertEquals(with("warn", "--check=off").status, 0)
+  lu.assertEquals(with("").status, 0)
+  lu.assertEquals(with("loud").status, 2)
+end
+
+function TestChoice.test_misuse()
+  local result = command.eval("", "--check=loud")
+  lu.assertEquals(result.status, 2)
+  lu.assertStrContains(result.err, 'no check "loud"; there are warn, error')
+  result = command.eval("", "--report=xml")
+  lu.assertEquals(result.status, 2)
+  lu.assertStrContains(result.err, "--report: expected text or json, got 'xml'")
+  lu.assertStrContains(command.eval("", "--report").err, "--report")
+end
+
+function TestChoice.test_the_mode_takes_no_word_of_its_own()
+  local result, path = run(RACE, "--check")
+  lu.assertStrContains(result.err, path)
+end
+
+function TestChoice.test_help_names_them()
+  local help = command.run{ "--help" }.out
+  for _, word in ipairs { "--check[=MODE]", "--report=FORM", "MILLRACE_CHECK", "3 --check found a hazard" } do
+    lu.assertStrContains(help, word)
+  end
+end
+
+function TestChoice.test_the_prompt_warns_and_leaves_with_0()
+  local result = command.run{ "-i", input = "mr.hazard.mode()\n" .. "do " .. RACE:gsub("\n", " ") .. " end\n" }
+  lu.assertEquals(result.status, 0)
+  lu.assertStrContains(result.out, "warn")
+  lu.assertStrContains(result.err, "hazard: read-after-write")
+  lu.assertEquals(command.run{ "-i", input = "1\n" }.err, "")
+  lu.assertStrContains(command.run{ "-i", "--check=off", input = "mr.hazard.mode()\n" }.out, "off")
+end
+
+function TestChoice.test_in_the_sandbox()
+  local result = command.eval(RACE, "--sandbox", "--check")
+  lu.assertEquals({ result.status, result.out }, { 3, "done\n" })
+  lu.assertStrContains(result.err, "hazard: read-after-write on `A`")
+  lu.assertEquals(command.eval(RACE, "--sandbox", "--check=error").status, 3)
+  result = command.eval("mr.zeros(4):add_(1)", "--sandbox", "--check")
+  lu.assertEquals({ result.status, result.err }, { 0, PROOF:format(2) .. "\n" })
+  result = command.eval("while true do end", "--sandbox", "--time", "0.2", "--check")
+  lu.assertEquals(result.status, 1)
+end
+
+function TestChoice.test_why_prints_and_returns()
+  local result, path = run(RACE .. [[
+    local text = mr.hazard.why(":3", ":6")
+    assert(text:find("nothing orders"), text)
+    mr.synchronize()
+    A:sum()
+    mr.hazard.why(":3", ":12")]], "--check")
+  lu.assertStrContains(result.out, "nothing orders #")
+  lu.assertStrContains(result.out, "is ordered before #")
+  lu.assertStrContains(result.out, path .. ":12")
+end
+
+-- ---------------------------------------------------------------- the form
+
+TestForm = {}
+
+local function at_a_terminal(environment)
+  return command.with_file(RACE, function(path)
+    local program = ("%s %s --check %s"):format(environment, command.quote(command.host), path)
+    local shown = io.popen("script -qec " .. command.quote(program) .. " /dev/null </dev/null 2>&1")
+    local text = shown:read("a")
+    shown:close()
+    return text
+  end)
+end
+
+function TestForm.test_plain_where_it_is_no_terminal()
+  local result = command.run{ "--check", "-e", RACE, environment = "unset NO_COLOR" }
+  lu.assertStrContains(result.err, "hazard: read-after-write")
+  lu.assertNotStrContains(result.err, "\27")
+end
+
+function TestForm.test_coloured_at_a_terminal_unless_told_not_to()
+  local text = at_a_terminal("env -u NO_COLOR")
+  lu.assertStrContains(text, "\27[1;31mhazard: read-after-write\27[0m")
+  lu.assertStrContains(at_a_terminal("env NO_COLOR="), "\27[")
+  text = at_a_terminal("env NO_COLOR=1")
+  lu.assertStrContains(text, "hazard: read-after-write")
+  lu.assertNotStrContains(text, "\27[")
+end
+
+function TestForm.test_the_report_is_the_documented_one()
+  local result, path = run(RACE, "--check")
+  lu.assertEquals(result.err, (([[
+hazard: read-after-write on `A` (f32[100,100], bytes 0..39999)
+  sum     reads  A on stream s at FILE:6
+  normal_ writes A on stream default at FILE:3
+nothing makes s wait for default: s is non-blocking, so it does not wait for the default stream.
+fix: before line 6 add   s:wait_stream(mr.default_stream())
+kind=read-after-write reason=no-path tensor=A first=FILE:3 second=FILE:6
+1 hazard at 1 pair of places in 3 operations
+]]):gsub("FILE", path)))
+end
+
+function TestForm.test_json_is_an_object_a_line()
+  local result, path = run(RACE, "--check", "--report=json")
+  lu.assertEquals(result.status, 3)
+  local objects = parse_lines(result.err)
+  lu.assertEquals(#objects, 2)
+  local r = objects[1]
+  lu.assertEquals({ r.type, r.kind, r.reason, r.tensor, r.bytes, r.count },
+    { "hazard", "read-after-write", "no-path", "A", { 0, 39999 }, 1 })
+  lu.assertEquals({ r.first.op, r.first.access, r.first.stream, r.first.where },
+    { "normal_", "write", "default", path .. ":3" })
+  lu.assertEquals({ r.second.op, r.second.access, r.second.stream, r.second.where },
+    { "sum", "read", "s", path .. ":6" })
+  lu.assertEquals(r.fix, { { place = "before", where = path .. ":6", text = "s:wait_stream(mr.default_stream())" } })
+  lu.assertStrContains(r.why, "s is non-blocking")
+  lu.assertEquals({ objects[2].type, objects[2].hazards, objects[2].operations }, { "summary", 1, 3 })
+end
+
+function TestForm.test_json_of_a_clean_run_of_advice_and_of_odd_names()
+  local objects = parse_lines(run(CLEAN, "--check", "--report=json").err)
+  lu.assertEquals({ #objects, objects[1].type, objects[1].text }, { 1, "summary", PROOF:format(2) })
+  objects = parse_lines(run("mr.stream():wait_event(mr.event())", "--check=advice", "--report=json").err)
+  lu.assertEquals({ #objects, objects[1].type, objects[1].kind }, { 2, "advice", "never-recorded-wait" })
+  objects = parse_lines(run((RACE:gsub("100, 100", [[4, {name = 'a "b" \\ \1'}]])), "--check", "--report=json").err)
+  lu.assertEquals(objects[1].tensor, 'a "b" \\ \1')
+end
+
+function TestForm.test_json_in_error_mode_comes_beside_the_error()
+  local result = run(RACE, "--check=error", "--report=json")
+  lu.assertEquals(result.status, 3)
+  local objects = {}
+  for line in result.err:gmatch("[^\n]+") do
+    if line:sub(1, 1) == "{" then objects[#objects + 1] = parse(line) end
+  end
+  lu.assertEquals({ #objects, objects[1].type, objects[2].type }, { 2, "hazard", "summary" })
+end
+
+os.exit(lu.LuaUnit.run())
