@@ -12,8 +12,8 @@ typedef struct {
 } mr_philox_block;
 
 static inline mr_philox_block mr_philox(uint64_t seed, uint64_t offset, uint64_t counter) {
-    philox4x32_ctr_t ctr = {{(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)offset,
-                             (uint32_t)(offset >> 32)}};
+    philox4x32_ctr_t ctr = {
+        {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)offset, (uint32_t)(offset >> 32)}};
     philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     philox4x32_ctr_t out = philox4x32(ctr, key);
     return (mr_philox_block){{out.v[0], out.v[1], out.v[2], out.v[3]}};

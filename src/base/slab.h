@@ -8,9 +8,9 @@
 typedef struct {
     size_t object_size; /* rounded up to 16 */
     size_t per_chunk;
-    void *free;         /* first free object; its first word links to the next */
-    void *chunks;       /* list of chunks, for destruction */
-    size_t live;        /* objects handed out */
+    void *free;   /* first free object; its first word links to the next */
+    void *chunks; /* list of chunks, for destruction */
+    size_t live;  /* objects handed out */
 } mr_slab;
 
 void mr_slab_init(mr_slab *slab, size_t object_size, size_t per_chunk);

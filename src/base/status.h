@@ -39,9 +39,9 @@ typedef enum {
         MR_CODE_COUNT
 } mr_code;
 
-const char *mr_code_text(mr_code code);   /* "out-of-memory" */
-int mr_code_number(mr_code code);         /* CUDA's number, or -1 */
-bool mr_code_sticky(mr_code code);        /* R50: the device is lost until mr.reset() */
+const char *mr_code_text(mr_code code); /* "out-of-memory" */
+int mr_code_number(mr_code code);       /* CUDA's number, or -1 */
+bool mr_code_sticky(mr_code code);      /* R50: the device is lost until mr.reset() */
 bool mr_code_find(const char *text, mr_code *out_code);
 
 /* A line of the user's script. `file` is interned (base/intern.h) and lives as long as the process;
@@ -53,10 +53,10 @@ typedef struct {
 
 typedef struct mr_error {
     mr_code code;
-    mr_site where;      /* the line that enqueued what failed; {NULL, 0}: the call itself failed */
-    char op[32];        /* the failing operation, "" if none */
-    char stream[48];    /* the stream that it ran on, "" if none */
-    char message[];     /* one sentence */
+    mr_site where;   /* the line that enqueued what failed; {NULL, 0}: the call itself failed */
+    char op[32];     /* the failing operation, "" if none */
+    char stream[48]; /* the stream that it ran on, "" if none */
+    char message[];  /* one sentence */
 } mr_error;
 
 typedef mr_error *mr_status;

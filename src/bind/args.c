@@ -52,8 +52,9 @@ bool mr_options_check(lua_State *L, int arg, const char *const *known) {
     for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             mr_misuse(L, "options are written {name=value}: found %s as a key",
-                      lua_type(L, -2) == LUA_TNUMBER ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
-                                                     : mr_type_text(L, -2));
+                      lua_type(L, -2) == LUA_TNUMBER
+                          ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
+                          : mr_type_text(L, -2));
         const char *key = lua_tostring(L, -2);
         mr_nearest nearest;
         mr_nearest_begin(&nearest, key);

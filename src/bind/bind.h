@@ -26,7 +26,7 @@
 /* --- functions and classes ------------------------------------------------------------------ */
 
 typedef struct {
-    const char *name;  /* "query"; metamethods "__add" */
+    const char *name; /* "query"; metamethods "__add" */
     const char *usage;
     const char *text;
     lua_CFunction call;
@@ -41,8 +41,8 @@ typedef struct {
 
 /* A kind of userdata, or a table of functions (mr itself, mr.memory) when `properties` is NULL. */
 typedef struct {
-    const char *name; /* "stream"; for tables their path: "mr", "mr.memory" */
-    const char *text; /* one or two sentences for the reference page */
+    const char *name;                    /* "stream"; for tables their path: "mr", "mr.memory" */
+    const char *text;                    /* one or two sentences for the reference page */
     const mr_function *const *functions; /* NULL-terminated */
     const mr_property *properties;       /* ends with a NULL name */
 } mr_class;
@@ -91,28 +91,32 @@ int mr_bad_argument(lua_State *L, int arg, const char *expected);
 const char *mr_called_name(lua_State *L, bool *out_method);
 /* "a stream", "nil", "a table": how a message calls the value; pushes nothing, static or interned. */
 const char *mr_type_text(lua_State *L, int arg);
-void mr_push_error(lua_State *L, mr_status status); /* the value that mr_raise would raise; takes it */
-void mr_push_site(lua_State *L, mr_site where);     /* "race.lua:3", or nil */
+void mr_push_error(lua_State *L,
+                   mr_status status);           /* the value that mr_raise would raise; takes it */
+void mr_push_site(lua_State *L, mr_site where); /* "race.lua:3", or nil */
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-lua_Integer mr_check_integer(lua_State *L, int arg); /* floats with an integer value pass; NaN not */
-mr_scalar mr_check_scalar(lua_State *L, int arg);    /* number or boolean */
+lua_Integer mr_check_integer(lua_State *L,
+                             int arg);            /* floats with an integer value pass; NaN not */
+mr_scalar mr_check_scalar(lua_State *L, int arg); /* number or boolean */
 bool mr_is_scalar(lua_State *L, int arg);
-const char *mr_check_name(lua_State *L, int arg);    /* interned; no NUL inside, at most 200 bytes */
+const char *mr_check_name(lua_State *L, int arg); /* interned; no NUL inside, at most 200 bytes */
 
 /* Options: the table at `arg` (nil or none: no options). mr_options_check raises for keys that are not
  * in `known` (NULL-terminated), naming the nearest. The getters leave the stack as it was and name
  * the option when the type is wrong. */
 bool mr_options_check(lua_State *L, int arg, const char *const *known);
-int mr_push_option(lua_State *L, int arg, const char *name); /* its type; nil without options; raw */
+int mr_push_option(lua_State *L, int arg,
+                   const char *name); /* its type; nil without options; raw */
 bool mr_option_boolean(lua_State *L, int arg, const char *name, bool otherwise);
 lua_Integer mr_option_integer(lua_State *L, int arg, const char *name, lua_Integer otherwise);
 lua_Number mr_option_number(lua_State *L, int arg, const char *name, lua_Number otherwise);
-const char *mr_option_name(lua_State *L, int arg, const char *name); /* interned, or NULL */
+const char *mr_option_name(lua_State *L, int arg, const char *name);  /* interned, or NULL */
 mr_stream *mr_option_stream(lua_State *L, int arg, const char *name); /* borrowed, or NULL */
 mr_tensor *mr_option_tensor(lua_State *L, int arg, const char *name); /* borrowed, or NULL */
-mr_device *mr_option_device(lua_State *L, int arg, const char *name); /* device or ordinal, or NULL */
+mr_device *mr_option_device(lua_State *L, int arg,
+                            const char *name); /* device or ordinal, or NULL */
 
 /* --- objects ---------------------------------------------------------------------------------- */
 

@@ -46,7 +46,8 @@ void *mr_check(lua_State *L, int arg, const mr_class *class) {
 /* Raises for a field that is not there, naming the one that was probably meant. */
 static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
     const char *advice = mr_foreign_advice(class->name, key);
-    if (advice) return mr_misuse(L, "%s %s has no `%s`: %s", article(class), class->name, key, advice);
+    if (advice)
+        return mr_misuse(L, "%s %s has no `%s`: %s", article(class), class->name, key, advice);
     mr_nearest nearest;
     mr_nearest_begin(&nearest, key);
     for (int table = UP_METHODS; table <= UP_GETTERS; table++) {
@@ -54,9 +55,11 @@ static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
             if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
     }
     const char *meant = mr_nearest_found(&nearest);
-    if (meant) return mr_misuse(L, "%s %s has no `%s`: did you mean `%s`?", article(class), class->name, key, meant);
-    return mr_misuse(L, "%s %s has no `%s`: mr.help(\"%s\") lists what it has", article(class), class->name,
-                     key, class->name);
+    if (meant)
+        return mr_misuse(L, "%s %s has no `%s`: did you mean `%s`?", article(class), class->name,
+                         key, meant);
+    return mr_misuse(L, "%s %s has no `%s`: mr.help(\"%s\") lists what it has", article(class),
+                     class->name, key, class->name);
 }
 
 int mr_class_lookup(lua_State *L) {
@@ -77,8 +80,10 @@ int mr_class_lookup(lua_State *L) {
 
 static int no_assignment(lua_State *L) {
     const mr_class *class = lua_touserdata(L, lua_upvalueindex(2));
-    return mr_misuse(L, "a %s has no fields to assign to: keep what you want to remember in a table "
-                     "of your own", class->name);
+    return mr_misuse(L,
+                     "a %s has no fields to assign to: keep what you want to remember in a table "
+                     "of your own",
+                     class->name);
 }
 
 static void set_function(lua_State *L, mr_machine *machine, const mr_function *function) {

@@ -25,7 +25,8 @@ mr_tensor *mr_push_generated(lua_State *L, mr_machine *machine, const char *row,
 int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_new_options *options,
                  int64_t *out_shape) {
     int table, last = mr_split_options(L, &table);
-    if (table && lua_rawlen(L, table) > 0) { /* sizes and options in one: the shape's check says so */
+    if (table &&
+        lua_rawlen(L, table) > 0) { /* sizes and options in one: the shape's check says so */
         last = table;
         table = 0;
     }
@@ -248,7 +249,8 @@ const mr_class mr_creation_class = {
     "New tensors. Options come in a table at the end: dtype (\"f32\", \"f64\", \"i32\", \"i64\", "
     "\"u8\", \"bool\", also as \"float\", \"double\", \"int\", \"long\", \"byte\", \"float32\", "
     "\"float64\", \"int32\", \"int64\", \"uint8\"); device (\"cpu\", a device, an ordinal, "
-    "\"device 1\", \"cuda:1\" or \"virtual:1\"; the current device if nothing is said); pinned=true for host memory that the device can reach; "
+    "\"device 1\", \"cuda:1\" or \"virtual:1\"; the current device if nothing is said); "
+    "pinned=true for host memory that the device can reach; "
     "name, "
     "for messages; stream, in whose order the memory is taken and filled.",
     functions,

@@ -72,10 +72,10 @@ MR_FUNCTION(device_can_access_peer, "can_access_peer",
     return 1;
 }
 
-MR_FUNCTION(device_enable_peer_access, "enable_peer_access",
-            "d:enable_peer_access(peer: device|integer)",
-            "Lets this device use the other's memory directly, one way: copies between them no longer go "
-            "through the host. Twice is an error, peer-access-already-enabled (R59).") {
+MR_FUNCTION(
+    device_enable_peer_access, "enable_peer_access", "d:enable_peer_access(peer: device|integer)",
+    "Lets this device use the other's memory directly, one way: copies between them no longer go "
+    "through the host. Twice is an error, peer-access-already-enabled (R59).") {
     mr_enter(L);
     mr_raise(L, mr_device_enable_peer_access(device_at(L, 1), mr_check_device(L, 2)));
     return 0;
@@ -144,7 +144,8 @@ static const mr_property device_properties[] = {
     {"max_threads_per_block", "integer", "Threads.", get_max_threads_per_block},
     {"max_threads_per_sm", "integer", "Threads resident on one SM.", get_max_threads_per_sm},
     {"max_blocks_per_sm", "integer", "Blocks resident on one SM.", get_max_blocks_per_sm},
-    {"max_resident_grids", "integer", "Kernels that can run at once (R53).", get_max_resident_grids},
+    {"max_resident_grids", "integer", "Kernels that can run at once (R53).",
+     get_max_resident_grids},
     {"registers_per_sm", "integer", "32-bit registers of one SM.", get_registers_per_sm},
     {"shared_per_sm", "integer", "Bytes of shared memory of one SM.", get_shared_per_sm},
     {"shared_per_block", "integer", "Bytes of shared memory that one block can have.",
@@ -161,9 +162,9 @@ static const mr_function *const device_functions[] = {
     &device_synchronize_function, &device_can_access_peer_function,
     &device_enable_peer_access_function, &device_tostring_function, NULL};
 
-const mr_class mr_device_class = {
-    "device", "One GPU. mr.device(i) and mr.current_device() give it.", device_functions,
-    device_properties};
+const mr_class mr_device_class = {"device",
+                                  "One GPU. mr.device(i) and mr.current_device() give it.",
+                                  device_functions, device_properties};
 
 void mr_open_device(lua_State *L, mr_machine *machine) {
     mr_registry_open(L);

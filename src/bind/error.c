@@ -133,7 +133,7 @@ const char *mr_type_text(lua_State *L, int arg) {
     case LUA_TTHREAD: return "a coroutine";
     default: break;
     }
-    for (const mr_class *const *class = mr_classes; *class; class++) {
+    for (const mr_class *const *class = mr_classes; *class; class ++) {
         if (!(*class)->properties || !mr_test(L, arg, *class)) continue;
         if (*class == &mr_event_class) return "an event";
         char text[64];

@@ -24,12 +24,13 @@ void mr_push_event(lua_State *L, mr_event *event) {
     mr_registry_add(L, event);
 }
 
-MR_FUNCTION(mr_event_new, "event",
-            "mr.event([opts: {timing: boolean=false, blocking: boolean=false, name: string}]) -> e: "
-            "event",
-            "A new event. It belongs to the device of the stream that it is first recorded on (R14). "
-            "`timing` makes it usable for elapsed_time; `blocking` lets the host sleep rather than spin "
-            "while it waits, which changes no order (R18).") {
+MR_FUNCTION(
+    mr_event_new, "event",
+    "mr.event([opts: {timing: boolean=false, blocking: boolean=false, name: string}]) -> e: "
+    "event",
+    "A new event. It belongs to the device of the stream that it is first recorded on (R14). "
+    "`timing` makes it usable for elapsed_time; `blocking` lets the host sleep rather than spin "
+    "while it waits, which changes no order (R18).") {
     static const char *const known[] = {"timing", "blocking", "name", NULL};
     mr_machine *machine = mr_enter(L);
     mr_options_check(L, 1, known);
@@ -56,9 +57,10 @@ MR_FUNCTION(event_record, "record", "e:record([s: stream]) -> e: event",
     return 1;
 }
 
-MR_FUNCTION(event_wait, "wait", "e:wait([s: stream])",
-            "Later work of `s` (the current stream if none is named) waits for the most recent record; "
-            "the host does not wait (R12, R15).") {
+MR_FUNCTION(
+    event_wait, "wait", "e:wait([s: stream])",
+    "Later work of `s` (the current stream if none is named) waits for the most recent record; "
+    "the host does not wait (R12, R15).") {
     mr_enter(L);
     mr_event *event = mr_check_event(L, 1);
     mr_raise(L, mr_stream_wait_event(mr_opt_stream(L, 2), event));
@@ -72,9 +74,10 @@ MR_FUNCTION(event_synchronize, "synchronize", "e:synchronize()",
     return 0;
 }
 
-MR_FUNCTION(event_query, "query", "e:query() -> done: boolean",
-            "Whether what the most recent record captured is done; true if it was never recorded (R13). "
-            "Never waits; `true` orders like synchronize.") {
+MR_FUNCTION(
+    event_query, "query", "e:query() -> done: boolean",
+    "Whether what the most recent record captured is done; true if it was never recorded (R13). "
+    "Never waits; `true` orders like synchronize.") {
     bool done;
     mr_enter(L);
     mr_raise(L, mr_event_query(mr_check_event(L, 1), &done));
@@ -89,9 +92,10 @@ static int push_elapsed(lua_State *L, mr_event *from, mr_event *to) {
     return 1;
 }
 
-MR_FUNCTION(event_elapsed_time, "elapsed_time", "e:elapsed_time(later: event) -> ms: number",
-            "Milliseconds on the device between the two records. Three different errors: not made with "
-            "timing=true, never recorded, not complete yet (R17).") {
+MR_FUNCTION(
+    event_elapsed_time, "elapsed_time", "e:elapsed_time(later: event) -> ms: number",
+    "Milliseconds on the device between the two records. Three different errors: not made with "
+    "timing=true, never recorded, not complete yet (R17).") {
     mr_enter(L);
     mr_event *from = mr_check_event(L, 1);
     return push_elapsed(L, from, mr_check_event(L, 2));
@@ -123,7 +127,8 @@ MR_FUNCTION(event_gc, "__gc", "", "Drops the reference; waits for nothing (R19).
     return 0;
 }
 
-MR_FUNCTION(event_tostring, "__tostring", "", "\"event `ready`\" or \"event #3\", and whether recorded.") {
+MR_FUNCTION(event_tostring, "__tostring", "",
+            "\"event `ready`\" or \"event #3\", and whether recorded.") {
     char text[256];
     mr_event *event = event_at(L, 1);
     const char *state = event->closed ? " (closed)" : event->record_seq ? "" : " (never recorded)";
@@ -170,20 +175,28 @@ static const mr_property event_properties[] = {
     {"timing", "boolean", "Whether it takes time stamps.", get_timing},
     {"name", "string?", "As given at creation.", get_name},
     {"id", "integer", "A number that no other event has.", get_id},
-    {"recorded", "boolean", "Whether it has been recorded; a wait for one that has not delays nothing "
-     "(R13).", get_recorded},
+    {"recorded", "boolean",
+     "Whether it has been recorded; a wait for one that has not delays nothing "
+     "(R13).",
+     get_recorded},
     {"closed", "boolean", "Whether it has been given up.", get_closed},
     {NULL, NULL, NULL, NULL}};
 
-static const mr_function *const event_functions[] = {
-    &event_record_function,       &event_wait_function,  &event_synchronize_function,
-    &event_query_function,        &event_elapsed_time_function, &event_sub_function,
-    &event_close_function,        &event_close_variable_function, &event_gc_function,
-    &event_tostring_function,     NULL};
+static const mr_function *const event_functions[] = {&event_record_function,
+                                                     &event_wait_function,
+                                                     &event_synchronize_function,
+                                                     &event_query_function,
+                                                     &event_elapsed_time_function,
+                                                     &event_sub_function,
+                                                     &event_close_function,
+                                                     &event_close_variable_function,
+                                                     &event_gc_function,
+                                                     &event_tostring_function,
+                                                     NULL};
 
-const mr_class mr_event_class = {
-    "event", "A name for everything that was in a stream when it was recorded.", event_functions,
-    event_properties};
+const mr_class mr_event_class = {"event",
+                                 "A name for everything that was in a stream when it was recorded.",
+                                 event_functions, event_properties};
 
 static const mr_function *const module_functions[] = {&mr_event_new_function, NULL};
 const mr_class mr_events_class = {"mr", "Events.", module_functions, NULL};

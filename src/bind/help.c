@@ -37,7 +37,10 @@ static bool visit_op(const mr_op *op, visitor visit, void *context) {
                  {MR_FORM_INPLACE, "tensor", "_"},
                  {MR_FORM_FUNCTION, "mr", ""}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        entry e = {.op = op, .form = forms[i].form, .owner = forms[i].owner, .usage = op->usage,
+        entry e = {.op = op,
+                   .form = forms[i].form,
+                   .owner = forms[i].owner,
+                   .usage = op->usage,
                    .text = op->help};
         if (!(op->forms & forms[i].form)) continue;
         snprintf(e.name, sizeof e.name, "%s%s", op->name, forms[i].suffix);
@@ -54,7 +57,10 @@ static bool visit_class(const mr_class *class, visitor visit, void *context) {
         if (!visit(context, &e)) return false;
     }
     for (const mr_property *p = class->properties; p && p->name; p++) {
-        entry e = {.class = class, .owner = class->name, .usage = p->type, .text = p->text,
+        entry e = {.class = class,
+                   .owner = class->name,
+                   .usage = p->type,
+                   .text = p->text,
                    .property = true};
         snprintf(e.name, sizeof e.name, "%s", p->name);
         if (!visit(context, &e)) return false;
@@ -65,7 +71,7 @@ static bool visit_class(const mr_class *class, visitor visit, void *context) {
 static bool registered(lua_State *L, const char *owner); /* is this table there on this backend */
 
 static void visit_all(lua_State *L, visitor visit, void *context) {
-    for (const mr_class *const *class = mr_classes; *class; class++)
+    for (const mr_class *const *class = mr_classes; *class; class ++)
         if ((is_object(*class) || registered(L, (*class)->name)) &&
             !visit_class(*class, visit, context))
             return;
@@ -123,11 +129,12 @@ static bool add_entry(void *context, const entry *e) {
 
 MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]",
             "The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for "
-            "everything, in the order of the reference page; then {name=, text=} for each class and table.") {
+            "everything, in the order of the reference page; then {name=, text=} for each class "
+            "and table.") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);
-    for (const mr_class *const *class = mr_classes; *class; class++) {
+    for (const mr_class *const *class = mr_classes; *class; class ++) {
         lua_createtable(L, 0, 2);
         lua_pushstring(L, (*class)->name);
         lua_setfield(L, -2, "name");
@@ -201,14 +208,14 @@ static void op_usage(const entry *e, char *out, size_t size) {
         if (only) end = only;
         int kept = end ? (int)(end - open) : (int)strcspn(open, ")");
         while (open[kept - 1] == ' ') kept--;
-        snprintf(out, size, "%.*s:%s_%.*s) -> %.*s", (int)(colon - e->usage), e->usage, e->op->name, kept,
-                 open, (int)(colon - e->usage), e->usage);
+        snprintf(out, size, "%.*s:%s_%.*s) -> %.*s", (int)(colon - e->usage), e->usage, e->op->name,
+                 kept, open, (int)(colon - e->usage), e->usage);
     } else {
         const char *rest = open + 1, *between = *rest == ')' ? "" : *rest == '[' ? " " : ", ";
         const char *comma = *rest == '[' ? "[, " : ""; /* the brackets get the comma */
         if (*comma) rest++;
-        snprintf(out, size, "mr.%s(%.*s%s%s%s", e->op->name, (int)(colon - e->usage), e->usage, between,
-                 comma, rest);
+        snprintf(out, size, "mr.%s(%.*s%s%s%s", e->op->name, (int)(colon - e->usage), e->usage,
+                 between, comma, rest);
     }
 }
 
@@ -221,9 +228,14 @@ static void add_other_forms(const search *s, const entry *e) {
     bool function = e->form != MR_FORM_FUNCTION && op->forms & MR_FORM_FUNCTION;
     if (!method && !in_place && !function) return;
     int used = snprintf(line, sizeof line, "Also");
-    if (method) used += snprintf(line + used, sizeof line - (size_t)used, " `x:%s`, a new tensor;", op->name);
-    if (function) used += snprintf(line + used, sizeof line - (size_t)used, " `mr.%s`, a function;", op->name);
-    if (in_place) used += snprintf(line + used, sizeof line - (size_t)used, " `x:%s_`, in place;", op->name);
+    if (method)
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, " `x:%s`, a new tensor;", op->name);
+    if (function)
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, " `mr.%s`, a function;", op->name);
+    if (in_place)
+        used += snprintf(line + used, sizeof line - (size_t)used, " `x:%s_`, in place;", op->name);
     line[used - 1] = '.';
     add_wrapped(s, line, 2, 2);
 }
@@ -251,8 +263,12 @@ static void list_entry(search *s, const entry *e) {
     char line[256];
     if (s->found == 1 || e->class != s->part) {
         if (s->found > 1) luaL_addchar(s->page, '\n');
-        add_wrapped(s, e->class ? e->class->text : "Operations; where there is a form that works in place, it "
-                    "has the same name and `_`. They are explained one by one: help(\"add\").", 0, 0);
+        add_wrapped(
+            s,
+            e->class ? e->class->text
+                     : "Operations; where there is a form that works in place, it "
+                       "has the same name and `_`. They are explained one by one: help(\"add\").",
+            0, 0);
         s->part = e->class;
     }
     if (e->property) {
@@ -283,7 +299,7 @@ static bool show_entry(void *context, const entry *e) {
 
 const char *mr_registered_name(lua_State *L, int arg, const char **out_owner) {
     arg = lua_absindex(L, arg);
-    for (const mr_class *const *class = mr_classes; *class; class++) {
+    for (const mr_class *const *class = mr_classes; *class; class ++) {
         bool there = true;
         if (is_object(*class)) {
             lua_rawgetp(L, LUA_REGISTRYINDEX, *class);
@@ -307,7 +323,7 @@ const char *mr_registered_name(lua_State *L, int arg, const char **out_owner) {
 
 /* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "stream". */
 static void name_text(const char *text, search *s) {
-    for (const mr_class *const *class = mr_classes; *class; class++) {
+    for (const mr_class *const *class = mr_classes; *class; class ++) {
         size_t length = strlen((*class)->name);
         if (strcmp((*class)->name, text) == 0) {
             s->owner = (*class)->name;
@@ -326,14 +342,16 @@ static void name_text(const char *text, search *s) {
 
 static const char overview[] =
     "millrace builds multi-stream GPU programs, line by line.\n"
-    "  mr.stream()  mr.event()                streams and events; see help(\"stream\"), help(\"event\")\n"
+    "  mr.stream()  mr.event()                streams and events; see help(\"stream\"), "
+    "help(\"event\")\n"
     "  mr.zeros(3, 4)  mr.randn(1000)         tensors; help(\"tensor\") lists what they can do\n"
     "  s:run(function() ... end)              what is inside goes to stream s\n"
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
     "  mr.machine                             the virtual GPU: who decides, what is pending\n"
     "help(mr.stream), help(\"add_\"), help(\"mr.memory\") explain one thing.\n"
-    "At the prompt each line is run on its own, so a `local` ends with its line: leave the word out.\n";
+    "At the prompt each line is run on its own, so a `local` ends with its line: leave the word "
+    "out.\n";
 
 /* "R4": a rule of docs/semantics.md. */
 static bool is_rule(const char *text) {
@@ -347,13 +365,15 @@ static int not_found(lua_State *L, const search *s) {
     const char *advice = mr_foreign_advice(s->owner, s->name);
     if (advice) return mr_misuse(L, "help: nothing is called `%s`: %s", s->name, advice);
     const char *meant = mr_nearest_found(&s->nearest);
-    if (meant) return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s->name, meant);
+    if (meant)
+        return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s->name, meant);
     return mr_misuse(L, "help: nothing is called `%s`: help() says where to begin", s->name);
 }
 
 MR_FUNCTION(help_help, "help", "mr.help([what: any])",
             "Prints what there is to know about a function, an object, or a name such as \"add_\", "
-            "\"stream\" or \"mr.memory\"; without an argument, where to begin. Lines are as long as the terminal "
+            "\"stream\" or \"mr.memory\"; without an argument, where to begin. Lines are as long "
+            "as the terminal "
             "is wide, or COLUMNS says.") {
     luaL_Buffer page;
     search s = {.width = page_width()};
@@ -363,7 +383,8 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
     }
     lua_settop(L, 1);
     if (lua_type(L, 1) == LUA_TSTRING && is_rule(lua_tostring(L, 1))) {
-        printf("%s is a rule of order: docs/semantics.md says what it promises, and by which document.\n",
+        printf("%s is a rule of order: docs/semantics.md says what it promises, and by which "
+               "document.\n",
                lua_tostring(L, 1));
         return 0;
     }
@@ -373,7 +394,7 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
         s.name = mr_registered_name(L, 1, &s.owner);
         if (!s.name) return mr_misuse(L, "help: that function is not one of millrace's");
     } else {
-        for (const mr_class *const *class = mr_classes; *class && !s.owner; class++) {
+        for (const mr_class *const *class = mr_classes; *class && !s.owner; class ++) {
             if (is_object(*class)) {
                 if (mr_test(L, 1, *class)) s.owner = (*class)->name;
             } else if (push_table(L, (*class)->name)) {
@@ -381,7 +402,8 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
                 lua_pop(L, 1);
             }
         }
-        if (!s.owner) return mr_misuse(L, "help: there is nothing to say about %s", mr_type_text(L, 1));
+        if (!s.owner)
+            return mr_misuse(L, "help: there is nothing to say about %s", mr_type_text(L, 1));
     }
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");
     luaL_buffinit(L, &page);

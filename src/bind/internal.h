@@ -4,7 +4,8 @@
 
 #include "bind/bind.h"
 
-mr_site mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
+mr_site
+mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
 void mr_open_error(lua_State *L);
 
 /* help.c: the name under which the function at `arg` was registered ("zeros", "wait_event"), or NULL.

@@ -10,8 +10,11 @@ static int push_parts(lua_State *L, const char *what) {
     if (count == 0) mr_misuse(L, "%s: the list of tensors is empty", what);
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
-            mr_misuse(L, "%s: the list of tensors has a field `%s`: the dim is written behind the list, "
-                      "%s({a, b}, dim)", what, lua_tostring(L, -2), what);
+            mr_misuse(
+                L,
+                "%s: the list of tensors has a field `%s`: the dim is written behind the list, "
+                "%s({a, b}, dim)",
+                what, lua_tostring(L, -2), what);
     lua_createtable(L, count, 0);
     for (int i = 1; i <= count; i++) {
         lua_rawgeti(L, 1, i);

@@ -54,16 +54,19 @@ MR_FUNCTION(scope_close, "__close", "", "Ends the scope.") {
     return 0;
 }
 
-MR_FUNCTION(scope_gc, "__gc", "", "Drops what the scope holds; a scope never closed changes nothing.") {
+MR_FUNCTION(scope_gc, "__gc", "",
+            "Drops what the scope holds; a scope never closed changes nothing.") {
     scope *s = mr_check(L, 1, &scope_class);
     mr_stream_release(s->stream);
     s->stream = NULL;
     return 0;
 }
 
-static const mr_function *const scope_functions[] = {&scope_close_function, &scope_gc_function, NULL};
+static const mr_function *const scope_functions[] = {&scope_close_function, &scope_gc_function,
+                                                     NULL};
 static const mr_property no_properties[] = {{NULL, NULL, NULL, NULL}};
-static const mr_class scope_class = {"scope", "What s:scope() returns, to be put in a <close> variable.",
+static const mr_class scope_class = {"scope",
+                                     "What s:scope() returns, to be put in a <close> variable.",
                                      scope_functions, no_properties};
 
 /* Shared with stream.c: s:scope(). The stream is at index 1. */
@@ -85,8 +88,7 @@ int mr_call_with(lua_State *L) {
     return lua_gettop(L) - 1;
 }
 
-MR_FUNCTION(machine_with, "with",
-            "mr.with(where: stream|device, fn: function, ...) -> ...",
+MR_FUNCTION(machine_with, "with", "mr.with(where: stream|device, fn: function, ...) -> ...",
             "Runs `fn(...)` with that stream or device current and returns its results; what was "
             "current before is put back, also on error. Waits for nothing at either edge.") {
     return mr_call_with(L);
@@ -129,9 +131,10 @@ MR_FUNCTION(machine_synchronize, "synchronize", "mr.synchronize([device: device|
     return 0;
 }
 
-MR_FUNCTION(machine_clock, "clock", "mr.clock() -> ms: number",
-            "The host's clock in milliseconds; virtual time on the virtual GPU, where the host's own "
-            "computing takes none.") {
+MR_FUNCTION(
+    machine_clock, "clock", "mr.clock() -> ms: number",
+    "The host's clock in milliseconds; virtual time on the virtual GPU, where the host's own "
+    "computing takes none.") {
     lua_pushnumber(L, (lua_Number)mr_machine_time(mr_machine_of(L)) * 1e-6);
     return 1;
 }
@@ -144,11 +147,12 @@ MR_FUNCTION(machine_manual_seed, "manual_seed", "mr.manual_seed(seed: integer)",
     return 0;
 }
 
-MR_FUNCTION(machine_launch_blocking, "launch_blocking",
-            "mr.launch_blocking([on: boolean]) -> before: boolean",
-            "With true, every operation and copy is waited for where it is called, like "
-            "CUDA_LAUNCH_BLOCKING=1 (R52): failures name their own line, and races hide. Returns what "
-            "was set before.") {
+MR_FUNCTION(
+    machine_launch_blocking, "launch_blocking",
+    "mr.launch_blocking([on: boolean]) -> before: boolean",
+    "With true, every operation and copy is waited for where it is called, like "
+    "CUDA_LAUNCH_BLOCKING=1 (R52): failures name their own line, and races hide. Returns what "
+    "was set before.") {
     mr_machine *machine = mr_enter(L);
     bool before = machine->launch_blocking;
     if (!lua_isnoneornil(L, 1)) {
@@ -159,10 +163,11 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
     return 1;
 }
 
-MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> before: boolean",
-            "With true, products of f32 matrices may be computed in TF32 on a GPU that has it: faster, and "
-            "with 10 bits of mantissa. The virtual GPU always computes in f32. Returns what was set "
-            "before; off at the start.") {
+MR_FUNCTION(
+    machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> before: boolean",
+    "With true, products of f32 matrices may be computed in TF32 on a GPU that has it: faster, and "
+    "with 10 bits of mantissa. The virtual GPU always computes in f32. Returns what was set "
+    "before; off at the start.") {
     mr_machine *machine = mr_enter(L);
     bool before = machine->allow_tf32;
     if (!lua_isnoneornil(L, 1)) {
@@ -173,23 +178,31 @@ MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> b
     return 1;
 }
 
-MR_FUNCTION(machine_reset, "reset", "mr.reset()",
-            "A fresh device, also after a failure that made every call fail (R50): pending work is "
-            "dropped, device memory is gone; streams, events and device tensors of before answer every "
-            "use with an error. Host tensors keep their values.") {
+MR_FUNCTION(
+    machine_reset, "reset", "mr.reset()",
+    "A fresh device, also after a failure that made every call fail (R50): pending work is "
+    "dropped, device memory is gone; streams, events and device tensors of before answer every "
+    "use with an error. Host tensors keep their values.") {
     mr_raise(L, mr_machine_reset(mr_enter(L)));
     return 0;
 }
 
-static const mr_function *const machine_functions[] = {
-    &machine_device_count_function, &machine_device_function,          &machine_current_device_function,
-    &machine_set_device_function,   &machine_with_function,            &machine_synchronize_function,
-    &machine_clock_function,        &machine_manual_seed_function,     &machine_launch_blocking_function,
-    &machine_allow_tf32_function,
-    &machine_reset_function,        NULL};
+static const mr_function *const machine_functions[] = {&machine_device_count_function,
+                                                       &machine_device_function,
+                                                       &machine_current_device_function,
+                                                       &machine_set_device_function,
+                                                       &machine_with_function,
+                                                       &machine_synchronize_function,
+                                                       &machine_clock_function,
+                                                       &machine_manual_seed_function,
+                                                       &machine_launch_blocking_function,
+                                                       &machine_allow_tf32_function,
+                                                       &machine_reset_function,
+                                                       NULL};
 
 const mr_class mr_machine_class = {
-    "mr", "The machine as a whole. `mr.backend` is \"virtual\" or \"cuda\".", machine_functions, NULL};
+    "mr", "The machine as a whole. `mr.backend` is \"virtual\" or \"cuda\".", machine_functions,
+    NULL};
 
 void mr_open_machine(lua_State *L, mr_machine *machine) {
     mr_class_open(L, machine, &scope_class);

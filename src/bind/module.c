@@ -72,7 +72,8 @@ static void collect_garbage(void *context) {
 static int load_embedded(lua_State *L) {
     const mr_embedded *file = lua_touserdata(L, lua_upvalueindex(1));
     lua_pushfstring(L, "=%s", lua_tostring(L, 1)); /* "=millrace.nn": see script_frame in error.c */
-    if (luaL_loadbufferx(L, (const char *)file->data, file->size, lua_tostring(L, -1), "t") != LUA_OK)
+    if (luaL_loadbufferx(L, (const char *)file->data, file->size, lua_tostring(L, -1), "t") !=
+        LUA_OK)
         return lua_error(L);
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);

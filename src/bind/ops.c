@@ -97,8 +97,11 @@ static void no_more_arguments(lua_State *L, int last) {
     int count = lua_gettop(L);
     if (count <= last) return;
     const char *name = mr_called_name(L, &method);
-    if (method) mr_misuse(L, "%s: %d arguments are too many: expected at most %d", name, count - 1, last - 1);
-    mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor", name, count, last);
+    if (method)
+        mr_misuse(L, "%s: %d arguments are too many: expected at most %d", name, count - 1,
+                  last - 1);
+    mr_misuse(L, "%s: %d arguments are too many: expected at most %d, with the tensor", name, count,
+              last);
 }
 
 /* --- elementwise, matrix products --------------------------------------------------------------- */

@@ -36,11 +36,11 @@ static bool read_device_option(lua_State *L, int arg, mr_placement *placement) {
     if (given && lua_type(L, -1) == LUA_TSTRING) {
         mr_device *device;
         if (!mr_read_device(L, lua_gettop(L), &device))
-            mr_misuse(
-                L,
-                "option `device`: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", \"cuda:1\", "
-                "a device or its ordinal",
-                lua_tostring(L, -1));
+            mr_misuse(L,
+                      "option `device`: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", "
+                      "\"cuda:1\", "
+                      "a device or its ordinal",
+                      lua_tostring(L, -1));
         placement->device = device;
         placement->kind = device ? MR_MEMORY_DEVICE : MR_MEMORY_PAGEABLE;
     } else if (given) {
@@ -56,7 +56,8 @@ static void check_placement(lua_State *L, int arg, mr_placement *placement) {
     placement->stream = mr_option_stream(L, arg, "stream");
     if (mr_option_boolean(L, arg, "pinned", false)) {
         if (given && placement->device)
-            mr_misuse(L, "option `pinned`: pinned memory is host memory, and device= names a device");
+            mr_misuse(L,
+                      "option `pinned`: pinned memory is host memory, and device= names a device");
         placement->kind = MR_MEMORY_PINNED;
         placement->device = NULL;
         given = true;
@@ -66,8 +67,8 @@ static void check_placement(lua_State *L, int arg, mr_placement *placement) {
     if (given && !placement->device)
         mr_misuse(L, "option `stream`: host memory belongs to no stream");
     if (given && placement->device != device)
-        mr_misuse(L, "option `stream`: the stream is on device %d and device= says %d", device->index,
-                  placement->device->index);
+        mr_misuse(L, "option `stream`: the stream is on device %d and device= says %d",
+                  device->index, placement->device->index);
     placement->kind = MR_MEMORY_DEVICE;
     placement->device = device;
 }

@@ -58,7 +58,8 @@ static bool is_mixed(lua_State *L, int index) {
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape) {
     int64_t numel;
     if ((last > first && lua_type(L, last) == LUA_TSTRING) || (last >= first && is_mixed(L, last)))
-        return mr_misuse(L, "%s: sizes and options stand apart: mr.%s({3, 4}, {dtype=\"f64\"})", what, what);
+        return mr_misuse(L, "%s: sizes and options stand apart: mr.%s({3, 4}, {dtype=\"f64\"})",
+                         what, what);
     int ndim = mr_check_shape(L, what, first, last, out_shape);
     for (int i = 0; i < ndim; i++)
         if (out_shape[i] < 0)

@@ -11,12 +11,14 @@ static const mr_simulator *simulator_of(const mr_machine *machine) {
 
 /* --- stepping ----------------------------------------------------------------------------------- */
 
-MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> before: string",
-            "Who decides what the device does next where CUDA leaves a choice: \"timed\" (by the cost "
-            "model; only then do times mean something), \"adversarial\" (consumers as early as the rules "
-            "allow, so that races show), "
-            "\"random:SEED\", or \"manual\" (mr.machine.step; a wait of the host runs the oldest first, until what "
-            "it waits for holds). Returns the one of before.") {
+MR_FUNCTION(
+    machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> before: string",
+    "Who decides what the device does next where CUDA leaves a choice: \"timed\" (by the cost "
+    "model; only then do times mean something), \"adversarial\" (consumers as early as the rules "
+    "allow, so that races show), "
+    "\"random:SEED\", or \"manual\" (mr.machine.step; a wait of the host runs the oldest first, "
+    "until what "
+    "it waits for holds). Returns the one of before.") {
     mr_machine *machine = mr_enter(L);
     lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->chooser(machine));
@@ -82,10 +84,11 @@ static void add_pending(void *context, const mr_pending *pending) {
     lua_pop(L, 2);
 }
 
-MR_FUNCTION(machine_queues, "queues", "mr.machine.queues() -> queues: table[]",
-            "What is pending: for each stream with work {stream=, pending={{op=, seq=, where=, state=, "
-            "waits_for=}, ...}}, oldest first; state is \"running\", \"ready\" or \"waiting\", waits_for "
-            "the seq of the operation of another stream that it waits for. Moves nothing.") {
+MR_FUNCTION(
+    machine_queues, "queues", "mr.machine.queues() -> queues: table[]",
+    "What is pending: for each stream with work {stream=, pending={{op=, seq=, where=, state=, "
+    "waits_for=}, ...}}, oldest first; state is \"running\", \"ready\" or \"waiting\", waits_for "
+    "the seq of the operation of another stream that it waits for. Moves nothing.") {
     mr_machine *machine = mr_enter(L);
     lua_newtable(L);
     luaL_checkstack(L, 16, NULL);
@@ -104,7 +107,8 @@ MR_FUNCTION(machine_time, "time", "mr.machine.time() -> ms: number",
 /* --- setting ------------------------------------------------------------------------------------ */
 
 MR_FUNCTION(machine_model, "model", "mr.machine.model([name: string]) -> before: string",
-            "The device model: \"h200\", \"a100\", \"rtx4090\", \"t4\", or the path of a model file. Can be "
+            "The device model: \"h200\", \"a100\", \"rtx4090\", \"t4\", or the path of a model "
+            "file. Can be "
             "changed while nothing is pending and no device memory is in use.") {
     mr_machine *machine = mr_enter(L);
     lua_settop(L, 1);
@@ -132,25 +136,29 @@ static int64_t setting_value(lua_State *L, const mr_setting_info *setting) {
     int is_integer;
     lua_Integer value = lua_tointegerx(L, -1, &is_integer);
     if (lua_type(L, -1) != LUA_TNUMBER || (!is_integer && lua_tonumber(L, -1) != HUGE_VAL))
-        mr_misuse(L, "setting `%s`: expected an integer, got %s", setting->name, mr_type_text(L, -1));
+        mr_misuse(L, "setting `%s`: expected an integer, got %s", setting->name,
+                  mr_type_text(L, -1));
     return is_integer ? value : INT64_MAX; /* math.huge: no bound */
 }
 
-MR_FUNCTION(machine_settings, "settings", "mr.machine.settings([changes: table]) -> settings: table",
-            "What CUDA leaves open, and how this machine decides it: docs/semantics.md lists the names. "
-            "With a table, changes those; returns all values as they are then. The "
-            "largest integer, math.maxinteger, stands for no bound; math.huge may be given for it.") {
+MR_FUNCTION(
+    machine_settings, "settings", "mr.machine.settings([changes: table]) -> settings: table",
+    "What CUDA leaves open, and how this machine decides it: docs/semantics.md lists the names. "
+    "With a table, changes those; returns all values as they are then. The "
+    "largest integer, math.maxinteger, stands for no bound; math.huge may be given for it.") {
     mr_machine *machine = mr_enter(L);
     const mr_simulator *simulator = simulator_of(machine);
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table {setting=value}");
         for (int pass = 0; pass < 2; pass++) { /* all are looked at before the first is changed */
             for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
-                if (lua_type(L, -2) != LUA_TSTRING) mr_misuse(L, "settings are written {name=value}");
+                if (lua_type(L, -2) != LUA_TSTRING)
+                    mr_misuse(L, "settings are written {name=value}");
                 const char *name = lua_tostring(L, -2);
                 const mr_setting_info *setting = find_setting(simulator, name);
                 if (!setting)
-                    mr_misuse(L, "there is no setting `%s`: mr.machine.settings() lists them", name);
+                    mr_misuse(L, "there is no setting `%s`: mr.machine.settings() lists them",
+                              name);
                 int64_t value = setting_value(L, setting);
                 if (pass) mr_raise(L, simulator->set_setting(machine, name, value));
             }
@@ -169,28 +177,33 @@ MR_FUNCTION(machine_settings, "settings", "mr.machine.settings([changes: table])
     return 1;
 }
 
-MR_FUNCTION(machine_fault, "fault", "mr.machine.fault(code: string [, s: stream])",
-            "Submits an operation that fails with that code when its turn comes (\"illegal-address\", "
-            "\"assert\", ...): to see how a failure of the device shows later than its cause (R49, R50).") {
+MR_FUNCTION(
+    machine_fault, "fault", "mr.machine.fault(code: string [, s: stream])",
+    "Submits an operation that fails with that code when its turn comes (\"illegal-address\", "
+    "\"assert\", ...): to see how a failure of the device shows later than its cause (R49, R50).") {
     mr_code code;
     mr_enter(L);
     const char *name = mr_check_name(L, 1);
     if (!mr_code_find(name, &code) || !mr_code_sticky(code))
-        mr_misuse(L, "fault: `%s` is no failure of a running kernel: illegal-address, launch-timeout, "
-                  "assert, misaligned-address and launch-failure are", name);
+        mr_misuse(L,
+                  "fault: `%s` is no failure of a running kernel: illegal-address, launch-timeout, "
+                  "assert, misaligned-address and launch-failure are",
+                  name);
     mr_raise(L, mr_stream_fault(mr_opt_stream(L, 2), code));
     return 0;
 }
 
 static const mr_function *const simulator_functions[] = {
-    &machine_chooser_function, &machine_step_function,  &machine_queues_function,
-    &machine_time_function,    &machine_model_function, &machine_settings_function,
+    &machine_chooser_function, &machine_step_function,
+    &machine_queues_function,  &machine_time_function,
+    &machine_model_function,   &machine_settings_function,
     &machine_fault_function,   NULL};
 
-const mr_class mr_simulator_class = {"mr.machine",
-                                     "The virtual GPU itself: who decides, what is pending, what CUDA "
-                                     "leaves open. nil on a real GPU.",
-                                     simulator_functions, NULL};
+const mr_class mr_simulator_class = {
+    "mr.machine",
+    "The virtual GPU itself: who decides, what is pending, what CUDA "
+    "leaves open. nil on a real GPU.",
+    simulator_functions, NULL};
 
 void mr_open_simulator(lua_State *L, mr_machine *machine) {
     lua_newtable(L);

@@ -30,12 +30,13 @@ void mr_push_stream(lua_State *L, mr_stream *stream) {
     mr_registry_add(L, stream);
 }
 
-MR_FUNCTION(mr_stream_new, "stream",
-            "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
-            "device|integer, name: string}]) -> stream: stream",
-            "A new stream on the current device or the one named. Non-blocking by default, as in "
-            "PyTorch: it takes no part in the default stream's barrier (R4). Lower priority numbers go "
-            "first; values out of range are clamped (R8).") {
+MR_FUNCTION(
+    mr_stream_new, "stream",
+    "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
+    "device|integer, name: string}]) -> stream: stream",
+    "A new stream on the current device or the one named. Non-blocking by default, as in "
+    "PyTorch: it takes no part in the default stream's barrier (R4). Lower priority numbers go "
+    "first; values out of range are clamped (R8).") {
     static const char *const known[] = {"priority", "nonblocking", "device", "name", NULL};
     mr_machine *machine = mr_enter(L);
     mr_options_check(L, 1, known);
@@ -43,7 +44,9 @@ MR_FUNCTION(mr_stream_new, "stream",
     mr_device *device = mr_option_device(L, 1, "device");
     mr_stream_options options = {
         .nonblocking = mr_option_boolean(L, 1, "nonblocking", true),
-        .priority = priority > 1000 ? 1000 : priority < -1000 ? -1000 : (int)priority,
+        .priority = priority > 1000    ? 1000
+                    : priority < -1000 ? -1000
+                                       : (int)priority,
         .name = mr_option_name(L, 1, "name"),
     };
     mr_stream **box = mr_new(L, &mr_stream_class, sizeof *box);
@@ -56,17 +59,19 @@ static mr_device *device_or_current(lua_State *L, mr_machine *machine, int arg) 
     return lua_isnoneornil(L, arg) ? machine->current_device : mr_check_device(L, arg);
 }
 
-MR_FUNCTION(mr_default_stream, "default_stream",
-            "mr.default_stream([device: device|integer]) -> stream: stream",
-            "The legacy default stream: its work waits for all earlier work of the blocking streams of "
-            "its device, and their later work waits for it (R3).") {
+MR_FUNCTION(
+    mr_default_stream, "default_stream",
+    "mr.default_stream([device: device|integer]) -> stream: stream",
+    "The legacy default stream: its work waits for all earlier work of the blocking streams of "
+    "its device, and their later work waits for it (R3).") {
     mr_push_stream(L, device_or_current(L, mr_enter(L), 1)->legacy);
     return 1;
 }
 
-MR_FUNCTION(mr_per_thread_stream, "per_thread_stream",
-            "mr.per_thread_stream([device: device|integer]) -> stream: stream",
-            "The per-thread default stream: an ordinary blocking stream with a fixed handle (R6).") {
+MR_FUNCTION(
+    mr_per_thread_stream, "per_thread_stream",
+    "mr.per_thread_stream([device: device|integer]) -> stream: stream",
+    "The per-thread default stream: an ordinary blocking stream with a fixed handle (R6).") {
     mr_push_stream(L, device_or_current(L, mr_enter(L), 1)->per_thread);
     return 1;
 }
@@ -85,10 +90,10 @@ MR_FUNCTION(mr_set_stream, "set_stream", "mr.set_stream(s: stream)",
     return 0;
 }
 
-MR_FUNCTION(mr_priority_range, "priority_range",
-            "mr.priority_range() -> least: integer, greatest: integer",
-            "The priorities that streams of the current device can have; the greatest is the smaller "
-            "number (R8).") {
+MR_FUNCTION(
+    mr_priority_range, "priority_range", "mr.priority_range() -> least: integer, greatest: integer",
+    "The priorities that streams of the current device can have; the greatest is the smaller "
+    "number (R8).") {
     const mr_device_properties *p = &mr_machine_of(L)->current_device->properties;
     lua_pushinteger(L, p->priority_least);
     lua_pushinteger(L, p->priority_greatest);
@@ -103,16 +108,18 @@ static mr_stream *barrier_stream(lua_State *L, lua_Unsigned i) {
     return stream;
 }
 
-MR_FUNCTION(mr_barrier, "barrier", "mr.barrier(streams: stream[])",
-            "Later work of each of these streams waits for what has been submitted to all of them so "
-            "far; the host waits for nothing.") {
+MR_FUNCTION(
+    mr_barrier, "barrier", "mr.barrier(streams: stream[])",
+    "Later work of each of these streams waits for what has been submitted to all of them so "
+    "far; the host waits for nothing.") {
     mr_machine *machine = mr_enter(L);
     if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table of streams");
     lua_Unsigned count = lua_rawlen(L, 1);
     for (lua_Unsigned i = 1; i <= count; i++) { /* all are looked at before the first is touched */
         lua_rawgeti(L, 1, (lua_Integer)i);
         if (!mr_test(L, -1, &mr_stream_class))
-            mr_misuse(L, "barrier: entry %d: expected a stream, got %s", (int)i, mr_type_text(L, -1));
+            mr_misuse(L, "barrier: entry %d: expected a stream, got %s", (int)i,
+                      mr_type_text(L, -1));
         mr_check_stream(L, lua_gettop(L));
         lua_pop(L, 1);
     }
@@ -132,9 +139,10 @@ MR_FUNCTION(mr_barrier, "barrier", "mr.barrier(streams: stream[])",
 
 /* --- methods ------------------------------------------------------------------------------------ */
 
-MR_FUNCTION(stream_wait_event, "wait_event", "s:wait_event(e: event)",
-            "Later work of `s` waits for the event's most recent record; the host does not wait (R12, "
-            "R15). An event that was never recorded delays nothing (R13).") {
+MR_FUNCTION(
+    stream_wait_event, "wait_event", "s:wait_event(e: event)",
+    "Later work of `s` waits for the event's most recent record; the host does not wait (R12, "
+    "R15). An event that was never recorded delays nothing (R13).") {
     mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
     mr_raise(L, mr_stream_wait_event(stream, mr_check_event(L, 2)));
@@ -153,16 +161,18 @@ MR_FUNCTION(stream_wait, "wait", "s:wait(x: event|stream)",
             "wait_event or wait_stream, by what `x` is.") {
     mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    if (mr_test(L, 2, &mr_event_class)) mr_raise(L, mr_stream_wait_event(stream, mr_check_event(L, 2)));
+    if (mr_test(L, 2, &mr_event_class))
+        mr_raise(L, mr_stream_wait_event(stream, mr_check_event(L, 2)));
     else if (mr_test(L, 2, &mr_stream_class))
         mr_raise(L, mr_stream_wait_stream(stream, mr_check_stream(L, 2)));
     else mr_bad_argument(L, 2, "an event or a stream");
     return 0;
 }
 
-MR_FUNCTION(stream_record_event, "record_event", "s:record_event([e: event]) -> e: event",
-            "Records the event, or a new one, behind what `s` has been given so far, and returns it "
-            "(R11).") {
+MR_FUNCTION(
+    stream_record_event, "record_event", "s:record_event([e: event]) -> e: event",
+    "Records the event, or a new one, behind what `s` has been given so far, and returns it "
+    "(R11).") {
     mr_machine *machine = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
     lua_settop(L, 2);
@@ -176,16 +186,18 @@ MR_FUNCTION(stream_record_event, "record_event", "s:record_event([e: event]) -> 
     return 1;
 }
 
-MR_FUNCTION(stream_synchronize, "synchronize", "s:synchronize()",
-            "The host waits for everything submitted to `s` so far (R10); on the default stream, for "
-            "the blocking streams of its device too.") {
+MR_FUNCTION(
+    stream_synchronize, "synchronize", "s:synchronize()",
+    "The host waits for everything submitted to `s` so far (R10); on the default stream, for "
+    "the blocking streams of its device too.") {
     mr_enter(L);
     mr_raise(L, mr_stream_synchronize(mr_check_stream(L, 1)));
     return 0;
 }
 
-MR_FUNCTION(stream_query, "query", "s:query() -> done: boolean",
-            "Whether all submitted work is done; never waits. `true` orders like synchronize (R10).") {
+MR_FUNCTION(
+    stream_query, "query", "s:query() -> done: boolean",
+    "Whether all submitted work is done; never waits. `true` orders like synchronize (R10).") {
     bool done;
     mr_enter(L);
     mr_raise(L, mr_stream_query(mr_check_stream(L, 1), &done));
@@ -193,7 +205,8 @@ MR_FUNCTION(stream_query, "query", "s:query() -> done: boolean",
     return 1;
 }
 
-MR_FUNCTION(stream_run, "run", "s:run(fn: function, ...) -> ...", "The same as mr.with(s, fn, ...).") {
+MR_FUNCTION(stream_run, "run", "s:run(fn: function, ...) -> ...",
+            "The same as mr.with(s, fn, ...).") {
     mr_check_stream(L, 1);
     return mr_call_with(L);
 }
@@ -221,7 +234,8 @@ static int error_text(lua_State *L) {
 static mr_status host_call_run(void *context) {
     host_call *call = context;
     lua_State *L = call->machine->hook_context; /* of the call that waits or asks */
-    if (!lua_checkstack(L, 8)) return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
+    if (!lua_checkstack(L, 8))
+        return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
     if (lua_pcall(L, 0, 0, 0) == LUA_OK) return MR_OK;
     /* Nothing may jump over the device below: an error value's own __tostring can fail too. */
@@ -240,10 +254,11 @@ static void host_call_drop(void *context) {
     free(call);
 }
 
-MR_FUNCTION(stream_host_func, "host_func", "s:host_func(fn: function)",
-            "Runs `fn()` in the order of the stream: after its earlier work, before its later work, on "
-            "the Lua thread, while the host waits or asks (R46). `fn` may not use the device. If it "
-            "fails, the call that waited raises the error.") {
+MR_FUNCTION(
+    stream_host_func, "host_func", "s:host_func(fn: function)",
+    "Runs `fn()` in the order of the stream: after its earlier work, before its later work, on "
+    "the Lua thread, while the host waits or asks (R46). `fn` may not use the device. If it "
+    "fails, the call that waited raises the error.") {
     mr_machine *machine = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
     if (!lua_isfunction(L, 2)) mr_bad_argument(L, 2, "a function");
@@ -259,9 +274,10 @@ MR_FUNCTION(stream_host_func, "host_func", "s:host_func(fn: function)",
 
 /* --- closing ------------------------------------------------------------------------------------ */
 
-MR_FUNCTION(stream_close, "close", "s:close()",
-            "Gives the stream up: returns at once, pending work completes (R9). Later use of `s` is an "
-            "error; closing again is not.") {
+MR_FUNCTION(
+    stream_close, "close", "s:close()",
+    "Gives the stream up: returns at once, pending work completes (R9). Later use of `s` is an "
+    "error; closing again is not.") {
     mr_enter(L);
     mr_raise(L, mr_stream_close(stream_at(L, 1)));
     return 0;
@@ -280,7 +296,8 @@ MR_FUNCTION(stream_gc, "__gc", "", "Drops the reference; waits for nothing (R9).
     return 0;
 }
 
-MR_FUNCTION(stream_tostring, "__tostring", "", "\"stream `copy`\", \"stream #3\", \"the default stream\".") {
+MR_FUNCTION(stream_tostring, "__tostring", "",
+            "\"stream `copy`\", \"stream #3\", \"the default stream\".") {
     char text[256];
     lua_pushstring(L, mr_stream_describe(stream_at(L, 1), text, sizeof text));
     if (stream_at(L, 1)->closed) {
@@ -331,27 +348,38 @@ static const mr_property stream_properties[] = {
     {"priority", "integer", "As clamped at creation (R8).", get_priority},
     {"nonblocking", "boolean", "Whether the default stream's barrier leaves it out (R4).",
      get_nonblocking},
-    {"name", "string?", "As given at creation; \"default\" and \"per-thread\" for those.", get_name},
+    {"name", "string?", "As given at creation; \"default\" and \"per-thread\" for those.",
+     get_name},
     {"id", "integer", "A number that no other stream has.", get_id},
     {"closed", "boolean", "Whether it has been given up.", get_closed},
     {NULL, NULL, NULL, NULL}};
 
-static const mr_function *const stream_functions[] = {
-    &stream_wait_event_function,  &stream_wait_stream_function, &stream_wait_function,
-    &stream_record_event_function, &stream_synchronize_function, &stream_query_function,
-    &stream_run_function,         &stream_scope_function,       &stream_host_func_function,
-    &stream_close_function,       &stream_close_variable_function, &stream_gc_function,
-    &stream_tostring_function,    NULL};
+static const mr_function *const stream_functions[] = {&stream_wait_event_function,
+                                                      &stream_wait_stream_function,
+                                                      &stream_wait_function,
+                                                      &stream_record_event_function,
+                                                      &stream_synchronize_function,
+                                                      &stream_query_function,
+                                                      &stream_run_function,
+                                                      &stream_scope_function,
+                                                      &stream_host_func_function,
+                                                      &stream_close_function,
+                                                      &stream_close_variable_function,
+                                                      &stream_gc_function,
+                                                      &stream_tostring_function,
+                                                      NULL};
 
 const mr_class mr_stream_class = {
-    "stream", "A queue of one device: its work runs in the order of submission (R1), and in no order "
+    "stream",
+    "A queue of one device: its work runs in the order of submission (R1), and in no order "
     "with that of other streams (R2) unless an event, the default stream or the host makes one.",
     stream_functions, stream_properties};
 
 static const mr_function *const module_functions[] = {
-    &mr_stream_new_function,     &mr_default_stream_function, &mr_per_thread_stream_function,
-    &mr_current_stream_function, &mr_set_stream_function,     &mr_priority_range_function,
-    &mr_barrier_function,        NULL};
+    &mr_stream_new_function,        &mr_default_stream_function,
+    &mr_per_thread_stream_function, &mr_current_stream_function,
+    &mr_set_stream_function,        &mr_priority_range_function,
+    &mr_barrier_function,           NULL};
 
 const mr_class mr_streams_class = {"mr", "Streams.", module_functions, NULL};
 

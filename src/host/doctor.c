@@ -82,8 +82,9 @@ static void say_devices(const mr_machine *machine) {
 /* What a virtual device holds is memory of this machine. `limit`: what it may take, 0 on a real GPU. */
 static void say_memory(uint64_t limit) {
     double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if (limit) say("memory", "%.1f GB in this machine; tensors on the device can use %.1f GB", all / 1e9,
-                   (double)limit / 1e9);
+    if (limit)
+        say("memory", "%.1f GB in this machine; tensors on the device can use %.1f GB", all / 1e9,
+            (double)limit / 1e9);
     else say("memory", "%.1f GB in this machine", all / 1e9);
     say("processors", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 }

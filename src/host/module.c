@@ -29,8 +29,9 @@ static const mr_backend *select_automatically(const mr_machine_options *options)
 static mr_status select_cuda(const mr_machine_options *options, const mr_backend **out_backend) {
 #if MR_HAVE_CUDA
     if (options->model || options->chooser)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "device models and choosers are the virtual GPU's: a real one is what it is");
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "device models and choosers are the virtual GPU's: a real one is what it is");
     *out_backend = &mr_cuda_backend;
     return MR_OK;
 #else

@@ -71,7 +71,8 @@ mr_status mr_action_submit(mr_action *action) {
     mr_machine *machine = action->machine;
     mr_stream *stream = action->stream;
     mr_status status = MR_OK;
-    if (stream->closed) status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
+    if (stream->closed)
+        status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
     if (!status) status = tell_observers(machine, action);
     if (!status) {
         note_writer(action);
@@ -108,18 +109,13 @@ void mr_action_destroy(mr_action *action) {
     case MR_ACTION_RECORD:
     case MR_ACTION_WAIT:
     case MR_ACTION_EVENT_SYNC:
-    case MR_ACTION_EVENT_QUERY:
-        mr_event_release(action->u.event.event);
-        break;
+    case MR_ACTION_EVENT_QUERY: mr_event_release(action->u.event.event); break;
     case MR_ACTION_ALLOC:
-    case MR_ACTION_FREE:
-        mr_storage_release(action->u.storage);
-        break;
+    case MR_ACTION_FREE: mr_storage_release(action->u.storage); break;
     case MR_ACTION_HOST_FUNCTION:
         if (action->u.host.drop) action->u.host.drop(action->u.host.context);
         break;
-    default:
-        break;
+    default: break;
     }
     mr_stream_release(action->stream);
     mr_slab_free(&machine->actions, action);

@@ -9,20 +9,20 @@
 
 /* Actions that a backend carries out come first; the rest only tell observers what the host did. */
 #define MR_ACTION_LIST(X)                                                                          \
-    X(OP, "op")              /* a kernel: a row of the operation table, with a CPU body */         \
-    X(COPY, "copy")          /* bytes between storages: a copy engine's work */                    \
+    X(OP, "op")     /* a kernel: a row of the operation table, with a CPU body */                  \
+    X(COPY, "copy") /* bytes between storages: a copy engine's work */                             \
     X(RECORD, "record")                                                                            \
     X(WAIT, "wait")                                                                                \
     X(HOST_FUNCTION, "host-function")                                                              \
-    X(ALLOC, "alloc")        /* R28: accesses must be ordered after it */                          \
-    X(FREE, "free")          /* R28: and before this */                                            \
-    X(FAULT, "fault")        /* fails on purpose with `fault` (virtual GPU only) */                \
+    X(ALLOC, "alloc") /* R28: accesses must be ordered after it */                                 \
+    X(FREE, "free")   /* R28: and before this */                                                   \
+    X(FAULT, "fault") /* fails on purpose with `fault` (virtual GPU only) */                       \
     X(STREAM_SYNC, "stream-synchronize")                                                           \
     X(EVENT_SYNC, "event-synchronize")                                                             \
     X(DEVICE_SYNC, "device-synchronize")                                                           \
     X(STREAM_QUERY, "stream-query") /* a successful one: orders like a synchronise (R10) */        \
     X(EVENT_QUERY, "event-query")                                                                  \
-    X(HOST_ACCESS, "host-access")   /* the host reads or writes the operands, now */               \
+    X(HOST_ACCESS, "host-access") /* the host reads or writes the operands, now */                 \
     X(STREAM_CREATE, "stream-create")                                                              \
     X(STREAM_CLOSE, "stream-close")                                                                \
     X(RESET, "reset")
@@ -73,11 +73,11 @@ struct mr_action {
     uint32_t operand_count;
     mr_operand *operands; /* inline_operands, or an array of its own (freed with the action) */
     mr_operand inline_operands[MR_INLINE_OPERANDS];
-    uint64_t seq;         /* order of submission by the host, over all streams and devices */
+    uint64_t seq; /* order of submission by the host, over all streams and devices */
     mr_machine *machine;
-    mr_stream *stream;    /* NULL when the host itself acts; one reference owned */
+    mr_stream *stream; /* NULL when the host itself acts; one reference owned */
     mr_site where;
-    const char *name;     /* what a person would call it: "add_", "copy_", an mr.op's name; interned
+    const char *name; /* what a person would call it: "add_", "copy_", an mr.op's name; interned
                              or static */
     union {
         struct {
@@ -90,8 +90,8 @@ struct mr_action {
             uint64_t bytes;
         } copy; /* operands: 0 destination, 1 source; both contiguous, of equal bytes */
         struct {
-            mr_event *event;    /* one reference owned */
-            uint64_t record_seq; /* WAIT, SYNC, QUERY: the record bound at the call (R12); 0: none */
+            mr_event *event; /* one reference owned */
+            uint64_t record_seq; /* the record bound at the call (R12); 0: none */
         } event;
         mr_storage *storage; /* ALLOC, FREE; one reference owned */
         struct {

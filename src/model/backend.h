@@ -32,7 +32,8 @@ struct mr_backend {
     /* R9: at once; work pending in it completes all the same. impl is gone for the model. */
     void (*stream_close)(mr_stream *stream);
     mr_status (*stream_query)(mr_stream *stream, bool *out_done);
-    mr_status (*stream_synchronize)(mr_stream *stream); /* the legacy stream: all blocking ones, P1 */
+    mr_status (*stream_synchronize)(
+        mr_stream *stream); /* the legacy stream: all blocking ones, P1 */
     mr_status (*device_synchronize)(mr_device *device);
 
     mr_status (*event_open)(mr_event *event);

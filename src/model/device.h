@@ -11,22 +11,22 @@ typedef struct {
     int sm_count;
     int compute_major, compute_minor;
     int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm, warp_size;
-    int max_resident_grids;  /* R53 */
+    int max_resident_grids; /* R53 */
     int registers_per_sm;
-    int shared_per_sm, shared_per_block; /* bytes */
-    int async_engine_count;  /* R25 */
+    int shared_per_sm, shared_per_block;   /* bytes */
+    int async_engine_count;                /* R25 */
     int priority_least, priority_greatest; /* R8: least is the larger number */
-    uint64_t total_memory;   /* bytes */
-    uint64_t memory_limit;   /* what tensors can take of it; 0: all */
+    uint64_t total_memory;                 /* bytes */
+    uint64_t memory_limit;                 /* what tensors can take of it; 0: all */
     uint64_t l2_bytes;
     double memory_bandwidth; /* bytes per second, read + write */
 } mr_device_properties;
 
 typedef struct {
-    uint64_t live;        /* bytes of storages that the script still holds */
-    uint64_t peak;        /* highest `live` so far */
-    uint64_t reserved;    /* bytes that the backend's pool holds from the device */
-    uint64_t allocations; /* storages live */
+    uint64_t live;              /* bytes of storages that the script still holds */
+    uint64_t peak;              /* highest `live` so far */
+    uint64_t reserved;          /* bytes that the backend's pool holds from the device */
+    uint64_t allocations;       /* storages live */
     uint64_t total_allocations; /* ever made */
 } mr_memory_stats;
 
@@ -34,11 +34,11 @@ struct mr_device {
     mr_machine *machine;
     int index; /* CUDA's ordinal: counts from 0 */
     mr_device_properties properties;
-    mr_stream *legacy;     /* R3; owned */
-    mr_stream *per_thread; /* R6; owned */
-    mr_stream *current;    /* where operations go when no stream is named; owned */
+    mr_stream *legacy;      /* R3; owned */
+    mr_stream *per_thread;  /* R6; owned */
+    mr_stream *current;     /* where operations go when no stream is named; owned */
     mr_memory_stats memory; /* `reserved` is the backend's, read through mr_device_memory */
-    void *impl;            /* the backend's */
+    void *impl;             /* the backend's */
 };
 
 mr_memory_stats mr_device_memory(mr_device *device);

@@ -153,9 +153,7 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
 }
 
 const char *mr_event_describe(const mr_event *event, char *out, size_t size) {
-    if (event->name)
-        snprintf(out, size, "event `%s`", event->name);
-    else
-        snprintf(out, size, "event #%u", event->id);
+    if (event->name) snprintf(out, size, "event `%s`", event->name);
+    else snprintf(out, size, "event #%u", event->id);
     return out;
 }

@@ -12,9 +12,9 @@ struct mr_event {
     bool timing;   /* R17, R18: default off, as in PyTorch */
     bool blocking; /* R18: costs host time, never order */
     bool closed;
-    const char *name;   /* interned; NULL: unnamed */
+    const char *name; /* interned; NULL: unnamed */
     mr_machine *machine;
-    mr_device *device;  /* of the first record; NULL before (R14) */
+    mr_device *device; /* of the first record; NULL before (R14) */
     mr_site where;
     uint64_t record_seq; /* of the RECORD action in force, 0 = never recorded (R13) */
     mr_site record_where;
@@ -30,7 +30,7 @@ typedef struct {
 mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
                           mr_event **out_event);
 void mr_event_retain(mr_event *event);
-void mr_event_release(mr_event *event); /* accepts NULL; R19 */
+void mr_event_release(mr_event *event);    /* accepts NULL; R19 */
 mr_status mr_event_close(mr_event *event); /* R19: returns at once; idempotent */
 
 mr_status mr_event_record(mr_event *event, mr_stream *stream); /* R11, R12, R14, R16 */

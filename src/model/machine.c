@@ -64,7 +64,8 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
     for (size_t i = 0; i < machine->deferred_frees.count; i++)
-        mr_storage_release(machine->deferred_frees.items[i]); /* may close a stream of the backend */
+        mr_storage_release(
+            machine->deferred_frees.items[i]); /* may close a stream of the backend */
     mr_vec_free(&machine->deferred_frees);
     close_default_streams(machine);
     machine->backend->close(machine);
@@ -81,8 +82,9 @@ mr_status mr_machine_reset(mr_machine *machine) {
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "mr.reset: not permitted inside a host function");
     if (machine->collecting)
-        return mr_fail(MR_CODE_NOT_PERMITTED,
-                       "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
+        return mr_fail(
+            MR_CODE_NOT_PERMITTED,
+            "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
     mr_action *action;
     MR_TRY(mr_action_create(machine, MR_ACTION_RESET, NULL, "reset", 0, &action));
     MR_TRY(mr_action_announce(action));
@@ -102,16 +104,15 @@ mr_status mr_machine_reset(mr_machine *machine) {
 
 mr_status mr_machine_refuse(mr_machine *machine) {
     if (machine->lost) return mr_error_copy(machine->lost);
-    return mr_fail(MR_CODE_NOT_PERMITTED,
-                   "not permitted inside a host function: it may not use the device; record what it "
-                   "found in a Lua variable or a host tensor and go on after the wait");
+    return mr_fail(
+        MR_CODE_NOT_PERMITTED,
+        "not permitted inside a host function: it may not use the device; record what it "
+        "found in a Lua variable or a host tensor and go on after the wait");
 }
 
 mr_status mr_machine_lose(mr_machine *machine, mr_status error) {
-    if (!machine->lost)
-        machine->lost = error;
-    else
-        mr_error_destroy(error);
+    if (!machine->lost) machine->lost = error;
+    else mr_error_destroy(error);
     return mr_error_copy(machine->lost);
 }
 
@@ -174,6 +175,7 @@ void mr_machine_run_host_function(mr_machine *machine, mr_action *action) {
     if (!status) return;
     if (!status->op[0]) snprintf(status->op, sizeof status->op, "%s", action->name);
     if (!status->where.file) status->where = action->where;
-    if (!status->stream[0]) mr_stream_describe(action->stream, status->stream, sizeof status->stream);
+    if (!status->stream[0])
+        mr_stream_describe(action->stream, status->stream, sizeof status->stream);
     machine->host_function_error = mr_error_first(machine->host_function_error, status);
 }

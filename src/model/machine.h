@@ -35,22 +35,22 @@ struct mr_machine {
     uint32_t epoch;
     mr_status lost; /* the sticky error (R50) since when every call fails, or NULL; owned */
 
-    mr_site where;        /* the script line of the call in progress: bind/ sets it, actions copy it */
-    uint64_t next_seq;    /* of the next action; starts at 1 */
+    mr_site where;     /* the script line of the call in progress: bind/ sets it, actions copy it */
+    uint64_t next_seq; /* of the next action; starts at 1 */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
     uint32_t next_event;
     uint64_t next_storage;
     uint64_t next_tensor;
 
-    uint64_t seed;   /* mr.manual_seed */
-    uint64_t draws;  /* random operations since then: the Philox offset of the next one */
+    uint64_t seed;  /* mr.manual_seed */
+    uint64_t draws; /* random operations since then: the Philox offset of the next one */
 
     bool launch_blocking; /* R52 */
     bool collecting;      /* the collect hook runs, in the middle of an allocation: no reset then */
-    bool allow_tf32;      /* products of f32 may be computed with 10-bit mantissas on tensor cores */
+    bool allow_tf32; /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_action *host_function; /* which one: its accesses count as its stream's */
-    mr_status host_function_error; /* raised at the wait that drained it; owned, or NULL */
+    mr_status host_function_error;  /* raised at the wait that drained it; owned, or NULL */
 
     mr_slab actions; /* each sizeof(mr_action) + backend->action_extra bytes */
     MR_VEC(mr_observer *) observers;
@@ -58,19 +58,20 @@ struct mr_machine {
 
     uint64_t host_live_bytes; /* pinned and pageable storages */
     uint64_t host_peak_bytes;
-    uint64_t host_allocations;  /* live ones */
-    uint64_t memory_limit;      /* --sandbox: device + host bytes that may be live at once; 0: none */
-    uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for memory's sake */
+    uint64_t host_allocations; /* live ones */
+    uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
+    uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
 
     /* Hooks of whoever embeds the machine; each may be NULL. */
     void *hook_context;
-    bool (*interrupted)(void *context); /* polled while waiting: true ends the wait with INTERRUPTED */
-    void (*collect)(void *context);     /* memory is short: drop what is garbage, then we try again */
+    bool (*interrupted)(
+        void *context);             /* polled while waiting: true ends the wait with INTERRUPTED */
+    void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
 };
 
 typedef struct {
-    const char *device; /* "virtual", "virtual:4"; NULL: "virtual" */
-    const char *model;  /* device model of the virtual GPU: a name or a path; NULL: "h200" */
+    const char *device;  /* "virtual", "virtual:4"; NULL: "virtual" */
+    const char *model;   /* device model of the virtual GPU: a name or a path; NULL: "h200" */
     const char *chooser; /* NULL: "timed" */
 } mr_machine_options;
 

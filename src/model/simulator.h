@@ -8,15 +8,15 @@
 /* One pending action, as `mr.machine.queues()` shows it. */
 typedef struct {
     const mr_action *action;
-    bool running; /* started, not finished */
-    bool ready;   /* could run next: all it waits for is done */
+    bool running;               /* started, not finished */
+    bool ready;                 /* could run next: all it waits for is done */
     const mr_action *waits_for; /* a pending action of another stream that it waits for, or NULL */
 } mr_pending;
 
 typedef struct {
-    const char *name;    /* "launch_queue_depth" */
-    const char *type;    /* "integer", "boolean", "bytes" */
-    const char *help;    /* one sentence, with the rule */
+    const char *name; /* "launch_queue_depth" */
+    const char *type; /* "integer", "boolean", "bytes" */
+    const char *help; /* one sentence, with the rule */
 } mr_setting_info;
 
 typedef struct mr_simulator {

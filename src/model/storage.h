@@ -21,24 +21,24 @@ struct mr_storage {
     uint32_t handles;
     uint32_t epoch;
     mr_memory_kind kind;
-    bool freed;          /* device memory: the free has been submitted, no access is valid */
-    bool recorded_free;  /* t:free was called by the script (for messages), else the collector */
+    bool freed;         /* device memory: the free has been submitted, no access is valid */
+    bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     uint64_t id;
-    uint64_t bytes;      /* as asked for; at least 1 is allocated */
-    uint64_t address;    /* what data_ptr shows; the same on every run of the virtual GPU */
-    void *host;          /* where the CPU reaches the bytes: host memory, and all memory of the
+    uint64_t bytes;   /* as asked for; at least 1 is allocated */
+    uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */
+    void *host;       /* where the CPU reaches the bytes: host memory, and all memory of the
                             virtual GPU; NULL for a real GPU's memory */
     mr_machine *machine;
-    mr_device *device;   /* NULL for host memory */
-    mr_stream *stream;   /* device memory: the stream that it was allocated on; owned reference */
+    mr_device *device; /* NULL for host memory */
+    mr_stream *stream; /* device memory: the stream that it was allocated on; owned reference */
     MR_VEC(mr_stream *) used_by; /* R33: record_stream; owned references */
     mr_site made, freed_where;
     uint64_t made_seq;
-    const char *name;    /* interned; of the tensor that was named last, for reports */
-    const char *writer;  /* the operation submitted last that writes here, or NULL */
+    const char *name;   /* interned; of the tensor that was named last, for reports */
+    const char *writer; /* the operation submitted last that writes here, or NULL */
     mr_site writer_where;
-    void *impl;          /* the backend's */
-    void *observed;      /* the checker's access history */
+    void *impl;     /* the backend's */
+    void *observed; /* the checker's access history */
 };
 
 /* Device memory is allocated in the order of `stream` (an ALLOC action); for host memory `stream`

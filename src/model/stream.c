@@ -34,8 +34,8 @@ mr_status mr_stream_create(mr_device *device, const mr_stream_options *options,
                            mr_stream **out_stream) {
     MR_TRY(mr_machine_ready(device->machine));
     MR_TRY(stream_make(device, MR_STREAM_USER, options, out_stream));
-    mr_status status = mr_announce(device->machine, MR_ACTION_STREAM_CREATE, *out_stream, NULL,
-                                   device, "stream");
+    mr_status status =
+        mr_announce(device->machine, MR_ACTION_STREAM_CREATE, *out_stream, NULL, device, "stream");
     if (status) {
         mr_stream_release(*out_stream);
         *out_stream = NULL;
@@ -164,7 +164,8 @@ mr_status mr_stream_host_function(mr_stream *stream, mr_status (*call)(void *con
     if (machine->lost || machine->in_host_function) status = mr_machine_refuse(machine);
     if (!status) status = mr_stream_usable(stream);
     if (!status)
-        status = mr_action_create(machine, MR_ACTION_HOST_FUNCTION, stream, "host_func", 0, &action);
+        status =
+            mr_action_create(machine, MR_ACTION_HOST_FUNCTION, stream, "host_func", 0, &action);
     if (status) {
         drop(context);
         return status;
@@ -196,14 +197,12 @@ mr_status mr_stream_set_current(mr_stream *stream) {
 
 const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size) {
     bool several = stream->device->machine->device_count > 1;
-    const char *kind = stream->kind == MR_STREAM_LEGACY ? "the default stream" : "the per-thread stream";
+    const char *kind =
+        stream->kind == MR_STREAM_LEGACY ? "the default stream" : "the per-thread stream";
     if (stream->kind != MR_STREAM_USER && several)
         snprintf(out, size, "%s of device %d", kind, stream->device->index);
-    else if (stream->kind != MR_STREAM_USER)
-        snprintf(out, size, "%s", kind);
-    else if (stream->name)
-        snprintf(out, size, "stream `%s`", stream->name);
-    else
-        snprintf(out, size, "stream #%u", stream->id);
+    else if (stream->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
+    else if (stream->name) snprintf(out, size, "stream `%s`", stream->name);
+    else snprintf(out, size, "stream #%u", stream->id);
     return out;
 }

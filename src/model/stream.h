@@ -20,8 +20,8 @@ struct mr_stream {
     mr_stream_kind kind;
     bool blocking; /* takes part in the legacy barrier (R4: false = cudaStreamNonBlocking) */
     bool closed;
-    int priority;      /* clamped (R8) */
-    const char *name;  /* interned; NULL: unnamed */
+    int priority;     /* clamped (R8) */
+    const char *name; /* interned; NULL: unnamed */
     mr_device *device;
     mr_site where;     /* the line that made it */
     uint64_t last_seq; /* of the action submitted last, 0 = none yet; for observers */

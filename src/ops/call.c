@@ -214,8 +214,7 @@ static mr_status run_family(mr_launch *launch, const mr_call *call, mr_tensor **
     case MR_FAMILY_REDUCE: return mr_call_reduce(launch, call, out_tensor);
     case MR_FAMILY_MATMUL: return mr_call_matmul(launch, call, out_tensor);
     case MR_FAMILY_COPY: return call_copy(launch, call, out_tensor);
-    default:
-        return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", launch->op->name);
+    default: return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", launch->op->name);
     }
 }
 
@@ -243,7 +242,8 @@ mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
     mr_launch launch;
     mr_launch_init(&launch, machine, op, call);
     mr_status status = run_family(&launch, call, out_tensor);
-    if (status) return status->code == MR_CODE_INVALID_ARGUMENT ? name_operands(status, call) : status;
+    if (status)
+        return status->code == MR_CODE_INVALID_ARGUMENT ? name_operands(status, call) : status;
     if (call->out) mr_tensor_retain(*out_tensor);
     return MR_OK;
 }

@@ -20,8 +20,7 @@ void mr_launch_init(mr_launch *launch, mr_machine *machine, const mr_op *op, con
 
 const char *mr_place_text(const mr_tensor *t, char *out, size_t size) {
     if (mr_tensor_on_host(t)) snprintf(out, size, "the cpu");
-    else
-        snprintf(out, size, "device %d", t->storage->device->index);
+    else snprintf(out, size, "device %d", t->storage->device->index);
     return out;
 }
 

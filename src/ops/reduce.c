@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    CHUNK = 16 * MR_LEAF, /* elements; a power of two of leaves, so that the tree is the same */
+    CHUNK = 16 * MR_LEAF,    /* elements; a power of two of leaves, so that the tree is the same */
     MOST_PARTIALS = 1 << 20, /* of all outputs together: beyond, the chunks become longer */
     FEW_OUTPUTS = 256,
     TREE_DEPTH = 64,

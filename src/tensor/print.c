@@ -165,8 +165,7 @@ static void print_place(const mr_tensor *t, mr_buffer *out) {
     char text[256];
     mr_buffer_puts(out, mr_tensor_signature(t, text, sizeof text));
     const mr_device *device = t->storage->device;
-    if (!mr_tensor_on_host(t) && device)
-        mr_buffer_printf(out, " on device %d", device->index);
+    if (!mr_tensor_on_host(t) && device) mr_buffer_printf(out, " on device %d", device->index);
     else mr_buffer_puts(out, t->storage->kind == MR_MEMORY_PINNED ? " on cpu, pinned" : " on cpu");
 }
 

@@ -36,8 +36,8 @@ typedef enum { CONFLICTING, GOAL, REST, LAZY } phase;
 typedef struct {
     mr_chooser base;
     vgpu *gpu;
-    uint64_t seen;       /* seq of the newest work that has been looked at */
-    work *cursor;        /* the next candidate; NULL: none is left in this phase */
+    uint64_t seen; /* seq of the newest work that has been looked at */
+    work *cursor;  /* the next candidate; NULL: none is left in this phase */
     phase phase;
     size_t conflicts;   /* works pending that are marked as conflicting */
     MR_VEC(span) spans; /* what the works looked at touch, oldest first */

@@ -335,7 +335,8 @@ void mr_virtual_settle(vgpu *gpu, uint64_t now) {
             else if (w->time <= now) mr_virtual_complete(w, now);
             else mr_virtual_offer(w, w->time, NULL);
         } else if (!timed || w->time > now || !is_body(action)) {
-            mr_virtual_offer(w, w->time, NULL); /* choice points differ in who may run a host function */
+            mr_virtual_offer(w, w->time,
+                             NULL); /* choice points differ in who may run a host function */
         } else {
             mr_virtual_admit(w, now);
         }

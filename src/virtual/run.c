@@ -73,8 +73,8 @@ void mr_virtual_body_free(work *w) {
 /* The text that every later call will show too: which failure it was, and what ends it. */
 static mr_status with_remedy(mr_status error) {
     if (!mr_code_sticky(error->code)) return error;
-    mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()", error->message,
-                             mr_code_text(error->code));
+    mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()",
+                             error->message, mr_code_text(error->code));
     mr_error_destroy(error);
     return full;
 }

@@ -136,8 +136,8 @@ static mr_status check_idle(const vgpu *gpu, const char *what) {
         const mr_memory_stats *memory = &gpu->devices[i].device->memory;
         if (memory->allocations)
             return mr_fail(MR_CODE_NOT_PERMITTED,
-                           "%s: %llu tensor%s in the memory of device %d: free what is there first", what,
-                           (unsigned long long)memory->allocations,
+                           "%s: %llu tensor%s in the memory of device %d: free what is there first",
+                           what, (unsigned long long)memory->allocations,
                            memory->allocations == 1 ? " is" : "s are", i);
     }
     return MR_OK;

@@ -200,9 +200,9 @@ struct vgpu {
     work *keep;                     /* the action being submitted: a failure does not destroy it */
     uint64_t turns;                 /* next work.turn */
     uint64_t searches;              /* next work.visited */
-    bool interruptible;             /* a slice may stop half way: the wait that runs it can be given up */
-    unsigned unattended;            /* submissions since the device was last brought up to date */
-    bool out_of_memory; /* a step could not be offered: the machine is lost at the next chance */
+    bool interruptible;  /* a slice may stop half way: the wait that runs it can be given up */
+    unsigned unattended; /* submissions since the device was last brought up to date */
+    bool out_of_memory;  /* a step could not be offered: the machine is lost at the next chance */
 
     backing backing;
     uint64_t next_host_address; /* what the script sees of the next host allocation */
