@@ -90,7 +90,7 @@ struct mr_action {
             uint64_t bytes;
         } copy; /* operands: 0 destination, 1 source; both contiguous, of equal bytes */
         struct {
-            mr_event *event; /* one reference owned */
+            mr_event *event;     /* one reference owned */
             uint64_t record_seq; /* the record bound at the call (R12); 0: none */
         } event;
         mr_storage *storage; /* ALLOC, FREE; one reference owned */
