@@ -131,7 +131,8 @@ MR_FUNCTION(
     op.stream = mr_option_stream(L, 1, "stream");
     lua_Integer blocks = mr_option_integer(L, 1, "blocks", 1);
     if (blocks < 1 || blocks > INT32_MAX)
-        return mr_misuse(L, "op: blocks is %" PRId64 ", expected 1 to %d", (int64_t)blocks, INT32_MAX);
+        return mr_misuse(L, "op: blocks is %" PRId64 ", expected 1 to %d", (int64_t)blocks,
+                         INT32_MAX);
     op.blocks = (uint32_t)blocks;
     push_list(L, "reads");
     op.reads = push_array(L, &op.read_count);

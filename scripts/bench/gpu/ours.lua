@@ -1,0 +1,170 @@
+-- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda;
+-- `small` after the script: only the rows that are about the cost of a call.
+local mr = require "millrace"
+
+local GIB, SETS = 1 << 30, 3
+local N = GIB // 4
+
+local function median(list)
+  table.sort(list)
+  return list[#list // 2 + 1]
+end
+
+-- Seconds of host time a call of `work`, with the stream kept fed.
+local function per_call(work, calls)
+  calls = calls or 500
+  local times = {}
+  for batch = 1, 41 + 3 do
+    local began = mr.clock()
+    for _ = 1, calls do work() end
+    if batch > 3 then times[#times + 1] = (mr.clock() - began) * 1e-3 / calls end
+  end
+  mr.synchronize()
+  return median(times)
+end
+
+-- Seconds of device time a call; work(i) uses set i.
+local function on_device(work, calls)
+  calls = calls or 6
+  local from, to = mr.event{timing = true}, mr.event{timing = true}
+  local times = {}
+  for round = 1, 21 + 3 do
+    from:record()
+    for i = 1, calls do work((i - 1) % SETS + 1) end
+    to:record()
+    to:synchronize()
+    if round > 3 then times[#times + 1] = from:elapsed_time(to) * 1e-3 / calls end
+  end
+  return median(times)
+end
+
+local function say(name, value, unit)
+  print(("%s\t%.6g\t%s"):format(name, value, unit))
+  io.flush()
+end
+
+local function small_work()
+  local x, y = mr.rand(1024), mr.rand(1024)
+  local p, q, r = mr.rand(64, 64), mr.rand(64, 64), mr.zeros(64, 64)
+  local a, b, e, f = mr.stream(), mr.stream(), mr.event(), mr.event()
+  local out = { out = r }
+  mr.synchronize()
+  local before = mr.current_stream()
+  mr.set_stream(a)
+  say("small kernel", 1e6 * per_call(function() y:add_(x) end), "us")
+  say("allocate and compute", 1e6 * per_call(function() local _ <close> = x * 2 end), "us")
+  say("64x64 matmul", 1e6 * per_call(function() p:mm(q, out) end), "us")
+  say("event record", 1e6 * per_call(function() e:record(a) end), "us")
+  say("record and wait", 1e6 * per_call(function()
+    e:record(a)
+    b:wait_event(e)
+  end), "us")
+  say("op, record, wait, both ways", 1e6 * per_call(function()
+    mr.set_stream(a)
+    y:add_(x)
+    e:record(a)
+    b:wait_event(e)
+    mr.set_stream(b)
+    y:add_(x)
+    f:record(b)
+    a:wait_event(f)
+  end), "us")
+  mr.set_stream(before)
+end
+
+local function large_work()
+  local x, y, z, rows, flat, row_out = {}, {}, {}, {}, {}, {}
+  for i = 1, SETS do
+    x[i], y[i], z[i] = mr.rand(N):sub_(0.5), mr.rand(N):sub_(0.5), mr.empty(N)
+    rows[i], row_out[i] = x[i]:view(N // 1024, 1024), z[i]:view(N // 1024, 1024)
+    flat[i] = { out = z[i] }
+  end
+  local gib = 1e-9 * GIB
+  local function rate(name, arrays, work) say(name, arrays * gib / on_device(work), "GB/s") end
+  rate("add 1 GiB", 3, function(i) x[i]:add(y[i], flat[i]) end)
+  rate("mul 1 GiB", 3, function(i) x[i]:mul(y[i], flat[i]) end)
+  rate("relu_ 1 GiB", 2, function(i) x[i]:relu_() end)
+  rate("copy 1 GiB", 2, function(i) z[i]:copy_(x[i]) end)
+  rate("sum 1 GiB", 1, function(i) local _ <close> = x[i]:sum() end)
+  rate("sum of columns 1 GiB", 1, function(i) local _ <close> = rows[i]:sum(1) end)
+  rate("sum of rows 1 GiB", 1, function(i) local _ <close> = rows[i]:sum(2) end)
+  rate("exp 1 GiB", 2, function(i) x[i]:exp(flat[i]) end)
+  local row = y[1]:narrow(1, 1, 1024)
+  rate("add a row 1 GiB", 2, function(i) rows[i]:add(row, { out = row_out[i] }) end)
+  rate("fill_ 1 GiB", 1, function(i) z[i]:fill_(1.5) end)
+  rate("uniform_ 1 GiB", 1, function(i) z[i]:uniform_() end)
+  rate("normal_ 1 GiB", 1, function(i) z[i]:normal_() end)
+  local square, turned = {}, {}
+  for i = 1, SETS do square[i], turned[i] = z[i]:view(16384, 16384), x[i]:view(16384, 16384):t() end
+  rate("transposed copy 16384", 2, function(i) square[i]:copy_(turned[i]) end)
+  if pcall(function() return x[1].softmax end) then
+    rate("softmax rows of 1024", 2, function(i) rows[i]:softmax(2, { out = row_out[i] }) end)
+  end
+  for i = 1, SETS do x[i]:free() y[i]:free() z[i]:free() end
+end
+
+local function products()
+  local n, a, b, c = 8192, {}, {}, mr.empty(8192, 8192)
+  for i = 1, SETS do a[i], b[i] = mr.rand(n, n):sub_(0.5), mr.rand(n, n):sub_(0.5) end
+  local function rate(name)
+    say(name, 2e-12 * n ^ 3 / on_device(function(i) a[i]:mm(b[i], { out = c }) end, 3), "TFLOP/s")
+  end
+  rate("matmul 8192 fp32")
+  mr.allow_tf32(true)
+  rate("matmul 8192 tf32")
+  mr.allow_tf32(false)
+end
+
+local function pinned()
+  local size = (256 << 20) // 4
+  local host, device = mr.empty(size, { pinned = true, device = "cpu" }), mr.rand(size)
+  local later = { non_blocking = true }
+  say("H2D pinned 256 MiB", 4e-9 * size / on_device(function() device:copy_(host, later) end, 3), "GB/s")
+  say("D2H pinned 256 MiB", 4e-9 * size / on_device(function() host:copy_(device, later) end, 3), "GB/s")
+end
+
+-- Pieces go up, are worked on and come back, on three streams: how near that comes to the slower of copying and
+-- computing alone.
+local function pipeline()
+  local PIECES, size = 24, (32 << 20) // 4
+  local up, down, on, streams = {}, {}, {}, {}
+  for i = 1, 3 do
+    up[i] = mr.zeros(size, { pinned = true, device = "cpu" })
+    down[i] = mr.zeros(size, { pinned = true, device = "cpu" })
+    on[i], streams[i] = mr.empty(size), mr.stream()
+  end
+  local later = { non_blocking = true }
+  local function compute(x) for _ = 1, 24 do x:add_(1) end end
+  local function timed(work)
+    local times = {}
+    for round = 1, 9 do
+      mr.synchronize()
+      local began = mr.clock()
+      for piece = 1, PIECES do
+        local i = piece % 3 + 1
+        mr.with(streams[i], work, i)
+      end
+      mr.synchronize()
+      if round > 2 then times[#times + 1] = mr.clock() - began end
+    end
+    return median(times)
+  end
+  local copying = timed(function(i) on[i]:copy_(up[i], later) end)
+  local computing = timed(function(i) compute(on[i]) end)
+  local both = timed(function(i)
+    on[i]:copy_(up[i], later)
+    compute(on[i])
+    down[i]:copy_(on[i], later)
+  end)
+  say("pipeline, of its bound", math.max(copying, computing) / both, "")
+end
+
+if arg[1] == "small" then
+  small_work()
+else
+  small_work()
+  large_work()
+  products()
+  pinned()
+  pipeline()
+end

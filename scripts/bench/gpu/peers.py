@@ -1,0 +1,153 @@
+"""The rows of run.sh with PyTorch and CuPy: lines of program, name, value, unit. Times as in raw.cu."""
+import statistics
+import sys
+import time
+
+began = time.perf_counter()
+import torch
+
+torch.ones(1, device="cuda").add_(1).item()
+print("pytorch\tcontext\t%.6g\tms" % (1e3 * (time.perf_counter() - began)))
+
+GIB = 1 << 30
+N = GIB // 4
+SETS = 3
+
+
+def per_call(work, synchronize, calls=500):
+    times = []
+    for batch in range(41 + 3):
+        began = time.perf_counter()
+        for _ in range(calls):
+            work()
+        if batch >= 3:
+            times.append((time.perf_counter() - began) / calls)
+    synchronize()
+    return statistics.median(times)
+
+
+def on_device(work, calls=6):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    times = []
+    for round in range(21 + 3):
+        start.record()
+        for i in range(calls):
+            work(i % SETS)
+        end.record()
+        end.synchronize()
+        if round >= 3:
+            times.append(start.elapsed_time(end) * 1e-3 / calls)
+    return statistics.median(times)
+
+
+def say(program, name, value, unit):
+    print("%s\t%s\t%.6g\t%s" % (program, name, value, unit), flush=True)
+
+
+def torch_small():
+    x, y = torch.rand(1024, device="cuda"), torch.rand(1024, device="cuda")
+    p, q, r = (torch.rand(64, 64, device="cuda") for _ in range(3))
+    a, b = torch.cuda.Stream(), torch.cuda.Stream()
+    e, f = torch.cuda.Event(), torch.cuda.Event()
+    done = torch.cuda.synchronize
+
+    def both_ways():
+        with torch.cuda.stream(a):
+            y.add_(x)
+        e.record(a)
+        b.wait_event(e)
+        with torch.cuda.stream(b):
+            y.add_(x)
+        f.record(b)
+        a.wait_event(f)
+
+    def record_and_wait():
+        e.record(a)
+        b.wait_event(e)
+
+    say("pytorch", "small kernel", 1e6 * per_call(lambda: y.add_(x), done), "us")
+    say("pytorch", "allocate and compute", 1e6 * per_call(lambda: x * 2, done), "us")
+    say("pytorch", "64x64 matmul", 1e6 * per_call(lambda: torch.mm(p, q, out=r), done), "us")
+    say("pytorch", "event record", 1e6 * per_call(lambda: e.record(a), done), "us")
+    say("pytorch", "record and wait", 1e6 * per_call(record_and_wait, done), "us")
+    say("pytorch", "op, record, wait, both ways", 1e6 * per_call(both_ways, done), "us")
+
+
+def torch_large():
+    x, y, z = ([torch.rand(N, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(3))
+    gib = 1e-9 * GIB
+
+    def rate(name, arrays, work):
+        say("pytorch", name, arrays * gib / on_device(work), "GB/s")
+
+    rate("add 1 GiB", 3, lambda i: torch.add(x[i], y[i], out=z[i]))
+    rate("mul 1 GiB", 3, lambda i: torch.mul(x[i], y[i], out=z[i]))
+    rate("relu_ 1 GiB", 2, lambda i: x[i].relu_())
+    rate("copy 1 GiB", 2, lambda i: z[i].copy_(x[i]))
+    rate("sum 1 GiB", 1, lambda i: x[i].sum())
+    rate("sum of columns 1 GiB", 1, lambda i: x[i].view(-1, 1024).sum(0))
+    rate("sum of rows 1 GiB", 1, lambda i: x[i].view(-1, 1024).sum(1))
+    rate("exp 1 GiB", 2, lambda i: torch.exp(x[i], out=z[i]))
+    rate("add a row 1 GiB", 2, lambda i: torch.add(x[i].view(-1, 1024), y[0][:1024], out=z[i].view(-1, 1024)))
+    rate("fill_ 1 GiB", 1, lambda i: z[i].fill_(1.5))
+    rate("uniform_ 1 GiB", 1, lambda i: z[i].uniform_())
+    rate("normal_ 1 GiB", 1, lambda i: z[i].normal_())
+    rate("transposed copy 16384", 2, lambda i: z[i].view(16384, 16384).copy_(x[i].view(16384, 16384).t()))
+    rate("softmax rows of 1024", 2, lambda i: torch.softmax(x[i].view(-1, 1024), 1, out=z[i].view(-1, 1024)))
+    del x, y, z
+    torch.cuda.empty_cache()
+    n = 8192
+    a, b = ([torch.rand(n, n, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(2))
+    c = torch.empty(n, n, device="cuda")
+    for tf32 in (False, True):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        seconds = on_device(lambda i: torch.mm(a[i], b[i], out=c), 3)
+        say("pytorch", "matmul 8192 tf32" if tf32 else "matmul 8192 fp32", 2e-12 * n**3 / seconds, "TFLOP/s")
+    del a, b, c
+    torch.cuda.empty_cache()
+    size = (256 << 20) // 4
+    host, device = torch.empty(size, pin_memory=True), torch.rand(size, device="cuda")
+    say("pytorch", "H2D pinned 256 MiB", 4e-9 * size / on_device(lambda i: device.copy_(host, non_blocking=True), 3), "GB/s")
+    say("pytorch", "D2H pinned 256 MiB", 4e-9 * size / on_device(lambda i: host.copy_(device, non_blocking=True), 3), "GB/s")
+
+
+def cupy_rows():
+    import cupy
+
+    def on_device_cupy(work, calls=6):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        times = []
+        for round in range(21 + 3):
+            start.record()
+            for i in range(calls):
+                work(i % SETS)
+            end.record()
+            end.synchronize()
+            if round >= 3:
+                times.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3 / calls)
+        return statistics.median(times)
+
+    done = cupy.cuda.Device().synchronize
+    kernel = cupy.RawKernel(
+        'extern "C" __global__ void k(float *y, const float *x, int n) {'
+        " int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += x[i]; }", "k")
+    x, y = cupy.random.rand(1024).astype("f4"), cupy.random.rand(1024).astype("f4")
+    say("cupy", "small kernel", 1e6 * per_call(lambda: kernel((4,), (256,), (y, x, 1024)), done), "us")
+    say("cupy", "allocate and compute", 1e6 * per_call(lambda: x * 2, done), "us")
+    e = cupy.cuda.Event(disable_timing=True)
+    say("cupy", "event record", 1e6 * per_call(lambda: e.record(), done), "us")
+    x, y, z = ([cupy.random.rand(N, dtype="f4") for _ in range(SETS)] for _ in range(3))
+    gib = 1e-9 * GIB
+    say("cupy", "add 1 GiB", 3 * gib / on_device_cupy(lambda i: cupy.add(x[i], y[i], out=z[i])), "GB/s")
+    say("cupy", "mul 1 GiB", 3 * gib / on_device_cupy(lambda i: cupy.multiply(x[i], y[i], out=z[i])), "GB/s")
+    say("cupy", "sum 1 GiB", gib / on_device_cupy(lambda i: x[i].sum()), "GB/s")
+    say("cupy", "copy 1 GiB", 2 * gib / on_device_cupy(lambda i: cupy.copyto(z[i], x[i])), "GB/s")
+
+
+torch_small()
+torch_large()
+torch.cuda.empty_cache()
+try:
+    cupy_rows()
+except ImportError:
+    print("peers.py: no CuPy here", file=sys.stderr)

@@ -1,0 +1,89 @@
+#!/bin/sh
+# scripts/gpu_check.sh BUILD [ops|rules|examples|bench]...: everything that needs a real GPU, or the parts named.
+#
+#   ops       each operation, dtype and layout beside the CPU body (BUILD/compare_ops)
+#   rules     tests/conformance, one script a rule of docs/semantics.md
+#   examples  scripts/examples, whose output must be that of the virtual GPU
+#   bench     raw CUDA C, PyTorch, CuPy and millrace side by side (needs nvcc and python3)
+#
+# Needs from BUILD only `millrace` and `compare_ops`, so that a machine with a GPU needs no compiler for the first
+# three. Logs go to the folder that LOGS names, or BUILD/gpu. Ends with one line a part; exits with 1 if one failed.
+set -u
+build=$1
+shift
+[ $# -gt 0 ] || set -- ops rules examples bench
+host=$build/millrace
+logs=${LOGS:-$build/gpu}
+mkdir -p "$logs"
+summary=''
+status=0
+
+report() { # part, failures, text
+    summary="$summary
+$1: $3"
+    [ "$2" -eq 0 ] || status=1
+}
+
+check_ops() {
+    "$build/compare_ops" > "$logs/ops" 2>&1
+    result=$?
+    cat "$logs/ops"
+    report ops $result "$(tail -n 1 "$logs/ops")"
+}
+
+# A script of the rules ends with 77 where what it is about is not there (a second GPU).
+check_rules() {
+    passed=0 failed=0 skipped=0
+    : > "$logs/rules"
+    for file in tests/conformance/*.lua; do
+        timeout 60 "$host" --device cuda "$file" > "$logs/output" 2>&1 < /dev/null
+        result=$?
+        case $result in
+        0) passed=$((passed + 1)) ;;
+        77) skipped=$((skipped + 1)) && printf 'skipped  %s: %s\n' "$file" "$(tail -n 1 "$logs/output")" ;;
+        *)
+            failed=$((failed + 1))
+            printf 'FAILED   %s (status %s)\n' "$file" "$result"
+            tail -n 12 "$logs/output" | sed 's/^/         /'
+            ;;
+        esac
+        { printf '== %s: %s\n' "$file" "$result" && cat "$logs/output"; } >> "$logs/rules"
+    done
+    report rules $failed "$passed passed, $failed failed, $skipped skipped"
+}
+
+check_examples() {
+    passed=0 failed=0
+    for file in scripts/examples/*.lua; do
+        expected=tests/examples/$(basename "$file" .lua).out
+        timeout 60 "$host" --device cuda "$file" > "$logs/output" 2>&1 < /dev/null
+        result=$?
+        if [ $result -eq 0 ] && cmp -s "$logs/output" "$expected"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            printf 'FAILED   %s (status %s)\n' "$file" "$result"
+            diff "$expected" "$logs/output" | head -n 12 | sed 's/^/         /'
+        fi
+    done
+    report examples $failed "$passed passed, $failed failed"
+}
+
+check_bench() {
+    scripts/bench/gpu/run.sh "$host" "$logs/bench.md"
+    result=$?
+    report bench $result "$([ $result -eq 0 ] && echo "table in $logs/bench.md" || echo "run.sh failed")"
+}
+
+for part in "$@"; do
+    printf '\n==== %s\n' "$part"
+    case $part in
+    ops) check_ops ;;
+    rules) check_rules ;;
+    examples) check_examples ;;
+    bench) check_bench ;;
+    *) printf 'gpu_check: no part is called %s\n' "$part" >&2 && exit 2 ;;
+    esac
+done
+printf '\n==== summary%s\n' "$summary"
+exit $status

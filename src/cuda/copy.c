@@ -1,0 +1,111 @@
+/* Copies, with the host's part in them by the table of R20-R24. The driver has the same table, but where
+ * it blocks it cannot be interrupted, and a host function that is pending would never run. So whenever
+ * the host would wait for the stream inside the driver, it waits here first: what is then left is the
+ * time of the copy itself. */
+#include <string.h>
+
+#include "cuda/launch.h"
+#include "cuda/state.h"
+
+/* Pageable memory up to this size is staged and the call returns; more waits for the stream, since the
+ * driver's staging buffer is finite (P4). */
+#define STAGED_BYTES ((uint64_t)1 << 20)
+
+/* Nothing can be submitted while we wait, so the stream is idle afterwards. */
+static mr_status wait_first(cuda_stream *stream) {
+    if (!stream->legacy && stream->last_seq <= stream->done_seq) return MR_OK;
+    return mr_cuda_wait_stream(stream);
+}
+
+static mr_status host_to_device(cuda_stream *stream, const mr_action *action) {
+    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+    uint64_t bytes = action->u.copy.bytes;
+    bool pinned = from->storage->kind == MR_MEMORY_PINNED;
+    bool waits = action->u.copy.synchronous || (!pinned && bytes > STAGED_BYTES);
+    /* The staging buffer may be full of what waits for a host function. */
+    if (waits || (!pinned && stream->device->machine->calls)) MR_TRY(wait_first(stream));
+    if (action->u.copy.synchronous) {
+        MR_CUDA_TRY(stream->device, mr_cu.MemcpyHtoD(mr_cuda_data(to), mr_tensor_data(from), bytes),
+                    "%s", action->name);
+        return MR_OK;
+    }
+    MR_CUDA_TRY(
+        stream->device,
+        mr_cu.MemcpyHtoDAsync(mr_cuda_data(to), mr_tensor_data(from), bytes, stream->handle), "%s",
+        action->name);
+    if (pinned) mr_cuda_hold(stream, from->storage);
+    return MR_OK;
+}
+
+static mr_status device_to_host(cuda_stream *stream, const mr_action *action) {
+    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+    uint64_t bytes = action->u.copy.bytes;
+    bool pinned = to->storage->kind == MR_MEMORY_PINNED;
+    bool waits = action->u.copy.synchronous || !pinned;
+    if (waits) MR_TRY(wait_first(stream));
+    if (action->u.copy.synchronous) {
+        MR_CUDA_TRY(stream->device, mr_cu.MemcpyDtoH(mr_tensor_data(to), mr_cuda_data(from), bytes),
+                    "%s", action->name);
+        return MR_OK;
+    }
+    MR_CUDA_TRY(
+        stream->device,
+        mr_cu.MemcpyDtoHAsync(mr_tensor_data(to), mr_cuda_data(from), bytes, stream->handle), "%s",
+        action->name);
+    if (pinned) mr_cuda_hold(stream, to->storage);
+    return MR_OK;
+}
+
+/* R21: no wait, not even in the synchronous form, which the driver orders on the legacy stream. */
+static mr_status inside_device(cuda_stream *stream, const mr_action *action) {
+    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+    MR_CUDA_TRY(stream->device,
+                mr_cu.MemcpyDtoDAsync(mr_cuda_data(to), mr_cuda_data(from), action->u.copy.bytes,
+                                      stream->handle),
+                "%s", action->name);
+    return MR_OK;
+}
+
+/* R60. Without access the driver takes it through the host, with the same order. */
+static mr_status between_devices(cuda_stream *stream, const mr_action *action) {
+    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+    cuda_device *target = to->storage->device->impl, *source = from->storage->device->impl;
+    uint64_t bytes = action->u.copy.bytes;
+    MR_TRY(mr_cuda_use(target)); /* their contexts exist: they hold the tensors */
+    MR_TRY(mr_cuda_use(source));
+    MR_TRY(mr_cuda_use(stream->device));
+    if (action->u.copy.synchronous) {
+        MR_TRY(mr_cuda_host_settle(stream->device->machine));
+        MR_CUDA_TRY(stream->device,
+                    mr_cu.MemcpyPeer(mr_cuda_data(to), target->context, mr_cuda_data(from),
+                                     source->context, bytes),
+                    "%s", action->name);
+        return MR_OK;
+    }
+    MR_CUDA_TRY(stream->device,
+                mr_cu.MemcpyPeerAsync(mr_cuda_data(to), target->context, mr_cuda_data(from),
+                                      source->context, bytes, stream->handle),
+                "%s", action->name);
+    return MR_OK;
+}
+
+/* Done on return, after what the stream has (R23). */
+static mr_status inside_host(cuda_stream *stream, const mr_action *action) {
+    MR_TRY(wait_first(stream));
+    memmove(mr_tensor_data(action->operands[0].tensor), mr_tensor_data(action->operands[1].tensor),
+            action->u.copy.bytes);
+    return MR_OK;
+}
+
+mr_status mr_cuda_copy(mr_action *action) {
+    cuda_stream *stream = action->stream->impl;
+    if (!action->u.copy.bytes) return MR_OK;
+    switch (action->u.copy.direction) {
+    case MR_COPY_H2D: return host_to_device(stream, action);
+    case MR_COPY_D2H: return device_to_host(stream, action);
+    case MR_COPY_D2D: return inside_device(stream, action);
+    case MR_COPY_PEER: return between_devices(stream, action);
+    case MR_COPY_H2H: return inside_host(stream, action);
+    }
+    return MR_OK;
+}

@@ -1,0 +1,232 @@
+/* The CUDA backend: opening, closing, resetting, and the table of its slots. What it does is in the other
+ * files of this folder; state.h says how they fit together. */
+#include "cuda/cuda.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/state.h"
+
+#define MOST_DEVICES 64 /* peers are bits of one word */
+
+/* ---- open and close */
+
+/* "cuda", "cuda:1"; -1: none is named */
+static mr_status parse_ordinal(const char *text, int *out_ordinal) {
+    static const char prefix[] = "cuda";
+    *out_ordinal = -1;
+    if (!text || strcmp(text, prefix) == 0) return MR_OK;
+    char *end = NULL;
+    long ordinal = -1;
+    if (strncmp(text, "cuda:", sizeof prefix) == 0 && text[sizeof prefix])
+        ordinal = strtol(text + sizeof prefix, &end, 10);
+    if (!end || *end || ordinal < 0 || ordinal > INT_MAX)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "device `%s`: expected cuda, or cuda:I for the GPU of ordinal I", text);
+    *out_ordinal = (int)ordinal;
+    return MR_OK;
+}
+
+/* Nothing of ours is in any context afterwards; host memory has its values still. */
+static void leave_contexts(cuda_machine *cuda) {
+    mr_cuda_host_abandon(cuda);
+    if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
+    if (cuda->pinned) mr_cuda_pinned_suspend(cuda);
+    for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_close(&cuda->devices[i]);
+}
+
+static void close_backend(mr_machine *machine) {
+    cuda_machine *cuda = mr_cuda_of(machine);
+    if (!cuda) return;
+    leave_contexts(cuda);
+    mr_cuda_pinned_close(cuda);
+    for (int i = 0; i < cuda->device_count; i++) free(machine->devices[i]);
+    mr_slab_destroy(&cuda->streams);
+    mr_slab_destroy(&cuda->events);
+    mr_slab_destroy(&cuda->blocks);
+    mr_slab_destroy(&cuda->holds);
+    free(cuda->devices);
+    free(cuda);
+    free(machine->devices);
+    machine->devices = NULL;
+    machine->device_count = 0;
+    machine->backend_state = NULL;
+}
+
+static mr_status open_device(cuda_machine *cuda, int index) {
+    mr_device *device = calloc(1, sizeof *device);
+    if (!device) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for device %d", index);
+    cuda_device *d = &cuda->devices[index];
+    cuda->machine->devices[index] = device;
+    cuda->device_count = cuda->machine->device_count = index + 1;
+    *device = (mr_device){.machine = cuda->machine, .index = index, .impl = d};
+    d->machine = cuda;
+    d->device = device;
+    return mr_cuda_device_open(d);
+}
+
+static mr_status open_devices(cuda_machine *cuda, int home) {
+    mr_machine *machine = cuda->machine;
+    int count = 0;
+    CUresult result = mr_cu.DeviceGetCount(&count);
+    if (result != CUDA_SUCCESS) return mr_cuda_complain(result, "the devices");
+    if (count > MOST_DEVICES) count = MOST_DEVICES;
+    machine->devices = calloc((size_t)count, sizeof *machine->devices);
+    cuda->devices = calloc((size_t)count, sizeof *cuda->devices);
+    if (!machine->devices || !cuda->devices)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %d devices", count);
+    for (int i = 0; i < count; i++) MR_TRY(open_device(cuda, i));
+    cuda->home = &cuda->devices[home];
+    machine->first_device = machine->devices[home];
+    MR_TRY(mr_cuda_use(cuda->home));
+    /* The others' range is read with their contexts; until then it is taken to be the same. */
+    const mr_device_properties *known = &machine->first_device->properties;
+    for (int i = 0; i < count; i++) {
+        machine->devices[i]->properties.priority_least = known->priority_least;
+        machine->devices[i]->properties.priority_greatest = known->priority_greatest;
+    }
+    return MR_OK;
+}
+
+static mr_status open_backend(mr_machine *machine, const mr_machine_options *options) {
+    int ordinal, home;
+    MR_TRY(parse_ordinal(options->device, &ordinal));
+    MR_TRY(mr_cuda_device_find(ordinal, &home));
+    cuda_machine *cuda = calloc(1, sizeof *cuda);
+    mr_status status = MR_OK;
+    if (cuda) {
+        machine->backend_state = cuda;
+        cuda->machine = machine;
+        cuda->calls_end = &cuda->calls;
+        cuda->opened_ns = mr_cuda_now();
+        mr_slab_init(&cuda->streams, sizeof(cuda_stream), 32);
+        mr_slab_init(&cuda->events, sizeof(cuda_event), 256);
+        mr_slab_init(&cuda->blocks, sizeof(cuda_block), 256);
+        mr_slab_init(&cuda->holds, sizeof(cuda_hold), 16);
+        status = mr_cuda_pinned_open(cuda);
+        if (!status) status = open_devices(cuda, home);
+        if (status) close_backend(machine);
+    } else {
+        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the CUDA backend");
+    }
+    mr_cuda_device_found();
+    return status;
+}
+
+mr_status mr_cuda_probe(void) {
+    int ordinal;
+    return mr_cuda_device_find(-1, &ordinal);
+}
+
+/* ---- reset: R50 */
+
+/* R50's way out, as far as there is one: a driver of today gives no context to a process in which a kernel
+ * has failed (seen: 700 and 719, whatever was destroyed or reset before). Then the machine stays lost, and
+ * what is on the host stays usable. */
+static mr_status stay_lost(mr_machine *machine, mr_status status) {
+    mr_status error = mr_fail(status->code,
+                              "reset: the driver gives this process no fresh context (%s); host "
+                              "tensors still have their values: save what you need, and start the "
+                              "process anew",
+                              status->message);
+    mr_error_destroy(status);
+    if (!machine->lost) mr_error_destroy(mr_machine_lose(machine, mr_error_copy(error)));
+    return error;
+}
+
+/* The contexts go, and with them memory, streams and whatever was under way. One that others in this
+ * process hold as well only dies by the driver's own reset. */
+static mr_status reset(mr_machine *machine) {
+    cuda_machine *cuda = mr_cuda_of(machine);
+    uint64_t had_context = 0;
+    for (int i = 0; i < cuda->device_count; i++)
+        if (cuda->devices[i].context) had_context |= (uint64_t)1 << i;
+    leave_contexts(cuda);
+    for (int i = 0; i < cuda->device_count; i++)
+        if (had_context >> i & 1) mr_cu.DevicePrimaryCtxReset(cuda->devices[i].handle);
+    mr_status status = mr_cuda_use(cuda->home);
+    if (!status) status = mr_cuda_pinned_resume(cuda);
+    return status ? stay_lost(machine, status) : MR_OK;
+}
+
+/* ---- the smaller slots */
+
+/* The device moves by itself; and a host function waits for a call that waits or asks (R46). */
+static mr_status host_access(mr_machine *machine) {
+    (void)machine;
+    return MR_OK;
+}
+
+static uint64_t host_time(mr_machine *machine) {
+    return mr_cuda_now() - mr_cuda_of(machine)->opened_ns;
+}
+
+/* ---- doctor */
+
+static void describe_driver(void (*say)(const char *what, const char *text)) {
+    char text[1024];
+    mr_status status = mr_cuda_library_open(MR_CUDA_LIBRARY_DRIVER);
+    if (!status)
+        snprintf(text, sizeof text, "%s, for CUDA %d.%d",
+                 mr_cuda_library_path(MR_CUDA_LIBRARY_DRIVER), mr_cuda_driver_version() / 1000,
+                 mr_cuda_driver_version() % 1000 / 10);
+    say("gpu driver", status ? status->message : text);
+    if (!status) {
+        status = mr_cuda_probe();
+        if (status) say("gpu", status->message);
+        else mr_cuda_device_found();
+    }
+    mr_error_destroy(status);
+}
+
+static void describe_blas(void (*say)(const char *what, const char *text)) {
+    char text[1024];
+    int major = 0, minor = 0, patch = 0;
+    mr_status status = mr_cuda_library_open(MR_CUDA_LIBRARY_BLAS);
+    if (!status) {
+        mr_cublas.GetProperty(MAJOR_VERSION, &major);
+        mr_cublas.GetProperty(MINOR_VERSION, &minor);
+        mr_cublas.GetProperty(PATCH_LEVEL, &patch);
+        snprintf(text, sizeof text, "%s, version %d.%d.%d",
+                 mr_cuda_library_path(MR_CUDA_LIBRARY_BLAS), major, minor, patch);
+    }
+    say("cublas", status ? status->message : text);
+    mr_error_destroy(status);
+}
+
+void mr_cuda_describe(void (*say)(const char *what, const char *text)) {
+    describe_driver(say);
+    describe_blas(say);
+}
+
+const mr_backend mr_cuda_backend = {
+    .name = "cuda",
+    .action_extra = 0,
+    .open = open_backend,
+    .close = close_backend,
+    .reset = reset,
+    .stream_open = mr_cuda_stream_open,
+    .stream_close = mr_cuda_stream_close,
+    .stream_query = mr_cuda_stream_query,
+    .stream_synchronize = mr_cuda_stream_synchronize,
+    .device_synchronize = mr_cuda_device_synchronize,
+    .event_open = mr_cuda_event_open,
+    .event_close = mr_cuda_event_close,
+    .event_query = mr_cuda_event_query,
+    .event_synchronize = mr_cuda_event_synchronize,
+    .event_elapsed = mr_cuda_event_elapsed,
+    .memory_alloc = mr_cuda_memory_alloc,
+    .memory_release = mr_cuda_memory_release,
+    .memory_reserved = mr_cuda_memory_reserved,
+    .memory_trim = mr_cuda_memory_trim,
+    .memory_free_wait = mr_cuda_memory_free_wait,
+    .submit = mr_cuda_submit,
+    .host_access = host_access,
+    .host_work = NULL,
+    .host_time = host_time,
+    .can_access_peer = mr_cuda_can_access_peer,
+    .enable_peer_access = mr_cuda_enable_peer_access,
+    .simulator = NULL,
+};

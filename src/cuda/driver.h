@@ -1,0 +1,187 @@
+/* The CUDA libraries, opened at run time: one binary starts with and without a GPU.
+ *
+ * Each library is a list of the functions that we call, as name, symbol and parameters. The lists
+ * make the tables of function pointers below, the look-up of the symbols, and the check that the
+ * tests' driver (tests/fake_cuda) has exactly these. A versioned symbol (`_v2`) is the form whose
+ * parameters stand in its row; what is not versioned is the one that the oldest driver that we take
+ * has. Nothing is linked: only types come from the toolkit's headers.
+ *
+ * To call a function of a further library: a row in MR_CUDA_LIBRARY_LIST, a list, a table. */
+#ifndef MR_CUDA_DRIVER_H
+#define MR_CUDA_DRIVER_H
+
+#include <cublas_v2.h>
+#include <cuda.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+/* id, what a person would call it, the variable of the environment that gives its path, the names
+ * that are tried in this order. A name with a slash is a place outside the usual search path. */
+#define MR_CUDA_LIBRARY_LIST(X)                                                                    \
+    X(DRIVER, "the NVIDIA driver", "MILLRACE_LIBCUDA",                                             \
+      "libcuda.so.1\0/usr/lib/wsl/lib/libcuda.so.1\0/usr/local/nvidia/lib64/libcuda.so.1\0")       \
+    X(BLAS, "cuBLAS", "MILLRACE_LIBCUBLAS",                                                        \
+      "libcublas.so.13\0libcublas.so.12\0libcublas.so\0"                                           \
+      "/usr/local/cuda/lib64/libcublas.so.13\0/usr/local/cuda/lib64/libcublas.so.12\0")
+
+typedef enum {
+#define X(id, title, variable, names) MR_CUDA_LIBRARY_##id,
+    MR_CUDA_LIBRARY_LIST(X)
+#undef X
+        MR_CUDA_LIBRARY_COUNT
+} mr_cuda_library;
+
+/* ---- libcuda: X(name, symbol, parameters) */
+
+#define MR_CUDA_DRIVER_LIST(X)                                                                     \
+    X(Init, "cuInit", (unsigned flags))                                                            \
+    X(DriverGetVersion, "cuDriverGetVersion", (int *version))                                      \
+    X(GetErrorName, "cuGetErrorName", (CUresult result, const char **name))                        \
+    X(GetErrorString, "cuGetErrorString", (CUresult result, const char **text))                    \
+    X(DeviceGetCount, "cuDeviceGetCount", (int *count))                                            \
+    X(DeviceGet, "cuDeviceGet", (CUdevice * device, int ordinal))                                  \
+    X(DeviceGetName, "cuDeviceGetName", (char *name, int size, CUdevice device))                   \
+    X(DeviceGetAttribute, "cuDeviceGetAttribute",                                                  \
+      (int *value, CUdevice_attribute attribute, CUdevice device))                                 \
+    X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, CUdevice device))                    \
+    X(DeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int *can, CUdevice device, CUdevice peer))    \
+    X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (CUcontext * context, CUdevice device))  \
+    X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                  \
+    X(DevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2", (CUdevice device))                      \
+    X(CtxSetCurrent, "cuCtxSetCurrent", (CUcontext context))                                       \
+    X(CtxSynchronize, "cuCtxSynchronize", (void))                                                  \
+    X(CtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))       \
+    X(CtxEnablePeerAccess, "cuCtxEnablePeerAccess", (CUcontext peer, unsigned flags))              \
+    X(StreamCreateWithPriority, "cuStreamCreateWithPriority",                                      \
+      (CUstream * stream, unsigned flags, int priority))                                           \
+    X(StreamDestroy, "cuStreamDestroy_v2", (CUstream stream))                                      \
+    X(StreamQuery, "cuStreamQuery", (CUstream stream))                                             \
+    X(StreamWaitEvent, "cuStreamWaitEvent", (CUstream stream, CUevent event, unsigned flags))      \
+    X(EventCreate, "cuEventCreate", (CUevent * event, unsigned flags))                             \
+    X(EventDestroy, "cuEventDestroy_v2", (CUevent event))                                          \
+    X(EventRecord, "cuEventRecord", (CUevent event, CUstream stream))                              \
+    X(EventQuery, "cuEventQuery", (CUevent event))                                                 \
+    X(EventElapsedTime, "cuEventElapsedTime", (float *milliseconds, CUevent from, CUevent to))     \
+    X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn call, void *context))         \
+    X(LaunchKernel, "cuLaunchKernel",                                                              \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
+       void **parameters, void **extra))                                                           \
+    X(ModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                  \
+    X(ModuleUnload, "cuModuleUnload", (CUmodule module))                                           \
+    X(ModuleGetFunction, "cuModuleGetFunction",                                                    \
+      (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(FuncSetAttribute, "cuFuncSetAttribute",                                                      \
+      (CUfunction function, CUfunction_attribute attribute, int value))                            \
+    X(OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
+      (int *blocks, CUfunction function, int block_size, size_t shared_bytes))                     \
+    X(MemPoolCreate, "cuMemPoolCreate", (CUmemoryPool * pool, const CUmemPoolProps *properties))   \
+    X(MemPoolDestroy, "cuMemPoolDestroy", (CUmemoryPool pool))                                     \
+    X(MemPoolSetAttribute, "cuMemPoolSetAttribute",                                                \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(MemPoolGetAttribute, "cuMemPoolGetAttribute",                                                \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(MemPoolSetAccess, "cuMemPoolSetAccess",                                                      \
+      (CUmemoryPool pool, const CUmemAccessDesc *access, size_t count))                            \
+    X(MemPoolTrimTo, "cuMemPoolTrimTo", (CUmemoryPool pool, size_t bytes_to_keep))                 \
+    X(MemAllocFromPoolAsync, "cuMemAllocFromPoolAsync",                                            \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
+    X(MemFreeAsync, "cuMemFreeAsync", (CUdeviceptr address, CUstream stream))                      \
+    X(MemGetInfo, "cuMemGetInfo_v2", (size_t * free, size_t * total))                              \
+    X(MemHostRegister, "cuMemHostRegister_v2", (void *host, size_t bytes, unsigned flags))         \
+    X(MemHostUnregister, "cuMemHostUnregister", (void *host))                                      \
+    X(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                     \
+      (CUdeviceptr * address, void *host, unsigned flags))                                         \
+    X(MemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t bytes))             \
+    X(MemcpyDtoH, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                   \
+    X(MemcpyPeer, "cuMemcpyPeer",                                                                  \
+      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,             \
+       size_t bytes))                                                                              \
+    X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                     \
+      (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
+    X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                     \
+      (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                                 \
+    X(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                     \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                           \
+    X(MemcpyPeerAsync, "cuMemcpyPeerAsync",                                                        \
+      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,             \
+       size_t bytes, CUstream stream))                                                             \
+    X(MemsetD8Async, "cuMemsetD8Async",                                                            \
+      (CUdeviceptr to, unsigned char byte, size_t count, CUstream stream))
+
+typedef struct {
+#define X(name, symbol, parameters) CUresult(CUDAAPI *name) parameters;
+    MR_CUDA_DRIVER_LIST(X)
+#undef X
+} mr_cuda_driver_table;
+
+/* ---- libcublas */
+
+#define MR_CUDA_BLAS_LIST(X)                                                                       \
+    X(Create, "cublasCreate_v2", (cublasHandle_t * handle))                                        \
+    X(Destroy, "cublasDestroy_v2", (cublasHandle_t handle))                                        \
+    X(GetProperty, "cublasGetProperty", (libraryPropertyType property, int *value))                \
+    X(SetStream, "cublasSetStream_v2", (cublasHandle_t handle, cudaStream_t stream))               \
+    X(SetWorkspace, "cublasSetWorkspace_v2",                                                       \
+      (cublasHandle_t handle, void *workspace, size_t bytes))                                      \
+    X(SetMathMode, "cublasSetMathMode", (cublasHandle_t handle, cublasMath_t mode))                \
+    X(SetPointerMode, "cublasSetPointerMode_v2",                                                   \
+      (cublasHandle_t handle, cublasPointerMode_t mode))                                           \
+    X(Sdot, "cublasSdot_v2",                                                                       \
+      (cublasHandle_t handle, int n, const float *x, int incx, const float *y, int incy,           \
+       float *result))                                                                             \
+    X(Ddot, "cublasDdot_v2",                                                                       \
+      (cublasHandle_t handle, int n, const double *x, int incx, const double *y, int incy,         \
+       double *result))                                                                            \
+    X(Sgemv, "cublasSgemv_v2",                                                                     \
+      (cublasHandle_t handle, cublasOperation_t operation, int m, int n, const float *alpha,       \
+       const float *a, int lda, const float *x, int incx, const float *beta, float *y, int incy))  \
+    X(Dgemv, "cublasDgemv_v2",                                                                     \
+      (cublasHandle_t handle, cublasOperation_t operation, int m, int n, const double *alpha,      \
+       const double *a, int lda, const double *x, int incx, const double *beta, double *y,         \
+       int incy))                                                                                  \
+    X(Sgemm, "cublasSgemm_v2",                                                                     \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb,         \
+       const float *beta, float *c, int ldc))                                                      \
+    X(Dgemm, "cublasDgemm_v2",                                                                     \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb,      \
+       const double *beta, double *c, int ldc))                                                    \
+    X(SgemmStridedBatched, "cublasSgemmStridedBatched",                                            \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const float *alpha, const float *a, int lda, long long step_a,                \
+       const float *b, int ldb, long long step_b, const float *beta, float *c, int ldc,            \
+       long long step_c, int count))                                                               \
+    X(DgemmStridedBatched, "cublasDgemmStridedBatched",                                            \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const double *alpha, const double *a, int lda, long long step_a,              \
+       const double *b, int ldb, long long step_b, const double *beta, double *c, int ldc,         \
+       long long step_c, int count))
+
+typedef struct {
+#define X(name, symbol, parameters) cublasStatus_t(CUBLASWINAPI *name) parameters;
+    MR_CUDA_BLAS_LIST(X)
+#undef X
+} mr_cuda_blas_table;
+
+/* ---- opening */
+
+/* Valid once mr_cuda_library_open has succeeded for the library: mr_cu.StreamQuery(stream). */
+extern mr_cuda_driver_table mr_cu __attribute__((visibility("hidden")));
+extern mr_cuda_blas_table mr_cublas __attribute__((visibility("hidden")));
+
+/* Opens a library and finds all its functions. Idempotent, for any thread; what failed once fails in
+ * the same way again. NOT_SUPPORTED in a sentence that says where was looked and what is missing. */
+mr_status mr_cuda_library_open(mr_cuda_library library);
+
+/* The file that was found, NULL if none. */
+const char *mr_cuda_library_path(mr_cuda_library library);
+
+/* Opens the driver, checks its version and starts it. Idempotent like mr_cuda_library_open. */
+mr_status mr_cuda_driver_start(void);
+
+int mr_cuda_driver_version(void); /* 13000 for CUDA 13.0; 0 before the start */
+
+#endif

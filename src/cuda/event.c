@@ -1,0 +1,122 @@
+/* Events: the driver's own. Waits bind to the record in force at their call, as CUDA's do (R12), so an
+ * event can be recorded again, or its handle given to another event, while a wait for it is pending. */
+#include "cuda/state.h"
+
+/* ---- handles */
+
+CUevent mr_cuda_event_take(cuda_device *device) {
+    CUevent event;
+    if (device->events.count) return mr_vec_pop(&device->events);
+    if (mr_cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return NULL;
+    return event;
+}
+
+void mr_cuda_event_give(cuda_device *device, CUevent event) {
+    if (!mr_vec_push(&device->events, event)) mr_cu.EventDestroy(event);
+}
+
+static mr_status make_handle(const mr_event *event, cuda_device *device, CUevent *out_handle) {
+    if (!event->timing && !event->blocking) {
+        *out_handle = mr_cuda_event_take(device);
+        if (*out_handle) return MR_OK;
+    }
+    unsigned flags = (event->timing ? 0 : CU_EVENT_DISABLE_TIMING) |
+                     (event->blocking ? CU_EVENT_BLOCKING_SYNC : 0);
+    MR_CUDA_TRY(device, mr_cu.EventCreate(out_handle, flags), "event");
+    return MR_OK;
+}
+
+static void drop_handle(cuda_event *e) {
+    if (!e->handle || e->generation != e->device->generation) return;
+    if (e->plain) mr_cuda_event_give(e->device, e->handle);
+    else mr_cu.EventDestroy(e->handle);
+}
+
+/* ---- the slots */
+
+mr_status mr_cuda_event_open(mr_event *event) {
+    cuda_event *e = mr_slab_alloc(&mr_cuda_of(event->machine)->events);
+    if (!e) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    *e = (cuda_event){.plain = !event->timing && !event->blocking};
+    event->impl = e;
+    return MR_OK;
+}
+
+void mr_cuda_event_close(mr_event *event) {
+    cuda_event *e = event->impl;
+    drop_handle(e);
+    if (e->stream) mr_cuda_stream_release(e->stream);
+    mr_slab_free(&mr_cuda_of(event->machine)->events, e);
+}
+
+mr_status mr_cuda_event_record(mr_action *action) {
+    mr_event *event = action->u.event.event;
+    cuda_event *e = event->impl;
+    cuda_stream *s = action->stream->impl;
+    if (e->handle && e->device != s->device) { /* of a record elsewhere that failed */
+        drop_handle(e);
+        e->handle = NULL;
+    }
+    if (!e->handle) {
+        MR_TRY(make_handle(event, s->device, &e->handle));
+        e->device = s->device;
+        e->generation = s->device->generation;
+    }
+    MR_CUDA_TRY(s->device, mr_cu.EventRecord(e->handle, s->handle), "record_event in %s", s->text);
+    if (e->stream != s) {
+        s->refs++;
+        if (e->stream) mr_cuda_stream_release(e->stream);
+        e->stream = s;
+    }
+    e->seq = action->seq;
+    return MR_OK;
+}
+
+/* The record in force is still the one that the action was bound to: nothing lies between the call and
+ * here. An event of another device is waited for in the same way (R58). */
+mr_status mr_cuda_event_wait(mr_action *action) {
+    cuda_event *e = action->u.event.event->impl;
+    cuda_stream *s = action->stream->impl;
+    if (!action->u.event.record_seq) return MR_OK; /* R13 */
+    MR_CUDA_TRY(s->device, mr_cu.StreamWaitEvent(s->handle, e->handle, 0), "wait_event in %s",
+                s->text);
+    return MR_OK;
+}
+
+mr_status mr_cuda_event_query(mr_event *event, bool *out_done) {
+    cuda_event *e = event->impl;
+    MR_TRY(mr_cuda_use(e->device));
+    mr_cuda_host_attend(e->device->machine);
+    CUresult result = mr_cu.EventQuery(e->handle);
+    *out_done = result == CUDA_SUCCESS;
+    if (*out_done) mr_cuda_stream_done(e->stream, e->seq);
+    if (*out_done || result == CUDA_ERROR_NOT_READY) return MR_OK;
+    return mr_cuda_fail(e->device, result, "query of an event");
+}
+
+mr_status mr_cuda_event_synchronize(mr_event *event) {
+    return mr_cuda_wait_event(event->impl, event->blocking);
+}
+
+static mr_status check_done(mr_event *event) {
+    bool done;
+    char text[80];
+    MR_TRY(mr_cuda_event_query(event, &done));
+    if (done) return MR_OK;
+    return mr_fail(
+        MR_CODE_NOT_READY,
+        "elapsed_time: %s is not complete: synchronize with it, or with what comes after",
+        mr_event_describe(event, text, sizeof text));
+}
+
+mr_status mr_cuda_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {
+    cuda_event *first = from->impl, *second = to->impl;
+    float milliseconds = 0;
+    MR_TRY(check_done(from));
+    MR_TRY(check_done(to));
+    MR_CUDA_TRY(second->device,
+                mr_cu.EventElapsedTime(&milliseconds, first->handle, second->handle),
+                "elapsed_time");
+    *out_milliseconds = milliseconds;
+    return MR_OK;
+}

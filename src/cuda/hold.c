@@ -1,0 +1,90 @@
+/* Host memory that the device may still be using when the script has dropped its last tensor. Each
+ * stream gathers what its copies and kernels use; a fence (an event) now and then, or a wait that has
+ * seen the stream idle, says when it can go. One event for HOLDS_A_FENCE uses keeps the cost of a copy
+ * that of the driver's call. */
+#include "cuda/state.h"
+
+static void let_go(cuda_machine *cuda, cuda_hold *hold) {
+    for (uint32_t i = 0; i < hold->count; i++) mr_storage_release(hold->storages[i]);
+    mr_slab_free(&cuda->holds, hold);
+}
+
+void mr_cuda_hold(cuda_stream *stream, mr_storage *storage) {
+    cuda_hold *hold = stream->holds;
+    if (hold && hold->storages[hold->count - 1] == storage) return;
+    if (!hold) {
+        hold = mr_slab_alloc(&stream->device->machine->holds);
+        if (!hold) { /* it costs time, not correctness */
+            mr_error_destroy(mr_cuda_wait_stream(stream));
+            return;
+        }
+        hold->next = NULL;
+        hold->fence = NULL;
+        hold->count = 0;
+        stream->holds = hold;
+    }
+    mr_storage_retain(storage);
+    hold->storages[hold->count++] = storage;
+    if (hold->count == HOLDS_A_FENCE) mr_cuda_hold_fence(stream);
+}
+
+void mr_cuda_hold_fence(cuda_stream *stream) {
+    cuda_device *device = stream->device;
+    cuda_hold *hold = stream->holds;
+    if (!hold) return;
+    hold->fence = mr_cuda_event_take(device);
+    if (!hold->fence) {
+        mr_error_destroy(mr_cuda_wait_stream(stream));
+        if (stream->holds) mr_cuda_hold_release(stream);
+        return;
+    }
+    /* If it fails the device is lost: the fence is then never passed, and a reset drops it. */
+    mr_cu.EventRecord(hold->fence, stream->handle);
+    stream->holds = NULL;
+    *device->fenced_end = hold;
+    device->fenced_end = &hold->next;
+    mr_cuda_hold_poll(device);
+}
+
+void mr_cuda_hold_release(cuda_stream *stream) {
+    cuda_hold *hold = stream->holds;
+    stream->holds = NULL;
+    if (hold) let_go(stream->device->machine, hold);
+}
+
+void mr_cuda_hold_poll(cuda_device *device) {
+    for (cuda_hold **link = &device->fenced; *link;) {
+        cuda_hold *hold = *link;
+        if (device->machine->machine->lost || mr_cu.EventQuery(hold->fence) != CUDA_SUCCESS) {
+            link = &hold->next;
+            continue;
+        }
+        *link = hold->next;
+        if (!hold->next) device->fenced_end = link;
+        mr_cuda_event_give(device, hold->fence);
+        let_go(device->machine, hold);
+    }
+}
+
+void mr_cuda_hold_collect(cuda_machine *cuda) {
+    if (cuda->machine->lost) return;
+    for (int i = 0; i < cuda->device_count; i++) {
+        cuda_device *device = &cuda->devices[i];
+        mr_status status = device->context ? mr_cuda_use(device) : MR_OK;
+        for (cuda_stream *s = device->first; s && !status; s = s->next)
+            if (s->holds) mr_cuda_hold_fence(s);
+        mr_error_destroy(status);
+        mr_cuda_hold_poll(device);
+    }
+}
+
+void mr_cuda_hold_drop(cuda_device *device) {
+    for (cuda_stream *s = device->first; s; s = s->next) mr_cuda_hold_release(s);
+    while (device->fenced) {
+        cuda_hold *hold = device->fenced;
+        device->fenced = hold->next;
+        mr_cuda_event_give(device, hold->fence);
+        let_go(device->machine, hold);
+    }
+    device->fenced_end = &device->fenced;
+}

@@ -1,0 +1,276 @@
+/* The state of the launcher: modules, function handles, lanes. */
+#include "cuda/kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Made by the Makefile from src/cuda/kernels/NAME.cu (build/gen/kernels.S). */
+#define X(id, name)                                                                                \
+    extern const unsigned char mr_cuda_image_##name[] __attribute__((visibility("hidden")));
+MR_CUDA_MODULE_LIST(X)
+#undef X
+
+static const struct {
+    const char *name;
+    const void *image;
+} modules[] = {
+#define X(id, name) {#name, mr_cuda_image_##name},
+    MR_CUDA_MODULE_LIST(X)
+#undef X
+};
+
+const char *mr_cuda_tag(int dtype) {
+    return dtype == MR_BOOL ? "b8" : mr_dtype_text((mr_dtype)dtype);
+}
+
+/* ------------------------------------------------------------------------- opening */
+
+static mr_status load_module(cuda_device *device, int m) {
+    cuda_kernels *kernels = device->kernels;
+    MR_CUDA_TRY(device, mr_cu.ModuleLoadData(&kernels->modules[m], modules[m].image),
+                "loading the %s kernels for this GPU", modules[m].name);
+    return MR_OK;
+}
+
+mr_status mr_cuda_kernels_open(cuda_device *device) {
+    device->kernels = calloc(1, sizeof(cuda_kernels) +
+                                    (size_t)mr_op_count * sizeof(((cuda_kernels *)0)->rows[0]));
+    if (!device->kernels) return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
+    /* All at once, while nothing runs: loading a module waits for a busy device (functions do not). */
+    for (int m = 0; m < MODULE_COUNT; m++) MR_TRY(load_module(device, m));
+    return MR_OK;
+}
+
+static void close_lanes(cuda_lane *lane) {
+    while (lane) {
+        cuda_lane *next = lane->next;
+        mr_cuda_lane_close_blas(lane);
+        if (lane->left) mr_cu.EventDestroy(lane->left);
+        if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, NULL);
+        if (lane->scratch) mr_cu.MemFreeAsync(lane->scratch, NULL);
+        free(lane);
+        lane = next;
+    }
+}
+
+void mr_cuda_kernels_close(cuda_device *device) {
+    cuda_kernels *kernels = device->kernels;
+    if (!kernels) return;
+    close_lanes(kernels->lanes);
+    close_lanes(kernels->free_lanes);
+    for (int m = 0; m < MODULE_COUNT; m++)
+        if (kernels->modules[m]) mr_cu.ModuleUnload(kernels->modules[m]);
+    free(kernels);
+    device->kernels = NULL;
+}
+
+/* ------------------------------------------------------------------------- kernels */
+
+mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module module,
+                       const char *format, ...) {
+    cuda_device *device = mr_cuda_device_of(action);
+    cuda_kernels *kernels = device->kernels;
+    char name[96] = "millrace_";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name + 9, sizeof name - 9, format, args);
+    va_end(args);
+    MR_TRY(
+        mr_cuda_host_settle(device->machine)); /* loading waits for callbacks, which wait for us */
+    MR_CUDA_TRY(device, mr_cu.ModuleGetFunction(slot, kernels->modules[module], name),
+                "%s: kernel %s", action->name, name);
+    return MR_OK;
+}
+
+mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream, CUfunction function,
+                          uint64_t blocks, void *args) {
+    void *list[] = {args};
+    if (__builtin_expect(blocks > INT32_MAX, 0))
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel", action->name);
+    MR_CUDA_TRY(mr_cuda_device_of(action),
+                mr_cu.LaunchKernel(function, (unsigned)blocks, 1, 1, MR_CUDA_THREADS, 1, 1, 0,
+                                   stream, list, NULL),
+                "%s", action->name);
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------- lanes */
+
+/* A free lane's memory may still be in use by the stream that left it. */
+static mr_status take_over(const mr_action *action, cuda_lane *lane, CUstream stream) {
+    cuda_device *device = mr_cuda_device_of(action);
+    MR_CUDA_TRY(device, mr_cu.StreamWaitEvent(stream, lane->left, 0), "%s", action->name);
+    mr_cuda_event_give(device, lane->left);
+    lane->left = NULL;
+    lane->attached = false;
+    return MR_OK;
+}
+
+mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out_lane) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+    cuda_lane *first = kernels->lanes;
+    if (first && first->stream == stream) {
+        *out_lane = first;
+        return MR_OK;
+    }
+    cuda_lane **at = &kernels->lanes;
+    while (*at && (*at)->stream != stream) at = &(*at)->next;
+    cuda_lane *lane = *at;
+    if (lane) {
+        *at = lane->next;
+    } else if (kernels->free_lanes) {
+        lane = kernels->free_lanes;
+        MR_TRY(take_over(action, lane, stream));
+        kernels->free_lanes = lane->next;
+    } else {
+        lane = calloc(1, sizeof *lane);
+        if (!lane) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+    }
+    lane->stream = stream;
+    lane->next = kernels->lanes; /* in front: the stream in use is found at once */
+    kernels->lanes = lane;
+    *out_lane = lane;
+    return MR_OK;
+}
+
+mr_status mr_cuda_lane_scratch(const mr_action *action, cuda_lane *lane) {
+    if (lane->scratch) return MR_OK;
+    MR_TRY(mr_cuda_borrow(action, lane->stream, LANE_CELLS + LANE_COUNTERS, &lane->scratch));
+    MR_CUDA_TRY(mr_cuda_device_of(action),
+                mr_cu.MemsetD8Async(lane->scratch + LANE_CELLS, 0, LANE_COUNTERS, lane->stream),
+                "%s", action->name);
+    return MR_OK;
+}
+
+void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
+    cuda_kernels *kernels = device->kernels;
+    cuda_lane **at = kernels ? &kernels->lanes : NULL;
+    while (at && *at && (*at)->stream != stream) at = &(*at)->next;
+    if (!at || !*at) return;
+    cuda_lane *lane = *at;
+    *at = lane->next;
+    lane->left = mr_cuda_event_take(device);
+    if (lane->left && mr_cu.EventRecord(lane->left, stream) == CUDA_SUCCESS) {
+        lane->next = kernels->free_lanes;
+        kernels->free_lanes = lane;
+        return;
+    }
+    /* The driver is out of events, or lost: give the memory back behind the stream's own work. */
+    if (lane->left) mr_cuda_event_give(device, lane->left);
+    mr_cuda_lane_close_blas(lane);
+    if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, stream);
+    if (lane->scratch) mr_cu.MemFreeAsync(lane->scratch, stream);
+    free(lane);
+}
+
+mr_status mr_cuda_borrow(const mr_action *action, CUstream stream, uint64_t bytes,
+                         CUdeviceptr *out_address) {
+    cuda_device *device = mr_cuda_device_of(action);
+    *out_address = 0;
+    MR_CUDA_TRY(device,
+                mr_cu.MemAllocFromPoolAsync(out_address, bytes ? bytes : 1, device->pool, stream),
+                "%s: %llu bytes of working memory", action->name, (unsigned long long)bytes);
+    return MR_OK;
+}
+
+void mr_cuda_return(CUstream stream, CUdeviceptr address) {
+    if (address) mr_cu.MemFreeAsync(address, stream);
+}
+
+/* ------------------------------------------------------------------------- shapes */
+
+void mr_cuda_layout_begin(cuda_layout *layout, int ndim, const int64_t *size) {
+    layout->count = 0;
+    layout->ndim = ndim;
+    for (int d = 0; d < ndim; d++) layout->size[d] = size[d];
+}
+
+void mr_cuda_layout_add(cuda_layout *layout, int ndim, const int64_t *size, const int64_t *stride) {
+    int64_t *to = layout->stride[layout->count++];
+    for (int d = 0; d < layout->ndim; d++) {
+        int own = d - (layout->ndim - ndim);
+        to[d] = own < 0 || size[own] == 1 ? 0 : stride[own];
+    }
+}
+
+static void swap_dims(cuda_layout *layout, int a, int b) {
+    int64_t size = layout->size[a];
+    layout->size[a] = layout->size[b];
+    layout->size[b] = size;
+    for (int k = 0; k < layout->count; k++) {
+        int64_t stride = layout->stride[k][a];
+        layout->stride[k][a] = layout->stride[k][b];
+        layout->stride[k][b] = stride;
+    }
+}
+
+/* By the output's strides, the largest first; where those are equal (0), by the first input's. */
+static void sort_dims(cuda_layout *layout) {
+    for (int i = 1; i < layout->ndim; i++) {
+        for (int d = i; d > 0; d--) {
+            int64_t before = layout->stride[0][d - 1], after = layout->stride[0][d];
+            if (before > after ||
+                (before == after &&
+                 (layout->count < 2 || layout->stride[1][d - 1] >= layout->stride[1][d])))
+                break;
+            swap_dims(layout, d - 1, d);
+        }
+    }
+}
+
+static void drop_ones(cuda_layout *layout) {
+    int n = 0;
+    for (int d = 0; d < layout->ndim; d++) {
+        if (layout->size[d] == 1) continue;
+        layout->size[n] = layout->size[d];
+        for (int k = 0; k < layout->count; k++) layout->stride[k][n] = layout->stride[k][d];
+        n++;
+    }
+    layout->ndim = n;
+}
+
+static void merge_dims(cuda_layout *layout) {
+    int n = 0; /* dims kept so far */
+    for (int d = 0; d < layout->ndim; d++) {
+        bool merge = n > 0;
+        for (int k = 0; k < layout->count && merge; k++)
+            merge = layout->stride[k][n - 1] == layout->stride[k][d] * layout->size[d];
+        if (merge) {
+            layout->size[n - 1] *= layout->size[d];
+        } else {
+            layout->size[n++] = layout->size[d];
+        }
+        for (int k = 0; k < layout->count; k++) layout->stride[k][n - 1] = layout->stride[k][d];
+    }
+    layout->ndim = n;
+}
+
+void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
+                        mr_cuda_strides *out_strides) {
+    drop_ones(layout);
+    if (sort) sort_dims(layout);
+    merge_dims(layout);
+    if (layout->ndim == 0) {
+        layout->ndim = 1;
+        layout->size[0] = 1;
+        for (int k = 0; k < layout->count; k++) layout->stride[k][0] = 0;
+    }
+    double positions = 1;
+    out_shape->ndim = (uint32_t)layout->ndim;
+    for (int d = 0; d < layout->ndim; d++) {
+        int from = layout->ndim - 1 - d;
+        int64_t size = layout->size[from];
+        positions *= (double)size;
+        out_shape->size[d] = size;
+        for (int k = 0; k < layout->count; k++) out_strides[k].stride[d] = layout->stride[k][from];
+    }
+    out_shape->wide = positions >= (double)(1u << 31);
+    if (out_shape->wide) return;
+    for (int d = 0; d < layout->ndim; d++) {
+        uint32_t size = (uint32_t)out_shape->size[d],
+                 shift = size > 1 ? 32 - (uint32_t)__builtin_clz(size - 1) : 0;
+        out_shape->shift[d] = (uint8_t)shift;
+        out_shape->multiplier[d] =
+            size ? (uint32_t)((((1ull << shift) - size) << 32) / size + 1) : 0;
+    }
+}

@@ -1,0 +1,137 @@
+/* What the parts of the launcher share: the modules of kernels in the binary, the handles that have been
+ * asked for, and what each stream has of its own. Private to launch*.c and blas.c. */
+#ifndef MR_CUDA_KERNELS_H
+#define MR_CUDA_KERNELS_H
+
+#include "cuda/kernels/args.h"
+#include "cuda/launch.h"
+#include "ops/op.h"
+
+/* One fat binary for each file src/cuda/kernels/NAME.cu; a module is loaded when its first kernel is asked for,
+ * so that the start of a program costs what it uses. */
+#define MR_CUDA_MODULE_LIST(X)                                                                     \
+    X(UNARY, unary)                                                                                \
+    X(BINARY, binary)                                                                              \
+    X(COMPARE, compare)                                                                            \
+    X(TERNARY, ternary)                                                                            \
+    X(COPY, copy)                                                                                  \
+    X(RANDOM, random)                                                                              \
+    X(REDUCE, reduce)                                                                              \
+    X(PRODUCT, product)                                                                            \
+    X(ABSTRACT, abstract)
+
+typedef enum {
+#define X(id, name) MODULE_##id,
+    MR_CUDA_MODULE_LIST(X)
+#undef X
+        MODULE_COUNT
+} cuda_module;
+
+/* What one stream has of its own, so that calls on several streams overlap. Made when first needed. */
+typedef struct cuda_lane cuda_lane;
+struct cuda_lane {
+    cuda_lane *next;
+    CUstream stream;
+    CUevent left;          /* in the free list: behind the last stream's work; else NULL */
+    cublasHandle_t blas;   /* NULL: none yet */
+    bool attached;         /* it has this stream and the workspace */
+    bool tf32;             /* its math mode */
+    CUdeviceptr workspace; /* cuBLAS's */
+    CUdeviceptr scratch;   /* partial cells of reductions, then their counters; 0: none yet */
+};
+
+enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
+
+/* Forms of a kernel that is found by row, dtype and form. */
+enum { FORM_DENSE, FORM_STRIDED, FORM_COUNT };
+
+typedef struct {
+    CUmodule modules[MODULE_COUNT];
+    CUfunction cast[MR_DTYPE_COUNT][MR_DTYPE_COUNT], copy[MR_DTYPE_COUNT][FORM_COUNT];
+    CUfunction transpose[3], fill, sort_begin, sort_step, sort_near, sort_end;
+    CUfunction product[MR_DTYPE_COUNT], op, spin;
+    int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
+    cuda_lane *lanes, *free_lanes;
+    bool no_blas;                                  /* the library could not be opened */
+    CUfunction rows[][MR_DTYPE_COUNT][FORM_COUNT]; /* by number in mr_ops[] */
+} cuda_kernels;
+
+static inline cuda_device *mr_cuda_device_of(const mr_action *action) {
+    return ((const cuda_stream *)action->stream->impl)->device;
+}
+static inline cuda_kernels *mr_cuda_kernels_of(const mr_action *action) {
+    return mr_cuda_device_of(action)->kernels;
+}
+
+/* Loads the kernel `millrace_` + format, and what it is in, into *slot. */
+mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module module,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Sets `out_function` from a slot, finding the kernel first if need be. */
+#define MR_CUDA_FIND(out_function, action, slot, ...)                                              \
+    do {                                                                                           \
+        if (__builtin_expect(!*(slot), 0)) MR_TRY(mr_cuda_find(action, slot, __VA_ARGS__));        \
+        (out_function) = *(slot);                                                                  \
+    } while (0)
+
+/* Enqueues a kernel of MR_CUDA_THREADS threads a block whose only argument is the struct `args`. */
+mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream, CUfunction function,
+                          uint64_t blocks, void *args);
+
+/* "f32"; bool is "b8", as in the table's tags. */
+const char *mr_cuda_tag(int dtype);
+
+/* The lane of a stream, which is made or taken from the free ones when it has none. */
+mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out_lane);
+mr_status mr_cuda_lane_scratch(const mr_action *action, cuda_lane *lane);
+
+/* Memory for the length of one action, in the order of its stream. */
+mr_status mr_cuda_borrow(const mr_action *action, CUstream stream, uint64_t bytes,
+                         CUdeviceptr *out_address);
+void mr_cuda_return(CUstream stream, CUdeviceptr address);
+
+/* ---- shapes */
+
+/* `count` operands with their strides over a shape; operand 0 is the output. */
+typedef struct {
+    int count;
+    int ndim;
+    int64_t size[MR_MAX_DIMS]; /* the outermost first */
+    int64_t stride[1 + MR_CUDA_INPUTS][MR_MAX_DIMS];
+} cuda_layout;
+
+/* A layout of a shape alone, then operands, aligned at the last dims, broadcast to it. */
+void mr_cuda_layout_begin(cuda_layout *layout, int ndim, const int64_t *size);
+void mr_cuda_layout_add(cuda_layout *layout, int ndim, const int64_t *size, const int64_t *stride);
+static inline void mr_cuda_layout_tensor(cuda_layout *layout, const mr_tensor *t) {
+    mr_cuda_layout_add(layout, t->ndim, t->shape, t->stride);
+}
+
+/* Drops sizes of 1, merges dims that lie one after the other for all operands, and writes the shape and the
+ * strides as kernels take them. `sort`: positions mean nothing, so dims may be put in the order in which the
+ * output lies in memory. */
+void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
+                        mr_cuda_strides *out_strides);
+
+/* One operand's elements are all neighbours, in order. */
+static inline bool mr_cuda_is_run(const mr_cuda_shape *shape, const mr_cuda_strides *strides) {
+    return shape->ndim == 1 && (strides->stride[0] == 1 || shape->size[0] == 1);
+}
+static inline bool mr_cuda_aligned(CUdeviceptr address) {
+    return address % 16 == 0;
+}
+
+/* ---- the families */
+
+mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_fill(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_matmul(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream);
+
+/* blas.c: drops a lane's handle. */
+void mr_cuda_lane_close_blas(cuda_lane *lane);
+
+#endif

@@ -1,0 +1,162 @@
+/* What the kernels share: the element types and the conversions between them, positions in strided shapes,
+ * vectors of elements, and the functions that expressions of the operation table call. */
+#ifndef MR_CUDA_KERNELS_DEVICE_CUH
+#define MR_CUDA_KERNELS_DEVICE_CUH
+
+#include "cuda/kernels/args.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MR_DEVICE        static __device__ __forceinline__
+#define MR_DEVICE_MEMBER static __device__ __forceinline__
+
+/* ------------------------------------------------------------------------- functions of the table */
+
+/* ops/expr.h and ops/math.h are plain C; compiled here for the device they give the CPU bodies' bits, since
+ * neither side fuses a multiply with an add (nvcc: --fmad=false). */
+#define inline inline __device__
+#include "ops/expr.h"
+#undef inline
+
+/* Where the CPU's way is slow on a GPU (it uses double precision or has more bits than the result), the
+ * device's own functions: they differ by at most 4 units in the last place. */
+MR_DEVICE float mr_native_sin_f32(float a) { return sinf(a); }
+MR_DEVICE float mr_native_cos_f32(float a) { return cosf(a); }
+MR_DEVICE double mr_native_sin_f64(double a) { return sin(a); }
+MR_DEVICE double mr_native_cos_f64(double a) { return cos(a); }
+MR_DEVICE float mr_native_pow_f32(float a, float b) { return powf(a, b); }
+#define mr_sin_f32 mr_native_sin_f32
+#define mr_sin_f64 mr_native_sin_f64
+#define mr_cos_f32 mr_native_cos_f32
+#define mr_cos_f64 mr_native_cos_f64
+#define mr_pow_f32 mr_native_pow_f32
+
+/* C picks a function of its family by the argument's type with _Generic; C++ by overloading. A function that
+ * is added to expr.h works here without a line of its own. */
+#define MR_PICK(T, i)                                                                              \
+    template <class F0, class F1, class F2, class F3, class F4>                                    \
+    MR_DEVICE auto mr_pick(T, F0 f0, F1 f1, F2 f2, F3 f3, F4 f4) {                                 \
+        return f##i;                                                                               \
+    }
+MR_PICK(uint8_t, 0)
+MR_PICK(int32_t, 1)
+MR_PICK(int64_t, 2)
+MR_PICK(float, 3)
+MR_PICK(double, 4)
+#undef MR_PICK
+#undef MR_BY_TYPE
+#define MR_BY_TYPE(name, x) mr_pick(x, name##_u8, name##_i32, name##_i64, name##_f32, name##_f64)
+#undef MR_BY_FLOAT
+#define MR_BY_FLOAT(name, x) mr_pick(x, 0, 0, 0, name##_f32, name##_f64)
+
+/* ------------------------------------------------------------------------- element types */
+
+/* As in MR_DTYPE_LIST (tensor/dtype.h), whose order cuda/launch.c checks. */
+enum { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64 };
+
+template <class T> constexpr bool is_integer = (T)0.5 == (T)0;
+
+/* The rules of ops/convert.c: float to integer truncates and saturates, NaN gives 0; integers wrap. To bool
+ * is `!= 0` and at the place where it is done, as bool has no C type of its own. The device's conversions
+ * saturate by themselves, and only that of NaN differs from type to type. */
+template <class To, class From> MR_DEVICE To convert(From v) {
+    if constexpr (is_integer<From> || !is_integer<To>) {
+        return (To)v;
+    } else if constexpr (sizeof(To) == 1) {
+        return v >= (From)255 ? 255 : v > (From)0 ? (To)v : 0;
+    } else if constexpr (sizeof(To) == 4) {
+        if constexpr (sizeof(From) == 4) return v != v ? 0 : __float2int_rz(v);
+        else return v != v ? 0 : __double2int_rz(v);
+    } else {
+        if constexpr (sizeof(From) == 4) return v != v ? 0 : __float2ll_rz(v);
+        else return v != v ? 0 : __double2ll_rz(v);
+    }
+}
+
+/* Element i of memory of any dtype. Not inlined: the kernels for the common case, in which all types are
+ * the same, stay small, and so does the binary. */
+template <class T> static __device__ __noinline__ T load_any(const void *data, int dtype, int64_t i) {
+    switch (dtype) {
+    case DTYPE_BOOL: return (T)(((const uint8_t *)data)[i] != 0);
+    case DTYPE_U8: return convert<T>(((const uint8_t *)data)[i]);
+    case DTYPE_I32: return convert<T>(((const int32_t *)data)[i]);
+    case DTYPE_I64: return convert<T>(((const int64_t *)data)[i]);
+    case DTYPE_F32: return convert<T>(((const float *)data)[i]);
+    default: return convert<T>(((const double *)data)[i]);
+    }
+}
+
+template <class T> static __device__ __noinline__ void store_any(void *data, int dtype, int64_t i, T v) {
+    switch (dtype) {
+    case DTYPE_BOOL: ((uint8_t *)data)[i] = v != 0; break;
+    case DTYPE_U8: ((uint8_t *)data)[i] = convert<uint8_t>(v); break;
+    case DTYPE_I32: ((int32_t *)data)[i] = convert<int32_t>(v); break;
+    case DTYPE_I64: ((int64_t *)data)[i] = convert<int64_t>(v); break;
+    case DTYPE_F32: ((float *)data)[i] = convert<float>(v); break;
+    default: ((double *)data)[i] = convert<double>(v); break;
+    }
+}
+
+/* V elements that are loaded and stored as one. */
+template <class T, int V> struct alignas(sizeof(T) * V) vector {
+    T v[V];
+};
+
+template <class T, int V> MR_DEVICE vector<T, V> load_vector(const void *data, uint64_t i) {
+    return *(const vector<T, V> *)((const T *)data + i);
+}
+
+template <class T, int V> MR_DEVICE void store_vector(void *data, uint64_t i, const vector<T, V> &v) {
+    *(vector<T, V> *)((T *)data + i) = v;
+}
+
+/* ------------------------------------------------------------------------- positions */
+
+static __device__ __noinline__ int64_t wide_offset(const mr_cuda_shape &shape, const mr_cuda_strides &strides,
+                                                   uint64_t position) {
+    int64_t offset = 0;
+    for (uint32_t d = 0; d + 1 < shape.ndim; d++) {
+        uint64_t rest = position / (uint64_t)shape.size[d];
+        offset += (int64_t)(position - rest * (uint64_t)shape.size[d]) * strides.stride[d];
+        position = rest;
+    }
+    return offset + (int64_t)position * strides.stride[shape.ndim - 1];
+}
+
+/* The index in dim d of a position below 2^31, which becomes the position in the dims that are left. */
+MR_DEVICE uint32_t next_index(const mr_cuda_shape &shape, uint32_t d, uint32_t &position) {
+    uint32_t rest = (__umulhi(position, shape.multiplier[d]) + position) >> shape.shift[d];
+    uint32_t index = position - rest * (uint32_t)shape.size[d];
+    position = rest;
+    return index;
+}
+
+/* Where the element at a row-major position is. */
+MR_DEVICE int64_t offset_of(const mr_cuda_shape &shape, const mr_cuda_strides &strides, uint64_t position) {
+    if (shape.ndim == 1) return (int64_t)position * strides.stride[0];
+    if (shape.wide) return wide_offset(shape, strides, position);
+    uint32_t rest = (uint32_t)position;
+    int64_t offset = 0;
+    for (uint32_t d = 0; d + 1 < shape.ndim; d++)
+        offset += (int64_t)next_index(shape, d, rest) * strides.stride[d];
+    return offset + (int64_t)rest * strides.stride[shape.ndim - 1];
+}
+
+/* The same, not inlined: where it is rare. */
+static __device__ __noinline__ int64_t far_offset(const mr_cuda_shape &shape, const mr_cuda_strides &strides,
+                                                  uint64_t position) {
+    return offset_of(shape, strides, position);
+}
+
+/* This thread's number in the grid, and how many there are. */
+MR_DEVICE uint64_t thread_number() {
+    return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+MR_DEVICE uint64_t thread_count() {
+    return (uint64_t)gridDim.x * blockDim.x;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* Matrix products that cuBLAS does not do: of integers, which wrap, and of floats whose strides it cannot
+ * read. A block makes a tile of 64 x 64 from panels in shared memory, a thread 4 x 4 of it. */
+#include "cuda/kernels/device.cuh"
+
+enum { TILE = 64, DEPTH = 16, PER = 4 };
+
+template <class T> MR_DEVICE void product(const mr_cuda_product &p) {
+    __shared__ T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
+    int x = threadIdx.x % (TILE / PER), y = threadIdx.x / (TILE / PER);
+    int64_t row = (int64_t)(blockIdx.x / p.column_tiles) * TILE, column = (int64_t)(blockIdx.x % p.column_tiles) * TILE;
+    uint64_t batches = 1;
+    for (uint32_t d = 0; d < p.batch.ndim; d++) batches *= (uint64_t)p.batch.size[d];
+    for (uint64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
+        const T *a = (const T *)p.a + far_offset(p.batch, p.a_batch, batch);
+        const T *b = (const T *)p.b + far_offset(p.batch, p.b_batch, batch);
+        T *c = (T *)p.c + batch * p.m * p.n;
+        T sum[PER][PER] = {};
+        for (int64_t l = 0; l < p.k; l += DEPTH) {
+            for (int e = threadIdx.x; e < TILE * DEPTH; e += MR_CUDA_THREADS) {
+                int64_t i = row + e / DEPTH, k = l + e % DEPTH, j = column + e % TILE, d = l + e / TILE;
+                left[e % DEPTH][e / DEPTH] = i < p.m && k < p.k ? a[i * p.a_row + k * p.a_column] : 0;
+                right[e / TILE][e % TILE] = j < p.n && d < p.k ? b[d * p.b_row + j * p.b_column] : 0;
+            }
+            __syncthreads();
+#pragma unroll 4
+            for (int d = 0; d < DEPTH; d++) {
+#pragma unroll
+                for (int i = 0; i < PER; i++)
+#pragma unroll
+                    for (int j = 0; j < PER; j++)
+                        sum[i][j] = (T)(sum[i][j] + left[d][y + i * (TILE / PER)] * right[d][x + j * (TILE / PER)]);
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+#pragma unroll
+            for (int j = 0; j < PER; j++) {
+                int64_t to_row = row + y + i * (TILE / PER), to_column = column + x + j * (TILE / PER);
+                if (to_row < p.m && to_column < p.n) c[to_row * p.n + to_column] = sum[i][j];
+            }
+    }
+}
+
+/* Integers as unsigned ones, which wrap; their product in int could overflow for none of these types. */
+#define PRODUCT(tag, T)                                                                            \
+    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
+        millrace_product_##tag(const __grid_constant__ mr_cuda_product p) {                        \
+        product<T>(p);                                                                             \
+    }
+PRODUCT(u8, uint8_t)
+PRODUCT(i32, uint32_t)
+PRODUCT(i64, uint64_t)
+PRODUCT(f32, float)
+PRODUCT(f64, double)

@@ -1,0 +1,32 @@
+/* From one OP action to kernels on a stream: the built-in kernels (src/cuda/kernels, compiled by nvcc from
+ * the rows of ops/table.h and embedded in the binary) and cuBLAS for the matrix products of floats.
+ *
+ * All of it is called on the Lua thread with the device's context current, and nothing of it waits for
+ * the device. The state (loaded modules, function handles, one cuBLAS handle with its workspace and one
+ * scratch buffer a stream) hangs off the device. */
+#ifndef MR_CUDA_LAUNCH_H
+#define MR_CUDA_LAUNCH_H
+
+#include "cuda/state.h"
+
+/* Makes the state of a device whose context is current and new, and loads the kernels' modules: later, behind
+ * a running kernel, that would wait for it. cuBLAS is opened at the first matrix product of floats. */
+mr_status mr_cuda_kernels_open(cuda_device *device);
+
+/* Gives everything back. The device must be idle or lost; calls that fail because it is lost are ignored. */
+void mr_cuda_kernels_close(cuda_device *device);
+
+/* Enqueues one OP action. After a failure nothing, or only a part that writes no operand, is enqueued. */
+mr_status mr_cuda_launch(mr_action *action, CUstream stream);
+
+/* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for
+ * another stream, which waits for what is pending in this one. */
+void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
+
+/* One operand of an operation, as a launch sees it: how the launcher's parts share it. */
+static inline CUdeviceptr mr_cuda_data(const mr_tensor *t) {
+    static const uint8_t size[] = {1, 1, 4, 8, 4, 8}; /* by mr_dtype */
+    return (CUdeviceptr)t->storage->address + (CUdeviceptr)(t->offset * size[t->dtype]);
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* Values made of positions: the random rows and the sequences. */
+#include "cuda/kernels.h"
+
+#include <string.h>
+
+enum { BLOCKS_A_SM = 16 };
+
+static mr_cuda_generate arguments(const mr_action *action) {
+    const mr_params *params = &action->u.op.params;
+    const mr_tensor *out = action->operands[0].tensor;
+    mr_cuda_generate args = {.out = (void *)mr_cuda_data(out),
+                             .count = (uint64_t)out->numel,
+                             .seed = params->seed,
+                             .offset = params->offset,
+                             .real = {params->scalar[0].f, params->scalar[1].f},
+                             .integer = {params->integer[0], params->integer[1]}};
+    cuda_layout layout;
+    mr_cuda_layout_begin(&layout, out->ndim, out->shape);
+    mr_cuda_layout_tensor(&layout, out);
+    mr_cuda_layout_end(&layout, false, &args.shape, &args.stride);
+    args.dense =
+        mr_cuda_is_run(&args.shape, &args.stride) && mr_cuda_aligned((CUdeviceptr)args.out);
+    return args;
+}
+
+static uint64_t at_most(const mr_action *action, uint64_t blocks) {
+    uint64_t most = (uint64_t)action->stream->device->properties.sm_count * BLOCKS_A_SM;
+    return blocks < 1 ? 1 : blocks < most ? blocks : most;
+}
+
+mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
+    const mr_op *row = action->u.op.row;
+    const mr_params *params = &action->u.op.params;
+    const mr_tensor *out = action->operands[0].tensor;
+    mr_cuda_generate args = arguments(action);
+    if (strcmp(row->name, "arange") == 0) {
+        mr_dtype_store(MR_I64, &args.integer[0], params->scalar[0]);
+        mr_dtype_store(MR_I64, &args.integer[1], params->scalar[1]);
+    } else if (strcmp(row->name, "linspace") == 0) {
+        args.real[2] =
+            out->numel > 1 ? (args.real[1] - args.real[0]) / (double)(out->numel - 1) : 0;
+    } else if (strcmp(row->name, "eye") == 0) {
+        args.integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1;
+    }
+    CUfunction function,
+        *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][out->dtype][FORM_DENSE];
+    MR_CUDA_FIND(function, action, slot, MODULE_RANDOM, "%s_%s", row->name,
+                 mr_cuda_tag(out->dtype));
+    /* Four values a thread at a time, of f64's random numbers two. */
+    uint64_t threads = (args.count + 3) / 4;
+    return mr_cuda_enqueue(action, stream, function,
+                           at_most(action, (threads + MR_CUDA_THREADS - 1) / MR_CUDA_THREADS),
+                           &args);
+}
+
+/* ------------------------------------------------------------------------- randperm */
+
+/* As in kernels/random.cu: what a block sorts in shared memory. */
+enum { PIECE = 2 * MR_CUDA_THREADS };
+
+static mr_status sort(const mr_action *action, CUstream stream, mr_cuda_sort *args) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+    CUfunction begin, step, near, end;
+    MR_CUDA_FIND(begin, action, &kernels->sort_begin, MODULE_RANDOM, "sort_begin");
+    MR_CUDA_FIND(step, action, &kernels->sort_step, MODULE_RANDOM, "sort_step");
+    MR_CUDA_FIND(near, action, &kernels->sort_near, MODULE_RANDOM, "sort_near");
+    MR_CUDA_FIND(end, action, &kernels->sort_end, MODULE_RANDOM, "sort_end");
+    uint64_t spread = at_most(action, args->padded / MR_CUDA_THREADS),
+             pieces = args->padded > PIECE ? args->padded / PIECE : 1;
+    MR_TRY(mr_cuda_enqueue(action, stream, begin, spread, args));
+    MR_TRY(mr_cuda_enqueue(action, stream, near, pieces, args));
+    for (uint64_t block = 2 * PIECE; block <= args->padded; block *= 2) {
+        args->block = block;
+        for (args->step = block / 2; args->step >= PIECE; args->step /= 2)
+            MR_TRY(mr_cuda_enqueue(action, stream, step, spread, args));
+        MR_TRY(mr_cuda_enqueue(action, stream, near, pieces, args));
+    }
+    return mr_cuda_enqueue(action, stream, end, spread, args);
+}
+
+mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream) {
+    const mr_tensor *out = action->operands[0].tensor;
+    mr_cuda_generate shape = arguments(action);
+    mr_cuda_sort args = {.count = shape.count,
+                         .padded = 1,
+                         .seed = shape.seed,
+                         .offset = shape.offset,
+                         .out = shape.out,
+                         .dtype = out->dtype,
+                         .shape = shape.shape,
+                         .stride = shape.stride};
+    while (args.padded < args.count) args.padded *= 2;
+    CUdeviceptr memory;
+    MR_TRY(mr_cuda_borrow(action, stream, 2 * sizeof(uint64_t) * args.padded, &memory));
+    args.keys = (uint64_t *)memory;
+    args.positions = args.keys + args.padded;
+    mr_status status = sort(action, stream, &args);
+    mr_cuda_return(stream, memory);
+    return status;
+}

@@ -1,0 +1,228 @@
+/* Device memory: a pool of the driver for each device (R28-R31), which keeps what it has once got. The
+ * driver does the reuse; what is ours is R33, the account of what is live (for a reset), and sentences.
+ *
+ * A free that has to wait for other streams than its own must not hold its own up. It is made in the
+ * reclaim stream of the device, which nobody else uses and which waits for all of them. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cuda/state.h"
+
+/* ---- the pool */
+
+/* The first allocation takes the driver some milliseconds, which would look like a wait in a script. */
+static mr_status warm_up(cuda_device *device) {
+    CUdeviceptr address;
+    MR_CUDA_TRY(device, mr_cu.MemAllocFromPoolAsync(&address, 1, device->pool, device->reclaim),
+                "memory pool");
+    MR_CUDA_TRY(device, mr_cu.MemFreeAsync(address, device->reclaim), "memory pool");
+    return MR_OK;
+}
+
+mr_status mr_cuda_pool_open(cuda_device *device) {
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle},
+    };
+    cuuint64_t keep = UINT64_MAX;
+    MR_CUDA_TRY(device, mr_cu.MemPoolCreate(&device->pool, &properties), "memory pool");
+    MR_CUDA_TRY(device,
+                mr_cu.MemPoolSetAttribute(device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+                "memory pool");
+    MR_CUDA_TRY(device, mr_cu.StreamCreateWithPriority(&device->reclaim, CU_STREAM_NON_BLOCKING, 0),
+                "memory pool");
+    return warm_up(device);
+}
+
+/* The pool itself goes with its last block. A lost device refuses all of this, and has lost the rest. */
+void mr_cuda_pool_close(cuda_device *device) {
+    cuda_machine *cuda = device->machine;
+    while (device->blocks) {
+        cuda_block *block = device->blocks;
+        device->blocks = block->next;
+        mr_cu.MemFreeAsync(block->address, device->reclaim);
+        mr_slab_free(&cuda->blocks, block);
+    }
+    if (device->reclaim) mr_cu.StreamDestroy(device->reclaim);
+    if (device->pool) mr_cu.MemPoolDestroy(device->pool);
+    device->reclaim = NULL;
+    device->pool = NULL;
+}
+
+static uint64_t pool_bytes(const cuda_device *device, CUmemPool_attribute which) {
+    cuuint64_t bytes = 0;
+    if (device->pool && mr_cu.MemPoolGetAttribute(device->pool, which, &bytes) != CUDA_SUCCESS)
+        return 0;
+    return bytes;
+}
+
+/* ---- allocation */
+
+static mr_status out_of_memory(cuda_device *device, const mr_storage *storage) {
+    size_t free_bytes = 0, total = 0;
+    mr_cu.MemGetInfo(&free_bytes, &total);
+    if (storage->bytes > device->device->properties.total_memory)
+        return mr_fail(
+            MR_CODE_OUT_OF_MEMORY,
+            "out of memory on device %d: %" PRIu64 " bytes wanted, more than all of its %" PRIu64,
+            device->device->index, storage->bytes, device->device->properties.total_memory);
+    return mr_fail(MR_CODE_OUT_OF_MEMORY,
+                   "out of memory on device %d: %" PRIu64 " bytes wanted, %" PRIu64
+                   " live, %" PRIu64 " reserved, %zu of %zu free for all processes",
+                   device->device->index, storage->bytes, device->device->memory.live,
+                   pool_bytes(device, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), free_bytes, total);
+}
+
+/* The pool may hold enough, but in pieces, or in frees that are still pending. */
+static mr_status make_room(cuda_device *device) {
+    MR_TRY(mr_cuda_wait_device(device));
+    MR_CUDA_TRY(device, mr_cu.MemPoolTrimTo(device->pool, 0), "alloc");
+    return MR_OK;
+}
+
+static mr_status find_address(cuda_stream *stream, mr_storage *storage, CUdeviceptr *out_address) {
+    cuda_device *device = stream->device;
+    size_t bytes = storage->bytes ? storage->bytes : 1;
+    if (bytes > device->device->properties.total_memory) return out_of_memory(device, storage);
+    CUresult result = mr_cu.MemAllocFromPoolAsync(out_address, bytes, device->pool, stream->handle);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+        pool_bytes(device, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) > device->device->memory.live) {
+        MR_TRY(make_room(device));
+        result = mr_cu.MemAllocFromPoolAsync(out_address, bytes, device->pool, stream->handle);
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        mr_cu.MemPoolTrimTo(device->pool,
+                            0); /* what the attempt took, and other processes may need */
+        return out_of_memory(device, storage);
+    }
+    MR_CUDA_TRY(device, result, "alloc of %" PRIu64 " bytes in %s", storage->bytes, stream->text);
+    return MR_OK;
+}
+
+static mr_status alloc_on_device(mr_storage *storage) {
+    cuda_stream *stream = storage->stream->impl;
+    cuda_device *device = stream->device;
+    cuda_block *block = mr_slab_alloc(&device->machine->blocks);
+    if (!block) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a tensor's record");
+    mr_status status = mr_cuda_use(device);
+    if (!status) status = find_address(stream, storage, &block->address);
+    if (status) {
+        mr_slab_free(&device->machine->blocks, block);
+        return status;
+    }
+    block->previous = NULL;
+    block->next = device->blocks;
+    if (block->next) block->next->previous = block;
+    device->blocks = block;
+    storage->impl = block;
+    storage->address = block->address;
+    return MR_OK;
+}
+
+#define HOST_ALIGNMENT 64
+
+static mr_status alloc_pageable(mr_storage *storage) {
+    uint64_t bytes = storage->bytes ? storage->bytes : 1;
+    if (bytes <= SIZE_MAX - HOST_ALIGNMENT)
+        storage->host = aligned_alloc(HOST_ALIGNMENT, (bytes + HOST_ALIGNMENT - 1) /
+                                                          HOST_ALIGNMENT * HOST_ALIGNMENT);
+    if (!storage->host)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory: %" PRIu64 " bytes wanted",
+                       storage->bytes);
+    storage->address = (uint64_t)(uintptr_t)storage->host;
+    return MR_OK;
+}
+
+mr_status mr_cuda_memory_alloc(mr_storage *storage, mr_action *alloc) {
+    (void)alloc; /* the driver puts the order into the stream */
+    switch (storage->kind) {
+    case MR_MEMORY_DEVICE: return alloc_on_device(storage);
+    case MR_MEMORY_PINNED: return mr_cuda_pinned_alloc(storage);
+    case MR_MEMORY_PAGEABLE: break;
+    }
+    return alloc_pageable(storage);
+}
+
+void mr_cuda_memory_release(mr_storage *storage) {
+    if (storage->kind == MR_MEMORY_PINNED) mr_cuda_pinned_release(storage);
+    else free(storage->host);
+    storage->host = NULL;
+}
+
+/* ---- free */
+
+mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream) {
+    MR_TRY(mr_cuda_use(owner));
+    CUevent event = mr_cuda_event_take(owner);
+    if (!event) return mr_cuda_wait_device(owner);
+    CUresult result = mr_cu.EventRecord(event, stream);
+    if (result == CUDA_SUCCESS) {
+        MR_TRY(mr_cuda_use(device));
+        result = mr_cu.StreamWaitEvent(device->reclaim, event, 0);
+    }
+    mr_cuda_event_give(owner, event);
+    MR_CUDA_TRY(owner, result, "free");
+    return MR_OK;
+}
+
+/* R33: behind the freeing stream and all that record_stream named. A closed stream is behind its own
+ * device's reclaim stream already. */
+static mr_status reclaim_after_users(cuda_device *device, cuda_stream *stream,
+                                     const mr_storage *storage) {
+    MR_TRY(mr_cuda_reclaim_after(device, device, stream->handle));
+    for (size_t i = 0; i < storage->used_by.count; i++) {
+        mr_stream *user = storage->used_by.items[i];
+        cuda_device *owner = user->device->impl;
+        cuda_stream *s = user->impl;
+        if (s && !user->closed) MR_TRY(mr_cuda_reclaim_after(device, owner, s->handle));
+        else if (owner != device) MR_TRY(mr_cuda_reclaim_after(device, owner, owner->reclaim));
+    }
+    return MR_OK;
+}
+
+void mr_cuda_memory_free(mr_action *action) {
+    mr_storage *storage = action->u.storage;
+    cuda_stream *stream = action->stream->impl;
+    cuda_device *device = stream->device;
+    cuda_block *block = storage->impl;
+    CUstream target = stream->handle;
+    mr_status status = MR_OK;
+    if (storage->used_by.count || storage->stream->closed) {
+        status = reclaim_after_users(device, stream, storage);
+        target = device->reclaim;
+    }
+    /* After a failure the block stays in the account: a reset, or the end, has it back. */
+    if (!status) status = mr_cuda_use(device);
+    if (!status && mr_cu.MemFreeAsync(block->address, target) == CUDA_SUCCESS) {
+        if (block->previous) block->previous->next = block->next;
+        else device->blocks = block->next;
+        if (block->next) block->next->previous = block->previous;
+        mr_slab_free(&device->machine->blocks, block);
+    }
+    mr_error_destroy(status);
+    storage->impl = NULL;
+}
+
+/* ---- the rest */
+
+uint64_t mr_cuda_memory_reserved(mr_device *device) {
+    return pool_bytes(device->impl, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+}
+
+mr_status mr_cuda_memory_trim(mr_device *device) {
+    cuda_device *d = device->impl;
+    mr_cuda_hold_collect(d->machine);
+    MR_TRY(mr_cuda_host_settle(d->machine));
+    mr_cuda_pinned_trim(d->machine);
+    if (!d->context) return MR_OK;
+    MR_TRY(mr_cuda_use(d));
+    MR_CUDA_TRY(d, mr_cu.MemPoolTrimTo(d->pool, 0), "empty_cache");
+    return MR_OK;
+}
+
+/* cudaFree does not wait for memory of a pool (R27, P5). */
+mr_status mr_cuda_memory_free_wait(mr_storage *storage) {
+    (void)storage;
+    return MR_OK;
+}

@@ -1,0 +1,267 @@
+/* The structures of the CUDA backend, private to this folder.
+ *
+ * The driver keeps the queues, the order and the memory; what is here is what it does not tell: which
+ * operations may have been the one that failed, which host memory a copy may still be using, how far
+ * each stream is known to have got. Everything is touched by the Lua thread alone, but for what
+ * host.c shares with the driver's threads.
+ *
+ * Two numbers run through all of it. `seq`, the model's number of an action: a stream's work is done up
+ * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts,
+ * so that a stream or event of before a reset is known to be one whose handle is gone.
+ *
+ * The invariant easiest to break: a call that can block inside the driver must not be made while a host
+ * function is pending in front of it, because it is this thread that has to run it (mr_cuda_unblock). */
+#ifndef MR_CUDA_STATE_H
+#define MR_CUDA_STATE_H
+
+#include <stdatomic.h>
+
+#include "base/slab.h"
+#include "base/vec.h"
+#include "cuda/driver.h"
+#include "model/backend.h"
+#include "tensor/tensor.h"
+
+typedef struct cuda_machine cuda_machine;
+typedef struct cuda_device cuda_device;
+typedef struct cuda_stream cuda_stream;
+typedef struct cuda_event cuda_event;
+typedef struct cuda_hold cuda_hold;
+typedef struct cuda_block cuda_block;
+typedef struct cuda_call cuda_call;
+typedef struct cuda_pinned cuda_pinned;
+
+/* ---- objects of the model */
+
+/* Behind mr_stream.impl. Outlives it while events remember that they were recorded here. */
+struct cuda_stream {
+    CUstream handle;
+    cuda_device *device;
+    cuda_stream *previous, *next; /* the open streams of the device */
+    uint32_t refs;                /* the model's stream; events */
+    uint32_t generation;
+    bool legacy, blocking;
+    bool closed;
+    uint64_t last_seq, done_seq;
+    cuda_hold *holds; /* host memory used since the last fence; NULL: none */
+    char text[48];    /* as mr_stream_describe says it, for errors */
+};
+
+/* Behind mr_event.impl; the handle is made at the first record, when its device is known (R14). */
+struct cuda_event {
+    CUevent handle;
+    cuda_device *device;
+    cuda_stream *stream; /* of the last record; one reference owned */
+    uint64_t seq;        /* of the last record */
+    uint32_t generation;
+    bool plain; /* neither timed nor blocking: the handle goes back to device->events */
+};
+
+/* Behind mr_storage.impl of device memory. */
+struct cuda_block {
+    CUdeviceptr address;
+    cuda_block *previous, *next; /* the live blocks of the device */
+};
+
+/* Host memory that copies and kernels of one stream may be using: kept from being released until the
+ * fence behind them has been passed. */
+enum { HOLDS_A_FENCE = 30 };
+struct cuda_hold {
+    cuda_hold *next;
+    CUevent fence; /* NULL while the stream still adds to it */
+    uint32_t count;
+    mr_storage *storages[HOLDS_A_FENCE]; /* one reference owned each */
+};
+
+/* ---- what may have failed */
+
+/* A kernel that was launched; the last TRAIL_LENGTH of a device are remembered. A power of two. */
+enum { TRAIL_LENGTH = 64 };
+typedef struct {
+    uint64_t seq; /* 0: none, or known to be done */
+    const char *name;
+    mr_site where;
+    const cuda_stream *stream; /* NULL: it is gone */
+} cuda_trail;
+
+/* ---- devices and the machine */
+
+struct cuda_device {
+    cuda_machine *machine;
+    mr_device *device;
+    CUdevice handle;
+    CUcontext context; /* NULL: not made yet; see mr_cuda_use */
+    uint32_t generation;
+    cuda_stream *first, *last; /* open streams, in order of creation */
+    CUmemoryPool pool;
+    CUstream reclaim; /* frees that must wait for other streams are made here (memory.c) */
+    uint64_t peers;   /* bit i: may reach the memory of device i (R59) */
+    cuda_block *blocks;
+    cuda_hold *fenced; /* oldest first */
+    cuda_hold **fenced_end;
+    MR_VEC(CUevent) events; /* plain ones, to be used again */
+    cuda_trail trail[TRAIL_LENGTH];
+    uint64_t launches; /* in this generation: trail[launches % TRAIL_LENGTH] is the next */
+    void *kernels;     /* the launcher's (launch.c) */
+};
+
+struct cuda_machine {
+    mr_machine *machine;
+    cuda_device *devices;
+    int device_count;
+    cuda_device *home; /* the device of the start, whose context pins host memory */
+    uint64_t opened_ns;
+    mr_slab streams, events, blocks, holds;
+    cuda_pinned *pinned;
+
+    /* Host functions that have not been run yet, oldest first (host.c). */
+    cuda_call *calls, **calls_end;
+    uint64_t submissions; /* launches while there were any */
+    atomic_uint posted;   /* how many the driver's threads wait for */
+};
+
+static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
+    return machine->backend_state;
+}
+
+/* ---- device.c: devices and their contexts */
+
+/* What is current on this thread. The driver keeps it by thread, so we do too, whatever machines the
+ * thread has. */
+extern _Thread_local CUcontext mr_cuda_current
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+mr_status mr_cuda_use_slowly(cuda_device *device);
+/* Makes the device's context current, and makes it at the first call: a context costs a third of a
+ * second and half a gigabyte, which a device that nobody uses should not. */
+static inline mr_status mr_cuda_use(cuda_device *device) {
+    if (__builtin_expect(device->context == mr_cuda_current && device->context, 1)) return MR_OK;
+    return mr_cuda_use_slowly(device);
+}
+mr_status mr_cuda_device_open(cuda_device *device); /* fills in the properties; makes no context */
+void mr_cuda_device_close(
+    cuda_device *device); /* the context goes; streams have been closed or forgotten */
+/* The first device that can really be used, or `ordinal` (-1: any), with its context made and kept. */
+mr_status mr_cuda_device_find(int ordinal, int *out_ordinal);
+void mr_cuda_device_found(void); /* lets go of that context: whoever uses it has it now */
+
+/* ---- error.c */
+
+/* An error for what a call of the driver returned (not success); the format says what was tried, as
+ * "record_event". A sticky one (R50) names the operation that failed as closely as can be told, and the
+ * machine is lost. */
+mr_status mr_cuda_fail(cuda_device *device, CUresult result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for calls outside any device: never sticky. */
+mr_status mr_cuda_complain(CUresult result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define MR_CUDA_TRY(device, call, ...)                                                             \
+    do {                                                                                           \
+        CUresult try_result_ = (call);                                                             \
+        if (__builtin_expect(try_result_ != CUDA_SUCCESS, 0))                                      \
+            return mr_cuda_fail(device, try_result_, __VA_ARGS__);                                 \
+    } while (0)
+
+const char *mr_cuda_result_name(CUresult result); /* "CUDA_ERROR_ILLEGAL_ADDRESS" */
+void mr_cuda_trail_forget(const cuda_stream *stream);
+static inline void mr_cuda_trail_add(cuda_device *device, const mr_action *action) {
+    device->trail[device->launches++ % TRAIL_LENGTH] =
+        (cuda_trail){action->seq, action->name, action->where, action->stream->impl};
+}
+
+/* ---- stream.c, event.c */
+
+/* What is known of a stream's progress: all its work up to seq is done; all that it was given is (for
+ * the legacy stream: and all that the blocking ones were). */
+void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq);
+void mr_cuda_stream_idle(cuda_stream *stream);
+void mr_cuda_stream_release(cuda_stream *stream);
+void mr_cuda_stream_forget(
+    cuda_stream *stream); /* its context goes; the model's close call is to come */
+/* A plain event of the device, whose context is current; NULL when the driver has none. */
+CUevent mr_cuda_event_take(cuda_device *device);
+void mr_cuda_event_give(cuda_device *device, CUevent event);
+mr_status mr_cuda_event_record(mr_action *action);
+mr_status mr_cuda_event_wait(mr_action *action);
+
+/* ---- wait.c: waiting that lets Ctrl-C and host functions through */
+
+mr_status mr_cuda_wait_stream(cuda_stream *stream); /* the legacy stream: with blocking ones, P1 */
+mr_status mr_cuda_wait_event(cuda_event *event, bool yielding);
+mr_status mr_cuda_wait_device(cuda_device *device);
+mr_status mr_cuda_wait_call(const cuda_call *call); /* until the host function has run */
+
+/* ---- host.c: host functions (R46) */
+
+mr_status mr_cuda_host_submit(mr_action *action);
+void mr_cuda_host_run(cuda_machine *cuda); /* those whose turn has come */
+/* Drops all that have not run, without running them; none of the driver's threads waits any longer. */
+void mr_cuda_host_abandon(cuda_machine *cuda);
+bool mr_cuda_host_done(const cuda_call *call);
+cuda_stream *mr_cuda_host_stream(const cuda_call *call); /* where it is, or was */
+mr_status mr_cuda_host_limit(cuda_machine *cuda);        /* the slow path of mr_cuda_unblock */
+
+/* To be called before what may block inside the driver for longer: until no host function is pending. */
+mr_status mr_cuda_host_settle(cuda_machine *cuda);
+
+/* To be called before whatever takes a place in the launch queue: keeps the number of launches behind a pending host function so
+ * far below the depth of the launch queue (R56) that the driver never blocks the thread that must run it. */
+static inline mr_status mr_cuda_unblock(cuda_machine *cuda) {
+    return __builtin_expect(!cuda->calls, 1) ? MR_OK : mr_cuda_host_limit(cuda);
+}
+static inline void mr_cuda_host_attend(cuda_machine *cuda) {
+    if (atomic_load_explicit(&cuda->posted, memory_order_relaxed)) mr_cuda_host_run(cuda);
+}
+
+/* ---- memory.c, pinned.c, hold.c */
+
+mr_status mr_cuda_pool_open(cuda_device *device); /* with the context current and new */
+void mr_cuda_pool_close(cuda_device *device);     /* frees all blocks */
+void mr_cuda_memory_free(mr_action *action);
+/* Later frees of the device wait for what the stream, of this or another device, has so far. */
+mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream);
+
+mr_status mr_cuda_pinned_open(cuda_machine *cuda);
+void mr_cuda_pinned_close(cuda_machine *cuda); /* host tensors that outlive it are dead handles */
+mr_status mr_cuda_pinned_alloc(mr_storage *storage);
+void mr_cuda_pinned_release(mr_storage *storage);
+void mr_cuda_pinned_trim(cuda_machine *cuda);
+void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
+mr_status
+mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
+
+void mr_cuda_hold(cuda_stream *stream,
+                  mr_storage *storage);         /* until the stream's work so far is done */
+void mr_cuda_hold_fence(cuda_stream *stream);   /* later holds wait for something later */
+void mr_cuda_hold_release(cuda_stream *stream); /* the stream is idle */
+void mr_cuda_hold_poll(cuda_device *device);
+void mr_cuda_hold_collect(cuda_machine *cuda); /* host memory is short */
+void mr_cuda_hold_drop(cuda_device *device);   /* nothing is under way there any more */
+
+/* ---- copy.c, and the slots of the backend by file */
+
+mr_status mr_cuda_copy(mr_action *action);
+
+mr_status mr_cuda_submit(mr_action *action);
+mr_status mr_cuda_stream_open(mr_stream *stream);
+void mr_cuda_stream_close(mr_stream *stream);
+mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done);
+mr_status mr_cuda_stream_synchronize(mr_stream *stream);
+mr_status mr_cuda_device_synchronize(mr_device *device);
+mr_status mr_cuda_event_open(mr_event *event);
+void mr_cuda_event_close(mr_event *event);
+mr_status mr_cuda_event_query(mr_event *event, bool *out_done);
+mr_status mr_cuda_event_synchronize(mr_event *event);
+mr_status mr_cuda_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
+mr_status mr_cuda_memory_alloc(mr_storage *storage, mr_action *alloc);
+void mr_cuda_memory_release(mr_storage *storage);
+uint64_t mr_cuda_memory_reserved(mr_device *device);
+mr_status mr_cuda_memory_trim(mr_device *device);
+mr_status mr_cuda_memory_free_wait(mr_storage *storage);
+bool mr_cuda_can_access_peer(mr_device *device, mr_device *peer);
+mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer);
+
+uint64_t mr_cuda_now(void); /* the host's monotonic clock, in nanoseconds */
+
+#endif

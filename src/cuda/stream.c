@@ -1,0 +1,123 @@
+/* Streams: the driver's own. The two default streams of a device are handles that the driver knows
+ * without our making them (R3, R6). */
+#include "cuda/launch.h"
+#include "cuda/state.h"
+
+static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstream *out_handle) {
+    switch (stream->kind) {
+    case MR_STREAM_LEGACY: *out_handle = CU_STREAM_LEGACY; return MR_OK;
+    case MR_STREAM_PER_THREAD: *out_handle = CU_STREAM_PER_THREAD; return MR_OK;
+    case MR_STREAM_USER: break;
+    }
+    unsigned flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+    MR_TRY(mr_cuda_use(device));
+    MR_CUDA_TRY(device, mr_cu.StreamCreateWithPriority(out_handle, flags, stream->priority),
+                "stream");
+    return MR_OK;
+}
+
+mr_status mr_cuda_stream_open(mr_stream *stream) {
+    cuda_device *device = stream->device->impl;
+    CUstream handle;
+    MR_TRY(make_handle(stream, device, &handle));
+    cuda_stream *s = mr_slab_alloc(&device->machine->streams);
+    if (!s) {
+        if (stream->kind == MR_STREAM_USER) mr_cu.StreamDestroy(handle);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+    }
+    *s = (cuda_stream){.handle = handle,
+                       .device = device,
+                       .previous = device->last,
+                       .refs = 1,
+                       .generation = device->generation,
+                       .legacy = stream->kind == MR_STREAM_LEGACY,
+                       .blocking = stream->blocking};
+    if (device->last) device->last->next = s;
+    else device->first = s;
+    device->last = s;
+    mr_stream_describe(stream, s->text, sizeof s->text);
+    stream->impl = s;
+    return MR_OK;
+}
+
+void mr_cuda_stream_release(cuda_stream *stream) {
+    if (--stream->refs) return;
+    mr_cuda_trail_forget(stream);
+    mr_slab_free(&stream->device->machine->streams, stream);
+}
+
+/* Takes it out of the device's list. */
+static void shut(cuda_stream *s) {
+    if (s->closed) return;
+    if (s->previous) s->previous->next = s->next;
+    else s->device->first = s->next;
+    if (s->next) s->next->previous = s->previous;
+    else s->device->last = s->previous;
+    s->closed = true;
+}
+
+/* The default streams are there in every context. */
+void mr_cuda_stream_forget(cuda_stream *stream) {
+    stream->done_seq = stream->last_seq;
+    if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD) return;
+    shut(stream);
+    mr_cu.StreamDestroy(stream->handle);
+}
+
+/* R9: what is pending goes on. Whatever waits for this stream by its name from now on (a free, a
+ * synchronise of the device) finds it through the reclaim stream. */
+void mr_cuda_stream_close(mr_stream *stream) {
+    cuda_stream *s = stream->impl;
+    cuda_device *device = s->device;
+    shut(s);
+    if (s->generation == device->generation && device->context) {
+        mr_status status = mr_cuda_use(device);
+        if (!status) mr_cuda_hold_fence(s);
+        if (!status && s->last_seq > s->done_seq)
+            status = mr_cuda_reclaim_after(device, device, s->handle);
+        mr_error_destroy(status); /* the device is lost, and with it what the stream had to do */
+        if (stream->kind == MR_STREAM_USER) {
+            mr_cuda_kernels_forget_stream(device, s->handle);
+            mr_cu.StreamDestroy(s->handle);
+        }
+    }
+    mr_cuda_hold_release(s); /* only what a lost device will not touch again */
+    mr_cuda_stream_release(s);
+}
+
+static void mark_done(cuda_stream *s, uint64_t seq) {
+    if (seq > s->done_seq) s->done_seq = seq;
+    if (s->holds && s->done_seq >= s->last_seq) mr_cuda_hold_release(s);
+}
+
+/* The legacy stream has waited for all that was in blocking streams before (R3). */
+void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq) {
+    mark_done(stream, seq);
+    if (!stream->legacy || stream->closed) return;
+    for (cuda_stream *s = stream->device->first; s; s = s->next)
+        if (s->blocking) mark_done(s, seq);
+}
+
+void mr_cuda_stream_idle(cuda_stream *stream) {
+    mark_done(stream, stream->last_seq);
+    if (!stream->legacy) return;
+    for (cuda_stream *s = stream->device->first; s; s = s->next)
+        if (s->blocking) mark_done(s, s->last_seq);
+}
+
+mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done) {
+    cuda_stream *s = stream->impl;
+    cuda_device *device = s->device;
+    MR_TRY(mr_cuda_use(device));
+    mr_cuda_host_attend(device->machine);
+    CUresult result = mr_cu.StreamQuery(s->handle);
+    *out_done = result == CUDA_SUCCESS;
+    if (*out_done) mr_cuda_stream_idle(s);
+    if (device->fenced) mr_cuda_hold_poll(device);
+    if (*out_done || result == CUDA_ERROR_NOT_READY) return MR_OK;
+    return mr_cuda_fail(device, result, "query of %s", s->text);
+}
+
+mr_status mr_cuda_stream_synchronize(mr_stream *stream) {
+    return mr_cuda_wait_stream(stream->impl);
+}

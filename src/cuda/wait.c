@@ -1,0 +1,110 @@
+/* Waiting: the driver's own synchronise cannot be interrupted, and blocks the thread that host functions
+ * need. So a wait asks, again and again: without a pause at first, since most waits are short and a
+ * pause would be felt, then with pauses that grow with the time already spent. What a pause adds at the
+ * end stays below two per cent of the wait, and a long wait takes next to nothing of a processor.
+ *
+ * Easiest to break: a host function that runs in the middle of a wait may have lost the machine. */
+#include <time.h>
+
+#include "cuda/state.h"
+
+#define SPIN_NS        400000
+#define PAUSE_SHARE    64 /* a pause is this part of the time spent so far, within the bounds below */
+#define SHORT_PAUSE    20000
+#define LONG_PAUSE     500000
+#define POLL_QUESTIONS 32 /* while spinning, between two looks at machine->interrupted */
+
+typedef struct {
+    cuda_device *device;
+    cuda_stream *stream; /* NULL: the reclaim stream */
+    CUevent event;       /* NULL: the stream is waited for */
+    const cuda_call
+        *call;     /* of the stream, which is then only asked whether the device still lives */
+    bool yielding; /* pauses from the start */
+} goal;
+
+static CUresult ask(const goal *g) {
+    if (g->event) return mr_cu.EventQuery(g->event);
+    if (g->call && mr_cuda_host_done(g->call)) return CUDA_SUCCESS;
+    /* A stream that was closed, perhaps while we wait, has the reclaim stream behind it. */
+    bool open = g->stream && !g->stream->closed;
+    CUresult result = mr_cu.StreamQuery(open ? g->stream->handle : g->device->reclaim);
+    return g->call && result == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : result;
+}
+
+static void pause_for(uint64_t spent) {
+    uint64_t ns = spent / PAUSE_SHARE;
+    if (ns < SHORT_PAUSE) ns = SHORT_PAUSE;
+    if (ns > LONG_PAUSE) ns = LONG_PAUSE;
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+static mr_status wait_for(const goal *g, const char *what) {
+    mr_machine *machine = g->device->machine->machine;
+    uint64_t begin = 0;
+    for (unsigned asked = 0;; asked++) {
+        MR_TRY(mr_cuda_use(g->device)); /* again and again: a finalizer may have used another one */
+        CUresult result = ask(g);
+        if (result == CUDA_SUCCESS) return MR_OK;
+        if (result != CUDA_ERROR_NOT_READY) return mr_cuda_fail(g->device, result, "%s", what);
+        mr_cuda_host_attend(g->device->machine);
+        if (machine->lost) return mr_machine_refuse(machine);
+        uint64_t now = mr_cuda_now();
+        if (!begin) begin = now;
+        bool spinning = now - begin < SPIN_NS && !g->yielding;
+        if ((!spinning || asked % POLL_QUESTIONS == 0) && machine->interrupted &&
+            machine->interrupted(machine->hook_context))
+            return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
+        if (!spinning) pause_for(now - begin);
+    }
+}
+
+mr_status mr_cuda_wait_stream(cuda_stream *stream) {
+    cuda_device *device = stream->device;
+    goal g = {.device = device, .stream = stream};
+    stream->refs++; /* a host function may drop it, but nothing can be submitted meanwhile */
+    mr_status status = wait_for(&g, "synchronize");
+    if (!status) mr_cuda_stream_idle(stream);
+    mr_cuda_stream_release(stream);
+    MR_TRY(status);
+    if (device->fenced) mr_cuda_hold_poll(device);
+    return MR_OK;
+}
+
+mr_status mr_cuda_wait_event(cuda_event *event, bool yielding) {
+    goal g = {.device = event->device, .event = event->handle, .yielding = yielding};
+    MR_TRY(wait_for(&g, "synchronize"));
+    mr_cuda_stream_done(event->stream, event->seq);
+    if (event->device->fenced) mr_cuda_hold_poll(event->device);
+    return MR_OK;
+}
+
+/* The legacy stream stands for all blocking ones, the reclaim stream for those that were closed. What
+ * nobody but the driver knows of is waited for last, by the driver. */
+mr_status mr_cuda_wait_device(cuda_device *device) {
+    if (!device->context) return MR_OK; /* nothing has ever been asked of it */
+    for (cuda_stream *s = device->first; s;) {
+        bool busy = s->legacy || s->last_seq > s->done_seq;
+        s->refs++;
+        mr_status status = busy ? mr_cuda_wait_stream(s) : MR_OK;
+        bool closed = s->closed; /* by a finalizer that a host function set off */
+        cuda_stream *next = closed ? device->first : s->next;
+        mr_cuda_stream_release(s);
+        MR_TRY(status);
+        s = next;
+    }
+    goal g = {.device = device};
+    MR_TRY(wait_for(&g, "synchronize"));
+    MR_CUDA_TRY(device, mr_cu.CtxSynchronize(), "synchronize of device %d", device->device->index);
+    return MR_OK;
+}
+
+mr_status mr_cuda_wait_call(const cuda_call *call) {
+    cuda_stream *stream = mr_cuda_host_stream(call);
+    goal g = {.device = stream->device, .stream = stream, .call = call};
+    return wait_for(&g, "host_func");
+}
+
+mr_status mr_cuda_device_synchronize(mr_device *device) {
+    return mr_cuda_wait_device(device->impl);
+}

@@ -1,0 +1,120 @@
+/* What the files of the fake driver share: see fake_cuda.h. Everything is under one lock, which calls
+ * take by ENTER. */
+#ifndef TESTS_FAKE_H
+#define TESTS_FAKE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+#include "fake_cuda.h"
+
+enum { MOST_DEVICES = 8, TOTAL_MEMORY = 1 << 30 };
+
+typedef enum {
+    TASK_KERNEL,
+    TASK_COPY,
+    TASK_SET,
+    TASK_RECORD,
+    TASK_WAIT,
+    TASK_HOST,
+    TASK_FREE,
+} task_kind;
+
+/* One record of an event: waits hold on to the one that they found (R12). */
+typedef struct {
+    int refs;
+    bool done;
+    int64_t time;
+} mark;
+
+typedef struct task task;
+struct task {
+    task *next;
+    task_kind kind;
+    uint64_t number; /* order of submission, over all streams */
+    int ticks;
+    void *to;
+    const void *from;
+    void *staged; /* owned */
+    size_t bytes;
+    int byte;
+    mark *mark; /* TASK_RECORD, TASK_WAIT; one reference owned */
+    CUhostFn call;
+    void *context;
+    bool running;  /* TASK_HOST: its thread has been started... */
+    bool returned; /* ...and is done */
+};
+
+/* The three handles that the driver's header leaves open. */
+struct CUstream_st {
+    CUstream next; /* of the device, open or with work */
+    int device;
+    bool blocking, legacy, closed;
+    task *first, **end;
+};
+
+struct CUevent_st {
+    CUevent previous, next; /* of the device */
+    mark *mark;             /* the latest record; NULL: none yet */
+    bool timed;
+};
+
+struct CUctx_st {
+    int device;
+};
+
+/* A device allocation. */
+typedef struct block block;
+struct block {
+    block *next;
+    char *address;
+    size_t bytes;
+};
+
+typedef struct {
+    struct CUctx_st context;
+    int retained;
+    CUresult lost;
+    struct CUstream_st legacy, per_thread;
+    CUstream streams;
+    struct CUevent_st events; /* the list's head */
+    block *blocks;
+    size_t used, reserved;
+} fake_device;
+
+extern pthread_mutex_t fake_lock;
+extern fake_device fake_devices[MOST_DEVICES];
+extern int fake_device_count;
+extern _Thread_local int fake_current; /* -1: no context */
+
+/* The state of the current context: what every call but a few returns first. */
+CUresult fake_state(void);
+CUresult fake_enter(void); /* takes the lock; a result that is not success has given it back */
+CUresult fake_leave(CUresult result);
+
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        CUresult enter_result_ = fake_enter();                                                     \
+        if (enter_result_) return enter_result_;                                                   \
+    } while (0)
+
+/* queue.c, all under the lock */
+CUstream fake_stream_of(CUstream handle);
+task *fake_add(CUstream stream, task_kind kind); /* at the end of the stream */
+void fake_move(void);                            /* carries out whatever can go on */
+bool fake_stream_done(CUstream stream);          /* the legacy stream: with blocking ones */
+CUresult fake_finish(CUstream stream);           /* waits for it; NULL: for the current device */
+void fake_drop(int device); /* the context is gone, and with it streams and events */
+void fake_stream_init(CUstream stream, int device, bool blocking);
+
+/* memory.c, under the lock */
+void fake_free_block(int device, void *address);
+void fake_free_all(int device); /* the context is gone: also what it had registered */
+
+/* The functions of the lists, under the driver's names. */
+#define X(name, symbol, parameters) CUresult CUDAAPI fake_##name parameters __asm__(symbol);
+MR_CUDA_DRIVER_LIST(X)
+#undef X
+
+#endif

@@ -1,0 +1,44 @@
+/* A driver for tests on machines without a GPU: a shared library with the functions of cuda/driver.h,
+ * opened through MILLRACE_LIBCUDA. Streams are queues in this process, device memory is malloc'ed, copies
+ * copy, host functions run on threads of their own, and kernels do nothing but be counted.
+ *
+ * A queue moves when somebody asks: at each call that asks or waits, everything that is in order and not
+ * held up by `hold` or by ticks is carried out. So a test decides what is pending.
+ *
+ * The environment sets what must hold from the start:
+ *   FAKE_CUDA_DEVICES=2         how many devices (0: CUDA_ERROR_NO_DEVICE); default 1
+ *   FAKE_CUDA_VERSION=12040     what cuDriverGetVersion says
+ *   FAKE_CUDA_INIT=803          what cuInit returns
+ *   FAKE_CUDA_RETAIN=46         what cuDevicePrimaryCtxRetain returns
+ *   FAKE_CUDA_UNUSABLE=1        only the first so many devices refuse their contexts (default: all do)
+ *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1
+ *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result */
+#ifndef TESTS_FAKE_CUDA_H
+#define TESTS_FAKE_CUDA_H
+
+#include <stdbool.h>
+
+#include <cuda.h>
+
+/* Set and read by C tests, which find it as the symbol `fake_cuda`. */
+typedef struct {
+    bool hold;            /* nothing moves; cleared by a call that would wait for ever */
+    int kernel_ticks;     /* a kernel is done when it has been asked about so often */
+    int fail_alloc_at;    /* counts down: the n-th device allocation from now is out of memory... */
+    int fail_allocs;      /* ...and so many more behind it */
+    int fail_register_at; /* likewise for pinned memory */
+    int lose_at;          /* counts down: the n-th kernel from now that runs loses its device... */
+    CUresult lose_with;   /* ...with this */
+    bool lost_for_good;   /* a reset does not help */
+    bool no_peers;
+
+    int launches, kernels_run, copies_run, callbacks_run;
+    int contexts, streams, events, blocks, registered; /* alive */
+    int blocking_calls;                                /* calls that waited for a stream */
+    int current_changes;
+    int queries;
+} fake_cuda_control;
+
+extern fake_cuda_control fake_cuda;
+
+#endif

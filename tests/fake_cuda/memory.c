@@ -1,0 +1,231 @@
+/* The fake driver's memory and copies. Device memory is memory of this process; a block that is freed
+ * while something is pending goes when the stream comes to it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+/* ---- pools */
+
+CUresult fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+    ENTER();
+    *pool = (CUmemoryPool)&fake_devices[properties->location.id];
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemPoolDestroy(CUmemoryPool pool) {
+    (void)pool;
+    return fake_state();
+}
+
+CUresult fake_MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    (void)pool, (void)attribute, (void)value;
+    return fake_state();
+}
+
+CUresult fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+    const fake_device *device = (const fake_device *)pool;
+    ENTER();
+    *(cuuint64_t *)value =
+        attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? device->reserved : device->used;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
+    (void)pool, (void)access, (void)count;
+    return fake_cuda.no_peers ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : fake_state();
+}
+
+CUresult fake_MemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
+    fake_device *device = (fake_device *)pool;
+    ENTER();
+    device->reserved = device->used > bytes_to_keep ? device->used : bytes_to_keep;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+/* ---- blocks */
+
+CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                    CUstream stream) {
+    fake_device *device = (fake_device *)pool;
+    ENTER();
+    (void)stream;
+    fake_move();
+    bool fails = fake_cuda.fail_alloc_at ? --fake_cuda.fail_alloc_at == 0
+                                         : fake_cuda.fail_allocs && fake_cuda.fail_allocs--;
+    if (fails) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (bytes > TOTAL_MEMORY - device->used) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    block *b = malloc(sizeof *b);
+    char *memory = malloc(bytes);
+    if (!b || !memory) abort();
+    *b = (block){.next = device->blocks, .address = memory, .bytes = bytes};
+    device->blocks = b;
+    device->used += bytes;
+    if (device->reserved < device->used) device->reserved = device->used;
+    fake_cuda.blocks++;
+    *address = (CUdeviceptr)(uintptr_t)memory;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+void fake_free_block(int device, void *address) {
+    for (block **link = &fake_devices[device].blocks; *link; link = &(*link)->next) {
+        block *b = *link;
+        if (b->address != address) continue;
+        *link = b->next;
+        fake_devices[device].used -= b->bytes;
+        fake_cuda.blocks--;
+        free(b->address);
+        free(b);
+        return;
+    }
+    abort(); /* freed twice, or never allocated */
+}
+
+CUresult fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
+    ENTER();
+    fake_add(fake_stream_of(stream), TASK_FREE)->to = (void *)(uintptr_t)address;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {
+    ENTER();
+    *total = TOTAL_MEMORY;
+    *free_bytes = TOTAL_MEMORY - fake_devices[fake_current].reserved;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+/* ---- pinned memory: ranges that were registered */
+
+enum { MOST_RANGES = 1024 };
+static struct {
+    const char *host;
+    size_t bytes;
+    int device; /* whose context registered it, and takes the registration with it */
+} ranges[MOST_RANGES];
+
+static int find_range(const void *host) {
+    for (int i = 0; i < MOST_RANGES; i++)
+        if (ranges[i].host && (const char *)host >= ranges[i].host &&
+            (const char *)host < ranges[i].host + ranges[i].bytes)
+            return i;
+    return -1;
+}
+
+void fake_free_all(int device) {
+    while (fake_devices[device].blocks)
+        fake_free_block(device, fake_devices[device].blocks->address);
+    fake_devices[device].reserved = 0;
+    for (int i = 0; i < MOST_RANGES; i++) {
+        if (!ranges[i].host || ranges[i].device != device) continue;
+        ranges[i].host = NULL;
+        fake_cuda.registered--;
+    }
+}
+
+CUresult fake_MemHostRegister(void *host, size_t bytes, unsigned flags) {
+    ENTER();
+    (void)flags;
+    if (fake_cuda.fail_register_at && --fake_cuda.fail_register_at == 0)
+        return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (find_range(host) >= 0) return fake_leave(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    for (int i = 0; i < MOST_RANGES; i++) {
+        if (ranges[i].host) continue;
+        ranges[i].host = host;
+        ranges[i].bytes = bytes;
+        ranges[i].device = fake_current;
+        fake_cuda.registered++;
+        return fake_leave(CUDA_SUCCESS);
+    }
+    return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CUresult fake_MemHostUnregister(void *host) {
+    ENTER();
+    CUresult result = fake_finish(NULL);
+    int i = find_range(host);
+    if (i < 0) return fake_leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    ranges[i].host = NULL;
+    fake_cuda.registered--;
+    return fake_leave(result);
+}
+
+CUresult fake_MemHostGetDevicePointer(CUdeviceptr *address, void *host, unsigned flags) {
+    ENTER();
+    (void)flags;
+    *address = (CUdeviceptr)(uintptr_t)host;
+    return fake_leave(find_range(host) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+}
+
+/* ---- copies: R20-R24 */
+
+static task *add_copy(CUstream stream, void *to, const void *from, size_t bytes) {
+    task *t = fake_add(fake_stream_of(stream), TASK_COPY);
+    t->to = to;
+    t->from = from;
+    t->bytes = bytes;
+    return t;
+}
+
+static void stage(task *t) {
+    t->staged = malloc(t->bytes);
+    if (!t->staged) abort();
+    memcpy(t->staged, t->from, t->bytes);
+}
+
+CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    ENTER();
+    task *t = add_copy(stream, (void *)(uintptr_t)to, from, bytes);
+    if (find_range(from) < 0) stage(t);
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    ENTER();
+    CUresult result = CUDA_SUCCESS;
+    add_copy(stream, to, (const void *)(uintptr_t)from, bytes);
+    fake_move();
+    if (find_range(to) < 0) result = fake_finish(fake_stream_of(stream));
+    return fake_leave(result);
+}
+
+CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    ENTER();
+    add_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                              CUcontext from_context, size_t bytes, CUstream stream) {
+    if (!to_context || !from_context) return CUDA_ERROR_INVALID_CONTEXT;
+    return fake_MemcpyDtoDAsync(to, from, bytes, stream);
+}
+
+CUresult fake_MemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                         CUcontext from_context, size_t bytes) {
+    return fake_MemcpyPeerAsync(to, to_context, from, from_context, bytes, CU_STREAM_LEGACY);
+}
+
+CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
+    ENTER();
+    add_copy(CU_STREAM_LEGACY, (void *)(uintptr_t)to, from, bytes);
+    return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
+}
+
+CUresult fake_MemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
+    ENTER();
+    add_copy(CU_STREAM_LEGACY, to, (const void *)(uintptr_t)from, bytes);
+    return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
+}
+
+CUresult fake_MemsetD8Async(CUdeviceptr to, unsigned char byte, size_t count, CUstream stream) {
+    ENTER();
+    task *t = fake_add(fake_stream_of(stream), TASK_SET);
+    t->to = (void *)(uintptr_t)to;
+    t->byte = byte;
+    t->bytes = count;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}

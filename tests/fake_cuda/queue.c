@@ -1,0 +1,309 @@
+/* The fake driver's streams and events: queues of tasks, and when one may go on. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+static uint64_t next_number;
+
+/* ---- queues */
+
+void fake_stream_init(CUstream stream, int device, bool blocking) {
+    *stream = (struct CUstream_st){.device = device, .blocking = blocking};
+    stream->end = &stream->first;
+    stream->next = fake_devices[device].streams;
+    fake_devices[device].streams = stream;
+}
+
+CUstream fake_stream_of(CUstream handle) {
+    fake_device *device = &fake_devices[fake_current];
+    if (handle == CU_STREAM_LEGACY || !handle) return &device->legacy;
+    if (handle == CU_STREAM_PER_THREAD) return &device->per_thread;
+    return handle;
+}
+
+task *fake_add(CUstream stream, task_kind kind) {
+    task *t = calloc(1, sizeof *t);
+    if (!t) abort();
+    t->kind = kind;
+    t->number = ++next_number;
+    *stream->end = t;
+    stream->end = &t->next;
+    return t;
+}
+
+static void let_go(mark *m) {
+    if (m && !--m->refs) free(m);
+}
+
+static void destroy_event(CUevent event) {
+    event->previous->next = event->next;
+    if (event->next) event->next->previous = event->previous;
+    let_go(event->mark);
+    free(event);
+    fake_cuda.events--;
+}
+
+static void remove_first(CUstream stream) {
+    task *t = stream->first;
+    stream->first = t->next;
+    if (!t->next) stream->end = &stream->first;
+    let_go(t->mark);
+    free(t->staged);
+    free(t);
+}
+
+static void free_closed_streams(int device) {
+    for (CUstream *link = &fake_devices[device].streams; *link;) {
+        CUstream stream = *link;
+        if (!stream->closed || stream->first) {
+            link = &stream->next;
+            continue;
+        }
+        *link = stream->next;
+        free(stream);
+    }
+}
+
+/* ---- what may go on: R1, R3, R4, R12 */
+
+static bool older_in(const struct CUstream_st *stream, uint64_t number) {
+    return stream->first && stream->first->number < number;
+}
+
+static bool may_go(CUstream stream) {
+    const task *t = stream->first;
+    const fake_device *device = &fake_devices[stream->device];
+    if (t->kind == TASK_WAIT && t->mark && !t->mark->done) return false;
+    if (!stream->blocking) return true;
+    if (!stream->legacy) return !older_in(&device->legacy, t->number);
+    for (CUstream s = device->streams; s; s = s->next)
+        if (s->blocking && s != stream && older_in(s, t->number)) return false;
+    return true;
+}
+
+static void *run_callback(void *context) {
+    task *t = context;
+    t->call(t->context);
+    pthread_mutex_lock(&fake_lock);
+    t->returned = true;
+    fake_cuda.callbacks_run++;
+    pthread_mutex_unlock(&fake_lock);
+    return NULL;
+}
+
+/* True when it is done. */
+static bool carry_out(CUstream stream, task *t) {
+    struct timespec now;
+    pthread_t thread;
+    switch (t->kind) {
+    case TASK_KERNEL:
+        if (t->ticks-- > 0) return false;
+        fake_cuda.kernels_run++;
+        if (fake_cuda.lose_at && --fake_cuda.lose_at == 0)
+            fake_devices[stream->device].lost = fake_cuda.lose_with;
+        return true;
+    case TASK_COPY:
+        memmove(t->to, t->staged ? t->staged : t->from, t->bytes);
+        fake_cuda.copies_run++;
+        return true;
+    case TASK_SET: memset(t->to, t->byte, t->bytes); return true;
+    case TASK_RECORD:
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        t->mark->time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+        t->mark->done = true;
+        return true;
+    case TASK_WAIT: return true;
+    case TASK_FREE: fake_free_block(stream->device, t->to); return true;
+    case TASK_HOST:
+        if (!t->running && pthread_create(&thread, NULL, run_callback, t) == 0) {
+            pthread_detach(thread);
+            t->running = true;
+        }
+        return t->returned;
+    }
+    return true;
+}
+
+void fake_move(void) {
+    if (fake_cuda.hold) return;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < fake_device_count; i++) {
+            fake_device *device = &fake_devices[i];
+            for (CUstream s = device->streams; s; s = s->next) {
+                while (s->first && !device->lost && may_go(s) && carry_out(s, s->first)) {
+                    remove_first(s);
+                    moved = true;
+                }
+            }
+        }
+    }
+    for (int i = 0; i < fake_device_count; i++) free_closed_streams(i);
+}
+
+/* ---- asking and waiting */
+
+bool fake_stream_done(CUstream stream) {
+    if (stream->first) return false;
+    if (!stream->legacy) return true;
+    for (CUstream s = fake_devices[stream->device].streams; s; s = s->next)
+        if (s->blocking && s->first) return false;
+    return true;
+}
+
+static bool done(CUstream stream) {
+    if (stream) return fake_stream_done(stream);
+    for (CUstream s = fake_devices[fake_current].streams; s; s = s->next)
+        if (s->first) return false;
+    return true;
+}
+
+CUresult fake_finish(CUstream stream) {
+    for (fake_move(); !done(stream); fake_move()) {
+        fake_cuda.hold = false;
+        fake_cuda.blocking_calls++;
+        pthread_mutex_unlock(&fake_lock); /* for the threads of host functions */
+        usleep(50);
+        pthread_mutex_lock(&fake_lock);
+        if (fake_state()) return fake_state();
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Tasks of a running callback stay until the thread is done with them. */
+void fake_drop(int device) {
+    for (CUstream s = fake_devices[device].streams; s; s = s->next) {
+        while (s->first) {
+            if (s->first->running && !s->first->returned) {
+                pthread_mutex_unlock(&fake_lock);
+                usleep(50);
+                pthread_mutex_lock(&fake_lock);
+                continue;
+            }
+            remove_first(s);
+        }
+        if (s == &fake_devices[device].legacy || s == &fake_devices[device].per_thread) continue;
+        if (!s->closed) fake_cuda.streams--;
+        s->closed = true;
+    }
+    free_closed_streams(device);
+    while (fake_devices[device].events.next) destroy_event(fake_devices[device].events.next);
+}
+
+/* ---- the driver's functions */
+
+CUresult fake_StreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+    ENTER();
+    (void)priority;
+    *stream = malloc(sizeof **stream);
+    if (!*stream) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    fake_stream_init(*stream, fake_current, !(flags & CU_STREAM_NON_BLOCKING));
+    fake_cuda.streams++;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_StreamDestroy(CUstream stream) {
+    pthread_mutex_lock(&fake_lock); /* also when the device is lost */
+    stream->closed = true;
+    fake_cuda.streams--;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_StreamQuery(CUstream handle) {
+    ENTER();
+    fake_cuda.queries++;
+    fake_move();
+    CUresult result = fake_state();
+    if (!result && !fake_stream_done(fake_stream_of(handle))) result = CUDA_ERROR_NOT_READY;
+    return fake_leave(result);
+}
+
+CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    ENTER();
+    (void)flags;
+    task *t = fake_add(fake_stream_of(stream), TASK_WAIT);
+    t->mark = event->mark;
+    if (t->mark) t->mark->refs++;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_EventCreate(CUevent *event, unsigned flags) {
+    ENTER();
+    *event = calloc(1, sizeof **event);
+    if (!*event) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    CUevent head = &fake_devices[fake_current].events;
+    (*event)->previous = head;
+    (*event)->next = head->next;
+    if (head->next) head->next->previous = *event;
+    head->next = *event;
+    fake_cuda.events++;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_EventDestroy(CUevent event) {
+    pthread_mutex_lock(&fake_lock); /* also when the device is lost */
+    destroy_event(event);
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_EventRecord(CUevent event, CUstream stream) {
+    ENTER();
+    mark *m = calloc(1, sizeof *m);
+    if (!m) abort();
+    m->refs = 2; /* the task's and the event's */
+    let_go(event->mark);
+    event->mark = m;
+    fake_add(fake_stream_of(stream), TASK_RECORD)->mark = m;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+static CUresult event_state(const struct CUevent_st *event) {
+    return event->mark && !event->mark->done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult fake_EventQuery(CUevent event) {
+    ENTER();
+    fake_cuda.queries++;
+    fake_move();
+    CUresult result = fake_state();
+    return fake_leave(result ? result : event_state(event));
+}
+
+CUresult fake_EventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+    ENTER();
+    if (!from->timed || !to->timed || !from->mark || !to->mark)
+        return fake_leave(CUDA_ERROR_INVALID_HANDLE);
+    if (event_state(from) || event_state(to)) return fake_leave(CUDA_ERROR_NOT_READY);
+    *milliseconds = (float)(to->mark->time - from->mark->time) * 1e-6f;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_LaunchHostFunc(CUstream stream, CUhostFn call, void *context) {
+    ENTER();
+    task *t = fake_add(fake_stream_of(stream), TASK_HOST);
+    t->call = call;
+    t->context = context;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_LaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, CUstream stream, void **parameters,
+                           void **extra) {
+    ENTER();
+    (void)function, (void)shared_bytes, (void)parameters, (void)extra;
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
+        return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    fake_cuda.launches++;
+    fake_add(fake_stream_of(stream), TASK_KERNEL)->ticks = fake_cuda.kernel_ticks;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}

@@ -1,0 +1,606 @@
+/* Every row of the operation table on a real GPU beside its CPU body: each dtype, dense, unaligned, transposed,
+ * stepped and broadcast operands, numbers, mixed dtypes, outputs of other layouts and dtypes.
+ *
+ *     build/compare_ops [ROW...]
+ *
+ * Prints a line a row: how many cases, which dtypes failed, the largest difference in units in the last place;
+ * then what failed first. A new row of the table is compared without a line here. Exits with 1 if one failed. */
+#include "cuda/cuda.h"
+#include "ops/call.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static mr_machine *machine;
+
+static void ok(mr_status status) {
+    if (!status) return;
+    fprintf(stderr, "compare_ops: %s\n", status->message);
+    exit(2);
+}
+
+/* ------------------------------------------------------------------------- operands */
+
+static uint64_t noise_state = 1;
+static uint64_t noise(void) { /* SplitMix64 */
+    uint64_t h = noise_state += 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
+}
+
+/* Values that rules are about: signs of zero, infinities, NaN, the ends of the integers, halves. `tame`: none
+ * of these, so that sums can be compared. */
+static mr_scalar value_of(mr_dtype dtype, bool tame) {
+    static const double special[] = {0,    -0.0,  1,        -1,        0.5,   -0.5, 2.5,
+                                     -2.5, 1e-40, -1e-40,   1e30,      -1e30, 300,  -300,
+                                     3e9,  -3e9,  INFINITY, -INFINITY, NAN};
+    static const int64_t ends[] = {0,         1,         -1,        2,         255, 256,
+                                   INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 3,   -3};
+    uint64_t n = noise();
+    bool is_special = !tame && n % 8 == 0;
+    n = noise();
+    if (mr_dtype_category(dtype) == 2) {
+        double v = ((double)(n >> 11) * 0x1p-53 - 0.5) * 8;
+        return (mr_scalar){.f = is_special ? special[n % (sizeof special / sizeof *special)] : v};
+    }
+    int64_t i = is_special ? ends[n % (sizeof ends / sizeof *ends)] : (int64_t)(n % 19) - 9;
+    return (mr_scalar){.is_integer = true, .i = i, .f = (double)i};
+}
+
+typedef enum { DENSE, UNALIGNED, TRANSPOSED, STEPPED, ROW, COLUMN, SINGLE, LAYOUTS } layout;
+static const char *const layout_text[] = {"dense", "unaligned", "transposed", "stepped",
+                                          "row",   "column",    "single"};
+
+typedef struct {
+    mr_tensor *host, *device;
+} pair;
+
+static void drop(mr_tensor *t) {
+    mr_storage_drop_handle(t->storage);
+    mr_tensor_release(t);
+}
+
+static void drop_pair(pair p) {
+    drop(p.host);
+    drop(p.device);
+}
+
+/* The same view of the same values on both sides: rows x columns, or what broadcasts to it. `rows` 0: one
+ * dim of `columns`. */
+static mr_tensor *view_of(mr_tensor *base, layout how, int64_t rows, int64_t columns) {
+    mr_tensor *view = base, *next;
+    int ndim = rows ? 2 : 1;
+    const int64_t shape[] = {rows ? rows : columns, columns};
+    switch (how) {
+    case UNALIGNED:
+        ok(mr_tensor_narrow(base, 0, 1, base->numel - 1, 1, &view));
+        ok(mr_tensor_reshape(view, ndim, shape, &next));
+        drop(view);
+        view = next;
+        break;
+    case TRANSPOSED: ok(mr_tensor_transpose(base, 0, base->ndim - 1, &view)); break;
+    case STEPPED: ok(mr_tensor_narrow(base, ndim - 1, 0, columns, 2, &view)); break;
+    case ROW:
+    case COLUMN: ok(mr_tensor_expand(base, ndim, shape, &view)); break;
+    default: return base;
+    }
+    drop(base);
+    return view;
+}
+
+static pair make(mr_dtype dtype, layout how, int64_t rows, int64_t columns, bool tame) {
+    int64_t shape[2] = {rows ? rows : columns, columns};
+    int ndim = rows ? 2 : 1;
+    switch (how) {
+    case UNALIGNED: shape[0] = (rows ? rows : 1) * columns + 1, ndim = 1; break;
+    case TRANSPOSED:
+        if (rows) shape[0] = columns, shape[1] = rows;
+        break;
+    case STEPPED: shape[ndim - 1] = 2 * columns; break;
+    case ROW: shape[0] = rows ? 1 : columns; break;
+    case COLUMN: shape[ndim - 1] = 1; break;
+    case SINGLE: shape[0] = 1, ndim = 1; break;
+    default: break;
+    }
+    const mr_placement host = {.kind = MR_MEMORY_PAGEABLE}, device = {.kind = MR_MEMORY_DEVICE};
+    pair p;
+    ok(mr_create_empty(machine, &host, dtype, ndim, shape, &p.host));
+    ok(mr_create_empty(machine, &device, dtype, ndim, shape, &p.device));
+    char *data = mr_tensor_data(p.host);
+    for (int64_t i = 0; i < p.host->numel; i++)
+        mr_dtype_store(dtype, data + (size_t)i * mr_dtype_size(dtype), value_of(dtype, tame));
+    ok(mr_copy(machine, p.device, p.host, NULL, false));
+    p.host = view_of(p.host, how, rows, columns);
+    p.device = view_of(p.device, how, rows, columns);
+    return p;
+}
+
+/* ------------------------------------------------------------------------- differences */
+
+typedef struct {
+    int cases, failed;
+    bool failed_dtype[MR_DTYPE_COUNT];
+    double worst; /* units in the last place */
+    char first[240];
+} tally;
+
+/* What a row promises: equal bits, or so many units in the last place, or so much of the result's norm. */
+typedef struct {
+    double ulps, norm;
+    bool beside_input; /* units of the larger of result and input 0: gelu, where 1 + erf cancels */
+} promise;
+
+static promise promise_of(const mr_op *row, mr_dtype dtype) {
+    static const char *const four[] = {"sin", "cos", "pow"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(row->name, four[i]) == 0) return (promise){.ulps = 4};
+    if (strcmp(row->name, "gelu") == 0)
+        return (promise){.ulps = dtype == MR_F64 ? 4 : 0, .beside_input = true};
+    if (strcmp(row->name, "normal") == 0) return (promise){.ulps = 2};
+    static const char *const rounded[] = {"sum", "mean", "prod", "norm", "var", "std"};
+    for (int i = 0; i < 6; i++)
+        if (strcmp(row->name, rounded[i]) == 0) return (promise){.norm = 1e-5};
+    if (row->family == MR_FAMILY_MATMUL) return (promise){.norm = 1e-5};
+    return (promise){0};
+}
+
+static double ulp_of(mr_dtype dtype, double x) {
+    if (dtype == MR_F32) return fabs((double)nextafterf((float)x, INFINITY) - (double)(float)x);
+    return nextafter(fabs(x), INFINITY) - fabs(x);
+}
+
+static mr_scalar element(const mr_tensor *t, int64_t i) {
+    return mr_dtype_load((mr_dtype)t->dtype, (const char *)mr_tensor_data(t) +
+                                                 (size_t)i * mr_dtype_size((mr_dtype)t->dtype));
+}
+
+static bool compare(mr_tensor *host, mr_tensor *device, const mr_tensor *input, promise allowed,
+                    tally *sum, mr_dtype dtype, const char *what) {
+    mr_tensor *expected, *got;
+    const mr_placement plain = {.kind = MR_MEMORY_PAGEABLE};
+    ok(mr_create_empty(machine, &plain, (mr_dtype)host->dtype, host->ndim, host->shape, &expected));
+    ok(mr_copy(machine, expected, host, NULL, false));
+    ok(mr_to_host(machine, device, &got));
+    bool same_kind = expected->dtype == got->dtype && expected->numel == got->numel,
+         fine = same_kind;
+    double square = 0, difference = 0;
+    bool is_float = mr_dtype_category((mr_dtype)expected->dtype) == 2;
+    char text[120] = "another dtype or size";
+    for (int64_t i = 0; same_kind && i < expected->numel; i++) {
+        mr_scalar e = element(expected, i), g = element(got, i);
+        bool bad = false;
+        if (!is_float) {
+            bad = e.i != g.i;
+        } else if (isnan(e.f) || isnan(g.f) || isinf(e.f) || isinf(g.f)) {
+            bad = !((isnan(e.f) && isnan(g.f)) || e.f == g.f);
+        } else if (e.f != g.f || signbit(e.f) != signbit(g.f)) {
+            double size = fmax(fabs(e.f), fabs(g.f));
+            if (allowed.beside_input && input && input->contiguous)
+                size = fmax(size, fabs(element(input, i).f));
+            double ulps =
+                e.f == g.f ? 1 : fabs(e.f - g.f) / ulp_of(dtype == MR_F64 ? MR_F64 : MR_F32, size);
+            if (ulps > sum->worst && allowed.norm == 0) sum->worst = ulps;
+            difference += (e.f - g.f) * (e.f - g.f);
+            bad = allowed.norm == 0 && ulps > allowed.ulps;
+        }
+        if (is_float && isfinite(e.f)) square += e.f * e.f;
+        if (bad && fine) {
+            fine = false;
+            snprintf(text, sizeof text, "element %lld is %.17g, not %.17g", (long long)i, g.f, e.f);
+        }
+    }
+    /* The variance of equal numbers is 0 but for rounding. */
+    if (fine && allowed.norm > 0 && sqrt(difference) > allowed.norm * sqrt(square) + 1e-13) {
+        fine = false;
+        snprintf(text, sizeof text, "differs by %g of the norm", sqrt(difference / square));
+    }
+    sum->cases++;
+    if (!fine) {
+        if (!sum->failed++) snprintf(sum->first, sizeof sum->first, "%s: %s", what, text);
+        sum->failed_dtype[dtype] = true;
+    }
+    drop(expected);
+    drop(got);
+    return fine;
+}
+
+/* Runs a call on both sides; the outputs, if given, are a pair too. What the door refuses is no case. */
+static void run_both(const mr_op *row, mr_call host, mr_call device, const mr_tensor *input,
+                     promise allowed, tally *sum, mr_dtype dtype, const char *what) {
+    mr_tensor *on_host, *on_device;
+    bool fresh;
+    uint64_t draws = machine->draws;
+    mr_status refused = mr_call_run(machine, row, &host, &on_host, &fresh);
+    if (refused) {
+        mr_error_destroy(refused);
+        return;
+    }
+    machine->draws = draws; /* the same random numbers */
+    mr_status failed = mr_call_run(machine, row, &device, &on_device, &fresh);
+    if (failed) {
+        sum->cases++;
+        if (!sum->failed++)
+            snprintf(sum->first, sizeof sum->first, "%s: %s", what, failed->message);
+        sum->failed_dtype[dtype] = true;
+        mr_error_destroy(failed);
+    } else {
+        compare(on_host, on_device, input, allowed, sum, dtype, what);
+        if (fresh) drop(on_device);
+        else mr_tensor_release(on_device);
+    }
+    if (fresh) drop(on_host);
+    else mr_tensor_release(on_host);
+}
+
+/* ------------------------------------------------------------------------- families */
+
+enum { ROWS = 37, COLUMNS = 53, LONG = 100003 };
+
+/* One case: how the inputs and the output lie. */
+typedef struct {
+    layout in[3];
+    enum { FRESH, INTO, IN_PLACE } where;
+    layout out;
+    int number; /* which input is a number; -1: none */
+    bool mixed; /* the second input is of another dtype, and the output f64 if given */
+    bool is_long;
+} shape_case;
+
+static const shape_case shape_cases[] = {
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, false},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, true},
+    {{UNALIGNED, DENSE, DENSE}, FRESH, DENSE, -1, false, true},
+    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, FRESH, DENSE, -1, false, false},
+    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, INTO, TRANSPOSED, -1, false, false},
+    {{STEPPED, DENSE, TRANSPOSED}, FRESH, DENSE, -1, false, false},
+    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, false},
+    {{COLUMN, ROW, DENSE}, FRESH, DENSE, -1, false, false},
+    {{DENSE, SINGLE, SINGLE}, FRESH, DENSE, -1, false, false},
+    {{DENSE, SINGLE, DENSE}, INTO, STEPPED, -1, false, false},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 1, false, true},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 2, false, false},
+    {{STEPPED, DENSE, DENSE}, FRESH, DENSE, 1, false, false},
+    {{DENSE, DENSE, DENSE}, INTO, UNALIGNED, -1, false, false},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, true, false},
+    {{DENSE, SINGLE, STEPPED}, INTO, TRANSPOSED, -1, true, false},
+    {{DENSE, DENSE, DENSE}, IN_PLACE, DENSE, -1, false, true},
+    {{TRANSPOSED, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, false},
+    {{STEPPED, DENSE, COLUMN}, IN_PLACE, DENSE, -1, false, false},
+};
+
+static void compare_elementwise(const mr_op *row, tally *sum) {
+    bool selects = strcmp(row->name, "where") == 0;
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (size_t c = 0; c < sizeof shape_cases / sizeof *shape_cases; c++) {
+            const shape_case *s = &shape_cases[c];
+            if (s->number >= row->inputs) continue;
+            int64_t rows = s->is_long ? 0 : ROWS, columns = s->is_long ? LONG : COLUMNS;
+            pair in[3] = {{0}}, out = {0};
+            mr_call host = {.in_count = row->inputs}, device = host;
+            for (int k = 0; k < row->inputs; k++) {
+                mr_dtype own = selects && k == 0    ? MR_BOOL
+                               : s->mixed && k == 1 ? (mr_dtype)((d + 1) % MR_DTYPE_COUNT)
+                                                    : (mr_dtype)d;
+                if (k == s->number) {
+                    host.in[k].scalar = device.in[k].scalar =
+                        (mr_scalar){.is_integer = true, .i = 3, .f = 3};
+                    continue;
+                }
+                in[k] = make(own, s->in[k], rows, columns, false);
+                host.in[k].tensor = in[k].host;
+                device.in[k].tensor = in[k].device;
+            }
+            if (s->where == INTO) {
+                out = make(row->result == MR_RESULT_BOOL ? (s->mixed ? MR_I32 : MR_BOOL)
+                           : s->mixed                    ? MR_F64
+                                                         : (mr_dtype)d,
+                           s->out, rows, columns, true);
+                if (row->result == MR_RESULT_FLOAT && d < MR_F32) {
+                    drop_pair(out);
+                    out = make(MR_F32, s->out, rows, columns, true);
+                }
+            } else if (s->where == IN_PLACE) {
+                out = in[0];
+                host.in_place = device.in_place = true;
+            }
+            host.out = out.host;
+            device.out = out.device;
+            char what[160];
+            snprintf(what, sizeof what, "%s case %zu (%s, %s, %s)", mr_dtype_text((mr_dtype)d), c,
+                     layout_text[s->in[0]], layout_text[s->in[1]], layout_text[s->in[2]]);
+            if (s->where == IN_PLACE && !(row->forms & MR_FORM_INPLACE))
+                host.in_count = -1; /* refused */
+            run_both(row, host, device, s->where == IN_PLACE ? NULL : in[0].host,
+                     promise_of(row, (mr_dtype)d), sum, (mr_dtype)d, what);
+            for (int k = 0; k < row->inputs; k++)
+                if (in[k].host) drop_pair(in[k]);
+            if (s->where == INTO) drop_pair(out);
+        }
+    }
+}
+
+static void compare_generator(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int how = DENSE; how <= STEPPED; how++) {
+            for (int is_long = 0; is_long < 2; is_long++) {
+                pair out = make((mr_dtype)d, (layout)how, is_long ? 0 : ROWS,
+                                is_long ? LONG : COLUMNS, true);
+                mr_call host = {.out = out.host, .in_place = true};
+                host.params.scalar[0] = (mr_scalar){.is_integer = true};
+                host.params.scalar[1] = (mr_scalar){.is_integer = true, .i = 1, .f = 1};
+                host.params.integer[0] = -5;
+                host.params.integer[1] = 1000;
+                if (strcmp(row->name, "bernoulli") == 0)
+                    host.params.scalar[0] = (mr_scalar){.f = 0.3};
+                if (strcmp(row->name, "fill") == 0) host.params.scalar[0] = (mr_scalar){.f = 2.75};
+                if (strcmp(row->name, "arange") == 0)
+                    host.params.scalar[1] = (mr_scalar){.is_integer = true, .i = 3, .f = 3};
+                mr_call device = host;
+                device.out = out.device;
+                char what[160];
+                snprintf(what, sizeof what, "%s %s%s", mr_dtype_text((mr_dtype)d), layout_text[how],
+                         is_long ? " long" : "");
+                run_both(row, host, device, NULL, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d,
+                         what);
+                drop_pair(out);
+            }
+        }
+    }
+}
+
+typedef struct {
+    int64_t rows, columns;
+    layout how;
+    int dim; /* 0: everything, else -1 or -2 */
+} reduce_case;
+
+static const reduce_case reduce_cases[] = {
+    {ROWS, COLUMNS, DENSE, 0},
+    {ROWS, COLUMNS, DENSE, -1},
+    {ROWS, COLUMNS, DENSE, -2},
+    {ROWS, COLUMNS, TRANSPOSED, 0},
+    {ROWS, COLUMNS, TRANSPOSED, -1},
+    {ROWS, COLUMNS, TRANSPOSED, -2},
+    {ROWS, COLUMNS, STEPPED, 0},
+    {ROWS, COLUMNS, STEPPED, -1},
+    {ROWS, COLUMNS, UNALIGNED, -1},
+    {ROWS, COLUMNS, ROW, -1},
+    {ROWS, COLUMNS, COLUMN, -1},
+    {ROWS, 64, DENSE, -1},
+    {0, LONG, DENSE, 0},
+    {0, LONG, UNALIGNED, 0},
+    {0, LONG, STEPPED, 0},
+    {3, 60000, DENSE, -1},
+    {20000, 12, DENSE, -2},
+    {20000, 12, DENSE, -1},
+    {5000, 4, TRANSPOSED, -1},
+    {3000, 1, DENSE, -1},
+    {0, 1, DENSE, 0},
+};
+
+static void compare_reduce(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        /* Of numbers that cancel to nothing, a sum is what its order makes it. */
+        bool exact = promise_of(row, (mr_dtype)d).norm == 0;
+        for (int wild = 0; wild < (exact ? 2 : 1); wild++) {
+            for (size_t c = 0; c < sizeof reduce_cases / sizeof *reduce_cases; c++) {
+                const reduce_case *r = &reduce_cases[c];
+                pair in = make((mr_dtype)d, r->how, r->rows, r->columns, !wild);
+                mr_call host = {.in = {{.tensor = in.host}},
+                                .in_count = 1,
+                                .dims_given = r->dim != 0,
+                                .dims = {r->dim},
+                                .dim_count = r->dim != 0};
+                if (row->rules & MR_RULE_CORRECTION)
+                    host.params.scalar[0] = (mr_scalar){.is_integer = true, .i = 1, .f = 1};
+                mr_call device = host;
+                device.in[0].tensor = in.device;
+                char what[160];
+                snprintf(what, sizeof what, "%s %lldx%lld %s dim %d%s", mr_dtype_text((mr_dtype)d),
+                         (long long)r->rows, (long long)r->columns, layout_text[r->how], r->dim,
+                         wild ? " wild" : "");
+                run_both(row, host, device, NULL, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d,
+                         what);
+                drop_pair(in);
+            }
+        }
+    }
+}
+
+typedef struct {
+    int a_dims, b_dims;
+    int64_t batch_a, batch_b, m, k, n;
+    layout a, b;
+} product_case;
+
+static const product_case product_cases[] = {
+    {2, 2, 0, 0, 37, 53, 29, DENSE, DENSE},       {2, 2, 0, 0, 37, 53, 29, TRANSPOSED, DENSE},
+    {2, 2, 0, 0, 37, 53, 29, DENSE, TRANSPOSED},  {2, 2, 0, 0, 37, 53, 29, TRANSPOSED, TRANSPOSED},
+    {2, 2, 0, 0, 37, 53, 29, STEPPED, UNALIGNED}, {2, 2, 0, 0, 37, 53, 29, ROW, COLUMN},
+    {2, 2, 0, 0, 128, 256, 64, DENSE, DENSE},     {2, 2, 0, 0, 1, 300, 70, DENSE, DENSE},
+    {2, 2, 0, 0, 70, 300, 1, DENSE, DENSE},       {2, 2, 0, 0, 5, 1, 7, DENSE, DENSE},
+    {2, 1, 0, 0, 37, 53, 1, DENSE, DENSE},        {2, 1, 0, 0, 37, 53, 1, TRANSPOSED, STEPPED},
+    {1, 2, 0, 0, 1, 53, 29, DENSE, DENSE},        {1, 2, 0, 0, 1, 53, 29, STEPPED, TRANSPOSED},
+    {1, 1, 0, 0, 1, 1000, 1, DENSE, STEPPED},     {3, 3, 4, 4, 17, 23, 19, DENSE, DENSE},
+    {3, 2, 4, 0, 17, 23, 19, DENSE, DENSE},       {3, 2, 4, 0, 17, 23, 19, DENSE, TRANSPOSED},
+    {2, 3, 0, 4, 17, 23, 19, DENSE, DENSE},       {3, 1, 4, 0, 17, 23, 1, DENSE, DENSE},
+    {3, 3, 1, 4, 17, 23, 19, DENSE, DENSE},       {3, 3, 4, 4, 1, 23, 19, DENSE, DENSE},
+};
+
+/* As many dims as asked for; a batch is laid out densely. */
+static pair make_matrix(mr_dtype dtype, int dims, int64_t batch, int64_t rows, int64_t columns,
+                        layout how) {
+    if (dims == 1) return make(dtype, how, 0, rows == 1 ? columns : rows, true);
+    if (dims == 2) return make(dtype, how, rows, columns, true);
+    pair flat = make(dtype, DENSE, 0, batch * rows * columns, true), p;
+    const int64_t shape[] = {batch, rows, columns};
+    ok(mr_tensor_reshape(flat.host, 3, shape, &p.host));
+    ok(mr_tensor_reshape(flat.device, 3, shape, &p.device));
+    drop_pair(flat);
+    return p;
+}
+
+static void compare_matmul(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (size_t c = 0; c < sizeof product_cases / sizeof *product_cases; c++) {
+            const product_case *s = &product_cases[c];
+            pair a = make_matrix((mr_dtype)d, s->a_dims, s->batch_a, s->m, s->k, s->a);
+            pair b = make_matrix((mr_dtype)d, s->b_dims, s->batch_b, s->k, s->n, s->b);
+            mr_call host = {.in = {{.tensor = a.host}, {.tensor = b.host}}, .in_count = 2};
+            mr_call device = {.in = {{.tensor = a.device}, {.tensor = b.device}}, .in_count = 2};
+            char what[160];
+            snprintf(what, sizeof what, "%s case %zu (%s, %s)", mr_dtype_text((mr_dtype)d), c,
+                     layout_text[s->a], layout_text[s->b]);
+            run_both(row, host, device, NULL, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d, what);
+            drop_pair(a);
+            drop_pair(b);
+        }
+    }
+}
+
+static void compare_copy(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int to = 0; to < MR_DTYPE_COUNT; to++) {
+            for (int from_how = DENSE; from_how < LAYOUTS; from_how++) {
+                for (int to_how = DENSE; to_how <= STEPPED; to_how++) {
+                    for (int is_long = 0; is_long < 3;
+                         is_long++) { /* the last: tiles, whole and partial */
+                        int64_t rows = is_long == 2 ? 200
+                                       : is_long    ? 0
+                                                    : ROWS,
+                                columns = is_long == 2 ? 136
+                                          : is_long    ? LONG
+                                                       : COLUMNS;
+                        if (is_long && from_how > STEPPED) continue;
+                        if (is_long == 2 && d != to) continue;
+                        pair in = make((mr_dtype)d, (layout)from_how, rows, columns, false);
+                        pair out = make((mr_dtype)to, (layout)to_how, rows, columns, true);
+                        ok(mr_copy(machine, out.host, in.host, NULL, false));
+                        char what[160];
+                        snprintf(what, sizeof what, "%s %s to %s %s%s", mr_dtype_text((mr_dtype)d),
+                                 layout_text[from_how], mr_dtype_text((mr_dtype)to),
+                                 layout_text[to_how], is_long ? " long" : "");
+                        mr_status failed = mr_copy(machine, out.device, in.device, NULL, false);
+                        if (failed) {
+                            sum->cases++;
+                            if (!sum->failed++)
+                                snprintf(sum->first, sizeof sum->first, "%s: %s", what,
+                                         failed->message);
+                            mr_error_destroy(failed);
+                        } else {
+                            compare(out.host, out.device, NULL, promise_of(row, (mr_dtype)d), sum,
+                                    (mr_dtype)d, what);
+                        }
+                        drop_pair(in);
+                        drop_pair(out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void compare_memset(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        pair p = make((mr_dtype)d, DENSE, ROWS, COLUMNS, true);
+        memset(mr_tensor_data(p.host), 1, (size_t)p.host->numel * mr_dtype_size((mr_dtype)d));
+        ok(mr_memset(machine, p.device, 1, NULL, false));
+        compare(p.host, p.device, NULL, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d,
+                mr_dtype_text((mr_dtype)d));
+        drop_pair(p);
+    }
+}
+
+/* mr.op: the CPU body on host tensors as its operands, the door on device ones. */
+static void compare_abstract(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int how = DENSE; how <= STEPPED; how++) {
+            for (int blocks = 0; blocks < 4; blocks += 3) {
+                pair w = make((mr_dtype)d, (layout)how, ROWS, COLUMNS, true),
+                     w2 = make(MR_F32, DENSE, 0, 700, true);
+                pair r = make(MR_I32, DENSE, 0, 5000, true);
+                mr_action *action;
+                ok(mr_action_create(machine, MR_ACTION_OP, NULL, "k", 3, &action));
+                mr_action_set_operand(action, 0, w.host, MR_READ | MR_WRITE);
+                mr_action_set_operand(action, 1, w2.host, MR_WRITE);
+                mr_action_set_operand(action, 2, r.host, MR_READ);
+                action->u.op.row = row;
+                action->u.op.params.mix = 14695981039346656037u;
+                action->u.op.params.mix =
+                    (action->u.op.params.mix ^ 'k') * 1099511628211u; /* FNV-1a of "k" */
+                ok(mr_op_run_now(action));
+                mr_action_destroy(action);
+                mr_tensor *reads[] = {w.device, r.device}, *writes[] = {w.device, w2.device};
+                mr_abstract op = {.name = "k",
+                                  .reads = reads,
+                                  .writes = writes,
+                                  .read_count = 2,
+                                  .write_count = 2,
+                                  .blocks = (uint32_t)blocks,
+                                  .duration_ns = 20000};
+                ok(mr_abstract_op(machine, &op));
+                char what[160];
+                snprintf(what, sizeof what, "%s %s %d blocks", mr_dtype_text((mr_dtype)d),
+                         layout_text[how], blocks);
+                compare(w.host, w.device, NULL, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d,
+                        what);
+                compare(w2.host, w2.device, NULL, promise_of(row, (mr_dtype)d), sum, MR_F32, what);
+                drop_pair(w);
+                drop_pair(w2);
+                drop_pair(r);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------- the table */
+
+static void compare_row(const mr_op *row, tally *sum) {
+    switch (row->family) {
+    case MR_FAMILY_UNARY:
+    case MR_FAMILY_BINARY:
+    case MR_FAMILY_COMPARE:
+    case MR_FAMILY_TERNARY: compare_elementwise(row, sum); break;
+    case MR_FAMILY_FILL:
+    case MR_FAMILY_RANDOM: compare_generator(row, sum); break;
+    case MR_FAMILY_REDUCE: compare_reduce(row, sum); break;
+    case MR_FAMILY_MATMUL: compare_matmul(row, sum); break;
+    case MR_FAMILY_COPY: compare_copy(row, sum); break;
+    case MR_FAMILY_BYTES: compare_memset(row, sum); break;
+    case MR_FAMILY_ABSTRACT:
+        if (strcmp(row->name, "op") == 0) compare_abstract(row, sum);
+        break;
+    }
+}
+
+int main(int argc, char **argv) {
+    const mr_machine_options options = {0};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ok(mr_machine_open(&mr_cuda_backend, &options, &machine));
+    printf("%s\n%-12s %8s %8s  %-24s %8s\n", machine->devices[0]->properties.name, "row", "cases",
+           "failed", "dtypes that failed", "ulps");
+    int failed = 0, cases = 0;
+    for (int i = 0; i < mr_op_count; i++) {
+        bool wanted = argc < 2;
+        for (int k = 1; k < argc; k++) wanted = wanted || strcmp(argv[k], mr_ops[i].name) == 0;
+        if (!wanted) continue;
+        tally sum = {0};
+        noise_state = (uint64_t)i + 1;
+        compare_row(&mr_ops[i], &sum);
+        char dtypes[64] = "";
+        for (int d = 0; d < MR_DTYPE_COUNT; d++)
+            if (sum.failed_dtype[d])
+                snprintf(dtypes + strlen(dtypes), sizeof dtypes - strlen(dtypes), "%s ",
+                         mr_dtype_text((mr_dtype)d));
+        printf("%-12s %8d %8d  %-24s %8.3g  %s\n", mr_ops[i].name, sum.cases, sum.failed, dtypes,
+               sum.worst, sum.first);
+        failed += sum.failed;
+        cases += sum.cases;
+    }
+    printf("%d cases, %d failed\n", cases, failed);
+    mr_machine_close(machine);
+    return failed > 0;
+}
