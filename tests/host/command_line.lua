@@ -14,7 +14,7 @@ TestCommandLine = {}
 
 function TestCommandLine.test_version()
   local result = run{ "--version" }
-  lu.assertStrMatches(result.out, "millrace %d+%.%d+%.%d+ %(Lua 5%.4%.%d+, virtual%)\n")
+  lu.assertStrMatches(result.out, "millrace %d+%.%d+%.%d+ %(Lua 5%.4%.%d+, [%a, ]*virtual%)\n")
   lu.assertEquals(result.status, 0)
 end
 
