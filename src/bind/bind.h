@@ -122,11 +122,9 @@ mr_device *mr_option_device(lua_State *L, int arg,
 
 extern const mr_class mr_device_class, mr_stream_class, mr_event_class, mr_tensor_class;
 
-/* Pushing the same device, stream or event twice gives the same userdata: `==` and table keys work.
- * push_new_* take the caller's reference, push_* take one of their own. */
+/* Pushing the same device or stream twice gives the same userdata: `==` and table keys work. */
 void mr_push_device(lua_State *L, mr_device *device);
 void mr_push_stream(lua_State *L, mr_stream *stream);
-void mr_push_event(lua_State *L, mr_event *event);
 
 mr_device *mr_check_device(lua_State *L, int arg); /* a device, an ordinal or a name */
 /* "cuda", "virtual" and "device" (the current one), with ":1" or " 1" behind them that one, which must

@@ -4,6 +4,7 @@
 
 #include "bind/internal.h"
 #include "bind/registry.h"
+#include "model/backend.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
@@ -119,7 +120,7 @@ static int get_name(lua_State *L) {
 }
 
 static int get_backend(lua_State *L) {
-    lua_getfield(L, LUA_REGISTRYINDEX, "millrace.backend");
+    lua_pushstring(L, device_at(L, 1)->machine->backend->name);
     return 1;
 }
 
@@ -168,7 +169,5 @@ const mr_class mr_device_class = {"device",
 
 void mr_open_device(lua_State *L, mr_machine *machine) {
     mr_registry_open(L);
-    lua_getfield(L, -1, "backend");
-    lua_setfield(L, LUA_REGISTRYINDEX, "millrace.backend");
     mr_class_open(L, machine, &mr_device_class);
 }

@@ -16,14 +16,6 @@ mr_event *mr_check_event(lua_State *L, int arg) {
     return event;
 }
 
-void mr_push_event(lua_State *L, mr_event *event) {
-    if (mr_registry_push(L, event)) return;
-    mr_event **box = mr_new(L, &mr_event_class, sizeof *box);
-    *box = event;
-    mr_event_retain(event);
-    mr_registry_add(L, event);
-}
-
 MR_FUNCTION(
     mr_event_new, "event",
     "mr.event([opts: {timing: boolean=false, blocking: boolean=false, name: string}]) -> e: "
