@@ -254,8 +254,14 @@ static uint64_t check_operation(lua_State *L, int arg, const mr_hazard *hazard) 
                             "a side of a report, \"file.lua:12\" or a number of an operation");
         return (uint64_t)lua_tointeger(L, -1);
     }
-    if (lua_isinteger(L, arg)) return (uint64_t)lua_tointeger(L, arg);
-    const char *text = luaL_checkstring(L, arg), *colon = strrchr(text, ':');
+    if (lua_type(L, arg) == LUA_TNUMBER) {
+        int whole;
+        lua_Integer seq = lua_tointegerx(L, arg, &whole);
+        if (!whole || seq <= 0) mr_bad_argument(L, arg, "the number of an operation, 1 or more");
+        return (uint64_t)seq;
+    }
+    const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
+    const char *colon = text ? strrchr(text, ':') : NULL;
     long line = colon ? strtol(colon + 1, NULL, 10) : 0;
     char file[256];
     if (line <= 0 || (size_t)(colon - text) >= sizeof file)

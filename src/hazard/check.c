@@ -108,27 +108,19 @@ static void note(checker *c, history *h, const touch *t, const byte_view *view, 
         e->clock = mr_hazard_order_clock_of(c, t->actor);
 }
 
-static void check_alloc(checker *c, history *h, const touch *t) {
-    found_pair pair = {.history = h,
+static void used_before_alloc(checker *c, history *h, const touch *t) {
+    found_pair pair = {.kind = MR_HAZARD_USE_BEFORE_ALLOC,
+                       .history = h,
                        .tensor = t->tensor,
+                       .first = h->alloc_actor,
                        .second = t->actor,
+                       .first_seq = h->alloc_seq,
                        .second_seq = t->seq,
                        .second_access = t->access,
+                       .first_op = "alloc",
                        .second_op = t->op,
+                       .first_where = h->storage->made,
                        .second_where = t->where};
-    if (h->free_actor) {
-        pair.kind = MR_HAZARD_USE_AFTER_FREE;
-        pair.first = h->free_actor;
-        pair.first_seq = h->free_seq;
-        pair.first_op = "free";
-        pair.first_where = h->free_where;
-    } else {
-        pair.kind = MR_HAZARD_USE_BEFORE_ALLOC;
-        pair.first = h->alloc_actor;
-        pair.first_seq = h->alloc_seq;
-        pair.first_op = "alloc";
-        pair.first_where = h->storage->made;
-    }
     if (c->hooks.detected) c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, t->seq);
     mr_hazard_pair_found(c, &pair);
 }
@@ -186,7 +178,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
             mr_hazard_history_remove(c, h, e);
         }
     }
-    if (h->free_actor || (!races && before_alloc(c, h, t))) check_alloc(c, h, t);
+    if (!races && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     /* What the host does itself comes before everything that it submits later: nothing can race with
      * it from behind, except a host function that was submitted before. */
     if ((t->actor != &c->host_actor || c->host_functions.count) && !t->only_look)

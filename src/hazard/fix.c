@@ -59,14 +59,25 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
+/* No expression leads to one of the streams: the host can always wait for all of the first one's device. */
+static void wait_on_host(const checker *c, const actor *first, const actor *lost,
+                         mr_hazard_report *report, bool before, mr_site where) {
+    char name[NAME_SIZE], device[16] = "";
+    mr_hazard_stream_text(c, lost, name, sizeof name);
+    if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
+    put_line(report, before, where, "mr.synchronize(%s) -- no variable holds %s", device, name);
+}
+
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->host_actor;
-    mr_hazard_stream_code(c, pair->first, first, sizeof first);
-    if (!host) mr_hazard_stream_code(c, pair->second, second, sizeof second);
-    if (covering_event(c, pair, event, sizeof event)) {
+    if (!host && !mr_hazard_stream_code(c, pair->second, second, sizeof second)) {
+        wait_on_host(c, pair->first, pair->second, report, true, pair->second_where);
+    } else if (covering_event(c, pair, event, sizeof event)) {
         if (host) put_line(report, true, pair->second_where, "%s:synchronize()", event);
         else put_line(report, true, pair->second_where, "%s:wait_event(%s)", second, event);
+    } else if (!mr_hazard_stream_code(c, pair->first, first, sizeof first)) {
+        wait_on_host(c, pair->first, pair->first, report, true, pair->second_where);
     } else if (new_event(c, pair, report, first, host ? NULL : second)) {
         return;
     } else if (host) {
@@ -78,23 +89,25 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
 
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char tensor[NAME_SIZE], stream[NAME_SIZE], freeing[NAME_SIZE];
-    mr_hazard_stream_code(c, pair->first, stream, sizeof stream);
+    bool before = pair->first->stream == pair->history->storage->stream && pair->second_where.file;
+    mr_site where = before ? pair->second_where : pair->first_where;
     if (!pair->first_where.file) return;
-    if (pair->first->stream == pair->history->storage->stream && pair->second_where.file) {
-        /* R33: for the stream of allocation record_stream does nothing. */
-        mr_hazard_stream_code(c, pair->second, freeing, sizeof freeing);
-        put_line(report, true, pair->second_where, "%s:wait_stream(%s)", freeing, stream);
-    } else if (mr_hazard_tensor_code(c, pair, tensor, sizeof tensor)) {
-        put_line(report, false, pair->first_where, "%s:record_stream(%s)", tensor, stream);
-    } else { /* a temporary has no name to call: make the stream of its memory wait instead */
-        mr_hazard_stream_code(c, pair->second, freeing, sizeof freeing);
-        put_line(report, false, pair->first_where, "%s:wait_stream(%s)", freeing, stream);
+    if (!mr_hazard_stream_code(c, pair->first, stream, sizeof stream)) {
+        wait_on_host(c, pair->first, pair->first, report, before, where);
+    } else if (!before && mr_hazard_tensor_code(c, pair, tensor, sizeof tensor)) {
+        put_line(report, false, where, "%s:record_stream(%s)", tensor, stream);
+    } else if (mr_hazard_stream_code(c, pair->second, freeing, sizeof freeing)) {
+        /* R33: for the stream of allocation record_stream does nothing, and a temporary has no name to call:
+         * make the stream of its memory wait instead. */
+        put_line(report, before, where, "%s:wait_stream(%s)", freeing, stream);
+    } else {
+        wait_on_host(c, pair->first, pair->second, report, before, where);
     }
 }
 
 void mr_hazard_repair(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     if (pair->kind == MR_HAZARD_USE_AFTER_FREE) {
-        if (!pair->second_access) keep_alive(c, pair, report);
+        keep_alive(c, pair, report);
     } else if (pair->second_where.file) {
         wait_for(c, pair, report);
     }

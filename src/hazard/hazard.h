@@ -63,7 +63,6 @@ typedef enum {
     X(FREED_WITHOUT_RECORD_STREAM, "freed-without-record-stream")                                  \
     X(COLLECTED, "collected-while-pending")                                                        \
     X(ALLOC_NOT_ORDERED, "alloc-not-ordered")                                                      \
-    X(FREED_BEFORE, "freed-before-use")                                                            \
     X(ADVICE, "advice")
 
 typedef enum {

@@ -46,7 +46,6 @@ void mr_hazard_history_drop(checker *c, history *h) {
     for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
     if (h->entries != h->few) free(h->entries);
     if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
-    if (h->free_actor) mr_hazard_actor_release(c, h->free_actor);
     if (h->previous) h->previous->next = h->next;
     else c->histories = h->next;
     if (h->next) h->next->previous = h->previous;

@@ -1,7 +1,7 @@
 /* The index of a storage with many entries: rows, tiles, columns that are used in turn.
  *
  * Entries are kept by where they lie on a line cut into equal cells. For contiguous views the line is
- * the storage. All columns of a matrix span nearly the whole storage, so for views with a period P (it
+ * the part of the storage that is in use. All columns of a matrix span nearly the whole storage, so for views with a period P (it
  * divides all their strides) the line is the row: a byte at position p is at p mod P. Each period has a
  * layer of its own; a search asks every layer in that layer's terms, and what a layer cannot tell
  * apart it returns. */
@@ -11,18 +11,20 @@
 #include <string.h>
 
 #define MOST_LAYERS 8
+#define MOST_BEYOND 4
 #define MOST_CELLS  4 /* that one entry is put in; a longer one is `wide` */
 
 typedef MR_VEC(entry *) entry_list;
 
 typedef struct {
     int64_t period; /* 0: extents */
-    uint64_t line;  /* its length in bytes */
+    uint64_t begin, line; /* where the line begins, and its length in bytes */
     unsigned shift; /* a cell has 1 << shift bytes */
     uint32_t cell_count;
     entry_list *cells;
     entry_list wide;
     uint32_t count, built_for;
+    uint32_t beyond; /* entries that were put off the line */
     uint64_t length; /* sum over the entries */
 } layer;
 
@@ -71,13 +73,17 @@ static layer *layer_for(view_index *index, const byte_view *v) {
     return l;
 }
 
-/* The cells of an entry; false: too many, or over the end. */
+static bool off_line(const layer *l, uint64_t from, uint64_t length) {
+    return from < l->begin || from + length > l->begin + l->line;
+}
+
+/* The cells of an entry; false: too many, or off the line. */
 static bool cells_of(const layer *l, const byte_view *v, uint32_t *first, uint32_t *last) {
     uint64_t from, length;
     place(l, v, &from, &length);
-    if (from + length > l->line) return false;
-    *first = (uint32_t)(from >> l->shift);
-    *last = (uint32_t)((from + length - 1) >> l->shift);
+    if (off_line(l, from, length)) return false;
+    *first = (uint32_t)((from - l->begin) >> l->shift);
+    *last = (uint32_t)((from + length - 1 - l->begin) >> l->shift);
     return *last - *first < MOST_CELLS;
 }
 
@@ -98,12 +104,34 @@ static void take(entry_list *list, const entry *e) {
     }
 }
 
+/* A line of extents goes from the first byte of the layer's entries to the last; when it became too short, as
+ * far again on the side where that happened, so that a walk through the storage seldom leaves it. */
+static void find_line(view_index *index, layer *l) {
+    const history *h = index->history;
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (uint32_t i = 0; i < h->count; i++) {
+        const byte_view *v = &h->entries[i]->view;
+        if (layer_for(index, v) != l) continue;
+        if (v->first < begin) begin = v->first;
+        if (v->end > end) end = v->end;
+    }
+    if (begin >= end) return;
+    uint64_t reach = end - begin;
+    if (l->beyond && begin < l->begin) begin = begin > reach ? begin - reach : 0;
+    if (l->beyond && end > l->begin + l->line)
+        end = h->storage->bytes - end > reach ? end + reach : h->storage->bytes;
+    l->begin = begin;
+    l->line = end - begin;
+}
+
 /* Cells as long as a usual entry, and no more of them than a few for each. */
 static bool rebuild(view_index *index, layer *l) {
+    if (!l->period) find_line(index, l);
     uint64_t usual = l->count ? l->length / l->count : 1;
     uint64_t least = l->line / (4 * (uint64_t)(l->count + 1)) + 1;
     if (usual < least) usual = least;
     layer fresh = {.period = l->period,
+                   .begin = l->begin,
                    .line = l->line,
                    .count = l->count,
                    .length = l->length,
@@ -127,7 +155,8 @@ bool mr_hazard_index_add(view_index *index, entry *e) {
     place(l, &e->view, &from, &length);
     l->count++;
     l->length += length;
-    if (l->count > 2 * l->built_for + 8) return rebuild(index, l);
+    if (!l->period && off_line(l, from, length)) l->beyond++;
+    if (l->count > 2 * l->built_for + 8 || l->beyond > MOST_BEYOND) return rebuild(index, l);
     return put(l, e);
 }
 
@@ -175,7 +204,6 @@ void mr_hazard_index_destroy(view_index *index) {
 
 /* ---- searching */
 
-/* [from, end) is on the layer's line. */
 static void gather(checker *c, const entry_list *list, uint64_t from, uint64_t end,
                    const byte_view *v) {
     for (size_t i = 0; i < list->count; i++) {
@@ -189,10 +217,12 @@ static void gather(checker *c, const entry_list *list, uint64_t from, uint64_t e
 
 static void gather_range(checker *c, const layer *l, uint64_t from, uint64_t end,
                          const byte_view *v) {
-    uint64_t last = (end - 1) >> l->shift;
-    if (MR_BROKEN(INDEX)) last = from >> l->shift;
-    if (last >= l->cell_count) last = l->cell_count - 1;
-    for (uint64_t i = from >> l->shift; i <= last; i++) gather(c, &l->cells[i], from, end, v);
+    uint64_t low = from > l->begin ? from - l->begin : 0;
+    uint64_t high = end < l->begin + l->line ? end : l->begin + l->line; /* of the line */
+    if (high <= l->begin + low) return;
+    uint64_t last = (high - 1 - l->begin) >> l->shift;
+    if (MR_BROKEN(INDEX)) last = low >> l->shift;
+    for (uint64_t i = low >> l->shift; i <= last; i++) gather(c, &l->cells[i], from, end, v);
 }
 
 void mr_hazard_index_search(checker *c, view_index *index, const byte_view *v) {
@@ -204,10 +234,10 @@ void mr_hazard_index_search(checker *c, view_index *index, const byte_view *v) {
         place(l, v, &from, &length);
         gather(c, &l->wide, 0, UINT64_MAX, v);
         uint64_t end = from + length;
-        if (end > l->line) {
-            if (l->period) gather_range(c, l, 0, length < l->line ? end - l->line : l->line, v);
+        if (l->period && end > l->line) {
+            gather_range(c, l, 0, length < l->line ? end - l->line : l->line, v);
             end = l->line;
         }
-        if (from < end) gather_range(c, l, from, end, v);
+        gather_range(c, l, from, end, v);
     }
 }

@@ -54,7 +54,7 @@ static void free_races(checker *c, history *h, actor *t, const mr_action *action
 void mr_hazard_free_memory(checker *c, actor *t, const mr_action *action) {
     mr_storage *storage = action->u.storage;
     history *h = mr_hazard_history_of(c, storage);
-    if (!h || h->free_actor) return;
+    if (!h || h->freed) return;
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
         if (MR_BROKEN(FREE_CHECKED) || free_waits(c, storage, t, e)) continue;
@@ -81,10 +81,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_action *action) {
         if (!closed) mr_hazard_pair_found(c, &pair);
     }
     if (c->refusal) return; /* error mode: it is not carried out */
-    h->free_actor = t;
-    h->free_seq = action->seq;
-    h->free_where = action->where;
-    mr_hazard_actor_retain(t);
+    h->freed = true;
 }
 
 /* A tensor that the collector took while work on it was pending is a hazard of the program only if the

@@ -38,14 +38,14 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else snprintf(out, size, "stream #%u", a->id);
 }
 
-void mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size) {
+bool mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
-    if (a->stream && variable(c, a->stream, NULL, NULL, out, size)) return;
-    if (a->kind != MR_STREAM_USER && c->machine->device_count > 1)
-        snprintf(out, size, "mr.%s(%d)", kind, a->device);
-    else if (a->kind != MR_STREAM_USER) snprintf(out, size, "mr.%s()", kind);
-    else if (is_identifier(a->name)) snprintf(out, size, "%s", a->name);
-    else snprintf(out, size, "stream_%u", a->id);
+    if (a->stream && variable(c, a->stream, NULL, NULL, out, size)) return true;
+    if (a->kind == MR_STREAM_USER && !is_identifier(a->name)) return false;
+    if (a->kind == MR_STREAM_USER) snprintf(out, size, "%s", a->name);
+    else if (c->machine->device_count > 1) snprintf(out, size, "mr.%s(%d)", kind, a->device);
+    else snprintf(out, size, "mr.%s()", kind);
+    return true;
 }
 
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {

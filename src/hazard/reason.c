@@ -248,9 +248,6 @@ static void tell_lifetime(teller *t, const found_pair *pair) {
              "the memory was allocated at %s in the order of %s, and nothing makes %s wait for "
              "that.",
              made, t->first, t->second);
-    } else if (pair->second_access) {
-        tell(t, MR_HAZARD_BECAUSE_FREED_BEFORE, "the memory, allocated at %s, was freed before.",
-             made);
     } else if (!pair->second_where.file) {
         tell(t, MR_HAZARD_BECAUSE_COLLECTED,
              "the memory, allocated at %s, was collected by Lua and freed in the order of %s while "

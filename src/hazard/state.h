@@ -205,9 +205,7 @@ struct history {
     view_index *index;  /* NULL while there are few */
     actor *alloc_actor; /* NULL: made before the checker was on, or host memory */
     uint64_t alloc_seq;
-    actor *free_actor; /* the free has been submitted */
-    uint64_t free_seq;
-    mr_site free_where;
+    bool freed; /* the free has been submitted; later uses are errors before they get here */
     bool alloc_unordered; /* a use before the allocation has been reported */
 };
 
@@ -374,7 +372,8 @@ void mr_hazard_repair(const checker *c, const found_pair *pair,
 /* names.c: what a person calls it, and an expression that a script can use. */
 #define NAME_SIZE 64
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
-void mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size);
+/* An expression for it; false: nothing in the script leads to it. */
+bool mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size);
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
 const mr_event *mr_hazard_event_find(const checker *c, uint32_t id); /* one that is recorded */
 bool mr_hazard_event_code(const checker *c, uint32_t id, char *out, size_t size);
