@@ -45,6 +45,28 @@ const char *mr_check_name(lua_State *L, int arg) {
     return mr_intern(text, size);
 }
 
+static bool is_known(const char *key, const char *const *known) {
+    for (; *known; known++)
+        if (strcmp(*known, key) == 0) return true;
+    return false;
+}
+
+static int unknown_option(lua_State *L, const char *key, const char *const *known) {
+    mr_nearest nearest;
+    mr_nearest_begin(&nearest, key);
+    for (const char *const *name = known; *name; name++) mr_nearest_offer(&nearest, *name);
+    const char *meant = mr_nearest_found(&nearest);
+    if (meant) return mr_misuse(L, "there is no option `%s` here: did you mean `%s`?", key, meant);
+    luaL_Buffer list;
+    luaL_buffinit(L, &list);
+    for (const char *const *name = known; *name; name++) {
+        if (name != known) luaL_addstring(&list, ", ");
+        luaL_addstring(&list, *name);
+    }
+    luaL_pushresult(&list);
+    return mr_misuse(L, "there is no option `%s` here: known are %s", key, lua_tostring(L, -1));
+}
+
 bool mr_options_check(lua_State *L, int arg, const char *const *known) {
     if (lua_isnoneornil(L, arg)) return false;
     if (!lua_istable(L, arg)) mr_bad_argument(L, arg, "a table of options");
@@ -56,24 +78,7 @@ bool mr_options_check(lua_State *L, int arg, const char *const *known) {
                           ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
                           : mr_type_text(L, -2));
         const char *key = lua_tostring(L, -2);
-        mr_nearest nearest;
-        mr_nearest_begin(&nearest, key);
-        bool found = false;
-        for (const char *const *name = known; *name && !found; name++) {
-            found = strcmp(*name, key) == 0;
-            mr_nearest_offer(&nearest, *name);
-        }
-        if (found) continue;
-        const char *meant = mr_nearest_found(&nearest);
-        if (meant) mr_misuse(L, "there is no option `%s` here: did you mean `%s`?", key, meant);
-        luaL_Buffer list;
-        luaL_buffinit(L, &list);
-        for (const char *const *name = known; *name; name++) {
-            if (name != known) luaL_addstring(&list, ", ");
-            luaL_addstring(&list, *name);
-        }
-        luaL_pushresult(&list);
-        mr_misuse(L, "there is no option `%s` here: known are %s", key, lua_tostring(L, -1));
+        if (!is_known(key, known)) unknown_option(L, key, known);
     }
     return true;
 }

@@ -22,22 +22,26 @@ static const char *source_name(const char *source, size_t *out_size) {
 static bool script_frame(lua_State *L, lua_Debug *frame) {
     for (int level = 1; lua_getstack(L, level, frame); level++) {
         lua_getinfo(L, "Sl", frame);
-        if (frame->currentline >= 0 && strncmp(frame->source, "=millrace.", 10) != 0) return true;
+        bool own = frame->source[0] == '=' && strncmp(frame->source, "=millrace.", 10) == 0;
+        if (frame->currentline >= 0 && !own) return true;
     }
     return false;
 }
 
-/* Lua keeps equal short strings once, so a chunk's source is mostly the pointer of the last call; the
- * text is compared too, since a collected chunk's address may come again for another. */
+/* A chunk's source is mostly the pointer of the last call; the text is compared too, since a collected chunk's
+ * address may come again for another. */
 mr_site mr_bind_site(lua_State *L) {
     static const char *last_source, *last_name;
+    static size_t last_size;
     lua_Debug frame;
     if (!script_frame(L, &frame)) return (mr_site){NULL, 0};
-    size_t size;
-    const char *name = source_name(frame.source, &size);
-    if (frame.source != last_source || strncmp(name, last_name, size) != 0 || last_name[size]) {
+    if (frame.source != last_source || frame.srclen != last_size + 1 ||
+        memcmp(frame.source + 1, last_name, last_size) != 0) {
+        size_t size;
+        const char *name = source_name(frame.source, &size);
         last_source = frame.source;
         last_name = mr_intern(name, size);
+        last_size = size;
     }
     return (mr_site){last_name, frame.currentline};
 }

@@ -61,7 +61,7 @@ static mr_dtype check_parts(lua_State *L, const char *what, int list, int count,
 /* Copies `source` into the view that `status` says was made in the box at the top, which is dropped;
  * the result below it too when something fails. */
 static void fill_part(lua_State *L, mr_machine *machine, mr_status status, mr_tensor *source) {
-    mr_tensor **view = lua_touserdata(L, -1);
+    mr_tensor **view = mr_test(L, -1, &mr_tensor_class);
     if (!status) status = mr_copy(machine, *view, source, NULL, true);
     mr_let_go(L, -1);
     lua_pop(L, 1);

@@ -103,7 +103,7 @@ MR_FUNCTION(
 /* Entry i of the table at 1, which the table keeps alive. */
 static mr_stream *barrier_stream(lua_State *L, lua_Unsigned i) {
     lua_rawgeti(L, 1, (lua_Integer)i);
-    mr_stream *stream = *(mr_stream **)lua_touserdata(L, -1);
+    mr_stream *stream = *(mr_stream **)mr_test(L, -1, &mr_stream_class);
     lua_pop(L, 1);
     return stream;
 }

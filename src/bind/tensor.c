@@ -84,7 +84,7 @@ static void let_go(box *b) {
 }
 
 void mr_let_go(lua_State *L, int index) {
-    let_go(lua_touserdata(L, index));
+    let_go(mr_test(L, index, &mr_tensor_class));
 }
 
 void mr_finish_new(lua_State *L, mr_status status) {
@@ -131,7 +131,8 @@ MR_FUNCTION(
 }
 
 MR_FUNCTION(tensor_gc, "__gc", "", "Drops the handle; the last one frees the memory.") {
-    let_go(lua_touserdata(L, 1));
+    box *b = mr_test(L, 1, &mr_tensor_class);
+    if (b) let_go(b);
     return 0;
 }
 

@@ -1,5 +1,6 @@
--- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda;
--- `small` after the script: only the rows that are about the cost of a call.
+-- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
+-- After the script: parts (small large products pinned pipeline; none: all of them), and =PATTERN for only those
+-- rows of the large ones whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -43,6 +44,18 @@ local function say(name, value, unit)
   io.flush()
 end
 
+local patterns, parts = {}, {}
+for _, word in ipairs(arg) do
+  if word:sub(1, 1) == "=" then patterns[#patterns + 1] = word:sub(2) else parts[#parts + 1] = word end
+end
+
+local function wanted(name)
+  for _, pattern in ipairs(patterns) do
+    if name:find(pattern) then return true end
+  end
+  return #patterns == 0
+end
+
 local function small_work()
   local x, y = mr.rand(1024), mr.rand(1024)
   local p, q, r = mr.rand(64, 64), mr.rand(64, 64), mr.zeros(64, 64)
@@ -80,7 +93,9 @@ local function large_work()
     flat[i] = { out = z[i] }
   end
   local gib = 1e-9 * GIB
-  local function rate(name, arrays, work) say(name, arrays * gib / on_device(work), "GB/s") end
+  local function rate(name, arrays, work)
+    if wanted(name) then say(name, arrays * gib / on_device(work), "GB/s") end
+  end
   rate("add 1 GiB", 3, function(i) x[i]:add(y[i], flat[i]) end)
   rate("mul 1 GiB", 3, function(i) x[i]:mul(y[i], flat[i]) end)
   rate("relu_ 1 GiB", 2, function(i) x[i]:relu_() end)
@@ -159,12 +174,5 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-if arg[1] == "small" then
-  small_work()
-else
-  small_work()
-  large_work()
-  products()
-  pinned()
-  pipeline()
-end
+local all = { small = small_work, large = large_work, products = products, pinned = pinned, pipeline = pipeline }
+for _, part in ipairs(#parts > 0 and parts or { "small", "large", "products", "pinned", "pipeline" }) do all[part]() end
