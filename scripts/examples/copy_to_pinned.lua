@@ -12,6 +12,7 @@ local function program(n, wait)
   local result = mr.zeros(n, {pinned = true})
   mr.synchronize()
 
+  mr.spin{ms = 5} -- the device is busy, as it is in real programs
   x:mul_(5)
   copy:wait_stream(mr.current_stream()) -- the copy comes after mul_
   local copied = mr.with(copy, function()

@@ -1,4 +1,5 @@
 -- timeout: 240
+-- prints figures of the device
 -- Timing with events: matmul and relu_ of 4096 x 4096 matrices.
 --
 -- The host's clock says when the host submitted the work, which takes microseconds. Two events made

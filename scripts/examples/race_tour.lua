@@ -1,4 +1,5 @@
 -- The tour: a program with a race beside its repaired twin. `make try` runs it; it needs no GPU.
+-- prints figures of the device
 local mr = require "millrace"
 
 -- ---------------------------------------------------------------- the program

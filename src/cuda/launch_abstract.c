@@ -55,6 +55,12 @@ static mr_status find_op(const mr_action *action, CUfunction *out_function) {
     return MR_OK;
 }
 
+/* A block has an SM to itself, so more blocks than SMs follow each other in waves that share the duration. */
+static uint64_t block_duration(const mr_action *action, unsigned blocks) {
+    uint64_t sms = (uint64_t)action->stream->device->properties.sm_count;
+    return action->u.op.params.duration_ns / ((blocks + sms - 1) / sms);
+}
+
 mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream) {
     const mr_params *params = &action->u.op.params;
     cuda_kernels *kernels = mr_cuda_kernels_of(action);
@@ -69,8 +75,9 @@ mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream) {
         return MR_OK;
     }
     MR_TRY(find_op(action, &function));
+    unsigned blocks = params->blocks > 0 ? params->blocks : 1;
     mr_cuda_abstract args = {.mix = params->mix,
-                             .duration_ns = params->duration_ns,
+                             .duration_ns = block_duration(action, blocks),
                              .items = action->u.op.row->items(action),
                              .operand_count = action->operand_count};
     CUdeviceptr many = 0;
@@ -85,7 +92,6 @@ mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream) {
         for (uint32_t k = 0; k < action->operand_count; k++)
             args.few[k] = operand_of(&action->operands[k]);
     }
-    unsigned blocks = params->blocks > 0 ? params->blocks : 1;
     void *list[] = {&args};
     CUresult result = mr_cu.LaunchKernel(function, blocks, 1, 1, MR_CUDA_THREADS, 1, 1,
                                          (unsigned)kernels->whole_sm, stream, list, NULL);

@@ -22,9 +22,10 @@ end
 use_and_free()
 s:synchronize()
 T.at_least(mr.memory.reserved(device), BYTES, "without a threshold the pool keeps it")
-use_and_free()
+local kept = mr.memory.reserved(device) -- a real pool grows by steps of its own (32 MiB on an H200)
+for _ = 1, 3 do use_and_free() end
 s:synchronize()
-T.at_least(2 * BYTES, mr.memory.reserved(device), "and uses it again")
+T.equal(mr.memory.reserved(device), kept, "and uses it again")
 mr.memory.empty_cache()
 T.at_least(before, mr.memory.reserved(device), "until it is asked for")
 

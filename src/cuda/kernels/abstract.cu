@@ -2,7 +2,7 @@
  * it writes is the CPU body's hash (ops/abstract.c, where the rules are) bit by bit.
  *
  * The launch gives each block all the shared memory that an SM has, so that it has the SM to itself. A block's
- * items are spread over the duration: a piece of them is read when its turn comes and written when the next
+ * items are spread over the block's duration: a piece of them is read when its turn comes and written when the next
  * piece's turn comes. So a reader that does not wait sees what was there before, or a part of it. */
 #include "cuda/kernels/device.cuh"
 
