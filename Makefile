@@ -60,7 +60,8 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 
 ALL_CPPFLAGS := -D_GNU_SOURCE -DMR_VERSION='"$(VERSION)"' -DMR_HAVE_READLINE=$(READLINE) \
                 -DMR_HAVE_CUDA=$(CUDA) -Isrc $(LUA_CFLAGS) $(CPPFLAGS)
-ALL_CFLAGS   := -std=c11 -fPIC $(CFLAGS) $(WARNINGS)
+# Hidden: nobody replaces our functions at run time, so calls between files need no indirection.
+ALL_CFLAGS   := -std=c11 -fPIC -fvisibility=hidden $(CFLAGS) $(WARNINGS)
 ALL_LDFLAGS  := -static-libgcc $(LDFLAGS)
 LIBS         := -ldl -lm -lpthread
 
@@ -238,7 +239,7 @@ $(BUILD)/fake_cuda/incomplete.so: $(BUILD)/gen/incomplete.map
 $(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cuda/driver.h $(BUILD)/flags.stamp
 	$(call say,FAKE,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda $(ALL_CFLAGS) $(ALL_LDFLAGS) \
+	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) \
 	    $(addprefix -Wl$(COMMA)--version-script=,$(filter %.map,$^)) -o $@ $(filter %.c,$^) -lpthread
 
 $(BUILD)/tests/test_cuda_%: ALL_CPPFLAGS += $(CFLAGS_cuda) -Itests/fake_cuda

@@ -69,7 +69,6 @@ static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
 }
 
 int mr_class_lookup(lua_State *L) {
-    lua_settop(L, 2);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, lua_upvalueindex(UP_METHODS)) != LUA_TNIL) return 1;
     lua_pop(L, 1);

@@ -110,7 +110,7 @@ int mr_check_dims(lua_State *L, const char *what, int first, int last, int ndim,
 
 int64_t mr_check_index(lua_State *L, const mr_tensor *t, int dim, int index) {
     char name[160], shape[128];
-    lua_Integer i;
+    lua_Integer i = 0;
     if (!mr_whole_number(L, index, &i)) {
         mr_misuse(L, "%s: index %d is %s, expected a whole number",
                   mr_tensor_describe(t, name, sizeof name), dim + 1, shown(L, index));

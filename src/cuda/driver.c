@@ -191,8 +191,16 @@ static mr_status cannot_start(CUresult result) {
     }
 }
 
+/* Kernels are loaded with their module, before anything runs. Lazily, which is CUDA's default, each would be at its
+ * first launch, and that waits for the device: two streams would not overlap the first time. It costs
+ * some ten milliseconds of the start. Who sets the variable has their way. */
+static void load_eagerly(void) {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
 mr_status mr_cuda_driver_start(void) {
     MR_TRY(mr_cuda_library_open(MR_CUDA_LIBRARY_DRIVER));
+    load_eagerly();
     CUresult result = mr_cu.Init(0);
     if (result != CUDA_SUCCESS) return cannot_start(result);
     int count = 0;

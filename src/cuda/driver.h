@@ -50,6 +50,7 @@ typedef enum {
     X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                  \
     X(DevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2", (CUdevice device))                      \
     X(CtxSetCurrent, "cuCtxSetCurrent", (CUcontext context))                                       \
+    X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
     X(CtxSynchronize, "cuCtxSynchronize", (void))                                                  \
     X(CtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))       \
     X(CtxEnablePeerAccess, "cuCtxEnablePeerAccess", (CUcontext peer, unsigned flags))              \

@@ -210,6 +210,16 @@ uint64_t mr_cuda_memory_reserved(mr_device *device) {
     return pool_bytes(device->impl, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
 }
 
+/* The pool lets go of memory whose free the host has seen complete, and a query does not count as seeing. Waits for
+ * nothing: only streams that are known to be idle are asked. */
+static void see_frees(cuda_device *device) {
+    for (cuda_stream *s = device->first; s; s = s->next)
+        if (s->done_seq >= s->last_seq && mr_cu.StreamQuery(s->handle) == CUDA_SUCCESS)
+            mr_cu.StreamSynchronize(s->handle);
+    if (mr_cu.StreamQuery(device->reclaim) == CUDA_SUCCESS)
+        mr_cu.StreamSynchronize(device->reclaim);
+}
+
 mr_status mr_cuda_memory_trim(mr_device *device) {
     cuda_device *d = device->impl;
     mr_cuda_hold_collect(d->machine);
@@ -217,6 +227,7 @@ mr_status mr_cuda_memory_trim(mr_device *device) {
     mr_cuda_pinned_trim(d->machine);
     if (!d->context) return MR_OK;
     MR_TRY(mr_cuda_use(d));
+    see_frees(d);
     MR_CUDA_TRY(d, mr_cu.MemPoolTrimTo(d->pool, 0), "empty_cache");
     return MR_OK;
 }

@@ -60,7 +60,7 @@ mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_
                    device);
 }
 
-int luaopen_millrace(lua_State *L) {
+__attribute__((visibility("default"))) int luaopen_millrace(lua_State *L) {
     mr_machine_options options = {.device = getenv("MILLRACE_DEVICE")};
     const mr_backend *backend;
     mr_status status = mr_backend_select(&options, &backend);

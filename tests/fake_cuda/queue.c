@@ -222,6 +222,12 @@ CUresult fake_StreamQuery(CUstream handle) {
     return fake_leave(result);
 }
 
+CUresult fake_StreamSynchronize(CUstream handle) {
+    ENTER();
+    CUresult result = fake_state();
+    return fake_leave(result ? result : fake_finish(fake_stream_of(handle)));
+}
+
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     ENTER();
     (void)flags;

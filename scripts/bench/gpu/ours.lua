@@ -11,13 +11,13 @@ local function median(list)
   return list[#list // 2 + 1]
 end
 
--- Seconds of host time a call of `work`, with the stream kept fed.
+-- Seconds of host time a call, with the stream kept fed; work(n) makes n of them.
 local function per_call(work, calls)
   calls = calls or 500
   local times = {}
   for batch = 1, 41 + 3 do
     local began = mr.clock()
-    for _ = 1, calls do work() end
+    work(calls)
     if batch > 3 then times[#times + 1] = (mr.clock() - began) * 1e-3 / calls end
   end
   mr.synchronize()
@@ -64,24 +64,29 @@ local function small_work()
   mr.synchronize()
   local before = mr.current_stream()
   mr.set_stream(a)
-  say("small kernel", 1e6 * per_call(function() y:add_(x) end), "us")
-  say("allocate and compute", 1e6 * per_call(function() local _ <close> = x * 2 end), "us")
-  say("64x64 matmul", 1e6 * per_call(function() p:mm(q, out) end), "us")
-  say("event record", 1e6 * per_call(function() e:record(a) end), "us")
-  say("record and wait", 1e6 * per_call(function()
-    e:record(a)
-    b:wait_event(e)
-  end), "us")
-  say("op, record, wait, both ways", 1e6 * per_call(function()
-    mr.set_stream(a)
-    y:add_(x)
-    e:record(a)
-    b:wait_event(e)
-    mr.set_stream(b)
-    y:add_(x)
-    f:record(b)
-    a:wait_event(f)
-  end), "us")
+  local function row(name, work) say(name, 1e6 * per_call(work), "us") end
+  row("small kernel", function(n) for _ = 1, n do y:add_(x) end end)
+  row("allocate and compute", function(n) for _ = 1, n do local _ <close> = x * 2 end end)
+  row("64x64 matmul", function(n) for _ = 1, n do p:mm(q, out) end end)
+  row("event record", function(n) for _ = 1, n do e:record(a) end end)
+  row("record and wait", function(n)
+    for _ = 1, n do
+      e:record(a)
+      b:wait_event(e)
+    end
+  end)
+  row("op, record, wait, both ways", function(n)
+    for _ = 1, n do
+      mr.set_stream(a)
+      y:add_(x)
+      e:record(a)
+      b:wait_event(e)
+      mr.set_stream(b)
+      y:add_(x)
+      f:record(b)
+      a:wait_event(f)
+    end
+  end)
   mr.set_stream(before)
 end
 
