@@ -185,14 +185,20 @@ void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t 
     }
 }
 
+static double tiles_of(int64_t length, int64_t tile) {
+    return (double)((length + tile - 1) / tile);
+}
+
 void mr_matmul_cost(const mr_action *action, mr_cost *out_cost) {
-    enum { TILE = 128, THREADS = 256 };
+    enum { LARGE_TILE = 128, SMALL_TILE = 64, FEW = 128, THREADS = 256 };
     const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
                     *b = action->operands[2].tensor;
     product p = product_of(a, b);
     double size = (double)mr_dtype_size(out->dtype), matrix = (double)p.m * (double)p.n;
     double batch = matrix > 0 ? (double)out->numel / matrix : 0;
-    double tiles = batch * (double)((p.m + TILE - 1) / TILE) * (double)((p.n + TILE - 1) / TILE);
+    /* Libraries take smaller tiles where large ones would leave most of a device idle. */
+    double tiles = batch * tiles_of(p.m, LARGE_TILE) * tiles_of(p.n, LARGE_TILE);
+    if (tiles < FEW) tiles = batch * tiles_of(p.m, SMALL_TILE) * tiles_of(p.n, SMALL_TILE);
     *out_cost =
         (mr_cost){.flops = 2 * (double)out->numel * (double)p.k,
                   .bytes = ((double)out->numel + (double)a->numel + (double)b->numel) * size,

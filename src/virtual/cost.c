@@ -26,13 +26,18 @@ bool mr_virtual_peers(const vdevice *a, const vdevice *b) {
     return (a->peers >> b->device->index & 1) || (b->peers >> a->device->index & 1);
 }
 
-/* Cuts `duration` into the waves that the blocks make on an idle device. */
-static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t threads) {
+/* Cuts `duration` into the waves that the blocks make on an idle device. `share`: of the device's rate that the
+ * kernel needs for that duration. Nobody else can have that part, so its blocks take as much of the room,
+ * however few threads they have. */
+static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t threads,
+                       double share) {
     const device_model *model = &device->gpu->model;
     uint32_t sm_threads = (uint32_t)model->max_threads_per_sm;
     uint32_t least = sm_threads / (uint32_t)model->max_blocks_per_sm; /* R53 */
     b->engine = ENGINE_SM;
     b->blocks = blocks ? blocks : 1;
+    uint32_t room = (uint32_t)(share * (double)device->capacity / b->blocks);
+    if (threads < room) threads = room;
     b->unit = threads < least ? least : threads > sm_threads ? sm_threads : threads;
     if (!b->unit) b->unit = 1;
     uint64_t fit = device->capacity / b->unit;
@@ -41,16 +46,18 @@ static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t
     b->rounding = b->duration - b->block_ns * waves;
 }
 
-/* A kernel is bound by its memory traffic or by its arithmetic, and reaches the device's rate only
- * with a block on every SM. */
-static uint64_t kernel_ns(const vdevice *device, double bytes, double flops, double tflops,
-                          double gbs, uint32_t blocks) {
+/* A kernel takes the floor to start and to end; between, it is bound by its memory traffic or by its arithmetic,
+ * and reaches the device's rate only with a block on every SM. */
+static void set_kernel(const vdevice *device, body *b, double bytes, double flops, double tflops,
+                       double gbs, double floor_ns, uint32_t blocks, uint32_t threads) {
     const device_model *model = &device->gpu->model;
     double share = blocks < model->sm_count ? (double)(blocks ? blocks : 1) / model->sm_count : 1;
     double traffic = gbs > 0 ? bytes / (gbs * share) : 0;
     double arithmetic = tflops > 0 ? flops / (tflops * 1e3 * share) : 0;
-    double ns = traffic > arithmetic ? traffic : arithmetic;
-    return whole_ns(ns > model->kernel_floor_ns ? ns : model->kernel_floor_ns);
+    double bound = traffic > arithmetic ? traffic : arithmetic;
+    double ns = floor_ns + bound;
+    b->duration = whole_ns(ns);
+    set_blocks(device, b, blocks, threads, ns > 0 ? share * bound / ns : 0);
 }
 
 static bool touches_host_memory(const mr_action *action) {
@@ -68,16 +75,15 @@ static void prepare_op(const vdevice *device, const mr_action *action, body *b) 
         b->duration = params->duration_ns < LONGEST_NS ? params->duration_ns : LONGEST_NS;
         /* A block of an mr.op is there to be in the way of others; mr.spin's is not. */
         bool small = !params->blocks || row == device->gpu->spin;
-        set_blocks(device, b, params->blocks, small ? 0 : UINT32_MAX);
+        set_blocks(device, b, params->blocks, small ? 0 : UINT32_MAX, 0);
         return;
     }
     mr_cost cost = {0};
     row->cost(action, &cost);
     bool wide = action->operand_count && action->operands[0].tensor->dtype == MR_F64;
     double gbs = touches_host_memory(action) ? model->h2d_gbs : model->kernel_memory_gbs;
-    b->duration = kernel_ns(device, cost.bytes, cost.flops,
-                            wide ? model->fp64_tflops : model->fp32_tflops, gbs, cost.blocks);
-    set_blocks(device, b, cost.blocks, cost.threads);
+    set_kernel(device, b, cost.bytes, cost.flops, wide ? model->fp64_tflops : model->fp32_tflops,
+               gbs, model->kernel_floor_ns, cost.blocks, cost.threads);
 }
 
 static void use_engine(vdevice *device, body *b, int which) {
@@ -135,10 +141,8 @@ static void prepare_copy(vdevice *device, const mr_action *action, body *b) {
     case MR_COPY_D2D: {
         uint64_t blocks = bytes / COPY_BLOCK_BYTES + 1, most = (uint64_t)model->sm_count * 4;
         if (blocks > most) blocks = most;
-        b->duration = kernel_ns(device, 2.0 * (double)bytes, 0, 0, model->kernel_memory_gbs,
-                                (uint32_t)blocks);
-        if (b->duration < latency) b->duration = latency;
-        set_blocks(device, b, (uint32_t)blocks, 512);
+        set_kernel(device, b, 2.0 * (double)bytes, 0, 0, model->kernel_memory_gbs,
+                   model->copy_latency_ns, (uint32_t)blocks, 512);
         return;
     }
     }

@@ -1,0 +1,466 @@
+-- Measures what a device model of the virtual GPU needs, on the current device, and writes a model file.
+--
+--     build/millrace --device cuda scripts/calibrate.lua my_gpu.model
+--     build/millrace --model ./my_gpu.model race.lua
+--
+-- Without a file name the model goes to standard output. Times are medians, and those of calls are times of the
+-- sandbox: its own part is in them, because programs in it are what the model predicts. What cannot be measured is
+-- taken from the device's properties, or else from the shipped model of the GPU that is most like this one; the
+-- comment on each line says which. On the virtual GPU the result is the model that it runs with.
+local mr = require "millrace"
+local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
+
+local ROUNDS = 21
+local device = mr.current_device()
+local s, other = mr.stream(), mr.stream()
+mr.set_stream(s) -- the default stream has duties that other streams have not
+local in_s = { stream = s }
+local small = mr.zeros(256)
+M.settle()
+
+-- Sizes: large enough for a real bus, small enough for a simulated one.
+local MIB = 1 << 20
+local GPU_BYTES = M.virtual and 64 * MIB or math.min(1024 * MIB, device.total_memory // 16)
+local BUS_BYTES = M.virtual and 64 * MIB or 256 * MIB
+
+-- ---------------------------------------------------------------- ways to measure, all in nanoseconds
+
+local function add() small:add_(1) end
+
+-- Of the host, a call: `calls` of them in a row. What they made is put away by `after`, which does not count.
+local function a_call(calls, work, after)
+  local function once()
+    M.settle()
+    local began = mr.clock()
+    for i = 1, calls do work(i) end
+    local ms = mr.clock() - began
+    if after then after() end
+    return ms * 1e6 / calls
+  end
+  once()
+  return M.median_of(ROUNDS, once)
+end
+
+-- Of the device, a piece of work: what `count` more of them add, so that the events' own time falls out.
+local function a_piece(count, work)
+  local function pieces(n)
+    return M.median_of(ROUNDS, function()
+      return M.on_device(s, 1, function()
+        for _ = 1, n do work() end
+      end)
+    end)
+  end
+  pieces(1)
+  return (pieces(1 + count) - pieces(1)) * 1e6 / count
+end
+
+-- GB/s from the times of all of the bytes and of a quarter: what does not depend on the size falls out.
+local function rate(bytes, time)
+  time(bytes)
+  return (bytes - bytes // 4) / (time(bytes) - time(bytes // 4))
+end
+
+local function copy_rate(to, from)
+  return rate(to.nbytes, function(bytes)
+    local range = { { 1, bytes // to.itemsize } }
+    local a, b = to[range], from[range]
+    return 1e6 * M.median_of(5, function()
+      return M.on_device(s, 0.1, function() mr.memcpy_async(a, b, in_s) end)
+    end)
+  end)
+end
+
+local function bytes_of(count, opts)
+  opts = opts or {}
+  opts.dtype = "u8"
+  return mr.zeros(count, opts)
+end
+
+-- ---------------------------------------------------------------- each figure: its value, and how it was got
+
+local PROPERTY = "property of the device"
+local found = {} -- what has been measured so far
+
+local measure = {}
+
+function measure.max_resident_grids()
+  local MS, MOST = 4, 512
+  local streams = {}
+  for i = 1, MOST do streams[i] = mr.stream() end
+  local function at_once(count)
+    return M.median_of(3, function()
+      M.settle()
+      return M.took(function()
+        for i = 1, count do mr.spin{ms = MS, stream = streams[i]} end
+        mr.synchronize()
+      end)
+    end) < 1.7 * MS
+  end
+  at_once(MOST)
+  local fit, more = 1, MOST
+  if at_once(more) then fit = more end
+  while more - fit > 1 do
+    local middle = (fit + more) // 2
+    if at_once(middle) then fit = middle else more = middle end
+  end
+  for _, stream in ipairs(streams) do stream:close() end
+  return fit, ("so many kernels of one block run at once, of at most %d tried"):format(MOST)
+end
+
+function measure.kernel_memory_gbs()
+  local a, b = bytes_of(GPU_BYTES), bytes_of(GPU_BYTES)
+  local gbs = 2 * copy_rate(a, b)
+  return gbs, ("copy of %d MiB inside the device, read + write"):format(GPU_BYTES // MIB)
+end
+
+-- A product large enough that its arithmetic takes its time, and every multiprocessor has a part of it.
+local function tflops(dtype)
+  local n, k = 128 * math.ceil(device.sm_count ^ 0.5), 512
+  local function once()
+    local opts = { dtype = dtype }
+    local a, b = mr.rand(n, k, opts), mr.rand(k, n, opts)
+    local out = { out = mr.empty(n, n, opts) }
+    local function product() a:mm(b, out) end
+    product()
+    return M.median_of(5, function() return M.on_device(s, 0.1, product) end)
+  end
+  local ms = once()
+  while not M.virtual and ms < 10 and n < 8192 do
+    n = math.min(8192, 2 * n)
+    k = n
+    ms = once()
+  end
+  return 2e-9 * n * n * k / ms, ("product of %d x %d and %d x %d"):format(n, k, k, n)
+end
+
+function measure.fp32_tflops() return tflops("f32") end
+function measure.fp64_tflops() return tflops("f64") end
+
+function measure.kernel_floor_ns()
+  return a_piece(32, add), "start to start of dependent small kernels"
+end
+
+local function bus(to_device)
+  local there, here = bytes_of(BUS_BYTES), bytes_of(BUS_BYTES, { pinned = true })
+  local gbs = to_device and copy_rate(there, here) or copy_rate(here, there)
+  return gbs, ("pinned, %d MiB"):format(BUS_BYTES // MIB)
+end
+
+function measure.h2d_gbs() return bus(true) end
+function measure.d2h_gbs() return bus(false) end
+
+function measure.copy_latency_ns()
+  local there, here = bytes_of(16), bytes_of(16, { pinned = true })
+  return a_piece(32, function() mr.memcpy_async(there, here, in_s) end), "copy of 16 bytes to the device, pinned"
+end
+
+-- Another device that this one can reach, with access both ways; nil if there is none.
+local function find_peer()
+  if mr.device_count() < 2 then error("there is one device", 0) end
+  for i = 0, mr.device_count() - 1 do
+    local peer = mr.device(i)
+    if peer ~= device and device:can_access_peer(peer) then
+      pcall(device.enable_peer_access, device, peer) -- once more is an error
+      pcall(peer.enable_peer_access, peer, device)
+      return peer
+    end
+  end
+end
+
+local function need_peer()
+  return find_peer() or error("no other device can be reached", 0)
+end
+
+function measure.peer_access() return find_peer() and 1 or 0, "asked of the device" end
+
+function measure.peer_gbs()
+  local peer = need_peer()
+  local here, there = bytes_of(GPU_BYTES), bytes_of(GPU_BYTES, { device = peer })
+  M.settle()
+  return copy_rate(here, there), ("copy of %d MiB between two devices"):format(GPU_BYTES // MIB)
+end
+
+function measure.peer_latency_ns()
+  local peer = need_peer()
+  local here, there = bytes_of(16), bytes_of(16, { device = peer })
+  M.settle()
+  return a_piece(32, function() mr.memcpy_async(here, there, in_s) end), "copy of 16 bytes between two devices"
+end
+
+function measure.launch_ns()
+  return a_call(200, add), "a small kernel, 200 in a row"
+end
+
+function measure.query_ns()
+  return a_call(50, function() s:query() end), "query of an idle stream"
+end
+
+function measure.record_ns()
+  local e = mr.event()
+  return a_call(200, function() e:record(s) end), "record of an event"
+end
+
+function measure.record_timed_ns()
+  local e = mr.event{timing = true}
+  return a_call(200, function() e:record(s) end), "record of a timed event"
+end
+
+-- How long a small kernel is under way before it runs: from the call until a query first says that it is done. Records
+-- in another stream move the queries along, so that on average half a query is too much.
+function measure.launch_latency_ns()
+  local e = mr.event()
+  local steps = math.max(1, math.min(32, math.floor(found.query_ns / found.record_ns + 0.5)))
+  local sum = 0
+  add()
+  for step = 0, steps - 1 do
+    sum = sum + M.median_of(ROUNDS, function()
+      M.settle()
+      return M.took(function()
+        add()
+        for _ = 1, step do e:record(other) end
+        repeat until s:query()
+      end)
+    end)
+  end
+  return sum / steps * 1e6 - found.query_ns / 2 - found.kernel_floor_ns,
+    "call of a small kernel to a query that says done, less the kernel and half a query"
+end
+
+function measure.wakeup_ns()
+  local whole = 1e6 * M.median_of(ROUNDS, function()
+    M.settle()
+    return M.took(function()
+      add()
+      s:synchronize()
+    end)
+  end)
+  return whole - found.launch_latency_ns - found.kernel_floor_ns,
+    ("what is left of launch and synchronise, %.1f us"):format(whole * 1e-3)
+end
+
+function measure.copy_call_ns()
+  local there, here = bytes_of(16), bytes_of(16, { pinned = true })
+  return a_call(100, function() mr.memcpy_async(there, here, in_s) end), "mr.memcpy_async of 16 bytes, pinned"
+end
+
+function measure.wait_event_ns()
+  local e = mr.event()
+  local both = a_call(200, function()
+    e:record(s)
+    other:wait_event(e)
+  end)
+  return both - found.record_ns, ("record + wait is %.2f us"):format(both * 1e-3)
+end
+
+function measure.alloc_ns()
+  local list = {}
+  return a_call(100, function(i) list[i] = mr.empty(1024) end, function()
+    for i = 1, 100 do list[i]:free() end
+  end), "mr.empty of 4 KiB, from the pool"
+end
+
+function measure.free_ns()
+  return M.median_of(ROUNDS, function()
+    local list = {}
+    for i = 1, 100 do list[i] = mr.empty(1024) end
+    return M.took(function()
+      for i = 1, 100 do list[i]:free() end
+    end)
+  end) * 1e6 / 100, "t:free() of 4 KiB"
+end
+
+function measure.synchronize_ns()
+  return a_call(50, function() s:synchronize() end), "an idle stream"
+end
+
+function measure.device_synchronize_ns()
+  return a_call(50, function() mr.synchronize() end), "an idle device"
+end
+
+function measure.stream_create_ns()
+  local list = {}
+  return a_call(16, function(i) list[i] = mr.stream() end, function()
+    for i = 1, 16 do list[i]:close() end
+  end), "mr.stream()"
+end
+
+-- The driver's event is made at the first record.
+function measure.event_create_ns()
+  local list = {}
+  local both = a_call(50, function(i)
+    list[i] = mr.event{timing = true}
+    list[i]:record(s)
+  end, function()
+    for i = 1, 50 do list[i]:close() end
+  end)
+  return both - found.record_timed_ns, "mr.event{timing=true} and its first record, less a record"
+end
+
+function measure.staging_gbs()
+  local there, here = bytes_of(MIB), bytes_of(MIB, { device = "cpu" })
+  return rate(MIB, function(bytes)
+    local a, b = there[{ { 1, bytes } }], here[{ { 1, bytes } }]
+    return 1e6 * M.median_of(ROUNDS, function()
+      mr.spin{ms = 3, stream = s}
+      local ms = M.took(mr.memcpy_async, a, b, in_s)
+      s:synchronize()
+      return ms
+    end)
+  end), "mr.memcpy_async of 1 MiB of pageable memory, behind a kernel"
+end
+
+function measure.host_memory_gbs()
+  local a, b = bytes_of(BUS_BYTES, { device = "cpu" }), bytes_of(BUS_BYTES, { device = "cpu" })
+  return rate(BUS_BYTES, function(bytes)
+    local to, from = a[{ { 1, bytes } }], b[{ { 1, bytes } }]
+    return 1e6 * M.median_of(5, function() return M.took(mr.memcpy, to, from) end)
+  end), ("mr.memcpy of %d MiB between pageable memory: one core"):format(BUS_BYTES // MIB)
+end
+
+-- ---------------------------------------------------------------- the rest: properties
+
+local major, minor = device.compute_capability:match("(%d+)%.(%d+)")
+
+local property = {
+  compute_major = tonumber(major),
+  compute_minor = tonumber(minor),
+  sm_count = device.sm_count,
+  warp_size = device.warp_size,
+  max_threads_per_block = device.max_threads_per_block,
+  max_threads_per_sm = device.max_threads_per_sm,
+  max_blocks_per_sm = device.max_blocks_per_sm,
+  registers_per_sm = device.registers_per_sm,
+  shared_per_sm_bytes = device.shared_per_sm,
+  shared_per_block_bytes = device.shared_per_block,
+  async_engine_count = device.async_engine_count,
+  priority_greatest = select(2, mr.priority_range()),
+  total_memory_bytes = device.total_memory,
+  l2_bytes = device.l2_bytes,
+  -- Some drivers no longer tell the memory's clock.
+  memory_gbs = device.memory_bandwidth > 0 and device.memory_bandwidth * 1e-9 or nil,
+}
+
+-- ---------------------------------------------------------------- the shipped models
+
+local function read_model(path)
+  local model = { path = path }
+  for line in io.lines(path) do
+    local key, value = line:gsub("#.*", ""):match("^%s*([%w_]+)%s*=%s*(.-)%s*$")
+    if key then model[key] = tonumber(value) or value end
+  end
+  return model
+end
+
+-- The shipped model whose compute capability and size are nearest; an empty one where the sources are not at hand.
+local function nearest_model()
+  local best, least
+  local listing = assert(io.popen("ls " .. M.quote(M.folder .. "/../src/virtual/models") .. "/*.model 2>/dev/null"))
+  for path in listing:lines() do
+    local model = read_model(path)
+    local function distance(key) return math.abs(model[key] - property[key]) end
+    local far = 100 * distance("compute_major") + 10 * distance("compute_minor") + distance("sm_count") / 100
+    if not least or far < least then best, least = model, far end
+  end
+  listing:close()
+  return best or { name = "no model" }
+end
+
+-- ---------------------------------------------------------------- writing
+
+-- In the order of the shipped files; "" is an empty line.
+local ORDER = {
+  "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_block", "max_threads_per_sm",
+  "max_blocks_per_sm", "max_resident_grids", "registers_per_sm", "shared_per_sm_bytes", "shared_per_block_bytes",
+  "async_engine_count", "priority_greatest", "total_memory_bytes", "l2_bytes", "",
+  "memory_gbs", "kernel_memory_gbs", "fp32_tflops", "fp64_tflops", "kernel_floor_ns", "h2d_gbs", "d2h_gbs",
+  "copy_latency_ns", "peer_access", "peer_gbs", "peer_latency_ns", "",
+  "launch_ns", "launch_latency_ns", "copy_call_ns", "record_ns", "record_timed_ns", "wait_event_ns", "alloc_ns",
+  "free_ns", "synchronize_ns", "device_synchronize_ns", "wakeup_ns", "query_ns", "stream_create_ns",
+  "event_create_ns", "staging_gbs", "host_memory_gbs",
+}
+
+-- What others are worked out from comes first.
+local FIRST = { "kernel_floor_ns", "query_ns", "record_ns", "record_timed_ns", "launch_latency_ns" }
+
+local function number(value)
+  if value == math.floor(value) then return ("%d"):format(value) end
+  return (value >= 100 and "%.0f" or "%.3g"):format(value)
+end
+
+local base = nearest_model()
+local how = {}
+
+-- An error without its place in this script.
+local function reason_of(err)
+  return (tostring(err):gsub("^%S+:%d+: ", ""):gsub("\n.*", ""))
+end
+
+-- Measures one figure, or takes it from where it can be had.
+local function find(key)
+  if found[key] then return end
+  local reason
+  if measure[key] then
+    local ok, value, text = pcall(measure[key])
+    M.settle()
+    collectgarbage()
+    pcall(mr.memory.empty_cache)
+    if ok and value == value and value >= 0 and value < 1e15 then
+      found[key], how[key] = value, "[m] " .. text
+      return
+    end
+    reason = ok and ("measured as %g"):format(value) or reason_of(value)
+  end
+  if property[key] then
+    found[key], how[key] = property[key], PROPERTY
+  else
+    found[key] = tonumber(base[key]) or (key:find("latency") and 1800 or key:find("gbs") and 10 or 1)
+    how[key] = (base[key] and "as " .. base.name or "an assumption") .. (reason and ": " .. reason or "")
+  end
+end
+
+local function model_text()
+  for _, key in ipairs(FIRST) do find(key) end
+  local name = device.name:gsub(" %(virtual%)$", "")
+  local lines = {
+    ("# %s, by scripts/calibrate.lua on the %s backend. Figures marked [m] were measured, as medians."):format(
+      name, mr.backend),
+    "name = " .. name,
+  }
+  for _, key in ipairs(ORDER) do
+    if key == "" then
+      lines[#lines + 1] = ""
+    else
+      find(key)
+      lines[#lines + 1] = ("%-35s # %s"):format(("%s = %s"):format(key, number(found[key])), how[key])
+    end
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- The virtual GPU must take it.
+local function check_loads(path)
+  local name, ok = M.run("--device", "virtual", "--model", path, "-e", "print(mr.device(0).name)")
+  if not ok then error(("%s was written, but cannot be loaded"):format(path), 0) end
+  print(("%s: %s"):format(path, name:gsub("%s+$", "")))
+end
+
+local text = model_text()
+local path = arg[1]
+if not path then
+  io.write(text)
+else
+  if not path:find("/") and not path:find("%.model") then path = "./" .. path end -- else it would be a shipped name
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  assert(file:close())
+  local rows = { { "figure", "here", base.name, "ratio", "" } }
+  for _, key in ipairs(ORDER) do
+    if measure[key] then
+      local known = tonumber(base[key]) or 0
+      rows[#rows + 1] = { key, number(found[key]), number(known),
+        known ~= 0 and ("%.2f"):format(found[key] / known) or "-", how[key]:find("^%[m%]") and "" or how[key] }
+    end
+  end
+  M.print_table(rows)
+  check_loads(path)
+end

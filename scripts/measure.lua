@@ -1,0 +1,93 @@
+-- What the scripts share that measure a device: medians, the two clocks, and running the host once more.
+-- mr.clock() and timed events are virtual time on the virtual GPU and real time on a real one, so the same code
+-- measures both.
+--
+--     local M = dofile(arg[0]:match("^(.*)/") .. "/measure.lua")
+local mr = require "millrace"
+
+local M = {}
+
+M.folder = arg[0]:match("^(.*)/") or "."
+M.virtual = mr.machine ~= nil
+
+-- Whoever measures goes by the cost model.
+if mr.machine then mr.machine.chooser("timed") end
+
+function M.median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2]
+end
+
+-- The median of so many results of `fn`; one is enough where time is virtual.
+function M.median_of(rounds, fn)
+  local list = {}
+  for i = 1, M.virtual and 1 or rounds do list[i] = fn() end
+  return M.median(list)
+end
+
+-- How long `fn(...)` keeps the host, in ms.
+function M.took(fn, ...)
+  local began = mr.clock()
+  fn(...)
+  return mr.clock() - began
+end
+
+-- Waits for all devices; one of which nothing was ever asked has nothing to wait for.
+function M.settle()
+  for i = 0, mr.device_count() - 1 do mr.synchronize(i) end
+end
+
+-- Milliseconds on the device that work() adds to `stream`. It is submitted behind a kernel of `behind` ms, so that
+-- the device has never to wait for the host.
+function M.on_device(stream, behind, work)
+  local from, to = mr.event{timing = true}, mr.event{timing = true}
+  mr.spin{ms = behind, stream = stream}
+  from:record(stream)
+  work()
+  to:record(stream)
+  to:synchronize()
+  return to - from
+end
+
+-- ---------------------------------------------------------------- children
+
+function M.quote(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+-- The program that runs this script: the first word of its command line.
+function M.host()
+  local first = 0
+  while arg[first - 1] do first = first - 1 end
+  local word = arg[first]
+  if word:find("lua[%d.]*$") then word = os.getenv("MILLRACE") or "build/millrace" end
+  return word
+end
+
+-- What the host prints when it is started with these words, and whether it ended well.
+function M.run(...)
+  local words = { M.quote(M.host()) }
+  for _, word in ipairs{ ... } do words[#words + 1] = M.quote(word) end
+  local pipe = assert(io.popen(table.concat(words, " ") .. " </dev/null"))
+  local text = pipe:read("a")
+  return text, pipe:close() == true
+end
+
+-- ---------------------------------------------------------------- printing
+
+-- Lines up the cells of `rows` under each other; the last column is as long as it is.
+function M.print_table(rows)
+  local widths = {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do widths[i] = math.max(widths[i] or 0, utf8.len(cell) or #cell) end
+  end
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do
+      cells[i] = cell .. (" "):rep(i < #row and widths[i] - (utf8.len(cell) or #cell) or 0)
+    end
+    print((table.concat(cells, "  "):gsub(" +$", "")))
+  end
+end
+
+return M
