@@ -10,7 +10,7 @@ local SCRIPT = "scripts/calibrate.lua"
 -- NEAR: a kernel also takes its floor, which the measurement cannot tell from its work.
 local CLOSE, NEAR, COARSE = 0.02, 0.06, 0.15
 local MEASURED = {
-  max_resident_grids = 0, kernel_memory_gbs = CLOSE, fp32_tflops = NEAR, fp64_tflops = CLOSE,
+  max_resident_grids = 0, kernel_memory_gbs = CLOSE, fp32_tflops = NEAR, fp64_tflops = NEAR,
   kernel_floor_ns = NEAR, h2d_gbs = CLOSE, d2h_gbs = CLOSE, copy_latency_ns = CLOSE, peer_access = 0,
   peer_gbs = CLOSE, peer_latency_ns = CLOSE, launch_ns = CLOSE, launch_latency_ns = COARSE, copy_call_ns = CLOSE,
   record_ns = CLOSE, record_timed_ns = CLOSE, wait_event_ns = CLOSE, alloc_ns = CLOSE, free_ns = CLOSE,
