@@ -1,5 +1,5 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small large products pinned pipeline; none: all of them), and =PATTERN for only those
+-- After the script: parts (small large products pinned peer pipeline; none: all of them), and =PATTERN for only those
 -- rows of the large ones whose name has it.
 local mr = require "millrace"
 
@@ -143,10 +143,18 @@ local function pinned()
   say("D2H pinned 256 MiB", 4e-9 * size / on_device(function() host:copy_(device, later) end, 3), "GB/s")
 end
 
--- Pieces go up, are worked on and come back, on three streams: how near that comes to the slower of copying and
--- computing alone.
+local function peer()
+  if mr.device_count() < 2 then return end
+  local here, there = mr.rand(N), mr.empty(N, { device = 1 })
+  mr.device(0):enable_peer_access(1)
+  mr.device(1):enable_peer_access(0)
+  say("peer copy 1 GiB", 1e-9 * GIB / on_device(function() there:copy_(here, { non_blocking = true }) end, 3), "GB/s")
+end
+
+-- Pieces go up, are worked on and come back, on three streams: how near that comes to the slower of copying (both
+-- ways at once) and computing alone. There are so many that the first way up and the last way down hardly count.
 local function pipeline()
-  local PIECES, size = 24, (32 << 20) // 4
+  local PIECES, size = 96, (32 << 20) // 4
   local up, down, on, streams = {}, {}, {}, {}
   for i = 1, 3 do
     up[i] = mr.zeros(size, { pinned = true, device = "cpu" })
@@ -157,7 +165,7 @@ local function pipeline()
   local function compute(x) for _ = 1, 24 do x:add_(1) end end
   local function timed(work)
     local times = {}
-    for round = 1, 9 do
+    for round = 1, 7 do
       mr.synchronize()
       local began = mr.clock()
       for piece = 1, PIECES do
@@ -169,7 +177,10 @@ local function pipeline()
     end
     return median(times)
   end
-  local copying = timed(function(i) on[i]:copy_(up[i], later) end)
+  local copying = timed(function(i)
+    on[i]:copy_(up[i], later)
+    down[i]:copy_(on[i], later)
+  end)
   local computing = timed(function(i) compute(on[i]) end)
   local both = timed(function(i)
     on[i]:copy_(up[i], later)
@@ -179,5 +190,6 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local all = { small = small_work, large = large_work, products = products, pinned = pinned, pipeline = pipeline }
-for _, part in ipairs(#parts > 0 and parts or { "small", "large", "products", "pinned", "pipeline" }) do all[part]() end
+local all = { small = small_work, large = large_work, products = products, pinned = pinned, peer = peer,
+  pipeline = pipeline }
+for _, part in ipairs(#parts > 0 and parts or { "small", "large", "products", "pinned", "peer", "pipeline" }) do all[part]() end

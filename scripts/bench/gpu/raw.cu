@@ -191,13 +191,31 @@ static void pinned() {
     say("D2H pinned 256 MiB", 1e-9 * bytes / on_device([&](int) { CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost)); }, 3), "GB/s");
 }
 
-int main() {
+static void peer() {
+    int count;
+    void *here, *there;
+    CHECK(cudaGetDeviceCount(&count));
+    if (count < 2) return;
+    CHECK(cudaMalloc(&here, GIB));
+    CHECK(cudaDeviceEnablePeerAccess(1, 0));
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaDeviceEnablePeerAccess(0, 0));
+    CHECK(cudaMalloc(&there, GIB));
+    CHECK(cudaSetDevice(0));
+    say("peer copy 1 GiB", 1e-9 * GIB / on_device([&](int) { CHECK(cudaMemcpyPeerAsync(there, 1, here, 0, GIB, 0)); }, 3), "GB/s");
+}
+
+/* `small`: only the rows that are about the cost of a call; `large`: the others. */
+int main(int argc, char **argv) {
+    bool small = argc < 2 || argv[1][0] == 's', large = argc < 2 || argv[1][0] == 'l';
     double began = now();
     CHECK(cudaFree(nullptr));
     say("context", 1e3 * (now() - began), "ms");
-    small_work();
+    if (small) small_work();
+    if (!large) return 0;
     bandwidth();
     products();
     pinned();
+    peer();
     return 0;
 }

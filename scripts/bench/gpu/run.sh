@@ -2,8 +2,8 @@
 # scripts/bench/gpu/run.sh HOST [FILE]: millrace on a GPU beside raw CUDA C, PyTorch and CuPy, in one run. Needs
 # nvcc and python3 with PyTorch (CuPy if there is one). Prints a table, and writes it to FILE.
 #
-# Each program runs twice, by turns, and its better figure counts: whatever else the machine does only makes
-# things slower. The last column is how millrace does against the best of the others: 1.05 is five per cent better.
+# The programs run by turns, five times what is about the cost of a call and twice what is about bandwidth, and the
+# better figure counts: whatever else the machine does only makes things slower. The last column is how millrace does against the best of the others: 1.05 is five per cent better.
 set -eu
 host=$1
 file=${2:-/dev/null}
@@ -12,6 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 nvcc -O3 -std=c++17 -arch=native -o "$work/raw" "$here/raw.cu" -lcublas
+nvcc -O3 -arch=native -o "$work/context" "$here/context.cu"
 
 now() { date +%s%N; }
 first_result() { # program, command...: from nothing to the first result, whole process
@@ -22,14 +23,21 @@ first_result() { # program, command...: from nothing to the first result, whole 
     printf '%s\tstart to first result\t%s\tms\n' "$program" "$((($(now) - began) / 1000000))"
 }
 
-for round in 1 2; do
-    "$work/raw" | sed 's/^/raw\t/'
-    "$host" --device cuda "$here/ours.lua" | sed 's/^/millrace\t/'
-    "$host" --device cuda --check "$here/ours.lua" small 2>/dev/null | sed 's/^/checked\t/'
-    python3 "$here/peers.py"
-    first_result millrace "$host" --device cuda -e 'print((mr.rand(1000) + 1):sum():item())'
-    first_result pytorch python3 -c 'import torch; print((torch.rand(1000, device="cuda") + 1).sum().item())'
-done > "$work/all"
+{
+    for round in 1 2 3 4 5; do
+        "$work/raw" small | sed 's/^/raw\t/'
+        "$host" --device cuda "$here/ours.lua" small | sed 's/^/millrace\t/'
+        "$host" --device cuda --check "$here/ours.lua" small 2>/dev/null | sed 's/^/checked\t/'
+    done
+    for round in 1 2; do
+        "$work/raw" large | sed 's/^/raw\t/'
+        "$host" --device cuda "$here/ours.lua" large products pinned peer pipeline | sed 's/^/millrace\t/'
+        python3 "$here/peers.py"
+        first_result raw "$work/context"
+        first_result millrace "$host" --device cuda -e 'print((mr.rand(1000) + 1):sum():item())'
+        first_result pytorch python3 -c 'import torch; print((torch.rand(1000, device="cuda") + 1).sum().item())'
+    done
+} > "$work/all"
 
 awk -F '\t' '
 function better(unit, a, b) { return unit == "us" || unit == "ms" ? a < b : a > b }
