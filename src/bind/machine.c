@@ -182,7 +182,8 @@ MR_FUNCTION(
     machine_reset, "reset", "mr.reset()",
     "A fresh device, also after a failure that made every call fail (R50): pending work is "
     "dropped, device memory is gone; streams, events and device tensors of before answer every "
-    "use with an error. Host tensors keep their values.") {
+    "use with an error. Host tensors keep their values. On a real GPU the driver gives the process "
+    "no new context after some failures (an illegal address); the error then says to start again.") {
     mr_raise(L, mr_machine_reset(mr_enter(L)));
     return 0;
 }

@@ -66,27 +66,29 @@ static mr_status inside_device(cuda_stream *stream, const mr_action *action) {
     return MR_OK;
 }
 
-/* R60. Without access the driver takes it through the host, with the same order. */
-static mr_status between_devices(cuda_stream *stream, const mr_action *action) {
-    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
-    cuda_device *target = to->storage->device->impl, *source = from->storage->device->impl;
-    uint64_t bytes = action->u.copy.bytes;
-    MR_TRY(mr_cuda_use(target)); /* their contexts exist: they hold the tensors */
-    MR_TRY(mr_cuda_use(source));
+static mr_status copy_async(cuda_stream *stream, const mr_action *action, cuda_device *target,
+                            cuda_device *source) {
     MR_TRY(mr_cuda_use(stream->device));
-    if (action->u.copy.synchronous) {
-        MR_TRY(mr_cuda_host_settle(stream->device->machine));
-        MR_CUDA_TRY(stream->device,
-                    mr_cu.MemcpyPeer(mr_cuda_data(to), target->context, mr_cuda_data(from),
-                                     source->context, bytes),
-                    "%s", action->name);
-        return MR_OK;
-    }
     MR_CUDA_TRY(stream->device,
-                mr_cu.MemcpyPeerAsync(mr_cuda_data(to), target->context, mr_cuda_data(from),
-                                      source->context, bytes, stream->handle),
+                mr_cu.MemcpyPeerAsync(mr_cuda_data(action->operands[0].tensor), target->context,
+                                      mr_cuda_data(action->operands[1].tensor), source->context,
+                                      action->u.copy.bytes, stream->handle),
                 "%s", action->name);
     return MR_OK;
+}
+
+/* Without access the driver takes it through the host, with the same order. */
+static mr_status between_devices(cuda_stream *stream, const mr_action *action) {
+    cuda_device *target = action->operands[0].tensor->storage->device->impl,
+                *source = action->operands[1].tensor->storage->device->impl;
+    if (!action->u.copy.synchronous) return copy_async(stream, action, target, source);
+    MR_TRY(mr_cuda_host_settle(stream->device->machine)); /* no stream may come to wait for us */
+    MR_TRY(mr_cuda_barrier_before(stream, target));
+    MR_TRY(mr_cuda_barrier_before(stream, source));
+    MR_TRY(copy_async(stream, action, target, source));
+    MR_TRY(mr_cuda_barrier_after(stream, target));
+    MR_TRY(mr_cuda_barrier_after(stream, source));
+    return mr_cuda_use(stream->device);
 }
 
 /* Done on return, after what the stream has (R23). */

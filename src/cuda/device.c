@@ -140,6 +140,8 @@ static void destroy_handles(cuda_device *device) {
         next = s->next;
         mr_cuda_stream_forget(s);
     }
+    if (device->barrier) mr_cu.EventDestroy(device->barrier);
+    device->barrier = NULL;
     while (device->events.count) mr_cu.EventDestroy(mr_vec_pop(&device->events));
     mr_vec_free(&device->events);
 }

@@ -96,9 +96,6 @@ typedef enum {
       (CUdeviceptr * address, void *host, unsigned flags))                                         \
     X(MemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t bytes))             \
     X(MemcpyDtoH, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                   \
-    X(MemcpyPeer, "cuMemcpyPeer",                                                                  \
-      (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,             \
-       size_t bytes))                                                                              \
     X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                     \
       (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
     X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                     \

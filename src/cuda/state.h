@@ -95,6 +95,7 @@ struct cuda_device {
     cuda_stream *first, *last; /* open streams, in order of creation */
     CUmemoryPool pool;
     CUstream reclaim; /* frees that must wait for other streams are made here (memory.c) */
+    CUevent barrier;  /* what streams that are yet to be made come after (R60); NULL: nothing */
     uint64_t peers;   /* bit i: may reach the memory of device i (R59) */
     cuda_block *blocks;
     cuda_hold *fenced; /* oldest first */
@@ -238,6 +239,12 @@ void mr_cuda_hold_release(cuda_stream *stream); /* the stream is idle */
 void mr_cuda_hold_poll(cuda_device *device);
 void mr_cuda_hold_collect(cuda_machine *cuda); /* host memory is short */
 void mr_cuda_hold_drop(cuda_device *device);   /* nothing is under way there any more */
+
+/* ---- barrier.c: all that the device has been given comes before the stream's next work; all that it is given later,
+ * also in streams that are yet to be made, after the stream's last (R60) */
+
+mr_status mr_cuda_barrier_before(cuda_stream *copy, cuda_device *device);
+mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);
 
 /* ---- copy.c, and the slots of the backend by file */
 

@@ -13,6 +13,10 @@ static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstr
     MR_TRY(mr_cuda_use(device));
     MR_CUDA_TRY(device, mr_cu.StreamCreateWithPriority(out_handle, flags, stream->priority),
                 "stream");
+    if (!device->barrier) return MR_OK;
+    CUresult result = mr_cu.StreamWaitEvent(*out_handle, device->barrier, 0);
+    if (result != CUDA_SUCCESS) mr_cu.StreamDestroy(*out_handle);
+    MR_CUDA_TRY(device, result, "stream");
     return MR_OK;
 }
 

@@ -10,6 +10,8 @@ if mr.device_count() < 2 then T.skip("needs two devices") end
 T.equal(mr.current_device(), mr.device(0), "at the start")
 local s0, x0 = mr.stream(), mr.zeros(1)
 mr.synchronize()
+mr.zeros(1, {device = 1}) -- a real device's context is made when it is first used, which takes a while
+mr.synchronize(1)
 mr.spin{ms = 10, stream = s0}
 T.less(T.took(mr.set_device, 1), 5, "making a device current waits for nothing")
 T.check(not s0:query(), "the other device goes on")

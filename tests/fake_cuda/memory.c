@@ -203,11 +203,6 @@ CUresult fake_MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr 
     return fake_MemcpyDtoDAsync(to, from, bytes, stream);
 }
 
-CUresult fake_MemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                         CUcontext from_context, size_t bytes) {
-    return fake_MemcpyPeerAsync(to, to_context, from, from_context, bytes, CU_STREAM_LEGACY);
-}
-
 CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
     ENTER();
     add_copy(CU_STREAM_LEGACY, (void *)(uintptr_t)to, from, bytes);

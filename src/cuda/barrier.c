@@ -1,0 +1,37 @@
+/* R60: a synchronous copy between two devices comes after all that both have been given and before all that they
+ * are given later, without holding up the host. The documents promise it; an H200's driver was seen to let
+ * later work of non-blocking streams begin at once. So the order is made here, of events. */
+#include "cuda/state.h"
+
+static mr_status wait_for_one(cuda_device *device, CUstream waiter, cuda_device *of,
+                              CUstream awaited) {
+    MR_TRY(mr_cuda_use(of));
+    CUevent event = mr_cuda_event_take(of);
+    if (!event) return mr_fail(MR_CODE_OUT_OF_MEMORY, "memcpy: the driver has no event left");
+    CUresult result = mr_cu.EventRecord(event, awaited);
+    if (result == CUDA_SUCCESS) {
+        MR_TRY(mr_cuda_use(device));
+        result = mr_cu.StreamWaitEvent(waiter, event, 0);
+    }
+    mr_cuda_event_give(of, event); /* the wait keeps the record that it found */
+    MR_CUDA_TRY(device, result, "memcpy");
+    return MR_OK;
+}
+
+mr_status mr_cuda_barrier_before(cuda_stream *copy, cuda_device *device) {
+    for (cuda_stream *s = device->first; s; s = s->next)
+        if (s != copy) MR_TRY(wait_for_one(copy->device, copy->handle, device, s->handle));
+    return wait_for_one(copy->device, copy->handle, device, device->reclaim);
+}
+
+mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device) {
+    for (cuda_stream *s = device->first; s; s = s->next)
+        if (s != copy) MR_TRY(wait_for_one(device, s->handle, copy->device, copy->handle));
+    MR_TRY(wait_for_one(device, device->reclaim, copy->device, copy->handle));
+    MR_TRY(mr_cuda_use(device));
+    if (!device->barrier) device->barrier = mr_cuda_event_take(device);
+    if (!device->barrier)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "memcpy: the driver has no event left");
+    MR_CUDA_TRY(device, mr_cu.EventRecord(device->barrier, device->reclaim), "memcpy");
+    return MR_OK;
+}
