@@ -16,12 +16,15 @@ PREFIX   ?= /usr/local
 CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
 WERROR   ?= 0
 READLINE ?= $(call have,readline/readline.h)
-# CUDA=1 takes in the CUDA backend, which needs the toolkit and is not yet right on hardware in all
-# (docs/performance.md says how far); a build without it is complete.
-CUDA     ?= 0
+# The CUDA backend is in where there is a toolkit to compile its kernels; a build without it (CUDA=0) is complete.
+# The same binary runs with and without a GPU.
 NVCC     ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-# Compute capabilities that get machine code of their own; GPUs newer than the last compile its PTX.
-CUDA_ARCHS ?= 75 80 86 89 90 100
+CUDA     ?= 0
+# Compute capabilities that get machine code of their own, of those that the toolkit knows; GPUs newer than the last
+# compile its PTX. Fewer build sooner: CUDA_ARCHS=90.
+CUDA_ARCHS ?= $(filter 75 80 86 89 90 100,$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)))
+# Where the kernels are compiled to. Builds that differ in nothing else may share them.
+IMAGE_DIR ?= $(BUILD)/gen/kernels
 LUA      ?= lua5.4
 TIMES    ?= $(if $(SAN),5,1)
 # TESTS="tests/lua/event.lua ..." makes `make check` run only those.
@@ -100,7 +103,7 @@ CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/
 # The built-in kernels: a fat binary a file, which all go into one object.
 ifneq ($(CUDA),0)
 KERNELS := $(patsubst src/cuda/kernels/%.cu,%,$(sort $(wildcard src/cuda/kernels/*.cu)))
-IMAGES  := $(KERNELS:%=$(BUILD)/gen/kernels/%.fatbin)
+IMAGES  := $(KERNELS:%=$(IMAGE_DIR)/%.fatbin)
 CORE_OBJ += $(BUILD)/obj/gen/kernels.o
 endif
 
@@ -145,7 +148,7 @@ all: $(HOST) $(if $(SAN),,$(MODULE))  ## build the host and the Lua module (defa
 $(BUILD)/flags.stamp: TEXT = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LUA_LIBS) $(READLINE_LIBS) \
     $(foreach v,$(sort $(filter CFLAGS_%,$(.VARIABLES))),$(v)=$($(v)))
 $(BUILD)/files.stamp: TEXT = $(SRC) $(EMBED)
-$(BUILD)/%.stamp: FORCE
+%.stamp: FORCE
 	$(if $(LUA_PC),,$(error Lua 5.4 development files not found: run scripts/setup))
 	@mkdir -p $(@D)
 	@echo $(call quote,$(TEXT)) | cmp -s - $@ || echo $(call quote,$(TEXT)) > $@
@@ -162,8 +165,8 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,gen)
 
-$(BUILD)/kernels.stamp: TEXT = $(NVCC) $(NVCC_FLAGS)
-$(BUILD)/gen/kernels/%.fatbin: src/cuda/kernels/%.cu $(BUILD)/kernels.stamp
+$(IMAGE_DIR)/flags.stamp: TEXT = $(NVCC) $(NVCC_FLAGS)
+$(IMAGE_DIR)/%.fatbin: src/cuda/kernels/%.cu $(IMAGE_DIR)/flags.stamp
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.fatbin=.d) -MT $@ -o $@ $<
@@ -174,7 +177,7 @@ $(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	@for name in $(KERNELS); do \
 	    printf '.section .rodata\n.balign 64\n.globl mr_cuda_image_%s\n.hidden mr_cuda_image_%s\n' $$name $$name; \
-	    printf 'mr_cuda_image_%s: .incbin "%s"\n' $$name $(BUILD)/gen/kernels/$$name.fatbin; \
+	    printf 'mr_cuda_image_%s: .incbin "%s"\n' $$name $(IMAGE_DIR)/$$name.fatbin; \
 	  done > $(BUILD)/gen/kernels.s; echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/kernels.s
 	$(Q)$(CC) -c -o $@ $(BUILD)/gen/kernels.s
 
@@ -266,6 +269,10 @@ check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 check-gpu: all $(if $(filter-out 0,$(CUDA)),$(BUILD)/compare_ops)  ## operations, rules and examples on a real GPU
 	@$(if $(filter-out 0,$(CUDA)),,echo 'check-gpu: this build has no GPU backend (CUDA=1)' >&2; exit 1;) \
 	    scripts/gpu_check.sh $(BUILD)
+
+.PHONY: bench-gpu
+bench-gpu: all  ## raw CUDA C, PyTorch, CuPy and millrace side by side on a real GPU
+	@scripts/gpu_check.sh $(BUILD) bench
 
 .PHONY: lint
 lint: $(if $(wildcard scripts/gen_docs.lua),$(HOST))  ## include directions, luacheck, clang-format, cppcheck

@@ -18,6 +18,12 @@ mkdir -p "$logs"
 summary=''
 status=0
 
+# Nothing counts as passed where there is nothing to run on.
+if ! reason=$("$host" --device cuda -e 'mr.synchronize()' 2>&1 < /dev/null); then
+    printf 'gpu_check: no GPU to check on: %s\n' "$reason" >&2
+    exit 1
+fi
+
 report() { # part, failures, text
     summary="$summary
 $1: $3"
