@@ -1,8 +1,11 @@
 #!/bin/sh
-# scripts/gpu_check.sh BUILD [ops|rules|examples|bench]...: everything that needs a real GPU, or the parts named.
+# scripts/gpu_check.sh BUILD [ops|rules|tests|hazards|examples|bench]...: everything that needs a real GPU, or the parts
+# named.
 #
 #   ops       each operation, dtype and layout beside the CPU body (BUILD/compare_ops)
 #   rules     tests/conformance, one script a rule of docs/semantics.md
+#   tests     tests/lua, but for what is about the simulator or runs the host itself (needs luaunit)
+#   hazards   tests/hazard: what the checker finds, and that its cures cure
 #   examples  scripts/examples, whose output must be that of the virtual GPU
 #   bench     raw CUDA C, PyTorch, CuPy and millrace side by side (needs nvcc and python3)
 #
@@ -11,12 +14,14 @@
 set -u
 build=$1
 shift
-[ $# -gt 0 ] || set -- ops rules examples bench
+[ $# -gt 0 ] || set -- ops rules tests hazards examples bench
 host=$build/millrace
 logs=${LOGS:-$build/gpu}
 mkdir -p "$logs"
 summary=''
 status=0
+export LUA_PATH="./tests/?.lua;$build/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua"
+export MILLRACE=$host
 
 # Nothing counts as passed where there is nothing to run on.
 if ! reason=$("$host" --device cuda -e 'mr.synchronize()' 2>&1 < /dev/null); then
@@ -37,12 +42,20 @@ check_ops() {
     report ops $result "$(tail -n 1 "$logs/ops")"
 }
 
-# A script of the rules ends with 77 where what it is about is not there (a second GPU).
-check_rules() {
+# A script ends with 77 where what it is about is not there (a second GPU); one that is about the simulator says so
+# in its header.
+run_scripts() { # part, files...
+    part=$1
+    shift
     passed=0 failed=0 skipped=0
-    : > "$logs/rules"
-    for file in tests/conformance/*.lua; do
-        timeout 60 "$host" --device cuda "$file" > "$logs/output" 2>&1 < /dev/null
+    : > "$logs/$part"
+    for file in "$@"; do
+        if grep -q '^-- virtual only' "$file"; then
+            skipped=$((skipped + 1))
+            printf 'skipped  %s: %s\n' "$file" "$(sed -n 's/^-- virtual only: //p' "$file")"
+            continue
+        fi
+        timeout 120 "$host" --device cuda "$file" > "$logs/output" 2>&1 < /dev/null
         result=$?
         case $result in
         0) passed=$((passed + 1)) ;;
@@ -53,9 +66,9 @@ check_rules() {
             tail -n 12 "$logs/output" | sed 's/^/         /'
             ;;
         esac
-        { printf '== %s: %s\n' "$file" "$result" && cat "$logs/output"; } >> "$logs/rules"
+        { printf '== %s: %s\n' "$file" "$result" && cat "$logs/output"; } >> "$logs/$part"
     done
-    report rules $failed "$passed passed, $failed failed, $skipped skipped"
+    report "$part" $failed "$passed passed, $failed failed, $skipped skipped"
 }
 
 # An example that prints figures of the device says so in its header; 77: it needs more devices.
@@ -90,7 +103,9 @@ for part in "$@"; do
     printf '\n==== %s\n' "$part"
     case $part in
     ops) check_ops ;;
-    rules) check_rules ;;
+    rules) run_scripts rules tests/conformance/*.lua ;;
+    tests) run_scripts tests tests/lua/*.lua ;;
+    hazards) run_scripts hazards tests/hazard/*.lua ;;
     examples) check_examples ;;
     bench) check_bench ;;
     *) printf 'gpu_check: no part is called %s\n' "$part" >&2 && exit 2 ;;

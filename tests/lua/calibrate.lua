@@ -1,3 +1,4 @@
+-- virtual only: runs the host itself
 -- scripts/calibrate.lua on the virtual GPU finds the figures of the model that this runs with, also those of a
 -- model that nobody ships, and writes a file that can be loaded.
 -- timeout: 180

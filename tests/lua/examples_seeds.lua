@@ -1,3 +1,4 @@
+-- virtual only: choosers
 -- The examples' programs under every kind of chooser: the racy ones give a wrong value under the
 -- adversarial one, and the repaired ones give the right value under each of 1,000 seeds.
 -- options: --device virtual:3

@@ -1,3 +1,4 @@
+-- virtual only: choosers, steps and settings of the simulator
 -- The machine: devices, stepping, settings, failures of the device and the way out of them.
 -- options: --device virtual:2
 local lu = require "luaunit"

@@ -1,3 +1,4 @@
+-- virtual only: runs the host itself
 -- scripts/makespan.lua predicts how long the examples take; on a machine without a GPU that is all.
 -- timeout: 180
 local lu = require "luaunit"

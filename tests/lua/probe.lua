@@ -1,3 +1,4 @@
+-- virtual only: runs the host itself
 -- scripts/probe.lua: the virtual GPU answers as an H200 did, but where a reason is known.
 -- timeout: 180
 local lu = require "luaunit"
