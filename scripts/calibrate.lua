@@ -15,7 +15,7 @@ local device = mr.current_device()
 local s, other = mr.stream(), mr.stream()
 mr.set_stream(s) -- the default stream has duties that other streams have not
 local in_s = { stream = s }
-local small = mr.zeros(256)
+local small = mr.zeros(1)
 M.settle()
 
 -- Sizes: large enough for a real bus, small enough for a simulated one.

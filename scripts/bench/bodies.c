@@ -38,6 +38,17 @@ static void run_sum(void) {
     sink = (float)sum;
 }
 
+static void run_softmax(void) { /* of rows of 1000 */
+#pragma omp parallel for
+    for (long first = 0; first < n; first += 1000) {
+        const float *a = x + first;
+        float *b = z + first, max = a[0], sum = 0;
+        for (int i = 0; i < 1000; i++) max = a[i] > max ? a[i] : max;
+        for (int i = 0; i < 1000; i++) sum += b[i] = expf(a[i] - max);
+        for (int i = 0; i < 1000; i++) b[i] /= sum;
+    }
+}
+
 static void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 
 static void run_matmul(void) {
@@ -56,7 +67,8 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(void);
     } works[] = {{"add", run_add}, {"relu_", run_relu}, {"exp", run_exp},
-                 {"copy_", run_copy}, {"sum", run_sum}, {"matmul", run_matmul}};
+                 {"copy_", run_copy}, {"sum", run_sum}, {"softmax", run_softmax},
+                 {"matmul", run_matmul}};
     if (argc != 4) return 2;
     n = atol(argv[2]);
     double seconds = atof(argv[3]);

@@ -40,6 +40,10 @@ local work = {
     local x = mr.randn(n):to(place)
     return function() x:sum() end
   end,
+  softmax = function(n, place)
+    local x, z = mr.randn(n // 1000, 1000):to(place), mr.zeros(n // 1000, 1000):to(place)
+    return function() x:softmax(2, {out = z}) end
+  end,
   copy_ = function(n, place)
     local x, z = mr.randn(n):to(place), mr.zeros(n):to(place)
     return function() z:copy_(x) end
@@ -53,14 +57,14 @@ local work = {
 -- What one call moves or computes, for the column that a person can judge.
 local function figure(name, n, seconds)
   if name == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
-  local arrays = ({ add = 3, relu_ = 2, exp = 2, sum = 1, copy_ = 2 })[name]
+  local arrays = ({ add = 3, relu_ = 2, exp = 2, sum = 1, softmax = 2, copy_ = 2 })[name]
   return ("%.1f GB/s"):format(4 * arrays * n / seconds / 1e9)
 end
 
 local rows = { { "operation", "n", "C", "host tensors", "of C", "virtual GPU", "of C" } }
 for _, case in ipairs{ { "add", 1000000 }, { "add", 10000000 }, { "relu_", 1000000 }, { "relu_", 10000000 },
-  { "copy_", 10000000 }, { "exp", 1000000 }, { "sum", 1000000 }, { "sum", 10000000 }, { "matmul", 256 },
-  { "matmul", 1024 } } do
+  { "copy_", 10000000 }, { "exp", 1000000 }, { "sum", 1000000 }, { "sum", 10000000 }, { "softmax", 1000000 },
+  { "matmul", 256 }, { "matmul", 1024 } } do
   local name, n = case[1], case[2]
   local on_host, on_device = work[name](n, "cpu"), work[name](n, mr.device(0))
   local c, host, device = {}, {}, {}

@@ -245,6 +245,20 @@ static void merge_dims(cuda_layout *layout) {
     layout->ndim = n;
 }
 
+/* What the kernels take positions apart by. */
+static void set_divisors(mr_cuda_shape *shape) {
+    double positions = 1;
+    for (uint32_t d = 0; d < shape->ndim; d++) positions *= (double)shape->size[d];
+    shape->wide = positions >= (double)(1u << 31);
+    if (shape->wide) return;
+    for (uint32_t d = 0; d < shape->ndim; d++) {
+        uint32_t size = (uint32_t)shape->size[d],
+                 shift = size > 1 ? 32 - (uint32_t)__builtin_clz(size - 1) : 0;
+        shape->shift[d] = (uint8_t)shift;
+        shape->multiplier[d] = size ? (uint32_t)((((1ull << shift) - size) << 32) / size + 1) : 0;
+    }
+}
+
 void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
                         mr_cuda_strides *out_strides) {
     drop_ones(layout);
@@ -255,22 +269,31 @@ void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape
         layout->size[0] = 1;
         for (int k = 0; k < layout->count; k++) layout->stride[k][0] = 0;
     }
-    double positions = 1;
     out_shape->ndim = (uint32_t)layout->ndim;
     for (int d = 0; d < layout->ndim; d++) {
         int from = layout->ndim - 1 - d;
-        int64_t size = layout->size[from];
-        positions *= (double)size;
-        out_shape->size[d] = size;
+        out_shape->size[d] = layout->size[from];
         for (int k = 0; k < layout->count; k++) out_strides[k].stride[d] = layout->stride[k][from];
     }
-    out_shape->wide = positions >= (double)(1u << 31);
-    if (out_shape->wide) return;
-    for (int d = 0; d < layout->ndim; d++) {
-        uint32_t size = (uint32_t)out_shape->size[d],
-                 shift = size > 1 ? 32 - (uint32_t)__builtin_clz(size - 1) : 0;
-        out_shape->shift[d] = (uint8_t)shift;
-        out_shape->multiplier[d] =
-            size ? (uint32_t)((((1ull << shift) - size) << 32) / size + 1) : 0;
+    set_divisors(out_shape);
+}
+
+bool mr_cuda_in_vectors(mr_cuda_strided *args, int inputs, int64_t length) {
+    mr_cuda_shape *shape = &args->shape;
+    if (!args->own || shape->size[0] % length != 0 || args->d.count / (uint64_t)length >= 1u << 31)
+        return false;
+    for (int k = 0; k <= inputs; k++) {
+        const int64_t *stride = args->stride[k].stride;
+        if (k > 0 && stride[0] == 0) continue;
+        if (stride[0] != 1 ||
+            !mr_cuda_aligned((CUdeviceptr)(k == 0 ? args->d.out : args->d.in[k - 1])))
+            return false;
+        for (uint32_t d = 1; d < shape->ndim; d++)
+            if (stride[d] % length != 0) return false;
     }
+    args->d.count /= (uint64_t)length;
+    shape->size[0] /= length;
+    for (int k = 0; k <= inputs; k++) args->stride[k].stride[0] *= length;
+    set_divisors(shape);
+    return true;
 }

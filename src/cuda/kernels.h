@@ -17,6 +17,7 @@
     X(COPY, copy)                                                                                  \
     X(RANDOM, random)                                                                              \
     X(REDUCE, reduce)                                                                              \
+    X(SOFTMAX, softmax)                                                                            \
     X(PRODUCT, product)                                                                            \
     X(ABSTRACT, abstract)
 
@@ -37,13 +38,13 @@ struct cuda_lane {
     bool attached;         /* it has this stream and the workspace */
     bool tf32;             /* its math mode */
     CUdeviceptr workspace; /* cuBLAS's */
-    CUdeviceptr scratch;   /* partial cells of reductions, then their counters; 0: none yet */
+    CUdeviceptr scratch;   /* partial cells, then the counters of reductions; 0: none yet */
 };
 
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
 /* Forms of a kernel that is found by row, dtype and form. */
-enum { FORM_DENSE, FORM_STRIDED, FORM_COUNT };
+enum { FORM_DENSE, FORM_ROWS, FORM_STRIDED, FORM_COUNT };
 
 typedef struct {
     CUmodule modules[MODULE_COUNT];
@@ -113,6 +114,15 @@ static inline void mr_cuda_layout_tensor(cuda_layout *layout, const mr_tensor *t
 void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
                         mr_cuda_strides *out_strides);
 
+/* If the elements of all operands (the output and `inputs` more) are neighbours along the innermost dim, or one for
+ * all of it, all of them begin there at multiples of 16 bytes, and there are fewer than 2^31 vectors: makes args->d.count, the shape and the strides
+ * those of vectors of `length` elements. */
+bool mr_cuda_in_vectors(mr_cuda_strided *args, int inputs, int64_t length);
+
+static inline uint64_t mr_cuda_blocks(uint64_t items, uint64_t a_block) {
+    return (items + a_block - 1) / a_block;
+}
+
 /* One operand's elements are all neighbours, in order. */
 static inline bool mr_cuda_is_run(const mr_cuda_shape *shape, const mr_cuda_strides *strides) {
     return shape->ndim == 1 && (strides->stride[0] == 1 || shape->size[0] == 1);
@@ -128,6 +138,7 @@ mr_status mr_cuda_launch_fill(const mr_action *action, CUstream stream);
 mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream);
 mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream);
 mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_softmax(const mr_action *action, CUstream stream);
 mr_status mr_cuda_launch_matmul(const mr_action *action, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream);
 

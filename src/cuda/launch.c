@@ -12,9 +12,8 @@ _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F3
                    MR_F64 == 5,
                "the order of MR_DTYPE_LIST");
 
-/* As in kernels/elementwise.cuh: bytes of results, at the size of what they are computed in, that a block of
- * the dense kernels makes, and items that one of the strided kernels makes. */
-enum { DENSE_BYTES = 8192, DENSE_BYTES_OF_1 = 4096, STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
+/* As in kernels/elementwise.cuh: elements that a block of the strided kernels makes. */
+enum { STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
 
 static cuda_module module_of(const mr_op *row) {
     switch (row->family) {
@@ -83,9 +82,8 @@ static mr_status launch_dense(const mr_action *action, CUstream stream, const ty
         *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][ty->computed][FORM_DENSE];
     MR_CUDA_FIND(function, action, slot, module_of(row), "%s_%s", row->name,
                  mr_cuda_tag(ty->computed));
-    uint64_t size = mr_dtype_size(ty->computed), block = size == 1 ? DENSE_BYTES_OF_1 : DENSE_BYTES;
-    return mr_cuda_enqueue(action, stream, function, (args->count * size + block - 1) / block,
-                           args);
+    uint64_t bytes = args->count * mr_dtype_size(ty->computed);
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), args);
 }
 
 static mr_status launch_strided(const mr_action *action, CUstream stream, const types *ty,
@@ -115,12 +113,17 @@ static mr_status launch_strided(const mr_action *action, CUstream stream, const 
                           mr_cuda_aligned((CUdeviceptr)args.d.in[k]));
     if (same) return launch_dense(action, stream, ty, &args.d);
 
-    CUfunction function,
-        *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][ty->computed][FORM_STRIDED];
-    MR_CUDA_FIND(function, action, slot, module_of(row), "%s_%s_strided", row->name,
+    CUfunction function, *forms = mr_cuda_kernels_of(action)->rows[row - mr_ops][ty->computed];
+    if (mr_cuda_in_vectors(&args, row->inputs, 16 / (int64_t)mr_dtype_size(ty->computed))) {
+        MR_CUDA_FIND(function, action, &forms[FORM_ROWS], module_of(row), "%s_%s_rows", row->name,
+                     mr_cuda_tag(ty->computed));
+        return mr_cuda_enqueue(action, stream, function,
+                               mr_cuda_blocks(args.d.count, MR_CUDA_THREADS), &args);
+    }
+    MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], module_of(row), "%s_%s_strided", row->name,
                  mr_cuda_tag(ty->computed));
-    return mr_cuda_enqueue(action, stream, function,
-                           (args.d.count + STRIDED_ITEMS - 1) / STRIDED_ITEMS, &args);
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.d.count, STRIDED_ITEMS),
+                           &args);
 }
 
 static mr_status launch_elementwise(const mr_action *action, CUstream stream) {
@@ -152,6 +155,7 @@ mr_status mr_cuda_launch(mr_action *action, CUstream stream) {
         return row->run == mr_randperm_run ? mr_cuda_launch_randperm(action, stream)
                                            : mr_cuda_launch_generate(action, stream);
     case MR_FAMILY_REDUCE: return mr_cuda_launch_reduce(action, stream);
+    case MR_FAMILY_SOFTMAX: return mr_cuda_launch_softmax(action, stream);
     case MR_FAMILY_MATMUL: return mr_cuda_launch_matmul(action, stream);
     case MR_FAMILY_COPY: return mr_cuda_launch_copy(action, stream);
     case MR_FAMILY_BYTES: return launch_memset(action, stream);

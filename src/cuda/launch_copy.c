@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* As in kernels/copy.cu and kernels/elementwise.cuh. */
-enum { DENSE_BYTES = 8192, DENSE_BYTES_OF_1 = 4096, STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
+enum { STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
 static const struct { int64_t size, tile; } tiles[] = {{1, 128}, {4, 64}, {8, 32}};
 enum { NARROW = 16 }; /* rows or columns below which a tile is mostly empty */
 
@@ -29,9 +29,8 @@ static mr_status cast_run(const mr_action *action, CUstream stream, const mr_ten
     CUfunction function, *slot = &mr_cuda_kernels_of(action)->cast[from->dtype][to->dtype];
     MR_CUDA_FIND(function, action, slot, MODULE_COPY, "cast_%s_%s", mr_cuda_tag(from->dtype),
                  mr_cuda_tag(to->dtype));
-    uint64_t size = mr_dtype_size(from->dtype), block = size == 1 ? DENSE_BYTES_OF_1 : DENSE_BYTES;
-    return mr_cuda_enqueue(action, stream, function, (args.count * size + block - 1) / block,
-                           &args);
+    uint64_t bytes = args.count * mr_dtype_size(from->dtype);
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), &args);
 }
 
 /* Whether the input's rows are the output's columns; strides[0] is the output's, dims are the innermost first. */
@@ -70,6 +69,23 @@ static mr_status transpose(const mr_action *action, CUstream stream, int64_t siz
                            (uint64_t)args->row_tiles * args->column_tiles * (uint64_t)batch, args);
 }
 
+/* Any strides. Bytes of a bool that are all of one type are copied as they are. */
+static mr_status copy_strided(const mr_action *action, CUstream stream, int dtype,
+                              mr_cuda_strided *args) {
+    if (args->own && dtype == MR_BOOL) dtype = MR_U8;
+    CUfunction function, *forms = mr_cuda_kernels_of(action)->copy[dtype];
+    if (mr_cuda_in_vectors(args, 1, 16 / (int64_t)mr_dtype_size((mr_dtype)dtype))) {
+        MR_CUDA_FIND(function, action, &forms[FORM_ROWS], MODULE_COPY, "copy_%s_rows",
+                     mr_cuda_tag(dtype));
+        return mr_cuda_enqueue(action, stream, function,
+                               mr_cuda_blocks(args->d.count, MR_CUDA_THREADS), args);
+    }
+    MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], MODULE_COPY, "copy_%s_strided",
+                 mr_cuda_tag(dtype));
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args->d.count, STRIDED_ITEMS),
+                           args);
+}
+
 mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream) {
     const mr_tensor *to = action->operands[0].tensor;
     const mr_tensor *from = action->operand_count > 1 ? action->operands[1].tensor : to;
@@ -98,14 +114,7 @@ mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream) {
     if (same && is_transposed(&args.shape, args.stride, &exchanged))
         return transpose(action, stream, (int64_t)mr_dtype_size(to->dtype),
                          to->numel / (exchanged.rows * exchanged.columns), &exchanged);
-
-    /* Bytes of a bool are copied as they are. */
-    int dtype = same && to->dtype == MR_BOOL ? MR_U8 : to->dtype;
-    CUfunction function;
-    MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->copy[dtype][FORM_STRIDED],
-                 MODULE_COPY, "copy_%s_strided", mr_cuda_tag(dtype));
-    return mr_cuda_enqueue(action, stream, function,
-                           (args.d.count + STRIDED_ITEMS - 1) / STRIDED_ITEMS, &args);
+    return copy_strided(action, stream, to->dtype, &args);
 }
 
 /* ------------------------------------------------------------------------- one value */
@@ -123,23 +132,17 @@ static mr_status fill(const mr_action *action, CUstream stream, mr_scalar value)
     mr_cuda_layout_tensor(&layout, to);
     mr_cuda_layout_add(&layout, 0, NULL, NULL);
     mr_cuda_layout_end(&layout, true, &args.shape, args.stride);
-    CUfunction function;
     if (mr_cuda_is_run(&args.shape, &args.stride[0])) {
-        enum { BLOCK_BYTES = 16 * MR_CUDA_THREADS * 2, BLOCKS_A_SM = 16 };
         size_t size = mr_dtype_size(to->dtype);
         mr_cuda_fill run = {.out = args.d.out, .bytes = args.d.count * size};
         for (size_t i = 0; i < 16; i += size)
             memcpy((char *)run.pattern + i, &args.d.number[0], size);
+        CUfunction function;
         MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->fill, MODULE_COPY, "fill");
-        uint64_t blocks = (run.bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
-        uint64_t most = (uint64_t)action->stream->device->properties.sm_count * BLOCKS_A_SM;
-        return mr_cuda_enqueue(action, stream, function, blocks < most ? blocks : most, &run);
+        return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(run.bytes, MR_CUDA_VECTORS),
+                               &run);
     }
-    int dtype = to->dtype == MR_BOOL ? MR_U8 : to->dtype;
-    MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->copy[dtype][FORM_STRIDED],
-                 MODULE_COPY, "copy_%s_strided", mr_cuda_tag(dtype));
-    return mr_cuda_enqueue(action, stream, function,
-                           (args.d.count + STRIDED_ITEMS - 1) / STRIDED_ITEMS, &args);
+    return copy_strided(action, stream, to->dtype, &args);
 }
 
 mr_status mr_cuda_launch_fill(const mr_action *action, CUstream stream) {

@@ -3,15 +3,25 @@
 
 #include <string.h>
 
-enum { BLOCKS_A_SM = 16 };
+static mr_cuda_philox philox_of(const mr_params *params) {
+    mr_cuda_philox philox = {
+        .offset = {(uint32_t)params->offset, (uint32_t)(params->offset >> 32)}};
+    uint32_t low = (uint32_t)params->seed, high = (uint32_t)(params->seed >> 32);
+    for (int round = 0; round < MR_CUDA_ROUNDS; round++) {
+        philox.key[round][0] = low;
+        philox.key[round][1] = high;
+        low += 0x9e3779b9u;
+        high += 0xbb67ae85u;
+    }
+    return philox;
+}
 
 static mr_cuda_generate arguments(const mr_action *action) {
     const mr_params *params = &action->u.op.params;
     const mr_tensor *out = action->operands[0].tensor;
     mr_cuda_generate args = {.out = (void *)mr_cuda_data(out),
                              .count = (uint64_t)out->numel,
-                             .seed = params->seed,
-                             .offset = params->offset,
+                             .philox = philox_of(params),
                              .real = {params->scalar[0].f, params->scalar[1].f},
                              .integer = {params->integer[0], params->integer[1]}};
     cuda_layout layout;
@@ -21,11 +31,6 @@ static mr_cuda_generate arguments(const mr_action *action) {
     args.dense =
         mr_cuda_is_run(&args.shape, &args.stride) && mr_cuda_aligned((CUdeviceptr)args.out);
     return args;
-}
-
-static uint64_t at_most(const mr_action *action, uint64_t blocks) {
-    uint64_t most = (uint64_t)action->stream->device->properties.sm_count * BLOCKS_A_SM;
-    return blocks < 1 ? 1 : blocks < most ? blocks : most;
 }
 
 mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
@@ -41,15 +46,15 @@ mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
             out->numel > 1 ? (args.real[1] - args.real[0]) / (double)(out->numel - 1) : 0;
     } else if (strcmp(row->name, "eye") == 0) {
         args.integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1;
+    } else if (strcmp(row->name, "uniform") == 0) {
+        args.real[1] -= args.real[0];
     }
+    for (int i = 0; i < 2; i++) args.single[i] = (float)args.real[i];
     CUfunction function,
         *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][out->dtype][FORM_DENSE];
     MR_CUDA_FIND(function, action, slot, MODULE_RANDOM, "%s_%s", row->name,
                  mr_cuda_tag(out->dtype));
-    /* Four values a thread at a time, of f64's random numbers two. */
-    uint64_t threads = (args.count + 3) / 4;
-    return mr_cuda_enqueue(action, stream, function,
-                           at_most(action, (threads + MR_CUDA_THREADS - 1) / MR_CUDA_THREADS),
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.count, MR_CUDA_GENERATED),
                            &args);
 }
 
@@ -57,6 +62,13 @@ mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
 
 /* As in kernels/random.cu: what a block sorts in shared memory. */
 enum { PIECE = 2 * MR_CUDA_THREADS };
+
+/* Blocks of a kernel whose blocks go on until all is done. */
+static uint64_t at_most(const mr_action *action, uint64_t blocks) {
+    enum { BLOCKS_A_SM = 16 };
+    uint64_t most = (uint64_t)action->stream->device->properties.sm_count * BLOCKS_A_SM;
+    return blocks < 1 ? 1 : blocks < most ? blocks : most;
+}
 
 static mr_status sort(const mr_action *action, CUstream stream, mr_cuda_sort *args) {
     cuda_kernels *kernels = mr_cuda_kernels_of(action);
@@ -83,8 +95,7 @@ mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream) {
     mr_cuda_generate shape = arguments(action);
     mr_cuda_sort args = {.count = shape.count,
                          .padded = 1,
-                         .seed = shape.seed,
-                         .offset = shape.offset,
+                         .philox = shape.philox,
                          .out = shape.out,
                          .dtype = out->dtype,
                          .shape = shape.shape,

@@ -140,6 +140,11 @@ void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t 
 void mr_reduce_finish(const mr_action *action, void *state);
 void mr_reduce_cost(const mr_action *action, mr_cost *out_cost);
 
+int64_t mr_softmax_items(const mr_action *action);
+mr_status mr_softmax_begin(const mr_action *action, void **out_state);
+void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t end);
+void mr_softmax_finish(const mr_action *action, void *state);
+
 int64_t mr_matmul_items(const mr_action *action);
 void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end);
 void mr_matmul_cost(const mr_action *action, mr_cost *out_cost);

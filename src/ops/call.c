@@ -1,5 +1,5 @@
 /* mr_call_run: the door for the rows of the table, and the families whose output has one element for
- * each position of the inputs. Reductions and products are in files of their own. */
+ * each position of the inputs. Reductions, softmax and products are in files of their own. */
 #include "ops/launch.h"
 #include "ops/body.h"
 
@@ -212,6 +212,7 @@ static mr_status run_family(mr_launch *launch, const mr_call *call, mr_tensor **
     case MR_FAMILY_FILL:
     case MR_FAMILY_RANDOM: return mr_call_generator(launch, call, out_tensor);
     case MR_FAMILY_REDUCE: return mr_call_reduce(launch, call, out_tensor);
+    case MR_FAMILY_SOFTMAX: return mr_call_softmax(launch, call, out_tensor);
     case MR_FAMILY_MATMUL: return mr_call_matmul(launch, call, out_tensor);
     case MR_FAMILY_COPY: return call_copy(launch, call, out_tensor);
     default: return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", launch->op->name);

@@ -18,7 +18,7 @@ typedef struct {
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
     mr_params params;
-    bool dims_given; /* reductions: else over everything */
+    bool dims_given; /* reductions: else over everything; softmax: one dim */
     int dims[MR_MAX_DIMS];
     int dim_count;
     bool keepdim;

@@ -112,9 +112,9 @@ static mr_status copy_across(mr_machine *machine, mr_tensor *dst, mr_tensor *src
         status = new_beside(dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
     /* Two devices: the transfer begins when the destination's stream is ready for it, and that stream
      * goes on when it is done, so that neither side needs events of its own. */
-    if (!status && from && to) status = mr_stream_wait_stream(on, to);
+    if (!status && from && to) status = mr_stream_join(on, to, "copy_");
     if (!status) status = submit_copy(machine, "copy_", dense_dst, dense_src, on, false);
-    if (!status && from && to) status = mr_stream_wait_stream(to, on);
+    if (!status && from && to) status = mr_stream_join(to, on, "copy_");
     if (!status && dense_dst != dst) {
         if (!to)
             status = mr_stream_synchronize(on); /* the host is about to read what was transferred */

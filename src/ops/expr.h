@@ -35,7 +35,7 @@
 #define mr_sin(a)  MR_BY_FLOAT(mr_sin, a)(a)
 #define mr_cos(a)  MR_BY_FLOAT(mr_cos, a)(a)
 #define mr_tanh(a) MR_BY_FLOAT(mr_tanh, a)(a)
-#define mr_erf(a)  MR_BY_FLOAT(mr_erf, a)(a)
+#define mr_erfc(a) MR_BY_FLOAT(mr_erfc, a)(a)
 
 /* Of sin and cos: what they are computed by where mr_is_near(a), and where that is. */
 #define mr_sin_near(a) MR_BY_FLOAT(mr_sin_near, a)(a)

@@ -40,4 +40,20 @@ typedef struct {
 MR_REDUCE_TABLE(X)
 #undef X
 
+/* What softmax and log_softmax do with `count` dense elements; the letters are those of the table. */
+typedef struct {
+    /* Makes k, which may be x, and returns the sum of e. */
+    double (*weigh)(const void *x, int64_t count, double max, void *k);
+    double (*norm)(double sum);
+    void (*result)(void *k, int64_t count, double norm); /* in place */
+} mr_softmax_loops;
+
+typedef struct {
+    mr_softmax_loops loops[MR_DTYPE_COUNT]; /* by the dtype computed in: MR_F32, MR_F64 */
+} mr_softmax;
+
+#define X(name, ...) extern const mr_softmax mr_softmax_##name;
+MR_SOFTMAX_TABLE(X)
+#undef X
+
 #endif

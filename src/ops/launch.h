@@ -55,6 +55,7 @@ mr_status mr_launch_go(const mr_launch *launch);
 mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 
 /* The row `copy` as an operation on operands in one place, which must have been checked. `stream` NULL:

@@ -18,6 +18,7 @@ typedef enum {
     MR_FAMILY_FILL,     /* out = f(position, scalars) */
     MR_FAMILY_RANDOM,   /* out = f(position, seed, scalars) */
     MR_FAMILY_REDUCE,   /* operand 1 permuted so that the last params.integer[0] dims are reduced */
+    MR_FAMILY_SOFTMAX,  /* out = f(a, max and sum along the dim params.integer[0]) */
     MR_FAMILY_MATMUL,   /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
     MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
     MR_FAMILY_BYTES,    /* memset */
@@ -71,6 +72,7 @@ enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
  *            seed and offset are set by mr_call_run
  *   REDUCE   integer[0]: how many of operand 1's last dims are reduced; scalar[0].f: var, std: the
  *            correction (1: sample variance)
+ *   SOFTMAX  integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
  *   BYTES    integer[0]: the byte
  *   ABSTRACT duration_ns, blocks, mix */
 

@@ -92,6 +92,23 @@ enum {
      .cost = mr_reduce_cost,                                                                       \
      .body = &mr_reduction_##name_},
 
+#define SOFTMAX_ROW(name_, flops_, kept_, norm_, result_, help_)                                   \
+    {.name = #name_,                                                                               \
+     .family = MR_FAMILY_SOFTMAX,                                                                  \
+     .inputs = 1,                                                                                  \
+     .dtypes = MR_TAKES_ALL,                                                                       \
+     .result = MR_RESULT_FLOAT,                                                                    \
+     .forms = FORMS_RESULT,                                                                        \
+     .flops = flops_,                                                                              \
+     .usage = "x:" #name_ "(dim [, {out=}]) -> tensor",                                            \
+     .help = help_,                                                                                \
+     .items = mr_softmax_items,                                                                    \
+     .run = mr_softmax_run,                                                                        \
+     .begin = mr_softmax_begin,                                                                    \
+     .finish = mr_softmax_finish,                                                                  \
+     .cost = mr_elementwise_cost,                                                                  \
+     .body = &mr_softmax_##name_},
+
 #define MATMUL_ROW(name_, rules_, help_)                                                           \
     {.name = #name_,                                                                               \
      .family = MR_FAMILY_MATMUL,                                                                   \
@@ -140,6 +157,7 @@ const mr_op mr_ops[] = {
      .cost = mr_elementwise_cost},
     // clang-format off
     MR_REDUCE_TABLE(REDUCE_ROW)
+    MR_SOFTMAX_TABLE(SOFTMAX_ROW)
     MR_MATMUL_TABLE(MATMUL_ROW)
     // clang-format on
     {.name = "copy",

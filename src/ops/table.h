@@ -28,7 +28,7 @@
     X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
     X(sigmoid,     FLOATS,  FLOAT, 8, 1 / (1 + mr_exp(-a)),   "1 / (1 + exp(-x)) of each element x.") \
     X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 where it is negative.") \
-    X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * (1 + mr_erf(a * (T)0.70710678118654752440)), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
+    X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * mr_erfc(a * (T)-0.70710678118654752440), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
     X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is not above each element.") \
     X(ceil,        NUMBERS, SAME,  1, mr_ceil(a),             "The least integer that is not below each element.") \
     X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element; of two equally near, the even one.") \
@@ -96,6 +96,13 @@
     X(norm,        ALL,     FLOAT, 2, 0,               "The square root of the sum of squares.") \
     X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The variance; with {correction=0} of the whole population, else of a sample.") \
     X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The standard deviation; {correction=} as in var.")
+
+/* X(name, flops, kept, norm, result, help), along one dim, in f32 or f64. Of an element x: d is x - max and e is
+ * exp(d), either of which is kept as k; of all of them: s is the sum of e, in double, and n the norm; the
+ * result is made of k and n. Subtracting the greatest element changes nothing and lets nothing overflow. */
+#define MR_SOFTMAX_TABLE(X) \
+    X(softmax,     12, e, 1 / s,     k * n, "e to the power of each element, divided by the sum of these in the dimension.") \
+    X(log_softmax, 12, d, mr_log(s), k - n, "The logarithm of softmax, also where softmax itself is too small for a number.")
 
 /* X(name, rules, help) */
 #define MR_MATMUL_TABLE(X) \

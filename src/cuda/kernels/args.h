@@ -11,6 +11,12 @@ enum { MR_CUDA_DIMS = 8, MR_CUDA_INPUTS = 3 };
 /* Threads a block of every kernel whose comment says nothing else. */
 enum { MR_CUDA_THREADS = 256 };
 
+/* Bytes that a block makes of a dense result, or of one at the size of what it is computed in: a vector of 16 a thread. */
+enum { MR_CUDA_VECTORS = 16 * MR_CUDA_THREADS };
+
+/* Elements that a block makes of those kernels that make them of positions. */
+enum { MR_CUDA_GENERATED = 16 * MR_CUDA_THREADS };
+
 /* A shape that positions are taken apart by. */
 typedef struct {
     int64_t size[MR_CUDA_DIMS];
@@ -43,7 +49,8 @@ typedef struct {
     uint8_t out_dtype; /* mr_dtype */
 } mr_cuda_dense;
 
-/* Any strides, any dtypes. */
+/* Any strides, any dtypes; or in vectors of 16 bytes along the innermost dim, which then `count`, `shape` and `stride`
+ * are of (mr_cuda_in_vectors). */
 typedef struct {
     mr_cuda_dense d;
     uint32_t own; /* all tensors are of the kernel's own types */
@@ -70,12 +77,21 @@ typedef struct {
     uint32_t pattern[4];
 } mr_cuda_fill;
 
+/* What Philox makes numbers of, besides the number of the block. The key of each round is reckoned here once, and not
+ * by every thread: the kernels take it from the arguments without an instruction. */
+enum { MR_CUDA_ROUNDS = 10 };
+typedef struct {
+    uint32_t key[MR_CUDA_ROUNDS][2];
+    uint32_t offset[2];
+} mr_cuda_philox;
+
 /* Element i of the output is made of i. */
 typedef struct {
     void *out;
     uint64_t count;
-    uint64_t seed, offset;
+    mr_cuda_philox philox;
     double real[3];
+    float single[2]; /* the first two, rounded: dear to do for each thread */
     int64_t integer[2];
     uint32_t dense; /* and aligned to 16 bytes: `shape` and `stride` do not count */
     mr_cuda_shape shape;
@@ -88,7 +104,7 @@ typedef struct {
     uint64_t *positions;
     uint64_t count, padded;
     uint64_t block, step; /* of the bitonic network */
-    uint64_t seed, offset;
+    mr_cuda_philox philox;
     void *out;
     uint32_t dtype;
     mr_cuda_shape shape;
@@ -101,24 +117,59 @@ typedef struct {
     int64_t i;
 } mr_cuda_cell;
 
-/* A block of MR_CUDA_THREADS threads makes `width` outputs with `lanes` threads each (width * lanes =
- * MR_CUDA_THREADS, both powers of two); blockIdx.x counts groups of `width` outputs, blockIdx.y the `splits`
- * parts of `part` elements that each output's elements are cut into. */
+/* Blocks of a reduction's kernel that an SM has registers for: so many fill the device. */
+enum { MR_CUDA_REDUCE_BLOCKS = 4 };
+
+/* A reduction. The elements of an output are `outers` runs of `inner` elements. blockIdx.x counts groups of outputs,
+ * blockIdx.y the `splits` parts that each output's elements are cut into: of `outer_part` runs, `part` units of each.
+ * MR_CUDA_THREADS = width * lanes (powers of two), but for tiles: `lanes` threads share an output, or, in columns, a
+ * unit of outputs.
+ *
+ *   rows     the elements of a run are neighbours, if a unit is more than 1
+ *   tile     rows of one run each, and one behind the other: a block takes `width` of them through shared memory
+ *   columns  the elements of neighbouring outputs are neighbours */
 typedef struct {
     const void *in;
     void *out;
     int64_t outputs, length;
-    int64_t part;
-    uint32_t lanes, width, splits;
-    uint32_t columns; /* neighbouring outputs' elements are neighbours: threads go along them */
-    uint32_t vectors; /* the elements of an output are dense, and each output's begin at 16 bytes */
+    int64_t inner, inner_stride, outers;
+    int64_t part, outer_part;
+    uint32_t inner_parts; /* splits = inner_parts * the parts of `outers` */
+    uint32_t splits;
+    uint32_t lanes, width;
+    uint32_t
+        unit; /* elements that are loaded as one, aligned: 1, or 16 bytes of them (columns: at most 4) */
     uint32_t out_dtype;
     double correction;
-    mr_cuda_shape kept, reduced, out_shape;
-    mr_cuda_strides kept_stride, reduced_stride, out_stride;
-    mr_cuda_cell *partial; /* [group][split][width], where splits > 1 */
+    mr_cuda_shape kept, outer, row; /* `row`: of a tile's rows, for the division by their length */
+    mr_cuda_strides kept_stride, out_stride; /* over `kept` */
+    mr_cuda_strides outer_stride;
+    mr_cuda_cell *partial; /* [group][split][width][unit], where splits > 1 */
     uint32_t *arrived;     /* [group], zero between launches */
 } mr_cuda_reduce;
+
+/* Bytes of a row that each of its threads can keep in registers. */
+enum { MR_CUDA_HELD = 128 };
+
+/* A block of MR_CUDA_THREADS threads handles `width` rows with `lanes` threads each (width * lanes =
+ * MR_CUDA_THREADS, both powers of two); blockIdx.x counts groups of `width` rows, blockIdx.y the `splits` parts
+ * of `part` elements that rows are cut into. */
+typedef struct {
+    const void *in;
+    void *out;
+    int64_t rows, length;
+    int64_t part;
+    int64_t in_step, out_step; /* from element to element of a row */
+    uint32_t lanes, width, splits;
+    uint32_t columns; /* neighbouring rows' elements are neighbours: threads go along them */
+    uint32_t held;    /* a row is read once, of the kernel's type, and kept in registers */
+    uint32_t writes;  /* splits > 1: `cells` are complete, and it is the results' turn */
+    uint32_t in_dtype, out_dtype;
+    uint32_t own; /* both are of the kernel's type */
+    mr_cuda_shape kept;
+    mr_cuda_strides in_kept, out_kept;
+    mr_cuda_cell *cells; /* [row][split], where splits > 1: maximum, sum */
+} mr_cuda_softmax;
 
 /* c[batch][i][j] = sum over l of a[batch][i][l] b[batch][l][j]; c is dense. */
 typedef struct {

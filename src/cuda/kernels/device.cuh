@@ -100,8 +100,8 @@ template <class T> static __device__ __noinline__ void store_any(void *data, int
     }
 }
 
-/* V elements that are loaded and stored as one. */
-template <class T, int V> struct alignas(sizeof(T) * V) vector {
+/* V elements that are loaded and stored as one, or in pieces of 16 bytes: more is not promised of any address. */
+template <class T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) vector {
     T v[V];
 };
 
@@ -111,6 +111,33 @@ template <class T, int V> MR_DEVICE vector<T, V> load_vector(const void *data, u
 
 template <class T, int V> MR_DEVICE void store_vector(void *data, uint64_t i, const vector<T, V> &v) {
     *(vector<T, V> *)((T *)data + i) = v;
+}
+
+/* Vectors that nobody needs again soon, and which L1 need not keep; by 16 bytes where there are so many, which the
+ * compiler, left to itself, does not always do in loops. */
+template <class T, int V> MR_DEVICE vector<T, V> load_past_l1(const T *at) {
+    static_assert(sizeof(vector<T, V>) == 16);
+    uint4 bits;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+                 : "l"(at)
+                 : "memory");
+    vector<T, V> v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+template <class T, int V> MR_DEVICE void store_past_l1(T *at, const vector<T, V> &v) {
+    if constexpr (sizeof v % 16 != 0) {
+        store_vector(at, 0, v);
+    } else {
+        uint4 bits[sizeof v / 16];
+        memcpy(bits, &v, sizeof v);
+#pragma unroll
+        for (uint32_t k = 0; k < sizeof v / 16; k++)
+            asm volatile("st.global.L1::no_allocate.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"((uint4 *)at + k), "r"(bits[k].x),
+                         "r"(bits[k].y), "r"(bits[k].z), "r"(bits[k].w)
+                         : "memory");
+    }
 }
 
 /* ------------------------------------------------------------------------- positions */

@@ -1,7 +1,8 @@
-/* The two kernels of an elementwise operation on one type: `dense` for tensors that lie densely in the types
- * it computes with, in vectors of 16 bytes; `strided` for everything else.
+/* The three kernels of an elementwise operation on one type: `dense` for tensors that lie densely in the types it
+ * computes with, in vectors of 16 bytes; `rows` for those whose rows do, a row that is added to each row for
+ * example; `strided` for everything else.
  *
- * Op has types A (first input), T (the others), R (result), the number of inputs, and apply(a, b, c). Both
+ * Op has types A (first input), T (the others), R (result), the number of inputs, and apply(a, b, c). All
  * kernels load all that an item needs before they store it, so the output may be one of the inputs. */
 #ifndef MR_CUDA_KERNELS_ELEMENTWISE_CUH
 #define MR_CUDA_KERNELS_ELEMENTWISE_CUH
@@ -17,10 +18,9 @@ template <class T> MR_DEVICE T number_as(uint64_t bits) {
 
 /* ------------------------------------------------------------------------- dense */
 
-/* Elements a vector, so that the widest of them is 16 bytes; vectors a thread, whose loads are in flight
- * together. cuda/launch.c makes the grid from the same two. */
+/* Elements a vector, so that the widest of them is 16 bytes. A thread makes one vector: more of them only put the
+ * pieces of memory that an SM works on further apart (in place, two are 5 % slower). */
 template <class T> constexpr int vector_length = 16 / sizeof(T);
-template <class T> constexpr int vectors_a_thread = sizeof(T) == 1 ? 1 : 2;
 
 /* The value of an input that is the same for all items; of no meaning for the others. */
 template <class X> MR_DEVICE X fixed_input(const mr_cuda_dense &p, int k) {
@@ -45,56 +45,48 @@ template <class Op> MR_DEVICE void dense(const mr_cuda_dense &p) {
     typedef typename Op::A A;
     typedef typename Op::T T;
     typedef typename Op::R R;
-    constexpr int V = vector_length<T>, U = vectors_a_thread<T>, N = Op::inputs;
-    constexpr uint64_t STEP = (uint64_t)MR_CUDA_THREADS * V;
-    uint64_t first = (uint64_t)blockIdx.x * U * STEP + threadIdx.x * V;
+    constexpr int V = vector_length<T>, N = Op::inputs;
+    uint64_t first = thread_number() * V;
     A x = fixed_input<A>(p, 0);
     T y = N > 1 ? fixed_input<T>(p, 1) : T(), z = N > 2 ? fixed_input<T>(p, 2) : T();
-    if (first + (U - 1) * STEP + V <= p.count) {
-        vector<A, V> a[U];
-        vector<T, V> b[U], c[U];
+    if (first + V <= p.count) {
+        vector<A, V> a = dense_input<A, V>(p, 0, first, x);
+        vector<T, V> b, c;
+        vector<R, V> r;
+        if (N > 1) b = dense_input<T, V>(p, 1, first, y);
+        if (N > 2) c = dense_input<T, V>(p, 2, first, z);
 #pragma unroll
-        for (int u = 0; u < U; u++) {
-            a[u] = dense_input<A, V>(p, 0, first + u * STEP, x);
-            if (N > 1) b[u] = dense_input<T, V>(p, 1, first + u * STEP, y);
-            if (N > 2) c[u] = dense_input<T, V>(p, 2, first + u * STEP, z);
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            vector<R, V> r;
-#pragma unroll
-            for (int j = 0; j < V; j++)
-                r.v[j] = Op::apply(a[u].v[j], N > 1 ? b[u].v[j] : T(), N > 2 ? c[u].v[j] : T());
-            store_vector(p.out, first + u * STEP, r);
-        }
+        for (int j = 0; j < V; j++) r.v[j] = Op::apply(a.v[j], N > 1 ? b.v[j] : T(), N > 2 ? c.v[j] : T());
+        store_vector(p.out, first, r);
         return;
     }
-    /* The last block, element by element. */
-    for (int u = 0; u < U; u++, first += STEP) {
-        uint64_t end = first + V < p.count ? first + V : p.count;
+    /* What does not fill a vector, element by element. */
 #pragma unroll 1
-        for (uint64_t i = first; i < end; i++)
-            ((R *)p.out)[i] = Op::apply(dense_element<A>(p, 0, i, x), N > 1 ? dense_element<T>(p, 1, i, y) : T(),
-                                        N > 2 ? dense_element<T>(p, 2, i, z) : T());
-    }
+    for (uint64_t i = first; i < p.count; i++)
+        ((R *)p.out)[i] = Op::apply(dense_element<A>(p, 0, i, x), N > 1 ? dense_element<T>(p, 1, i, y) : T(),
+                                    N > 2 ? dense_element<T>(p, 2, i, z) : T());
 }
 
 /* ------------------------------------------------------------------------- strided */
 
-enum { STRIDED_ITEMS = 4 }; /* a thread, MR_CUDA_THREADS apart; cuda/launch.c knows it too */
+/* An item is an element, of which a thread makes STRIDED_ITEMS, MR_CUDA_THREADS apart; or a vector along the innermost
+ * dim, of which it makes one. cuda/launch.c knows it too. */
+enum { STRIDED_ITEMS = 4 };
 
-/* Where the operands' elements (the output's first) at the positions of all items are. */
-template <int N> MR_DEVICE void offsets_of(const mr_cuda_strided &p, uint64_t first, int64_t offset[STRIDED_ITEMS][N]) {
-    if (p.shape.wide) {
+/* Where the operands' elements (the output's first) at the positions of all items are. Of vectors there are never so
+ * many that a division needs 64 bits, which is a call, and registers kept for it. */
+template <int N, int U, bool MAY_BE_WIDE>
+MR_DEVICE void offsets_of(const mr_cuda_strided &p, uint64_t first, int64_t offset[U][N]) {
+    if (MAY_BE_WIDE && p.shape.wide) {
 #pragma unroll
-        for (int u = 0; u < STRIDED_ITEMS; u++)
+        for (int u = 0; u < U; u++)
 #pragma unroll
             for (int k = 0; k < N; k++) offset[u][k] = wide_offset(p.shape, p.stride[k], first + u * MR_CUDA_THREADS);
         return;
     }
-    uint32_t rest[STRIDED_ITEMS], last = p.shape.ndim - 1;
+    uint32_t rest[U], last = p.shape.ndim - 1;
 #pragma unroll
-    for (int u = 0; u < STRIDED_ITEMS; u++) {
+    for (int u = 0; u < U; u++) {
         rest[u] = (uint32_t)first + u * MR_CUDA_THREADS;
 #pragma unroll
         for (int k = 0; k < N; k++) offset[u][k] = 0;
@@ -102,46 +94,59 @@ template <int N> MR_DEVICE void offsets_of(const mr_cuda_strided &p, uint64_t fi
 #pragma unroll 1
     for (uint32_t d = 0; d < last; d++) {
 #pragma unroll
-        for (int u = 0; u < STRIDED_ITEMS; u++) {
+        for (int u = 0; u < U; u++) {
             uint32_t index = next_index(p.shape, d, rest[u]);
 #pragma unroll
             for (int k = 0; k < N; k++) offset[u][k] += (int64_t)index * p.stride[k].stride[d];
         }
     }
 #pragma unroll
-    for (int u = 0; u < STRIDED_ITEMS; u++)
+    for (int u = 0; u < U; u++)
 #pragma unroll
         for (int k = 0; k < N; k++) offset[u][k] += (int64_t)rest[u] * p.stride[k].stride[last];
 }
 
-template <class X> MR_DEVICE X strided_input(const mr_cuda_strided &p, int k, int64_t offset) {
-    if (p.d.kind[k] == MR_CUDA_NUMBER) return number_as<X>(p.d.number[k]);
-    return p.own ? ((const X *)p.d.in[k])[offset] : load_any<X>(p.d.in[k], p.d.dtype[k], offset);
+template <class X, int V> MR_DEVICE vector<X, V> strided_input(const mr_cuda_strided &p, int k, int64_t offset) {
+    vector<X, V> v;
+    X x;
+    if constexpr (V > 1) {
+        if (p.stride[1 + k].stride[0] != 0) return load_vector<X, V>(p.d.in[k], (uint64_t)offset);
+        x = p.d.kind[k] == MR_CUDA_NUMBER ? number_as<X>(p.d.number[k]) : ((const X *)p.d.in[k])[offset];
+    } else {
+        x = p.d.kind[k] == MR_CUDA_NUMBER ? number_as<X>(p.d.number[k])
+            : p.own                       ? ((const X *)p.d.in[k])[offset]
+                                          : load_any<X>(p.d.in[k], p.d.dtype[k], offset);
+    }
+#pragma unroll
+    for (int j = 0; j < V; j++) v.v[j] = x;
+    return v;
 }
 
-template <class Op> MR_DEVICE void strided(const mr_cuda_strided &p) {
+template <class Op, int V> MR_DEVICE void strided(const mr_cuda_strided &p) {
     typedef typename Op::A A;
     typedef typename Op::T T;
     typedef typename Op::R R;
-    constexpr int N = Op::inputs;
-    uint64_t first = (uint64_t)blockIdx.x * STRIDED_ITEMS * MR_CUDA_THREADS + threadIdx.x;
-    int64_t offset[STRIDED_ITEMS][1 + N];
-    A a[STRIDED_ITEMS];
-    T b[STRIDED_ITEMS], c[STRIDED_ITEMS];
-    offsets_of<1 + N>(p, first, offset);
+    constexpr int N = Op::inputs, U = V > 1 ? 1 : STRIDED_ITEMS;
+    uint64_t first = (uint64_t)blockIdx.x * U * MR_CUDA_THREADS + threadIdx.x;
+    int64_t offset[U][1 + N];
+    vector<A, V> a[U];
+    vector<T, V> b[U], c[U];
+    offsets_of<1 + N, U, V == 1>(p, first, offset);
 #pragma unroll
-    for (int u = 0; u < STRIDED_ITEMS; u++) {
+    for (int u = 0; u < U; u++) {
         if (first + u * MR_CUDA_THREADS >= p.d.count) break;
-        a[u] = strided_input<A>(p, 0, offset[u][1]);
-        if constexpr (N > 1) b[u] = strided_input<T>(p, 1, offset[u][2]);
-        if constexpr (N > 2) c[u] = strided_input<T>(p, 2, offset[u][3]);
+        a[u] = strided_input<A, V>(p, 0, offset[u][1]);
+        if constexpr (N > 1) b[u] = strided_input<T, V>(p, 1, offset[u][2]);
+        if constexpr (N > 2) c[u] = strided_input<T, V>(p, 2, offset[u][3]);
     }
 #pragma unroll
-    for (int u = 0; u < STRIDED_ITEMS; u++) {
+    for (int u = 0; u < U; u++) {
         if (first + u * MR_CUDA_THREADS >= p.d.count) break;
-        R r = Op::apply(a[u], N > 1 ? b[u] : T(), N > 2 ? c[u] : T());
-        if (p.own) ((R *)p.d.out)[offset[u][0]] = r;
-        else store_any<R>(p.d.out, p.d.out_dtype, offset[u][0], r);
+        vector<R, V> r;
+#pragma unroll
+        for (int j = 0; j < V; j++) r.v[j] = Op::apply(a[u].v[j], N > 1 ? b[u].v[j] : T(), N > 2 ? c[u].v[j] : T());
+        if (V > 1 || p.own) store_vector(p.d.out, (uint64_t)offset[u][0], r);
+        else store_any<R>(p.d.out, p.d.out_dtype, offset[u][0], r.v[0]);
     }
 }
 
@@ -153,7 +158,8 @@ template <class Op> MR_DEVICE void strided(const mr_cuda_strided &p) {
 #define R_FLOAT(T)        T
 #define R_BOOL(T)         uint8_t
 
-/* The kernels millrace_NAME_TAG and millrace_NAME_TAG_strided; cuda/launch.c finds them by these names. */
+/* The kernels millrace_NAME_TAG, millrace_NAME_TAG_rows and millrace_NAME_TAG_strided; cuda/launch.c finds them by
+ * these names. */
 #define KERNELS(name, tag, A_, T_, R_, store, count, expression)                                   \
     struct name##_##tag {                                                                          \
         typedef A_ A;                                                                              \
@@ -168,7 +174,11 @@ template <class Op> MR_DEVICE void strided(const mr_cuda_strided &p) {
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
         millrace_##name##_##tag##_strided(const __grid_constant__ mr_cuda_strided p) {                   \
-        strided<name##_##tag>(p);                                                                  \
+        strided<name##_##tag, 1>(p);                                                               \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
+        millrace_##name##_##tag##_rows(const __grid_constant__ mr_cuda_strided p) {                      \
+        strided<name##_##tag, vector_length<T_>>(p);                                               \
     }
 
 /* All inputs of one type; or, in `where`, a bool before them. */

@@ -1,0 +1,354 @@
+/* Runs softmax and log_softmax along one dim. An item is a row: all elements along the dim at one place in
+ * the others. Few long rows are cut into chunks of fixed size as in reduce.c; then the items are the chunks,
+ * which leave their maximum and sum in the state, and `finish` writes the results.
+ *
+ * A row is gone through in leaves, which lie densely or are gathered: for its maximum, for the sum, and for
+ * the result. No value depends on how rows were grouped or sliced. */
+#include "ops/expr.h"
+#include "ops/fold.h"
+
+#include "base/parallel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK = 16 * MR_LEAF,    /* elements */
+    MOST_PARTIALS = 1 << 20, /* of all rows together: beyond, the chunks become longer */
+    FEW_ROWS = 256,
+    MIN_NEIGHBOURS = 4,
+    TILE = 16, /* rows whose elements are neighbours, and are gathered together */
+};
+
+/* ------------------------------------------------------------------------- loops */
+
+#define LOOPS(name, tag, T_, kept, norm_, result_)                                                 \
+    MR_CLONES static double name##_weigh_##tag(const void *x_, int64_t count, double max,          \
+                                               void *k_) {                                         \
+        typedef T_ T;                                                                              \
+        const T *x = x_;                                                                           \
+        T *k = k_, m = (T)max;                                                                     \
+        double lane[MR_LANES] = {0};                                                               \
+        int64_t i = 0, whole = count - count % MR_LANES;                                           \
+        for (; i < whole; i += MR_LANES) {                                                         \
+            MR_INDEPENDENT                                                                         \
+            for (int l = 0; l < MR_LANES; l++) {                                                   \
+                T d = x[i + l] - m, e = mr_exp(d);                                                 \
+                k[i + l] = kept;                                                                   \
+                lane[l] += (double)e;                                                              \
+            }                                                                                      \
+        }                                                                                          \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t l = 0; l < count - whole; l++) {                                              \
+            T d = x[whole + l] - m, e = mr_exp(d);                                                 \
+            k[whole + l] = kept;                                                                   \
+            lane[l] += (double)e;                                                                  \
+        }                                                                                          \
+        for (int half = MR_LANES / 2; half > 0; half /= 2)                                         \
+            for (int l = 0; l < half; l++) lane[l] += lane[l + half];                              \
+        return lane[0];                                                                            \
+    }                                                                                              \
+    static double name##_norm_##tag(double s) {                                                    \
+        return norm_;                                                                              \
+    }                                                                                              \
+    MR_CLONES static void name##_result_##tag(void *k_, int64_t count, double norm) {              \
+        typedef T_ T;                                                                              \
+        T *all = k_, n = (T)norm;                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            T k = all[i];                                                                          \
+            all[i] = result_;                                                                      \
+        }                                                                                          \
+    }
+#define ENTRY(name, tag)                                                                           \
+    { name##_weigh_##tag, name##_norm_##tag, name##_result_##tag }
+#define X(name, flops, kept, norm, result, help)                                                   \
+    LOOPS(name, f32, float, kept, norm, result)                                                    \
+    LOOPS(name, f64, double, kept, norm, result)                                                   \
+    const mr_softmax mr_softmax_##name = {                                                         \
+        .loops = {[MR_F32] = ENTRY(name, f32), [MR_F64] = ENTRY(name, f64)}};
+MR_SOFTMAX_TABLE(X)
+#undef X
+
+/* ------------------------------------------------------------------------- the plan */
+
+typedef struct {
+    const mr_tensor *in, *out;
+    const mr_softmax_loops *loops;
+    mr_dtype dtype; /* computed in */
+    size_t size;    /* of that */
+    int64_t rows, length;
+    int64_t chunks, chunk; /* 1, or how many a row has, and the elements of one */
+    int64_t in_stride, out_stride;
+    mr_walk walk;               /* over the rows; operand 0: the output, 1: the input */
+    bool in_direct, out_direct; /* rows lie densely, and are of `dtype` */
+    bool tiles;                 /* neighbours in memory belong to neighbouring rows */
+} plan;
+
+static void count(const mr_action *action, plan *p) {
+    p->out = action->operands[0].tensor;
+    p->in = action->operands[action->operand_count - 1].tensor;
+    int dim = (int)action->u.op.params.integer[0];
+    p->length = p->in->ndim > 0 ? p->in->shape[dim] : 1;
+    p->rows = p->length > 0 ? p->in->numel / p->length : 0;
+    p->chunks = 1;
+    p->chunk = CHUNK;
+    if (p->rows == 0 || p->rows >= FEW_ROWS || p->length < 2 * CHUNK) return;
+    while (p->length / p->chunk > MOST_PARTIALS / p->rows) p->chunk *= 2;
+    p->chunks = (p->length - 1) / p->chunk + 1;
+}
+
+/* Shape and strides without a dim; returns the dim's own stride. */
+static int64_t take_dim(const mr_tensor *t, int dim, mr_tensor *out_rest) {
+    int n = 0;
+    for (int d = 0; d < t->ndim; d++) {
+        if (d == dim) continue;
+        out_rest->shape[n] = t->shape[d];
+        out_rest->stride[n++] = t->stride[d];
+    }
+    out_rest->ndim = (uint8_t)n;
+    return t->ndim > 0 ? t->stride[dim] : 1;
+}
+
+static void make_plan(const mr_action *action, plan *p) {
+    count(action, p);
+    const mr_softmax *row = action->u.op.row->body;
+    p->dtype = p->in->dtype == MR_F64 ? MR_F64 : MR_F32;
+    p->size = mr_dtype_size(p->dtype);
+    p->loops = &row->loops[p->dtype];
+    int dim = (int)action->u.op.params.integer[0];
+    mr_tensor out, in;
+    p->out_stride = take_dim(p->out, dim, &out);
+    p->in_stride = take_dim(p->in, dim, &in);
+    mr_walk_init(&p->walk, in.ndim, in.shape, 2, (const mr_tensor *const[]){&out, &in});
+    p->in_direct = p->in->dtype == p->dtype && (p->in_stride == 1 || p->length == 1);
+    p->out_direct = p->out->dtype == p->dtype && (p->out_stride == 1 || p->length == 1);
+    int last = p->walk.ndim - 1;
+    p->tiles =
+        !p->in_direct && p->walk.stride[1][last] == 1 && p->walk.shape[last] >= MIN_NEIGHBOURS;
+}
+
+int64_t mr_softmax_items(const mr_action *action) {
+    plan p;
+    count(action, &p);
+    return p.rows * p.chunks;
+}
+
+/* ------------------------------------------------------------------------- tiles */
+
+typedef union {
+    char bytes[MR_LEAF * 8 + 64]; /* blocks side by side must not share cache sets */
+    double aligned_;
+} leaf_block;
+
+/* The elements `from` to `to` - 1 of `width` rows from `row` on, and what is known of each row. */
+typedef struct {
+    int64_t row, from, to;
+    int width;
+    double max[TILE], sum[TILE], norm[TILE];
+    const void *x[TILE]; /* the leaf at hand */
+    leaf_block block[TILE], other;
+} tile;
+
+/* Items of one chunk of neighbouring rows are neighbours too. */
+static void begin_tile(const plan *p, int64_t item, int64_t end, tile *t) {
+    int64_t chunk = item / p->rows, width = 1;
+    t->row = item % p->rows;
+    t->from = chunk * p->chunk;
+    t->to = chunk == p->chunks - 1 ? p->length : t->from + p->chunk;
+    if (p->tiles) {
+        int64_t run = p->walk.shape[p->walk.ndim - 1];
+        width = run - t->row % run;
+        if (width > TILE) width = TILE;
+        if (width > end - item) width = end - item;
+    }
+    t->width = (int)width;
+}
+
+/* Where a tensor's rows and elements are, from element i of the tile's first row on. */
+typedef struct {
+    char *first;
+    size_t size;
+    int64_t along, across; /* strides in elements: in a row, and from row to row */
+} grid;
+
+static grid grid_of(const plan *p, const tile *t, bool output, int64_t i) {
+    const mr_tensor *tensor = output ? p->out : p->in;
+    int operand = output ? 0 : 1;
+    grid g = {.size = mr_dtype_size((mr_dtype)tensor->dtype),
+              .along = output ? p->out_stride : p->in_stride,
+              .across = p->walk.stride[operand][p->walk.ndim - 1]};
+    int64_t at = mr_walk_offset(&p->walk, operand, t->row) + i * g.along;
+    g.first = (char *)mr_tensor_data(tensor) + at * (int64_t)g.size;
+    return g;
+}
+
+#define EACH_ELEMENT(T, ...)                                                                       \
+    do {                                                                                           \
+        T *all = (T *)g->first;                                                                    \
+        for (int64_t r = 0; r < n; r++)                                                            \
+            for (int w = 0; w < t->width; w++) {                                                   \
+                T *element = &all[r * g->along + w * g->across],                                   \
+                  *own = (T *)t->block[w].bytes + r;                                               \
+                __VA_ARGS__;                                                                       \
+            }                                                                                      \
+    } while (0)
+#define BY_SIZE(...)                                                                               \
+    switch (g->size) {                                                                             \
+    case 1: EACH_ELEMENT(uint8_t, __VA_ARGS__); break;                                             \
+    case 4: EACH_ELEMENT(uint32_t, __VA_ARGS__); break;                                            \
+    default: EACH_ELEMENT(uint64_t, __VA_ARGS__); break;                                           \
+    }
+
+static void gather(tile *t, const grid *g, int64_t n) {
+    BY_SIZE(*own = *element);
+}
+static void scatter(tile *t, const grid *g, int64_t n) {
+    BY_SIZE(*element = *own);
+}
+
+/* The blocks' elements become ones of another dtype. */
+static void convert(tile *t, mr_dtype to, mr_dtype from, int64_t n) {
+    if (to == from) return;
+    for (int w = 0; w < t->width; w++) {
+        memcpy(&t->other, &t->block[w], (size_t)n * mr_dtype_size(from));
+        mr_convert(to, &t->block[w], from, &t->other, n);
+    }
+}
+
+/* Points x to n elements of each row from i on. */
+static void load(const plan *p, tile *t, int64_t i, int64_t n) {
+    grid g = grid_of(p, t, false, i);
+    if (!p->in_direct) {
+        gather(t, &g, n);
+        convert(t, p->dtype, (mr_dtype)p->in->dtype, n);
+    }
+    for (int w = 0; w < t->width; w++)
+        t->x[w] = p->in_direct ? g.first + w * g.across * (int64_t)g.size : t->block[w].bytes;
+}
+
+/* Where k goes: straight to the output, or to the block. */
+static void *place_of(const plan *p, tile *t, int w, int64_t i, bool direct) {
+    if (!direct) return t->block[w].bytes;
+    grid g = grid_of(p, t, true, i);
+    return g.first + w * g.across * (int64_t)g.size;
+}
+
+static void weigh_leaf(const plan *p, tile *t, int64_t i, int64_t n, bool direct) {
+    for (int w = 0; w < t->width; w++) {
+        /* Of a part without anything but -inf the sum is 0; where that is all of a row, 0 / 0 follows. */
+        double base = t->max[w] == -(double)INFINITY ? 0 : t->max[w];
+        t->sum[w] += p->loops->weigh(t->x[w], n, base, place_of(p, t, w, i, direct));
+    }
+}
+
+static int64_t leaf_length(const tile *t, int64_t i) {
+    return t->to - i < MR_LEAF ? t->to - i : MR_LEAF;
+}
+
+/* Maximum and sum; k of a whole row that lies directly, or is one leaf, is then where write_tile takes it. */
+static void weigh_tile(const plan *p, tile *t) {
+    const mr_fold *max = &mr_reduction_max.fold[p->dtype];
+    bool several = t->to - t->from > MR_LEAF;
+    for (int w = 0; w < t->width; w++) t->max[w] = -(double)INFINITY, t->sum[w] = 0;
+    for (int64_t i = t->from; i < t->to; i += MR_LEAF) {
+        load(p, t, i, leaf_length(t, i));
+        for (int w = 0; w < t->width; w++) {
+            mr_cell cell;
+            max->leaf(t->x[w], leaf_length(t, i), i, &cell);
+            double greatest = max->final(&cell, p->length, NULL).f;
+            t->max[w] = mr_maximum(t->max[w], greatest);
+        }
+    }
+    for (int64_t i = t->from; i < t->to; i += MR_LEAF) {
+        if (several) load(p, t, i, leaf_length(t, i));
+        weigh_leaf(p, t, i, leaf_length(t, i), p->out_direct && p->chunks == 1);
+    }
+}
+
+/* `again`: k is not at its place yet. */
+static void write_tile(const plan *p, tile *t, bool again) {
+    for (int64_t i = t->from; i < t->to; i += MR_LEAF) {
+        int64_t n = leaf_length(t, i);
+        if (again) {
+            load(p, t, i, n);
+            weigh_leaf(p, t, i, n, p->out_direct);
+        }
+        for (int w = 0; w < t->width; w++)
+            p->loops->result(place_of(p, t, w, i, p->out_direct), n, t->norm[w]);
+        if (p->out_direct) continue;
+        convert(t, (mr_dtype)p->out->dtype, p->dtype, n);
+        grid g = grid_of(p, t, true, i);
+        scatter(t, &g, n);
+    }
+}
+
+/* ------------------------------------------------------------------------- the action */
+
+mr_status mr_softmax_begin(const mr_action *action, void **out_state) {
+    plan p;
+    count(action, &p);
+    *out_state = NULL;
+    if (p.chunks == 1) return MR_OK;
+    *out_state = calloc((size_t)(p.rows * p.chunks), sizeof(mr_cell));
+    return *out_state ? MR_OK
+                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+}
+
+void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+    if (first >= end) return;
+    plan p;
+    make_plan(action, &p);
+    mr_cell *partial = state;
+    tile t;
+    for (int64_t item = first; item < end; item += t.width) {
+        begin_tile(&p, item, end, &t);
+        weigh_tile(&p, &t);
+        for (int w = 0; w < t.width; w++) {
+            if (partial) partial[item + w] = (mr_cell){.f = t.max[w], .g = t.sum[w]};
+            else t.norm[w] = p.loops->norm(t.sum[w]);
+        }
+        if (!partial) write_tile(&p, &t, !p.out_direct && p.length > MR_LEAF);
+    }
+}
+
+/* The chunks of a row joined, into the cell of its first. */
+static void join_chunks(const plan *p, mr_cell *partial, int64_t row) {
+    double max = -(double)INFINITY, sum = 0;
+    for (int64_t chunk = 0; chunk < p->chunks; chunk++)
+        max = mr_maximum(max, partial[chunk * p->rows + row].f);
+    double base = max == -(double)INFINITY ? 0 : max;
+    for (int64_t chunk = 0; chunk < p->chunks; chunk++) {
+        const mr_cell *cell = &partial[chunk * p->rows + row];
+        sum += cell->g * mr_exp(cell->f - base);
+    }
+    partial[row] = (mr_cell){.f = max, .g = sum};
+}
+
+typedef struct {
+    const plan *plan;
+    const mr_cell *rows;
+} results;
+
+static void write_items(void *context, int64_t first, int64_t end) {
+    const results *r = context;
+    tile t;
+    for (int64_t item = first; item < end; item += t.width) {
+        begin_tile(r->plan, item, end, &t);
+        for (int w = 0; w < t.width; w++) {
+            t.max[w] = r->rows[t.row + w].f;
+            t.norm[w] = r->plan->loops->norm(r->rows[t.row + w].g);
+            t.sum[w] = 0;
+        }
+        write_tile(r->plan, &t, true);
+    }
+}
+
+void mr_softmax_finish(const mr_action *action, void *state) {
+    if (!state) return;
+    plan p;
+    make_plan(action, &p);
+    for (int64_t row = 0; row < p.rows; row++) join_chunks(&p, state, row);
+    results r = {&p, state};
+    mr_parallel_for(p.rows * p.chunks, 1, write_items, &r);
+    free(state);
+}
