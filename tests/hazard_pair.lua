@@ -9,7 +9,7 @@
 -- (any of the keys; lines are this file's, and in a fix "_" stands for white space), or `-- expect: clean`.
 -- Then its lines `-- fix: CODE` are put into force, and it must be silent. Last, the cures that the reports
 -- themselves propose are applied to the script as written, and it must become silent too; `-- cure: none` says
--- that the reports propose nothing.
+-- that the reports propose nothing that could be put in between two lines.
 
 local mr = require "millrace"
 
@@ -26,11 +26,19 @@ local function read(path)
   return text
 end
 
-local function run(lines)
-  local chunk = assert(load(table.concat(lines, "\n"), "@" .. arg[0]))
+-- The checker reads the file that a script is from, so what is not as written gets a file of its own.
+local function run(lines, changed)
+  local path, text = changed and os.tmpname() or arg[0], table.concat(lines, "\n")
+  if changed then
+    local f = assert(io.open(path, "wb"))
+    f:write(text)
+    f:close()
+  end
+  local chunk = assert(load(text, "@" .. path))
   inside = true
   local ok, reports = pcall(mr.hazard.check, chunk)
   inside = false
+  if changed then os.remove(path) end
   mr.synchronize()
   if not ok then error(reports, 0) end
   return reports
@@ -46,6 +54,13 @@ local function line_of(side)
   return side and side.where and side.where:match(":(%d+)$") or "collected"
 end
 
+-- "after:9,before:14"; "none" where no line can be put in
+local function places(report)
+  local texts = {}
+  for i, fix in ipairs(report.fixes) do texts[i] = fix.place .. ":" .. fix.line end
+  return #texts > 0 and table.concat(texts, ",") or "none"
+end
+
 local function matches(report, expected)
   for key, value in expected:gmatch("([%w_]+)=(%S+)") do
     local got
@@ -53,6 +68,7 @@ local function matches(report, expected)
     elseif key == "first_stream" then got = report.first.stream
     elseif key == "second_stream" then got = report.second.stream
     elseif key == "fix" then got = report.fix:gsub("%s", "_")
+    elseif key == "place" then got = places(report)
     elseif key == "bytes" then got = report.bytes[1] .. ".." .. report.bytes[2]
     else got = tostring(report[key]) end
     if got ~= value then return false end
@@ -95,6 +111,7 @@ local function with_cures(lines, reports)
   local before, after, done = {}, {}, {}
   for _, r in ipairs(reports) do
     for _, fix in ipairs(r.fixes) do
+      if fix.place == "within" then fail("a cure has to go into the middle of a line:\n%s", r.message) end
       local list = fix.place == "before" and before or after
       local key = fix.place .. fix.line .. fix.text
       if not done[key] then
@@ -120,7 +137,7 @@ local function check_cures(lines, reports)
       if #r.fixes == 0 then fail("no cure is proposed:\n%s", r.message) end
     end
     lines = with_cures(lines, reports)
-    reports = run(lines)
+    reports = run(lines, true)
   end
   fail("the proposed cures do not cure:\n%s\n%s", all_messages(reports), table.concat(lines, "\n"))
 end
@@ -138,7 +155,7 @@ return function()
   local fixed, count = with_fixes(lines)
   if #reports > 0 and count == 0 then fail("it has a hazard and no line `-- fix:`") end
   if count > 0 then
-    local left = run(fixed)
+    local left = run(fixed, true)
     if #left > 0 then fail("with its fix lines it is not silent:\n%s", all_messages(left)) end
   end
   if not has(lines, "-- cure: none") then check_cures(lines, reports) end

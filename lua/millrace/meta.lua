@@ -144,7 +144,8 @@ function mr.allow_tf32(on) end
 
 ---A fresh device, also after a failure that made every call fail (R50): pending work is dropped,
 ---device memory is gone; streams, events and device tensors of before answer every use with an error.
----Host tensors keep their values.
+---Host tensors keep their values. On a real GPU the driver gives the process no new context after some
+---failures (an illegal address); the error then says to start again.
 function mr.reset() end
 
 ---A new stream on the current device or the one named. Non-blocking by default, as in PyTorch: it
@@ -374,9 +375,9 @@ function mr.print(...) end
 ---@param source millrace.Tensor
 function mr.memcpy(destination, source) end
 
----cudaMemcpyAsync, on `stream` or the current one. Returns at once if host memory on either side is
----pinned; with pageable memory a copy to the host waits (R22, R23). Both contiguous, of equal bytes
----and dtype.
+---cudaMemcpyAsync, on `stream` or the current one of the source's device (from the host: of the
+---destination's). Returns at once if host memory on either side is pinned; with pageable memory a copy
+---to the host waits (R22, R23). Both contiguous, of equal bytes and dtype.
 ---@param destination millrace.Tensor
 ---@param source millrace.Tensor
 ---@param options? { stream?: millrace.Stream }
@@ -407,16 +408,18 @@ function mr.op(options) end
 ---@param options { ms?: number, stream?: millrace.Stream }
 function mr.spin(options) end
 
----Prints what there is to know about a function, an object, or a name such as "add_", "stream" or
----"mr.memory"; without an argument, where to begin. Lines are as long as the terminal is wide, or
----COLUMNS says.
+---Prints what there is to know about a function, an object, or a name such as "add_", "stream",
+---"mr.memory" or "one-way" (a word of the hazard checker); without an argument, where to begin. Lines
+---are as long as the terminal is wide, or COLUMNS says.
 ---@param what? any
 function mr.help(what) end
 
 ---The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for everything, in
----the order of the reference page; then {name=, text=} for each class and table.
+---the order of the reference page; then {name=, text=} for each class and table; then {name=, kind=,
+---text=} for each word of the hazard checker: a "kind" of hazard, a "reason", or a kind of "advice".
 ---@return table[] entries
 ---@return table[] classes
+---@return table[] words
 function mr.docs() end
 
 ---The host waits for all streams of this device (R10); as mr.synchronize(d).
@@ -617,7 +620,8 @@ function Tensor:contiguous() end
 
 ---Copies the values of `source`, broadcast and converted to t's dtype, between any two memories. Runs
 ---on the current stream of the device; where the host is on one side, then waits for that stream,
----unless non_blocking. Returns t.
+---unless non_blocking. Between two devices it runs on the current stream of the source's; that of the
+---other waits for it, and is waited for first. Returns t.
 ---@param source millrace.Tensor
 ---@param options? { non_blocking?: boolean }
 ---@return millrace.Tensor
@@ -701,11 +705,13 @@ function mr.memory.empty_cache(device) end
 function mr.hazard.mode(mode) end
 
 ---What has been found so far, one table for each pair of places: kind, reason, tensor, bytes, first,
----second (op, access, stream, where, seq), fix, fixes, count, why, message.
+---second (op, access, stream, where, seq), fix (the lines to add, as text), fixes (the same as a list,
+---with their places), count, stream_pairs (between how many pairs of streams), amended, why, message.
 ---@return table[] reports
 function mr.hazard.reports() end
 
----Forgets the reports, not the order of the work.
+---Forgets the reports and begins a new summary; the order of the work remains. The verdict and the
+---exit status of --check still count what was forgotten.
 function mr.hazard.clear() end
 
 ---Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in it.
@@ -729,8 +735,9 @@ function mr.hazard.ignore(what) end
 function mr.hazard.advice(on) end
 
 ---Prints and returns the chain that orders two operations, or that there is none. Each is a side of a
----report, "file.lua:12" (":12": of any file) for the last operation of that line, or the operation's
----seq.
+---report, "file.lua:12" (":12": of any file) for the last operation of that line (if it has none, the
+---last record, wait or synchronise), or the operation's seq. The last 4096 actions are remembered,
+---also after the checker is switched off or a check has ended.
 ---@param first table|string|integer
 ---@param second table|string|integer
 ---@return string text
@@ -738,7 +745,10 @@ function mr.hazard.advice(on) end
 function mr.hazard.why(first, second) end
 
 ---"no hazards: every legal schedule ..." or how many there were, and what was ignored; and the
----numbers: operations, hazards, reports, follow_ups, ignored, dropped, forgotten.
+---numbers, since the last clear(): operations, hazards, reports (pairs of places), follow_ups
+---(accesses that the same cures order), unspecified (uses of pageable memory under asynchronous
+---copies), ignored, dropped, forgotten, checked_apart (operations inside check()), cleared (hazards
+---that clear() forgot).
 ---@return string text
 ---@return table totals
 function mr.hazard.summary() end
@@ -1569,6 +1579,32 @@ function Tensor:std(dim, keepdim, options) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.std(x, dim, keepdim, options) end
+
+---e to the power of each element, divided by the sum of these in the dimension.
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:softmax(dim, options) end
+
+---e to the power of each element, divided by the sum of these in the dimension.
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.softmax(x, dim, options) end
+
+---The logarithm of softmax, also where softmax itself is too small for a number.
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:log_softmax(dim, options) end
+
+---The logarithm of softmax, also where softmax itself is too small for a number.
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.log_softmax(x, dim, options) end
 
 ---The matrix product. Dimensions before the last two are a batch and broadcast; a vector counts as a
 ---row on the left and as a column on the right.

@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 
+/* Bytes of a name that a script may give, and of a file's name that is kept. */
+#define MR_LONGEST_NAME 200
+
 /* Returns the one copy of `text`, or "?" when memory is out. `text` may hold no NUL before `size`. */
 const char *mr_intern(const char *text, size_t size);
 

@@ -6,8 +6,6 @@
 #include "bind/bind.h"
 #include "bind/nearest.h"
 
-#define LONGEST_NAME 200
-
 lua_Integer mr_check_integer(lua_State *L, int arg) {
     int is_integer;
     lua_Integer value = lua_tointegerx(L, arg, &is_integer);
@@ -39,8 +37,8 @@ const char *mr_check_name(lua_State *L, int arg) {
     size_t size;
     if (lua_type(L, arg) != LUA_TSTRING) mr_bad_argument(L, arg, "a name (a string)");
     const char *text = lua_tolstring(L, arg, &size);
-    if (size == 0 || size > LONGEST_NAME)
-        mr_misuse(L, "a name has 1 to %d bytes, this one has %d", LONGEST_NAME, (int)size);
+    if (size == 0 || size > MR_LONGEST_NAME)
+        mr_misuse(L, "a name has 1 to %d bytes, this one has %d", MR_LONGEST_NAME, (int)size);
     if (strlen(text) != size) mr_misuse(L, "a name cannot hold a NUL byte");
     return mr_intern(text, size);
 }

@@ -68,6 +68,8 @@ int mr_class_lookup(lua_State *L);
 
 /* New userdata of a class with `size` zeroed bytes and its metatable. */
 void *mr_new(lua_State *L, const mr_class *class, size_t size);
+/* When Lua closes, after the finalizers of all objects: calls those of what they made. __gc is idempotent. */
+void mr_finalise_late(lua_State *L);
 /* The userdata at `arg`, or an argument error that says what came instead. */
 void *mr_check(lua_State *L, int arg, const mr_class *class);
 void *mr_test(lua_State *L, int arg, const mr_class *class); /* NULL if it is something else */
@@ -77,7 +79,11 @@ void *mr_test(lua_State *L, int arg, const mr_class *class); /* NULL if it is so
 /* The machine, with `where` set to the script line that called (frames of millrace's own Lua modules
  * are skipped) and the hooks' context to L. */
 mr_machine *mr_enter(lua_State *L);
-/* Without the line: for functions that submit nothing. */
+/* The same; the operations that follow in this call are told by this name, which the script wrote. */
+mr_machine *mr_enter_as(lua_State *L, const char *name);
+/* Without the line: for finalizers, and for what goes on after it has called a function of the script. */
+mr_machine *mr_lend_stack(lua_State *L);
+/* Without either: for functions that submit nothing. */
 mr_machine *mr_machine_of(lua_State *L);
 
 /* Raises if status is one; takes it. Misuse (invalid-argument) and interruption raise a string with

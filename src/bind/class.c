@@ -18,12 +18,48 @@ typedef struct {
     max_align_t object[];
 } block;
 
+static const char late; /* its address is the registry key */
+
+/* While Lua closes it calls the finalizers of what there was, and of nothing that they make. In a finalizer
+ * nobody can tell whether Lua closes; so what is made in any, or while the collector is stopped, is noted. */
+static void note_late(lua_State *L) {
+    luaL_checkstack(L, 5, "to make an object");
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &late) == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &late);
+    }
+    lua_pushvalue(L, -2);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+void mr_finalise_late(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &late) == LUA_TNIL) {
+        lua_pop(L, 1);
+        return;
+    }
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (luaL_getmetafield(L, -2, "__gc") == LUA_TNIL) continue;
+        lua_pushvalue(L, -3);
+        if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_pop(L, 1); /* as Lua does it */
+    }
+    lua_pop(L, 1);
+}
+
 void *mr_new(lua_State *L, const mr_class *class, size_t size) {
     block *b = lua_newuserdatauv(L, sizeof *b + size, 0);
     memset(b->object, 0, size);
     b->class = class;
     lua_rawgetp(L, LUA_REGISTRYINDEX, class); /* where mr_class_open put the metatable */
     lua_setmetatable(L, -2);
+    if (lua_gc(L, LUA_GCISRUNNING) != 1) note_late(L);
     return b->object;
 }
 

@@ -67,7 +67,7 @@ MR_FUNCTION(
     "Whether both have the same shape and the same values; NaN equals nothing. Of device tensors "
     "the values are copied to the host in the current stream, which is waited for.") {
     static const tolerance exact = {.exact = true};
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "equal");
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     lua_settop(L, 2);
     mr_check_same_place(L, "equal", a, b);
@@ -102,7 +102,7 @@ MR_FUNCTION(
     "Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the "
     "values are copied to the host in the current stream, which is waited for.") {
     static const char *const known[] = {"rtol", "atol", "equal_nan", NULL};
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "allclose");
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     tolerance t = {.relative = 1e-5, .absolute = 1e-8};
     int64_t shape[MR_MAX_DIMS];

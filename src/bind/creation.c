@@ -53,7 +53,7 @@ MR_FUNCTION(
 }
 
 static int filled(lua_State *L, const char *what, int64_t value) {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, what);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     mr_params params = {.scalar[0] = integer_scalar(value)};
@@ -82,7 +82,7 @@ MR_FUNCTION(
     "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
     "The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype "
     "says otherwise. Sizes also as arguments before the value.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "full");
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     int table, last = mr_split_options(L, &table);
@@ -108,8 +108,8 @@ MR_FUNCTION(creation_empty_like, "empty_like", "mr.empty_like(t: tensor [, " OPT
 }
 
 /* `arg`: where the options are. */
-static int filled_like(lua_State *L, mr_scalar value, int arg) {
-    mr_machine *machine = mr_enter(L);
+static int filled_like(lua_State *L, const char *what, mr_scalar value, int arg) {
+    mr_machine *machine = mr_enter_as(L, what);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
     mr_params params = {.scalar[0] = value};
@@ -121,13 +121,13 @@ static int filled_like(lua_State *L, mr_scalar value, int arg) {
 MR_FUNCTION(
     creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
     "Zeros, with the shape of t, and its dtype and device unless the options say otherwise.") {
-    return filled_like(L, integer_scalar(0), 2);
+    return filled_like(L, "zeros_like", integer_scalar(0), 2);
 }
 
 MR_FUNCTION(
     creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
     "Ones, with the shape of t, and its dtype and device unless the options say otherwise.") {
-    return filled_like(L, integer_scalar(1), 2);
+    return filled_like(L, "ones_like", integer_scalar(1), 2);
 }
 
 MR_FUNCTION(
@@ -136,7 +136,7 @@ MR_FUNCTION(
     "The same value everywhere, with the shape of t, and its dtype and device unless the options "
     "say otherwise.") {
     mr_check_tensor(L, 1);
-    return filled_like(L, mr_check_scalar(L, 2), 3);
+    return filled_like(L, "full_like", mr_check_scalar(L, 2), 3);
 }
 
 /* --- sequences ---------------------------------------------------------------------------------- */

@@ -28,8 +28,9 @@ MR_FUNCTION(
 MR_FUNCTION(
     forms_memcpy_async, "memcpy_async",
     "mr.memcpy_async(destination: tensor, source: tensor [, {stream: stream}])",
-    "cudaMemcpyAsync, on `stream` or the current one. Returns at once if host memory on either "
-    "side is pinned; with pageable memory a copy to the host waits (R22, R23). Both contiguous, of "
+    "cudaMemcpyAsync, on `stream` or the current one of the source's device (from the host: of the "
+    "destination's). Returns at once if host memory on either side is pinned; with pageable memory "
+    "a copy to the host waits (R22, R23). Both contiguous, of "
     "equal bytes and dtype.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *destination = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);

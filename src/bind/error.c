@@ -3,29 +3,37 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "base/text.h"
 #include "bind/bind.h"
 #include "bind/internal.h"
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-#define LONGEST_SOURCE 200 /* of a name that is kept for ever */
-
-/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". */
-static const char *source_name(const char *source, size_t *out_size) {
-    if (*source == '@' || *source == '=') source++;
-    else source = "[string]";
-    *out_size = strnlen(source, LONGEST_SOURCE);
-    return source;
+/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". Of one that is
+ * too long the end is kept, which tells it from others. */
+static const char *source_name(const lua_Debug *frame, char *kept, size_t size) {
+    const char *source = frame->source;
+    if (*source != '@' && *source != '=') return "[string]";
+    source++;
+    if (frame->srclen > 2 * size) source += frame->srclen - 2 * size; /* code may be a name, too */
+    mr_text_copy_end(kept, size, source);
+    return kept;
 }
 
-/* The innermost frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. */
-static bool script_frame(lua_State *L, lua_Debug *frame) {
-    for (int level = 1; lua_getstack(L, level, frame); level++) {
+/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. */
+bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
+    for (; lua_getstack(L, *level, frame); ++*level) {
         lua_getinfo(L, "Sl", frame);
         bool own = frame->source[0] == '=' && strncmp(frame->source, "=millrace.", 10) == 0;
         if (frame->currentline >= 0 && !own) return true;
     }
     return false;
+}
+
+const char *mr_bind_file(const lua_Debug *frame) {
+    char kept[MR_LONGEST_NAME + 1];
+    const char *name = source_name(frame, kept, sizeof kept);
+    return mr_intern(name, strlen(name));
 }
 
 /* A chunk's source is mostly the pointer of the last call; the text is compared too, since a collected chunk's
@@ -34,14 +42,15 @@ mr_site mr_bind_site(lua_State *L) {
     static const char *last_source, *last_name;
     static size_t last_size;
     lua_Debug frame;
-    if (!script_frame(L, &frame)) return (mr_site){NULL, 0};
+    int level = 1; /* the innermost */
+    if (!mr_bind_frame(L, &level, &frame)) return (mr_site){NULL, 0};
     if (frame.source != last_source || frame.srclen != last_size + 1 ||
         memcmp(frame.source + 1, last_name, last_size) != 0) {
-        size_t size;
-        const char *name = source_name(frame.source, &size);
+        char kept[MR_LONGEST_NAME + 1];
+        const char *name = source_name(&frame, kept, sizeof kept);
         last_source = frame.source;
-        last_name = mr_intern(name, size);
-        last_size = size;
+        last_size = strlen(name);
+        last_name = mr_intern(name, last_size);
     }
     return (mr_site){last_name, frame.currentline};
 }
@@ -49,6 +58,14 @@ mr_site mr_bind_site(lua_State *L) {
 void mr_push_site(lua_State *L, mr_site where) {
     if (where.file) lua_pushfstring(L, "%s:%d", where.file, where.line);
     else lua_pushnil(L);
+}
+
+/* For a message, where a name of a file must not break the line. */
+static void push_printable(lua_State *L, const char *text) {
+    mr_buffer shown = {0};
+    mr_text_put(&shown, text);
+    lua_pushstring(L, shown.data ? shown.data : "");
+    mr_buffer_free(&shown);
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -60,7 +77,8 @@ static int error_tostring(lua_State *L) {
     lua_getfield(L, 1, "message");
     const char *where = lua_tostring(L, -2), *message = lua_tostring(L, -1);
     if (!message) message = "error";
-    lua_pushfstring(L, "%s%s%s", where ? where : "", where ? ": " : "", message);
+    push_printable(L, where ? where : "");
+    lua_pushfstring(L, "%s%s%s", lua_tostring(L, -1), where ? ": " : "", message);
     return 1;
 }
 
@@ -89,10 +107,13 @@ static mr_site error_site(lua_State *L, const mr_error *error) {
 void mr_push_error(lua_State *L, mr_status status) {
     mr_site where = error_site(L, status);
     if (status->code == MR_CODE_INVALID_ARGUMENT || status->code == MR_CODE_INTERRUPTED) {
-        mr_push_site(L, where);
-        if (where.file) lua_pushfstring(L, "%s: %s", lua_tostring(L, -1), status->message);
-        else lua_pushstring(L, status->message);
-        lua_remove(L, -2);
+        if (where.file) {
+            push_printable(L, where.file);
+            lua_pushfstring(L, "%s:%d: %s", lua_tostring(L, -1), where.line, status->message);
+            lua_remove(L, -2);
+        } else {
+            lua_pushstring(L, status->message);
+        }
         mr_error_destroy(status);
         return;
     }

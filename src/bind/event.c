@@ -108,12 +108,14 @@ MR_FUNCTION(event_close, "close", "e:close()",
 }
 
 MR_FUNCTION(event_close_variable, "__close", "", "The end of a <close> variable: e:close().") {
+    mr_lend_stack(L);
     mr_error_destroy(mr_event_close(event_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(event_gc, "__gc", "", "Drops the reference; waits for nothing (R19).") {
     mr_event **box = mr_check(L, 1, &mr_event_class);
+    mr_lend_stack(L);
     mr_event_release(*box);
     *box = NULL;
     return 0;

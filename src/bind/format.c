@@ -48,7 +48,7 @@ MR_FUNCTION(
     format_tensor, "format", "mr.format(t: tensor) -> string",
     "The values as text, as print shows them: long dims are shortened, and a line with dtype, "
     "shape and place ends it. Copies to the host in the current stream and waits for it.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "format");
     mr_check_tensor(L, 1);
     lua_settop(L, 1);
     push_values_text(L, machine, 1);
@@ -59,7 +59,7 @@ MR_FUNCTION(
     format_print, "print", "mr.print(...)",
     "Lua's print, but of tensors it shows the values, which are copied to the host in the current "
     "stream and waited for; a freed one raises. Loading the module makes it the global print.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "print");
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
         size_t size;

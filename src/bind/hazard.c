@@ -18,7 +18,7 @@ typedef struct {
     bool json, colour;
 } state;
 
-static const char state_box; /* its address is the registry key */
+static const char state_box, printed_text; /* their addresses are registry keys */
 
 static state *state_of(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &state_box);
@@ -31,25 +31,26 @@ static mr_hazard *hazard_of(lua_State *L) {
     return state_of(L)->hazard;
 }
 
-static bool variable(void *context, const mr_stream *stream, const mr_event *event,
-                     const mr_tensor *tensor, char *out, size_t size) {
+static bool variable(void *context, const mr_hazard_object *object, mr_site front, char *out,
+                     size_t size) {
     const state *s = context;
-    return mr_bind_variable(s->machine->hook_context, stream, event, tensor, out, size);
+    return mr_bind_variable(s->machine->hook_context, object, front, out, size);
 }
 
-static bool event_fits(void *context, mr_site first, mr_site second, char *name, size_t size) {
-    (void)context;
-    return mr_bind_event_fits(first, second, name, size);
+static bool before(void *context, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot) {
+    const state *s = context;
+    return mr_bind_before(s->machine->hook_context, meeting, out_spot);
 }
 
 /* --- reports to standard error ------------------------------------------------------------------ */
 
-static void write_report(void *context, const mr_hazard_report *report) {
+static void write_report(void *context, const mr_hazard_report *report, mr_hazard_news news) {
     const state *s = context;
     mr_buffer text = {0};
     fflush(stdout);
     if (s->json) mr_hazard_write_json(report, &text);
-    else mr_hazard_write_text(report, s->colour, &text);
+    else if (news == MR_HAZARD_NEWS_REPORT) mr_hazard_write_text(report, s->colour, &text);
+    else mr_hazard_write_amended(report, news, s->colour, &text);
     if (text.data) fwrite(text.data, 1, text.size, stderr);
     mr_buffer_free(&text);
 }
@@ -85,7 +86,7 @@ static void set_fixes(lua_State *L, const mr_hazard_report *report) {
     for (int i = 0; i < report->fix_count; i++) {
         const mr_hazard_fix *fix = &report->fix[i];
         lua_createtable(L, 0, 4);
-        set_string(L, "place", fix->before ? "before" : "after");
+        set_string(L, "place", mr_hazard_place_text(fix->place));
         set_string(L, "file", fix->where.file);
         set_integer(L, "line", (uint64_t)fix->where.line);
         set_string(L, "text", fix->text);
@@ -97,18 +98,22 @@ static void set_fixes(lua_State *L, const mr_hazard_report *report) {
         if (i) luaL_addchar(&lines, '\n');
         luaL_addstring(&lines, report->fix[i].text);
     }
+    if (!report->fix_count) luaL_addstring(&lines, report->advice);
     luaL_pushresult(&lines);
     lua_setfield(L, -2, "fix");
 }
 
 static void push_report(lua_State *L, const mr_hazard_report *report) {
     mr_buffer text = {0};
-    lua_createtable(L, 0, 12);
+    lua_createtable(L, 0, 14);
     set_string(L, "kind", mr_hazard_kind_text(report->kind));
     set_string(L, "reason", mr_hazard_reason_text(report->reason));
     if (report->tensor[0]) set_string(L, "tensor", report->tensor);
     set_string(L, "why", report->why);
     set_integer(L, "count", report->count);
+    set_integer(L, "stream_pairs", report->stream_pairs);
+    lua_pushboolean(L, report->amended);
+    lua_setfield(L, -2, "amended");
     lua_createtable(L, 2, 0);
     lua_pushinteger(L, (lua_Integer)report->bytes_first);
     lua_rawseti(L, -2, 1);
@@ -129,7 +134,7 @@ static void push_reports(lua_State *L, const mr_hazard *hazard, size_t first, bo
     int n = 0;
     for (size_t i = first; i < mr_hazard_report_count(hazard); i++) {
         const mr_hazard_report *report = mr_hazard_report_at(hazard, i);
-        if (mr_hazard_kind_is_advice(report->kind) != advice) continue;
+        if (mr_hazard_kind_is_advice(report->kind) != advice || report->withdrawn) continue;
         push_report(L, report);
         lua_rawseti(L, -2, ++n);
     }
@@ -165,14 +170,17 @@ MR_FUNCTION(
 MR_FUNCTION(
     hazard_reports, "reports", "mr.hazard.reports() -> reports: table[]",
     "What has been found so far, one table for each pair of places: kind, reason, tensor, bytes, "
-    "first, second (op, access, stream, where, seq), fix, fixes, count, why, message.") {
+    "first, second (op, access, stream, where, seq), fix (the lines to add, as text), fixes (the "
+    "same as a list, with their places), count, stream_pairs (between how many pairs of streams), "
+    "amended, why, message.") {
     mr_enter(L);
     push_reports(L, hazard_of(L), 0, false);
     return 1;
 }
 
 MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
-            "Forgets the reports, not the order of the work.") {
+            "Forgets the reports and begins a new summary; the order of the work remains. The "
+            "verdict and the exit status of --check still count what was forgotten.") {
     mr_enter(L);
     if (mr_hazard_checking(hazard_of(L)))
         return mr_misuse(L, "hazard.clear: not inside hazard.check");
@@ -191,6 +199,7 @@ MR_FUNCTION(
     luaL_checktype(L, 1, LUA_TFUNCTION);
     mr_raise(L, mr_hazard_check_begin(hazard));
     int status = lua_pcall(L, lua_gettop(L) - 1, 0, 0);
+    mr_lend_stack(L);
     mr_hazard_check_end(hazard, &first);
     if (status != LUA_OK) {
         mr_hazard_drop_from(hazard, first);
@@ -261,13 +270,13 @@ static uint64_t check_operation(lua_State *L, int arg, const mr_hazard *hazard) 
         return (uint64_t)seq;
     }
     const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
-    const char *colon = text ? strrchr(text, ':') : NULL;
-    long line = colon ? strtol(colon + 1, NULL, 10) : 0;
+    size_t length = 0;
+    int line = 0;
     char file[256];
-    if (line <= 0 || (size_t)(colon - text) >= sizeof file)
+    if (!text || !mr_hazard_place_parse(text, &length, &line) || !line || length >= sizeof file)
         mr_bad_argument(L, arg, "a side of a report, \"file.lua:12\" or a number of an operation");
-    snprintf(file, sizeof file, "%.*s", (int)(colon - text), text);
-    uint64_t seq = mr_hazard_find_operation(hazard, file[0] ? file : NULL, (int)line);
+    snprintf(file, sizeof file, "%.*s", (int)length, text);
+    uint64_t seq = mr_hazard_find_operation(hazard, file[0] ? file : NULL, line);
     if (!seq) mr_misuse(L, "hazard.why: no operation at %s among those that are remembered", text);
     return seq;
 }
@@ -278,8 +287,9 @@ MR_FUNCTION(
     "ordered: boolean",
     "Prints and returns the chain that orders two operations, or that there is none. Each is a "
     "side of a report, "
-    "\"file.lua:12\" (\":12\": of any file) for the last operation of that line, or the "
-    "operation's seq.") {
+    "\"file.lua:12\" (\":12\": of any file) for the last operation of that line (if it has none, "
+    "the last record, wait or synchronise), or the operation's seq. The last 4096 actions are "
+    "remembered, also after the checker is switched off or a check has ended.") {
     mr_enter(L);
     mr_hazard *hazard = hazard_of(L);
     uint64_t first = check_operation(L, 1, hazard), second = check_operation(L, 2, hazard);
@@ -293,6 +303,8 @@ MR_FUNCTION(
         const char *whole = lua_tolstring(L, -2, &length);
         lua_pushlstring(L, whole, length && whole[length - 1] == '\n' ? length - 1 : length);
         lua_call(L, 1, 0);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &printed_text);
     } else {
         lua_pop(L, 1);
     }
@@ -302,23 +314,28 @@ MR_FUNCTION(
 
 MR_FUNCTION(hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
             "\"no hazards: every legal schedule ...\" or how many there were, and what was "
-            "ignored; and the "
-            "numbers: operations, hazards, reports, follow_ups, ignored, dropped, forgotten.") {
+            "ignored; and the numbers, since the last clear(): operations, hazards, reports "
+            "(pairs of places), follow_ups (accesses that the same cures order), unspecified (uses "
+            "of pageable memory under asynchronous copies), ignored, dropped, forgotten, "
+            "checked_apart (operations inside check()), cleared (hazards that clear() forgot).") {
     mr_enter(L);
     mr_hazard *hazard = hazard_of(L);
-    mr_hazard_totals t = mr_hazard_get_totals(hazard);
+    mr_hazard_totals t = mr_hazard_get_totals(hazard, false);
     mr_buffer text = {0};
-    mr_hazard_summary(hazard, &text);
+    mr_hazard_summary(hazard, false, &text);
     lua_pushstring(L, text.data ? text.data : "");
     mr_buffer_free(&text);
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 10);
     set_integer(L, "operations", t.operations);
     set_integer(L, "hazards", t.hazards);
     set_integer(L, "reports", t.reports);
     set_integer(L, "follow_ups", t.follow_ups);
+    set_integer(L, "unspecified", t.unspecified);
     set_integer(L, "ignored", t.ignored);
     set_integer(L, "dropped", t.dropped);
     set_integer(L, "forgotten", t.forgotten);
+    set_integer(L, "checked_apart", t.checked_apart);
+    set_integer(L, "cleared", t.cleared);
     return 2;
 }
 
@@ -339,6 +356,7 @@ mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
 uint64_t mr_bind_check_end(lua_State *L, bool summary) {
     state *s = state_of(L);
     s->machine->hook_context = L;
+    mr_hazard_check_abandon(s->hazard);
     mr_hazard_finish(s->hazard);
     mr_buffer text = {0};
     /* In error mode a report is an error's text, whatever the form asked for. */
@@ -350,18 +368,33 @@ uint64_t mr_bind_check_end(lua_State *L, bool summary) {
     }
     if (summary) {
         if (s->json) mr_hazard_summary_json(s->hazard, &text);
-        else mr_hazard_summary(s->hazard, &text);
+        else mr_hazard_summary(s->hazard, true, &text);
     }
     if (text.data) fwrite(text.data, 1, text.size, stderr);
     mr_buffer_free(&text);
     mr_error_destroy(mr_hazard_set_mode(s->hazard, MR_HAZARD_OFF));
-    return mr_hazard_get_totals(s->hazard).hazards;
+    return mr_hazard_get_totals(s->hazard, true).hazards;
+}
+
+bool mr_bind_was_printed(lua_State *L, int index) {
+    if (index) index = lua_absindex(L, index);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &printed_text);
+    bool same = index && lua_isstring(L, -1) && lua_rawequal(L, index, -1);
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &printed_text);
+    return same;
+}
+
+void mr_bind_check_prompt(lua_State *L, const char *file) {
+    mr_hazard_set_prompt(hazard_of(L), file);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */
 
 static int state_gc(lua_State *L) {
     state *s = lua_touserdata(L, 1);
+    s->machine->hook_context = L;
     mr_hazard_destroy(s->hazard);
     s->hazard = NULL;
     return 0;
@@ -391,8 +424,12 @@ void mr_open_hazard(lua_State *L, mr_machine *machine) {
     lua_pushcfunction(L, state_gc);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    mr_hazard_hooks hooks = {
-        .context = s, .write = write_report, .variable = variable, .event_fits = event_fits};
+    mr_hazard_hooks hooks = {.context = s,
+                             .write = write_report,
+                             .variable = variable,
+                             .before = before,
+                             .behind = mr_bind_behind,
+                             .new_local = mr_bind_new_local};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     lua_createtable(L, 0, 8);

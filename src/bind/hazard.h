@@ -3,6 +3,7 @@
 #define MR_BIND_HAZARD_H
 
 #include "bind/bind.h"
+#include "hazard/hazard.h"
 
 /* For `--check=` (and MILLRACE_CHECK) and `--report=`: `mode` is "off", "warn", "error", "collect" or
  * "advice" (warn, and advice too); unknown: invalid-argument. To be called after mr_bind_open. */
@@ -13,13 +14,19 @@ mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
  * Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
 uint64_t mr_bind_check_end(lua_State *L, bool summary);
 
-/* Writes the script's own expression for one of the three (the others NULL): "x", "streams[2]"; another view
- * of the tensor's storage will do. False if no variable in reach holds it. */
-bool mr_bind_variable(lua_State *L, const mr_stream *stream, const mr_event *event,
-                      const mr_tensor *tensor, char *out, size_t size);
+/* The lines of `file` are typed at a prompt, from now on: what a report proposes for them is for the next
+ * time. The text is kept by address. */
+void mr_bind_check_prompt(lua_State *L, const char *file);
 
-/* Whether `local e = ...` behind the line `first` can be used in front of the line `second`, as far as the
- * script's text shows; `name` is then one that the script does not use yet. */
-bool mr_bind_event_fits(mr_site first, mr_site second, char *name, size_t size);
+/* Whether the value at `index` (0: none) is the text that mr.hazard.why has printed since the last question. */
+bool mr_bind_was_printed(lua_State *L, int index);
+
+/* For the checker's hooks, whose contracts are in hazard/hazard.h: names (variable.c) and places (place.c). */
+bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
+                      size_t size);
+bool mr_bind_before(lua_State *L, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
+bool mr_bind_behind(mr_site where, mr_hazard_spot *out_spot);
+bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to, char *name,
+                       size_t size);
 
 #endif

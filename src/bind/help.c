@@ -10,6 +10,7 @@
 #include "bind/foreign.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
+#include "hazard/hazard.h"
 
 /* --- walking over everything that is documented ------------------------------------------------- */
 
@@ -127,10 +128,27 @@ static bool add_entry(void *context, const entry *e) {
     return true;
 }
 
-MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]",
-            "The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for "
-            "everything, in the order of the reference page; then {name=, text=} for each class "
-            "and table.") {
+static void add_words(lua_State *L) {
+    mr_hazard_word word;
+    lua_newtable(L);
+    for (int i = 0; mr_hazard_word_at(i, &word); i++) {
+        lua_createtable(L, 0, 3);
+        lua_pushstring(L, word.word);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, word.sort);
+        lua_setfield(L, -2, "kind");
+        lua_pushstring(L, word.meaning);
+        lua_setfield(L, -2, "text");
+        lua_seti(L, -2, luaL_len(L, -2) + 1);
+    }
+}
+
+MR_FUNCTION(
+    help_docs, "docs", "mr.docs() -> entries: table[], classes: table[], words: table[]",
+    "The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for "
+    "everything, in the order of the reference page; then {name=, text=} for each class "
+    "and table; then {name=, kind=, text=} for each word of the hazard checker: a \"kind\" of "
+    "hazard, a \"reason\", or a kind of \"advice\".") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);
@@ -142,7 +160,8 @@ MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]"
         lua_setfield(L, -2, "text");
         lua_seti(L, -2, luaL_len(L, -2) + 1);
     }
-    return 2;
+    add_words(L);
+    return 3;
 }
 
 /* --- mr.help ------------------------------------------------------------------------------------ */
@@ -151,6 +170,7 @@ MR_FUNCTION(help_docs, "docs", "mr.docs() -> entries: table[], classes: table[]"
 typedef struct {
     const char *owner; /* NULL: any */
     const char *name;  /* NULL: all of the owner */
+    const char *table; /* "mr.memory" for "memory", should nothing have that name; or NULL */
     int found, width;
     luaL_Buffer *page;
     const mr_class *part; /* of the entry that was shown last, in a listing */
@@ -321,16 +341,23 @@ const char *mr_registered_name(lua_State *L, int arg, const char **out_owner) {
     return NULL;
 }
 
-/* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "stream". */
+/* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "mr.hazard.why", "stream". Of the
+ * owners that it may begin with, the longest: "mr.hazard" rather than "mr". */
 static void name_text(const char *text, search *s) {
+    size_t longest = 0;
     for (const mr_class *const *class = mr_classes; *class; class ++) {
         size_t length = strlen((*class)->name);
         if (strcmp((*class)->name, text) == 0) {
             s->owner = (*class)->name;
+            s->name = NULL;
             return;
         }
-        if (strncmp((*class)->name, text, length) == 0 && strchr(".:", text[length])) {
-            s->owner = (*class)->name; /* the longest match stands last: "mr" before "mr.memory" */
+        if (strncmp((*class)->name, "mr.", 3) == 0 && strcmp((*class)->name + 3, text) == 0)
+            s->table = (*class)->name;
+        if (strncmp((*class)->name, text, length) == 0 && strchr(".:", text[length]) &&
+            length > longest) {
+            longest = length;
+            s->owner = (*class)->name;
             s->name = text + length + 1;
         }
     }
@@ -349,7 +376,7 @@ static const char overview[] =
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
     "  mr.machine                             the virtual GPU: who decides, what is pending\n"
-    "help(mr.stream), help(\"add_\"), help(\"mr.memory\") explain one thing.\n"
+    "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\") explain one thing.\n"
     "At the prompt each line is run on its own, so a `local` ends with its line: leave the word "
     "out.\n";
 
@@ -361,7 +388,28 @@ static bool is_rule(const char *text) {
     return true;
 }
 
+/* A word of the hazard checker's reports. */
+static bool show_word(search *s, const char *text) {
+    mr_hazard_word word;
+    char line[80];
+    for (int i = 0; mr_hazard_word_at(i, &word); i++) {
+        mr_nearest_offer(&s->nearest, word.word);
+        if (strcmp(word.word, text) != 0) continue;
+        bool reason = strcmp(word.sort, "reason") == 0, advice = strcmp(word.sort, "advice") == 0;
+        snprintf(line, sizeof line, "%s: %s", word.word,
+                 reason   ? "a reason of the hazard checker"
+                 : advice ? "advice of the hazard checker"
+                          : "a kind of hazard");
+        add_wrapped(s, line, 0, 4);
+        add_wrapped(s, word.meaning, 2, 2);
+        add_wrapped(s, "docs/hazards.md has them all.", 2, 2);
+        return true;
+    }
+    return false;
+}
+
 static int not_found(lua_State *L, const search *s) {
+    if (!s->name) return mr_misuse(L, "help: there is no `%s` on this backend", s->owner);
     const char *advice = mr_foreign_advice(s->owner, s->name);
     if (advice) return mr_misuse(L, "help: nothing is called `%s`: %s", s->name, advice);
     const char *meant = mr_nearest_found(&s->nearest);
@@ -372,7 +420,8 @@ static int not_found(lua_State *L, const search *s) {
 
 MR_FUNCTION(help_help, "help", "mr.help([what: any])",
             "Prints what there is to know about a function, an object, or a name such as \"add_\", "
-            "\"stream\" or \"mr.memory\"; without an argument, where to begin. Lines are as long "
+            "\"stream\", \"mr.memory\" or \"one-way\" (a word of the hazard checker); without an "
+            "argument, where to begin. Lines are as long "
             "as the terminal "
             "is wide, or COLUMNS says.") {
     luaL_Buffer page;
@@ -408,9 +457,15 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");
     luaL_buffinit(L, &page);
     s.page = &page;
+    bool is_word = lua_type(L, 1) == LUA_TSTRING && show_word(&s, lua_tostring(L, 1));
     visit_all(L, show_entry, &s);
+    if (!s.found && s.table) {
+        s.owner = s.table;
+        s.name = NULL;
+        visit_all(L, show_entry, &s);
+    }
     luaL_pushresult(&page);
-    if (!s.found) return not_found(L, &s);
+    if (!s.found && !is_word) return not_found(L, &s);
     fputs(lua_tostring(L, -1), stdout);
     return 0;
 }

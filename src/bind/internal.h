@@ -6,6 +6,9 @@
 
 mr_site
 mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
+/* The frame of the script at *level, or the next one out of it; false: there is none. */
+bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame);
+const char *mr_bind_file(const lua_Debug *frame); /* its file, as sites have it: interned */
 void mr_open_error(lua_State *L);
 
 /* help.c: the name under which the function at `arg` was registered ("zeros", "wait_event"), or NULL.

@@ -72,7 +72,7 @@ MR_FUNCTION(
     joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
     "The tensors one after the other along a dim; all other sizes must agree. The dtype is the one "
     "that they promote to.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "cat");
     int count = push_parts(L, "cat"), list = lua_gettop(L);
     const mr_tensor *first = part(L, list, 1);
     mr_new_options options;
@@ -98,7 +98,7 @@ MR_FUNCTION(
     joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=1]) -> tensor",
     "The tensors, all of one shape, side by side along a new dim. The dtype is the one that they "
     "promote to.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "stack");
     int count = push_parts(L, "stack"), list = lua_gettop(L);
     const mr_tensor *first = part(L, list, 1);
     mr_new_options options;

@@ -50,13 +50,14 @@ static void scope_leave(mr_machine *machine, scope *s) {
 }
 
 MR_FUNCTION(scope_close, "__close", "", "Ends the scope.") {
-    scope_leave(mr_machine_of(L), mr_check(L, 1, &scope_class));
+    scope_leave(mr_lend_stack(L), mr_check(L, 1, &scope_class));
     return 0;
 }
 
 MR_FUNCTION(scope_gc, "__gc", "",
             "Drops what the scope holds; a scope never closed changes nothing.") {
     scope *s = mr_check(L, 1, &scope_class);
+    mr_lend_stack(L);
     mr_stream_release(s->stream);
     s->stream = NULL;
     return 0;
@@ -83,7 +84,7 @@ int mr_call_with(lua_State *L) {
     scope_enter(L, 1, s);
     lua_replace(L, 1); /* the scope where the stream was: it lives as long as the call */
     int status = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
-    scope_leave(mr_machine_of(L), s);
+    scope_leave(mr_lend_stack(L), s);
     if (status != LUA_OK) return lua_error(L);
     return lua_gettop(L) - 1;
 }
@@ -183,7 +184,8 @@ MR_FUNCTION(
     "A fresh device, also after a failure that made every call fail (R50): pending work is "
     "dropped, device memory is gone; streams, events and device tensors of before answer every "
     "use with an error. Host tensors keep their values. On a real GPU the driver gives the process "
-    "no new context after some failures (an illegal address); the error then says to start again.") {
+    "no new context after some failures (an illegal address); the error then says to start "
+    "again.") {
     mr_raise(L, mr_machine_reset(mr_enter(L)));
     return 0;
 }

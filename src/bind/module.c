@@ -37,14 +37,36 @@ const mr_class *const mr_classes[] = {&mr_machine_class,
                                       &mr_help_class,
                                       NULL};
 
+/* The machine that was closed last: its address, which says that functions that still name it come too late. A
+ * finalizer of the script can run after ours, as the Lua state closes. */
+static const mr_machine *closed_machine;
+
 mr_machine *mr_machine_of(lua_State *L) {
-    return lua_touserdata(L, lua_upvalueindex(1));
+    mr_machine *machine = lua_touserdata(L, lua_upvalueindex(1));
+    if (__builtin_expect(machine == closed_machine, 0))
+        mr_misuse(L, "the machine is closed: the script has ended");
+    return machine;
 }
 
 mr_machine *mr_enter(lua_State *L) {
     mr_machine *machine = mr_machine_of(L);
     machine->where = mr_bind_site(L);
+    machine->called = NULL;
     machine->hook_context = L; /* whose stack the hooks and host functions may use */
+    return machine;
+}
+
+mr_machine *mr_enter_as(lua_State *L, const char *name) {
+    mr_machine *machine = mr_enter(L);
+    machine->called = name;
+    return machine;
+}
+
+/* A finalizer, or a function that has run some of the script's, may find there the state of a
+ * coroutine that is gone. */
+mr_machine *mr_lend_stack(lua_State *L) {
+    mr_machine *machine = mr_machine_of(L);
+    machine->hook_context = L;
     return machine;
 }
 
@@ -59,7 +81,10 @@ static int close_machine(lua_State *L) {
     mr_machine **box = lua_touserdata(L, 1);
     mr_machine *machine = *box;
     *box = NULL;
+    if (machine) machine->hook_context = L;
+    if (machine) mr_finalise_late(L);
     mr_machine_close(machine);
+    closed_machine = machine;
     return 0;
 }
 
@@ -71,7 +96,7 @@ static void collect_garbage(void *context) {
 
 static int load_embedded(lua_State *L) {
     const mr_embedded *file = lua_touserdata(L, lua_upvalueindex(1));
-    lua_pushfstring(L, "=%s", lua_tostring(L, 1)); /* "=millrace.nn": see script_frame in error.c */
+    lua_pushfstring(L, "=%s", lua_tostring(L, 1)); /* "=millrace.nn": see mr_bind_frame */
     if (luaL_loadbufferx(L, (const char *)file->data, file->size, lua_tostring(L, -1), "t") !=
         LUA_OK)
         return lua_error(L);
@@ -109,6 +134,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
         return status;
     }
     mr_machine *machine = *box;
+    closed_machine = NULL; /* the address may come again */
     machine->hook_context = L;
     machine->collect = collect_garbage;
     lua_rawsetp(L, LUA_REGISTRYINDEX, &machine_box);

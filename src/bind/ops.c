@@ -156,6 +156,18 @@ static int call_clamp_in_place(lua_State *L) {
     return clamp(L, true);
 }
 
+/* --- along a dim -------------------------------------------------------------------------------- */
+
+static int call_along_dim(lua_State *L) {
+    mr_machine *machine = mr_enter(L);
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    mr_tensor *x = mr_check_tensor(L, 1);
+    mr_call call = {.in[0].tensor = x, .in_count = 1, .dims_given = true, .dim_count = 1};
+    call.dims[0] = mr_check_dim(L, op->name, 2, x->ndim);
+    no_more_arguments(L, 3);
+    return mr_push_result(L, machine, op, &call, check_only_out(L, 3, &call));
+}
+
 /* --- fills -------------------------------------------------------------------------------------- */
 
 /* The arguments of the in-place fills: how many, and what they are when they are left out. */
@@ -210,6 +222,7 @@ static lua_CFunction function_of(const mr_op *op, bool in_place) {
     case MR_FAMILY_FILL:
     case MR_FAMILY_RANDOM: return is_filling(op->name) ? call_filling : NULL;
     case MR_FAMILY_REDUCE: return mr_reduction_of(op);
+    case MR_FAMILY_SOFTMAX: return call_along_dim;
     case MR_FAMILY_UNARY:
     case MR_FAMILY_BINARY:
     case MR_FAMILY_COMPARE:

@@ -10,7 +10,7 @@ static mr_scalar real(double f) {
 
 static int random_floats(lua_State *L, const char *what, const char *row, double first,
                          double second) {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, what);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     mr_params params = {.scalar = {real(first), real(second)}};
@@ -35,8 +35,9 @@ MR_FUNCTION(
     return random_floats(L, "randn", "normal", 0, 1);
 }
 
-static int random_floats_like(lua_State *L, const char *row, double first, double second) {
-    mr_machine *machine = mr_enter(L);
+static int random_floats_like(lua_State *L, const char *what, const char *row, double first,
+                              double second) {
+    mr_machine *machine = mr_enter_as(L, what);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
     mr_params params = {.scalar = {real(first), real(second)}};
@@ -49,14 +50,14 @@ MR_FUNCTION(
     random_rand_like, "rand_like",
     "mr.rand_like(t: tensor [, {dtype: string, device: device}]) -> tensor",
     "As mr.rand, with the shape of t, and its dtype and device unless the options say otherwise.") {
-    return random_floats_like(L, "uniform", 0, 1);
+    return random_floats_like(L, "rand_like", "uniform", 0, 1);
 }
 
 MR_FUNCTION(random_randn_like, "randn_like",
             "mr.randn_like(t: tensor [, {dtype: string, device: device}]) -> tensor",
             "As mr.randn, with the shape of t, and its dtype and device unless the options say "
             "otherwise.") {
-    return random_floats_like(L, "normal", 0, 1);
+    return random_floats_like(L, "randn_like", "normal", 0, 1);
 }
 
 /* `first` to `last` are one or two numbers: [low,] high. */

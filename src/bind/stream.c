@@ -284,13 +284,14 @@ MR_FUNCTION(
 }
 
 MR_FUNCTION(stream_close_variable, "__close", "", "The end of a <close> variable: s:close().") {
-    mr_machine_of(L);
+    mr_lend_stack(L);
     mr_error_destroy(mr_stream_close(stream_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(stream_gc, "__gc", "", "Drops the reference; waits for nothing (R9).") {
     mr_stream **box = mr_check(L, 1, &mr_stream_class);
+    mr_lend_stack(L);
     mr_stream_release(*box);
     *box = NULL;
     return 0;

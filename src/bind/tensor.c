@@ -132,6 +132,7 @@ MR_FUNCTION(
 
 MR_FUNCTION(tensor_gc, "__gc", "", "Drops the handle; the last one frees the memory.") {
     box *b = mr_test(L, 1, &mr_tensor_class);
+    mr_lend_stack(L);
     if (b) let_go(b);
     return 0;
 }
@@ -142,9 +143,9 @@ MR_FUNCTION(
     "Silent after t:free().") {
     box *b = mr_test(L, 1, &mr_tensor_class);
     if (!b || !b->tensor || b->closed) return 0;
-    b->closed = true;
     b->where = mr_enter(L)->where;
-    mr_storage_drop_handle(b->tensor->storage);
+    mr_raise(L, mr_storage_close_handle(b->tensor->storage));
+    b->closed = true;
     return 0;
 }
 

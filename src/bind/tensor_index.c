@@ -123,7 +123,7 @@ int mr_tensor_get_index(lua_State *L) {
 }
 
 int mr_tensor_set_index(lua_State *L) {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "t[i]=");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
     if (lua_type(L, 2) == LUA_TSTRING)

@@ -154,7 +154,7 @@ MR_FUNCTION(
     "Integers give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype "
     "says otherwise. On a device the values are copied there and the copy is waited for, as by "
     "copy_.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "tensor");
     literal lit = {.ndim = -1};
     mr_new_options options;
     check_value(L, &lit);

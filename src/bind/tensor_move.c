@@ -14,7 +14,9 @@ MR_FUNCTION(
     tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
     "Copies the values of `source`, broadcast and converted to t's dtype, between any two "
     "memories. Runs on the current stream of the device; where the host is on one side, then waits "
-    "for that stream, unless non_blocking. Returns t.") {
+    "for that stream, unless non_blocking. Between two devices it runs on the current stream of "
+    "the "
+    "source's; that of the other waits for it, and is waited for first. Returns t.") {
     mr_machine *machine = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
     mr_raise(L, mr_copy(machine, t, source, NULL, check_non_blocking(L, 3)));
@@ -77,7 +79,7 @@ MR_FUNCTION(
     "dtype (\"f64\"), or as another tensor is; two of these may be given. t itself when nothing "
     "changes, else a copy, made as copy_ does it. With non_blocking to the host the copy is in "
     "pinned memory, and its values are there once the stream has been waited for.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "to");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = target_of(t);
     int options, last = mr_split_options(L, &options);
@@ -88,7 +90,7 @@ MR_FUNCTION(
 
 MR_FUNCTION(tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor",
             "t:to(\"cpu\"): the values in host memory, which are waited for unless non_blocking.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "cpu");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, NULL};
     return push_moved(L, machine, t, to, check_non_blocking(L, 2));
@@ -98,7 +100,7 @@ MR_FUNCTION(
     tensor_cuda, "cuda",
     "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
     "The tensor on that device, or on the current one; t itself when it is there already.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "cuda");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, machine->current_device};
     int options, last = mr_split_options(L, &options);
@@ -110,7 +112,7 @@ MR_FUNCTION(
     tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
     "A copy of a host tensor in pinned memory, which copies to and from the device without the "
     "host; t itself if it is pinned already.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "pin_memory");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
     if (!mr_tensor_on_host(t))
@@ -130,7 +132,7 @@ MR_FUNCTION(
     tensor_item, "item", "t:item() -> number or boolean",
     "The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a "
     "device it is copied in the current stream, which is waited for.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "item");
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_scalar value;
     char name[160], shape[128];
@@ -169,7 +171,7 @@ MR_FUNCTION(
     tensor_totable, "totable", "t:totable() -> table",
     "The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value "
     "itself. From a device they are copied in the current stream, which is waited for.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "totable");
     const mr_tensor *t = mr_push_on_host(L, machine, mr_check_tensor(L, 1));
     push_values(L, t, 0, mr_tensor_data(t));
     mr_let_go(L, -2);

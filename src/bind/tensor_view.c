@@ -35,7 +35,7 @@ static mr_status as_view(mr_status status) {
 }
 
 static int reshape(lua_State *L, const char *what, bool may_copy) {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, what);
     mr_tensor *t = mr_check_tensor(L, 1);
     int64_t shape[MR_MAX_DIMS];
     int ndim = mr_check_shape(L, what, 2, lua_gettop(L), shape);
@@ -67,7 +67,7 @@ MR_FUNCTION(
     tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integer=-1]) -> tensor",
     "Makes one dim of the dims from `first` to `last`. A view where the strides allow it, else a "
     "copy.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "flatten");
     mr_tensor *t = mr_check_tensor(L, 1);
     int first = 0, last = t->ndim ? t->ndim - 1 : 0;
     if (!lua_isnoneornil(L, 2)) first = mr_check_dim(L, "flatten", 2, t->ndim);
@@ -275,14 +275,14 @@ MR_FUNCTION(
     tensor_clone, "clone", "t:clone() -> tensor",
     "A contiguous copy in memory of its own, on the same device, made in its current stream; of "
     "host memory in pageable memory.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "clone");
     push_copy(L, machine, mr_check_tensor(L, 1));
     return 1;
 }
 
 MR_FUNCTION(tensor_contiguous, "contiguous", "t:contiguous() -> tensor",
             "t itself if it is row-major without gaps, else a copy that is.") {
-    mr_machine *machine = mr_enter(L);
+    mr_machine *machine = mr_enter_as(L, "contiguous");
     mr_tensor *t = mr_check_tensor(L, 1);
     lua_settop(L, 1);
     if (!t->contiguous) push_copy(L, machine, t);

@@ -1,29 +1,31 @@
 /* Which variable of the script holds an object: looked for on the stack, then among the globals, when a
- * report is written and at no other time. */
+ * report is written and at no other time. For a line that is to be put into the script only what that line
+ * would see counts: the declaration that is in force there must be the one whose variable is alive now. */
 #include <stdio.h>
 #include <string.h>
 
 #include "bind/hazard.h"
 #include "bind/internal.h"
+#include "bind/script_text.h"
 
 typedef struct {
     lua_State *L;
-    const mr_stream *stream;
-    const mr_event *event;
-    const mr_tensor *tensor;
-    bool any_view; /* another view of the tensor's storage will do */
+    mr_hazard_object object;
+    mr_site front;     /* no file: any variable will do */
+    mr_script *script; /* of that file, or NULL */
     char *out;
     size_t size;
 } wanted;
 
 static bool is_wanted(const wanted *w, int at) {
+    const mr_hazard_object *o = &w->object;
     if (lua_type(w->L, at) != LUA_TUSERDATA) return false;
-    if (w->tensor) {
+    if (o->tensor || o->storage) {
         const mr_tensor *t = mr_test_tensor(w->L, at);
-        return t && (t == w->tensor || (w->any_view && t->storage == w->tensor->storage));
+        return t && (o->tensor ? t == o->tensor : t->storage == o->storage);
     }
-    const mr_class *class = w->stream ? &mr_stream_class : &mr_event_class;
-    const void *object = w->stream ? (const void *)w->stream : (const void *)w->event;
+    const mr_class *class = o->stream ? &mr_stream_class : &mr_event_class;
+    const void *object = o->stream ? (const void *)o->stream : (const void *)o->event;
     void **box = mr_test(w->L, at, class);
     return box && *box == object;
 }
@@ -37,9 +39,67 @@ static bool is_name(const char *name) {
     return true;
 }
 
+/* ---- what the place sees */
+
+/* Of two locals of one name the last is in scope. */
+static bool is_shadowed(lua_State *L, const lua_Debug *frame, int local, const char *name) {
+    const char *other;
+    for (int i = local + 1; (other = lua_getlocal(L, frame, i)) != NULL; i++) {
+        lua_pop(L, 1);
+        if (strcmp(other, name) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_of_file(const wanted *w, const lua_Debug *frame) {
+    return !w->front.file || mr_bind_file(frame) == w->front.file;
+}
+
+/* The frame's line is in its body: not so where a function is written and called on one line. */
+static bool has_own_lines(const wanted *w, const lua_Debug *frame) {
+    return !w->script || mr_script_function(w->script, frame->currentline) == frame->linedefined;
+}
+
+static bool sees(const wanted *w, const lua_Debug *frame, const char *name, int line) {
+    if (!w->front.file) return true;
+    if (!w->script) return frame->currentline == w->front.line;
+    int there = mr_script_binding(w->script, name, w->front.line);
+    return there && there == mr_script_binding(w->script, name, line);
+}
+
+static bool sees_global(const wanted *w, const char *name) {
+    return !w->script || !mr_script_binding(w->script, name, w->front.line);
+}
+
+/* ---- steps */
+
+/* The one local integer with this value where the line is to go, in a loop or a function: what is an index there
+ * will be another next time. */
+static bool index_name(const wanted *w, lua_Integer value, char *out, size_t size) {
+    lua_State *L = w->L;
+    lua_Debug frame;
+    const char *name;
+    int count = 0, function = w->script ? mr_script_function(w->script, w->front.line) : 0;
+    if (!w->script || !(function || mr_script_in_loop(w->script, w->front.line))) return false;
+    for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
+        if (!is_of_file(w, &frame) || frame.linedefined != function) continue;
+        for (int i = 1; (name = lua_getlocal(L, &frame, i)) != NULL; i++) {
+            bool same = is_name(name) && lua_isinteger(L, -1) && lua_tointeger(L, -1) == value;
+            lua_pop(L, 1);
+            if (!same || is_shadowed(L, &frame, i, name)) continue;
+            if (!sees(w, &frame, name, frame.currentline)) continue;
+            snprintf(out, size, "%s", name);
+            count++;
+        }
+        break;
+    }
+    return count == 1;
+}
+
 /* `streams[2]`, `self.copy`: one step into a table that a variable holds. */
 static bool in_table(const wanted *w, const char *name) {
     lua_State *L = w->L;
+    char index[40];
     int seen = 0;
     bool found = false;
     lua_pushnil(L);
@@ -50,7 +110,10 @@ static bool in_table(const wanted *w, const char *name) {
         }
         if (!found && is_wanted(w, -1)) {
             if (lua_isinteger(L, -2)) {
-                snprintf(w->out, w->size, "%s[%d]", name, (int)lua_tointeger(L, -2));
+                lua_Integer value = lua_tointeger(L, -2);
+                if (!index_name(w, value, index, sizeof index))
+                    snprintf(index, sizeof index, "%d", (int)value);
+                snprintf(w->out, w->size, "%s[%s]", name, index);
                 found = true;
             } else if (lua_type(L, -2) == LUA_TSTRING && is_name(lua_tostring(L, -2))) {
                 snprintf(w->out, w->size, "%s.%s", name, lua_tostring(L, -2));
@@ -77,16 +140,19 @@ static bool holds(const wanted *w, const char *name, bool tables) {
 
 static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
     const char *name;
-    bool found = false;
-    /* The last of two locals of one name is the one in scope, so later ones win. */
-    for (int i = 1; (name = lua_getlocal(w->L, frame, i)) != NULL; i++)
-        if (!is_name(name)) lua_pop(w->L, 1);
-        else if (holds(w, name, tables)) found = true;
+    bool found = false, own = has_own_lines(w, frame);
+    int line = own ? frame->currentline : frame->linedefined;
+    for (int i = 1; own && !found && (name = lua_getlocal(w->L, frame, i)) != NULL; i++) {
+        if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line))
+            found = holds(w, name, tables);
+        else lua_pop(w->L, 1);
+    }
     if (found) return true;
     lua_getinfo(w->L, "f", frame);
     for (int i = 1; !found && (name = lua_getupvalue(w->L, -1, i)) != NULL; i++)
-        if (!is_name(name) || strcmp(name, "_ENV") == 0) lua_pop(w->L, 1);
-        else found = holds(w, name, tables);
+        if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line))
+            found = holds(w, name, tables);
+        else lua_pop(w->L, 1);
     lua_pop(w->L, 1);
     return found;
 }
@@ -104,7 +170,7 @@ static bool in_globals(const wanted *w, bool tables) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
         bool library = name && (strcmp(name, "mr") == 0 || strcmp(name, "package") == 0 ||
                                 strcmp(name, "_G") == 0);
-        if (!is_name(name) || library) {
+        if (!is_name(name) || library || !sees_global(w, name)) {
             lua_pop(L, 1);
         } else if (holds(&inner, name, tables) && (!best[0] || strcmp(place, best) < 0)) {
             snprintf(best, sizeof best, "%s", place);
@@ -117,21 +183,22 @@ static bool in_globals(const wanted *w, bool tables) {
 
 static bool find_variable(const wanted *w, bool tables) {
     lua_Debug frame;
-    for (int level = 0; level < 32 && lua_getstack(w->L, level, &frame); level++) {
-        lua_getinfo(w->L, "S", &frame);
-        bool script = *frame.what != 'C' && strncmp(frame.source, "=millrace.", 10) != 0;
-        if (script && in_frame(w, &frame, tables)) return true;
-    }
+    int most = 32;
+    for (int level = 0; most-- && mr_bind_frame(w->L, &level, &frame); level++)
+        if (is_of_file(w, &frame) && in_frame(w, &frame, tables)) return true;
     return in_globals(w, tables);
 }
 
-bool mr_bind_variable(lua_State *L, const mr_stream *stream, const mr_event *event,
-                      const mr_tensor *tensor, char *out, size_t size) {
-    if (!L || !lua_checkstack(L, 12)) return false;
-    wanted w = {L, stream, event, tensor, false, out, size};
-    for (int pass = 0; pass < (tensor ? 2 : 1); pass++) {
-        w.any_view = pass == 1;
-        if (find_variable(&w, false) || find_variable(&w, true)) return true;
+bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
+                      size_t size) {
+    if (!L || !lua_checkstack(L, 16)) return false;
+    wanted w = {L, *object, front, NULL, out, size};
+    if (front.file) w.script = mr_script_read(front.file);
+    bool found = find_variable(&w, false) || find_variable(&w, true);
+    if (!found && object->tensor) { /* another view of the same memory, then */
+        w.object = (mr_hazard_object){.storage = object->tensor->storage};
+        found = find_variable(&w, false) || find_variable(&w, true);
     }
-    return false;
+    mr_script_free(w.script);
+    return found;
 }

@@ -1,9 +1,12 @@
 /* Advice: what is not wrong and could be better. Off unless asked for, and never an error.
  *
- * Each piece is judged only when it is certain: a record when its event is recorded again or goes, a
- * device synchronise when the next one comes, a pageable copy when the next action is not the
- * synchronise that mr.copy_ itself makes. */
+ * Whoever follows a piece of it must not get a hazard. So a line that waits, records or synchronises is
+ * judged by all its occurrences, at the end or when somebody asks; and what it does beside its purpose
+ * counts: a command of the default stream is a barrier (R5), and one of a blocking stream brings that
+ * stream, and whoever waits for it, behind such a barrier. */
 #include "hazard/state.h"
+
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +31,7 @@ static void advise(checker *c, mr_hazard_kind kind, const actor *a, const char *
     if (a) mr_hazard_stream_text(c, a, draft.second.stream, sizeof draft.second.stream);
     else snprintf(draft.second.stream, sizeof draft.second.stream, "host");
     va_start(args, format);
-    vsnprintf(draft.why, sizeof draft.why, format, args);
+    mr_text_formatv(draft.why, sizeof draft.why, format, args);
     va_end(args);
     const mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (report && is_new) mr_hazard_publish(c, report);
@@ -38,89 +41,209 @@ static bool same_site(mr_site a, mr_site b) {
     return a.file == b.file && a.line == b.line;
 }
 
-/* ---- waits */
+/* ---- places */
 
-void mr_hazard_advise_wait(checker *c, const mr_action *action, bool added) {
-    const mr_event *event = action->u.event.event;
-    const actor *a = action->stream->observed;
-    const snapshot *s = mr_hazard_snapshot_of(action);
-    char text[80];
-    if (action->u.event.record_seq == 0) {
-        advise(c, MR_HAZARD_NEVER_RECORDED_WAIT, a, action->name, action->where, action->seq,
-               (mr_site){0},
-               "%s has never been recorded: the wait succeeds at once and orders nothing (R13).",
-               mr_event_describe(event, text, sizeof text));
-    } else if (s && !added && !(s->actor == a && same_site(s->where, action->where))) {
-        /* A stream's wait for itself at one place is how a copy between devices is written inside. */
-        advise(c, MR_HAZARD_REDUNDANT_WAIT, a, action->name, action->where, action->seq,
-               (mr_site){0},
-               "the wait adds nothing: another path already orders this stream after what %s "
-               "captured.",
-               mr_event_describe(event, text, sizeof text));
+#define MOST_PLACES 4096 /* lines beyond get no advice */
+
+static uint32_t hash_place(mr_action_kind kind, mr_site where) {
+    uint64_t h =
+        (uint64_t)(uintptr_t)where.file; /* interned; decides only where it is looked for */
+    h = (h ^ (uint64_t)where.line) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (uint64_t)kind) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+/* NULL: it is one too many, or memory is out. `first`, `op`: if it is new. */
+static advice_place *place_at(checker *c, mr_action_kind kind, mr_site where, const char *op,
+                              uint64_t first) {
+    if (!c->advised_at) {
+        c->advised_at = calloc(2 * MOST_PLACES, sizeof *c->advised_at);
+        if (!c->advised_at) return NULL;
+    }
+    uint32_t i = hash_place(kind, where) % (2 * MOST_PLACES);
+    for (; c->advised_at[i]; i = (i + 1) % (2 * MOST_PLACES)) {
+        advice_place *p = &c->advised.items[c->advised_at[i] - 1];
+        if (p->kind == kind && same_site(p->where, where)) return p;
+    }
+    advice_place fresh = {.where = where, .kind = kind, .op = op, .seq = first};
+    if (c->advised.count == MOST_PLACES || !mr_vec_push(&c->advised, fresh)) return NULL;
+    c->advised_at[i] = (uint32_t)c->advised.count;
+    return &c->advised.items[c->advised.count - 1];
+}
+
+static void describe(checker *c, advice_place *p, const actor *a, const mr_event *event) {
+    if (!p->stream[0]) mr_hazard_stream_text(c, a, p->stream, sizeof p->stream);
+    if (!p->event[0]) mr_event_describe(event, p->event, sizeof p->event);
+}
+
+static void occurs(advice_place *p) {
+    p->count++;
+    p->fresh = true;
+}
+
+/* One occurrence that did something is enough; what has been said about the place was premature. */
+static void mark_needed(checker *c, advice_place *p) {
+    p->needed = true;
+    for (size_t i = 0; i < c->reports.count && p->told; i++) {
+        mr_hazard_report *r = c->reports.items[i];
+        if (mr_hazard_kind_is_advice(r->kind) && r->second.op == p->op &&
+            same_site(r->second.where, p->where))
+            r->withdrawn = true;
     }
 }
 
-void mr_hazard_advise_unused(checker *c, const snapshot *s) {
-    char text[80];
-    if (s->used || s->timed || s->seq <= c->floor) return;
-    advise(c, MR_HAZARD_UNUSED_RECORD, s->actor, "record_event", s->where, s->seq, (mr_site){0},
-           "nobody waited for this record of %s.", mr_event_describe(s->event, text, sizeof text));
+/* ---- waits and records */
+
+/* A command of the legacy stream is a barrier (R5): it may order what blocking streams did before it and
+ * what they, or others that are made yet, do after it. */
+bool mr_hazard_advise_carries(const checker *c, const actor *t) {
+    for (const actor *a = c->actors; a; a = a->next)
+        if (a != t && a->grouped && a->device == t->device && a->last) return true;
+    return false;
 }
 
-void mr_hazard_finish(mr_hazard *c) {
-    if (c->advice && c->mode != MR_HAZARD_OFF)
-        for (snapshot *s = c->snapshots; s; s = s->next) {
-            mr_hazard_advise_unused(c, s);
-            s->used = true;
-        }
+void mr_hazard_advise_wait(checker *c, const mr_action *action, bool added, bool carries) {
+    const actor *a = action->stream->observed;
+    const snapshot *s = mr_hazard_snapshot_of(action);
+    bool never = action->u.event.record_seq == 0;
+    /* A stream's wait for itself at one place is how a copy between devices is written inside. */
+    bool at_record = s && same_site(s->where, action->where);
+    if (at_record && s->actor == a) return;
+    advice_place *p = place_at(c, MR_ACTION_WAIT, action->where, action->name, action->seq);
+    if (!p) return;
+    occurs(p);
+    describe(c, p, a, action->u.event.event);
+    p->recorded |= !never;
+    bool adds = !never && (added || !s || s->seq <= c->opened);
+    if (adds || carries || (at_record && s->carries)) mark_needed(c, p);
+}
+
+void mr_hazard_advise_record(checker *c, const mr_action *action, bool carries) {
+    const mr_event *event = action->u.event.event;
+    advice_place *p = place_at(c, MR_ACTION_RECORD, action->where, "record_event", action->seq);
+    if (!p) return;
+    occurs(p);
+    describe(c, p, action->stream->observed, event);
+    if (carries || event->timing) mark_needed(c, p); /* elapsed_time: nobody need wait for it */
+}
+
+void mr_hazard_advise_used(checker *c, const snapshot *s) {
+    advice_place *p = place_at(c, MR_ACTION_RECORD, s->where, "record_event", s->seq);
+    if (p) mark_needed(c, p);
 }
 
 /* ---- device synchronises */
 
-static void judge_device_sync(checker *c) {
-    if (!c->device_sync.watching) return;
-    c->device_sync.watching = false;
-    if (c->device_sync.busy < 2 || !c->device_sync.any || c->device_sync.several) return;
-    char name[NAME_SIZE] = "one stream";
-    for (const actor *a = c->actors; a; a = a->next)
-        if (a->id == c->device_sync.needed) mr_hazard_stream_text(c, a, name, sizeof name);
-    advise(c, MR_HAZARD_DEVICE_SYNCHRONIZE, NULL, "synchronize", c->device_sync.where,
-           c->device_sync.seq, (mr_site){0},
-           "the host waits for all %d busy streams of the device, and only what %s did was used "
-           "before the next wait: an event recorded in it, or its synchronize(), would do.",
-           c->device_sync.busy, name);
-}
-
 /* Called before the synchronise takes effect: remembers what the host knew without it. */
 static void watch_device_sync(checker *c, const mr_action *action) {
-    judge_device_sync(c);
-    uint64_t *before = realloc(c->device_sync.before, c->slots * sizeof *before);
-    if (!before) return;
-    memcpy(before, c->host, c->slots * sizeof *before);
-    c->device_sync.before = before;
-    c->device_sync.count = c->slots;
-    c->device_sync.busy = 0;
+    int device = action->u.device->index, busy = 0;
+    sync_watch *watch = &c->barriers[device].watch;
+    advice_place *p = place_at(c, MR_ACTION_DEVICE_SYNC, action->where, "synchronize", action->seq);
+    mr_hazard_past_release(watch->before);
+    watch->before = p ? mr_hazard_past_now(c) : NULL;
+    if (!watch->before) return;
+    watch->seq = action->seq;
+    watch->place = (uint32_t)(p - c->advised.items) + 1;
     for (const actor *a = c->actors; a; a = a->next)
-        if (a->device == action->u.device->index && a->last && !mr_hazard_host_knows(c, a, a->last))
-            c->device_sync.busy++;
-    c->device_sync.watching = true;
-    c->device_sync.any = c->device_sync.several = false;
-    c->device_sync.where = action->where;
-    c->device_sync.seq = action->seq;
+        if (a->device == device && a->last && !mr_hazard_host_knows(c, a, a->last)) busy++;
+    if (busy > p->busy) p->busy = busy;
+    occurs(p);
 }
 
-/* `first` is ordered before an access of now: was it the device synchronise that ordered it? */
-void mr_hazard_advise_needed(checker *c, const entry *first) {
-    if (!c->device_sync.watching || first->seq > c->device_sync.seq ||
-        first->actor == &c->host_actor)
-        return;
-    if (first->actor->slot < c->device_sync.count &&
-        first->seq <= c->device_sync.before[first->actor->slot])
-        return;
-    if (c->device_sync.any && c->device_sync.needed != first->actor->id)
-        c->device_sync.several = true;
-    c->device_sync.any = true;
-    c->device_sync.needed = first->actor->id;
+/* What `a` did at `seq` comes before an access or a free of now, or is forgotten because of that: was
+ * it a device synchronise that ordered it? Of two devices' streams one may have brought the other's work
+ * with it (R10); then nothing is advised. */
+void mr_hazard_advise_needed(checker *c, const actor *a, uint64_t seq) {
+    for (int i = 0; i < c->barrier_count && a != &c->host_actor; i++) {
+        const sync_watch *watch = &c->barriers[i].watch, *own = &c->barriers[a->device].watch;
+        if (!watch->before || seq > watch->seq || mr_hazard_past_knows(c, watch->before, a, seq))
+            continue;
+        bool later = i != a->device && own->before && own->seq > watch->seq && seq <= own->seq &&
+                     !mr_hazard_past_knows(c, own->before, a, seq);
+        if (later) continue; /* the other one did not cover it */
+        advice_place *p = &c->advised.items[watch->place - 1];
+        if (p->needed) continue;
+        bool same = i == a->device && (!p->producer || p->producer == a->id) && seq > c->opened;
+        if (!same) mark_needed(c, p);
+        else if (!p->producer) mr_hazard_stream_text(c, a, p->stream, sizeof p->stream);
+        p->producer = a->id;
+    }
+}
+
+/* ---- giving it */
+
+static void give(checker *c, const advice_place *p) {
+    mr_hazard_report draft;
+    bool is_new;
+    memset(&draft, 0, sizeof draft);
+    draft.reason = MR_HAZARD_BECAUSE_ADVICE;
+    draft.second.op = p->op;
+    draft.second.where = p->where;
+    draft.second.seq = p->seq;
+    draft.second.host = p->kind == MR_ACTION_DEVICE_SYNC;
+    mr_text_copy(draft.second.stream, sizeof draft.second.stream,
+                 draft.second.host ? "host" : p->stream);
+    if (p->kind == MR_ACTION_DEVICE_SYNC) {
+        draft.kind = MR_HAZARD_DEVICE_SYNCHRONIZE;
+        mr_text_format(draft.why, sizeof draft.why,
+                       "the host waits for all %d busy streams of the device, and only what %s did "
+                       "was used before the next wait: an event recorded in it, or its "
+                       "synchronize(), would do.",
+                       p->busy, p->stream);
+    } else if (p->kind == MR_ACTION_RECORD) {
+        draft.kind = MR_HAZARD_UNUSED_RECORD;
+        mr_text_format(draft.why, sizeof draft.why, "nobody waited for this record of %s.",
+                       p->event);
+    } else if (p->recorded) {
+        draft.kind = MR_HAZARD_REDUNDANT_WAIT;
+        mr_text_format(draft.why, sizeof draft.why,
+                       "the wait adds nothing: another path already orders this stream after what "
+                       "%s captured.",
+                       p->event);
+    } else {
+        draft.kind = MR_HAZARD_NEVER_RECORDED_WAIT;
+        mr_text_format(draft.why, sizeof draft.why,
+                       "%s has never been recorded: the wait succeeds at once and orders nothing "
+                       "(R13).",
+                       p->event);
+    }
+    mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
+    if (!report) return;
+    report->count = p->count;
+    report->withdrawn = false;
+    if (is_new) mr_hazard_publish(c, report);
+}
+
+void mr_hazard_finish(mr_hazard *c) {
+    for (size_t i = 0; i < c->advised.count && c->advice; i++) {
+        advice_place *p = &c->advised.items[i];
+        if (p->needed || p->told || !p->fresh) continue;
+        if (p->kind == MR_ACTION_DEVICE_SYNC && (p->busy < 2 || !p->producer)) continue;
+        give(c, p);
+        p->told = !c->checking; /* the check's own list goes */
+    }
+}
+
+void mr_hazard_advice_clear(checker *c) {
+    for (size_t i = 0; i < c->advised.count; i++)
+        c->advised.items[i].fresh = c->advised.items[i].told = false;
+}
+
+void mr_hazard_advice_forget(checker *c) {
+    mr_vec_free(&c->advised);
+    free(c->advised_at);
+    c->advised_at = NULL;
+    for (int i = 0; i < c->barrier_count; i++) {
+        mr_hazard_past_release(c->barriers[i].watch.before);
+        c->barriers[i].watch.before = NULL;
+    }
+}
+
+void mr_hazard_set_advice(mr_hazard *c, bool on) {
+    if (c->advice == on) return;
+    c->advice = on;
+    c->pageable.pending = false;
+    mr_hazard_advice_forget(c);
 }
 
 /* ---- pageable copies */
@@ -153,9 +276,4 @@ void mr_hazard_advise_action(checker *c, const mr_action *action) {
         c->pageable.seq = action->seq;
     }
     if (action->kind == MR_ACTION_DEVICE_SYNC) watch_device_sync(c, action);
-}
-
-void mr_hazard_set_advice(mr_hazard *c, bool on) {
-    c->advice = on;
-    c->pageable.pending = c->device_sync.watching = false;
 }

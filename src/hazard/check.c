@@ -46,13 +46,15 @@ typedef struct {
     const char *op;
     mr_site where;
     const host_function *inside; /* R46, or NULL */
-    bool only_look;              /* find hazards, change nothing */
-    bool covered_other;          /* an access of this action is ordered after another stream's */
+    vclock *clock;               /* all that the actor knows, while host functions are pending */
+    bool clock_taken;
+    bool only_look;     /* find hazards, change nothing */
+    bool covered_other; /* an access of this action is ordered after another stream's */
 } touch;
 
 /* Inside a host function: what was submitted before it runs may have been submitted after it. */
 static bool ordered_inside(const checker *c, const host_function *f, const entry *e) {
-    if (e->seq < f->seq) return mr_hazard_order_before_function(c, f, e->actor, e->seq);
+    if (e->seq < f->seq) return mr_hazard_function_after(c, f, e->actor, e->seq);
     return e->actor == f->actor || mr_hazard_clock_knows(c, e->clock, f->actor, f->seq);
 }
 
@@ -79,20 +81,33 @@ static void found(checker *c, history *h, const touch *t, const byte_view *view,
                        .first_view = &e->view,
                        .second_view = view,
                        .first_name = e->tensor_name,
+                       .submitted = t->inside ? t->inside->where : (mr_site){0},
+                       .action = t->action,
                        .covered_other = t->covered_other,
-                       .advisory = e->advisory || t->advisory};
+                       .advisory = e->advisory || t->advisory,
+                       .only_look = t->only_look};
     if (e->seq > t->seq) { /* submitted after the host function that runs only now */
         pair.first = t->actor, pair.second = e->actor;
         pair.first_seq = t->seq, pair.second_seq = e->seq;
         pair.first_access = t->access, pair.second_access = e->access;
         pair.first_op = t->op, pair.second_op = e->op;
         pair.first_where = t->where, pair.second_where = e->where;
+        pair.submitted = e->where;
         conflict(t->access, e->access, &pair.kind);
     }
     mr_hazard_pair_found(c, &pair);
 }
 
-static void note(checker *c, history *h, const touch *t, const byte_view *view, entry *into) {
+/* Taken once an action, since all its accesses know the same. */
+static vclock *clock_of(checker *c, touch *t) {
+    if (t->inside) return t->inside->clock;
+    if (t->actor == &c->host_actor) return NULL;
+    if (!t->clock_taken) t->clock = mr_hazard_order_clock_of(c, t->actor);
+    t->clock_taken = true;
+    return t->clock;
+}
+
+static void note(checker *c, history *h, touch *t, const byte_view *view, entry *into) {
     entry *e = into ? into : mr_hazard_history_add(c, h, t->actor, view);
     if (!e) return;
     e->seq = t->seq;
@@ -103,9 +118,7 @@ static void note(checker *c, history *h, const touch *t, const byte_view *view, 
     e->tensor_name = t->tensor->name;
     if (e->clock) mr_hazard_clock_release(c, e->clock);
     e->clock = NULL;
-    if (t->inside) e->clock = mr_hazard_clock_retain(t->inside->clock);
-    else if (c->host_functions.count && t->actor != &c->host_actor)
-        e->clock = mr_hazard_order_clock_of(c, t->actor);
+    if (mr_hazard_functions_reach(c, h->storage)) e->clock = mr_hazard_clock_retain(clock_of(c, t));
 }
 
 static void used_before_alloc(checker *c, history *h, const touch *t) {
@@ -120,21 +133,31 @@ static void used_before_alloc(checker *c, history *h, const touch *t) {
                        .first_op = "alloc",
                        .second_op = t->op,
                        .first_where = h->storage->made,
-                       .second_where = t->where};
+                       .second_where = t->where,
+                       .only_look = t->only_look};
     if (c->hooks.detected) c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, t->seq);
     mr_hazard_pair_found(c, &pair);
 }
 
-static bool before_alloc(const checker *c, const history *h, const touch *t) {
+static bool before_alloc(checker *c, const history *h, const touch *t) {
     if (!h->alloc_actor || MR_BROKEN(ALLOC_CHECKED)) return false;
-    return !mr_hazard_knows(c, t->actor, h->alloc_actor, h->alloc_seq);
+    if (!mr_hazard_knows(c, t->actor, h->alloc_actor, h->alloc_seq)) return true;
+    if (c->advice && !t->only_look && t->actor != h->alloc_actor)
+        mr_hazard_advise_needed(c, h->alloc_actor, h->alloc_seq);
+    return false;
+}
+
+/* Whether the new access, which comes after that of `e`, cannot stand for it towards host functions. */
+static bool wanted_by_function(checker *c, const history *h, touch *t, const entry *e) {
+    return t->inside || (h->count < CROWDED && mr_hazard_function_between(c, e)) ||
+           mr_hazard_function_needs(c, e, t->actor, clock_of(c, t));
 }
 
 /* Meets the new access with the entries in c->found. The view that is already there is used again:
  * the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
-    bool races = false;
+    bool races = false, pending = mr_hazard_functions_reach(c, h->storage);
     for (size_t i = 0; i < c->found.count; i++) {
         entry *e = c->found.items[i];
         mr_hazard_kind kind;
@@ -149,16 +172,16 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (!is_ordered && !MR_BROKEN(READ_FORGOTTEN)) continue;
         if (conflicts && e->actor != t->actor && !mr_hazard_host_knows(c, e->actor, e->seq))
             t->covered_other = true;
-        if (c->advice && conflicts) mr_hazard_advise_needed(c, e);
-        /* A host function that has yet to run may race with the old and come before the new. */
-        if (c->host_functions.count || t->only_look) continue;
-        if (!replaces(t->access, e->access) || e->advisory != t->advisory) continue;
-        if (t->actor == &c->host_actor) { /* all that it covers is finished */
-            if (mr_hazard_view_covers(view, &e->view)) mr_hazard_history_remove(c, h, e);
-            continue;
+        bool advise = c->advice && !t->only_look && e->actor != t->actor;
+        if (advise && conflicts) mr_hazard_advise_needed(c, e->actor, e->seq);
+        if (t->only_look || !replaces(t->access, e->access) || e->advisory != t->advisory) continue;
+        if (pending && wanted_by_function(c, h, t, e)) continue;
+        if (!again && e->actor == t->actor && mr_hazard_view_equal(view, &e->view)) {
+            again = e;
+        } else if (mr_hazard_view_covers(view, &e->view)) {
+            if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
+            mr_hazard_history_remove(c, h, e);
         }
-        if (!again && e->actor == t->actor && mr_hazard_view_equal(view, &e->view)) again = e;
-        else if (mr_hazard_view_covers(view, &e->view)) mr_hazard_history_remove(c, h, e);
     }
     for (size_t i = 0; i < c->found.count && races; i++) {
         entry *e = c->found.items[i];
@@ -172,7 +195,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         /* The work of a stream that is gone can hardly be waited for any more. Once it has been reported
          * against what overwrites it, keeping it would only grow the history of a broken program. */
         if (!e->actor->stream && h->count > CROWDED && replaces(t->access, e->access) &&
-            !t->only_look && !c->host_functions.count && e->actor != &c->host_actor &&
+            !t->only_look && !pending && e->actor != &c->host_actor &&
             mr_hazard_view_covers(view, &e->view)) {
             c->found.items[i] = NULL;
             mr_hazard_history_remove(c, h, e);
@@ -181,7 +204,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
     if (!races && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     /* What the host does itself comes before everything that it submits later: nothing can race with
      * it from behind, except a host function that was submitted before. */
-    if ((t->actor != &c->host_actor || c->host_functions.count) && !t->only_look)
+    if ((t->actor != &c->host_actor || pending) && !t->only_look && !c->refusal)
         note(c, h, t, view, again);
 }
 
@@ -213,6 +236,7 @@ static void touch_operands(checker *c, const mr_action *action, actor *a, uint8_
             touch_bytes(c, &t);
         }
     }
+    if (t.clock_taken) mr_hazard_clock_release(c, t.clock);
 }
 
 /* ---- copies: who waits for whom (R20-R24, R60) */
@@ -220,10 +244,8 @@ static void touch_operands(checker *c, const mr_action *action, actor *a, uint8_
 static void copy_action(checker *c, const mr_action *action, actor *a) {
     mr_copy_direction direction = action->u.copy.direction;
     bool synchronous = action->u.copy.synchronous;
-    mr_memory_kind from = action->operands[1].tensor->storage->kind;
-    bool staged = synchronous && direction == MR_COPY_H2D && from == MR_MEMORY_PAGEABLE;
-    bool host_waits = direction == MR_COPY_H2H || (synchronous && direction != MR_COPY_D2D &&
-                                                   direction != MR_COPY_PEER && !staged);
+    copy_effect rules = mr_hazard_copy_effect(action);
+    bool staged = rules.staged, host_waits = rules.host_waits;
     if (MR_BROKEN(COPY_SYNC)) host_waits = false;
     if (MR_BROKEN(COPY_ASYNC)) host_waits = true;
     if (MR_BROKEN(COPY_D2D) && synchronous && direction == MR_COPY_D2D) host_waits = true;
@@ -231,7 +253,7 @@ static void copy_action(checker *c, const mr_action *action, actor *a) {
 
     if (direction == MR_COPY_D2H && action->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE)
         c->totals.decided_by_host++; /* item, totable, print: values are taken from there unseen */
-    if (direction == MR_COPY_PEER && synchronous) mr_hazard_order_peer_copy(c, action);
+    if (rules.peer) mr_hazard_order_peer_copy(c, action);
     /* R20: the source of a staged copy has been read when the call returns. The stream was
      * synchronised for that, so the host's own order covers it and it leaves no entry. */
     if (staged) mr_hazard_order_stream_sync(c, a, action->seq - 1);
@@ -251,21 +273,15 @@ static void copy_action(checker *c, const mr_action *action, actor *a) {
 
 /* ---- the host */
 
-/* R46: the stream, and the place in its order, that the running host function stands for. */
-static const host_function *running(const checker *c) {
-    const mr_action *action = c->machine->host_function;
-    if (!action) return NULL;
-    for (size_t i = c->host_functions.count; i-- > 0;)
-        if (c->host_functions.items[i].seq == action->seq) return &c->host_functions.items[i];
-    return NULL;
-}
-
 static void host_access(checker *c, const mr_action *action) {
-    const host_function *f = running(c);
-    if (!f || MR_BROKEN(HOST_FUNCTION)) {
+    const mr_action *function = c->machine->host_function;
+    if (!function || MR_BROKEN(HOST_FUNCTION)) {
         touch_operands(c, action, &c->host_actor, 0, false);
         return;
     }
+    const host_function *f = mr_hazard_function_of(c, function);
+    if (!f) return; /* submitted before the checker was on, or before the check: that is ordered */
+    if (f->seq <= c->opened) return;
     touch t = {.action = action,
                .actor = f->actor,
                .seq = f->seq,
@@ -290,16 +306,41 @@ static void forget_everything(checker *c) {
 
 /* ---- actions */
 
+static void use_record(checker *c, snapshot *s) {
+    if (c->advice && !s->used) mr_hazard_advise_used(c, s);
+    s->used = true;
+}
+
+static void memory_action(checker *c, actor *a, const mr_action *action, bool checked) {
+    if (action->kind == MR_ACTION_ALLOC) {
+        mr_hazard_order_alloc(c, a, action->seq);
+        mr_hazard_alloc(c, a, action);
+        return;
+    }
+    mr_hazard_order_free(c, a, action->seq);
+    if (!checked) mr_hazard_free_memory(c, a, action);
+}
+
 static void submitted(checker *c, const mr_action *action) {
     actor *a = mr_hazard_actor_of(c, action->stream);
     if (!a) return;
-    if (c->host_functions_may_be_done) mr_hazard_order_drop_host_functions(c);
-    if (c->mode == MR_HAZARD_ERROR && action->operand_count) {
-        /* What is refused has not happened: it may leave no trace. */
-        touch_operands(c, action, a, 0, true);
+    if (c->functions_may_be_done) mr_hazard_functions_drop(c, false);
+    bool may_refuse =
+        c->mode == MR_HAZARD_ERROR && (action->where.file || action->kind != MR_ACTION_FREE);
+    if (may_refuse) { /* what is refused has not happened: it leaves no trace */
+        if (action->kind == MR_ACTION_FREE) {
+            mr_hazard_free_memory(c, a, action);
+        } else {
+            touch_operands(c, action, a, 0, true);
+        }
         if (c->refusal) return;
     }
-    mr_hazard_order_submitted(c, a, action->seq);
+    if (action->kind == MR_ACTION_ALLOC || action->kind == MR_ACTION_FREE) {
+        memory_action(c, a, action, may_refuse);
+        return;
+    }
+    bool carries = mr_hazard_order_submitted(c, a, action->seq);
+    if (c->advice && a->legacy) carries = mr_hazard_advise_carries(c, a);
     switch (action->kind) {
     case MR_ACTION_OP:
         c->totals.operations++;
@@ -309,21 +350,22 @@ static void submitted(checker *c, const mr_action *action) {
         c->totals.operations++;
         copy_action(c, action, a);
         break;
-    case MR_ACTION_RECORD: mr_hazard_order_record(c, a, action); break;
+    case MR_ACTION_RECORD:
+        mr_hazard_order_record(c, a, action, carries);
+        if (c->advice) mr_hazard_advise_record(c, action, carries);
+        break;
     case MR_ACTION_WAIT: {
         snapshot *s = mr_hazard_snapshot_of(action);
         bool added = s && mr_hazard_order_wait(c, a, action->seq, s);
-        if (s) s->used = true;
-        if (c->advice) mr_hazard_advise_wait(c, action, added);
+        if (s) use_record(c, s);
+        if (c->advice) mr_hazard_advise_wait(c, action, added, carries);
         if (c->recent_next) mr_hazard_amend(c, action);
         break;
     }
     case MR_ACTION_HOST_FUNCTION:
         c->totals.operations++;
-        mr_hazard_order_host_function(c, a, action);
+        mr_hazard_function_add(c, a, action);
         break;
-    case MR_ACTION_ALLOC: mr_hazard_alloc(c, a, action); break;
-    case MR_ACTION_FREE: mr_hazard_free_memory(c, a, action); break;
     default: break;
     }
 }
@@ -331,8 +373,7 @@ static void submitted(checker *c, const mr_action *action) {
 static void host_did(checker *c, const mr_action *action) {
     actor *a;
     snapshot *s;
-    if (action->kind != MR_ACTION_HOST_ACCESS)
-        c->host_functions_may_be_done = c->host_functions.count > 0;
+    if (action->kind != MR_ACTION_HOST_ACCESS) c->functions_may_be_done = c->functions.count > 0;
     switch (action->kind) {
     case MR_ACTION_STREAM_QUERY:
         c->totals.decided_by_host++;
@@ -349,19 +390,25 @@ static void host_did(checker *c, const mr_action *action) {
     case MR_ACTION_EVENT_SYNC:
         s = mr_hazard_snapshot_of(action);
         if (!s) break;
-        s->used = true;
+        use_record(c, s);
         mr_hazard_order_event_sync(c, s);
         break;
     case MR_ACTION_DEVICE_SYNC:
         mr_hazard_order_device_sync(c, action->u.device, action->seq);
         break;
     case MR_ACTION_HOST_ACCESS:
-        c->totals.decided_by_host++;
         host_access(c, action);
+        if (!c->refusal) c->totals.decided_by_host++;
         break;
     case MR_ACTION_RESET: forget_everything(c); break;
     default: break;
     }
+}
+
+static mr_status refuse(checker *c) {
+    mr_status refusal = c->refusal;
+    c->refusal = MR_OK;
+    return refusal;
 }
 
 /* A refusal found by this action is raised by it; one that came up where nothing can be raised (a
@@ -370,6 +417,7 @@ static mr_status see(mr_observer *observer, const mr_action *action) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     bool collected = action->kind == MR_ACTION_FREE && !action->where.file;
     if (c->collected.count && !collected) mr_hazard_flush_collected(c);
+    if (c->refusal && !collected) return refuse(c);
     mr_hazard_log_action(c, action);
     if (c->advice) mr_hazard_advise_action(c, action);
     if (action->kind <= MR_ACTION_LAST_SUBMITTED) submitted(c, action);
@@ -381,9 +429,9 @@ static mr_status see(mr_observer *observer, const mr_action *action) {
             "no memory for the hazard checker; mr.hazard.mode(\"off\") frees what it holds");
     }
     if (__builtin_expect(c->refusal != MR_OK, 0) && !collected) {
-        mr_status refusal = c->refusal;
-        c->refusal = MR_OK;
-        return refusal;
+        mr_hazard_log_take_back(c);
+        if (c->pageable.seq == action->seq) c->pageable.pending = false;
+        return refuse(c);
     }
     return MR_OK;
 }
@@ -407,7 +455,6 @@ static void stream_gone(mr_observer *observer, mr_stream *stream) {
 static void event_gone(mr_observer *observer, mr_event *event) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     snapshot *s = event->observed;
-    if (c->advice) mr_hazard_advise_unused(c, s);
     mr_hazard_snapshot_free(c, s);
 }
 

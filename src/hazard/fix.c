@@ -1,34 +1,95 @@
 /* The cure: the weakest change that orders the pair, as lines of Lua with their place.
  *
  * In this order: a wait on an event that exists and covers the access; an event of its own, when the
- * first stream has gone on to other work that need not be waited for; else a wait for the stream. */
+ * first stream has gone on to other work that need not be waited for; else a wait for the stream. A line may
+ * use only what the script has at its place, and where no line can stand, words have to do. */
 #include "hazard/state.h"
+
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void put_line(mr_hazard_report *report, bool before, mr_site where, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void put_line(mr_hazard_report *report, bool before, mr_site where, const char *format,
+const char *mr_hazard_place_text(mr_hazard_fix_place place) {
+    static const char *const texts[] = {"before", "after", "within"};
+    return texts[place];
+}
+
+static void put_line(mr_hazard_report *report, const mr_hazard_spot *spot, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void put_line(mr_hazard_report *report, const mr_hazard_spot *spot, const char *format,
                      ...) {
     mr_hazard_fix *fix = &report->fix[report->fix_count++];
     va_list args;
     va_start(args, format);
-    vsnprintf(fix->text, sizeof fix->text, format, args);
+    mr_text_formatv(fix->text, sizeof fix->text, format, args);
     va_end(args);
-    fix->before = before;
-    fix->where = where;
+    fix->place = spot->place;
+    fix->where = spot->where;
 }
 
-/* An event that a script variable holds and whose record in force covers the access. */
-static bool covering_event(const checker *c, const found_pair *pair, char *out, size_t size) {
-    for (const snapshot *s = c->snapshots; s; s = s->next) {
-        if (s->actor != pair->first || s->seq < pair->first_seq) continue;
-        if (s->event->closed || s->event->refs < 2) continue; /* nobody but an action holds it */
-        if (mr_hazard_event_code(c, s->event->id, out, size)) return true;
-        if (s->event->name && snprintf(out, size, "%s", s->event->name) > 0 && !strchr(out, ' '))
-            return true;
+/* ---- places */
+
+/* The lines of the script that gave the machine something to do from the first access to the second. */
+static void measure(const checker *c, const found_pair *pair, mr_hazard_meeting *meeting) {
+    const log_line *line;
+    meeting->lowest = meeting->highest = meeting->second.line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->seq < pair->first_seq) return;
+        if (line->seq > pair->second_seq || !line->where.file) continue;
+        if (line->where.file != meeting->second.file) break;
+        if (line->where.line < meeting->lowest) meeting->lowest = line->where.line;
+        if (line->where.line > meeting->highest) meeting->highest = line->where.line;
     }
+    meeting->lowest = 0;
+}
+
+static bool before_second(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
+    mr_hazard_meeting meeting = {.first = pair->first_where,
+                                 .second = pair->second_where,
+                                 .first_op = pair->first_op,
+                                 .second_op = pair->second_op,
+                                 .is_running = !pair->submitted.file};
+    if (pair->submitted.file) meeting.second = pair->submitted;
+    *out_spot = (mr_hazard_spot){MR_HAZARD_BEFORE, meeting.second, meeting.second.line};
+    if (!pair->second_where.file) return false;
+    if (!c->hooks.before) return true;
+    measure(c, pair, &meeting);
+    return c->hooks.before(c->hooks.context, &meeting, out_spot);
+}
+
+static bool before_first(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
+    mr_hazard_meeting meeting = {.second = pair->first_where, .first_op = "", .second_op = ""};
+    return pair->first_where.file && c->hooks.before &&
+           c->hooks.before(c->hooks.context, &meeting, out_spot);
+}
+
+static bool behind_first(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
+    *out_spot = (mr_hazard_spot){MR_HAZARD_AFTER, pair->first_where, pair->first_where.line + 1};
+    if (!pair->first_where.file) return false;
+    return !c->hooks.behind || c->hooks.behind(pair->first_where, out_spot);
+}
+
+/* ---- order */
+
+/* An event that a script variable holds and whose record in force covers the access: the earliest. */
+static bool covering_event(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+                           char *out, size_t size, uint64_t *out_covered) {
+    uint64_t tried = pair->first_seq;
+    for (int tries = 0; tries < 8; tries++) {
+        const snapshot *best = NULL;
+        for (const snapshot *s = c->snapshots; s; s = s->next) {
+            if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
+                continue;
+            if (s->event->closed || s->event->refs < 2)
+                continue; /* nobody but an action holds it */
+            best = s;
+        }
+        if (!best) break;
+        *out_covered = tried = best->seq;
+        if (mr_hazard_event_code(c, best->event->id, spot, out, size)) return true;
+    }
+    *out_covered = 0;
     return false;
 }
 
@@ -47,61 +108,131 @@ static bool went_on(const checker *c, const found_pair *pair) {
 
 /* An event of its own, recorded right behind the first access; false: there is no place for it. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
-                      const char *first, const char *second) {
-    char name[NAME_SIZE];
-    if (!c->hooks.event_fits || pair->first == &c->host_actor || !went_on(c, pair)) return false;
-    if (!c->hooks.event_fits(c->hooks.context, pair->first_where, pair->second_where, name,
-                             sizeof name))
-        return false;
-    put_line(report, false, pair->first_where, "local %s = %s:record_event()", name, first);
-    if (second) put_line(report, true, pair->second_where, "%s:wait_event(%s)", second, name);
-    else put_line(report, true, pair->second_where, "%s:synchronize()", name);
+                      const mr_hazard_spot *spot, const char *second) {
+    char name[NAME_SIZE], first[NAME_SIZE];
+    mr_hazard_spot record;
+    if (!c->hooks.new_local || pair->first == &c->host_actor || !went_on(c, pair)) return false;
+    if (!behind_first(c, pair, &record)) return false;
+    if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
+    if (!c->hooks.new_local(&record, spot, name, sizeof name)) return false;
+    put_line(report, &record, "local %s = %s:record_event()", name, first);
+    if (second) put_line(report, spot, "%s:wait_event(%s)", second, name);
+    else put_line(report, spot, "%s:synchronize()", name);
+    report->covered = pair->first_seq;
     return true;
 }
 
 /* No expression leads to one of the streams: the host can always wait for all of the first one's device. */
 static void wait_on_host(const checker *c, const actor *first, const actor *lost,
-                         mr_hazard_report *report, bool before, mr_site where) {
+                         mr_hazard_report *report, const mr_hazard_spot *spot) {
     char name[NAME_SIZE], device[16] = "";
+    mr_buffer shown = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
+    mr_text_put(&shown, name);
     if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
-    put_line(report, before, where, "mr.synchronize(%s) -- no variable holds %s", device, name);
+    put_line(report, spot, "mr.synchronize(%s) -- no variable holds %s", device,
+             shown.data ? shown.data : "it");
+    mr_buffer_free(&shown);
+}
+
+static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    char first[NAME_SIZE], second[NAME_SIZE], place[2][PLACE_SIZE];
+    mr_hazard_stream_text(c, pair->first, first, sizeof first);
+    mr_hazard_stream_text(c, pair->second, second, sizeof second);
+    mr_text_format(report->advice, sizeof report->advice,
+                   "make %s%s wait for %s, behind what %s did and in front of what %s does",
+                   pair->second == &c->host_actor ? "the " : "", second, first,
+                   mr_hazard_place(pair->first_where, place[0], sizeof place[0]),
+                   mr_hazard_place(pair->second_where, place[1], sizeof place[1]));
 }
 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->host_actor;
-    if (!host && !mr_hazard_stream_code(c, pair->second, second, sizeof second)) {
-        wait_on_host(c, pair->first, pair->second, report, true, pair->second_where);
-    } else if (covering_event(c, pair, event, sizeof event)) {
-        if (host) put_line(report, true, pair->second_where, "%s:synchronize()", event);
-        else put_line(report, true, pair->second_where, "%s:wait_event(%s)", second, event);
-    } else if (!mr_hazard_stream_code(c, pair->first, first, sizeof first)) {
-        wait_on_host(c, pair->first, pair->first, report, true, pair->second_where);
-    } else if (new_event(c, pair, report, first, host ? NULL : second)) {
+    mr_hazard_spot spot;
+    if (!before_second(c, pair, &spot)) {
+        say_wait(c, pair, report);
+    } else if (!host && !mr_hazard_stream_code(c, pair->second, &spot, second, sizeof second)) {
+        wait_on_host(c, pair->first, pair->second, report, &spot);
+    } else if (covering_event(c, pair, &spot, event, sizeof event, &report->covered)) {
+        if (host) put_line(report, &spot, "%s:synchronize()", event);
+        else put_line(report, &spot, "%s:wait_event(%s)", second, event);
+    } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
+    } else if (!mr_hazard_stream_code(c, pair->first, &spot, first, sizeof first)) {
+        wait_on_host(c, pair->first, pair->first, report, &spot);
     } else if (host) {
-        put_line(report, true, pair->second_where, "%s:synchronize()", first);
+        put_line(report, &spot, "%s:synchronize()", first);
     } else {
-        put_line(report, true, pair->second_where, "%s:wait_stream(%s)", second, first);
+        put_line(report, &spot, "%s:wait_stream(%s)", second, first);
     }
 }
 
+/* ---- lifetime */
+
+typedef struct {
+    mr_hazard_spot spot[3];
+    int count;
+} spots;
+
+/* R33: the free waits for all that the stream has been given by then, so anywhere in front of it will do. */
+static bool record_stream(const checker *c, const found_pair *pair, const spots *where,
+                          mr_hazard_report *report) {
+    char tensor[NAME_SIZE], stream[NAME_SIZE];
+    for (int i = 0; i < where->count; i++) {
+        const mr_hazard_spot *spot = &where->spot[i];
+        if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) continue;
+        if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
+        put_line(report, spot, "%s:record_stream(%s)", tensor, stream);
+        return true;
+    }
+    return false;
+}
+
+/* A temporary has no name to call: the stream of its memory can wait instead. */
+static bool delay_free(const checker *c, const found_pair *pair, const spots *where,
+                       mr_hazard_report *report) {
+    char freeing[NAME_SIZE], stream[NAME_SIZE];
+    for (int i = 0; i < where->count; i++) {
+        const mr_hazard_spot *spot = &where->spot[i];
+        if (!mr_hazard_stream_code(c, pair->second, spot, freeing, sizeof freeing)) continue;
+        if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
+        put_line(report, spot, "%s:wait_stream(%s)", freeing, stream);
+        return true;
+    }
+    return false;
+}
+
+static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    char stream[NAME_SIZE], place[2][PLACE_SIZE];
+    mr_hazard_stream_text(c, pair->first, stream, sizeof stream);
+    mr_text_format(
+        report->advice, sizeof report->advice,
+        "call record_stream on the tensor that was made at %s, with %s, before %s uses it",
+        mr_hazard_place(pair->history->storage->made, place[0], sizeof place[0]), stream,
+        mr_hazard_place(pair->first_where, place[1], sizeof place[1]));
+}
+
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
-    char tensor[NAME_SIZE], stream[NAME_SIZE], freeing[NAME_SIZE];
-    bool before = pair->first->stream == pair->history->storage->stream && pair->second_where.file;
-    mr_site where = before ? pair->second_where : pair->first_where;
+    /* R33: for the stream of allocation record_stream does nothing. */
+    bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
+    mr_hazard_spot behind, before, use;
+    spots where = {.count = 0}, records;
+    bool is_before = before_second(c, pair, &before);
     if (!pair->first_where.file) return;
-    if (!mr_hazard_stream_code(c, pair->first, stream, sizeof stream)) {
-        wait_on_host(c, pair->first, pair->first, report, before, where);
-    } else if (!before && mr_hazard_tensor_code(c, pair, tensor, sizeof tensor)) {
-        put_line(report, false, where, "%s:record_stream(%s)", tensor, stream);
-    } else if (mr_hazard_stream_code(c, pair->second, freeing, sizeof freeing)) {
-        /* R33: for the stream of allocation record_stream does nothing, and a temporary has no name to call:
-         * make the stream of its memory wait instead. */
-        put_line(report, before, where, "%s:wait_stream(%s)", freeing, stream);
+    if (is_before && own) where.spot[where.count++] = before;
+    if (behind_first(c, pair, &behind)) where.spot[where.count++] = behind;
+    if (is_before && !own) where.spot[where.count++] = before;
+    records = where;
+    if (records.count < 3 && before_first(c, pair, &use)) records.spot[records.count++] = use;
+    if (!own && record_stream(c, pair, &records, report)) return;
+    if (delay_free(c, pair, &where, report)) return;
+    if (where.count == 0) {
+        say_keep(c, pair, report);
     } else {
-        wait_on_host(c, pair->first, pair->second, report, before, where);
+        char text[NAME_SIZE];
+        bool known = mr_hazard_stream_code(c, pair->first, &where.spot[0], text, sizeof text);
+        wait_on_host(c, pair->first, known ? pair->second : pair->first, report, &where.spot[0]);
     }
 }
 
@@ -116,7 +247,12 @@ void mr_hazard_repair(const checker *c, const found_pair *pair, mr_hazard_report
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out) {
     for (int i = 0; i < report->fix_count; i++) {
         const mr_hazard_fix *fix = &report->fix[i];
-        mr_buffer_printf(out, "%s%s line %d add   %s", i ? "\n     " : "",
-                         fix->before ? "before" : "after", fix->where.line, fix->text);
+        mr_buffer_printf(out, "%s%s", i ? "\n     " : "", fix->typed ? "next time, " : "");
+        if (fix->place == MR_HAZARD_WITHIN)
+            mr_buffer_printf(out, "split line %d, and between the two parts", fix->where.line);
+        else mr_buffer_printf(out, "%s line %d", mr_hazard_place_text(fix->place), fix->where.line);
+        mr_buffer_puts(out, fix->typed ? " enter   " : " add   ");
+        mr_text_put(out, fix->text);
     }
+    if (!report->fix_count) mr_text_put(out, report->advice);
 }

@@ -6,9 +6,11 @@
 /* ---- on and off */
 
 static void switch_on(checker *c) {
-    c->log = calloc(MR_HAZARD_LOG, sizeof *c->log);
+    if (!c->log) c->log = calloc(MR_HAZARD_LOG + 1, sizeof *c->log); /* one may be taken back */
     if (!c->log) c->out_of_memory = true;
     c->logged = 0;
+    c->totals.cleared = 0;
+    if (c->off_since && c->machine->next_seq > c->off_since) c->missed = true;
     mr_hazard_order_open(c);
 }
 
@@ -19,9 +21,7 @@ static void switch_off(checker *c) {
     mr_error_destroy(c->refusal);
     c->refusal = MR_OK;
     c->pageable.pending = false;
-    c->device_sync.watching = false;
-    free(c->log);
-    c->log = NULL;
+    c->off_since = c->machine->next_seq;
 }
 
 mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
@@ -57,13 +57,19 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
             MR_CODE_NOT_PERMITTED,
             "hazard.check: not permitted inside another check; call the function itself");
     mr_hazard_mode before = c->mode;
+    mr_hazard_flush_collected(c); /* found before the check: not its own */
+    if (c->refusal) {
+        mr_status refusal = c->refusal;
+        c->refusal = MR_OK;
+        return refusal;
+    }
     MR_TRY(mr_hazard_set_mode(c, MR_HAZARD_COLLECT));
-    mr_hazard_drop_collected(c);
     c->checking = true;
     c->mode_before_check = before;
     c->check_first = c->reports.count;
     c->totals_before_check = c->totals;
-    c->floor = c->machine->next_seq - 1;
+    c->floor = c->opened = c->machine->next_seq - 1;
+    c->functions_may_be_done = c->functions.count > 0;
     return MR_OK;
 }
 
@@ -71,17 +77,31 @@ void mr_hazard_check_end(mr_hazard *c, size_t *out_first) {
     *out_first = c->check_first;
     if (!c->checking) return;
     mr_hazard_flush_collected(c);
-    c->totals.hazards = c->totals_before_check.hazards;
-    c->totals.follow_ups = c->totals_before_check.follow_ups;
-    c->totals.dropped = c->totals_before_check.dropped;
+    mr_hazard_totals inside = c->totals;
+    c->totals = c->totals_before_check;
+    c->totals.ignored = inside.ignored;
+    c->totals.forgotten = inside.forgotten;
+    c->totals.dropped = inside.dropped; /* its list is not whole: that must be told somewhere */
+    c->totals.checked_apart += inside.operations - c->totals.operations;
     c->checking = false;
     c->check_first = 0;
     mr_error_destroy(
         mr_hazard_set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
 }
 
+void mr_hazard_check_abandon(mr_hazard *c) {
+    size_t first;
+    if (!c->checking) return;
+    mr_hazard_check_end(c, &first);
+    mr_hazard_drop_from(c, first);
+}
+
 bool mr_hazard_checking(const mr_hazard *c) {
     return c->checking;
+}
+
+void mr_hazard_set_prompt(mr_hazard *c, const char *file) {
+    c->prompt = file;
 }
 
 /* ---- create, destroy */
@@ -111,6 +131,7 @@ mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
 
 void mr_hazard_destroy(mr_hazard *c) {
     if (!c) return;
+    mr_hazard_check_abandon(c);
     mr_error_destroy(mr_hazard_set_mode(c, MR_HAZARD_OFF));
     mr_hazard_clear(c);
     mr_hazard_clear_ignores(c);
@@ -120,9 +141,10 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_vec_free(&c->found);
     mr_vec_free(&c->collected);
     mr_vec_free(&c->free_slots);
-    mr_vec_free(&c->host_functions);
+    mr_vec_free(&c->functions);
     free(c->places);
-    free(c->device_sync.before);
+    free(c->log);
+    mr_hazard_advice_forget(c);
     mr_slab_destroy(&c->clocks);
     mr_slab_destroy(&c->history_slab);
     mr_slab_destroy(&c->small_entries);

@@ -71,10 +71,13 @@ static bool grow(history *h) {
 /* What the host knows can race with nothing that is still to come, unless a host function that was
  * submitted before it has yet to run. */
 static void forget_finished(checker *c, history *h) {
-    if (c->host_functions.count) return;
+    bool pending = mr_hazard_functions_reach(c, h->storage);
     for (uint32_t i = h->count; i-- > 0;) {
         entry *e = h->entries[i];
-        if (mr_hazard_host_knows(c, e->actor, e->seq)) mr_hazard_history_remove(c, h, e);
+        if (!mr_hazard_host_knows(c, e->actor, e->seq)) continue;
+        if (pending && mr_hazard_function_needs(c, e, NULL, NULL)) continue;
+        if (c->advice) mr_hazard_advise_needed(c, e->actor, e->seq);
+        mr_hazard_history_remove(c, h, e);
     }
 }
 

@@ -17,9 +17,9 @@
 typedef MR_VEC(entry *) entry_list;
 
 typedef struct {
-    int64_t period; /* 0: extents */
+    int64_t period;       /* 0: extents */
     uint64_t begin, line; /* where the line begins, and its length in bytes */
-    unsigned shift; /* a cell has 1 << shift bytes */
+    unsigned shift;       /* a cell has 1 << shift bytes */
     uint32_t cell_count;
     entry_list *cells;
     entry_list wide;

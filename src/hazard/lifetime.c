@@ -15,7 +15,7 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_action *action) {
  * has to do: nothing that a script could have written better. */
 static bool free_waits(const checker *c, const mr_storage *storage, const actor *t,
                        const entry *e) {
-    if (mr_hazard_knows(c, t, e->actor, e->seq)) return true;
+    if (mr_hazard_order_before_free(c, t, e->actor, e->seq)) return true;
     const mr_stream *own = storage->stream;
     if (own && own->closed && own->observed && mr_hazard_knew(c, own->observed, e->actor, e->seq))
         return true;
@@ -57,14 +57,16 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_action *action) {
     if (!h || h->freed) return;
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
-        if (MR_BROKEN(FREE_CHECKED) || free_waits(c, storage, t, e)) continue;
+        bool waits = free_waits(c, storage, t, e);
+        if (c->advice && waits && e->actor != t) mr_hazard_advise_needed(c, e->actor, e->seq);
+        if (MR_BROKEN(FREE_CHECKED) || waits) continue;
         if (c->hooks.detected)
             c->hooks.detected(c->hooks.context, MR_HAZARD_USE_AFTER_FREE, e->seq, action->seq);
         if (is_last_of_its_stream(h, e)) free_races(c, h, t, action, e);
     }
     /* Memory that nobody has touched can still be freed before it was allocated. */
-    if (h->alloc_actor && !mr_hazard_knows(c, t, h->alloc_actor, h->alloc_seq) && !h->count &&
-        !MR_BROKEN(ALLOC_CHECKED)) {
+    if (h->alloc_actor && !mr_hazard_order_before_free(c, t, h->alloc_actor, h->alloc_seq) &&
+        !h->count && !MR_BROKEN(ALLOC_CHECKED)) {
         found_pair pair = {.kind = MR_HAZARD_USE_BEFORE_ALLOC,
                            .history = h,
                            .first = h->alloc_actor,
@@ -90,7 +92,8 @@ void mr_hazard_flush_collected(checker *c) {
     for (size_t i = 0; i < c->collected.count; i++) {
         bool is_new;
         mr_hazard_report *report = mr_hazard_report_add(c, c->collected.items[i], &is_new);
-        if (report && (is_new || c->mode == MR_HAZARD_ERROR)) mr_hazard_publish(c, report);
+        if (report && (is_new || c->mode == MR_HAZARD_ERROR))
+            mr_hazard_publish(c, c->collected.items[i]);
         free(c->collected.items[i]);
     }
     c->collected.count = 0;

@@ -38,6 +38,9 @@
     X(FREE_CHECKED)        /* R28: a free is not checked */                                        \
     X(FREE_USED_BY)        /* R33: record_stream changes nothing */                                \
     X(ALLOC_CHECKED)       /* R28: use before the allocation goes unseen */                        \
+    X(ALLOC_IS_BARRIER)    /* an allocation orders blocking streams */                             \
+    X(FREE_IS_BARRIER)     /* so does a free */                                                    \
+    X(FUNCTION_FORGOTTEN)  /* what a pending host function may race with is replaced */            \
     X(HOST_FUNCTION)       /* R46: a host function's accesses count as the host's */               \
     X(SLOT_REUSE) /* a new stream inherits a closed one's place in the clocks too early */         \
     X(INDEX)      /* the index of many views finds only those that start in a cell */

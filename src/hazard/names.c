@@ -2,27 +2,44 @@
  * where it was made; and as code, by the variable first, since a fix has to run. */
 #include "hazard/state.h"
 
-#include <ctype.h>
+#include "base/text.h"
+
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static bool variable(const checker *c, const mr_stream *s, const mr_event *e, const mr_tensor *t,
+/* By any variable that is alive (`spot` is NULL), or by one that a line at that place can use. */
+static bool variable(const checker *c, mr_hazard_object object, const mr_hazard_spot *spot,
                      char *out, size_t size) {
-    return c->hooks.variable && !c->in_collector &&
-           c->hooks.variable(c->hooks.context, s, e, t, out, size);
-}
-
-static bool is_identifier(const char *name) {
-    if (!name || !(isalpha((unsigned char)*name) || *name == '_')) return false;
-    for (const char *p = name; *p; p++)
-        if (!isalnum((unsigned char)*p) && *p != '_') return false;
-    return true;
+    mr_site front = {0};
+    if (spot) front = (mr_site){spot->where.file, spot->front};
+    return c->hooks.variable && c->hooks.variable(c->hooks.context, &object, front, out, size);
 }
 
 const char *mr_hazard_place(mr_site where, char *out, size_t size) {
-    if (where.file) snprintf(out, size, "%s:%d", where.file, where.line);
-    else snprintf(out, size, "?");
+    char line[16];
+    int length = snprintf(line, sizeof line, ":%d", where.line);
+    if (where.file) {
+        mr_text_copy_end(out, size - (size_t)length, where.file);
+        strcat(out, line);
+    } else {
+        snprintf(out, size, "?");
+    }
     return out;
+}
+
+bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_line) {
+    const char *colon = strrchr(text, ':');
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    *out_file_size = strlen(text);
+    *out_line = 0;
+    if (!digits || colon[1 + digits]) return true;
+    long long line = strtoll(colon + 1, NULL, 10); /* LLONG_MAX if it is even more */
+    if (line < 1 || line > INT_MAX) return false;
+    *out_file_size = (size_t)(colon - text);
+    *out_line = (int)line;
+    return true;
 }
 
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size) {
@@ -32,37 +49,43 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else if (a->kind != MR_STREAM_USER && c->machine->device_count > 1)
         snprintf(out, size, "%s of device %d", kind, a->device);
     else if (a->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
-    else if (a->name) snprintf(out, size, "%s", a->name);
-    else if (a->stream && variable(c, a->stream, NULL, NULL, name, sizeof name))
+    else if (a->name) mr_text_copy(out, size, a->name);
+    else if (a->stream &&
+             variable(c, (mr_hazard_object){.stream = a->stream}, NULL, name, sizeof name))
         snprintf(out, size, "%s", name);
     else snprintf(out, size, "stream #%u", a->id);
 }
 
-bool mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size) {
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spot *spot, char *out,
+                           size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
-    if (a->stream && variable(c, a->stream, NULL, NULL, out, size)) return true;
-    if (a->kind == MR_STREAM_USER && !is_identifier(a->name)) return false;
-    if (a->kind == MR_STREAM_USER) snprintf(out, size, "%s", a->name);
-    else if (c->machine->device_count > 1) snprintf(out, size, "mr.%s(%d)", kind, a->device);
+    mr_hazard_object object = {.stream = a->stream};
+    if (a->stream && variable(c, object, spot, out, size)) return true;
+    if (a->kind == MR_STREAM_USER || a->device < 0) return false;
+    if (c->machine->device_count > 1) snprintf(out, size, "mr.%s(%d)", kind, a->device);
     else snprintf(out, size, "mr.%s()", kind);
     return true;
 }
 
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {
-    if (line->event_name) snprintf(out, size, "event `%s`", line->event_name);
+    char name[NAME_SIZE];
+    if (line->event_name) mr_text_copy(name, sizeof name, line->event_name);
+    if (line->event_name) snprintf(out, size, "event `%s`", name);
     else snprintf(out, size, "event #%u", line->event);
     return out;
 }
 
-const mr_event *mr_hazard_event_find(const checker *c, uint32_t id) {
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_hazard_spot *spot, char *out,
+                          size_t size) {
     for (const snapshot *s = c->snapshots; s; s = s->next)
-        if (s->event->id == id) return s->event;
-    return NULL;
+        if (s->event->id == id)
+            return variable(c, (mr_hazard_object){.event = s->event}, spot, out, size);
+    return false;
 }
 
-bool mr_hazard_event_code(const checker *c, uint32_t id, char *out, size_t size) {
-    const mr_event *event = mr_hazard_event_find(c, id);
-    return event && variable(c, NULL, event, NULL, out, size);
+static mr_hazard_object tensor_of(const found_pair *pair) {
+    if (pair->tensor) return (mr_hazard_object){.tensor = pair->tensor};
+    return (mr_hazard_object){.storage = pair->history->storage};
 }
 
 /* The script's name for the tensor, and the facts behind it. */
@@ -75,7 +98,7 @@ void mr_hazard_tensor_text(const checker *c, const found_pair *pair, mr_hazard_r
                         : pair->first_name ? pair->first_name
                                            : storage->name;
     if (given) snprintf(report->tensor, sizeof report->tensor, "%s", given);
-    else if (t && variable(c, NULL, NULL, t, name, sizeof name))
+    else if (variable(c, tensor_of(pair), NULL, name, sizeof name))
         snprintf(report->tensor, sizeof report->tensor, "%s", name);
     else if (t && t->where.file)
         snprintf(report->tensor, sizeof report->tensor, "tensor #%llu %s made at line %d",
@@ -88,13 +111,7 @@ void mr_hazard_tensor_text(const checker *c, const found_pair *pair, mr_hazard_r
                  (unsigned long long)storage->id, (unsigned long long)storage->bytes);
 }
 
-bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, char *out, size_t size) {
-    const mr_tensor *t = pair->tensor;
-    if (t && variable(c, NULL, NULL, t, out, size)) return true;
-    const char *name = t && t->name       ? t->name
-                       : pair->first_name ? pair->first_name
-                                          : pair->history->storage->name;
-    if (!is_identifier(name)) return false;
-    snprintf(out, size, "%s", name);
-    return true;
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+                           char *out, size_t size) {
+    return variable(c, tensor_of(pair), spot, out, size);
 }

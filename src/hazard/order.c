@@ -104,6 +104,16 @@ void mr_hazard_actor_release(checker *c, actor *a) {
 
 /* ---- who knows what */
 
+uint64_t mr_hazard_clock_reach(const checker *c, const vclock *clock, const actor *a) {
+    if (!clock || a->device < 0) return 0;
+    const barrier *b = &c->barriers[a->device];
+    uint64_t own = mr_hazard_clock_get(clock, a->slot);
+    uint64_t group = a->grouped ? mr_hazard_clock_get(clock, b->group_slot) : 0;
+    uint64_t all = c->barrier_count > 1 ? mr_hazard_clock_get(clock, b->all_slot) : 0;
+    if (group > own) own = group;
+    return all > own ? all : own;
+}
+
 bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a, uint64_t seq) {
     if (!clock) return false;
     if (mr_hazard_clock_get(clock, a->slot) >= seq) return true;
@@ -161,21 +171,42 @@ static void meet_wall(checker *c, actor *t, uint64_t seq) {
     if (t->grouped) mr_hazard_clock_merge(c, &b->gathered, b->wall);
 }
 
-/* R3: a legacy action carries on what blocking streams had waited for before it. */
-void mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
+/* R3: a legacy command carries on what blocking streams had waited for before it. */
+bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->barriers[t->device];
+    bool meets = t->wall_seen != b->wall_seq;
     t->last = seq;
-    if (t->wall_seen != b->wall_seq) meet_wall(c, t, seq);
-    if (!t->grouped) return;
+    if (meets) meet_wall(c, t, seq);
+    if (!t->grouped) return meets;
     if (!t->legacy) {
-        if (t->legacy_seen == b->legacy_last) return;
+        if (t->legacy_seen == b->legacy_last && t->released == b->released) return meets;
         t->legacy_seen = b->legacy_last;
         replace(c, &t->released, b->released);
-        return;
+        return true;
     }
     b->legacy_last = seq;
-    if (b->released == b->gathered || MR_BROKEN(LEGACY_CARRIES)) return;
-    replace(c, &b->released, b->gathered);
+    if (b->released != b->gathered && !MR_BROKEN(LEGACY_CARRIES))
+        replace(c, &b->released, b->gathered);
+    return true;
+}
+
+/* What is allocated in the legacy stream may be used in blocking ones (R3): they come after the
+ * allocation, but for that not after what it came after. */
+void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
+    t->last = seq;
+    if (MR_BROKEN(ALLOC_IS_BARRIER)) mr_hazard_order_submitted(c, t, seq);
+    else if (t->legacy) mr_hazard_clock_raise(c, &c->barriers[t->device].released, t->slot, seq);
+}
+
+void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
+    t->last = seq;
+    if (MR_BROKEN(FREE_IS_BARRIER)) mr_hazard_order_submitted(c, t, seq);
+}
+
+bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq) {
+    const barrier *b = &c->barriers[t->device];
+    return mr_hazard_knows(c, t, a, seq) ||
+           (t->wall_seen != b->wall_seq && mr_hazard_clock_knows(c, b->wall, a, seq));
 }
 
 static void snapshot_clear(checker *c, snapshot *s) {
@@ -205,7 +236,7 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
 }
 
 /* R11, R12: the record replaces what the event stood for. */
-void mr_hazard_order_record(checker *c, actor *t, const mr_action *action) {
+void mr_hazard_order_record(checker *c, actor *t, const mr_action *action, bool carries) {
     mr_event *event = action->u.event.event;
     snapshot *s = event->observed;
     if (s && MR_BROKEN(RERECORD_KEPT)) {
@@ -213,7 +244,6 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_action *action) {
         return;
     }
     if (s) {
-        if (c->advice) mr_hazard_advise_unused(c, s);
         snapshot_clear(c, s);
     } else if (!(s = snapshot_new(c, event))) {
         c->out_of_memory = true;
@@ -226,6 +256,7 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_action *action) {
     s->group = 0;
     s->where = action->where;
     s->used = false;
+    s->carries = carries;
     s->timed = event->timing;
     mr_hazard_actor_retain(t);
     if (t->legacy) {
@@ -351,8 +382,6 @@ void mr_hazard_order_peer_copy(checker *c, const mr_action *action) {
     mr_hazard_order_submitted(c, action->stream->observed, action->seq);
 }
 
-/* ---- host functions */
-
 vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
     barrier *b = &c->barriers[t->device];
     vclock *clock = mr_hazard_clock_retain(t->legacy ? b->gathered : t->clock);
@@ -362,72 +391,13 @@ vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
     return clock;
 }
 
-static void host_function_clear(checker *c, host_function *f) {
-    mr_hazard_clock_release(c, f->clock);
-    mr_hazard_actor_release(c, f->actor);
-    free(f->host);
-}
-
-static uint64_t host_then(const host_function *f, uint32_t slot) {
-    return slot < f->slots ? f->host[slot] : 0;
-}
-
-bool mr_hazard_order_before_function(const checker *c, const host_function *f, const actor *a,
-                                     uint64_t seq) {
-    if (a == f->actor || a == &c->host_actor || seq <= f->floor || host_then(f, a->slot) >= seq)
-        return true;
-    const barrier *b = &c->barriers[a->device];
-    if (host_then(f, b->all_slot) >= seq || (a->grouped && host_then(f, b->group_slot) >= seq))
-        return true;
-    return (f->actor->legacy && a->grouped && a->device == f->actor->device) ||
-           mr_hazard_clock_knows(c, f->clock, a, seq);
-}
-
-/* Not at the wait itself, which is announced before they run. */
-void mr_hazard_order_drop_host_functions(checker *c) {
-    size_t kept = 0;
-    for (size_t i = 0; i < c->host_functions.count; i++) {
-        host_function *f = &c->host_functions.items[i];
-        if (mr_hazard_host_knows(c, f->actor, f->seq) ||
-            c->host_functions.count - i > MR_HAZARD_LOG) {
-            host_function_clear(c, f);
-        } else {
-            c->host_functions.items[kept++] = *f;
-        }
-    }
-    c->host_functions.count = kept;
-    c->host_functions_may_be_done = false;
-}
-
-/* R46. What the host knows now is before it; what the host learns later need not be. */
-void mr_hazard_order_host_function(checker *c, actor *t, const mr_action *action) {
-    host_function f = {.actor = t,
-                       .seq = action->seq,
-                       .slots = c->slots,
-                       .floor = c->floor,
-                       .where = action->where,
-                       .name = action->name};
-    f.host = malloc(c->slots * sizeof *f.host);
-    if (!f.host) {
-        c->out_of_memory = true;
-        return;
-    }
-    memcpy(f.host, c->host, c->slots * sizeof *f.host);
-    f.clock = mr_hazard_order_clock_of(c, t);
-    mr_hazard_actor_retain(t);
-    /* cppcheck-suppress memleak ; the list owns it */
-    if (mr_vec_push(&c->host_functions, f)) return;
-    host_function_clear(c, &f);
-    c->out_of_memory = true;
-}
-
 /* ---- opening and closing */
 
 /* Slot 0 is the host's, two a device stand for groups; streams follow. */
 void mr_hazard_order_open(checker *c) {
     c->host_actor = (actor){.refs = 1, .device = -1};
     if (!take_slot(c, &c->host_actor.slot)) c->out_of_memory = true;
-    c->floor = c->machine->next_seq - 1;
+    c->floor = c->opened = c->machine->next_seq - 1;
     for (int i = 0; i < c->barrier_count; i++) {
         barrier *b = &c->barriers[i];
         *b = (barrier){0};
@@ -436,15 +406,14 @@ void mr_hazard_order_open(checker *c) {
 }
 
 void mr_hazard_order_close(checker *c) {
-    for (size_t i = 0; i < c->host_functions.count; i++)
-        host_function_clear(c, &c->host_functions.items[i]);
-    c->host_functions.count = 0;
+    mr_hazard_functions_drop(c, true);
     while (c->snapshots) mr_hazard_snapshot_free(c, c->snapshots);
     for (int i = 0; i < c->barrier_count; i++) {
         barrier *b = &c->barriers[i];
         mr_hazard_clock_release(c, b->gathered);
         mr_hazard_clock_release(c, b->released);
         mr_hazard_clock_release(c, b->wall);
+        mr_hazard_past_release(b->watch.before);
         *b = (barrier){0};
     }
     for (actor *a = c->actors, *next; a; a = next) {

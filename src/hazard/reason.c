@@ -5,11 +5,14 @@
  * pair and missed says more than that there is none. */
 #include "hazard/state.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const texts[] = {
-#define X(name, text) text,
+#define X(name, text, meaning) text,
     MR_HAZARD_REASON_LIST(X)
 #undef X
 };
@@ -18,11 +21,11 @@ const char *mr_hazard_reason_text(mr_hazard_reason reason) {
     return texts[reason];
 }
 
-/* What was found about the pair. NULL: nothing of the kind. */
+/* What was found about the pair. NULL: nothing of the kind. What comes before the first access by CUDA's rules
+ * cannot have been meant to order anything behind it, and is passed over. */
 typedef struct {
-    const log_line *never; /* a wait of the second on an event never recorded */
-    const log_line
-        *early; /* a wait of the second bound to a record of the first from before the access */
+    const log_line *never;       /* a wait on an event never recorded */
+    const log_line *early;       /* a wait bound to a record of the first from before the access */
     const log_line *rerecorded;  /* a later record of that event, which would have covered it */
     const log_line *elsewhere;   /* a wait, of a third stream or the host, that does cover it */
     const log_line *other;       /* a wait of the second, after the access, for another stream */
@@ -33,9 +36,29 @@ typedef struct {
     const log_line *barrier;     /* work of the default stream between the two */
 } findings;
 
-static bool is_wait(const log_line *line, uint32_t stream) {
-    if (stream) return line->kind == MR_ACTION_WAIT && line->stream == stream;
+typedef struct {
+    const checker *c;
+    const found_pair *pair;
+    findings found;
+    bool *past; /* by number in the log; made when it is first asked for */
+    bool has_past;
+} investigation;
+
+static bool is_past(investigation *v, uint64_t back) {
+    if (!v->has_past) v->past = mr_hazard_log_before(v->c, v->pair->first_seq);
+    v->has_past = true;
+    return v->past && v->past[back];
+}
+
+static bool is_host_wait(const log_line *line) {
     return line->kind == MR_ACTION_EVENT_SYNC || line->kind == MR_ACTION_EVENT_QUERY;
+}
+
+/* An operation that takes several steps waits and records by itself: no business of the script's. */
+static bool is_asked_for(const log_line *line) {
+    if (line->kind == MR_ACTION_WAIT) return strcmp(line->op, "wait_event") == 0;
+    if (line->kind == MR_ACTION_RECORD) return strcmp(line->op, "record_event") == 0;
+    return is_host_wait(line);
 }
 
 /* Work of a default stream that would order the two if they were blocking streams of its device. */
@@ -46,17 +69,19 @@ static bool is_barrier(const log_line *line, const found_pair *pair) {
            line->device == pair->second->device;
 }
 
-static void see_wait(findings *f, const log_line *line, const found_pair *pair, bool of_second) {
-    uint64_t n = pair->first_seq;
-    uint32_t first = pair->first->id;
-    if (of_second) {
-        if (line->bound == 0 && !f->never) f->never = line;
-        else if (line->bound_stream == first && line->bound < n && !f->early) f->early = line;
-        else if (line->bound && line->bound_stream != first &&
-                 line->bound_stream != pair->second->id && line->seq > n && !f->other)
-            f->other = line;
-    } else if (line->bound_stream == first && line->bound >= n && !f->elsewhere) {
-        f->elsewhere = line;
+/* A wait that holds up the second: its own, or the host's, which submits it. */
+static void see_wait(investigation *v, const log_line *line, uint64_t back) {
+    findings *f = &v->found;
+    uint32_t first = v->pair->first->id, second = v->pair->second->id;
+    bool after = line->seq > v->pair->first_seq;
+    bool is_early = line->bound_stream == first && line->bound < v->pair->first_seq;
+    if (line->bound == 0) {
+        if (!f->never && (after || !is_past(v, back))) f->never = line;
+    } else if (is_early) {
+        if (!f->early && (after || !is_past(v, back))) f->early = line;
+    } else if (after && line->bound_stream != first && line->bound_stream != second) {
+        if (is_host_wait(line) && !f->sync_other) f->sync_other = line;
+        if (!is_host_wait(line) && !f->other) f->other = line;
     }
 }
 
@@ -66,32 +91,42 @@ static void see_sync(findings *f, const log_line *line, const found_pair *pair) 
     /* Waiting for that very stream was meant for its work; a device synchronise is often just a start. */
     bool meant = line->kind == MR_ACTION_STREAM_SYNC;
     if (covers && meant && line->seq < pair->first_seq && !f->sync_before) f->sync_before = line;
-    if (!covers && line->seq > pair->first_seq && !f->sync_other) f->sync_other = line;
+    bool own = line->kind != MR_ACTION_DEVICE_SYNC && line->stream == pair->second->id;
+    if (!covers && !own && line->seq > pair->first_seq && !f->sync_other) f->sync_other = line;
+}
+
+static void look_at(investigation *v, const log_line *line, uint64_t back) {
+    findings *f = &v->found;
+    const found_pair *pair = v->pair;
+    uint32_t first = pair->first->id, second = pair->second->id;
+    if (line->seq == pair->second_seq) return;
+    if (is_barrier(line, pair) && !f->barrier) f->barrier = line;
+    if (line->kind == MR_ACTION_STREAM_SYNC || line->kind == MR_ACTION_STREAM_QUERY ||
+        line->kind == MR_ACTION_DEVICE_SYNC)
+        see_sync(f, line, pair);
+    if (!is_asked_for(line)) return;
+    if (line->kind == MR_ACTION_RECORD) {
+        if (line->stream == first && line->seq > pair->first_seq) f->unused = line;
+    } else if (is_host_wait(line) || line->stream == second) {
+        see_wait(v, line, back);
+    } else if (line->stream == first) {
+        if (line->seq < pair->first_seq && line->bound && line->bound_stream == second && !f->back)
+            f->back = line;
+    } else if (line->bound_stream == first && line->bound >= pair->first_seq && !f->elsewhere) {
+        f->elsewhere = line;
+    }
 }
 
 static findings look(const checker *c, const found_pair *pair) {
-    findings f = {0};
+    investigation v = {.c = c, .pair = pair};
     const log_line *line;
-    uint32_t first = pair->first->id, second = pair->second->id;
-    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
-        if (line->seq == pair->second_seq) continue;
-        if (is_barrier(line, pair) && !f.barrier) f.barrier = line;
-        if (line->kind == MR_ACTION_RECORD && line->stream == first && line->seq > pair->first_seq)
-            f.unused = line;
-        else if (line->kind == MR_ACTION_WAIT && line->stream == first &&
-                 line->seq < pair->first_seq && line->bound && line->bound_stream == second &&
-                 !f.back)
-            f.back = line;
-        else if (is_wait(line, second)) see_wait(&f, line, pair, true);
-        else if (line->kind == MR_ACTION_WAIT || is_wait(line, 0)) see_wait(&f, line, pair, false);
-        else if (line->kind == MR_ACTION_STREAM_SYNC || line->kind == MR_ACTION_STREAM_QUERY ||
-                 line->kind == MR_ACTION_DEVICE_SYNC)
-            see_sync(&f, line, pair);
-    }
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) look_at(&v, line, back);
+    findings f = v.found;
     for (uint64_t back = 0; f.early && (line = mr_hazard_log_back(c, back)); back++)
         if (line->kind == MR_ACTION_RECORD && line->event == f.early->event &&
-            line->seq > pair->first_seq && line->stream == first)
+            line->seq > pair->first_seq && line->stream == pair->first->id)
             f.rerecorded = line;
+    free(v.past);
     return f;
 }
 
@@ -106,9 +141,43 @@ static bool meant_for_this(const checker *c, const log_line *never, const found_
     return false;
 }
 
+#define MOST_LOOKED_AT 4096 /* of a storage that are looked through */
+
+/* The access of that stream, submitted up to `seq`, of bytes that `tensor` shows; `writes`: a write. */
+static const entry *find_access(const mr_tensor *tensor, uint32_t stream, uint64_t seq,
+                                bool writes) {
+    const history *h = tensor->storage->observed;
+    const entry *found = NULL;
+    byte_view view;
+    if (!h || !mr_hazard_view_of(tensor, &view)) return NULL;
+    for (uint32_t i = 0; i < h->count && i < MOST_LOOKED_AT; i++) {
+        const entry *e = h->entries[i];
+        if (e->actor->id != stream || e->seq > seq || (writes && !(e->access & MR_WRITE))) continue;
+        if (!found || e->seq > found->seq)
+            if (mr_hazard_view_overlap(&e->view, &view)) found = e;
+    }
+    return found;
+}
+
+/* What the stream of a wait did, up to the record, with the operands of the second. */
+static const entry *use_of(const found_pair *pair, const log_line *wait) {
+    for (uint32_t i = 0; pair->action && i < pair->action->operand_count; i++) {
+        const mr_operand *o = &pair->action->operands[i];
+        const entry *e =
+            find_access(o->tensor, wait->bound_stream, wait->bound, !(o->access & MR_WRITE));
+        if (e) return e;
+    }
+    return NULL;
+}
+
+/* The reader waited for what the writer of now had written there before. */
+static bool read_what_was_written(const found_pair *pair, const log_line *back) {
+    return pair->tensor && find_access(pair->tensor, pair->second->id, back->bound, true);
+}
+
 typedef struct {
     mr_hazard_report *report;
-    char first[NAME_SIZE], second[NAME_SIZE], event[80], place[2][120];
+    char first[NAME_SIZE], second[NAME_SIZE], other[NAME_SIZE], event[80], place[2][120];
 } teller;
 
 static void tell(teller *t, mr_hazard_reason reason, const char *format, ...)
@@ -117,7 +186,7 @@ static void tell(teller *t, mr_hazard_reason reason, const char *format, ...) {
     va_list args;
     va_start(args, format);
     t->report->reason = reason;
-    vsnprintf(t->report->why, sizeof t->report->why, format, args);
+    mr_text_formatv(t->report->why, sizeof t->report->why, format, args);
     va_end(args);
 }
 
@@ -127,6 +196,17 @@ static const char *event_of(teller *t, const log_line *line) {
 
 static const char *at(teller *t, int i, const log_line *line) {
     return mr_hazard_place(line->where, t->place[i], sizeof t->place[i]);
+}
+
+static const char *stream_of(const checker *c, teller *t, uint32_t id) {
+    snprintf(t->other, sizeof t->other, "stream #%u", id);
+    for (const actor *a = c->actors; a; a = a->next)
+        if (a->id == id) mr_hazard_stream_text(c, a, t->other, sizeof t->other);
+    return t->other;
+}
+
+static const char *waiter_of(const teller *t, const log_line *wait) {
+    return is_host_wait(wait) ? "the host" : t->second;
 }
 
 /* ---- by events */
@@ -139,20 +219,20 @@ static bool tell_events(const checker *c, teller *t, const findings *f, const fo
         tell(t, MR_HAZARD_BECAUSE_EVENT_RERECORDED,
              "%s waited for %s at %s, and it was recorded again at %s: a wait keeps the record "
              "that it found, which was made before %s %s.",
-             t->second, event_of(t, f->early), at(t, 0, f->early), at(t, 1, f->rerecorded),
-             t->first, verb);
+             waiter_of(t, f->early), event_of(t, f->early), at(t, 0, f->early),
+             at(t, 1, f->rerecorded), t->first, verb);
     } else if (f->early && f->early->seq > pair->first_seq) {
         tell(t,
              writes ? MR_HAZARD_BECAUSE_RECORDED_BEFORE_WRITE
                     : MR_HAZARD_BECAUSE_RECORDED_BEFORE_ACCESS,
              "%s waits for %s at %s, but that was recorded before %s %s: a record covers only what "
              "was submitted before it.",
-             t->second, event_of(t, f->early), at(t, 0, f->early), t->first, verb);
+             waiter_of(t, f->early), event_of(t, f->early), at(t, 0, f->early), t->first, verb);
     } else if (f->never && meant_for_this(c, f->never, pair)) {
         tell(t, MR_HAZARD_BECAUSE_NEVER_RECORDED,
              "%s waits for %s at %s, but at that moment it had never been recorded: such a wait "
              "succeeds at once and orders nothing.",
-             t->second, event_of(t, f->never), at(t, 0, f->never));
+             waiter_of(t, f->never), event_of(t, f->never), at(t, 0, f->never));
     } else if (f->elsewhere && !host && f->elsewhere->kind == MR_ACTION_WAIT) {
         tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM,
              "another stream waits for %s at %s, but not %s, which uses the data: a wait holds up "
@@ -164,21 +244,27 @@ static bool tell_events(const checker *c, teller *t, const findings *f, const fo
     return true;
 }
 
-/* ---- the host as the second side */
+/* ---- by the host's waits */
 
-static void tell_host(const checker *c, teller *t, const findings *f, const found_pair *pair) {
-    (void)c;
-    bool waited_other = f->sync_other || f->other;
-    const log_line *other = f->sync_other ? f->sync_other : f->other;
-    if (waited_other && other->kind == MR_ACTION_DEVICE_SYNC) {
+static bool tell_host_waits(const checker *c, teller *t, const findings *f,
+                            const found_pair *pair) {
+    const log_line *other = f->sync_other;
+    if (!other) return false;
+    if (other->kind == MR_ACTION_DEVICE_SYNC)
         tell(t, MR_HAZARD_BECAUSE_OTHER_DEVICE,
              "the host synchronized device %d at %s, and %s runs on device %d: synchronizing one "
              "device does not wait for another.",
              other->device, at(t, 0, other), t->first, pair->first->device);
-    } else if (waited_other) {
-        tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM,
-             "the host waited for another stream at %s, not for %s.", at(t, 0, other), t->first);
-    } else if (f->sync_before && f->sync_before->seq + 32 > pair->first_seq) {
+    else
+        tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM, "the host waited for %s at %s, not for %s.",
+             stream_of(c, t, other->bound_stream ? other->bound_stream : other->stream),
+             at(t, 0, other), t->first);
+    return true;
+}
+
+static void tell_host(const checker *c, teller *t, const findings *f, const found_pair *pair) {
+    if (tell_host_waits(c, t, f, pair)) return;
+    if (f->sync_before && f->sync_before->seq + 32 > pair->first_seq) {
         tell(t, MR_HAZARD_BECAUSE_SYNCHRONIZED_BEFORE,
              "the host waited at %s, before `%s` was submitted, and not again since: the call has "
              "returned, the work need not be done.",
@@ -197,24 +283,42 @@ static bool barrier_missed(const actor *a, const actor *b) {
     return a->device == b->device && ((a->legacy && !b->grouped) || (b->legacy && !a->grouped));
 }
 
-static void tell_streams(const checker *c, teller *t, const findings *f, const found_pair *pair) {
-    const log_line *first = mr_hazard_log_find(c, pair->first_seq);
-    if (pair->kind == MR_HAZARD_WRITE_AFTER_READ && f->back) {
-        tell(t, MR_HAZARD_BECAUSE_ONE_WAY,
-             "%s waits for %s at %s, so it reads what was written; nothing makes %s wait until it "
-             "has been read before writing again.",
-             t->first, t->second, at(t, 0, f->back), t->second);
-    } else if (pair->covered_other || f->other) {
+/* The second waits, but for others: those that worked on its data, too, or one that did not. */
+static bool tell_others(const checker *c, teller *t, const findings *f, const found_pair *pair) {
+    const entry *used = f->other ? use_of(pair, f->other) : NULL;
+    if (used) {
+        tell(
+            t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
+            "%s waits at %s for %s and its `%s`, but not for %s and its `%s`: each of them needs a "
+            "wait of its own.",
+            t->second, at(t, 0, f->other), stream_of(c, t, f->other->bound_stream), used->op,
+            t->first, pair->first_op);
+        return true;
+    }
+    if (f->other && pair->covered_other) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
-             "%s is ordered after another stream%s%s, but not after %s: each producer needs a wait "
-             "of its own.",
-             t->second, f->other ? " at " : "", f->other ? at(t, 0, f->other) : "", t->first);
-    } else if (first && first->synchronous) {
-        tell(t, MR_HAZARD_BECAUSE_COPY_STILL_PENDING,
-             "`%s` returned before the copy was done on the device: it orders %s, which does not "
-             "take part in the default stream's barrier, in no way.",
-             pair->first_op, t->second);
-    } else if (barrier_missed(pair->first, pair->second)) {
+             "%s is ordered after what another stream did with this data (it waits for %s at %s), "
+             "but not after %s and its `%s`: each of them needs a wait of its own.",
+             t->second, stream_of(c, t, f->other->bound_stream), at(t, 0, f->other), t->first,
+             pair->first_op);
+        return true;
+    }
+    const log_line *record = f->other ? mr_hazard_log_find(c, f->other->bound) : NULL;
+    bool of_one_line = record && record->where.file == f->other->where.file &&
+                       record->where.line == f->other->where.line; /* wait_stream */
+    if (record && !of_one_line && record->seq > pair->first_seq) {
+        tell(t, MR_HAZARD_BECAUSE_RECORDED_ON_WRONG_STREAM,
+             "%s waits at %s for %s, but that was recorded on %s at %s, and `%s` ran on %s: a "
+             "record covers the work of its own stream.",
+             t->second, at(t, 0, f->other), event_of(t, f->other),
+             stream_of(c, t, f->other->bound_stream), at(t, 1, record), pair->first_op, t->first);
+        return true;
+    }
+    return false;
+}
+
+static void tell_no_path(teller *t, const findings *f, const found_pair *pair) {
+    if (barrier_missed(pair->first, pair->second)) {
         bool to_legacy = pair->second->legacy;
         tell(t, MR_HAZARD_BECAUSE_NO_PATH,
              "nothing makes %s wait for %s: %s is non-blocking, so %s.", t->second, t->first,
@@ -235,6 +339,32 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
                          : "the default stream does not wait for it");
     } else {
         tell(t, MR_HAZARD_BECAUSE_NO_PATH, "nothing makes %s wait for %s.", t->second, t->first);
+    }
+}
+
+static void tell_streams(const checker *c, teller *t, const findings *f, const found_pair *pair) {
+    const log_line *first = mr_hazard_log_find(c, pair->first_seq);
+    if (pair->kind == MR_HAZARD_WRITE_AFTER_READ && f->back &&
+        read_what_was_written(pair, f->back)) {
+        tell(t, MR_HAZARD_BECAUSE_ONE_WAY,
+             "%s waits for %s at %s before it reads, but nothing makes %s wait for that reading "
+             "before it writes again.",
+             t->first, t->second, at(t, 0, f->back), t->second);
+    } else if (tell_others(c, t, f, pair) || tell_host_waits(c, t, f, pair)) {
+        return;
+    } else if (pair->covered_other && !barrier_missed(pair->first, pair->second)) {
+        tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
+             "%s is ordered after what another stream did with this data, but not after %s and "
+             "its `%s`: each of them needs a wait of its own.",
+             t->second, t->first, pair->first_op);
+    } else if (first && first->synchronous) {
+        bool free = barrier_missed(pair->first, pair->second);
+        tell(t, MR_HAZARD_BECAUSE_COPY_STILL_PENDING,
+             "`%s` returned before the copy was done on the device, and %s does not wait for it%s.",
+             pair->first_op, t->second,
+             free ? ": a non-blocking stream does not wait for the default stream" : "");
+    } else {
+        tell_no_path(t, f, pair);
     }
 }
 

@@ -4,7 +4,9 @@
 #include "hazard/state.h"
 
 #include "base/intern.h"
+#include "base/text.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static bool place_matches(const ignore_rule *rule, mr_site where) {
     return rule->line == 0 || rule->line == where.line;
 }
 
-static bool ignored(checker *c, const mr_hazard_report *draft) {
+static bool ignored(checker *c, const mr_hazard_report *draft, bool only_look) {
     for (size_t i = 0; i < c->ignores.count; i++) {
         ignore_rule *rule = &c->ignores.items[i];
         if (rule->kind >= 0 && rule->kind != (int)draft->kind) continue;
@@ -29,7 +31,7 @@ static bool ignored(checker *c, const mr_hazard_report *draft) {
         if (rule->file && !place_matches(rule, draft->first.where) &&
             !place_matches(rule, draft->second.where))
             continue;
-        rule->count++;
+        if (!only_look) rule->count++;
         return true;
     }
     return false;
@@ -37,15 +39,13 @@ static bool ignored(checker *c, const mr_hazard_report *draft) {
 
 mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const char *where) {
     ignore_rule rule = {.kind = kind};
+    size_t file_size;
+    if (where && !mr_hazard_place_parse(where, &file_size, &rule.line))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "hazard.ignore: where=\"%s\": a line is a number from 1 to %d", where,
+                       INT_MAX);
     if (tensor) rule.tensor = mr_intern(tensor, strlen(tensor));
-    if (where) {
-        const char *colon = strrchr(where, ':');
-        char *end = NULL;
-        long line = colon ? strtol(colon + 1, &end, 10) : 0;
-        bool has_line = colon && colon[1] && *end == '\0' && line > 0;
-        rule.file = mr_intern(where, has_line ? (size_t)(colon - where) : strlen(where));
-        rule.line = has_line ? (int)line : 0;
-    }
+    if (where) rule.file = mr_intern(where, file_size);
     if (!mr_vec_push(&c->ignores, rule))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more rule");
     return MR_OK;
@@ -59,13 +59,53 @@ void mr_hazard_describe_ignores(const mr_hazard *c, mr_buffer *out) {
     for (size_t i = 0; i < c->ignores.count; i++) {
         const ignore_rule *rule = &c->ignores.items[i];
         mr_buffer_printf(out, "ignored %llu:", (unsigned long long)rule->count);
-        if (rule->tensor) mr_buffer_printf(out, " tensor=%s", rule->tensor);
+        if (rule->tensor) {
+            mr_buffer_puts(out, " tensor=");
+            mr_text_put_value(out, rule->tensor);
+        }
         if (rule->kind >= 0)
             mr_buffer_printf(out, " kind=%s", mr_hazard_kind_text((mr_hazard_kind)rule->kind));
-        if (rule->file && rule->line) mr_buffer_printf(out, " where=%s:%d", rule->file, rule->line);
-        else if (rule->file) mr_buffer_printf(out, " where=%s", rule->file);
+        if (rule->file) {
+            char place[PLACE_SIZE];
+            mr_hazard_place((mr_site){rule->file, rule->line}, place, sizeof place);
+            mr_buffer_puts(out, " where=");
+            mr_text_put_value(out, rule->line ? place : rule->file);
+        }
         mr_buffer_puts(out, "\n");
     }
+}
+
+/* ---- pairs of streams */
+
+/* True: it is a pair that this report did not have, and is called otherwise than its sides. */
+static bool add_streams(mr_hazard_report *r, uint32_t first, uint32_t second) {
+    for (uint32_t i = 0; i < r->stream_pairs; i++)
+        if (r->streams[i].first == first && r->streams[i].second == second) return false;
+    if (r->stream_pairs == MR_HAZARD_STREAM_PAIRS) return false;
+    r->streams[r->stream_pairs].first = first;
+    r->streams[r->stream_pairs++].second = second;
+    return r->stream_pairs > 1 && !r->also[0][0];
+}
+
+/* What one fix cures is one pair of streams: the first one that it does not name is told. */
+static void name_other_streams(checker *c, mr_hazard_report *r, const char *first,
+                               const char *second) {
+    if (strcmp(first, r->first.stream) == 0 && strcmp(second, r->second.stream) == 0) return;
+    mr_text_copy(r->also[0], sizeof r->also[0], first);
+    mr_text_copy(r->also[1], sizeof r->also[1], second);
+    r->amended = true;
+    if (c->mode == MR_HAZARD_WARN && c->hooks.write)
+        c->hooks.write(c->hooks.context, r, MR_HAZARD_NEWS_STREAMS);
+}
+
+static void count_again(checker *c, mr_hazard_report *r, const found_pair *pair) {
+    r->count++;
+    if (!mr_hazard_kind_is_advice(r->kind)) c->totals.hazards++;
+    if (!add_streams(r, pair->first->id, pair->second->id)) return;
+    char first[NAME_SIZE], second[NAME_SIZE];
+    mr_hazard_stream_text(c, pair->first, first, sizeof first);
+    mr_hazard_stream_text(c, pair->second, second, sizeof second);
+    name_other_streams(c, r, first, second);
 }
 
 /* ---- the list */
@@ -100,7 +140,7 @@ static uint32_t *place_slot(const checker *c, mr_hazard_kind kind, mr_site first
 
 static bool make_places(checker *c) {
     if (c->places) return true;
-    c->place_capacity = 4096; /* four times MR_HAZARD_MAX_REPORTS: never full */
+    c->place_capacity = 4096; /* the script's reports and a check's fill half of it */
     c->places = calloc(c->place_capacity, sizeof *c->places);
     return c->places != NULL;
 }
@@ -111,9 +151,9 @@ static mr_hazard_report *report_of(checker *c, mr_hazard_kind kind, mr_site firs
     return index ? c->reports.items[index - 1] : NULL;
 }
 
-mr_hazard_report *mr_hazard_report_add(checker *c, const mr_hazard_report *draft, bool *out_new) {
+mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new) {
     *out_new = false;
-    if (ignored(c, draft)) {
+    if (ignored(c, draft, false)) {
         c->totals.ignored++;
         return NULL;
     }
@@ -121,19 +161,25 @@ mr_hazard_report *mr_hazard_report_add(checker *c, const mr_hazard_report *draft
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
     uint32_t *slot = place_slot(c, draft->kind, draft->first.where, draft->second.where);
     if (*slot) {
-        c->reports.items[*slot - 1]->count++;
-        return c->reports.items[*slot - 1];
+        mr_hazard_report *known = c->reports.items[*slot - 1];
+        draft->count = ++known->count;
+        draft->number = known->number;
+        for (uint32_t i = 0; i < draft->stream_pairs; i++)
+            if (add_streams(known, draft->streams[i].first, draft->streams[i].second))
+                name_other_streams(c, known, draft->first.stream, draft->second.stream);
+        return known;
     }
     mr_hazard_report *report =
-        c->reports.count < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
+        c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
     if (!report || !mr_vec_push(&c->reports, report)) {
         c->totals.dropped++;
         free(report);
         return NULL;
     }
+    draft->count = 1;
+    draft->number = ++c->numbered;
+    if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.reports++;
     *report = *draft;
-    report->count = 1;
-    report->number = ++c->totals.reports;
     *slot = (uint32_t)c->reports.count;
     *out_new = true;
     return report;
@@ -157,21 +203,36 @@ void mr_hazard_drop_from(mr_hazard *c, size_t first) {
         *place_slot(c, r->kind, r->first.where, r->second.where) = (uint32_t)i + 1;
     }
     c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
-    c->blames.count = 0;
+    c->blames.count = 0; /* what it blamed is no longer shown */
     memset(c->recent, 0, sizeof c->recent);
     c->recent_next = 0;
 }
 
 void mr_hazard_clear(mr_hazard *c) {
+    mr_hazard_totals run = mr_hazard_get_totals(c, true);
     c->check_first = 0;
     mr_hazard_drop_from(c, 0);
-    c->totals = (mr_hazard_totals){.operations = c->totals.operations,
-                                   .forgotten = c->totals.forgotten,
-                                   .decided_by_host = c->totals.decided_by_host};
+    mr_hazard_advice_clear(c);
+    c->before_clear = run;
+    c->totals = (mr_hazard_totals){.cleared = run.hazards};
 }
 
-mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c) {
-    return c->totals;
+mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
+    mr_hazard_totals t = c->totals;
+    const mr_hazard_totals *before = &c->before_clear;
+    if (!whole_run) return t;
+    t.operations += before->operations;
+    t.hazards += before->hazards;
+    t.reports += before->reports;
+    t.dropped += before->dropped;
+    t.follow_ups += before->follow_ups;
+    t.unspecified += before->unspecified;
+    t.ignored += before->ignored;
+    t.forgotten += before->forgotten;
+    t.decided_by_host += before->decided_by_host;
+    t.checked_apart += before->checked_apart;
+    t.cleared = before->hazards;
+    return t;
 }
 
 /* ---- from pair to report */
@@ -184,11 +245,24 @@ static blame *blame_of(checker *c, const found_pair *pair) {
     return NULL;
 }
 
-/* The cure waits for all that the first stream has been given, so that is what is blamed on it. */
-static void blame_pair(checker *c, const found_pair *pair) {
+/* How far into the first stream a cure like that of `report`, here, would reach. */
+static uint64_t reach_of(const checker *c, const found_pair *pair, const mr_hazard_report *report) {
+    uint64_t seq = UINT64_MAX;
+    if (!report->covered) return pair->second_seq;
+    if (report->first.seq == pair->first_seq) return report->covered;
+    if (report->covered == report->first.seq) return pair->first_seq;
+    int most = 256; /* in a loop with as many events some follow-ups will be reported */
+    for (const snapshot *s = c->snapshots; s && most; s = s->next, most--)
+        if (s->actor == pair->first && s->seq > pair->first_seq && s->seq < seq) seq = s->seq;
+    return seq == UINT64_MAX ? pair->first_seq : seq;
+}
+
+/* Only what the cure orders, too, is blamed on what it was proposed for. */
+static void blame_pair(checker *c, const found_pair *pair, const mr_hazard_report *report) {
     blame *b = blame_of(c, pair);
-    uint64_t seq = pair->first->last > pair->first_seq ? pair->first->last : pair->first_seq;
-    if (b) b->seq = seq;
+    uint64_t seq = reach_of(c, pair, report);
+    if (c->mode == MR_HAZARD_ERROR) return; /* refused: there is nothing that it could explain */
+    if (b) b->seq = b->seq > seq ? b->seq : seq;
     else if (c->blames.count < MOST_BLAMES) {
         blame fresh = {pair->first->id, pair->second->id, seq};
         if (!mr_vec_push(&c->blames, fresh)) return;
@@ -225,6 +299,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
               pair->first_seq);
     fill_side(c, &report->second, pair->second, pair->second_access, pair->second_op,
               pair->second_where, pair->second_seq);
+    add_streams(report, pair->first->id, pair->second->id);
     mr_hazard_tensor_text(c, pair, report);
     fill_bytes(pair, report);
     if (pair->advisory) {
@@ -236,6 +311,10 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
     }
     mr_hazard_explain(c, pair, report);
     mr_hazard_repair(c, pair, report);
+    for (int i = 0; i < report->fix_count; i++) {
+        mr_hazard_fix *fix = &report->fix[i];
+        fix->typed = c->prompt && fix->where.file && strcmp(fix->where.file, c->prompt) == 0;
+    }
 }
 
 static void remember(checker *c, const found_pair *pair) {
@@ -247,16 +326,16 @@ static void remember(checker *c, const found_pair *pair) {
 }
 
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
+    if (pair->advisory && pair->only_look) return;
+    if (pair->advisory) c->totals.unspecified++;
     if (pair->advisory && !c->advice) return;
     bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
     mr_hazard_kind kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
     mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
-    if (known && c->ignores.count == 0) { /* a loop: no need to explain it again */
-        known->count++;
-        if (!mr_hazard_kind_is_advice(kind)) c->totals.hazards++;
-        if (data) blame_pair(c, pair);
-        mr_hazard_publish(c, NULL);
-        if (c->mode == MR_HAZARD_ERROR) mr_hazard_publish(c, known);
+    bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
+    if (known && c->ignores.count == 0 && !refuses) { /* a loop: no need to explain it again */
+        count_again(c, known, pair);
+        if (data) blame_pair(c, pair, known);
         return;
     }
     const blame *b = data ? blame_of(c, pair) : NULL;
@@ -266,9 +345,7 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     }
     mr_hazard_report draft;
     bool is_new;
-    c->in_collector = !pair->second_where.file;
     draft_report(c, pair, &draft);
-    c->in_collector = false;
     if (pair->kind == MR_HAZARD_USE_AFTER_FREE && !pair->second_where.file &&
         !pair->second_access) {
         mr_hazard_report *kept =
@@ -278,26 +355,26 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
         if (!mr_vec_push(&c->collected, kept)) free(kept);
         return;
     }
+    if (pair->only_look && ignored(c, &draft, true)) return; /* counted when it is carried out */
     mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (!report) return;
-    if (data) blame_pair(c, pair);
-    if (is_new && data) remember(c, pair);
-    if (is_new || c->mode == MR_HAZARD_ERROR) mr_hazard_publish(c, report);
+    if (data) blame_pair(c, pair, &draft);
+    if (is_new && data && !refuses) remember(c, pair);
+    if (is_new || refuses) mr_hazard_publish(c, &draft); /* the one at hand, not the first one */
 }
 
 void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
-    if (!report) return;
     bool advice = mr_hazard_kind_is_advice(report->kind);
     if (c->hooks.write && (c->mode == MR_HAZARD_WARN || (c->mode == MR_HAZARD_ERROR && advice)))
-        c->hooks.write(c->hooks.context, report);
+        c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REPORT);
     if (c->mode != MR_HAZARD_ERROR || mr_hazard_kind_is_advice(report->kind) || c->refusal) return;
     mr_buffer text = {0};
     mr_hazard_write_text(report, false, &text);
     while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
     c->refusal = mr_fail(MR_CODE_HAZARD, "%s", text.data ? text.data : "hazard");
     c->refusal->where = report->second.where;
-    snprintf(c->refusal->op, sizeof c->refusal->op, "%s", report->second.op);
-    snprintf(c->refusal->stream, sizeof c->refusal->stream, "%.47s", report->second.stream);
+    mr_text_copy(c->refusal->op, sizeof c->refusal->op, report->second.op);
+    mr_text_copy(c->refusal->stream, sizeof c->refusal->stream, report->second.stream);
     mr_buffer_free(&text);
 }
 
@@ -319,11 +396,12 @@ void mr_hazard_amend(checker *c, const mr_action *action) {
         char place[120];
         report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
         report->amended = true;
-        snprintf(report->why, sizeof report->why,
-                 "%s waits for %s at %s, but only after the use: a wait holds up the work that is "
-                 "submitted after it.",
-                 report->second.stream, report->first.stream,
-                 mr_hazard_place(action->where, place, sizeof place));
-        if (c->mode == MR_HAZARD_WARN && c->hooks.write) c->hooks.write(c->hooks.context, report);
+        mr_text_format(report->why, sizeof report->why,
+                       "%s waits for %s at %s, but only after the use: a wait holds up the work "
+                       "that is submitted after it.",
+                       report->second.stream, report->first.stream,
+                       mr_hazard_place(action->where, place, sizeof place));
+        if (c->mode == MR_HAZARD_WARN && c->hooks.write)
+            c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
     }
 }

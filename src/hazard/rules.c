@@ -1,4 +1,4 @@
-/* The words of kinds and modes. */
+/* The words of kinds and modes, and what the words of reports mean. */
 #include "hazard/hazard.h"
 
 #include <string.h>
@@ -7,8 +7,17 @@ static const struct {
     const char *text;
     bool advice;
 } kinds[] = {
-#define X(name, text, advice) {text, advice},
+#define X(name, text, advice, meaning) {text, advice},
     MR_HAZARD_KIND_LIST(X)
+#undef X
+};
+
+static const mr_hazard_word meanings[] = {
+#define X(name, text, advice, meaning) {text, (advice) ? "advice" : "kind", meaning},
+    MR_HAZARD_KIND_LIST(X)
+#undef X
+#define X(name, text, meaning) {text, "reason", meaning},
+        MR_HAZARD_REASON_LIST(X)
 #undef X
 };
 
@@ -29,6 +38,12 @@ bool mr_hazard_kind_find(const char *text, mr_hazard_kind *out_kind) {
         return true;
     }
     return false;
+}
+
+bool mr_hazard_word_at(int i, mr_hazard_word *out_word) {
+    if (i < 0 || (size_t)i >= sizeof meanings / sizeof *meanings) return false;
+    *out_word = meanings[i];
+    return true;
 }
 
 bool mr_hazard_mode_find(const char *text, mr_hazard_mode *out_mode) {

@@ -89,10 +89,18 @@ struct snapshot {
     uint64_t group;  /* all of the actor's group up to here */
     mr_event *event;
     mr_site where;
-    bool used;  /* somebody waited, synchronised or asked */
-    bool timed; /* for elapsed_time: nobody need wait for it */
+    bool used;    /* somebody waited, synchronised or asked */
+    bool carries; /* the record itself ordered more than what it captured (R5) */
+    bool timed;   /* for elapsed_time: nobody need wait for it */
     snapshot *previous, *next;
 };
+
+/* What the host knew right before a device's last synchronise. */
+typedef struct {
+    struct host_past *before; /* NULL: there was none */
+    uint64_t seq;
+    uint32_t place; /* index + 1 in `advised` */
+} sync_watch;
 
 /* The legacy barrier of a device, and two slots that stand for many streams at once. */
 typedef struct {
@@ -101,6 +109,7 @@ typedef struct {
     uint64_t legacy_last; /* seq of the last legacy action */
     vclock *gathered;     /* what all blocking streams have waited for so far */
     vclock *released;     /* `gathered` as it was at the last legacy action */
+    sync_watch watch;     /* for advice */
     vclock *wall;         /* R60: what the next action of every stream of the device will know */
     uint64_t wall_seq;
 } barrier;
@@ -119,9 +128,15 @@ bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, ui
 /* The same for `t`'s last action instead of its next: what waiting for `t` is worth. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-void mr_hazard_order_submitted(checker *c, actor *t,
-                               uint64_t seq); /* first thing for every action */
-void mr_hazard_order_record(checker *c, actor *t, const mr_action *action);
+/* First thing for every command, which is every action of a stream but to allocate and to free. True:
+ * by this alone `t` came after more than before, or for the legacy stream other streams may have. */
+bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq);
+/* R28: what is used comes after the allocation and before the free, but no order between two pieces of
+ * work follows from either: when Lua's collector frees is nothing that a script can rely on. */
+void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq);
+void mr_hazard_order_free(checker *c, actor *t, uint64_t seq);
+bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq);
+void mr_hazard_order_record(checker *c, actor *t, const mr_action *action, bool carries);
 /* False: it added nothing. */
 bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s);
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
@@ -132,24 +147,52 @@ snapshot *
 mr_hazard_snapshot_of(const mr_action *action); /* the record that it is bound to, or NULL */
 void mr_hazard_snapshot_free(checker *c, snapshot *s);
 
-/* A host function that has been submitted and has perhaps not run: what is before it is kept, since
- * its accesses become known only when it runs (R46). */
+/* ---- host functions (function.c) */
+
+/* What the host knew at a time, by slot; shared by all of which it is true. */
+typedef struct host_past {
+    uint32_t refs, slots;
+    uint64_t floor;
+    uint64_t seq[];
+} host_past;
+
+/* A host function that has been submitted and has perhaps not run: its accesses become known only
+ * when it runs (R46), and may race with what was submitted before it and after it. */
 typedef struct {
     actor *actor;
     uint64_t seq;
     vclock *clock;
-    uint64_t *host; /* what the host knew at the submission, by slot */
-    uint32_t slots;
-    uint64_t floor;
+    host_past *host;
     mr_site where;
     const char *name;
 } host_function;
 
+/* Those of one stream, in its order. */
+typedef struct {
+    actor *actor;
+    size_t first; /* those before it have run */
+    MR_VEC(host_function) items;
+} function_queue;
+
+typedef struct entry entry;
+
+host_past *mr_hazard_past_now(checker *c); /* a reference; NULL: no memory, the checker is marked */
+void mr_hazard_past_release(host_past *past); /* accepts NULL */
+bool mr_hazard_past_knows(const checker *c, const host_past *past, const actor *a, uint64_t seq);
+
 vclock *mr_hazard_order_clock_of(checker *c, actor *t); /* everything that `t` knows; a reference */
-void mr_hazard_order_host_function(checker *c, actor *t, const mr_action *action);
-bool mr_hazard_order_before_function(const checker *c, const host_function *f, const actor *a,
-                                     uint64_t seq);
-void mr_hazard_order_drop_host_functions(checker *c); /* those that have surely run */
+uint64_t mr_hazard_clock_reach(const checker *c, const vclock *clock, const actor *a);
+void mr_hazard_function_add(checker *c, actor *t, const mr_action *action);
+const host_function *mr_hazard_function_of(const checker *c, const mr_action *action);
+bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,
+                              uint64_t seq);
+/* Whether a function that has yet to run may race with `e` and not with what `t` does now, knowing
+ * `clock`, in its place. `t` NULL: with `e` at all. */
+bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
+                              const vclock *clock);
+/* Whether one was submitted since and is not ordered after `e`: the two races are reported apart. */
+bool mr_hazard_function_between(const checker *c, const entry *e);
+void mr_hazard_functions_drop(checker *c, bool all); /* else those that have surely run */
 
 /* ---- accesses (view.c, history.c) */
 
@@ -175,7 +218,6 @@ bool mr_hazard_view_equal(const byte_view *a, const byte_view *b);
 /* Bytes that both touch, counted; 0 if that would take long. */
 uint64_t mr_hazard_view_shared(const byte_view *a, const byte_view *b);
 
-typedef struct entry entry;
 struct entry {
     actor *actor; /* one reference */
     uint64_t seq;
@@ -227,20 +269,56 @@ void mr_hazard_history_remove(checker *c, history *h, entry *e);
 
 /* ---- the checker itself (hazard.c, check.c) */
 
+/* What a copy means for the host and for other streams (R20-R24, R60). */
+typedef struct {
+    bool host_waits; /* until it is done */
+    bool staged;     /* the host waits for the stream's earlier work and reads the source itself */
+    bool peer;       /* a barrier for both devices */
+} copy_effect;
+
+static inline copy_effect mr_hazard_copy_effect(const mr_action *action) {
+    mr_copy_direction direction = action->u.copy.direction;
+    bool synchronous = action->u.copy.synchronous;
+    copy_effect r = {.peer = synchronous && direction == MR_COPY_PEER,
+                     .staged = synchronous && direction == MR_COPY_H2D &&
+                               action->operands[1].tensor->storage->kind == MR_MEMORY_PAGEABLE};
+    r.host_waits = direction == MR_COPY_H2H ||
+                   (synchronous && direction != MR_COPY_D2D && !r.peer && !r.staged);
+    return r;
+}
+
 typedef struct {
     uint64_t seq;
-    mr_action_kind kind;
-    uint32_t stream; /* id, 0: the host */
-    uint32_t event;  /* id, 0: none */
-    const char *event_name;
-    int device;
-    bool blocking, legacy;
     uint64_t bound; /* the record that a wait, sync or query was bound to */
-    uint32_t bound_stream;
-    const char *op;
+    const char *stream_name, *event_name, *op;
     mr_site where;
+    uint32_t stream, event; /* ids; 0: the host, none */
+    uint32_t bound_stream;
+    mr_action_kind kind;
+    int device;
+    int16_t peer_device[2]; /* of a copy that is a barrier for both */
+    bool blocking, legacy, per_thread;
     bool synchronous; /* a copy of cudaMemcpy's kind */
+    copy_effect copy; /* likewise */
+    bool inside; /* an access in a host function: `seq` and place in the order are that one's */
 } log_line;
+
+/* A line that waits, records or synchronises the device, and whether it could go: only if it did
+ * nothing at every occurrence, which is known at the end. */
+typedef struct {
+    mr_site where;
+    mr_action_kind kind; /* MR_ACTION_WAIT, RECORD or DEVICE_SYNC */
+    bool needed;         /* at some occurrence */
+    bool fresh;          /* it occurred since the last clear */
+    bool told;
+    bool recorded;     /* a wait: its event had been recorded, at some occurrence */
+    uint64_t seq;      /* of the first occurrence */
+    uint64_t count;    /* occurrences */
+    int busy;          /* a device synchronise: streams that it waited for, at most */
+    uint32_t producer; /* and the one whose work was used behind it; 0: none so far */
+    const char *op;
+    char stream[64], event[80];
+} advice_place;
 
 typedef struct {
     uint32_t first, second; /* ids of streams, 0: the host */
@@ -263,9 +341,12 @@ struct mr_hazard {
     mr_hazard_hooks hooks;
     mr_hazard_mode mode, mode_before_check;
     bool advice, checking, out_of_memory;
-    bool in_collector; /* a finalizer acts: the script's stack says nothing about it */
     size_t check_first;
     mr_hazard_totals totals_before_check;
+    const char *prompt; /* the file whose lines are typed at a prompt, or NULL */
+    uint64_t opened;    /* what was submitted before the check, up to here */
+    uint64_t off_since; /* the seq that was next when it was switched off last; 0: never */
+    bool missed;        /* between two times on something was submitted */
 
     /* order */
     actor host_actor;
@@ -278,8 +359,9 @@ struct mr_hazard {
     uint64_t floor;                  /* everything up to here counts as ordered */
     barrier *barriers;               /* by device */
     int barrier_count;
-    MR_VEC(host_function) host_functions;
-    bool host_functions_may_be_done; /* the host has waited since they were submitted */
+    MR_VEC(function_queue) functions; /* pending ones; no queue is empty */
+    host_past *host_past;             /* the newest one; one reference */
+    bool functions_may_be_done;       /* the host has waited since they were submitted */
     mr_slab clocks;
 
     /* history */
@@ -290,7 +372,7 @@ struct mr_hazard {
     uint64_t stamp;
 
     /* explaining */
-    log_line *log; /* ring of MR_HAZARD_LOG, by order of arrival */
+    log_line *log; /* ring, by order of arrival; kept when the checker is switched off */
     uint64_t logged;
     MR_VEC(blame) blames;
     struct {
@@ -303,7 +385,8 @@ struct mr_hazard {
     uint32_t *places; /* hash of pairs of places to index + 1 in reports */
     uint32_t place_capacity;
     MR_VEC(ignore_rule) ignores;
-    mr_hazard_totals totals;
+    mr_hazard_totals totals, before_clear; /* since the last clear, and what was before */
+    uint64_t numbered;                     /* reports, over all clears */
     mr_status
         refusal; /* error mode: what the action in progress, or the next one, is refused with */
 
@@ -315,20 +398,17 @@ struct mr_hazard {
         mr_site where;
         uint64_t seq;
     } pageable;
-    struct {
-        bool watching;
-        mr_site where;
-        uint64_t seq;
-        int busy;         /* streams that it waited for */
-        uint64_t *before; /* host clock as it was, by slot */
-        uint32_t count;
-        uint32_t needed; /* id of the one stream that made it necessary */
-        bool any, several;
-    } device_sync;
+    MR_VEC(advice_place) advised; /* in the order of the first occurrence */
+    uint32_t *advised_at;         /* hash of places to index + 1 */
 
     /* collected tensors whose free was unordered: reported when the script does anything more */
     MR_VEC(mr_hazard_report *) collected;
 };
+
+/* Host functions touch host memory only: using the device in one is an error (R46). */
+static inline bool mr_hazard_functions_reach(const checker *c, const mr_storage *storage) {
+    return c->functions.count && storage->kind != MR_MEMORY_DEVICE;
+}
 
 /* Whether an action of t comes after (a, seq): the question asked on every access. */
 static inline bool mr_hazard_knows(const checker *c, const actor *t, const actor *a, uint64_t seq) {
@@ -351,16 +431,22 @@ struct found_pair {
     uint8_t first_access, second_access;
     const char *first_op, *second_op;
     mr_site first_where, second_where;
+    mr_site
+        submitted; /* where the second was given to its stream, if that was before; or no file */
     const byte_view *first_view, *second_view; /* NULL: the whole storage */
     const char *first_name;
-    bool covered_other; /* the same action is ordered after another producer of these bytes */
+    const mr_action
+        *action;        /* that is being looked at, with all its operands; NULL: an ALLOC or FREE */
+    bool covered_other; /* the same action is ordered after another stream's work on its operands */
     bool advisory;
+    bool only_look; /* error mode: it has not happened, and may be looked at again */
 };
 
 /* report.c: counts it, or reports it; whatever it may take, the pair has been found unordered. */
 void mr_hazard_pair_found(checker *c, const found_pair *pair);
-/* Adds to the report of this pair of places, or makes it; *out_new then. NULL: ignored, or no room. */
-mr_hazard_report *mr_hazard_report_add(checker *c, const mr_hazard_report *draft, bool *out_new);
+/* Adds to the report of this pair of places, or makes it; *out_new then. The draft gets its number and
+ * count. NULL: ignored, or no room. */
+mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
 void mr_hazard_amend(checker *c, const mr_action *action); /* a wait that comes after the use */
 
@@ -372,26 +458,38 @@ void mr_hazard_repair(const checker *c, const found_pair *pair,
 /* names.c: what a person calls it, and an expression that a script can use. */
 #define NAME_SIZE 64
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
-/* An expression for it; false: nothing in the script leads to it. */
-bool mr_hazard_stream_code(const checker *c, const actor *a, char *out, size_t size);
+/* An expression for it at that place; false: nothing that the script has there leads to it. */
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spot *spot, char *out,
+                           size_t size);
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
-const mr_event *mr_hazard_event_find(const checker *c, uint32_t id); /* one that is recorded */
-bool mr_hazard_event_code(const checker *c, uint32_t id, char *out, size_t size);
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_hazard_spot *spot, char *out,
+                          size_t size);
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, mr_hazard_report *report);
-bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, char *out, size_t size);
-const char *mr_hazard_place(mr_site where, char *out, size_t size); /* "race.lua:3" */
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+                           char *out, size_t size);
+/* "race.lua:3"; without the room for it, "...ce.lua:3". What has PLACE_SIZE is always whole. */
+#define PLACE_SIZE (MR_LONGEST_NAME + 16)
+const char *mr_hazard_place(mr_site where, char *out, size_t size);
 
 /* log.c */
 void mr_hazard_log_action(checker *c, const mr_action *action);
+void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
 const log_line *mr_hazard_log_back(const checker *c,
                                    uint64_t back); /* 0: the newest; NULL: no more */
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq);
+/* By mr_hazard_log_back's number: what CUDA orders before that action (why.c). The caller frees it; NULL: no
+ * memory. */
+bool *mr_hazard_log_before(const checker *c, uint64_t seq);
 
-/* advice.c: called only with c->advice. */
+/* advice.c: called only with c->advice. `carries`: see mr_hazard_order_submitted. */
 void mr_hazard_advise_action(checker *c, const mr_action *action);
-void mr_hazard_advise_wait(checker *c, const mr_action *action, bool added);
-void mr_hazard_advise_unused(checker *c, const snapshot *s);
-void mr_hazard_advise_needed(checker *c, const entry *first);
+bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
+void mr_hazard_advise_wait(checker *c, const mr_action *action, bool added, bool carries);
+void mr_hazard_advise_record(checker *c, const mr_action *action, bool carries);
+void mr_hazard_advise_used(checker *c, const snapshot *s);
+void mr_hazard_advise_needed(checker *c, const actor *first, uint64_t seq);
+void mr_hazard_advice_clear(checker *c);
+void mr_hazard_advice_forget(checker *c);
 
 /* lifetime.c */
 void mr_hazard_alloc(checker *c, actor *t, const mr_action *action);

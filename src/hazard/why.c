@@ -3,6 +3,8 @@
  * person's question. (The checker's own clocks say whether; this says how.) */
 #include "hazard/state.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +16,14 @@ typedef enum {
     EDGE_EVENT,
     EDGE_BARRIER,
     EDGE_HOST,
-    EDGE_WAITED
+    EDGE_WAITED,
+    EDGE_PEER
 } edge_kind;
 
 typedef struct {
     const checker *c;
     uint64_t count; /* lines in the log; index 0 is the newest */
+    /* From `count` on: line i - count again, a staged copy (R20), as what the host did in it. */
     struct {
         uint32_t next;
         edge_kind kind;
@@ -29,11 +33,11 @@ typedef struct {
 } search;
 
 static const log_line *line_at(const search *s, uint64_t i) {
-    return mr_hazard_log_back(s->c, i);
+    return mr_hazard_log_back(s->c, i < s->count ? i : i - s->count);
 }
 
 static void reach(search *s, uint64_t i, uint32_t from, edge_kind kind) {
-    if (i >= s->count || s->from[i].kind != EDGE_NONE) return;
+    if (s->from[i].kind != EDGE_NONE) return;
     s->from[i].next = from;
     s->from[i].kind = kind;
     s->queue[s->tail++] = (uint32_t)i;
@@ -43,16 +47,9 @@ static bool is_on_stream(const log_line *line) {
     return line->kind <= MR_ACTION_LAST_SUBMITTED;
 }
 
-/* Does the host, having done this, know that work is done? */
-static bool is_sync(const log_line *line) {
-    switch (line->kind) {
-    case MR_ACTION_STREAM_SYNC:
-    case MR_ACTION_STREAM_QUERY:
-    case MR_ACTION_EVENT_SYNC:
-    case MR_ACTION_EVENT_QUERY:
-    case MR_ACTION_DEVICE_SYNC: return true;
-    default: return line->synchronous;
-    }
+/* Does whatever the host submits or does later come after this, or after the host's part in it? */
+static bool is_of_host(const log_line *line) {
+    return line->copy.host_waits || line->copy.staged || (!is_on_stream(line) && !line->inside);
 }
 
 static bool joins_barrier(const log_line *earlier, const log_line *later) {
@@ -60,37 +57,53 @@ static bool joins_barrier(const log_line *earlier, const log_line *later) {
            (earlier->legacy || later->legacy);
 }
 
-static void reach_back_from_stream(search *s, uint32_t at, const log_line *line) {
-    bool in_stream = false, by_host = false;
-    for (uint64_t i = at + 1; i < s->count; i++) {
+/* R60 */
+static bool joins_peer_copy(const log_line *copy, const log_line *other) {
+    return copy->copy.peer &&
+           (copy->peer_device[0] == other->device || copy->peer_device[1] == other->device);
+}
+
+/* Does the host know `e` to be done when it goes on from `line`? */
+static bool is_covered(const log_line *line, const log_line *e) {
+    switch (line->kind) {
+    case MR_ACTION_STREAM_SYNC:
+    case MR_ACTION_STREAM_QUERY:
+        return e->stream == line->stream || (line->legacy && joins_barrier(e, line));
+    case MR_ACTION_DEVICE_SYNC: return e->device == line->device;
+    default: return false;
+    }
+}
+
+static void reach_back_to_host(search *s, uint32_t at) {
+    for (uint64_t i = at % s->count + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
-        if (is_on_stream(e) && e->stream == line->stream && !in_stream) {
-            in_stream = true;
+        if (!is_of_host(e)) continue;
+        reach(s, e->copy.staged ? i + s->count : i, at, EDGE_HOST);
+        return;
+    }
+}
+
+static void reach_back_from_stream(search *s, uint32_t at, const log_line *line) {
+    bool in_stream = false;
+    for (uint64_t i = at % s->count + 1; i < s->count; i++) {
+        const log_line *e = line_at(s, i);
+        if (!is_on_stream(e) || e->kind == MR_ACTION_FREE) continue; /* nothing follows from that */
+        if (e->stream == line->stream && !in_stream) {
+            in_stream = e->kind != MR_ACTION_ALLOC; /* nothing is found behind it */
             reach(s, i, at, EDGE_STREAM);
-        } else if (is_on_stream(e) && joins_barrier(e, line)) {
+        } else if (joins_barrier(e, line)) {
             reach(s, i, at, EDGE_BARRIER);
-        }
-        if (!by_host && (!is_on_stream(e) || is_sync(e))) {
-            by_host = true;
-            reach(s, i, at, EDGE_HOST);
+        } else if (joins_peer_copy(e, line) || joins_peer_copy(line, e)) {
+            reach(s, i, at, EDGE_PEER);
         }
     }
 }
 
 static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
-    bool by_host = false;
-    bool is_legacy_sync = line->kind == MR_ACTION_STREAM_SYNC && line->legacy;
     for (uint64_t i = at + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
-        bool covered = (line->kind == MR_ACTION_STREAM_SYNC || line->kind == MR_ACTION_STREAM_QUERY)
-                           ? e->stream == line->stream ||
-                                 (is_legacy_sync && e->blocking && e->device == line->device)
-                           : line->kind == MR_ACTION_DEVICE_SYNC && e->device == line->device;
-        if (is_on_stream(e) && covered) reach(s, i, at, EDGE_WAITED);
-        if (!by_host && (!is_on_stream(e) || is_sync(e))) {
-            by_host = true;
-            reach(s, i, at, EDGE_HOST);
-        }
+        if (is_on_stream(e) && e->kind != MR_ACTION_FREE && is_covered(line, e))
+            reach(s, i, at, EDGE_WAITED);
     }
 }
 
@@ -104,8 +117,62 @@ static void expand(search *s, uint32_t at) {
     if (line->kind == MR_ACTION_WAIT) reach_record(s, at, line, EDGE_EVENT);
     if (line->kind == MR_ACTION_EVENT_SYNC || line->kind == MR_ACTION_EVENT_QUERY)
         reach_record(s, at, line, EDGE_WAITED);
+    /* Nothing comes before something else because it comes before an allocation (R28). */
+    if (line->kind == MR_ACTION_ALLOC && s->from[at].kind != EDGE_START) return;
     if (is_on_stream(line)) reach_back_from_stream(s, at, line);
     else reach_back_from_host(s, at, line);
+    reach_back_to_host(s, at);
+}
+
+/* By the name that the script gave, by its variable while the stream lives, or by its number. */
+static void put_stream(const checker *c, const log_line *line, mr_buffer *out) {
+    char name[NAME_SIZE] = "";
+    for (const actor *a = c->actors; a && !line->stream_name && !name[0]; a = a->next)
+        if (a->id == line->stream) mr_hazard_stream_text(c, a, name, sizeof name);
+    if (line->legacy || line->per_thread) {
+        mr_buffer_printf(out, "the %s stream", line->legacy ? "default" : "per-thread");
+        if (c->machine->device_count > 1) mr_buffer_printf(out, " of device %d", line->device);
+    } else if (line->stream_name || (name[0] && strncmp(name, "stream #", 8) != 0)) {
+        mr_buffer_puts(out, "stream ");
+        mr_text_put(out, line->stream_name ? line->stream_name : name);
+    } else {
+        mr_buffer_printf(out, "stream #%u", line->stream);
+    }
+}
+
+static void put_event(const checker *c, const log_line *line, mr_buffer *out) {
+    char text[80];
+    bool named = !line->event_name && mr_hazard_event_code(c, line->event, NULL, text, sizeof text);
+    mr_buffer_puts(out, named ? "event `" : "");
+    mr_text_put(out, named ? text : mr_hazard_event_text(line, text, sizeof text));
+    mr_buffer_puts(out, named ? "`" : "");
+}
+
+/* "`fill_` by stream a at race.lua:5 (#6)", "`synchronize` by the host, for stream a, at ..." */
+static void put_action(const checker *c, const log_line *line, mr_buffer *out) {
+    char place[PLACE_SIZE];
+    mr_buffer_puts(out, "`");
+    mr_text_put(out, line->op);
+    mr_buffer_puts(out, "`");
+    if (line->event && is_on_stream(line)) {
+        mr_buffer_puts(out, " of ");
+        put_event(c, line, out);
+    }
+    mr_buffer_puts(out, " by ");
+    if (is_on_stream(line)) {
+        put_stream(c, line, out);
+    } else {
+        mr_buffer_puts(out, "the host");
+        if (line->event || line->stream || line->kind == MR_ACTION_DEVICE_SYNC)
+            mr_buffer_puts(out, ", for ");
+        if (line->event) put_event(c, line, out);
+        else if (line->stream) put_stream(c, line, out);
+        else if (line->kind == MR_ACTION_DEVICE_SYNC)
+            mr_buffer_printf(out, "device %d", line->device);
+    }
+    mr_buffer_puts(out, " at ");
+    mr_text_put(out, mr_hazard_place(line->where, place, sizeof place));
+    mr_buffer_printf(out, " (#%llu)", (unsigned long long)line->seq);
 }
 
 static void put_step(const search *s, uint64_t i, mr_buffer *out) {
@@ -113,16 +180,11 @@ static void put_step(const search *s, uint64_t i, mr_buffer *out) {
                                           [EDGE_EVENT] = "event",
                                           [EDGE_BARRIER] = "default stream's barrier",
                                           [EDGE_HOST] = "host's order of calls",
-                                          [EDGE_WAITED] = "the host waits for it"};
-    const log_line *line = line_at(s, i);
-    char place[160], stream[40];
-    if (!line->stream) snprintf(stream, sizeof stream, "the host");
-    else if (!is_on_stream(line))
-        snprintf(stream, sizeof stream, "the host, for stream #%u", line->stream);
-    else if (line->legacy) snprintf(stream, sizeof stream, "the default stream");
-    else snprintf(stream, sizeof stream, "stream #%u", line->stream);
-    mr_buffer_printf(out, "  #%llu %s by %s at %s\n", (unsigned long long)line->seq, line->op,
-                     stream, mr_hazard_place(line->where, place, sizeof place));
+                                          [EDGE_WAITED] = "the host waits for it",
+                                          [EDGE_PEER] = "copy between devices"};
+    mr_buffer_puts(out, "  ");
+    put_action(s->c, line_at(s, i), out);
+    mr_buffer_puts(out, "\n");
     if (s->from[i].kind != EDGE_START)
         mr_buffer_printf(out, "    before, by %s:\n", because[s->from[i].kind]);
 }
@@ -130,34 +192,67 @@ static void put_step(const search *s, uint64_t i, mr_buffer *out) {
 static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
     uint64_t start = s->count, goal = s->count;
     for (uint64_t i = 0; i < s->count; i++) {
+        if (line_at(s, i)->inside) continue;
         if (line_at(s, i)->seq == second) start = i;
         if (line_at(s, i)->seq == first) goal = i;
     }
     if (start == s->count || goal == s->count) {
-        mr_buffer_printf(out, "operation #%llu is not among the last %llu actions\n",
+        mr_buffer_printf(out,
+                         "operation #%llu is not remembered: it was refused, or came before the "
+                         "last %llu actions\n",
                          (unsigned long long)(start == s->count ? second : first),
                          (unsigned long long)s->count);
         return false;
     }
-    reach(s, start, (uint32_t)start, EDGE_START);
-    while (s->head < s->tail && s->from[goal].kind == EDGE_NONE) expand(s, s->queue[s->head++]);
-    if (s->from[goal].kind == EDGE_NONE) {
-        mr_buffer_printf(out, "nothing orders #%llu before #%llu\n", (unsigned long long)first,
-                         (unsigned long long)second);
+    if (start == goal) {
+        put_action(s->c, line_at(s, start), out);
+        mr_buffer_puts(out, " is one operation: it is not ordered with itself\n");
         return false;
     }
-    mr_buffer_printf(out, "#%llu is ordered before #%llu:\n", (unsigned long long)first,
-                     (unsigned long long)second);
+    reach(s, start, (uint32_t)start, EDGE_START);
+    while (s->head < s->tail && s->from[goal].kind == EDGE_NONE) expand(s, s->queue[s->head++]);
+    bool ordered = s->from[goal].kind != EDGE_NONE;
+    if (!ordered) mr_buffer_puts(out, "nothing orders ");
+    put_action(s->c, line_at(s, goal), out);
+    mr_buffer_puts(out, ordered ? " is ordered before " : " before ");
+    put_action(s->c, line_at(s, start), out);
+    mr_buffer_puts(out, ordered ? ":\n" : "\n");
+    if (!ordered) return false;
     for (uint64_t i = goal;; i = s->from[i].next) {
         put_step(s, i, out);
         if (s->from[i].kind == EDGE_START) return true;
     }
 }
 
+/* False: no memory. To be closed in any case. */
+static bool open_search(search *s, const checker *c) {
+    *s = (search){.c = c, .count = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG};
+    s->from = calloc(2 * s->count + 1, sizeof *s->from);
+    s->queue = calloc(2 * s->count + 1, sizeof *s->queue);
+    return s->from && s->queue;
+}
+
+static void close_search(search *s) {
+    free(s->from);
+    free(s->queue);
+}
+
+bool *mr_hazard_log_before(const checker *c, uint64_t seq) {
+    search s;
+    bool *before = open_search(&s, c) ? calloc(s.count + 1, sizeof *before) : NULL;
+    for (uint64_t i = 0; before && i < s.count; i++)
+        if (line_at(&s, i)->seq == seq && !line_at(&s, i)->inside)
+            reach(&s, i, (uint32_t)i, EDGE_START);
+    while (s.head < s.tail) expand(&s, s.queue[s.head++]);
+    for (uint64_t i = 0; before && i < s.count; i++) before[i] = s.from[i].kind > EDGE_START;
+    close_search(&s);
+    return before;
+}
+
 bool mr_hazard_why(mr_hazard *c, uint64_t first_seq, uint64_t second_seq, mr_buffer *out) {
     if (!c->log) {
-        mr_buffer_puts(out,
-                       "the checker is off: mr.hazard.mode(\"collect\") before the operations\n");
+        mr_buffer_puts(out, "the checker has not been on: mr.hazard.mode(\"collect\") before the "
+                            "operations\n");
         return false;
     }
     if (first_seq > second_seq) {
@@ -165,13 +260,10 @@ bool mr_hazard_why(mr_hazard *c, uint64_t first_seq, uint64_t second_seq, mr_buf
         first_seq = second_seq;
         second_seq = swap;
     }
-    search s = {.c = c, .count = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG};
-    s.from = calloc(s.count + 1, sizeof *s.from);
-    s.queue = calloc(s.count + 1, sizeof *s.queue);
+    search s;
     bool found = false;
-    if (s.from && s.queue) found = find(&s, first_seq, second_seq, out);
+    if (open_search(&s, c)) found = find(&s, first_seq, second_seq, out);
     else mr_buffer_puts(out, "no memory for the search\n");
-    free(s.from);
-    free(s.queue);
+    close_search(&s);
     return found;
 }

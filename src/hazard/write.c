@@ -1,6 +1,10 @@
 /* Reports as text and as JSON lines. The last line of a text is a block of stable key=value pairs, for
- * tests and for searching; everything before it is for people and may be worded better at any time. */
+ * tests and for searching; everything before it is for people and may be worded better at any time.
+ *
+ * Easiest to break: what holds a name of the script's goes out by mr_text_put and its kin, never by %s. */
 #include "hazard/state.h"
+
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,18 +26,28 @@ static const char *access_text(const mr_hazard_side *side) {
     }
 }
 
+static const char *place_text(const mr_hazard_side *side, char *out, size_t size) {
+    return side->where.file ? mr_hazard_place(side->where, out, size) : "lua-collector";
+}
+
 static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *tensor,
                      const palette *p, int width) {
-    char place[160];
+    char place[PLACE_SIZE];
     bool on_stream = strncmp(side->stream, "stream #", 8) == 0;
-    mr_buffer_printf(out, "  %-*s %-6s %s%s%s %s%s%s at %s\n", width, side->op, access_text(side),
-                     p->strong, tensor, p->off,
-                     side->host  ? ""
+    mr_buffer_puts(out, "  ");
+    mr_text_put(out, side->op);
+    mr_buffer_printf(out, "%*s %-6s %s", width - mr_text_width(side->op), "", access_text(side),
+                     p->strong);
+    mr_text_put(out, tensor);
+    mr_buffer_printf(out, "%s %s", p->off,
+                     side->host  ? "by the host"
                      : on_stream ? "on "
-                                 : "on stream ",
-                     side->host ? "by the host" : side->stream, "",
-                     side->where.file ? mr_hazard_place(side->where, place, sizeof place)
+                                 : "on stream ");
+    if (!side->host) mr_text_put(out, side->stream);
+    mr_buffer_puts(out, " at ");
+    mr_text_put(out, side->where.file ? mr_hazard_place(side->where, place, sizeof place)
                                       : "the time that Lua collected it");
+    mr_buffer_puts(out, "\n");
 }
 
 static void put_bytes(mr_buffer *out, const mr_hazard_report *r) {
@@ -46,23 +60,56 @@ static void put_bytes(mr_buffer *out, const mr_hazard_report *r) {
     else mr_buffer_printf(out, "bytes %" PRIu64 "..%" PRIu64 ")", r->bytes_first, r->bytes_last);
 }
 
+/* The pair of places is one report; the streams that meet there may be many. */
+static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
+    if (r->stream_pairs < 2) return;
+    mr_buffer_printf(out, "also between other streams");
+    if (r->also[0][0]) {
+        mr_buffer_puts(out, " (");
+        mr_text_put(out, r->also[1]);
+        mr_buffer_puts(out, " after ");
+        mr_text_put(out, r->also[0]);
+        mr_buffer_puts(out, ")");
+    }
+    mr_buffer_printf(out, ": %" PRIu64 " times, %u%s pairs of streams; each pair needs the cure.\n",
+                     r->count, r->stream_pairs,
+                     r->stream_pairs == MR_HAZARD_STREAM_PAIRS ? " or more" : "");
+}
+
 static void put_keys(mr_buffer *out, const mr_hazard_report *r, const palette *p) {
-    char first[160], second[160];
+    char place[PLACE_SIZE];
     const char *none = r->first.op ? "lua-collector" : "-";
-    mr_buffer_printf(out, "%skind=%s reason=%s tensor=%s first=%s second=%s%s\n", p->dim,
-                     mr_hazard_kind_text(r->kind), mr_hazard_reason_text(r->reason),
-                     r->tensor[0] ? r->tensor : "-",
-                     r->first.where.file ? mr_hazard_place(r->first.where, first, sizeof first)
-                                         : none,
-                     r->second.where.file ? mr_hazard_place(r->second.where, second, sizeof second)
-                                          : "lua-collector",
-                     p->off);
+    mr_buffer_printf(out, "%skind=%s reason=%s tensor=", p->dim, mr_hazard_kind_text(r->kind),
+                     mr_hazard_reason_text(r->reason));
+    mr_text_put_value(out, r->tensor[0] ? r->tensor : "-");
+    mr_buffer_puts(out, " first=");
+    mr_text_put_value(
+        out, r->first.where.file ? mr_hazard_place(r->first.where, place, sizeof place) : none);
+    mr_buffer_puts(out, " second=");
+    mr_text_put_value(out, place_text(&r->second, place, sizeof place));
+    mr_buffer_printf(out, "%s\n", p->off);
+}
+
+static void put_why(mr_buffer *out, const mr_hazard_report *r) {
+    mr_text_put(out, r->why);
+    mr_buffer_puts(out, "\n");
+}
+
+/* "hazard: read-after-write on `A`" */
+static void put_title(mr_buffer *out, const char *word, const mr_hazard_report *r,
+                      const palette *p) {
+    mr_buffer_printf(out, "%s%s: %s%s on %s`", p->title, word, mr_hazard_kind_text(r->kind), p->off,
+                     p->strong);
+    mr_text_put(out, r->tensor);
+    mr_buffer_printf(out, "`%s", p->off);
 }
 
 static void put_advice(const mr_hazard_report *r, const palette *p, mr_buffer *out) {
-    char place[160];
-    mr_buffer_printf(out, "%sadvice: %s%s at %s\n%s\n", p->strong, mr_hazard_kind_text(r->kind),
-                     p->off, mr_hazard_place(r->second.where, place, sizeof place), r->why);
+    char place[PLACE_SIZE];
+    mr_buffer_printf(out, "%sadvice: %s%s at ", p->strong, mr_hazard_kind_text(r->kind), p->off);
+    mr_text_put(out, mr_hazard_place(r->second.where, place, sizeof place));
+    mr_buffer_puts(out, "\n");
+    put_why(out, r);
     put_keys(out, r, p);
 }
 
@@ -72,55 +119,85 @@ void mr_hazard_write_text(const mr_hazard_report *r, bool colour, mr_buffer *out
         put_advice(r, p, out);
         return;
     }
-    mr_buffer_printf(out, "%shazard: %s%s on %s`%s`%s", p->title, mr_hazard_kind_text(r->kind),
-                     p->off, p->strong, r->tensor, p->off);
+    put_title(out, "hazard", r, p);
     put_bytes(out, r);
     mr_buffer_puts(out, "\n");
-    int width = (int)strlen(r->first.op), other = (int)strlen(r->second.op);
+    int width = mr_text_width(r->first.op), other = mr_text_width(r->second.op);
     if (other > width) width = other;
     put_side(out, &r->second, r->tensor, p, width);
     put_side(out, &r->first, r->tensor, p, width);
-    mr_buffer_printf(out, "%s\n", r->why);
-    if (r->fix_count) {
+    put_why(out, r);
+    if (r->fix_count || r->advice[0]) {
         mr_buffer_printf(out, "%sfix: ", p->cure);
         mr_hazard_fix_text(r, out);
         mr_buffer_printf(out, "%s\n", p->off);
     }
+    put_streams(out, r);
+    put_keys(out, r, p);
+}
+
+void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, bool colour,
+                             mr_buffer *out) {
+    const palette *p = colour ? &coloured : &plain;
+    char place[PLACE_SIZE];
+    put_title(out, "amended", r, p);
+    mr_buffer_puts(out, ", ");
+    mr_text_put(out, place_text(&r->second, place, sizeof place));
+    mr_buffer_puts(out, " after ");
+    mr_text_put(out, place_text(&r->first, place, sizeof place));
+    mr_buffer_puts(out, "\n");
+    if (news == MR_HAZARD_NEWS_STREAMS) {
+        put_streams(out, r);
+        return;
+    }
+    put_why(out, r);
     put_keys(out, r, p);
 }
 
 /* ---- JSON */
 
-static void put_string(mr_buffer *out, const char *text) {
-    mr_buffer_puts(out, "\"");
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
-        if (*s == '"' || *s == '\\') mr_buffer_printf(out, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f) mr_buffer_printf(out, "\\u%04x", *s);
-        else mr_buffer_add(out, (const char *)s, 1);
-    }
-    mr_buffer_puts(out, "\"");
-}
-
 static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side *side) {
-    char place[160];
+    char place[PLACE_SIZE];
     mr_buffer_printf(out, ",\"%s\":", key);
     if (!side->op) {
         mr_buffer_puts(out, "null");
         return;
     }
     mr_buffer_puts(out, "{\"op\":");
-    put_string(out, side->op);
+    mr_text_put_json(out, side->op);
     mr_buffer_printf(out, ",\"access\":\"%s\",\"stream\":",
                      side->access == MR_READ          ? "read"
                      : side->access == MR_WRITE       ? "write"
                      : side->access                   ? "read-write"
                      : strcmp(side->op, "alloc") == 0 ? "alloc"
                                                       : "free");
-    put_string(out, side->stream);
+    mr_text_put_json(out, side->stream);
     mr_buffer_puts(out, ",\"where\":");
-    if (side->where.file) put_string(out, mr_hazard_place(side->where, place, sizeof place));
+    if (side->where.file) mr_text_put_json(out, mr_hazard_place(side->where, place, sizeof place));
     else mr_buffer_puts(out, "null");
     mr_buffer_printf(out, ",\"seq\":%" PRIu64 "}", side->seq);
+}
+
+/* As in Lua: `fix` the lines to add, `fixes` each with its place. */
+static void put_json_fixes(mr_buffer *out, const mr_hazard_report *r) {
+    mr_buffer lines = {0};
+    for (int i = 0; i < r->fix_count; i++)
+        mr_buffer_printf(&lines, "%s%s", i ? "\n" : "", r->fix[i].text);
+    if (!r->fix_count) mr_buffer_puts(&lines, r->advice);
+    mr_buffer_puts(out, ",\"fix\":");
+    mr_text_put_json(out, lines.data ? lines.data : "");
+    mr_buffer_free(&lines);
+    mr_buffer_puts(out, ",\"fixes\":[");
+    for (int i = 0; i < r->fix_count; i++) {
+        const mr_hazard_fix *fix = &r->fix[i];
+        mr_buffer_printf(out, "%s{\"place\":\"%s\",\"file\":", i ? "," : "",
+                         mr_hazard_place_text(fix->place));
+        mr_text_put_json(out, fix->where.file);
+        mr_buffer_printf(out, ",\"line\":%d,\"text\":", fix->where.line);
+        mr_text_put_json(out, fix->text);
+        mr_buffer_puts(out, "}");
+    }
+    mr_buffer_puts(out, "]");
 }
 
 void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
@@ -129,76 +206,98 @@ void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
                      ",\"kind\":\"%s\",\"reason\":\"%s\",\"tensor\":",
                      mr_hazard_kind_is_advice(r->kind) ? "advice" : "hazard", r->number,
                      mr_hazard_kind_text(r->kind), mr_hazard_reason_text(r->reason));
-    put_string(out, r->tensor);
+    mr_text_put_json(out, r->tensor);
     mr_buffer_printf(out,
-                     ",\"bytes\":[%" PRIu64 ",%" PRIu64 "],\"count\":%" PRIu64 ",\"amended\":%s",
-                     r->bytes_first, r->bytes_last, r->count, r->amended ? "true" : "false");
+                     ",\"bytes\":[%" PRIu64 ",%" PRIu64 "],\"count\":%" PRIu64
+                     ",\"stream_pairs\":%u,\"amended\":%s",
+                     r->bytes_first, r->bytes_last, r->count, r->stream_pairs,
+                     r->amended ? "true" : "false");
     put_json_side(out, "first", &r->first);
     put_json_side(out, "second", &r->second);
     mr_buffer_puts(out, ",\"why\":");
-    put_string(out, r->why);
-    mr_buffer_puts(out, ",\"fix\":[");
-    for (int i = 0; i < r->fix_count; i++) {
-        char place[160];
-        mr_buffer_printf(out, "%s{\"place\":\"%s\",\"where\":", i ? "," : "",
-                         r->fix[i].before ? "before" : "after");
-        put_string(out, mr_hazard_place(r->fix[i].where, place, sizeof place));
-        mr_buffer_puts(out, ",\"text\":");
-        put_string(out, r->fix[i].text);
-        mr_buffer_puts(out, "}");
-    }
-    mr_buffer_puts(out, "]}\n");
+    mr_text_put_json(out, r->why);
+    put_json_fixes(out, r);
+    mr_buffer_puts(out, "}\n");
 }
 
 /* ---- the end */
 
-void mr_hazard_summary(const mr_hazard *c, mr_buffer *out) {
-    const mr_hazard_totals *t = &c->totals;
-    uint64_t advice = 0;
-    for (size_t i = 0; i < c->reports.count; i++)
-        advice += mr_hazard_kind_is_advice(c->reports.items[i]->kind);
-    if (!t->hazards && !t->forgotten) {
+static const char *plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static void put_clean(const mr_hazard_totals *t, mr_buffer *out) {
+    mr_buffer_printf(
+        out, "no hazards: every legal schedule of %s %" PRIu64 " operation%s gives the same values",
+        t->operations == 1 ? "this" : "these", t->operations, plural(t->operations));
+    if (t->unspecified)
         mr_buffer_printf(out,
-                         "no hazards: every legal schedule of these %" PRIu64
-                         " operations gives the same values",
-                         t->operations);
-        if (t->decided_by_host)
-            mr_buffer_puts(out, ", as long as queries and values that the host read do not make it "
-                                "submit something else");
-        if (t->ignored) mr_buffer_puts(out, ", but for what was ignored");
-        mr_buffer_puts(out, "\n");
-    } else {
-        mr_buffer_printf(
-            out, "%" PRIu64 " hazard%s at %" PRIu64 " pair%s of places in %" PRIu64 " operations",
-            t->hazards, t->hazards == 1 ? "" : "s",
-            (uint64_t)c->reports.count - advice + t->dropped,
-            c->reports.count - advice + t->dropped == 1 ? "" : "s", t->operations);
-        if (t->dropped) mr_buffer_printf(out, " (%" PRIu64 " not shown)", t->dropped);
-        if (t->follow_ups)
-            mr_buffer_printf(out, "; %" PRIu64 " more accesses were unordered for the same reasons",
-                             t->follow_ups);
-        mr_buffer_puts(out, "\n");
-    }
-    if (t->forgotten)
+                         ", except %" PRIu64 " use%s of pageable memory under asynchronous copies, "
+                         "which CUDA leaves open (--check=advice tells)",
+                         t->unspecified, plural(t->unspecified));
+    if (t->decided_by_host)
+        mr_buffer_puts(out, ", as long as queries and values that the host read do not make it "
+                            "submit something else");
+    if (t->ignored) mr_buffer_puts(out, ", but for what was ignored");
+}
+
+static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
+    uint64_t places = t->reports + t->dropped;
+    mr_buffer_printf(
+        out, "%" PRIu64 " hazard%s at %" PRIu64 " pair%s of places in %" PRIu64 " operation%s",
+        t->hazards, plural(t->hazards), places, plural(places), t->operations,
+        plural(t->operations));
+    if (t->dropped) mr_buffer_printf(out, " (%" PRIu64 " not shown)", t->dropped);
+    if (whole_run && t->cleared)
+        mr_buffer_printf(out, " (%" PRIu64 " before mr.hazard.clear())", t->cleared);
+    if (t->follow_ups)
+        mr_buffer_printf(out, "; the same cures order %" PRIu64 " more access%s", t->follow_ups,
+                         t->follow_ups == 1 ? "" : "es");
+}
+
+void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
+    mr_hazard_totals t = mr_hazard_get_totals(c, whole_run);
+    bool off = c->mode == MR_HAZARD_OFF;
+    bool missed = c->missed || (off && c->off_since && c->machine->next_seq > c->off_since);
+    if (t.hazards || t.forgotten) put_found(&t, whole_run, out);
+    else if (t.cleared)
+        mr_buffer_printf(out,
+                         "no hazards in the %" PRIu64
+                         " operation%s since mr.hazard.clear(), which forgot %" PRIu64,
+                         t.operations, plural(t.operations), t.cleared);
+    else if (t.operations) put_clean(&t, out);
+    else if (t.checked_apart) mr_buffer_puts(out, "nothing was checked outside mr.hazard.check");
+    else if (off) mr_buffer_puts(out, "nothing was checked: the checker is off");
+    else mr_buffer_puts(out, "nothing was checked: no operation was submitted");
+    mr_buffer_puts(out, "\n");
+    if (whole_run && missed)
+        mr_buffer_puts(out, "not checked: what was submitted while the checker was off\n");
+    if (t.checked_apart)
+        mr_buffer_printf(out,
+                         "not counted: %" PRIu64 " operation%s inside mr.hazard.check, and their "
+                         "hazards, which are its result\n",
+                         t.checked_apart, plural(t.checked_apart));
+    if (t.forgotten)
         mr_buffer_printf(out,
                          "%" PRIu64 " accesses were forgotten to bound memory: a hazard with one "
                          "of them would not be seen\n",
-                         t->forgotten);
+                         t.forgotten);
     mr_hazard_describe_ignores(c, out);
 }
 
 void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
-    const mr_hazard_totals *t = &c->totals;
+    mr_hazard_totals t = mr_hazard_get_totals(c, true);
     mr_buffer text = {0};
-    mr_hazard_summary(c, &text);
+    mr_hazard_summary(c, true, &text);
     while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
     mr_buffer_printf(out,
                      "{\"type\":\"summary\",\"operations\":%" PRIu64 ",\"hazards\":%" PRIu64
-                     ",\"ignored\":%" PRIu64 ",\"follow_ups\":%" PRIu64 ",\"dropped\":%" PRIu64
-                     ",\"forgotten\":%" PRIu64 ",\"text\":",
-                     t->operations, t->hazards, t->ignored, t->follow_ups, t->dropped,
-                     t->forgotten);
-    put_string(out, text.data ? text.data : "");
+                     ",\"reports\":%" PRIu64 ",\"follow_ups\":%" PRIu64 ",\"unspecified\":%" PRIu64
+                     ",\"ignored\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"forgotten\":%" PRIu64
+                     ",\"checked_apart\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"text\":",
+                     t.operations, t.hazards, t.reports, t.follow_ups, t.unspecified, t.ignored,
+                     t.dropped, t.forgotten, t.checked_apart, t.cleared);
+    mr_text_put_json(out, text.data ? text.data : "");
     mr_buffer_puts(out, "}\n");
     mr_buffer_free(&text);
 }

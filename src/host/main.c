@@ -196,8 +196,11 @@ static void run_prompt(lua_State *L) {
     snprintf(banner, sizeof banner,
              "millrace " MR_VERSION ", " LUA_RELEASE ", %d x %s. help() explains, Ctrl-D leaves.",
              machine->device_count, device->properties.name);
-    const mr_repl_host host = {
-        .banner = banner, .call = repl_call, .interrupted = repl_interrupted};
+    const mr_repl_host host = {.banner = banner,
+                               .call = repl_call,
+                               .printed = mr_bind_was_printed,
+                               .interrupted = repl_interrupted};
+    mr_bind_check_prompt(L, MR_REPL_FILE);
     mr_repl_run(L, &host);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bind/bind.h"
+#include "bind/hazard.h"
 #include "model/backend.h"
 #include "virtual/virtual.h"
 #if MR_HAVE_CUDA
@@ -65,6 +66,8 @@ __attribute__((visibility("default"))) int luaopen_millrace(lua_State *L) {
     const mr_backend *backend;
     mr_status status = mr_backend_select(&options, &backend);
     if (!status) status = mr_bind_open(L, backend, &options);
+    const char *check = getenv("MILLRACE_CHECK");
+    if (!status && check && *check) status = mr_bind_check(L, check, false);
     if (!status) return 1;
     lua_pushfstring(L, "millrace: %s", status->message);
     mr_error_destroy(status);

@@ -30,8 +30,9 @@ const char mr_options_help[] =
     "(default),\n"
     "                        error to stop at the first, advice to hear of what could be better "
     "too,\n"
-    "                        off\n"
-    "  --report=FORM         the form of these reports: text (default), or json, an object a line\n"
+    "                        collect to keep them for mr.hazard.reports(), off\n"
+    "  --report=FORM         the form of these reports: text (default), or json, an object a\n"
+    "                        line; with or without --check\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
@@ -192,7 +193,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_MODEL: out->machine.model = value; return true;
     case OPTION_CHOOSER: out->machine.chooser = value; return true;
     case OPTION_CHECK: out->check = value; return true;
-    case OPTION_REPORT: return read_report(value, &out->report_json);
+    case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_SANDBOX: out->sandbox = true; return true;
     case OPTION_MEMORY: return read_megabytes(option->name, value, &out->limits.memory);
@@ -250,6 +251,7 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
     if (out->check && !*out->check) out->check = NULL;
+    if (!out->check && out->report) out->check = "warn"; /* who names a form wants reports */
     if (out->script < argc && strcmp(argv[out->script], "doctor") == 0) {
         if (out->script + 1 < argc) {
             mr_host_complain(

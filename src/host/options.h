@@ -19,9 +19,9 @@ typedef struct {
     bool has_code;    /* -e */
     const char
         *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
-    bool report_json; /* --report=json */
-    int options_end;  /* argv[1 .. options_end) are options; -e among them, in order */
-    int script;       /* index of the script ("-": standard input); argc when there is none */
+    bool report, report_json; /* --report, and whether it is json */
+    int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
+    int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;
 
 /* Reads argv and the environment (MILLRACE_DEVICE, MILLRACE_CHECK). Returns false after it has said on standard error

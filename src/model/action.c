@@ -37,7 +37,8 @@ mr_status mr_action_create(mr_machine *machine, mr_action_kind kind, mr_stream *
     action->seq = machine->next_seq++;
     action->machine = machine;
     action->where = machine->where;
-    action->name = name;
+    bool is_work = kind == MR_ACTION_OP || kind == MR_ACTION_COPY;
+    action->name = is_work && machine->called ? machine->called : name;
     action->stream = stream;
     if (stream) mr_stream_retain(stream);
     *out_action = action;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "model/internal.h"
 
 mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
@@ -71,6 +72,10 @@ mr_status mr_event_usable(const mr_event *event) {
 }
 
 mr_status mr_event_record(mr_event *event, mr_stream *stream) {
+    return mr_event_record_as(event, stream, "record_event");
+}
+
+mr_status mr_event_record_as(mr_event *event, mr_stream *stream, const char *name_of_action) {
     mr_machine *machine = event->machine;
     char name[80], where[80];
     MR_TRY(mr_machine_ready(machine));
@@ -83,7 +88,7 @@ mr_status mr_event_record(mr_event *event, mr_stream *stream) {
                        mr_event_describe(event, name, sizeof name), event->device->index,
                        mr_stream_describe(stream, where, sizeof where), stream->device->index);
     mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_RECORD, stream, "record_event", 0, &action));
+    MR_TRY(mr_action_create(machine, MR_ACTION_RECORD, stream, name_of_action, 0, &action));
     mr_event_retain(event);
     action->u.event.event = event;
     action->u.event.record_seq = action->seq;
@@ -153,7 +158,7 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
 }
 
 const char *mr_event_describe(const mr_event *event, char *out, size_t size) {
-    if (event->name) snprintf(out, size, "event `%s`", event->name);
+    if (event->name) mr_text_format(out, size, "event `%s`", event->name);
     else snprintf(out, size, "event #%u", event->id);
     return out;
 }

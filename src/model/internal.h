@@ -15,6 +15,9 @@ void mr_stream_close_default(mr_stream *stream);
 /* Device memory whose last handle is gone: frees it in the order of its stream. */
 void mr_storage_free_dropped(mr_storage *storage);
 
+/* mr_event_record, with an action of another name: "record_event" is what the script asked for. */
+mr_status mr_event_record_as(mr_event *event, mr_stream *stream, const char *name);
+
 /* An action of the host alone (a synchronise, a query) for the observers. */
 mr_status mr_announce(mr_machine *machine, mr_action_kind kind, mr_stream *stream, mr_event *event,
                       mr_device *device, const char *name);

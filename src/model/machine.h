@@ -62,6 +62,10 @@ struct mr_machine {
     uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
     uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
 
+    /* What a person would call the operations and copies that come now, where one call makes several of
+     * them or they are an operation of another name: "item", "ones". NULL: as they are called. */
+    const char *called;
+
     /* Hooks of whoever embeds the machine; each may be NULL. */
     void *hook_context;
     bool (*interrupted)(

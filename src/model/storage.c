@@ -147,15 +147,18 @@ void mr_storage_add_handle(mr_storage *storage) {
     storage->handles++;
 }
 
-void mr_storage_drop_handle(mr_storage *storage) {
+/* Drops it; false: nothing is to be freed, or not now. */
+static bool drop_last_handle(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return;
-    if (storage->epoch != machine->epoch || machine->lost) return; /* a reset takes it all */
-    if (machine->in_host_function) {
-        if (mr_vec_push(&machine->deferred_frees, storage)) storage->refs++;
-        return; /* out of memory here leaks the block until the reset or the end: never more */
-    }
-    mr_storage_free_dropped(storage);
+    if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return false;
+    if (storage->epoch != machine->epoch || machine->lost) return false; /* a reset takes it all */
+    if (!machine->in_host_function) return true;
+    if (mr_vec_push(&machine->deferred_frees, storage)) storage->refs++;
+    return false; /* out of memory here leaks the block until the reset or the end: never more */
+}
+
+void mr_storage_drop_handle(mr_storage *storage) {
+    if (drop_last_handle(storage)) mr_storage_free_dropped(storage);
 }
 
 /* Submits the FREE. The order is that of `stream`: where it was made, or the script's choice. */
@@ -173,16 +176,26 @@ static mr_status submit_free(mr_storage *storage, mr_stream *stream) {
     return MR_OK;
 }
 
+/* Its stream may be closed (R9): the default stream's order is then the safe one to free in, after what the
+ * closed stream still has to do. */
+static mr_stream *stream_to_free_in(const mr_storage *storage) {
+    return storage->stream->closed ? storage->device->legacy : storage->stream;
+}
+
 void mr_storage_free_dropped(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    mr_stream *stream = storage->stream;
-    /* Its stream may be closed (R9): the default stream's order is then the safe one to free in,
-     * after what the closed stream still has to do. */
-    if (stream->closed) stream = storage->device->legacy;
     mr_site where = machine->where;
     machine->where = (mr_site){0};
-    mr_error_destroy(submit_free(storage, stream)); /* nobody to tell; a refusal leaves it live */
+    /* nobody to tell; a refusal leaves it live */
+    mr_error_destroy(submit_free(storage, stream_to_free_in(storage)));
     machine->where = where;
+}
+
+mr_status mr_storage_close_handle(mr_storage *storage) {
+    if (!drop_last_handle(storage)) return MR_OK;
+    mr_status status = submit_free(storage, stream_to_free_in(storage));
+    if (status) storage->handles++;
+    return status;
 }
 
 mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *stream) {
@@ -206,7 +219,7 @@ mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *str
                            "free: the tensor is on device %d and the stream on device %d",
                            storage->device->index, stream->device->index);
     } else {
-        stream = storage->stream->closed ? storage->device->legacy : storage->stream;
+        stream = stream_to_free_in(storage);
     }
     if (mode == MR_FREE_SYNC)
         MR_TRY(mr_machine_waited(machine, machine->backend->memory_free_wait(storage)));

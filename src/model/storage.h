@@ -61,6 +61,8 @@ mr_storage *mr_tensor_storage(const mr_tensor *tensor);
  * waits: safe in a finalizer. */
 void mr_storage_add_handle(mr_storage *storage);
 void mr_storage_drop_handle(mr_storage *storage);
+/* The same where the script says so, at the line that runs: an observer may refuse, and the handle remains. */
+mr_status mr_storage_close_handle(mr_storage *storage);
 
 typedef enum {
     MR_FREE_OWN_STREAM, /* t:free() */

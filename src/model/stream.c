@@ -129,20 +129,24 @@ mr_status mr_stream_synchronize(mr_stream *stream) {
     return mr_machine_waited(machine, status);
 }
 
-mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event) {
+static mr_status wait_event(mr_stream *stream, mr_event *event, const char *name) {
     mr_machine *machine = stream->device->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_event_usable(event));
     mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_WAIT, stream, "wait_event", 0, &action));
+    MR_TRY(mr_action_create(machine, MR_ACTION_WAIT, stream, name, 0, &action));
     mr_event_retain(event);
     action->u.event.event = event;
     action->u.event.record_seq = event->record_seq;
     return mr_action_submit(action);
 }
 
-mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other) {
+mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event) {
+    return wait_event(stream, event, "wait_event");
+}
+
+static mr_status follow(mr_stream *stream, mr_stream *other, const char *record, const char *wait) {
     mr_machine *machine = stream->device->machine;
     mr_event *event;
     MR_TRY(mr_machine_ready(machine));
@@ -150,10 +154,18 @@ mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other) {
     MR_TRY(mr_stream_usable(other));
     mr_event_options options = {0};
     MR_TRY(mr_event_create(machine, &options, &event));
-    mr_status status = mr_event_record(event, other);
-    if (!status) status = mr_stream_wait_event(stream, event);
+    mr_status status = mr_event_record_as(event, other, record);
+    if (!status) status = wait_event(stream, event, wait);
     mr_event_release(event); /* R19: the wait stays valid */
     return status;
+}
+
+mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other) {
+    return follow(stream, other, "record_event", "wait_event");
+}
+
+mr_status mr_stream_join(mr_stream *stream, mr_stream *other, const char *operation) {
+    return follow(stream, other, operation, operation);
 }
 
 mr_status mr_stream_host_function(mr_stream *stream, mr_status (*call)(void *context),

@@ -51,6 +51,9 @@ mr_status mr_stream_synchronize(mr_stream *stream);           /* R10 */
 mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event);
 /* Later work of `stream` waits for what has been submitted to `other` so far. */
 mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other);
+/* The same as part of an operation, which its record and its wait are named after: observers can tell them
+ * from those that the script asked for. */
+mr_status mr_stream_join(mr_stream *stream, mr_stream *other, const char *operation);
 
 /* R46: `call(context)` runs on the Lua thread, in stream order, while the host waits or asks.
  * `drop(context)` is called exactly once, after the call or instead of it. */

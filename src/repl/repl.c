@@ -1,4 +1,5 @@
-/* The prompt: see repl.h. Each chunk is compiled on its own, so a `local` ends with it. */
+/* The prompt: see repl.h. Each chunk is compiled on its own, so a `local` ends with it; as many empty
+ * lines are put in front as were entered before, so that every line has a place of its own. */
 #include "repl/repl.h"
 
 #include <lauxlib.h>
@@ -14,6 +15,8 @@ static const char first_prompt[] = "mr> ", next_prompt[] = "..> ";
  * userdata of the state: an error of Lua's must not leak them. */
 typedef struct {
     mr_buffer chunk, line;
+    size_t lines; /* entered so far in this session */
+    size_t above; /* of them, before the chunk */
 } input;
 
 static int free_input(lua_State *L) {
@@ -44,26 +47,47 @@ static bool is_incomplete(lua_State *L, int status) {
     return length >= sizeof mark - 1 && strcmp(message + length - (sizeof mark - 1), mark) == 0;
 }
 
-static int load(lua_State *L, const char *text, size_t size, bool *out_incomplete) {
-    int status = luaL_loadbufferx(L, text, size, "=stdin", "t");
+/* The pieces of a chunk as the compiler reads them. */
+typedef struct {
+    size_t above;        /* empty lines still to come */
+    const char *text[2]; /* what follows them */
+    size_t size[2];
+    int next;
+} pieces;
+
+static const char *next_piece(lua_State *L, void *context, size_t *out_size) {
+    static const char newlines[] =
+        "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n";
+    pieces *p = context;
+    (void)L;
+    if (p->above) {
+        *out_size = p->above < sizeof newlines - 1 ? p->above : sizeof newlines - 1;
+        p->above -= *out_size;
+        return newlines;
+    }
+    while (p->next < 2 && !p->size[p->next]) p->next++;
+    if (p->next == 2) return NULL;
+    *out_size = p->size[p->next];
+    return p->text[p->next++];
+}
+
+static int load(lua_State *L, const input *in, const char *before, bool *out_incomplete) {
+    pieces p = {.above = in->above,
+                .text = {before, in->chunk.data},
+                .size = {strlen(before), in->chunk.size}};
+    int status = lua_load(L, next_piece, &p, "=" MR_REPL_FILE, "t");
     if (is_incomplete(L, status)) *out_incomplete = true;
     return status;
 }
 
 /* Compiles the chunk, as an expression if it is one, else as statements. Pushes the function or a
  * message; *out_incomplete: a message, but more lines may yet make it either. */
-static int compile(lua_State *L, const mr_buffer *chunk, bool *out_incomplete) {
-    size_t size;
+static int compile(lua_State *L, const input *in, bool *out_incomplete) {
     *out_incomplete = false;
-    lua_pushliteral(L, "return ");
-    lua_pushlstring(L, chunk->data, chunk->size);
-    lua_concat(L, 2);
-    const char *expression = lua_tolstring(L, -1, &size);
-    int status = load(L, expression, size, out_incomplete);
-    lua_remove(L, -2);
+    int status = load(L, in, "return ", out_incomplete);
     if (status == LUA_OK) return status;
     lua_pop(L, 1);
-    status = load(L, chunk->data, chunk->size, out_incomplete);
+    status = load(L, in, "", out_incomplete);
     if (status == LUA_OK) *out_incomplete = false;
     return status;
 }
@@ -74,12 +98,14 @@ static mr_line_status read_chunk(lua_State *L, input *in, int *out_status) {
     bool incomplete;
     mr_line_status read = mr_line_read(first_prompt, &in->line);
     in->chunk.size = 0;
+    in->above = in->lines;
     while (read == MR_LINE_READ) {
         if (in->line.failed) luaL_error(L, "not enough memory");
+        in->lines++;
         mr_line_remember(in->line.data);
         mr_buffer_add(&in->chunk, in->line.data, in->line.size);
         if (in->chunk.failed) luaL_error(L, "not enough memory");
-        *out_status = compile(L, &in->chunk, &incomplete);
+        *out_status = compile(L, in, &incomplete);
         if (!incomplete) return MR_LINE_READ;
         read = mr_line_read(next_prompt, &in->line);
         if (read == MR_LINE_END) return MR_LINE_READ; /* then it is an error */
@@ -120,10 +146,14 @@ static int echo(lua_State *L) {
 /* Runs the function on top of the stack and shows what it returns. */
 static void run_chunk(lua_State *L, const mr_repl_host *host) {
     int base = lua_gettop(L) - 1;
-    if (!host->call(L, 0, LUA_MULTRET)) return;
+    bool done = host->call(L, 0, LUA_MULTRET);
     int count = lua_gettop(L) - base;
-    if (count == 0) return;
     luaL_checkstack(L, 4, "too many results to show");
+    if (host->printed(L, done && count > 0 ? base + 1 : 0)) {
+        lua_remove(L, base + 1);
+        count--;
+    }
+    if (!done || count == 0) return;
     lua_pushcfunction(L, echo);
     lua_insert(L, base + 1);
     host->call(L, count, 0);

@@ -5,12 +5,17 @@
 #include <lua.h>
 #include <stdbool.h>
 
+/* What errors and reports call the input; its lines count through the session. */
+#define MR_REPL_FILE "stdin"
+
 /* What the prompt needs of the program around it. */
 typedef struct {
     const char *banner;
     /* lua_pcall for a chunk of the user's, with everything around it: says a failure itself, leaves
      * nothing on the stack then, and returns false. */
     bool (*call)(lua_State *L, int argument_count, int result_count);
+    /* Whether the chunk has printed its first result, which is at `index` (0: it has none), itself. */
+    bool (*printed)(lua_State *L, int index);
     bool (*interrupted)(void); /* whether Ctrl-C came since the last question */
 } mr_repl_host;
 

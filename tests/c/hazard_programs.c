@@ -86,9 +86,13 @@ static void random_copy(const sample_program *p, sample_step *s) {
     s->access[1] = (sample_access){from, {(int)draw(3) * 4, 1, {8, 0}, {1, 0}, 4}, NAIVE_READ};
 }
 
+/* Some programs are about host functions: many, that run late, and host memory that they share. */
+static bool many_functions;
+
 static void random_step(const sample_program *p, sample_step *s) {
     memset(s, 0, sizeof *s);
     uint32_t what = draw(100);
+    if (many_functions && draw(5) == 0) what = draw(3) ? 88 : 90;
     s->stream = random_stream(p, -1);
     s->event = (int)draw((uint32_t)p->event_count);
     s->device = (int)draw((uint32_t)p->device_count);
@@ -133,6 +137,18 @@ static void random_step(const sample_program *p, sample_step *s) {
     if (of_tensor) s->stream = random_stream(p, p->tensor[s->tensor].device);
 }
 
+/* A pending function for step i to run: the first of its stream, and none that a wait has already made
+ * to run; -1: there is none. */
+static int runnable(const sample_program *p, const naive_verdict *v, const bool *pending, int i) {
+    int found[MOST_STEPS], count = 0;
+    for (int k = 0; k < i; k++) {
+        bool first = pending[k] && !naive_host_knows(p, v, k, i - 2);
+        for (int m = 0; m < k && first; m++) first = !pending[m] || !v->before[m][k];
+        if (first) found[count++] = k;
+    }
+    return count ? found[p->step[i].event % count] : -1;
+}
+
 /* Takes out what cannot be. */
 static void program_tidy(sample_program *p) {
     bool live[MOST_TENSORS], freed[MOST_TENSORS] = {false}, made[MOST_TENSORS];
@@ -158,10 +174,7 @@ static void program_tidy(sample_program *p) {
         if (s->kind == STEP_FREE || s->kind == STEP_RECORD_STREAM)
             valid = device && live[s->tensor];
         if (s->kind == STEP_RUN) {
-            s->partner = -1;
-            for (int k = 0; k < i && s->partner < 0;
-                 k++) /* none that a wait has already made to run */
-                if (pending[k] && !naive_host_knows(p, &v, k, i - 2)) s->partner = k;
+            s->partner = runnable(p, &v, pending, i);
             valid = s->partner >= 0;
         }
         if (!valid) {
@@ -181,6 +194,7 @@ void program_random(uint64_t seed, sample_program *p) {
     state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     for (int i = 0; i < 4; i++) draw(2);
     p->device_count = draw(4) ? 1 : 2;
+    many_functions = draw(4) == 0;
     for (int d = 0; d < p->device_count; d++) {
         p->stream[p->stream_count].device = d;
         p->stream[p->stream_count++].legacy = true;
@@ -193,7 +207,7 @@ void program_random(uint64_t seed, sample_program *p) {
     }
     p->tensor_count = 2 + (int)draw(3);
     for (int t = 0; t < p->tensor_count; t++) {
-        uint32_t memory = draw(10);
+        uint32_t memory = many_functions ? 4 + draw(5) : draw(10);
         p->tensor[t].memory = memory < 6   ? MEMORY_DEVICE
                               : memory < 9 ? MEMORY_PINNED
                                            : MEMORY_PAGEABLE;
@@ -211,6 +225,15 @@ typedef struct {
     mr_hazard_kind kind;
     int first, second;
 } verdict_pair;
+
+/* For tests of what is said about a program, beside what is found. */
+static bool with_advice;
+static int lines; /* steps i and i + lines stand on one line, as in a loop; 0: each on its own */
+static void (*at_end)(mr_hazard *hazard, const mr_machine *machine);
+
+static int line_of(int step) {
+    return (lines ? step % lines : step) + 1;
+}
 
 static verdict_pair pairs[8192];
 static int pair_count;
@@ -276,7 +299,7 @@ static void send(fake *f, mr_action *action, const sample_program *p, int i, uin
     action->machine = &f->machine;
     action->operands = action->inline_operands;
     action->name = "step";
-    action->where = (mr_site){"program.lua", i + 1};
+    action->where = (mr_site){"program.lua", line_of(i)};
     for (int k = 0; k < s->access_count; k++) {
         make_tensor(f, &f->tensor[k], &s->access[k]);
         action->operands[k] = (mr_operand){&f->tensor[k], s->access[k].access};
@@ -399,6 +422,7 @@ static void run_program(const sample_program *p) {
     pair_count = 0;
     mr_error_destroy(mr_hazard_create(&f.machine, &hooks, &hazard));
     mr_error_destroy(mr_hazard_set_mode(hazard, MR_HAZARD_COLLECT));
+    mr_hazard_set_advice(hazard, with_advice);
     for (int i = 0; i < p->stream_count; i++) f.stream[i] = new_stream(&f, p, i);
     for (int e = 0; e < p->event_count; e++)
         f.event[e] = (mr_event){.refs = 1, .id = (uint32_t)e + 1, .machine = &f.machine};
@@ -414,6 +438,7 @@ static void run_program(const sample_program *p) {
                          .machine = &f.machine,
                          .device = &f.device[p->tensor[t].device]};
     for (int i = 0; i < p->step_count; i++) step(&f, p, i);
+    if (at_end) at_end(hazard, &f.machine);
     mr_hazard_destroy(hazard);
     for (int i = 0; i < p->stream_count; i++) free(f.stream[i]);
     for (int t = 0; t < p->tensor_count; t++) mr_vec_free(&f.storage[t].used_by);
@@ -441,13 +466,21 @@ static bool is_alloc(mr_hazard_kind kind) {
     return kind == MR_HAZARD_USE_BEFORE_ALLOC;
 }
 
-/* Race (i, j) on this byte: reported, or an access that came between and was ordered after i, or before
- * j for a host function, has taken its place. */
+/* Race (i, j) on this byte: reported, or an access that came between and was ordered after i has taken
+ * its place. With a host function, which tells late what it touches, it may also be one after j. */
 static bool accounted(const sample_program *p, const naive_verdict *v, int i, int j, int tensor,
                       int byte) {
+    bool runs_late[2] = {p->step[i].kind == STEP_HOST_FUNCTION,
+                         p->step[j].kind == STEP_HOST_FUNCTION};
     for (int k = 0; k < p->step_count; k++) {
         if ((k == i || v->before[i][k]) && reported(is_data, k, j) &&
             naive_conflict_at(p, k, j, tensor, byte))
+            return true;
+        if (runs_late[1] && v->before[i][k] && reported(is_data, j, k) &&
+            naive_conflict_at(p, k, j, tensor, byte))
+            return true;
+        if (runs_late[0] && v->before[j][k] && reported(is_data, i, k) &&
+            naive_conflict_at(p, k, i, tensor, byte))
             return true;
     }
     return false;

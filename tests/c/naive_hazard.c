@@ -169,6 +169,9 @@ static bool staged_edge(const sample_program *p, int i, int staged) {
 static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_STEPS]) {
     for (int j = 0; j < p->step_count; j++) {
         for (int i = j - 1; i >= 0; i--) {
+            /* What is used comes after the allocation and before the free; nothing comes after
+             * anything else because of either. */
+            if (p->step[i].kind == STEP_FREE || p->step[j].kind == STEP_ALLOC) continue;
             bool direct = edge(p, i, j);
             for (int k = i + 1; k < j && !direct;
                  k++) { /* i before the host went on from staging at k */
@@ -188,6 +191,7 @@ static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_ST
 static bool before_free_of(const sample_program *p, const naive_verdict *v, int i, int j,
                            int stream) {
     for (int k = 0; k < j; k++) {
+        if (p->step[k].kind == STEP_FREE) continue;
         bool of_stream =
             on_stream(&p->step[k]) && identity(p, k, p->step[k].stream) == identity(p, j, stream);
         bool direct = of_stream || by_host(&p->step[k]) ||

@@ -1,4 +1,4 @@
-/* The ground floor: errors, strings that grow, interned strings, slabs, Philox. */
+/* The ground floor: errors, strings that grow, interned strings, texts of scripts, slabs, Philox. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include "base/philox.h"
 #include "base/slab.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 static void codes_have_texts_and_numbers(void **state) {
@@ -86,6 +87,52 @@ static void equal_strings_are_one(void **state) {
     assert_string_equal(mr_intern("", 0), "");
 }
 
+static void assert_put(void (*put)(mr_buffer *, const char *), const char *text,
+                       const char *expected) {
+    mr_buffer out = {0};
+    put(&out, text);
+    assert_string_equal(out.data ? out.data : "", expected);
+    mr_buffer_free(&out);
+}
+
+static void texts_are_escaped_for_their_reader(void **state) {
+    (void)state;
+    assert_put(mr_text_put, "plain \"\\\" \xe2\x82\xac", "plain \"\\\" \xe2\x82\xac");
+    assert_put(mr_text_put, "a\nb\r\t\x1b[31m\x7f", "a\\nb\\r\\t\\x1b[31m\\x7f");
+    assert_put(mr_text_put, "\xc2\x9b|\xe2\x80\xa8", "\\u{9b}|\\u{2028}");
+    assert_put(mr_text_put, "\xff|\xc0\x80|\xed\xa0\x80|\xf4\x90\x80\x80|\xe2\x82",
+               "\\xff|\\xc0\\x80|\\xed\\xa0\\x80|\\xf4\\x90\\x80\\x80|\\xe2\\x82");
+    assert_int_equal(mr_text_width("\xe2\x82\xac\n"), 3);
+    assert_put(mr_text_put_value, "race.lua:3", "race.lua:3");
+    assert_put(mr_text_put_value, "", "\"\"");
+    assert_put(mr_text_put_value, "a b", "\"a b\"");
+    assert_put(mr_text_put_value, "a\"\\\n", "\"a\\\"\\\\\\n\"");
+    assert_put(mr_text_put_json, "a\"\\\n\x01\x7f\xff",
+               "\"a\\\"\\\\\\n\\u0001\\u007f\xef\xbf\xbd\"");
+    assert_put(mr_text_put_json, "\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"");
+}
+
+static void texts_are_cut_between_characters(void **state) {
+    (void)state;
+    char out[12];
+    mr_text_copy(out, sizeof out, "elevenbytes");
+    assert_string_equal(out, "elevenbytes");
+    mr_text_copy(out, sizeof out, "twelve bytes");
+    assert_string_equal(out, "twelve b...");
+    mr_text_copy(out, sizeof out, "x\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+    assert_string_equal(out, "x\xe2\x82\xac\xe2\x82\xac...");
+    mr_text_copy_end(out, sizeof out, "elevenbytes");
+    assert_string_equal(out, "elevenbytes");
+    mr_text_copy_end(out, sizeof out, "/long/path/f.lua");
+    assert_string_equal(out, "...th/f.lua");
+    mr_text_copy_end(out, sizeof out, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac.lua");
+    assert_string_equal(out, "...\xe2\x82\xac.lua");
+    mr_text_format(out, sizeof out, "%s by %d", "ab", 12);
+    assert_string_equal(out, "ab by 12");
+    mr_text_format(out, sizeof out, "`%s`", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+    assert_string_equal(out, "`\xe2\x82\xac\xe2\x82\xac...");
+}
+
 static void slabs_reuse_and_align(void **state) {
     (void)state;
     mr_slab slab;
@@ -140,6 +187,8 @@ int main(void) {
         cmocka_unit_test(the_first_error_wins),
         cmocka_unit_test(buffers_grow),
         cmocka_unit_test(equal_strings_are_one),
+        cmocka_unit_test(texts_are_escaped_for_their_reader),
+        cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(slabs_reuse_and_align),
         cmocka_unit_test(vectors_grow),
         cmocka_unit_test(philox_gives_the_published_numbers),

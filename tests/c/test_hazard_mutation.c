@@ -16,6 +16,7 @@
 #include "../../src/hazard/check.c"
 #include "../../src/hazard/clock.c"
 #include "../../src/hazard/fix.c"
+#include "../../src/hazard/function.c"
 #include "../../src/hazard/hazard.c"
 #include "../../src/hazard/history.c"
 #include "../../src/hazard/index.c"

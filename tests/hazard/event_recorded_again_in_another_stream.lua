@@ -1,5 +1,5 @@
 -- The second record replaces the first: the wait covers only the second stream (R12).
--- expect: kind=read-after-write reason=one-of-several first=10 second=15
+-- expect: kind=read-after-write reason=recorded-on-wrong-stream first=10 second=15
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

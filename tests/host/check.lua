@@ -168,14 +168,61 @@ function TestStatus.test_advice_is_no_hazard()
   local result = run(code, "--check=advice")
   lu.assertEquals(result.status, 0)
   lu.assertStrContains(result.err, "advice: never-recorded-wait")
-  lu.assertEquals(run(code, "--check").err, PROOF:format(0) .. "\n")
+  lu.assertEquals(run(code, "--check").err, "nothing was checked: no operation was submitted\n")
   lu.assertEquals(run(RACE, "--check=advice").status, 3)
 end
 
 function TestStatus.test_hazards_that_a_script_looks_for_itself_do_not_count()
   local result = run("local function race()\n" .. RACE .. "end\nassert(#mr.hazard.check(race) == 1)", "--check")
   lu.assertEquals(result.status, 0)
-  lu.assertStrContains(result.err, "no hazards: ")
+  lu.assertEquals(result.err, "nothing was checked outside mr.hazard.check\n" ..
+    "not counted: 3 operations inside mr.hazard.check, and their hazards, which are its result\n")
+  result = run("mr.zeros(4):add_(1) local function race()\n" .. RACE .. "end\nmr.hazard.check(race)", "--check")
+  lu.assertEquals(result.status, 0)
+  lu.assertStrContains(result.err, PROOF:format(2) .. "\nnot counted: 3 operations inside")
+end
+
+function TestStatus.test_what_was_cleared_still_counts()
+  local result = run(RACE .. "mr.hazard.clear() print((mr.hazard.summary()))", "--check")
+  lu.assertEquals(result.status, 3)
+  lu.assertStrContains(result.out, "no hazards in the 0 operations since mr.hazard.clear(), which forgot 1\n")
+  lu.assertStrContains(result.err, "1 hazard at 1 pair of places in 3 operations (1 before mr.hazard.clear())\n")
+  result = run(RACE .. "mr.hazard.clear()", "--check", "--report=json")
+  local objects = parse_lines(result.err)
+  lu.assertEquals({ result.status, objects[2].hazards, objects[2].reports, objects[2].cleared }, { 3, 1, 1, 1 })
+end
+
+function TestStatus.test_where_nothing_was_checked_nothing_is_claimed()
+  local result = run(RACE .. "print((mr.hazard.summary()))")
+  lu.assertEquals(result.out, "done\nnothing was checked: the checker is off\n\n")
+  result = run("mr.hazard.mode('off')\n" .. RACE, "--check")
+  lu.assertEquals(result.status, 0)
+  lu.assertEquals(result.err, "nothing was checked: the checker is off\n" ..
+    "not checked: what was submitted while the checker was off\n")
+  result = run(CLEAN .. " mr.hazard.mode('off')\n" .. RACE .. "mr.hazard.mode('warn')", "--check")
+  lu.assertEquals(result.err, PROOF:format(2) .. "\nnot checked: what was submitted while the checker was off\n")
+  lu.assertEquals(run(CLEAN .. " mr.hazard.mode('collect')", "--check").err, PROOF:format(2) .. "\n")
+  result = command.run{ "--check", "/nowhere/race.lua" }
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "nothing was checked: no operation was submitted\n")
+end
+
+function TestStatus.test_what_cuda_leaves_open_is_an_exception_of_the_verdict()
+  local code = [[
+local s = mr.stream{name = "s"}
+local x, g = mr.ones(100), mr.zeros(100, {device = "cpu"})
+mr.synchronize()
+s:run(function() g:copy_(x, {non_blocking = true}) end)
+print(g[1]:item())
+]]
+  local result = run(code, "--check")
+  lu.assertEquals(result.status, 0)
+  lu.assertStrContains(result.err, ", except 1 use of pageable memory under asynchronous copies, which CUDA leaves " ..
+    "open (--check=advice tells)")
+  result = run(code, "--check=error", "--report=json")
+  lu.assertEquals(parse_lines(result.err)[1].unspecified, 1)
+  result = run((code:gsub('"cpu"', '"cpu", pinned = true'):gsub("print", "s:synchronize() print")), "--check")
+  lu.assertNotStrContains(result.err, "except")
 end
 
 function TestStatus.test_what_is_collected_at_the_end_is_none()
@@ -208,6 +255,43 @@ function TestChoice.test_the_environment_stands_for_the_option()
   lu.assertEquals(with("warn", "--check=off").status, 0)
   lu.assertEquals(with("").status, 0)
   lu.assertEquals(with("loud").status, 2)
+end
+
+function TestChoice.test_the_module_of_a_plain_lua_starts_in_the_mode_of_the_environment()
+  local folder = command.host:match("^(.*)/[^/]*$") or "."
+  if not io.open(folder .. "/millrace.so") then
+    print("skipped: no millrace.so beside the host")
+    return
+  end
+  local function plain(value)
+    return command.with_file('mr = require "millrace"\n' .. RACE .. "print(mr.hazard.mode())", function(path)
+      local pipe = io.popen(("MILLRACE_CHECK=%s LUA_CPATH=%s lua5.4 %s 2>&1"):format(value,
+        command.quote(folder .. "/?.so"), path))
+      local text = pipe:read("a")
+      pipe:close()
+      return text
+    end)
+  end
+  lu.assertEquals(plain(""), "done\noff\n")
+  lu.assertStrContains(plain("warn"), "hazard: read-after-write on `A`")
+  lu.assertStrContains(plain("warn"), "done\nwarn\n")
+  lu.assertStrMatches(plain("error"), "lua5.4: [^\n]*:7: hazard: read%-after%-write.*")
+  lu.assertStrContains(plain("loud"), 'no check "loud"')
+end
+
+function TestChoice.test_a_form_of_reports_asks_for_them()
+  local result = run(RACE, "--report=json")
+  lu.assertEquals(result.status, 3)
+  lu.assertEquals(#parse_lines(result.err), 2)
+  lu.assertStrContains(run(RACE, "--report=text").err, "hazard: read-after-write")
+  result = run(RACE, "--report=json", "--check=off")
+  lu.assertEquals({ result.status, result.err }, { 0, "" })
+end
+
+function TestChoice.test_collect_says_only_the_verdict()
+  local result = run(RACE .. "print(#mr.hazard.reports())", "--check=collect")
+  lu.assertEquals({ result.status, result.out }, { 3, "done\n1\n" })
+  lu.assertEquals(result.err, "1 hazard at 1 pair of places in 3 operations\n")
 end
 
 function TestChoice.test_misuse()
@@ -259,9 +343,9 @@ function TestChoice.test_why_prints_and_returns()
     mr.synchronize()
     A:sum()
     mr.hazard.why(":3", ":12")]], "--check")
-  lu.assertStrContains(result.out, "nothing orders #")
-  lu.assertStrContains(result.out, "is ordered before #")
-  lu.assertStrContains(result.out, path .. ":12")
+  lu.assertStrContains(result.out, ("nothing orders `normal_` by the default stream at %s:3 (#"):format(path))
+  lu.assertStrContains(result.out, (") before `sum` by stream s at %s:6 (#"):format(path))
+  lu.assertStrContains(result.out, (") is ordered before `sum` by the default stream at %s:12 (#"):format(path))
 end
 
 -- ---------------------------------------------------------------- the form
@@ -318,9 +402,62 @@ function TestForm.test_json_is_an_object_a_line()
     { "normal_", "write", "default", path .. ":3" })
   lu.assertEquals({ r.second.op, r.second.access, r.second.stream, r.second.where },
     { "sum", "read", "s", path .. ":6" })
-  lu.assertEquals(r.fix, { { place = "before", where = path .. ":6", text = "s:wait_stream(mr.default_stream())" } })
+  lu.assertEquals(r.fix, "s:wait_stream(mr.default_stream())")
+  lu.assertEquals(r.fixes, { { place = "before", file = path, line = 6, text = "s:wait_stream(mr.default_stream())" } })
+  lu.assertEquals({ r.number, r.stream_pairs, r.amended }, { 1, 1, false })
   lu.assertStrContains(r.why, "s is non-blocking")
   lu.assertEquals({ objects[2].type, objects[2].hazards, objects[2].operations }, { "summary", 1, 3 })
+end
+
+-- Every field that an object and a table have is in the tables of docs/hazards.md.
+function TestForm.test_the_fields_are_documented()
+  local page = command.read("docs/hazards.md")
+  local result = run(RACE .. [[
+    for key in pairs(mr.hazard.reports()[1]) do print(key) end
+    for key in pairs(select(2, mr.hazard.summary())) do print(key) end]], "--check=collect")
+  local names = {}
+  for name in result.out:gmatch("[%l_]+") do if name ~= "done" then names[#names + 1] = name end end
+  for _, object in ipairs(parse_lines(run(RACE, "--report=json").err)) do
+    for name in pairs(object) do names[#names + 1] = name end
+  end
+  lu.assertTrue(#names > 40)
+  for _, name in ipairs(names) do
+    if not page:find("\n| [^\n|]*`" .. name .. "`[^\n|]* |") then lu.assertEquals(name, "text") end
+  end
+end
+
+function TestForm.test_what_is_amended_is_short()
+  local result, path = run([[
+local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4, {name = "x"})
+mr.synchronize()
+a:run(function() x:fill_(1) end)
+b:run(function() x:sum() end)
+b:wait_stream(a)]], "--check")
+  local _, whole = result.err:gsub("hazard: ", "")
+  lu.assertEquals(whole, 1)
+  lu.assertStrContains(result.err, ("amended: read-after-write on `x`, %s:4 after %s:3\n" ..
+    "b waits for a at %s:5, but only after the use"):format(path, path, path))
+  lu.assertStrContains(result.err, "kind=read-after-write reason=waited-after-use tensor=x")
+end
+
+local LOOP = [[
+local streams, total = {}, mr.zeros(4, {name = "total"})
+for i = 1, 4 do streams[i] = mr.stream() end
+mr.synchronize()
+for i = 1, 4 do
+  streams[i]:run(function() total:add_(i) end)
+end]]
+
+function TestForm.test_other_streams_at_the_same_places_are_told_once()
+  local result, path = run(LOOP, "--check")
+  local _, whole = result.err:gsub("hazard: ", "")
+  local _, amended = result.err:gsub("amended: ", "")
+  lu.assertEquals({ whole, amended }, { 1, 1 })
+  lu.assertStrContains(result.err, ("amended: read-after-write on `total`, %s:5 after %s:5\n" ..
+    "also between other streams (streams[3] after streams[1]): 2 times, 2 pairs of streams; " ..
+    "each pair needs the cure.\n"):format(path, path))
+  local objects = parse_lines(run(LOOP, "--report=json").err)
+  lu.assertEquals({ #objects, objects[2].number, objects[2].amended, objects[2].stream_pairs }, { 3, 1, true, 2 })
 end
 
 function TestForm.test_json_of_a_clean_run_of_advice_and_of_odd_names()
@@ -330,6 +467,77 @@ function TestForm.test_json_of_a_clean_run_of_advice_and_of_odd_names()
   lu.assertEquals({ #objects, objects[1].type, objects[1].kind }, { 2, "advice", "never-recorded-wait" })
   objects = parse_lines(run((RACE:gsub("100, 100", [[4, {name = 'a "b" \\ \1'}]])), "--check", "--report=json").err)
   lu.assertEquals(objects[1].tensor, 'a "b" \\ \1')
+end
+
+-- Two streams add to one tensor, from a file of that name; all are called `name`.
+local function race_in(name, file)
+  return ([[
+local name, file = %q, %q
+local a, b = mr.stream{ name = "a" .. name }, mr.stream{ name = "b" .. name }
+local x, e = mr.zeros(4, { name = name }), mr.event{ name = name }
+mr.synchronize()
+local code = "local x, a, b, e, name = ... mr.with(a, function() x:fill_(1) end) e:record(a) " ..
+  "mr.op{ name = name, reads = { x }, writes = { x }, stream = b }"
+assert(load(code, "@" .. file))(x, a, b, e, name:sub(1, 24))]]):format(name, file)
+end
+
+local EURO = "\u{20ac}"
+
+function TestForm.test_json_is_utf8_also_where_names_are_long_or_are_none()
+  local cases = { { "\xff\xc3(\xed\xa0\x80", "\xfe.lua" } }
+  for size = 58, 65 do cases[#cases + 1] = { ("n"):rep(size % 3) .. EURO:rep(size), EURO:rep(size) .. ".lua" } end
+  for size = 150, 190, 10 do cases[#cases + 1] = { ("n"):rep(size), ("d"):rep(size - 4) .. ".lua" } end
+  cases[#cases + 1] = { "n", ("d/"):rep(150) .. EURO:rep(40) .. ".lua" }
+  for _, case in ipairs(cases) do
+    local name, file = table.unpack(case)
+    local text = run(race_in(name, file), "--report=json").err
+    lu.assertEquals((utf8.len(text)) ~= nil, true, name .. " in " .. file)
+    local objects = parse_lines(text)
+    lu.assertEquals(#objects, 2)
+    lu.assertStrMatches(objects[1].second.where, ".*%.lua:1")
+    if utf8.len(name) then lu.assertEquals(objects[1].tensor, name) end
+    if utf8.len(file) and #file <= 200 then lu.assertEquals(objects[1].second.where, file .. ":1") end
+  end
+  local r = parse_lines(run(race_in("bad\xff\xfename", "f.lua"), "--report=json").err)[1]
+  lu.assertEquals(r.tensor, "bad\u{fffd}\u{fffd}name")
+  r = parse_lines(run(race_in(EURO:rep(60), "f.lua"), "--report=json").err)[1]
+  lu.assertEquals(r.first.stream, "a" .. EURO:rep(19) .. "...")
+end
+
+function TestForm.test_names_do_not_break_lines_nor_command_the_terminal()
+  local odd = "a b\n\"q\"\r\27[31m\xff\u{9b}"
+  for _, mode in ipairs { "warn", "error" } do
+    local text = run(race_in(odd, odd .. ".lua"), "--check=" .. mode).err
+    text = text:match("(.*)stack traceback") or text -- which is Lua's
+    lu.assertNotStrContains(text, "\27")
+    lu.assertNotStrContains(text, "\r")
+    lu.assertNotStrContains(text, "\xff")
+    lu.assertNotStrContains(text, "\u{9b}")
+    local shown, quoted = [[a b\n"q"\r\x1b[31m\xff\u{9b}]], [["a b\n\"q\"\r\x1b[31m\xff\u{9b}]]
+    lu.assertStrContains(text, ("hazard: read-after-write on `%s` (f32[4], bytes 0..15)\n"):format(shown))
+    lu.assertStrContains(text, (" on stream b%s at %s.lua:1\n"):format(shown, shown))
+    lu.assertStrContains(text, ("kind=read-after-write reason=no-path tensor=%s\" first=%s.lua:1\" second=%s.lua:1\"\n")
+      :format(quoted, quoted, quoted))
+  end
+  local shown = run(race_in(odd, "f.lua") .. [[
+    mr.hazard.ignore{ tensor = name }
+    local r = mr.hazard.reports()[1]
+    mr.hazard.why(r.first, r.second)]], "--check")
+  lu.assertEquals({ shown.out:find("[\27\r\xff]") }, {})
+  lu.assertStrContains(shown.out, [[stream ba b\n"q"\r\x1b[31m\xff\u{9b} at f.lua:1]])
+  lu.assertStrContains(shown.err, [[ignored 0: tensor="a b\n\"q\"\r\x1b[31m\xff\u{9b}"]])
+end
+
+-- The line is put into a script: a name in its comment must not end that.
+function TestForm.test_a_fix_is_a_line_also_if_a_name_is_more()
+  local result = run([[
+local x, a = mr.zeros(4), mr.stream{ name = "a" }
+mr.synchronize()
+mr.with(a, function() x:fill_(1) end)
+mr.with(mr.stream{ name = "b\nos.exit(9)" }, function() x:fill_(2) end)
+mr.synchronize()]], "--report=json")
+  local r = parse_lines(result.err)[1]
+  lu.assertEquals(r.fix, [[mr.synchronize() -- no variable holds b\nos.exit(9)]])
 end
 
 function TestForm.test_json_in_error_mode_comes_beside_the_error()

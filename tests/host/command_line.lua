@@ -199,6 +199,31 @@ function TestLeaving.test_exit_closes_the_state()
     "os.exit(3, false) end)()"), { status = 3, out = "collected\n", err = "" })
 end
 
+-- Lua itself leaves them: it calls no finalizers of what is made while it closes.
+function TestLeaving.test_what_finalizers_make_at_the_end_is_finalised()
+  local result = eval [[
+    local made, finalised = 0, 0
+    local meta = debug.getmetatable(mr.ones(1))
+    collectgarbage()
+    local finalise = meta.__gc
+    function meta.__gc(t)
+      finalised = finalised + 1
+      finalise(t)
+      if finalised == made then io.write(made, " made and finalised\n") end
+    end
+    local function make()
+      made = made + 1
+      return mr.zeros(100)
+    end
+    kept = make()
+    closing = setmetatable({}, { __gc = function()
+      kept, stream = make(), mr.stream()
+      stream:run(function() kept:add_(make()) end)
+      event = stream:record_event()
+    end })]]
+  lu.assertEquals(result, { status = 0, out = "3 made and finalised\n", err = "" })
+end
+
 function TestLeaving.test_exit_from_a_finalizer()
   lu.assertEquals(eval("setmetatable({}, {__gc = function() os.exit(4) end})").status, 4)
   lu.assertEquals(eval("setmetatable({}, {__gc = function() os.exit(4) end}) os.exit(5)").status, 4)

@@ -92,7 +92,7 @@ print("ready") mr.with(s, function() local _ <close> = mr.stream():scope() while
 print(mr.current_stream() == mr.default_stream())
 ]] }
   lu.assertStrContains(result.out, "true\n")
-  lu.assertStrContains(result.err, "interrupted at stdin:1\n")
+  lu.assertStrContains(result.err, "interrupted at stdin:2\n")
 end
 
 -- Hooks do not reach a C function or a finalizer: the third Ctrl-C ends the process.

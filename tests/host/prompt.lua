@@ -55,6 +55,68 @@ function TestPrompt.test_errors_do_not_end_it()
   lu.assertStrContains(err, "shy")
 end
 
+function TestPrompt.test_the_lines_of_a_session_are_counted_through()
+  local _, err = shown("\nx = 1\nfor i = 1, 2 do\n-- nothing\nend\nerror('six')\nx x\n1 +\n2 + nil\n" ..
+    "function f()\nerror('eleven')\nend\ndo f() end\n")
+  lu.assertStrContains(err, "stdin:6: six\n")
+  lu.assertStrContains(err, "stdin:7: syntax error near 'x'")
+  lu.assertStrContains(err, "stdin:9: attempt to perform arithmetic on a nil value")
+  lu.assertStrContains(err, "stdin:11: eleven\n")
+  lu.assertStrContains(err, "stdin:13: in main chunk")
+end
+
+function TestPrompt.test_each_line_is_a_place_of_hazards()
+  local _, err = shown([[
+a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+x = mr.zeros(4)
+mr.synchronize()
+a:run(function() x:add_(1) end)
+b:run(function() x:add_(1) end)
+mr.synchronize()
+b:run(function() x:fill_(1) end)
+a:run(function() x:fill_(1) end)
+mr.hazard.why(":7", ":8")
+]])
+  local _, count = err:gsub("hazard: ", "")
+  lu.assertEquals(count, 2)
+  lu.assertStrContains(err, "first=stdin:4 second=stdin:5\n")
+  lu.assertStrContains(err, "fix: next time, before line 5 enter   b:wait_stream(a)\n")
+  lu.assertStrContains(err, "first=stdin:7 second=stdin:8\n")
+  lu.assertStrContains(err, "fix: next time, before line 8 enter   a:wait_stream(b)\n")
+end
+
+-- What the call itself has printed is not shown once more.
+function TestPrompt.test_why_says_it_once()
+  local before = [[
+a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4)
+mr.synchronize()
+a:run(function() x:add_(1) end)
+b:run(function() x:add_(1) end)
+]]
+  local function said(line)
+    local out = shown(before .. line .. "\n")
+    local rest, count = out:gsub("nothing orders `add_`[^\n]*\n", "")
+    return { count, rest }
+  end
+  lu.assertEquals(said('mr.hazard.why(":3", ":4")'), { 1, "false\n" })
+  lu.assertEquals(said('(mr.hazard.why(":3", ":4"))'), { 1, "" })
+  lu.assertEquals(said('for _ = 1, 2 do mr.hazard.why(":3", ":4") end'), { 2, "" })
+  lu.assertEquals(said('t = mr.hazard.why(":3", ":4")'), { 1, "" })
+  lu.assertEquals(said('t = mr.hazard.why(":3", ":4")\nt'), { 2, "\n" })
+  lu.assertEquals(said('do mr.hazard.why(":3", ":4") error() end\n1'), { 1, "1\n" })
+end
+
+function TestPrompt.test_the_fix_of_a_script_s_line_is_put_into_the_script()
+  local _, err = shown([[
+f = load("local s, x = ...\nmr.with(s, function() x:fill_(1) end)", "=other.lua")
+a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4)
+mr.synchronize()
+f(a, x)
+f(b, x)
+]])
+  lu.assertStrContains(err, "fix: before line 2 add ")
+end
+
 function TestPrompt.test_naming_a_tensor_waits_for_nothing()
   local out = shown("t = mr.ones(3)\nt:add_(1)\nprint(mr.current_stream():query())\n")
   lu.assertStrContains(out, "f32")

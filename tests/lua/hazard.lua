@@ -80,6 +80,71 @@ function TestModes.test_a_refused_action_leaves_no_trace()
   lu.assertError(function() mr.with(b, function() x:fill_(4) end) end)
 end
 
+function TestModes.test_what_was_refused_is_not_amended_nor_remembered()
+  local x, a, b = mr.zeros(4, {name = "x"}), mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  mr.hazard.mode("error")
+  mr.with(a, function() x:fill_(1) end)
+  lu.assertError(function() mr.with(b, function() x:sum() end) end)
+  b:wait_stream(a)
+  mr.with(b, function() x:sum() end)
+  local r = mr.hazard.reports()[1]
+  lu.assertEquals({ r.reason, r.amended, r.count }, { "no-path", false, 1 })
+  lu.assertStrContains((mr.hazard.why(r.first, r.second)), "was refused")
+  lu.assertEquals(select(2, mr.hazard.summary()).hazards, 1)
+end
+
+function TestModes.test_what_was_refused_explains_nothing_in_another_mode()
+  local x, a, b = mr.zeros(4, {name = "x"}), mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  mr.hazard.mode("error")
+  mr.with(a, function() x:fill_(1) end)
+  lu.assertError(function() mr.with(b, function() x:sum() end) end)
+  mr.hazard.mode("collect")
+  mr.with(b, function() x:mean() end)
+  lu.assertEquals({ #mr.hazard.reports(), select(2, mr.hazard.summary()).follow_ups }, { 2, 0 })
+end
+
+function TestModes.test_a_free_that_was_refused_can_be_tried_again()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  mr.hazard.mode("error")
+  local x = mr.with(a, function() return mr.ones(4) end)
+  b:wait_stream(a)
+  mr.with(b, function() x:sum() end)
+  T.raises("hazard", x.free, x)
+  lu.assertStrContains(mr.hazard.reports()[1].message, "use-after-free")
+  a:wait_stream(b)
+  mr.with(a, function() x:add_(1) end)
+  x:free()
+  lu.assertEquals(#mr.hazard.reports(), 1)
+end
+
+function TestModes.test_an_error_at_known_places_describes_the_hazard_at_hand()
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(8, {name = "y"})
+  mr.synchronize()
+  mr.hazard.mode("error")
+  local function bump(s, t) mr.with(s, function() t:add_(1) end) end
+  local function refused(first, second, t)
+    bump(first, t)
+    return tostring(select(2, pcall(bump, second, t)))
+  end
+  lu.assertStrContains(refused(a, b, x), "on `x` (f32[4]")
+  local text = refused(a, c, y)
+  lu.assertStrContains(text, "on `y` (f32[8], bytes 0..31)")
+  lu.assertStrContains(text, "nothing makes c wait for a")
+  lu.assertEquals(#mr.hazard.reports(), 1)
+  lu.assertEquals(mr.hazard.reports()[1].count, 2)
+end
+
+function TestModes.test_what_is_ignored_in_error_mode_counts_once()
+  mr.hazard.ignore{ tensor = "x" }
+  mr.hazard.mode("error")
+  race()
+  lu.assertEquals(select(2, mr.hazard.summary()).ignored, 1)
+end
+
 function TestModes.test_switching_on_counts_earlier_work_as_ordered()
   local x, a, b = mr.zeros(4), mr.stream(), mr.stream()
   mr.synchronize()
@@ -147,6 +212,26 @@ function TestCheck.test_reports_outlive_the_tensor()
   lu.assertEquals(reports[1].tensor, "x")
 end
 
+function TestCheck.test_why_answers_for_the_reports_of_a_check()
+  local r = mr.hazard.check(race)[1]
+  lu.assertEquals(mr.hazard.mode(), "off")
+  local text, ordered = mr.hazard.why(r.first, r.second)
+  lu.assertFalse(ordered)
+  lu.assertStrContains(text, "nothing orders `first` by stream a at ")
+  lu.assertStrContains(text, " before `second` by stream b at ")
+end
+
+function TestCheck.test_neither_hazards_nor_operations_of_a_check_are_in_the_summary()
+  mr.hazard.mode("collect")
+  mr.zeros(4)
+  local before = select(2, mr.hazard.summary())
+  mr.hazard.check(race, 2)
+  local _, after = mr.hazard.summary()
+  lu.assertTrue(after.checked_apart >= 5)
+  after.checked_apart = before.checked_apart
+  lu.assertEquals(after, before)
+end
+
 function TestCheck.test_a_million_hazards_are_two_reports()
   local before = collectgarbage("count")
   local x, a, b = mr.zeros(1), mr.stream(), mr.stream()
@@ -188,8 +273,24 @@ function TestIgnore.test_what_does_not_match_is_reported()
   end
 end
 
+function TestIgnore.test_ignoring_by_a_name_as_long_as_names_can_be()
+  local name = ("n"):rep(198) .. "\u{e9}"
+  local x, a, b = mr.zeros(4, { name = name }), mr.stream(), mr.stream()
+  mr.synchronize()
+  mr.hazard.mode("collect")
+  mr.hazard.ignore{ tensor = name }
+  a:run(function() x:fill_(1) end)
+  b:run(function() x:fill_(2) end)
+  mr.synchronize()
+  lu.assertEquals(select(2, mr.hazard.summary()).ignored, 1)
+  lu.assertEquals(#mr.hazard.reports(), 0)
+end
+
 function TestIgnore.test_misuse()
   lu.assertErrorMsgContains("no kind", mr.hazard.ignore, { kind = "read-before-write" })
+  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = "hazard.lua:4294967301" })
+  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = "hazard.lua:0" })
+  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = ":99999999999999999999" })
   lu.assertErrorMsgContains("nothing to match", mr.hazard.ignore, {})
   lu.assertError(mr.hazard.ignore, { tensr = "x" })
 end
@@ -227,6 +328,16 @@ end
 function TestAdvice.test_a_record_that_nobody_waits_for()
   local kept
   local kinds = advice_of(function() kept = mr.stream():record_event() end)
+  kept:close()
+  lu.assertEquals(kinds, { "unused-record" })
+end
+
+function TestAdvice.test_a_record_that_nobody_waits_for_also_before_a_device_synchronise()
+  local kept
+  local kinds = advice_of(function()
+    kept = mr.stream():record_event()
+    mr.synchronize()
+  end)
   kept:close()
   lu.assertEquals(kinds, { "unused-record" })
 end
@@ -282,6 +393,125 @@ function TestWhy.test_the_chain_or_that_there_is_none()
   lu.assertStrContains(text, "by event")
   lu.assertErrorMsgContains("no operation", mr.hazard.why, ":1", r.first)
   lu.assertErrorMsgContains("expected", mr.hazard.why, {}, r.first)
+  lu.assertErrorMsgContains("expected", mr.hazard.why, ":" .. here + (1 << 32), r.first)
+end
+
+function TestWhy.test_it_names_streams_events_and_lines()
+  local x, named, held = mr.zeros(4), mr.stream{name = "named"}, mr.stream()
+  mr.synchronize()
+  mr.hazard.mode("collect")
+  mr.op{name = "first", writes = {x}, stream = named}
+  local ready = named:record_event()
+  held:wait_event(ready)
+  mr.op{name = "last", writes = {x}, stream = held}
+  local here = debug.getinfo(1, "l").currentline - 1
+  local text, ordered = mr.hazard.why(":" .. here - 3, ":" .. here)
+  lu.assertTrue(ordered)
+  lu.assertStrContains(text, "`first` by stream named at ")
+  lu.assertStrContains(text, "`last` by stream held at ")
+  lu.assertStrContains(text, "`record_event` of event `ready` by stream named at ")
+  text, ordered = mr.hazard.why(":" .. here - 2, ":" .. here - 1) -- lines of the chain itself
+  lu.assertTrue(ordered)
+  lu.assertStrContains(text, "`record_event` of event `ready` by stream named at ")
+  lu.assertStrContains(text, "is ordered before `wait_event` of event `ready` by stream held at ")
+end
+
+-- One cure is blamed for what it orders, and for no more.
+TestReach = {}
+TestReach.setUp = fresh
+TestReach.tearDown = fresh
+
+-- x is written, then y, in `a`, and an event recorded in the middle or behind; `b` reads x, then y. -> reports,
+-- follow-ups
+local function two_products(in_the_middle, times)
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
+  mr.synchronize()
+  mr.hazard.clear()
+  mr.hazard.mode("collect")
+  local e = mr.event()
+  for _ = 1, times or 1 do
+    mr.op{name = "x", writes = {x}, stream = a}
+    if in_the_middle then e:record(a) end
+    mr.op{name = "y", writes = {y}, stream = a}
+    if not in_the_middle then e:record(a) end
+    mr.op{name = "reads x", reads = {x}, stream = b}
+    mr.op{name = "reads y", reads = {y}, stream = b}
+    a:wait_stream(b)
+  end
+  return mr.hazard.reports(), select(2, mr.hazard.summary()).follow_ups
+end
+
+function TestReach.test_a_wait_for_the_stream_covers_what_was_submitted()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
+  mr.synchronize()
+  mr.hazard.mode("collect")
+  do
+    mr.op{name = "x", writes = {x}, stream = a} -- no place for an event that is seen outside
+  end
+  mr.op{name = "y", writes = {y}, stream = a}
+  mr.op{name = "reads x", reads = {x}, stream = b}
+  mr.op{name = "reads y", reads = {y}, stream = b}
+  local reports = mr.hazard.reports()
+  lu.assertEquals({ #reports, reports[1].fix }, { 1, "b:wait_stream(a)" })
+  lu.assertEquals(select(2, mr.hazard.summary()).follow_ups, 1)
+end
+
+function TestReach.test_an_event_covers_what_was_recorded()
+  local reports, follow_ups = two_products(true)
+  lu.assertStrContains(reports[1].fix, "b:wait_event(e)")
+  lu.assertEquals({ #reports, reports[2].tensor, follow_ups }, { 2, "y", 0 })
+  reports, follow_ups = two_products(false)
+  lu.assertStrContains(reports[1].fix, "b:wait_event(e)")
+  lu.assertEquals({ #reports, follow_ups }, { 1, 1 })
+end
+
+function TestReach.test_in_a_loop_too()
+  local reports, follow_ups = two_products(false, 3)
+  lu.assertEquals({ #reports, reports[1].count, follow_ups }, { 1, 3, 3 })
+  reports, follow_ups = two_products(true, 3)
+  lu.assertEquals({ #reports, reports[1].count, reports[2].count, follow_ups }, { 2, 3, 3, 0 })
+end
+
+function TestReach.test_a_new_event_covers_the_first_access()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
+  mr.synchronize()
+  mr.hazard.mode("collect")
+  mr.op{name = "x", writes = {x}, stream = a}
+  mr.op{name = "y", writes = {y}, stream = a}
+  mr.op{name = "reads x", reads = {x}, stream = b}
+  mr.op{name = "reads y", reads = {y}, stream = b}
+  local reports = mr.hazard.reports()
+  lu.assertStrContains(reports[1].fix, ":record_event()")
+  lu.assertEquals({ #reports, reports[2].tensor }, { 2, "y" })
+end
+
+TestStreams = {}
+TestStreams.setUp = fresh
+TestStreams.tearDown = fresh
+
+function TestStreams.test_a_pair_of_places_says_between_how_many_streams()
+  local streams, x = {}, mr.zeros(4, {name = "x"})
+  for i = 1, 30 do streams[i] = mr.stream{name = "s" .. i} end
+  local function all(n)
+    mr.synchronize()
+    return mr.hazard.check(function()
+      for i = 1, n do mr.op{name = "w", writes = {x}, stream = streams[i]} end
+    end)[1]
+  end
+  local r = all(2)
+  lu.assertEquals({ r.count, r.stream_pairs, r.amended }, { 1, 1, false })
+  lu.assertNotStrContains(r.message, "other streams")
+  r = all(4)
+  lu.assertEquals({ r.stream_pairs, r.amended }, { r.count, true })
+  lu.assertStrContains(r.message, "also between other streams (s3 after s")
+  lu.assertStrContains(r.message, ("): %d times, %d pairs of streams; each pair needs the cure.")
+    :format(r.count, r.count))
+  r = all(30)
+  lu.assertEquals(r.stream_pairs, 16)
+  lu.assertStrContains(r.message, "16 or more pairs of streams")
 end
 
 TestSummary = {}

@@ -37,6 +37,27 @@ function TestHelp.test_an_object_shows_its_class()
   lu.assertEquals(help("\"event\""), text)
 end
 
+function TestHelp.test_the_tables_of_functions()
+  for _, name in ipairs{ "mr.memory", "mr.hazard", "mr.machine" } do
+    local text = help(name)
+    lu.assertStrContains(text, "  " .. name .. ".")
+    lu.assertEquals(help(("%q"):format(name)), text)
+    lu.assertEquals(help(("%q"):format(name:sub(4))), text)
+  end
+  lu.assertEquals(help("\"mr.hazard.why\""), help("mr.hazard.why"))
+  lu.assertEquals(help("\"mr.memory.stats\""), help("mr.memory.stats"))
+end
+
+function TestHelp.test_the_words_of_reports()
+  lu.assertStrContains(help("\"no-path\""), "nothing at all was written that would order the two")
+  lu.assertStrContains(help("\"read-after-write\""), "The second reads what the first writes")
+  lu.assertStrContains(help("\"unused-record\""), "nobody waited for this record")
+  local text = help("\"advice\"") -- a reason, and a function
+  lu.assertStrContains(text, "not a hazard")
+  lu.assertStrContains(text, "mr.hazard.advice(")
+  lu.assertErrorMsgContains("did you mean `no-path`", mr.help, "no-pth")
+end
+
 function TestHelp.test_what_there_is_no_help_for()
   lu.assertErrorMsgContains("did you mean `wait_event`", mr.help, "wait_evnt")
   lu.assertErrorMsgContains("not one of millrace's", mr.help, print == mr.print and string.format or print)

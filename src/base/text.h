@@ -1,0 +1,32 @@
+/* Texts that come from a script (names, names of files) on their way to whoever reads them: cut between
+ * characters, and written so that they neither break a line nor command a terminal.
+ *
+ * They are meant to be UTF-8, and need not be: what is none is shown as such. */
+#ifndef MR_BASE_TEXT_H
+#define MR_BASE_TEXT_H
+
+#include "base/buffer.h"
+
+#include <stdint.h>
+
+/* For a person: what is printable as it is, controls as \n or \x1b, bytes that are no UTF-8 as \xff. */
+void mr_text_put(mr_buffer *out, const char *text);
+int mr_text_width(const char *text); /* of that, in characters */
+
+/* As the value of key=value: as it is or, where that would not end at the next blank, in double quotes
+ * with the escapes above and \" and \\. */
+void mr_text_put_value(mr_buffer *out, const char *text);
+
+/* A string of JSON with its quotes. Each byte that is no UTF-8 becomes U+FFFD. */
+void mr_text_put_json(mr_buffer *out, const char *text);
+
+/* Copies what has room, whole characters only; a text that was cut has "..." for the rest: at its end, or
+ * (mr_text_copy_end) in front. `size` is at least 8. */
+void mr_text_copy(char *out, size_t size, const char *text);
+void mr_text_copy_end(char *out, size_t size, const char *text);
+/* Like snprintf, with the end that mr_text_copy gives to what was cut. */
+void mr_text_format(char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void mr_text_formatv(char *out, size_t size, const char *format, va_list args);
+
+#endif

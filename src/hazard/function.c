@@ -1,0 +1,181 @@
+/* Host functions that have yet to run (R46). What they touch becomes known only then, and may race with
+ * what was submitted long before: the history has to keep what one of them may still need.
+ *
+ * Which is little. An access is replaced by a later one that comes after it and covers it, since whoever
+ * races with the old one races with the new one too; a pending function breaks that only if it is
+ * itself before the new access, and not ordered with the old one. Of one stream's functions each
+ * comes after the ones before it, so two searches in its queue find whether there is such a one, and
+ * the cost follows the number of streams that have pending functions, not that of the functions. */
+#include "hazard/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the host knew */
+
+void mr_hazard_past_release(host_past *past) {
+    if (past && --past->refs == 0) free(past);
+}
+
+host_past *mr_hazard_past_now(checker *c) {
+    host_past *past = c->host_past;
+    size_t size = c->slots * sizeof *c->host;
+    bool same = past && past->slots == c->slots && past->floor == c->floor &&
+                memcmp(past->seq, c->host, size) == 0;
+    if (!same) {
+        past = malloc(sizeof *past + size);
+        if (!past) {
+            c->out_of_memory = true;
+            return NULL;
+        }
+        past->refs = 1;
+        past->slots = c->slots;
+        past->floor = c->floor;
+        memcpy(past->seq, c->host, size);
+        mr_hazard_past_release(c->host_past);
+        c->host_past = past;
+    }
+    past->refs++;
+    return past;
+}
+
+static uint64_t past_get(const host_past *past, uint32_t slot) {
+    return slot < past->slots ? past->seq[slot] : 0;
+}
+
+bool mr_hazard_past_knows(const checker *c, const host_past *past, const actor *a, uint64_t seq) {
+    if (a->device < 0 || seq <= past->floor || past_get(past, a->slot) >= seq) return true;
+    const barrier *b = &c->barriers[a->device];
+    return past_get(past, b->all_slot) >= seq ||
+           (a->grouped && past_get(past, b->group_slot) >= seq);
+}
+
+/* ---- the queues */
+
+static void function_clear(checker *c, host_function *f) {
+    mr_hazard_clock_release(c, f->clock);
+    mr_hazard_actor_release(c, f->actor);
+    mr_hazard_past_release(f->host);
+}
+
+static function_queue *queue_of(const checker *c, const actor *a) {
+    for (size_t i = 0; i < c->functions.count; i++)
+        if (c->functions.items[i].actor == a) return &c->functions.items[i];
+    return NULL;
+}
+
+/* R46. What the host knows now is before it; what the host learns later need not be. */
+void mr_hazard_function_add(checker *c, actor *t, const mr_action *action) {
+    function_queue *queue = queue_of(c, t), fresh = {.actor = t};
+    if (!queue && mr_vec_push(&c->functions, fresh))
+        queue = &c->functions.items[c->functions.count - 1];
+    host_function f = {.actor = t,
+                       .seq = action->seq,
+                       .where = action->where,
+                       .name = action->name,
+                       .host = mr_hazard_past_now(c)};
+    if (f.host && queue && mr_vec_push(&queue->items, f)) {
+        mr_hazard_actor_retain(t);
+        queue->items.items[queue->items.count - 1].clock = mr_hazard_order_clock_of(c, t);
+        return;
+    }
+    mr_hazard_past_release(f.host);
+    if (queue && !queue->items.count) c->functions.count--;
+    c->out_of_memory = true;
+}
+
+static void queue_trim(function_queue *queue) {
+    size_t left = queue->items.count - queue->first;
+    if (queue->first < 16 || queue->first < left) return;
+    memmove(queue->items.items, queue->items.items + queue->first,
+            left * sizeof *queue->items.items);
+    queue->items.count = left;
+    queue->first = 0;
+}
+
+/* Not at the wait itself, which is announced before they run. */
+void mr_hazard_functions_drop(checker *c, bool all) {
+    for (size_t i = c->functions.count; i-- > 0;) {
+        function_queue *queue = &c->functions.items[i];
+        for (; queue->first < queue->items.count; queue->first++) {
+            host_function *f = &queue->items.items[queue->first];
+            if (!all && !mr_hazard_host_knows(c, f->actor, f->seq)) break;
+            function_clear(c, f);
+        }
+        if (queue->first < queue->items.count) {
+            queue_trim(queue);
+            continue;
+        }
+        mr_vec_free(&queue->items);
+        c->functions.items[i] = c->functions.items[--c->functions.count];
+    }
+    c->functions_may_be_done = false;
+    if (c->functions.count) return;
+    mr_hazard_past_release(c->host_past);
+    c->host_past = NULL;
+}
+
+/* ---- asking */
+
+/* The place of the first function of the queue that was submitted after `seq`. */
+static size_t first_after(const function_queue *queue, uint64_t seq) {
+    size_t low = queue->first, high = queue->items.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (queue->items.items[middle].seq > seq) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* R46: the stream, and the place in its order, that the running host function stands for. */
+const host_function *mr_hazard_function_of(const checker *c, const mr_action *action) {
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        size_t after = first_after(queue, action->seq);
+        if (after == queue->first) continue;
+        const host_function *f = &queue->items.items[after - 1];
+        if (f->seq == action->seq) return f;
+    }
+    return NULL;
+}
+
+bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,
+                              uint64_t seq) {
+    if (a == f->actor || mr_hazard_past_knows(c, f->host, a, seq)) return true;
+    return (f->actor->legacy && a->grouped && a->device == f->actor->device) ||
+           mr_hazard_clock_knows(c, f->clock, a, seq);
+}
+
+bool mr_hazard_function_between(const checker *c, const entry *e) {
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        size_t after = first_after(queue, e->seq);
+        if (after < queue->items.count &&
+            !mr_hazard_function_after(c, &queue->items.items[after], e->actor, e->seq))
+            return true;
+    }
+    return false;
+}
+
+/* The later a function of a queue, the more comes before it: of those after `e`, the first decides; of
+ * those before `e`, the last that is before the new access, too. */
+bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
+                              const vclock *clock) {
+    if (MR_BROKEN(FUNCTION_FORGOTTEN)) return false;
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        const host_function *items = queue->items.items;
+        uint64_t reach =
+            !t || t == queue->actor ? UINT64_MAX : mr_hazard_clock_reach(c, clock, queue->actor);
+        if (items[queue->first].seq > reach) continue;
+        size_t after = first_after(queue, e->seq);
+        if (after < queue->items.count && items[after].seq <= reach &&
+            !mr_hazard_function_after(c, &items[after], e->actor, e->seq))
+            return true;
+        size_t before = reach < e->seq ? first_after(queue, reach) : after;
+        if (before == queue->first || e->actor == queue->actor) continue;
+        if (items[before - 1].seq > mr_hazard_clock_reach(c, e->clock, queue->actor)) return true;
+    }
+    return false;
+}

@@ -1,0 +1,13 @@
+-- What is allocated in the default stream may be used in a blocking stream (R3), and in one that waits for
+-- that; and freeing it there comes after both.
+-- expect: clean
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local a, c = mr.stream{name = "a", nonblocking = false}, mr.stream{name = "c"}
+local x = mr.empty(64, {name = "x"})
+mr.op{name = "fill", writes = {x}, stream = a}
+c:wait_stream(a)
+mr.op{name = "use", reads = {x}, stream = c}
+a:wait_stream(c)
+x:free()

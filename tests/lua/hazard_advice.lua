@@ -1,0 +1,138 @@
+-- Advice that can be followed: a line is called superfluous only if it was at every occurrence, and not if it
+-- orders something beside its purpose. (Random programs: tests/c/test_hazard_advice.c.)
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local function fresh()
+  mr.synchronize()
+  mr.hazard.mode("off")
+  mr.hazard.advice(false)
+  mr.hazard.clear()
+end
+
+local function advice_of(fn)
+  mr.hazard.mode("collect")
+  mr.hazard.advice()
+  fn()
+  local kinds = {}
+  for i, r in ipairs(mr.hazard.advice()) do kinds[i] = r.kind end
+  lu.assertEquals(#mr.hazard.reports(), 0)
+  return kinds
+end
+
+local function pinned() return mr.zeros(64, {device = "cpu", pinned = true}) end
+
+TestAdvice = { setUp = fresh, tearDown = fresh }
+
+function TestAdvice.test_a_wait_that_is_needed_in_later_rounds()
+  local a, b, free = mr.stream(), mr.stream(), mr.event()
+  local x = mr.zeros(64)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    for _ = 1, 3 do
+      a:wait_event(free) -- in the first round never recorded
+      mr.op{name = "fill", writes = {x}, stream = a}
+      b:wait_stream(a)
+      mr.op{name = "use", reads = {x}, stream = b}
+      free:record(b) -- the last one is used by nobody
+    end
+  end), {})
+end
+
+function TestAdvice.test_a_wait_that_is_superfluous_in_every_round_is_one_piece_of_advice()
+  local a, b = mr.stream(), mr.stream()
+  lu.assertEquals(advice_of(function()
+    for _ = 1, 3 do
+      mr.op{name = "w", stream = a}
+      local e = a:record_event()
+      b:wait_event(e)
+      b:wait_event(e)
+    end
+  end), { "redundant-wait" })
+  lu.assertEquals(mr.hazard.advice()[1].count, 3)
+end
+
+function TestAdvice.test_advice_is_taken_back_when_the_line_turns_out_to_be_needed()
+  local a, b = mr.stream(), mr.stream()
+  local late = mr.event()
+  local function wait() b:wait_event(late) end
+  lu.assertEquals(advice_of(wait), { "never-recorded-wait" })
+  late:record(a)
+  wait()
+  lu.assertEquals(#mr.hazard.advice(), 0)
+end
+
+function TestAdvice.test_a_command_of_the_default_stream_is_a_barrier_for_blocking_streams()
+  local a, b = mr.stream{nonblocking = false}, mr.stream{nonblocking = false}
+  local e = mr.stream():record_event()
+  local x = mr.zeros(64)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.op{name = "first", writes = {x}, stream = a}
+    mr.default_stream():wait_event(e)
+    mr.op{name = "second", writes = {x}, stream = b}
+    mr.event():record(mr.default_stream())
+    mr.op{name = "third", writes = {x}, stream = a}
+  end), {})
+end
+
+function TestAdvice.test_a_free_relies_on_a_device_synchronise()
+  local a, b = mr.stream(), mr.stream()
+  local p, t = pinned(), mr.ones(64, {stream = a})
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.op{name = "w", writes = {p}, stream = a}
+    mr.op{name = "w", writes = {t}, stream = b}
+    mr.synchronize()
+    local _ = p[1]:item()
+    t:free()
+    mr.synchronize()
+  end), {})
+end
+
+function TestAdvice.test_what_the_history_gives_up_relied_on_it_too()
+  local a, b = mr.stream(), mr.stream()
+  local p, x = pinned(), mr.zeros(64)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.op{name = "w", writes = {p}, stream = a}
+    for i = 1, 8 do mr.op{name = "w", writes = {x[i]}, stream = b} end
+    mr.synchronize()
+    local _ = p[1]:item()
+    for i = 20, 50 do mr.op{name = "w", writes = {x[i]}, stream = a} end
+    mr.op{name = "w", writes = {x[1]}, stream = a}
+    mr.synchronize()
+  end), {})
+end
+
+function TestAdvice.test_an_allocation_relies_on_it_too()
+  local a, b = mr.stream(), mr.stream()
+  local p = pinned()
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.op{name = "w", writes = {p}, stream = a}
+    mr.op{name = "busy", stream = b}
+    local t = mr.empty(64, {stream = b})
+    mr.synchronize()
+    local _ = p[1]:item()
+    mr.op{name = "w", writes = {t}, stream = a}
+    mr.synchronize()
+  end), {})
+end
+
+function TestAdvice.test_a_read_that_takes_another_one_s_place_relies_on_it()
+  local a, b = mr.stream(), mr.stream()
+  local p, x = pinned(), mr.zeros(64)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.op{name = "w", writes = {p}, stream = a}
+    mr.op{name = "r", reads = {x}, stream = b}
+    mr.synchronize()
+    local _ = p[1]:item()
+    mr.op{name = "r", reads = {x}, stream = a}
+    mr.op{name = "w", writes = {x}, stream = a}
+    mr.synchronize()
+  end), {})
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,142 @@
+-- mr.hazard.check and what is about it: its own list, what was found or submitted before it, leaving it for
+-- good; and coroutines that are gone.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local function fresh()
+  mr.synchronize()
+  mr.hazard.mode("off")
+  mr.hazard.advice(false)
+  mr.hazard.clear()
+end
+
+TestCheck = { setUp = fresh, tearDown = fresh }
+
+local function race_at_new_places(count)
+  local s, t, lines = mr.stream(), mr.stream(), {}
+  for i = 1, count do
+    lines[i] = "mr.synchronize() x = mr.zeros(4) mr.synchronize() " ..
+      "mr.with(s, function() x:fill_(1) end) mr.with(t, function() x:fill_(2) end)"
+  end
+  load("local mr, s, t, x = ...\n" .. table.concat(lines, "\n"), "=places" .. count)(mr, s, t)
+  mr.synchronize() -- or the last tensor is freed too early, too
+end
+
+local function one_race()
+  local s, t = mr.stream(), mr.stream()
+  local y = mr.zeros(4, {stream = s})
+  mr.op{name = "late", writes = {y}, stream = t}
+end
+
+function TestCheck.test_a_check_finds_what_it_finds_however_much_was_found_before()
+  mr.hazard.mode("collect")
+  race_at_new_places(1010)
+  lu.assertEquals(#mr.hazard.reports(), 1000)
+  lu.assertEquals(#mr.hazard.check(one_race), 1)
+  lu.assertEquals(select(2, mr.hazard.summary()).dropped, 10)
+end
+
+function TestCheck.test_what_a_check_has_no_room_for_is_counted()
+  lu.assertEquals(#mr.hazard.check(race_at_new_places, 1003), 1000)
+  lu.assertEquals(select(2, mr.hazard.summary()).dropped, 3)
+end
+
+function TestCheck.test_what_the_collector_showed_before_a_check_is_kept()
+  local a, b = mr.stream(), mr.stream()
+  mr.hazard.mode("collect")
+  local t = mr.ones(100, {stream = a})
+  mr.synchronize()
+  mr.op{name = "use", reads = {t}, stream = b}
+  t = nil -- luacheck: ignore
+  collectgarbage() collectgarbage()
+  lu.assertEquals(#mr.hazard.check(function() mr.zeros(4) end), 0)
+  lu.assertEquals(#mr.hazard.reports(), 1)
+  lu.assertEquals(mr.hazard.reports()[1].reason, "collected-while-pending")
+end
+
+function TestCheck.test_in_error_mode_a_check_raises_it()
+  local a, b = mr.stream(), mr.stream()
+  mr.hazard.mode("error")
+  local t = mr.ones(100, {stream = a})
+  mr.synchronize()
+  mr.op{name = "use", reads = {t}, stream = b}
+  t = nil -- luacheck: ignore
+  collectgarbage() collectgarbage()
+  local ok, err = pcall(mr.hazard.check, function() end)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), "use-after-free")
+  lu.assertEquals(mr.hazard.mode(), "error")
+end
+
+for _, mode in ipairs { "off", "collect" } do
+  TestCheck["test_a_host_function_of_before_counts_as_ordered_" .. mode] = function()
+    local s, o = mr.stream(), mr.stream()
+    local d, p, q = mr.ones(4), mr.zeros(4, {device = "cpu", pinned = true}), mr.ones(4)
+    mr.synchronize()
+    mr.hazard.mode(mode)
+    local seen
+    s:host_func(function() seen = p[1]:item() end)
+    local reports = mr.hazard.check(function()
+      mr.with(s, function() p:copy_(d, {non_blocking = true}) end)
+      mr.with(o, function() q:fill_(2) end)
+      o:synchronize()
+      s:synchronize()
+    end)
+    lu.assertEquals({ seen, #reports, #mr.hazard.reports() }, { 0.0, 0, 0 })
+  end
+end
+
+-- A script in a process of its own: its exit status, and what it wrote.
+local function run(options, script)
+  local name = os.tmpname()
+  local file = assert(io.open(name, "w"))
+  file:write(script)
+  file:close()
+  local host = arg and arg[-1] or "millrace"
+  local pipe = assert(io.popen(("%s %s %s 2>&1"):format(host, options, name)))
+  local text = pipe:read("a")
+  local _, _, status = pipe:close()
+  os.remove(name)
+  return status, text
+end
+
+local leaves = [[
+  local mr = require "millrace"
+  local s, t = mr.stream(), mr.stream()
+  mr.hazard.check(function()
+    local x = mr.zeros(100)
+    mr.with(s, function() x:fill_(1) end)
+    mr.with(t, function() x:fill_(1) end)
+    os.exit(%s, true)
+  end)]]
+
+function TestCheck.test_leaving_a_check_by_os_exit_ends_it()
+  for _, options in ipairs { "", "--check", "--check=error" } do
+    local status, text = run(options, leaves:format(0))
+    lu.assertEquals(status, 0, text)
+    lu.assertNotStrContains(text, "write-after-write")
+    lu.assertEquals((run(options, leaves:format(5))), 5)
+  end
+end
+
+-- What is asked about a coroutine that the collector has taken is asked about freed memory.
+function TestCheck.test_a_finalizer_asks_nothing_of_a_coroutine_that_is_gone()
+  local status, text = run("", [[
+    local mr = require "millrace"
+    mr.hazard.advice(true)
+    mr.hazard.mode("collect")
+    local s = mr.stream()
+    for _ = 1, 200 do
+      local co = coroutine.wrap(function()
+        for _ = 1, 50 do local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end f(150) end
+        local e = mr.event() e:record(s) s:synchronize()
+      end)
+      co() co = nil
+      collectgarbage() collectgarbage()
+      local pad = {} for k = 1, 100 do pad[k] = ("x"):rep(1000 + k) end
+    end
+    print(#mr.hazard.advice())]])
+  lu.assertEquals({ status, text }, { 0, "1\n" })
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,188 @@
+-- What a report says beside its kind and reason: names of operations, sentences that must be true, cures in
+-- words, and the line of keys. Which pairs have which reason is in tests/hazard/.
+local lu = require "luaunit"
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local function only(fn)
+  local reports = mr.hazard.check(fn)
+  mr.synchronize()
+  lu.assertEquals(#reports, 1, #reports > 0 and reports[1].message or "no report")
+  return reports[1]
+end
+
+TestNames = {}
+
+-- The operation is the one that the script wrote, not the copy or fill that it comes down to.
+function TestNames.test_what_reads_on_the_host()
+  local reads = {
+    item = function(t) return t[1]:item() end,
+    totable = function(t) return t:totable() end,
+    cpu = function(t) return t:cpu() end,
+    to = function(t) return t:to("f64") end,
+    clone = function(t) return t:clone() end,
+    cat = function(t) return mr.cat({ t }) end,
+    format = function(t) return mr.format(t) end,
+  }
+  for name, read in pairs(reads) do
+    local x, s = mr.zeros(4), mr.stream()
+    mr.synchronize()
+    local r = only(function()
+      s:run(function() x:add_(1) end)
+      read(x)
+    end)
+    lu.assertEquals({ r.first.op, r.second.op }, { "add_", name })
+  end
+end
+
+function TestNames.test_what_makes_values()
+  local makes = { ones = mr.ones, zeros = mr.zeros, randn = mr.randn, rand = mr.rand }
+  for name, make in pairs(makes) do
+    local s = mr.stream()
+    local r = only(function()
+      local x = make(4)
+      s:run(function() return x:sum() end)
+    end)
+    lu.assertEquals({ r.first.op, r.second.op }, { name, "sum" })
+  end
+end
+
+function TestNames.test_an_assignment_by_index()
+  local x, s = mr.zeros(4), mr.stream()
+  mr.synchronize()
+  local r = only(function()
+    s:run(function() return x:sum() end)
+    x[2] = 1
+  end)
+  lu.assertEquals(r.second.op, "t[i]=")
+  lu.assertEquals(r.kind, "write-after-read")
+end
+
+-- The name ends with the call.
+function TestNames.test_the_next_operation_has_its_own_name()
+  local x, s = mr.ones(4), mr.stream()
+  mr.synchronize()
+  local r = only(function()
+    local y = mr.ones(4)
+    y:add_(x)
+    s:run(function() x:zero_() end)
+  end)
+  lu.assertEquals({ r.first.op, r.second.op }, { "add_", "zero_" })
+end
+
+TestSentences = {}
+
+function TestSentences.test_one_of_several_names_what_the_other_stream_did()
+  local x = mr.zeros(64)
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  mr.synchronize()
+  local r = only(function()
+    a:run(function() return x:sum() end)
+    c:run(function() return x:mean() end)
+    b:wait_stream(a)
+    b:run(function() x:zero_() end)
+  end)
+  lu.assertEquals({ r.kind, r.reason }, { "write-after-read", "one-of-several" })
+  lu.assertStrContains(r.why, "(it waits for a at ")
+  lu.assertStrContains(r.why, "but not after c and its `mean`")
+  r = only(function()
+    a:run(function() x:zero_() end)
+    c:run(function() x:fill_(1) end)
+  end)
+  lu.assertEquals(r.reason, "no-path")
+end
+
+function TestSentences.test_one_of_several_operands()
+  local x, y = mr.zeros(64), mr.zeros(64)
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  mr.synchronize()
+  local r = only(function()
+    a:run(function() x:fill_(1) end)
+    c:run(function() y:zero_() end)
+    b:wait_stream(a)
+    b:run(function() return y + x end)
+  end)
+  lu.assertEquals({ r.kind, r.reason }, { "read-after-write", "one-of-several" })
+  lu.assertStrContains(r.why, "for a and its `fill_`, but not for c and its `zero_`")
+end
+
+function TestSentences.test_a_wait_for_an_unrelated_stream_is_no_reason()
+  local x, y = mr.zeros(64), mr.zeros(64)
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  mr.synchronize()
+  local r = only(function()
+    a:run(function() x:zero_() end)
+    c:run(function() y:zero_() end)
+    b:wait_stream(c)
+    b:run(function() return x:sum() end)
+  end)
+  lu.assertEquals(r.reason, "no-path")
+end
+
+function TestSentences.test_a_host_wait_is_the_hosts()
+  local x, a, b = mr.zeros(4), mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  local r = only(function()
+    local e = a:record_event()
+    a:run(function() x:zero_() end)
+    e:synchronize()
+    b:run(function() return x:sum() end)
+  end)
+  lu.assertStrContains(r.why, "the host waits for event")
+end
+
+TestCures = {}
+
+function TestCures.test_in_words_where_no_line_can_stand()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local function make()
+    local t = a:run(function() return mr.ones(100) end)
+    b:wait_stream(a)
+    return b:run(function() return t:sum() end)
+  end
+  local r = only(function()
+    local _ = make()
+    collectgarbage() collectgarbage()
+    mr.zeros(1)
+  end)
+  lu.assertEquals(r.fixes, {})
+  lu.assertStrContains(r.fix, "call record_stream on the tensor that was made at")
+  lu.assertStrContains(r.message, "fix: call record_stream")
+end
+
+function TestCures.test_of_one_line_it_stands_within()
+  local s, x = mr.stream{name = "s"}, mr.zeros(4)
+  mr.synchronize()
+  local r = only(function() local _ = s:run(function() return x:sum() end):item() end)
+  lu.assertEquals(r.fixes[1].place, "within")
+  lu.assertStrContains(r.message, "fix: split line " .. r.fixes[1].line)
+end
+
+function TestCures.test_a_close_in_error_mode_raises_at_the_end_of_the_block()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  mr.hazard.mode("error")
+  local err = T.raises("hazard", function()
+    local t <close> = a:run(function() return mr.ones(100) end)
+    b:wait_stream(a)
+    b:run(function() return t:sum() end)
+  end)
+  mr.hazard.mode("off")
+  mr.hazard.clear()
+  lu.assertStrContains(tostring(err), "reason=freed-without-record-stream")
+end
+
+TestKeys = {}
+
+function TestKeys.test_values_with_blanks_are_quoted()
+  local s = mr.stream()
+  local r = only(function()
+    local x = mr.zeros(4)
+    s:run(function() return (x + 1):sum() end)
+  end)
+  lu.assertNotStrContains(r.message, 'tensor="')
+  r = only(function() s:run(function() return mr.zeros(4, {stream = mr.default_stream()}):sum() end) end)
+  lu.assertStrMatches(r.message, '.*tensor="tensor #%d+ f32%[4%] made at line %d+" first=%S+ second=%S+\n')
+end
+
+os.exit(lu.LuaUnit.run())
