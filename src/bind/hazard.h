@@ -26,7 +26,8 @@ bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site fron
                       size_t size);
 bool mr_bind_before(lua_State *L, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
 bool mr_bind_behind(mr_site where, mr_hazard_spot *out_spot);
-bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to, char *name,
-                       size_t size);
+bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to,
+                       bool (*is_taken)(const void *context, const char *name), const void *context,
+                       char *name, size_t size);
 
 #endif

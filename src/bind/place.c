@@ -13,10 +13,11 @@ static bool came_round(const mr_script *s, const mr_hazard_meeting *m, int front
     int first = 0, second = 0;
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
     if (!s) return is_same;
+    if (m->first.line > m->second.line) return true; /* a loop's condition, and its body before */
     int firsts = mr_script_count(s, front, m->first_op, &first);
     int seconds = mr_script_count(s, front, m->second_op, &second);
     bool once = !mr_script_function(s, front) && !mr_script_in_loop(s, front) &&
-                !mr_script_is_loop(s, front);
+                !mr_script_is_loop(s, front) && !mr_script_defines(s, m->second.line);
     if (once) return false;
     if (is_same) return firsts < 2;
     return firsts && seconds && second < first;
@@ -82,14 +83,17 @@ bool mr_bind_behind(mr_site where, mr_hazard_spot *out_spot) {
     return front > 0;
 }
 
-bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to, char *name,
-                       size_t size) {
-    static const char *const names[] = {"e", "ready", "done", "e2", "e3", "e4", NULL};
+bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to,
+                       bool (*is_taken)(const void *context, const char *name), const void *context,
+                       char *name, size_t size) {
+    static const char *const names[] = {"e",  "ready", "done", "e2", "e3", "e4",
+                                        "e5", "e6",    "e7",   "e8", "e9", NULL};
     const char *const *free_name = names;
     if (from->where.file != to->where.file || to->place == MR_HAZARD_WITHIN) return false;
     mr_script *s = mr_script_read(from->where.file);
     if (!s) return false;
-    while (*free_name && mr_script_uses(s, *free_name)) free_name++;
+    while (*free_name && (mr_script_uses(s, *free_name) || is_taken(context, *free_name)))
+        free_name++;
     bool fits = *free_name && mr_script_reaches(s, from->front, to->front);
     if (fits) snprintf(name, size, "%s", *free_name);
     mr_script_free(s);

@@ -81,6 +81,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_ha
         for (const snapshot *s = c->snapshots; s; s = s->next) {
             if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
                 continue;
+            if (s->seq > pair->second_seq) continue; /* that of a host function may be long past */
             if (s->event->closed || s->event->refs < 2)
                 continue; /* nobody but an action holds it */
             best = s;
@@ -106,6 +107,19 @@ static bool went_on(const checker *c, const found_pair *pair) {
     return false;
 }
 
+/* The cures of several reports are put into one script: two locals of one name would hide each other. */
+static bool is_proposed(const void *context, const char *name) {
+    const checker *c = context;
+    char line[NAME_SIZE + 16];
+    int length = snprintf(line, sizeof line, "local %s =", name);
+    for (size_t i = 0; i < c->reports.count; i++) {
+        const mr_hazard_report *report = c->reports.items[i];
+        for (int k = 0; k < report->fix_count; k++)
+            if (strncmp(report->fix[k].text, line, (size_t)length) == 0) return true;
+    }
+    return false;
+}
+
 /* An event of its own, recorded right behind the first access; false: there is no place for it. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
                       const mr_hazard_spot *spot, const char *second) {
@@ -114,7 +128,7 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     if (!c->hooks.new_local || pair->first == &c->host_actor || !went_on(c, pair)) return false;
     if (!behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
-    if (!c->hooks.new_local(&record, spot, name, sizeof name)) return false;
+    if (!c->hooks.new_local(&record, spot, is_proposed, c, name, sizeof name)) return false;
     put_line(report, &record, "local %s = %s:record_event()", name, first);
     if (second) put_line(report, spot, "%s:wait_event(%s)", second, name);
     else put_line(report, spot, "%s:synchronize()", name);
@@ -150,7 +164,9 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->host_actor;
     mr_hazard_spot spot;
-    if (!before_second(c, pair, &spot)) {
+    bool fits = before_second(c, pair, &spot);
+    if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
+    if (!fits) {
         say_wait(c, pair, report);
     } else if (!host && !mr_hazard_stream_code(c, pair->second, &spot, second, sizeof second)) {
         wait_on_host(c, pair->first, pair->second, report, &spot);

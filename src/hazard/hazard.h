@@ -238,8 +238,9 @@ typedef struct {
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere. */
     bool (*behind)(mr_site where, mr_hazard_spot *out_spot);
     /* A name for a new local that is set at `from` and used at `to`; false: that cannot be. */
-    bool (*new_local)(const mr_hazard_spot *from, const mr_hazard_spot *to, char *name,
-                      size_t size);
+    bool (*new_local)(const mr_hazard_spot *from, const mr_hazard_spot *to,
+                      bool (*is_taken)(const void *context, const char *name), const void *context,
+                      char *name, size_t size);
     /* Every unordered pair, also those that are not reported (follow-ups, ignored): for tests. */
     void (*detected)(void *context, mr_hazard_kind kind, uint64_t first_seq, uint64_t second_seq);
 } mr_hazard_hooks;

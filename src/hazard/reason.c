@@ -106,7 +106,8 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
         see_sync(f, line, pair);
     if (!is_asked_for(line)) return;
     if (line->kind == MR_ACTION_RECORD) {
-        if (line->stream == first && line->seq > pair->first_seq) f->unused = line;
+        if (line->stream == first && line->seq > pair->first_seq && line->seq < pair->second_seq)
+            f->unused = line;
     } else if (is_host_wait(line) || line->stream == second) {
         see_wait(v, line, back);
     } else if (line->stream == first) {
