@@ -19,7 +19,7 @@ READLINE ?= $(call have,readline/readline.h)
 # The CUDA backend is in where there is a toolkit to compile its kernels; a build without it (CUDA=0) is complete.
 # The same binary runs with and without a GPU.
 NVCC     ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA     ?= 0
+CUDA     ?= $(if $(NVCC),1,0)
 # Compute capabilities that get machine code of their own, of those that the toolkit knows; GPUs newer than the last
 # compile its PTX. Fewer build sooner: CUDA_ARCHS=90.
 CUDA_ARCHS ?= $(filter 75 80 86 89 90 100,$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)))

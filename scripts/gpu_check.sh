@@ -24,8 +24,8 @@ export LUA_PATH="./tests/?.lua;$build/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share
 export MILLRACE=$host
 
 # Nothing counts as passed where there is nothing to run on.
-if ! reason=$("$host" --device cuda -e 'mr.synchronize()' 2>&1 < /dev/null); then
-    printf 'gpu_check: no GPU to check on: %s\n' "$reason" >&2
+if ! devices=$("$host" --device cuda -e 'mr.synchronize() print(mr.device_count())' 2>&1 < /dev/null); then
+    printf 'gpu_check: no GPU to check on: %s\n' "$devices" >&2
     exit 1
 fi
 
@@ -53,6 +53,12 @@ run_scripts() { # part, files...
         if grep -q '^-- virtual only' "$file"; then
             skipped=$((skipped + 1))
             printf 'skipped  %s: %s\n' "$file" "$(sed -n 's/^-- virtual only: //p' "$file")"
+            continue
+        fi
+        needed=$(sed -n 's/^-- options: .*--device virtual:\([0-9]*\).*/\1/p' "$file")
+        if [ "${needed:-1}" -gt "$devices" ]; then
+            skipped=$((skipped + 1))
+            printf 'skipped  %s: needs %s devices\n' "$file" "$needed"
             continue
         fi
         timeout 120 "$host" --device cuda "$file" > "$logs/output" 2>&1 < /dev/null

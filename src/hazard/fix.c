@@ -82,8 +82,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_ha
             if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
                 continue;
             if (s->seq > pair->second_seq) continue; /* that of a host function may be long past */
-            if (s->event->closed || s->event->refs < 2)
-                continue; /* nobody but an action holds it */
+            if (s->event->closed) continue;
             best = s;
         }
         if (!best) break;

@@ -60,7 +60,7 @@ bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spo
                            size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
     mr_hazard_object object = {.stream = a->stream};
-    if (a->stream && variable(c, object, spot, out, size)) return true;
+    if (a->stream && !a->stream->closed && variable(c, object, spot, out, size)) return true;
     if (a->kind == MR_STREAM_USER || a->device < 0) return false;
     if (c->machine->device_count > 1) snprintf(out, size, "mr.%s(%d)", kind, a->device);
     else snprintf(out, size, "mr.%s()", kind);

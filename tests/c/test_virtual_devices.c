@@ -84,7 +84,7 @@ static void peer_access_makes_copies_faster(void **state) { /* R59 */
     FAILS(MR_CODE_PEER_ACCESS_ENABLED, mr_device_enable_peer_access(device, other));
     OK(mr_device_enable_peer_access(other, device)); /* one way each */
     double direct = peer_copy_ms(y, x, b);
-    assert_in_range((int)(direct * 1e3), 12, 13);
+    assert_in_range((int)(direct * 1e3), 23, 24); /* 399 GB/s, behind 13 us */
 }
 
 /* Copies between three devices in a ring need two engines each; none may wait for ever. */
@@ -103,7 +103,7 @@ static void peer_copies_in_a_ring_come_to_an_end(void **state) {
     for (int round = 0; round < 30; round++)
         for (int i = 0; i < 3; i++) copy(s[i], t[(i + 1) % 3], t[i]);
     for (int i = 0; i < 3; i++) OK(mr_device_synchronize(machine->devices[i]));
-    assert_ms(host_ms() - before, 30 * 0.0124); /* all three links at once */
+    assert_ms(host_ms() - before, 30 * 0.0235); /* all three links at once */
 }
 
 static void the_asynchronous_peer_copy_is_ordered_by_its_stream_alone(void **state) { /* R60 */

@@ -40,6 +40,7 @@ function TestEvent:test_elapsed_time_and_its_errors()
   mr.spin{ms = 10, stream = s}
   b:record(s)
   untimed:record(s)
+  a:synchronize()
   local texts = {}
   for _, case in ipairs{
     {"invalid-handle", "event `untimed` takes no time stamps", a, untimed},

@@ -38,7 +38,7 @@ function TestHelp.test_an_object_shows_its_class()
 end
 
 function TestHelp.test_the_tables_of_functions()
-  for _, name in ipairs{ "mr.memory", "mr.hazard", "mr.machine" } do
+  for _, name in ipairs{ "mr.memory", "mr.hazard", mr.machine and "mr.machine" } do
     local text = help(name)
     lu.assertStrContains(text, "  " .. name .. ".")
     lu.assertEquals(help(("%q"):format(name)), text)

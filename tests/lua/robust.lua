@@ -1,3 +1,4 @@
+-- virtual only: the simulator's limits of memory and its choosers
 -- What a script may do at an awkward moment, and nothing may come of it: coroutines and odd errors in host
 -- functions, finalizers in the middle of an allocation, tables that answer with a function.
 local lu = require "luaunit"

@@ -173,12 +173,12 @@ for name in pairs(along) do
         local wanted = x[name](x, dim)
         local turned, wide = mr.zeros(8, 6, { device = place }):t(), mr.zeros(6, 8, { device = place, dtype = "f64" })
         lu.assertTrue(rawequal(x[name](x, dim, { out = turned }), turned))
-        lu.assertTrue(mr.equal(turned, wanted))
-        lu.assertTrue(mr.equal(mr[name](x, dim, { out = wide }):to("f32"), wanted))
+        lu.assertTrue(mr.allclose(turned, wanted)) -- other layouts may add in another order
+        lu.assertTrue(mr.allclose(mr[name](x, dim, { out = wide }):to("f32"), wanted))
         -- Every second column, and nothing between them.
         local around = mr.full({ 6, 16 }, 7.0, { device = place })
         x[name](x, dim, { out = around[{ {}, { 1, 16, 2 } }] })
-        lu.assertTrue(mr.equal(around[{ {}, { 1, 16, 2 } }], wanted))
+        lu.assertTrue(mr.allclose(around[{ {}, { 1, 16, 2 } }], wanted))
         lu.assertTrue(around[{ {}, { 2, 16, 2 } }]:eq(7):all():item())
         -- In place, by the same tensor and by another view that is the same.
         local own, viewed = x:clone(), x:clone()

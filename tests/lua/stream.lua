@@ -117,7 +117,7 @@ function TestStream:test_host_functions_run_in_order()
   mr.op{name = "write", writes = {x}, ms = 1, stream = s}
   local zero = x[1]:item()
   s:host_func(function() seen[#seen + 1] = x[1]:item() ~= zero end)
-  lu.assertEquals(seen, {})
+  if mr.backend == "virtual" then lu.assertEquals(seen, {}) end -- a real device goes on by itself
   s:synchronize()
   lu.assertEquals(seen, {"first", true})
 end
