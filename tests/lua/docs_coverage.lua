@@ -1,3 +1,4 @@
+-- virtual only: about the documentation, the same on every backend
 -- Every bound function says how it is used and what it does, and is called by some test or example.
 --
 -- What is called is seen, not searched for in the texts: the scripts run again under a hook
