@@ -10,17 +10,17 @@
 /* Of one line, or of one statement: has it come round again, or are they two parts of the same run? The same
  * operation, written once, can only have come round; of two different ones the order in the text tells. */
 static bool came_round(const mr_script *s, const mr_hazard_meeting *m, int front) {
-    int first = 0, second = 0;
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
     if (!s) return is_same;
     if (m->first.line > m->second.line) return true; /* a loop's condition, and its body before */
-    int firsts = mr_script_count(s, front, m->first_op, &first);
-    int seconds = mr_script_count(s, front, m->second_op, &second);
-    bool once = !mr_script_function(s, front) && !mr_script_in_loop(s, front) &&
-                !mr_script_is_loop(s, front) && !mr_script_defines(s, m->second.line);
-    if (once) return false;
-    if (is_same) return firsts < 2;
-    return firsts && seconds && second < first;
+    if (m->first.line == m->second.line && mr_script_loops(s, front, m->second.line)) return false;
+    if (!mr_script_function(s, front) && !mr_script_in_loop(s, front) &&
+        !mr_script_is_loop(s, front) && !mr_script_defines(s, m->second.line))
+        return false;
+    const char *first = mr_script_count(s, front, m->first_op) ? m->first_op : "op";
+    const char *second = mr_script_count(s, front, m->second_op) ? m->second_op : "op";
+    if (!mr_script_count(s, front, first) || !mr_script_count(s, front, second)) return is_same;
+    return !mr_script_follows(s, front, first, second);
 }
 
 /* The first access is of the statement, and nothing else was submitted between. */
@@ -38,19 +38,39 @@ static bool put(const mr_script *s, const mr_hazard_meeting *m, const char *file
              mr_script_is_within(s, front, m->first.line));
 }
 
+/* Of the line that called what did the second: did it call what did the first, too, and before? Then nothing in front
+ * of it helps. */
+static bool is_between(const mr_script *s, const mr_hazard_meeting *m, const char *file,
+                       const lua_Debug *frame, int front, const char *called) {
+    if (!s) return false;
+    bool of_file = file == m->first.file;
+    bool has_first = of_file && mr_script_is_within(s, front, m->first.line);
+    bool has_second = file == m->second.file && mr_script_is_within(s, front, m->second.line);
+    if (has_first && has_second) return false; /* see came_round */
+    if (!has_first && of_file && mr_script_is_one_run(s, front, m->first.line) &&
+        !mr_script_defines(s, m->first.line))
+        return false;
+    return mr_script_loops(s, front, frame->currentline) || mr_script_has_several(s, front) ||
+           (called && mr_script_count(s, front, called) > 1);
+}
+
 /* The innermost function in which the statement that runs now begins on a line of its own: a function that is
  * written and called on one line takes none. */
 static bool put_into_frame(lua_State *L, const mr_hazard_meeting *m, mr_hazard_spot *out_spot) {
     lua_Debug frame;
+    const char *called = NULL;
     for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
         const char *file = mr_bind_file(&frame);
         mr_script *s = mr_script_read(file);
         int line = frame.currentline, front = s ? mr_script_front(s, line) : line;
         bool inside = !s || (front && mr_script_function(s, front) == frame.linedefined);
+        bool between = inside && is_between(s, m, file, &frame, front, called);
         bool fits = inside && put(s, m, file, front, out_spot);
         mr_script_free(s);
-        if (inside) return fits;
-        lua_getinfo(L, "t", &frame);
+        if (between) out_spot->place = MR_HAZARD_WITHIN;
+        if (inside) return between || fits;
+        lua_getinfo(L, "nt", &frame);
+        called = frame.name;
         if (frame.istailcall) return false; /* the line that called it is gone */
     }
     return false;

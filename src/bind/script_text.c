@@ -215,6 +215,18 @@ static void declare(reader *r, int name, int from) {
     r->s->failed = r->s->failed || !mr_vec_push(&r->s->declarations, d);
 }
 
+/* The word stands right in the brackets of a call, or of an expression. */
+static bool is_argument(const reader *r, int at) {
+    const word *w = r->s->words.items;
+    int open = 0;
+    while (--at >= 0 && at >= r->statement) {
+        if (w[at].kind != SYMBOL) continue;
+        if (strchr(")}]", *w[at].text)) open++;
+        if (strchr("({[", *w[at].text) && open-- == 0) return says(&w[at], "(");
+    }
+    return false;
+}
+
 /* Parameters, in force in the body; returns the word that ends the list. */
 static int open_function(reader *r, int at) {
     const word *w = r->s->words.items;
@@ -224,8 +236,7 @@ static int open_function(reader *r, int at) {
     int first = p;
     while (w[p].kind != END_OF_TEXT && !says(&w[p], ")")) p++;
     open_block(r, p, true, false);
-    const word *before = at ? &w[at - 1] : NULL;
-    r->s->blocks.items[r->block].is_defined = !before || !(says(before, "(") || says(before, ","));
+    r->s->blocks.items[r->block].is_defined = !is_argument(r, at);
     for (int i = first; i < p; i++)
         if (w[i].kind == NAME) declare(r, i, p);
     if (is_method) declare(r, -1, p);
@@ -235,11 +246,10 @@ static int open_function(reader *r, int at) {
 /* The names of `local a, b <const> =` and of `for k, v in`. */
 static void declare_list(reader *r, int at, int from) {
     const word *w = r->s->words.items;
-    for (int i = at + 1; w[i].kind == NAME; i++) {
+    for (int i = at + 1; w[i].kind == NAME; i += 2) {
         declare(r, i, from);
         if (says(&w[i + 1], "<")) i += 3;
         if (!says(&w[i + 1], ",")) return;
-        i++;
     }
 }
 
@@ -422,13 +432,17 @@ int mr_script_front(const mr_script *s, int line) {
     return 0;
 }
 
+/* The block begins on the line, and so does what is in it. */
+static bool has_body_on(const mr_script *s, const block *b, int line) {
+    const word *opens = &s->words.items[b->opened];
+    return opens->line == line && opens[1].line == line && b->closed > b->opened + 1;
+}
+
 bool mr_script_defines(const mr_script *s, int line) {
     for (size_t i = 1; i < s->blocks.count; i++) {
         const block *b = &s->blocks.items[i];
         if (!b->is_function || !b->is_defined) continue;
-        const word *first = &s->words.items[b->opened + 1];
-        int begin = s->words.items[b->opened].line;
-        if (begin == line && first->line == line && b->closed > b->opened + 1) return true;
+        if (has_body_on(s, b, line)) return true;
     }
     return false;
 }
@@ -488,16 +502,41 @@ bool mr_script_is_loop(const mr_script *s, int front) {
     return says_any(&s->words.items[word_at(s, front)], loops);
 }
 
+/* The word behind the statement that word `at` begins, and behind those that begin on a line that it ends on. */
+static int group_end(const mr_script *s, int at) {
+    const word *w = s->words.items;
+    int in = w[at].block, next = at + 1;
+    if (at + 1 >= (int)s->words.count) return at;
+    while (next + 1 < (int)s->words.count && s->blocks.items[in].closed != next &&
+           !(w[next].block == in && w[next].begins && w[next].line > w[next - 1].last_line))
+        next++;
+    return next;
+}
+
 bool mr_script_is_within(const mr_script *s, int front, int line) {
-    int at = word_at(s, front), in = s->words.items[at].block;
-    if (line < front) return false;
-    for (int next = at + 1; next < (int)s->words.count; next++) {
-        const word *w = &s->words.items[next];
-        if (w->line > line) return true;
-        if (w->block == in && (w->begins || s->blocks.items[in].closed == next))
-            return w->line > line;
+    int end = group_end(s, word_at(s, front));
+    return line >= front && end && s->words.items[end - 1].last_line >= line;
+}
+
+bool mr_script_loops(const mr_script *s, int front, int line) {
+    int function = function_of(s, block_of(s, front));
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (b->is_loop && has_body_on(s, b, line) && function_of(s, b->outer) == function)
+            return true;
     }
     return false;
+}
+
+bool mr_script_has_several(const mr_script *s, int front) {
+    static const char *const heads[] = {"do", "for", "if", "repeat", "while", NULL};
+    int count = 0, at = word_at(s, front), end = group_end(s, at);
+    int function = function_of(s, s->words.items[at].block);
+    for (int i = at; i < end; i++) {
+        const word *w = &s->words.items[i];
+        if (w->begins && !says_any(w, heads) && function_of(s, w->block) == function) count++;
+    }
+    return count > 1;
 }
 
 /* ---- names */
@@ -539,13 +578,50 @@ bool mr_script_uses(const mr_script *s, const char *name) {
     return false;
 }
 
-int mr_script_count(const mr_script *s, int front, const char *name, int *out_first) {
-    int count = 0, at = word_at(s, front), in = s->words.items[at].block;
-    for (int i = at; i < (int)s->words.count; i++) {
-        const word *w = &s->words.items[i];
-        if (i > at && w->block == in && (w->begins || s->blocks.items[in].closed == i)) break;
-        if (w->kind != NAME || !says(w, name)) continue;
-        if (!count++ && out_first) *out_first = i;
-    }
+/* What is called by that name, or the text that gives an operation its name. */
+static bool calls(const word *w, const char *name) {
+    if (w->kind == VALUE)
+        return (*w->text == '"' || *w->text == '\'') && (size_t)w->length == strlen(name) + 2 &&
+               memcmp(w->text + 1, name, strlen(name)) == 0;
+    return w->kind == NAME && says(w, name) &&
+           (w[1].kind == VALUE || says(&w[1], "(") || says(&w[1], "{"));
+}
+
+int mr_script_count(const mr_script *s, int front, const char *name) {
+    int count = 0, at = word_at(s, front), end = group_end(s, at);
+    for (int i = at; i < end; i++) count += calls(&s->words.items[i], name);
     return count;
+}
+
+/* The innermost function around the block that is kept rather than called there and then. */
+static int kept_function(const mr_script *s, int in) {
+    while (in > 0 && !(s->blocks.items[in].is_function && s->blocks.items[in].is_defined))
+        in = s->blocks.items[in].outer;
+    return in;
+}
+
+bool mr_script_is_one_run(const mr_script *s, int line, int other) {
+    return kept_function(s, block_of(s, line)) == kept_function(s, block_of(s, other));
+}
+
+bool mr_script_follows(const mr_script *s, int front, const char *first, const char *second) {
+    int at = word_at(s, front), end = group_end(s, at);
+    const word *w = s->words.items;
+    for (int i = at; i < end; i++)
+        for (int k = i + 1; calls(&w[i], first) && k < end; k++)
+            if (calls(&w[k], second) &&
+                kept_function(s, w[i].block) == kept_function(s, w[k].block))
+                return true;
+    return false;
+}
+
+bool mr_script_indexes(const mr_script *s, int front, const char *name) {
+    const word *w = s->words.items;
+    int at = word_at(s, front), binding = mr_script_binding(s, name, front);
+    const block *b = &s->blocks.items[w[at].block];
+    for (int i = b->opened + 1; i < b->closed; i++)
+        if (w[i].kind == NAME && says(&w[i], name) && i && says(&w[i - 1], "[") &&
+            says(&w[i + 1], "]") && mr_script_binding(s, name, w[i].line) == binding)
+            return true;
+    return false;
 }

@@ -26,8 +26,11 @@ int mr_script_function(const mr_script *script, int front);
 /* The place is in a loop of its function. */
 bool mr_script_in_loop(const mr_script *script, int front);
 bool mr_script_is_loop(const mr_script *script, int front); /* the statement that begins there */
-/* `line` is in the statement that begins on line `front` or, for a loop, in its body. */
+/* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
 bool mr_script_is_within(const mr_script *script, int front, int line);
+/* On `line` stands the body of a loop, in the function that the place `front` is in. */
+bool mr_script_loops(const mr_script *script, int front, int line);
+bool mr_script_has_several(const mr_script *script, int front); /* statements begin on that line */
 
 /* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
@@ -36,8 +39,13 @@ bool mr_script_reaches(const mr_script *script, int from, int to);
 bool mr_script_declares(const mr_script *script, const char *name,
                         int line);                              /* on that very line */
 bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
-/* How often the name stands in the statement that begins on line `front`; *out_first, if there is one: the first
- * place, for comparison. */
-int mr_script_count(const mr_script *script, int front, const char *name, int *out_first);
+/* Of the statements that begin on line `front`: how often something is called by that name, and whether a `second`
+ * stands behind a `first` so that the same run comes to both. */
+int mr_script_count(const mr_script *script, int front, const char *name);
+bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);
+/* Nothing that is called at other times stands around one of the two lines and not the other. */
+bool mr_script_is_one_run(const mr_script *script, int line, int other);
+/* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
+bool mr_script_indexes(const mr_script *script, int front, const char *name);
 
 #endif

@@ -1,5 +1,7 @@
 /* The userdata of a stream. The box owns one reference; closing twice, or after the collector, is
  * nothing (one idempotent path for close, __close and __gc). */
+#include <string.h>
+
 #include "bind/internal.h"
 #include "bind/registry.h"
 
@@ -231,6 +233,16 @@ static int error_text(lua_State *L) {
     return 1;
 }
 
+/* The error value on top is the checker's, which must not get lost: the exit status hangs on it. */
+static bool was_refused(lua_State *L) {
+    if (!lua_istable(L, -1)) return false;
+    lua_pushliteral(L, "code");
+    lua_rawget(L, -2);
+    bool found = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "hazard") == 0;
+    lua_pop(L, 1);
+    return found;
+}
+
 static mr_status host_call_run(void *context) {
     host_call *call = context;
     lua_State *L = call->machine->hook_context; /* of the call that waits or asks */
@@ -238,12 +250,13 @@ static mr_status host_call_run(void *context) {
         return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
     if (lua_pcall(L, 0, 0, 0) == LUA_OK) return MR_OK;
+    mr_code code = was_refused(L) ? MR_CODE_HAZARD : MR_CODE_HOST_FUNCTION;
     /* Nothing may jump over the device below: an error value's own __tostring can fail too. */
     lua_pushcfunction(L, error_text);
     lua_insert(L, -2);
     bool shown = lua_pcall(L, 1, 1, 0) == LUA_OK;
     const char *text = shown ? lua_tostring(L, -1) : "with an error that cannot be shown";
-    mr_status status = mr_fail(MR_CODE_HOST_FUNCTION, "a host function failed: %s", text);
+    mr_status status = mr_fail(code, "a host function failed: %s", text);
     lua_pop(L, 1);
     return status;
 }

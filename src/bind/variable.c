@@ -73,8 +73,8 @@ static bool sees_global(const wanted *w, const char *name) {
 
 /* ---- steps */
 
-/* The one local integer with this value where the line is to go, in a loop or a function: what is an index there
- * will be another next time. */
+/* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there:
+ * that will be another next time. */
 static bool index_name(const wanted *w, lua_Integer value, char *out, size_t size) {
     lua_State *L = w->L;
     lua_Debug frame;
@@ -93,7 +93,7 @@ static bool index_name(const wanted *w, lua_Integer value, char *out, size_t siz
         }
         break;
     }
-    return count == 1;
+    return count == 1 && mr_script_indexes(w->script, w->front.line, out);
 }
 
 /* `streams[2]`, `self.copy`: one step into a table that a variable holds. */

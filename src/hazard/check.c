@@ -359,7 +359,7 @@ static void submitted(checker *c, const mr_action *action) {
         bool added = s && mr_hazard_order_wait(c, a, action->seq, s);
         if (s) use_record(c, s);
         if (c->advice) mr_hazard_advise_wait(c, action, added, carries);
-        if (c->recent_next) mr_hazard_amend(c, action);
+        if (c->recent_next) mr_hazard_amend(c, a, action);
         break;
     }
     case MR_ACTION_HOST_FUNCTION:

@@ -143,7 +143,7 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
     if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
-    put_line(report, spot, "mr.synchronize(%s) -- no variable holds %s", device,
+    put_line(report, spot, "mr.synchronize(%s) -- nothing in scope here leads to %s", device,
              shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
 }

@@ -380,7 +380,7 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
 
 /* ---- the wait that comes too late */
 
-void mr_hazard_amend(checker *c, const mr_action *action) {
+void mr_hazard_amend(checker *c, const actor *t, const mr_action *action) {
     const snapshot *s = mr_hazard_snapshot_of(action);
     if (!s) return;
     for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
@@ -389,6 +389,10 @@ void mr_hazard_amend(checker *c, const mr_action *action) {
             continue;
         if (s->seq < c->recent[i].first_seq) continue;
         mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
+        if (s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq)) {
+            c->recent[i].report = 0; /* that is over: the wait is for something else */
+            continue;
+        }
         c->recent[i].report = 0;
         if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
             report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)

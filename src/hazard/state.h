@@ -448,7 +448,8 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair);
  * count. NULL: ignored, or no room. */
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
-void mr_hazard_amend(checker *c, const mr_action *action); /* a wait that comes after the use */
+/* A wait of `t` may come after a use that was reported. */
+void mr_hazard_amend(checker *c, const actor *t, const mr_action *action);
 
 void mr_hazard_explain(const checker *c, const found_pair *pair,
                        mr_hazard_report *report); /* reason.c */

@@ -285,6 +285,21 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
     mr_hazard_describe_ignores(c, out);
 }
 
+/* What was met again after it was written. */
+static void put_json_counts(const mr_hazard *c, mr_buffer *out) {
+    const char *separator = "";
+    mr_buffer_puts(out, ",\"counts\":[");
+    for (size_t i = 0; i < mr_hazard_report_count(c); i++) {
+        const mr_hazard_report *r = mr_hazard_report_at(c, i);
+        if (mr_hazard_kind_is_advice(r->kind)) continue;
+        mr_buffer_printf(out,
+                         "%s{\"number\":%" PRIu64 ",\"count\":%" PRIu64 ",\"stream_pairs\":%u}",
+                         separator, r->number, r->count, r->stream_pairs);
+        separator = ",";
+    }
+    mr_buffer_puts(out, "]");
+}
+
 void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
     mr_hazard_totals t = mr_hazard_get_totals(c, true);
     mr_buffer text = {0};
@@ -298,6 +313,7 @@ void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
                      t.operations, t.hazards, t.reports, t.follow_ups, t.unspecified, t.ignored,
                      t.dropped, t.forgotten, t.checked_apart, t.cleared);
     mr_text_put_json(out, text.data ? text.data : "");
+    put_json_counts(c, out);
     mr_buffer_puts(out, "}\n");
     mr_buffer_free(&text);
 }

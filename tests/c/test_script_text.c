@@ -216,7 +216,12 @@ static void torn_text_harms_nothing(void **unused) {
             mr_script_function(s, line);
             mr_script_is_within(s, line, line + 3);
             mr_script_binding(s, "lines", line);
-            mr_script_count(s, line, "lines", NULL);
+            mr_script_count(s, line, "lines");
+            mr_script_follows(s, line, "lines", "lines");
+            mr_script_indexes(s, line, "i");
+            mr_script_loops(s, line, line + 1);
+            mr_script_has_several(s, line);
+            mr_script_is_one_run(s, line, line + 3);
         }
         mr_script_free(s);
     }

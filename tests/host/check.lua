@@ -144,6 +144,18 @@ function TestStatus.test_a_script_that_fails_gives_1()
   lu.assertEquals(run("x x", "--check").status, 1)
 end
 
+function TestStatus.test_a_hazard_that_a_host_function_was_refused_for()
+  local code = [[
+local s, pin = mr.stream(), mr.zeros(8, { pinned = true })
+pin:copy_(mr.ones(8), { non_blocking = true })
+s:host_func(function() print(pin[1]:item()) end)
+s:synchronize()]]
+  local result = run(code, "--check=error")
+  lu.assertEquals({ result.status, result.out }, { 3, "" })
+  lu.assertStrContains(result.err, "a host function failed: ")
+  lu.assertEquals(run((code:gsub("print%b()", "error('broken')")), "--check=error").status, 1)
+end
+
 function TestStatus.test_error_stops_at_the_first()
   local result, path = run(RACE, "--check=error")
   lu.assertEquals(result.status, 3)
@@ -409,6 +421,20 @@ function TestForm.test_json_is_an_object_a_line()
   lu.assertEquals({ objects[2].type, objects[2].hazards, objects[2].operations }, { "summary", 1, 3 })
 end
 
+-- What is met again is not printed again: the summary has the last numbers.
+function TestForm.test_the_counts_of_the_end_are_in_the_summary()
+  local result = run([[
+local x, streams = mr.zeros(4), {}
+for i = 1, 5 do streams[i] = mr.stream() end
+mr.synchronize()
+for i = 1, 5 do
+  streams[i]:run(function() x:fill_(i) end)
+end]], "--report=json")
+  local objects = parse_lines(result.err)
+  lu.assertEquals({ objects[1].count, objects[#objects - 1].count }, { 1, 2 })
+  lu.assertEquals(objects[#objects].counts, { { number = 1, count = 10, stream_pairs = 10 } })
+end
+
 -- Every field that an object and a table have is in the tables of docs/hazards.md.
 function TestForm.test_the_fields_are_documented()
   local page = command.read("docs/hazards.md")
@@ -537,7 +563,7 @@ mr.with(a, function() x:fill_(1) end)
 mr.with(mr.stream{ name = "b\nos.exit(9)" }, function() x:fill_(2) end)
 mr.synchronize()]], "--report=json")
   local r = parse_lines(result.err)[1]
-  lu.assertEquals(r.fix, [[mr.synchronize() -- no variable holds b\nos.exit(9)]])
+  lu.assertEquals(r.fix, [[mr.synchronize() -- nothing in scope here leads to b\nos.exit(9)]])
 end
 
 function TestForm.test_json_in_error_mode_comes_beside_the_error()
