@@ -269,26 +269,49 @@ function TestChoice.test_the_environment_stands_for_the_option()
   lu.assertEquals(with("loud").status, 2)
 end
 
-function TestChoice.test_the_module_of_a_plain_lua_starts_in_the_mode_of_the_environment()
+-- What a plain lua5.4 says that loads the module beside the host; nil: there is none.
+local function run_plain(text, environment)
   local folder = command.host:match("^(.*)/[^/]*$") or "."
-  if not io.open(folder .. "/millrace.so") then
+  local module = io.open(folder .. "/millrace.so")
+  if not module then
     print("skipped: no millrace.so beside the host")
-    return
+    return nil
   end
+  module:close()
+  return command.with_file(text, function(path)
+    local pipe = io.popen(("%s LUA_CPATH=%s lua5.4 %s 2>&1"):format(environment or "",
+      command.quote(folder .. "/?.so"), path))
+    local said = pipe:read("a")
+    return said, pipe:close()
+  end)
+end
+
+function TestChoice.test_the_module_of_a_plain_lua_starts_in_the_mode_of_the_environment()
   local function plain(value)
-    return command.with_file('mr = require "millrace"\n' .. RACE .. "print(mr.hazard.mode())", function(path)
-      local pipe = io.popen(("MILLRACE_CHECK=%s LUA_CPATH=%s lua5.4 %s 2>&1"):format(value,
-        command.quote(folder .. "/?.so"), path))
-      local text = pipe:read("a")
-      pipe:close()
-      return text
-    end)
+    return run_plain('mr = require "millrace"\n' .. RACE .. "print(mr.hazard.mode())", "MILLRACE_CHECK=" .. value)
   end
+  if not plain("") then return end
   lu.assertEquals(plain(""), "done\noff\n")
   lu.assertStrContains(plain("warn"), "hazard: read-after-write on `A`")
   lu.assertStrContains(plain("warn"), "done\nwarn\n")
   lu.assertStrMatches(plain("error"), "lua5.4: [^\n]*:7: hazard: read%-after%-write.*")
   lu.assertStrContains(plain("loud"), 'no check "loud"')
+end
+
+-- A finalizer that was set before the module was loaded runs when all of it is closed.
+function TestChoice.test_what_comes_after_the_machine_is_refused()
+  local said, ok = run_plain([[
+keep = setmetatable({}, {__gc = function()
+  for _, late in ipairs{
+    function() mr.zeros(3) end, function() s:synchronize() end, function() mr.hazard.mode() end,
+    function() mr.current_device() end, function() x:sum() end,
+  } do print(pcall(late)) end
+end})
+mr = require "millrace"
+x, s = mr.ones(4), mr.stream()]])
+  if not said then return end
+  lu.assertTrue(ok)
+  lu.assertEquals(select(2, said:gsub("the machine is closed: the script has ended", "")), 5, said)
 end
 
 function TestChoice.test_a_form_of_reports_asks_for_them()
