@@ -305,7 +305,7 @@ keep = setmetatable({}, {__gc = function()
   for _, late in ipairs{
     function() mr.zeros(3) end, function() s:synchronize() end, function() mr.hazard.mode() end,
     function() mr.current_device() end, function() x:sum() end,
-  } do print(pcall(late)) end
+  } do io.write(tostring(select(2, pcall(late))), "\n") end
 end})
 mr = require "millrace"
 x, s = mr.ones(4), mr.stream()]])
