@@ -4,8 +4,9 @@
 --
 --     local M = dofile(arg[0]:match("^(.*)/") .. "/measure.lua")
 local mr = require "millrace"
+local T = require "millrace.testing"
 
-local M = {}
+local M = { took = T.took } -- took(fn, ...): how long fn(...) keeps the host, in ms
 
 M.folder = arg[0]:match("^(.*)/") or "."
 M.virtual = mr.machine ~= nil
@@ -23,13 +24,6 @@ function M.median_of(rounds, fn)
   local list = {}
   for i = 1, M.virtual and 1 or rounds do list[i] = fn() end
   return M.median(list)
-end
-
--- How long `fn(...)` keeps the host, in ms.
-function M.took(fn, ...)
-  local began = mr.clock()
-  fn(...)
-  return mr.clock() - began
 end
 
 -- Waits for all devices; one of which nothing was ever asked has nothing to wait for.

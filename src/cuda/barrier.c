@@ -9,11 +9,10 @@ static mr_status wait_for_one(cuda_device *device, CUstream waiter, cuda_device 
     CUevent event = mr_cuda_event_take(of);
     if (!event) return mr_fail(MR_CODE_OUT_OF_MEMORY, "memcpy: the driver has no event left");
     CUresult result = mr_cu.EventRecord(event, awaited);
-    if (result == CUDA_SUCCESS) {
-        MR_TRY(mr_cuda_use(device));
-        result = mr_cu.StreamWaitEvent(waiter, event, 0);
-    }
+    mr_status status = result == CUDA_SUCCESS ? mr_cuda_use(device) : MR_OK;
+    if (result == CUDA_SUCCESS && !status) result = mr_cu.StreamWaitEvent(waiter, event, 0);
     mr_cuda_event_give(of, event); /* the wait keeps the record that it found */
+    MR_TRY(status);
     MR_CUDA_TRY(device, result, "memcpy");
     return MR_OK;
 }

@@ -12,9 +12,6 @@ _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F3
                    MR_F64 == 5,
                "the order of MR_DTYPE_LIST");
 
-/* As in kernels/elementwise.cuh: elements that a block of the strided kernels makes. */
-enum { STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
-
 static cuda_module module_of(const mr_op *row) {
     switch (row->family) {
     case MR_FAMILY_UNARY: return MODULE_UNARY;
@@ -122,7 +119,7 @@ static mr_status launch_strided(const mr_action *action, CUstream stream, const 
     }
     MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], module_of(row), "%s_%s_strided", row->name,
                  mr_cuda_tag(ty->computed));
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.d.count, STRIDED_ITEMS),
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.d.count, MR_CUDA_STRIDED),
                            &args);
 }
 

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* As in kernels/copy.cu and kernels/elementwise.cuh. */
-enum { STRIDED_ITEMS = 4 * MR_CUDA_THREADS };
+/* As in kernels/copy.cu. */
 static const struct { int64_t size, tile; } tiles[] = {{1, 128}, {4, 64}, {8, 32}};
 enum { NARROW = 16 }; /* rows or columns below which a tile is mostly empty */
 
@@ -82,7 +81,7 @@ static mr_status copy_strided(const mr_action *action, CUstream stream, int dtyp
     }
     MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], MODULE_COPY, "copy_%s_strided",
                  mr_cuda_tag(dtype));
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args->d.count, STRIDED_ITEMS),
+    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args->d.count, MR_CUDA_STRIDED),
                            args);
 }
 

@@ -405,7 +405,7 @@ static void host_did(checker *c, const mr_action *action) {
     }
 }
 
-static mr_status refuse(checker *c) {
+mr_status mr_hazard_refuse(checker *c) {
     mr_status refusal = c->refusal;
     c->refusal = MR_OK;
     return refusal;
@@ -417,7 +417,7 @@ static mr_status see(mr_observer *observer, const mr_action *action) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     bool collected = action->kind == MR_ACTION_FREE && !action->where.file;
     if (c->collected.count && !collected) mr_hazard_flush_collected(c);
-    if (c->refusal && !collected) return refuse(c);
+    if (c->refusal && !collected) return mr_hazard_refuse(c);
     mr_hazard_log_action(c, action);
     if (c->advice) mr_hazard_advise_action(c, action);
     if (action->kind <= MR_ACTION_LAST_SUBMITTED) submitted(c, action);
@@ -431,7 +431,7 @@ static mr_status see(mr_observer *observer, const mr_action *action) {
     if (__builtin_expect(c->refusal != MR_OK, 0) && !collected) {
         mr_hazard_log_take_back(c);
         if (c->pageable.seq == action->seq) c->pageable.pending = false;
-        return refuse(c);
+        return mr_hazard_refuse(c);
     }
     return MR_OK;
 }

@@ -58,11 +58,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
             "hazard.check: not permitted inside another check; call the function itself");
     mr_hazard_mode before = c->mode;
     mr_hazard_flush_collected(c); /* found before the check: not its own */
-    if (c->refusal) {
-        mr_status refusal = c->refusal;
-        c->refusal = MR_OK;
-        return refusal;
-    }
+    MR_TRY(mr_hazard_refuse(c));
     MR_TRY(mr_hazard_set_mode(c, MR_HAZARD_COLLECT));
     c->checking = true;
     c->mode_before_check = before;

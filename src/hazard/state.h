@@ -448,6 +448,8 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair);
  * count. NULL: ignored, or no room. */
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
+/* check.c: what the call in progress is refused with, which is over then; MR_OK: nothing. */
+mr_status mr_hazard_refuse(checker *c);
 /* A wait of `t` may come after a use that was reported. */
 void mr_hazard_amend(checker *c, const actor *t, const mr_action *action);
 

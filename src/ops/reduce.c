@@ -201,14 +201,17 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
 
 /* ------------------------------------------------------------------------- the action */
 
+mr_status mr_fold_cells(const mr_action *action, int64_t count, void **out_state) {
+    *out_state = calloc((size_t)count, sizeof(mr_cell));
+    return *out_state ? MR_OK
+                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+}
+
 mr_status mr_reduce_begin(const mr_action *action, void **out_state) {
     plan p;
     count(action, &p);
     *out_state = NULL;
-    if (p.chunks == 1) return MR_OK;
-    *out_state = calloc((size_t)(p.outputs * p.chunks), sizeof(mr_cell));
-    return *out_state ? MR_OK
-                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+    return p.chunks == 1 ? MR_OK : mr_fold_cells(action, p.outputs * p.chunks, out_state);
 }
 
 void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end) {

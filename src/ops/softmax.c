@@ -288,10 +288,7 @@ mr_status mr_softmax_begin(const mr_action *action, void **out_state) {
     plan p;
     count(action, &p);
     *out_state = NULL;
-    if (p.chunks == 1) return MR_OK;
-    *out_state = calloc((size_t)(p.rows * p.chunks), sizeof(mr_cell));
-    return *out_state ? MR_OK
-                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+    return p.chunks == 1 ? MR_OK : mr_fold_cells(action, p.rows * p.chunks, out_state);
 }
 
 void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t end) {

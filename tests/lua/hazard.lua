@@ -3,13 +3,9 @@
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"
+local support = require "lua.support.hazard"
 
-local function fresh()
-  mr.synchronize()
-  mr.hazard.mode("off")
-  mr.hazard.clear()
-  mr.hazard.ignore()
-end
+local fresh, advice_of = support.fresh, support.advice_of
 
 -- Two streams that write one tensor with nothing between; `times` times.
 local function race(times)
@@ -297,19 +293,7 @@ end
 
 TestAdvice = {}
 TestAdvice.setUp = fresh
-function TestAdvice.tearDown()
-  mr.hazard.advice(false)
-  fresh()
-end
-
-local function advice_of(fn)
-  mr.hazard.mode("collect")
-  mr.hazard.advice()
-  fn()
-  local kinds = {}
-  for i, r in ipairs(mr.hazard.advice()) do kinds[i] = r.kind end
-  return kinds, mr.hazard.reports()
-end
+TestAdvice.tearDown = fresh
 
 function TestAdvice.test_a_wait_that_adds_nothing()
   lu.assertEquals(advice_of(function()

@@ -2,21 +2,13 @@
 -- orders something beside its purpose. (Random programs: tests/c/test_hazard_advice.c.)
 local lu = require "luaunit"
 local mr = require "millrace"
+local support = require "lua.support.hazard"
 
-local function fresh()
-  mr.synchronize()
-  mr.hazard.mode("off")
-  mr.hazard.advice(false)
-  mr.hazard.clear()
-end
+local fresh = support.fresh
 
 local function advice_of(fn)
-  mr.hazard.mode("collect")
-  mr.hazard.advice()
-  fn()
-  local kinds = {}
-  for i, r in ipairs(mr.hazard.advice()) do kinds[i] = r.kind end
-  lu.assertEquals(#mr.hazard.reports(), 0)
+  local kinds, reports = support.advice_of(fn)
+  lu.assertEquals(#reports, 0)
   return kinds
 end
 

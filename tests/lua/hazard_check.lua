@@ -2,13 +2,7 @@
 -- good; and coroutines that are gone.
 local lu = require "luaunit"
 local mr = require "millrace"
-
-local function fresh()
-  mr.synchronize()
-  mr.hazard.mode("off")
-  mr.hazard.advice(false)
-  mr.hazard.clear()
-end
+local fresh = require "lua.support.hazard".fresh
 
 TestCheck = { setUp = fresh, tearDown = fresh }
 

@@ -2,11 +2,10 @@
 -- options: --device virtual:2
 local lu = require "luaunit"
 local mr = require "millrace"
+local support = require "lua.support.hazard"
 
 local function fresh()
-  for d = 0, mr.device_count() - 1 do mr.synchronize(d) end
-  mr.hazard.mode("off")
-  mr.hazard.clear()
+  support.fresh()
   mr.hazard.mode("collect")
 end
 

@@ -14,6 +14,9 @@ enum { MR_CUDA_THREADS = 256 };
 /* Bytes that a block makes of a dense result, or of one at the size of what it is computed in: a vector of 16 a thread. */
 enum { MR_CUDA_VECTORS = 16 * MR_CUDA_THREADS };
 
+/* Elements that a block of the strided kernels makes, MR_CUDA_THREADS apart. */
+enum { MR_CUDA_STRIDED = 4 * MR_CUDA_THREADS };
+
 /* Elements that a block makes of those kernels that make them of positions. */
 enum { MR_CUDA_GENERATED = 16 * MR_CUDA_THREADS };
 

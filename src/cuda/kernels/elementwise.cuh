@@ -70,8 +70,8 @@ template <class Op> MR_DEVICE void dense(const mr_cuda_dense &p) {
 /* ------------------------------------------------------------------------- strided */
 
 /* An item is an element, of which a thread makes STRIDED_ITEMS, MR_CUDA_THREADS apart; or a vector along the innermost
- * dim, of which it makes one. cuda/launch.c knows it too. */
-enum { STRIDED_ITEMS = 4 };
+ * dim, of which it makes one. */
+enum { STRIDED_ITEMS = MR_CUDA_STRIDED / MR_CUDA_THREADS };
 
 /* Where the operands' elements (the output's first) at the positions of all items are. Of vectors there are never so
  * many that a division needs 64 bits, which is a call, and registers kept for it. */
