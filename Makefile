@@ -15,6 +15,8 @@ BUILD    ?= build$(if $(SAN),/san)
 PREFIX   ?= /usr/local
 CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
 WERROR   ?= 0
+# 1: the linker optimises across files, a tenth off the host's time a call. `make dist` does.
+LTO      ?= 0
 READLINE ?= $(call have,readline/readline.h)
 # The CUDA backend is in where there is a toolkit to compile its kernels; a build without it (CUDA=0) is complete.
 # The same binary runs with and without a GPU.
@@ -67,6 +69,11 @@ ALL_CPPFLAGS := -D_GNU_SOURCE -DMR_VERSION='"$(VERSION)"' -DMR_HAVE_READLINE=$(R
 ALL_CFLAGS   := -std=c11 -fPIC -fvisibility=hidden $(CFLAGS) $(WARNINGS)
 ALL_LDFLAGS  := -static-libgcc $(LDFLAGS)
 LIBS         := -ldl -lm -lpthread
+
+ifneq ($(LTO),0)
+ALL_CFLAGS  += -flto=auto
+AR          := $(CC)-ar
+endif
 
 ifneq ($(SAN),)
 SAN_FLAGS   := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -330,8 +337,9 @@ uninstall:  ## remove what install put there
 DIST := $(BUILD)/dist/millrace-$(VERSION)-linux-$(shell uname -m)
 
 .PHONY: dist
-dist: all  ## a self-contained tarball that needs only glibc
-	@scripts/dist $(BUILD) $(DIST)
+dist: $(IMAGES)  ## a self-contained tarball that needs only glibc
+	@$(MAKE) --no-print-directory LTO=1 BUILD=$(BUILD)/release IMAGE_DIR=$(IMAGE_DIR) all
+	@scripts/dist $(BUILD)/release $(DIST)
 
 .PHONY: clean
 clean:  ## remove $(BUILD)

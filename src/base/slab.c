@@ -19,6 +19,7 @@ void *mr_slab_refill(mr_slab *slab) {
         void *object = chunk + CHUNK_HEADER + i * slab->object_size;
         *(void **)object = slab->free;
         slab->free = object;
+        MR_SLAB_HIDE(slab, object);
     }
     return mr_slab_alloc(slab);
 }

@@ -5,6 +5,16 @@
 
 #include <stddef.h>
 
+/* AddressSanitizer is told which objects are handed out: else it would see no use of one that was put back. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define MR_SLAB_LEND(slab, object) ASAN_UNPOISON_MEMORY_REGION(object, (slab)->object_size)
+#define MR_SLAB_HIDE(slab, object) ASAN_POISON_MEMORY_REGION(object, (slab)->object_size)
+#else
+#define MR_SLAB_LEND(slab, object) ((void)0)
+#define MR_SLAB_HIDE(slab, object) ((void)0)
+#endif
+
 typedef struct {
     size_t object_size; /* rounded up to 16 */
     size_t per_chunk;
@@ -21,6 +31,7 @@ void mr_slab_destroy(mr_slab *slab); /* objects still handed out are gone too */
 static inline void *mr_slab_alloc(mr_slab *slab) {
     void *object = slab->free;
     if (!object) return mr_slab_refill(slab);
+    MR_SLAB_LEND(slab, object);
     slab->free = *(void **)object;
     slab->live++;
     return object;
@@ -30,6 +41,7 @@ static inline void mr_slab_free(mr_slab *slab, void *object) {
     *(void **)object = slab->free;
     slab->free = object;
     slab->live--;
+    MR_SLAB_HIDE(slab, object);
 }
 
 #endif

@@ -62,11 +62,12 @@ mr_value mr_check_value(lua_State *L, int arg) {
     return (mr_value){.scalar = mr_check_scalar(L, arg)};
 }
 
-/* Reads the row's inputs from argument 1 on; one of them must be a tensor. */
+/* Reads the row's inputs from argument 1 on; one of them must be a tensor. In place, the first is known already. */
 static void check_inputs(lua_State *L, const mr_op *op, mr_call *call) {
-    bool tensor = false;
+    bool tensor = call->in_place;
     call->in_count = op->inputs;
-    for (int i = 0; i < op->inputs; i++) {
+    if (call->in_place) call->in[0].tensor = call->out;
+    for (int i = call->in_place; i < op->inputs; i++) {
         call->in[i] = mr_check_value(L, i + 1);
         tensor |= call->in[i].tensor != NULL;
     }

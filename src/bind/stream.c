@@ -87,7 +87,7 @@ MR_FUNCTION(mr_current_stream, "current_stream",
 
 MR_FUNCTION(mr_set_stream, "set_stream", "mr.set_stream(s: stream)",
             "Makes a stream current on its device, and its device current; waits for nothing.") {
-    mr_enter(L);
+    mr_machine_of(L); /* submits nothing, so nobody asks where */
     mr_raise(L, mr_stream_set_current(mr_check_stream(L, 1)));
     return 0;
 }

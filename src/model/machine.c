@@ -10,7 +10,8 @@
 
 #include "model/internal.h"
 
-#define ACTIONS_PER_CHUNK 256
+#define ACTIONS_PER_CHUNK  256
+#define STORAGES_PER_CHUNK 64
 
 static mr_status open_default_streams(mr_machine *machine) {
     for (int i = 0; i < machine->device_count; i++) {
@@ -43,6 +44,7 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     machine->epoch = 1;
     machine->next_seq = 1;
     mr_slab_init(&machine->actions, sizeof(mr_action) + backend->action_extra, ACTIONS_PER_CHUNK);
+    mr_slab_init(&machine->storages, sizeof(mr_storage), STORAGES_PER_CHUNK);
     mr_status status = backend->open(machine, options ? options : &defaults);
     if (status) {
         mr_slab_destroy(&machine->actions);
@@ -73,6 +75,8 @@ void mr_machine_close(mr_machine *machine) {
     machine->device_count = 0;
     mr_vec_free(&machine->observers);
     mr_slab_destroy(&machine->actions);
+    mr_slab_destroy(&machine->storages);
+    mr_slab_destroy(&machine->tensors);
     mr_error_destroy(machine->lost);
     mr_error_destroy(machine->host_function_error);
     free(machine);

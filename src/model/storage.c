@@ -6,7 +6,6 @@
 #include "model/storage.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "model/internal.h"
 
@@ -62,7 +61,7 @@ static mr_status find_memory(mr_storage *storage, mr_action *alloc) {
 
 static void discard(mr_storage *storage) {
     mr_stream_release(storage->stream);
-    free(storage);
+    mr_slab_free(&storage->machine->storages, storage);
 }
 
 static mr_status create_on_device(mr_storage *storage) {
@@ -90,15 +89,16 @@ mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t b
         MR_TRY(mr_machine_ready(machine));
         MR_TRY(mr_stream_usable(stream));
     }
-    mr_storage *storage = calloc(1, sizeof *storage);
+    mr_storage *storage = mr_slab_alloc(&machine->storages);
     if (!storage) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a tensor's record");
-    storage->refs = storage->handles = 1;
-    storage->epoch = machine->epoch;
-    storage->kind = kind;
-    storage->id = ++machine->next_storage;
-    storage->bytes = bytes;
-    storage->machine = machine;
-    storage->made = machine->where;
+    *storage = (mr_storage){.refs = 1,
+                            .handles = 1,
+                            .epoch = machine->epoch,
+                            .kind = kind,
+                            .id = ++machine->next_storage,
+                            .bytes = bytes,
+                            .machine = machine,
+                            .made = machine->where};
     mr_status status;
     if (kind == MR_MEMORY_DEVICE) {
         storage->device = stream->device;

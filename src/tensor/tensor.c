@@ -4,13 +4,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "the element sizes of mr_tensor_data");
 _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F32 == 4 &&
                    MR_F64 == 5 && MR_DTYPE_COUNT == 6,
                "mr_tensor_data's table of element sizes follows MR_DTYPE_LIST");
+
+#define TENSORS_PER_CHUNK 64
 
 static mr_status out_of_memory(void) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
@@ -38,7 +39,9 @@ static bool is_contiguous(const mr_tensor *t) {
 
 static mr_tensor *new_tensor(mr_machine *machine, mr_storage *storage, mr_dtype dtype, int ndim,
                              const int64_t *shape) {
-    mr_tensor *t = malloc(sizeof *t);
+    if (!machine->tensors.object_size)
+        mr_slab_init(&machine->tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);
+    mr_tensor *t = mr_slab_alloc(&machine->tensors);
     if (!t) return NULL;
     t->refs = 1;
     t->ndim = (uint8_t)ndim;
@@ -101,7 +104,7 @@ mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64
     t->name = base->name;
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
     if (!fits(t)) {
-        free(t);
+        mr_slab_free(&base->storage->machine->tensors, t);
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the view does not lie inside its storage of %" PRIu64 " bytes",
                        base->storage->bytes);
@@ -130,8 +133,9 @@ mr_storage *mr_tensor_storage(const mr_tensor *tensor) {
 
 void mr_tensor_release(mr_tensor *tensor) {
     if (!tensor || --tensor->refs > 0) return;
+    mr_slab *tensors = &tensor->storage->machine->tensors;
     mr_storage_release(tensor->storage);
-    free(tensor);
+    mr_slab_free(tensors, tensor);
 }
 
 mr_status mr_tensor_usable(const mr_tensor *t) {

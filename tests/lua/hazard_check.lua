@@ -4,6 +4,8 @@ local lu = require "luaunit"
 local mr = require "millrace"
 local fresh = require "lua.support.hazard".fresh
 
+local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
+
 TestCheck = { setUp = fresh, tearDown = fresh }
 
 local function race_at_new_places(count)
@@ -86,8 +88,7 @@ local function run(options, script)
   local file = assert(io.open(name, "w"))
   file:write(script)
   file:close()
-  local host = arg and arg[-1] or "millrace"
-  local pipe = assert(io.popen(("%s %s %s 2>&1"):format(host, options, name)))
+  local pipe = assert(io.popen(("%s %s %s 2>&1"):format(HOST, options, name)))
   local text = pipe:read("a")
   local _, _, status = pipe:close()
   os.remove(name)
