@@ -82,15 +82,15 @@ mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module mo
     return MR_OK;
 }
 
-mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream, CUfunction function,
-                          uint64_t blocks, void *args) {
+mr_status mr_cuda_enqueue_blocks(const mr_action *action, CUstream stream, CUfunction function,
+                                 uint64_t blocks, unsigned threads, void *args) {
     void *list[] = {args};
     if (__builtin_expect(blocks > INT32_MAX, 0))
         return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel", action->name);
-    MR_CUDA_TRY(mr_cuda_device_of(action),
-                mr_cu.LaunchKernel(function, (unsigned)blocks, 1, 1, MR_CUDA_THREADS, 1, 1, 0,
-                                   stream, list, NULL),
-                "%s", action->name);
+    MR_CUDA_TRY(
+        mr_cuda_device_of(action),
+        mr_cu.LaunchKernel(function, (unsigned)blocks, 1, 1, threads, 1, 1, 0, stream, list, NULL),
+        "%s", action->name);
     return MR_OK;
 }
 

@@ -75,9 +75,13 @@ mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module mo
         (out_function) = *(slot);                                                                  \
     } while (0)
 
-/* Enqueues a kernel of MR_CUDA_THREADS threads a block whose only argument is the struct `args`. */
-mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream, CUfunction function,
-                          uint64_t blocks, void *args);
+/* Enqueues a kernel whose only argument is the struct `args`. */
+mr_status mr_cuda_enqueue_blocks(const mr_action *action, CUstream stream, CUfunction function,
+                                 uint64_t blocks, unsigned threads, void *args);
+static inline mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream,
+                                        CUfunction function, uint64_t blocks, void *args) {
+    return mr_cuda_enqueue_blocks(action, stream, function, blocks, MR_CUDA_THREADS, args);
+}
 
 /* "f32"; bool is "b8", as in the table's tags. */
 const char *mr_cuda_tag(int dtype);

@@ -54,8 +54,9 @@ mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
         *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][out->dtype][FORM_DENSE];
     MR_CUDA_FIND(function, action, slot, MODULE_RANDOM, "%s_%s", row->name,
                  mr_cuda_tag(out->dtype));
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.count, MR_CUDA_GENERATED),
-                           &args);
+    return mr_cuda_enqueue_blocks(action, stream, function,
+                                  mr_cuda_blocks(args.count, MR_CUDA_GENERATED), MR_CUDA_GENERATORS,
+                                  &args);
 }
 
 /* ------------------------------------------------------------------------- randperm */

@@ -17,8 +17,8 @@ enum { MR_CUDA_VECTORS = 16 * MR_CUDA_THREADS };
 /* Elements that a block of the strided kernels makes, MR_CUDA_THREADS apart. */
 enum { MR_CUDA_STRIDED = 4 * MR_CUDA_THREADS };
 
-/* Elements that a block makes of those kernels that make them of positions. */
-enum { MR_CUDA_GENERATED = 16 * MR_CUDA_THREADS };
+/* Threads a block of the kernels that make elements of positions, and elements that it makes. */
+enum { MR_CUDA_GENERATORS = 128, MR_CUDA_GENERATED = 32 * MR_CUDA_GENERATORS };
 
 /* A shape that positions are taken apart by. */
 typedef struct {

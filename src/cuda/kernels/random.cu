@@ -30,7 +30,7 @@ MR_DEVICE double unit_f64(uint32_t low, uint32_t high) {
 
 /* ------------------------------------------------------------------------- from positions to kernels */
 
-/* G makes elements 4 quad to 4 quad + 3, of type T. The quads of a thread are MR_CUDA_THREADS apart and made side by
+/* G makes elements 4 quad to 4 quad + 3, of type T. The quads of a thread are MR_CUDA_GENERATORS apart and made side by
  * side, as a round of Philox waits for the one before it. All quads of a block have the same higher half, as a
  * block's first is a multiple of their number. */
 template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
@@ -41,7 +41,7 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
     if (p.dense && (begin + QUADS) * 4 <= p.count) {
         T *out = (T *)p.out + (begin + threadIdx.x) * 4;
 #pragma unroll
-        for (uint32_t u = 0; u < QUADS; u += MR_CUDA_THREADS) {
+        for (uint32_t u = 0; u < QUADS; u += MR_CUDA_GENERATORS) {
             vector<T, 4> r;
             G::make(p, (uint64_t)high << 32 | (low + u), r.v);
             store_past_l1(out + u * 4, r);
@@ -50,7 +50,7 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
     }
     /* The last block, and other layouts. */
 #pragma unroll 1
-    for (uint32_t u = 0; u < QUADS; u += MR_CUDA_THREADS) {
+    for (uint32_t u = 0; u < QUADS; u += MR_CUDA_GENERATORS) {
         uint64_t quad = (uint64_t)high << 32 | (low + u);
         if (quad * 4 >= p.count) return;
         T v[4];
@@ -61,11 +61,12 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
     }
 }
 
+/* With 64 registers a thread, half of an SM's threads are at home: fewer have too little to do, and of more each
+ * would make too few quads side by side. */
+#define GENERATOR_KERNEL(name) extern "C" __global__ void __launch_bounds__(MR_CUDA_GENERATORS, 8) name(const __grid_constant__ mr_cuda_generate p)
+
 #define GENERATOR(name, tag)                                                                       \
-    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
-        millrace_##name##_##tag(const __grid_constant__ mr_cuda_generate p) {                      \
-        generate<name##_##tag>(p);                                                                 \
-    }
+    GENERATOR_KERNEL(millrace_##name##_##tag) { generate<name##_##tag>(p); }
 
 /* ------------------------------------------------------------------------- uniform, normal */
 
@@ -103,20 +104,25 @@ MR_DEVICE float normal_root(float square) {
     return __fmaf_rn(__fmaf_rn(-root, root, square), 0.5f * inverse, root);
 }
 
-struct normal_f32 {
+/* STANDARD: the deviation is 1, which is most common and spares a multiplication. */
+template <bool STANDARD> struct normal_f32 {
     typedef float T;
     MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
         four r = philox(p.philox, quad);
 #pragma unroll
         for (int j = 0; j < 4; j += 2) {
-            float radius = normal_root(mr_normal_square(r.v[j])) * p.single[1];
+            float radius = normal_root(mr_normal_square(r.v[j]));
+            if (!STANDARD) radius *= p.single[1];
             mr_direction d = mr_normal_direction(r.v[j + 1]);
             v[j] = __fmaf_rn(radius, d.cosine, p.single[0]);
             v[j + 1] = __fmaf_rn(radius, d.sine, p.single[0]);
         }
     }
 };
-GENERATOR(normal, f32)
+GENERATOR_KERNEL(millrace_normal_f32) {
+    if (p.single[1] == 1) generate<normal_f32<true>>(p);
+    else generate<normal_f32<false>>(p);
+}
 
 struct normal_f64 {
     typedef double T;
