@@ -110,6 +110,11 @@ static vclock *clock_of(checker *c, touch *t) {
 static void note(checker *c, history *h, touch *t, const byte_view *view, entry *into) {
     entry *e = into ? into : mr_hazard_history_add(c, h, t->actor, view);
     if (!e) return;
+    if (e->actor != t->actor) {
+        mr_hazard_actor_retain(t->actor);
+        mr_hazard_actor_release(c, e->actor);
+        e->actor = t->actor;
+    }
     e->seq = t->seq;
     e->access = t->access;
     e->advisory = t->advisory;
@@ -153,11 +158,14 @@ static bool wanted_by_function(checker *c, const history *h, touch *t, const ent
            mr_hazard_function_needs(c, e, t->actor, clock_of(c, t));
 }
 
-/* Meets the new access with the entries in c->found. The view that is already there is used again:
- * the usual case needs no memory. */
+/* Meets the new access with the entries in c->found. Of those that it replaces, one with the same view becomes its
+ * own: the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
     bool races = false, pending = mr_hazard_functions_reach(c, h->storage);
+    /* What the host does itself comes before everything that it submits later: nothing can race with
+     * it from behind, except a host function that was submitted before. */
+    bool leaves_entry = (t->actor != &c->host_actor || pending) && !t->only_look;
     for (size_t i = 0; i < c->found.count; i++) {
         entry *e = c->found.items[i];
         mr_hazard_kind kind;
@@ -176,12 +184,11 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (advise && conflicts) mr_hazard_advise_needed(c, e->actor, e->seq);
         if (t->only_look || !replaces(t->access, e->access) || e->advisory != t->advisory) continue;
         if (pending && wanted_by_function(c, h, t, e)) continue;
-        if (!again && e->actor == t->actor && mr_hazard_view_equal(view, &e->view)) {
-            again = e;
-        } else if (mr_hazard_view_covers(view, &e->view)) {
-            if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
-            mr_hazard_history_remove(c, h, e);
-        }
+        bool is_same = leaves_entry && !again && mr_hazard_view_equal(view, &e->view);
+        if (!is_same && !mr_hazard_view_covers(view, &e->view)) continue;
+        if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
+        if (is_same) again = e;
+        else mr_hazard_history_remove(c, h, e);
     }
     for (size_t i = 0; i < c->found.count && races; i++) {
         entry *e = c->found.items[i];
@@ -202,10 +209,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         }
     }
     if (!races && before_alloc(c, h, t)) used_before_alloc(c, h, t);
-    /* What the host does itself comes before everything that it submits later: nothing can race with
-     * it from behind, except a host function that was submitted before. */
-    if ((t->actor != &c->host_actor || pending) && !t->only_look && !c->refusal)
-        note(c, h, t, view, again);
+    if (leaves_entry && !c->refusal) note(c, h, t, view, again);
 }
 
 static void touch_bytes(checker *c, touch *t) {
