@@ -1,7 +1,7 @@
 /* Copies, with the host's part in them by the table of R20-R24. The driver has the same table, but where
  * it blocks it cannot be interrupted, and a host function that is pending would never run. So whenever
- * the host would wait for the stream inside the driver, it waits here first: what is then left is the
- * time of the copy itself. */
+ * the host would wait for the stream inside the driver, it waits here instead: behind the copy where that needs
+ * pinned memory only, else before it, and what is then left is the time of the copy itself. */
 #include <string.h>
 
 #include "cuda/launch.h"
@@ -10,6 +10,11 @@
 /* Pageable memory up to this size is staged and the call returns; more waits for the stream, since the
  * driver's staging buffer is finite (P4). */
 #define STAGED_BYTES ((uint64_t)1 << 20)
+
+/* Values for pageable memory up to this size come by pinned memory of ours: the copy is then behind the stream's
+ * work before that has ended, which is half the time of an item() that waits. Beyond, copying once more
+ * costs more than that. */
+#define BOUNCED_BYTES ((uint64_t)64 << 10)
 
 /* Nothing can be submitted while we wait, so the stream is idle afterwards. */
 static mr_status wait_first(cuda_stream *stream) {
@@ -37,23 +42,41 @@ static mr_status host_to_device(cuda_stream *stream, const mr_action *action) {
     return MR_OK;
 }
 
-static mr_status device_to_host(cuda_stream *stream, const mr_action *action) {
-    mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
-    uint64_t bytes = action->u.copy.bytes;
-    bool pinned = to->storage->kind == MR_MEMORY_PINNED;
-    bool waits = action->u.copy.synchronous || !pinned;
-    if (waits) MR_TRY(wait_first(stream));
-    if (action->u.copy.synchronous) {
-        MR_CUDA_TRY(stream->device, mr_cu.MemcpyDtoH(mr_tensor_data(to), mr_cuda_data(from), bytes),
-                    "%s", action->name);
-        return MR_OK;
-    }
-    MR_CUDA_TRY(
-        stream->device,
-        mr_cu.MemcpyDtoHAsync(mr_tensor_data(to), mr_cuda_data(from), bytes, stream->handle), "%s",
-        action->name);
-    if (pinned) mr_cuda_hold(stream, to->storage);
+static mr_status to_host(cuda_stream *stream, const mr_action *action, void *to) {
+    MR_CUDA_TRY(stream->device,
+                mr_cu.MemcpyDtoHAsync(to, mr_cuda_data(action->operands[1].tensor),
+                                      action->u.copy.bytes, stream->handle),
+                "%s", action->name);
     return MR_OK;
+}
+
+/* Whoever interrupts the wait leaves a copy under way: its memory is then not given back. */
+static mr_status bounce(cuda_stream *stream, const mr_action *action, void *to,
+                        const cuda_pinned_block *pinned) {
+    MR_TRY(mr_cuda_use(stream->device)); /* taking it may have used another one */
+    MR_TRY(to_host(stream, action, pinned->host));
+    MR_TRY(mr_cuda_wait_stream(stream));
+    memcpy(to, pinned->host, action->u.copy.bytes);
+    mr_cuda_pinned_give(stream->device->machine, pinned->block);
+    return MR_OK;
+}
+
+static mr_status device_to_host(cuda_stream *stream, const mr_action *action) {
+    mr_tensor *to = action->operands[0].tensor;
+    void *data = mr_tensor_data(to);
+    cuda_pinned_block pinned;
+    if (to->storage->kind == MR_MEMORY_PINNED) {
+        MR_TRY(to_host(stream, action, data));
+        mr_cuda_hold(stream, to->storage);
+        return action->u.copy.synchronous ? mr_cuda_wait_stream(stream) : MR_OK;
+    }
+    if (action->u.copy.bytes <= BOUNCED_BYTES) {
+        mr_status status = mr_cuda_pinned_take(stream->device->machine, BOUNCED_BYTES, &pinned);
+        if (!status) return bounce(stream, action, data, &pinned);
+        mr_error_destroy(status); /* none to be had: by the driver, then */
+    }
+    MR_TRY(wait_first(stream));
+    return to_host(stream, action, data);
 }
 
 /* R21: no wait, not even in the synchronous form, which the driver orders on the legacy stream. */

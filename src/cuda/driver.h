@@ -95,7 +95,6 @@ typedef enum {
     X(MemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2",                                     \
       (CUdeviceptr * address, void *host, unsigned flags))                                         \
     X(MemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void *from, size_t bytes))             \
-    X(MemcpyDtoH, "cuMemcpyDtoH_v2", (void *to, CUdeviceptr from, size_t bytes))                   \
     X(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                     \
       (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
     X(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                     \

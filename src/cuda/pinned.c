@@ -126,19 +126,18 @@ static CUresult refill(cuda_pinned *pinned, unsigned class, uint64_t block_bytes
 
 /* ---- blocks */
 
-static mr_status out_of_memory(const mr_storage *storage) {
+static mr_status out_of_memory(const cuda_machine *cuda, uint64_t bytes) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY,
                    "out of pinned host memory: %" PRIu64 " bytes wanted, %" PRIu64
                    " live in host tensors",
-                   storage->bytes, storage->machine->host_live_bytes);
+                   bytes, cuda->machine->host_live_bytes);
 }
 
-mr_status mr_cuda_pinned_alloc(mr_storage *storage) {
-    cuda_machine *cuda = mr_cuda_of(storage->machine);
+mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t wanted, cuda_pinned_block *out_block) {
     cuda_pinned *pinned = cuda->pinned;
     uint64_t bytes = 0;
-    unsigned class = class_of(storage->bytes, &bytes);
-    if (class == CLASSES) return out_of_memory(storage);
+    unsigned class = class_of(wanted, &bytes);
+    if (class == CLASSES) return out_of_memory(cuda, wanted);
     if (!pinned->free[class]) mr_cuda_hold_collect(cuda);
     if (!pinned->free[class]) {
         MR_TRY(mr_cuda_use(cuda->home));
@@ -148,28 +147,38 @@ mr_status mr_cuda_pinned_alloc(mr_storage *storage) {
             mr_cuda_pinned_trim(cuda);
             result = refill(pinned, class, bytes);
         }
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) return out_of_memory(storage);
-        MR_CUDA_TRY(cuda->home, result, "pinned host memory of %" PRIu64 " bytes", storage->bytes);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) return out_of_memory(cuda, wanted);
+        MR_CUDA_TRY(cuda->home, result, "pinned host memory of %" PRIu64 " bytes", wanted);
     }
     block *b = pinned->free[class];
     region *r = b->region;
     uint64_t offset = (uint64_t)(b - r->blocks) * r->block_bytes;
     pinned->free[class] = b->next;
     r->used++;
-    storage->impl = b;
-    storage->host = r->host + offset;
-    storage->address = r->device + offset;
+    *out_block = (cuda_pinned_block){b, r->host + offset, r->device + offset};
+    return MR_OK;
+}
+
+void mr_cuda_pinned_give(cuda_machine *cuda, void *taken) {
+    block *b = taken;
+    uint64_t bytes;
+    unsigned class = class_of(b->region->block_bytes, &bytes);
+    b->next = cuda->pinned->free[class];
+    cuda->pinned->free[class] = b;
+    b->region->used--;
+}
+
+mr_status mr_cuda_pinned_alloc(mr_storage *storage) {
+    cuda_pinned_block taken;
+    MR_TRY(mr_cuda_pinned_take(mr_cuda_of(storage->machine), storage->bytes, &taken));
+    storage->impl = taken.block;
+    storage->host = taken.host;
+    storage->address = taken.device;
     return MR_OK;
 }
 
 void mr_cuda_pinned_release(mr_storage *storage) {
-    cuda_pinned *pinned = mr_cuda_of(storage->machine)->pinned;
-    block *b = storage->impl;
-    uint64_t bytes;
-    unsigned class = class_of(b->region->block_bytes, &bytes);
-    b->next = pinned->free[class];
-    pinned->free[class] = b;
-    b->region->used--;
+    mr_cuda_pinned_give(mr_cuda_of(storage->machine), storage->impl);
 }
 
 /* Regions of which nothing is in use go back to the system. */

@@ -227,6 +227,14 @@ mr_status mr_cuda_pinned_open(cuda_machine *cuda);
 void mr_cuda_pinned_close(cuda_machine *cuda); /* host tensors that outlive it are dead handles */
 mr_status mr_cuda_pinned_alloc(mr_storage *storage);
 void mr_cuda_pinned_release(mr_storage *storage);
+/* Memory of the same pool for our own use, which no account shows. */
+typedef struct {
+    void *block; /* what to give back */
+    void *host;
+    CUdeviceptr device;
+} cuda_pinned_block;
+mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
+void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
 void mr_cuda_pinned_trim(cuda_machine *cuda);
 void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
 mr_status

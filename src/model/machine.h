@@ -52,7 +52,7 @@ struct mr_machine {
     const mr_action *host_function; /* which one: its accesses count as its stream's */
     mr_status host_function_error;  /* raised at the wait that drained it; owned, or NULL */
 
-    mr_slab actions; /* each sizeof(mr_action) + backend->action_extra bytes */
+    mr_slab actions;           /* each sizeof(mr_action) + backend->action_extra bytes */
     mr_slab storages, tensors; /* mr_storage; mr_tensor, whose size src/tensor knows */
     MR_VEC(mr_observer *) observers;
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */

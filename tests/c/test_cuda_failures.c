@@ -255,7 +255,7 @@ static void an_interrupt_ends_a_wait_and_nothing_else(void **state) {
     fake->hold = false;
     questions = 100;
     OK(mr_stream_synchronize(s));
-    assert_int_equal(fake->copies_run, 0);
+    assert_int_equal(fake->copies_run, 1);
     assert_int_equal(fake->blocking_calls, 0);
     drop(t);
     drop(page);
@@ -266,6 +266,33 @@ static void a_fault_on_demand_is_the_virtual_gpus(void **state) {
     (void)state;
     FAILS(MR_CODE_NOT_SUPPORTED, "--device virtual",
           mr_stream_fault(device->legacy, MR_CODE_ILLEGAL_ADDRESS));
+}
+
+/* The copy still comes, into memory that nobody else has. */
+static void an_interrupted_copy_writes_to_nobody(void **state) {
+    (void)state;
+    mr_stream *s = free_stream();
+    mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
+    for (int i = 0; i < 10; i++) values(t)[i] = 1, values(page)[i] = 2;
+    machine->interrupted = at_the_tenth;
+    fake->kernel_ticks = 1000;
+    launch(s);
+    questions = 0;
+    FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, page, t, s, false));
+    assert_int_equal(fake->copies_run, 0);
+    mr_tensor *same_size = tensor(MR_MEMORY_PINNED, NULL, (64 << 10) / 4);
+    values(same_size)[0] = 3;
+    questions = 100;
+    OK(mr_stream_synchronize(s));
+    assert_int_equal(fake->copies_run, 1);
+    assert_int_equal(values(same_size)[0], 3);
+    assert_int_equal(values(page)[0], 2);
+    OK(mr_memcpy(machine, page, t, s, false));
+    assert_int_equal(values(page)[0], 1);
+    drop(same_size);
+    drop(t);
+    drop(page);
+    mr_stream_release(s);
 }
 
 CUDA_TEST_MAIN(TEST(a_failure_names_the_only_operation_that_it_can_be),
@@ -280,6 +307,7 @@ CUDA_TEST_MAIN(TEST(a_failure_names_the_only_operation_that_it_can_be),
                TEST(the_end_does_not_wait_for_host_functions),
                TEST(a_host_function_of_a_closed_stream_runs),
                TEST(an_interrupt_ends_a_wait_and_nothing_else),
+               TEST(an_interrupted_copy_writes_to_nobody),
                TEST(a_fault_on_demand_is_the_virtual_gpus))
 
 #else

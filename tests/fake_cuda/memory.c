@@ -209,12 +209,6 @@ CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
     return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
 }
 
-CUresult fake_MemcpyDtoH(void *to, CUdeviceptr from, size_t bytes) {
-    ENTER();
-    add_copy(CU_STREAM_LEGACY, to, (const void *)(uintptr_t)from, bytes);
-    return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
-}
-
 CUresult fake_MemsetD8Async(CUdeviceptr to, unsigned char byte, size_t count, CUstream stream) {
     ENTER();
     task *t = fake_add(fake_stream_of(stream), TASK_SET);
