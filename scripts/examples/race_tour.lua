@@ -87,7 +87,7 @@ local function count_wrong(n, seeds, repaired)
   return paint(wrong > 0 and "red" or "green", ("%18s"):format(text))
 end
 
-local SMALL, LARGE, SEEDS = 1000, 4000000, 200
+local SMALL, LARGE, SEEDS = 1000, 8000000, 200
 
 if mr.machine then mr.machine.chooser("timed") end -- whatever the command line says
 say(paint("bold", "millrace") .. " on " .. mr.device(0).name)

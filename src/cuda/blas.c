@@ -1,5 +1,6 @@
-/* The matrix products: cuBLAS for floats, with a handle and a workspace for each stream; our own kernel for
- * integers, for strides that cuBLAS cannot read, and where there is no cuBLAS.
+/* The matrix products: cuBLAS for floats, with a handle and a workspace for each stream; our own kernels for small
+ * products of floats (which also spares a program of no others the library's start), for integers, for strides that
+ * cuBLAS cannot read, and where there is no cuBLAS.
  *
  * cuBLAS counts by columns. A matrix by rows is, to it, its transpose, so c = a b is asked for as
  * c' = b' a': the operands change places, and no data moves. */
@@ -264,10 +265,15 @@ static mr_status by_blas(const mr_action *action, CUstream stream, const product
     return multiply_all(action, handle, p, &r);
 }
 
-/* ------------------------------------------------------------------------- our own kernel */
+/* ------------------------------------------------------------------------- our own kernels */
 
-static mr_status by_kernel(const mr_action *action, CUstream stream, const product *p) {
-    enum { TILE = 64, MOST_BATCHES = 65535 }; /* as in kernels/product.cu; of a grid's second dim */
+static int64_t tiles_of(int64_t length, int64_t tile) {
+    return (length + tile - 1) / tile;
+}
+
+static mr_status by_kernel(const mr_action *action, CUstream stream, const product *p, bool small) {
+    enum { MOST_BATCHES = 65535 }; /* of a grid's second dim */
+    int64_t tile = small ? MR_CUDA_SMALL_TILE : MR_CUDA_TILE;
     mr_cuda_product args = {.a = (const void *)p->a,
                             .b = (const void *)p->b,
                             .c = (void *)p->c,
@@ -278,8 +284,8 @@ static mr_status by_kernel(const mr_action *action, CUstream stream, const produ
                             .a_column = p->a_column,
                             .b_row = p->b_row,
                             .b_column = p->b_column,
-                            .row_tiles = (uint32_t)((p->m + TILE - 1) / TILE),
-                            .column_tiles = (uint32_t)((p->n + TILE - 1) / TILE),
+                            .row_tiles = (uint32_t)tiles_of(p->m, tile),
+                            .column_tiles = (uint32_t)tiles_of(p->n, tile),
                             .batch = p->batch,
                             .a_batch = p->stride[1],
                             .b_batch = p->stride[2]};
@@ -287,9 +293,10 @@ static mr_status by_kernel(const mr_action *action, CUstream stream, const produ
     for (uint32_t d = 0; d < p->batch.ndim; d++) batches *= (uint64_t)p->batch.size[d];
     if (tiles > INT32_MAX)
         return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel", action->name);
-    CUfunction function;
-    MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->product[p->dtype], MODULE_PRODUCT,
-                 "product_%s", mr_cuda_tag(p->dtype));
+    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+    CUfunction function, *slot = &(small ? kernels->small_product : kernels->product)[p->dtype];
+    MR_CUDA_FIND(function, action, slot, MODULE_PRODUCT, "%sproduct_%s", small ? "small_" : "",
+                 mr_cuda_tag(p->dtype));
     void *list[] = {&args};
     MR_CUDA_TRY(mr_cuda_device_of(action),
                 mr_cu.LaunchKernel(function, (unsigned)tiles,
@@ -301,8 +308,8 @@ static mr_status by_kernel(const mr_action *action, CUstream stream, const produ
 
 mr_status mr_cuda_launch_matmul(const mr_action *action, CUstream stream) {
     product p;
+    bool small = mr_matmul_is_small(action), done = false;
     read_operands(action, &p);
-    bool done;
-    MR_TRY(by_blas(action, stream, &p, &done));
-    return done ? MR_OK : by_kernel(action, stream, &p);
+    if (!small) MR_TRY(by_blas(action, stream, &p, &done));
+    return done ? MR_OK : by_kernel(action, stream, &p, small);
 }

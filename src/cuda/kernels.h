@@ -50,7 +50,7 @@ typedef struct {
     CUmodule modules[MODULE_COUNT];
     CUfunction cast[MR_DTYPE_COUNT][MR_DTYPE_COUNT], copy[MR_DTYPE_COUNT][FORM_COUNT];
     CUfunction transpose[3], fill, sort_begin, sort_step, sort_near, sort_end;
-    CUfunction product[MR_DTYPE_COUNT], op, spin;
+    CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
     bool no_blas;                                  /* the library could not be opened */

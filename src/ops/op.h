@@ -98,6 +98,10 @@ extern const mr_op mr_ops[];
 extern const int mr_op_count;
 const mr_op *mr_op_find(const char *name); /* NULL: there is none */
 
+/* Of a MATMUL on a device: a product of floats so small that a GPU has a kernel of its own for it, since its library
+ * takes longer to choose one than that takes. */
+bool mr_matmul_is_small(const mr_action *action);
+
 /* Runs items [*io_first, end) on this thread and, where there is enough to do, its helpers: what a
  * backend calls between `begin` and `finish`. With `may_stop`, long work asks the machine's `interrupted`
  * hook now and then: INTERRUPTED leaves in *io_first where to go on. */

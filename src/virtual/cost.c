@@ -156,6 +156,16 @@ static uint64_t output_bytes(const mr_action *action) {
     return (uint64_t)out->numel * mr_dtype_size((mr_dtype)out->dtype);
 }
 
+engine_kind mr_virtual_engine_of(const mr_action *action) {
+    if (action->kind == MR_ACTION_OP) return ENGINE_SM;
+    if (action->kind != MR_ACTION_COPY) return ENGINE_NONE;
+    switch (action->u.copy.direction) {
+    case MR_COPY_D2D: return ENGINE_SM;
+    case MR_COPY_H2H: return ENGINE_NONE;
+    default: return ENGINE_COPY;
+    }
+}
+
 static uint32_t slice_count(const vgpu *gpu, const mr_action *action, const body *b) {
     uint64_t most = (uint64_t)gpu->set.slices;
     if (b->duration < SLICED_NS) {

@@ -21,10 +21,13 @@
     X(kernel_memory_gbs, 0) /* read + write, reached by a kernel */                                \
     X(fp32_tflops, 0) X(fp64_tflops, 0)                                                            \
     X(kernel_floor_ns, 0)   /* start to start of dependent small kernels */                        \
+    X(handover_ns, 0)       /* end of a kernel to start of a copy that waited for it; and back */  \
+    X(wait_latency_ns, 0)   /* end of an event to start of what waited for it elsewhere */         \
     X(h2d_gbs, 0) X(d2h_gbs, 0) X(copy_latency_ns, 0)                                              \
     X(peer_access, 0) X(peer_gbs, 0) X(peer_latency_ns, 0)                                         \
     /* what calls cost the host */                                                                 \
     X(launch_ns, 0) X(launch_latency_ns, 0) /* call to start on an idle device */                  \
+    X(product_ns, 0)        /* launch of a matrix product of floats by a library */                \
     X(copy_call_ns, 0) X(record_ns, 0) X(record_timed_ns, 0) X(wait_event_ns, 0)                   \
     X(alloc_ns, 0) X(free_ns, 0)                                                                   \
     X(synchronize_ns, 0) X(device_synchronize_ns, 0) X(wakeup_ns, 0) X(query_ns, 1)                \

@@ -42,8 +42,29 @@ static void push_ready(vgpu *gpu, work *w) {
     gpu->ready_last = w;
 }
 
-static void predecessor_done(vgpu *gpu, work *w, uint64_t now) {
-    if (w->time < now) w->time = now;
+/* When `w` may start, as far as `from` goes, which is done at `now`. Engines tell each other by
+ * semaphores, and so do streams; that takes time, but only where there was something to wait for at the
+ * call. What had ended by then counts as gone, carried out or not: whether the device has caught up must
+ * not show. */
+static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t now) {
+    const device_model *model = &gpu->model;
+    if (now <= w->called || !gpu->chooser->timed) return now;
+    uint64_t start = from->queue == w->queue ? now : now + (uint64_t)model->wait_latency_ns;
+    if (!is_launch(action_of(w))) { /* a marker hands on what it came behind */
+        if (w->ended < from->ended) {
+            w->ended = from->ended;
+            w->engine = from->engine;
+        }
+    } else if (w->engine && from->engine && w->engine != from->engine && from->ended > w->called) {
+        uint64_t handed = from->ended + (uint64_t)model->handover_ns;
+        if (start < handed) start = handed;
+    }
+    return start;
+}
+
+static void predecessor_done(vgpu *gpu, const work *from, work *w, uint64_t now) {
+    uint64_t start = start_after(gpu, from, w, now);
+    if (w->time < start) w->time = start;
     if (--w->unfinished) return;
     free_edges_in(gpu, w);
     push_ready(gpu, w);
@@ -190,6 +211,8 @@ mr_status mr_virtual_enqueue(mr_action *action, uint64_t earliest) {
     vdevice *device = q->device;
     w->queue = q;
     w->time = earliest;
+    w->called = gpu->host_ns;
+    w->engine = (uint8_t)mr_virtual_engine_of(action);
     if (!join_predecessors(gpu, action, w) ||
         (action->kind == MR_ACTION_RECORD && !make_mark(gpu, action, w))) {
         free_edges_in(gpu, w);
@@ -243,7 +266,7 @@ static void release_successors(vgpu *gpu, work *w, uint64_t now) {
         next = e->next_out;
         if (e->to) {
             e->from = NULL;
-            predecessor_done(gpu, e->to, now);
+            predecessor_done(gpu, w, e->to, now);
         } else {
             if (e->u.guarded) mr_pool_guard_done(e->u.guarded);
             mr_slab_free(&gpu->edges, e);
@@ -266,6 +289,7 @@ void mr_virtual_complete(work *w, uint64_t now) {
     if (action->kind == MR_ACTION_RECORD) mark_done(gpu, w->u.mark, now);
     else if (action->kind == MR_ACTION_FREE) mr_pool_free_done(w);
     unlink_work(gpu, w);
+    if (is_body(action)) w->ended = now;
     q->completed++;
     q->last_end = now;
     if (device->last_end < now) device->last_end = now;
@@ -273,7 +297,7 @@ void mr_virtual_complete(work *w, uint64_t now) {
     q->head = w->after;
     if (q->head) {
         q->head->before = NULL;
-        predecessor_done(gpu, q->head, now);
+        predecessor_done(gpu, w, q->head, now);
     } else {
         q->tail = NULL;
         if (q->blocking && !q->legacy) device->busy_blocking--;

@@ -83,8 +83,11 @@ struct work {
     work *next_ready;    /* in gpu->ready_first */
     uint64_t index;      /* in its stream, from 1 */
     uint64_t time;       /* the earliest start that is known of */
+    uint64_t called;     /* the host's clock once it was submitted */
+    uint64_t ended;      /* when the body did; of a marker: the last one that it waited for */
     uint32_t unfinished; /* predecessors */
     uint8_t state;
+    uint8_t engine;   /* of that body: engine_kind */
     bool barrier;     /* R60: all streams of its devices wait for it */
     bool conflicting; /* the adversarial chooser's: touches what something older does, unordered */
     union {
@@ -250,6 +253,7 @@ mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end);
 void mr_virtual_body_finish(work *w); /* after all items; also to abandon it */
 /* R50: takes `error`, fills in what failed, drops all pending work; returns what to raise. */
 mr_status mr_virtual_fail(work *w, mr_status error);
+engine_kind mr_virtual_engine_of(const mr_action *action);
 uint64_t mr_virtual_bytes_ns(uint64_t bytes, double gigabytes_per_second);
 bool mr_virtual_peers(const vdevice *a, const vdevice *b); /* one may reach the other directly */
 

@@ -582,10 +582,18 @@ static pair make_matrix(mr_dtype dtype, int dims, int64_t batch, int64_t rows, i
     return p;
 }
 
+static int64_t times(int64_t size, int64_t factor) {
+    return size > 1 ? size * factor : size;
+}
+
+/* The cases as they are, for the kernel of small products, and larger, for cuBLAS. */
 static void compare_matmul(const mr_op *row, tally *sum) {
+    enum { CASES = sizeof product_cases / sizeof *product_cases, LARGER = 7 };
     for (int d = 0; d < MR_DTYPE_COUNT; d++) {
-        for (size_t c = 0; c < sizeof product_cases / sizeof *product_cases; c++) {
-            const product_case *s = &product_cases[c];
+        for (size_t c = 0; c < 2 * CASES; c++) {
+            int64_t factor = c < CASES ? 1 : LARGER;
+            product_case scaled = product_cases[c % CASES], *s = &scaled;
+            s->m = times(s->m, factor), s->k = times(s->k, factor), s->n = times(s->n, factor);
             pair a = make_matrix((mr_dtype)d, s->a_dims, s->batch_a, s->m, s->k, s->a);
             pair b = make_matrix((mr_dtype)d, s->b_dims, s->batch_b, s->k, s->n, s->b);
             mr_call host = {.in = {{.tensor = a.host}, {.tensor = b.host}}, .in_count = 2};

@@ -174,6 +174,9 @@ typedef struct {
     mr_cuda_cell *cells; /* [row][split], where splits > 1: maximum, sum */
 } mr_cuda_softmax;
 
+/* Rows and columns of the result that a block makes. */
+enum { MR_CUDA_TILE = 64, MR_CUDA_SMALL_TILE = 16 };
+
 /* c[batch][i][j] = sum over l of a[batch][i][l] b[batch][l][j]; c is dense. */
 typedef struct {
     const void *a, *b;

@@ -1,15 +1,23 @@
-/* Matrix products that cuBLAS does not do: of integers, which wrap, and of floats whose strides it cannot
- * read. A block makes a tile of 64 x 64 from panels in shared memory, a thread 4 x 4 of it. */
+/* Matrix products that are not cuBLAS's: of integers, which wrap, of floats whose strides it cannot read, and small
+ * ones. */
 #include "cuda/kernels/device.cuh"
 
-enum { TILE = 64, DEPTH = 16, PER = 4 };
+MR_DEVICE uint64_t batches_of(const mr_cuda_product &p) {
+    uint64_t batches = 1;
+    for (uint32_t d = 0; d < p.batch.ndim; d++) batches *= (uint64_t)p.batch.size[d];
+    return batches;
+}
+
+/* ------------------------------------------------------------------------- any */
+
+/* A block makes a tile of 64 x 64 from panels in shared memory, a thread 4 x 4 of it. */
+enum { TILE = MR_CUDA_TILE, DEPTH = 16, PER = 4 };
 
 template <class T> MR_DEVICE void product(const mr_cuda_product &p) {
     __shared__ T left[DEPTH][TILE + 1], right[DEPTH][TILE + 1];
     int x = threadIdx.x % (TILE / PER), y = threadIdx.x / (TILE / PER);
     int64_t row = (int64_t)(blockIdx.x / p.column_tiles) * TILE, column = (int64_t)(blockIdx.x % p.column_tiles) * TILE;
-    uint64_t batches = 1;
-    for (uint32_t d = 0; d < p.batch.ndim; d++) batches *= (uint64_t)p.batch.size[d];
+    uint64_t batches = batches_of(p);
     for (uint64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
         const T *a = (const T *)p.a + far_offset(p.batch, p.a_batch, batch);
         const T *b = (const T *)p.b + far_offset(p.batch, p.b_batch, batch);
@@ -53,3 +61,51 @@ PRODUCT(i32, uint32_t)
 PRODUCT(i64, uint64_t)
 PRODUCT(f32, float)
 PRODUCT(f64, double)
+
+/* ------------------------------------------------------------------------- small ones of floats */
+
+MR_DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+MR_DEVICE double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+/* Here it is waiting that takes the time: for memory, for other threads. So a block makes 16 x 16 results, one a thread,
+ * of which many blocks run at once, and reads ahead as deep as there is room. Neighbouring threads read along the dim in
+ * which a matrix lies in memory. */
+enum { SMALL_TILE = MR_CUDA_SMALL_TILE, SMALL_DEPTH = 64 };
+
+template <class T> MR_DEVICE void small_product(const mr_cuda_product &p) {
+    __shared__ T left[SMALL_TILE][SMALL_DEPTH + 1], right[SMALL_DEPTH][SMALL_TILE];
+    int x = threadIdx.x % SMALL_TILE, y = threadIdx.x / SMALL_TILE, m = (int)p.m, n = (int)p.n, k = (int)p.k;
+    int row = (int)(blockIdx.x / p.column_tiles) * SMALL_TILE, column = (int)(blockIdx.x % p.column_tiles) * SMALL_TILE;
+    bool a_by_rows = p.a_column == 1, b_by_rows = p.b_column == 1;
+    uint64_t batches = batches_of(p);
+    for (uint64_t batch = blockIdx.y; batch < batches; batch += gridDim.y) {
+        const T *a = (const T *)p.a + far_offset(p.batch, p.a_batch, batch);
+        const T *b = (const T *)p.b + far_offset(p.batch, p.b_batch, batch);
+        T sum = 0;
+        for (int from = 0; from < k; from += SMALL_DEPTH) {
+#pragma unroll
+            for (int e = threadIdx.x; e < SMALL_TILE * SMALL_DEPTH; e += MR_CUDA_THREADS) {
+                int i = a_by_rows ? e / SMALL_DEPTH : e % SMALL_TILE, d = a_by_rows ? e % SMALL_DEPTH : e / SMALL_TILE;
+                left[i][d] = row + i < m && from + d < k ? a[(row + i) * p.a_row + (from + d) * p.a_column] : 0;
+            }
+#pragma unroll
+            for (int e = threadIdx.x; e < SMALL_TILE * SMALL_DEPTH; e += MR_CUDA_THREADS) {
+                int j = b_by_rows ? e % SMALL_TILE : e / SMALL_DEPTH, d = b_by_rows ? e / SMALL_TILE : e % SMALL_DEPTH;
+                right[d][j] = column + j < n && from + d < k ? b[(from + d) * p.b_row + (column + j) * p.b_column] : 0;
+            }
+            __syncthreads();
+#pragma unroll 16
+            for (int d = 0; d < SMALL_DEPTH; d++) sum = fused(left[y][d], right[d][x], sum);
+            __syncthreads();
+        }
+        if (row + y < m && column + x < n) ((T *)p.c)[batch * p.m * p.n + (row + y) * p.n + column + x] = sum;
+    }
+}
+
+#define SMALL_PRODUCT(tag, T)                                                                      \
+    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
+        millrace_small_product_##tag(const __grid_constant__ mr_cuda_product p) {                  \
+        small_product<T>(p);                                                                       \
+    }
+SMALL_PRODUCT(f32, float)
+SMALL_PRODUCT(f64, double)
