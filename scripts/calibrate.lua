@@ -5,10 +5,9 @@
 --
 -- Without a file name the model goes to standard output. Times are medians, and those of calls are times of the
 -- sandbox: its own part is in them, because programs in it are what the model predicts. For the same reason what
--- programs call most is measured in short bursts, each after a wait: nobody finds the caches as warm as a long loop of
--- one call does. What cannot be measured is
--- taken from the device's properties, or else from the shipped model of the GPU that is most like this one; the
--- comment on each line says which. On the virtual GPU the result is the model that it runs with.
+-- programs call most is measured among other calls: nobody finds the caches as warm as a long loop of one call does.
+-- What cannot be measured is taken from the device's properties, or else from the shipped model of the GPU that is most
+-- like this one; the comment on each line says which. On the virtual GPU the result is the model that it runs with.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 
@@ -43,22 +42,38 @@ local function a_call(calls, work, after)
   return M.median_of(ROUNDS, once)
 end
 
-local BURST, BURSTS = 10, 20
+-- What a program does between two calls of a kind: other calls, which leave the caches to find again, and now and then
+-- a wait.
+local x, e, page = mr.ones(64, 64), mr.event(), mr.zeros(64, 64, { device = "cpu" })
+local function do_other_things()
+  mr.with(other, function()
+    local y = (x + 1):mul_(x)
+    y:narrow(1, 1, 8):fill_(y:sum():item())
+    x:record_stream(s)
+    e:record()
+    s:wait_event(e)
+    page:copy_(x)
+    return tostring(y), x:t():exp()
+  end)
+  M.settle()
+end
 
--- Of the host, a call in bursts. What the collector does during them counts, but for freeing tensors: that is paid for
--- by `each_free`.
-local function a_call_in_bursts(work, each_free)
+local BURST, BURSTS = 3, 40
+
+-- Of the host, a call in short bursts between other things, with nothing freed meanwhile.
+local function a_call_among_others(work)
   local function once()
-    local live, ms = mr.memory.stats(device), 0
+    local ms = 0
+    collectgarbage()
+    collectgarbage("stop")
     for _ = 1, BURSTS do
-      M.settle()
+      do_other_things()
       local began = mr.clock()
       for i = 1, BURST do work(i) end
       ms = ms + (mr.clock() - began)
     end
-    local now = mr.memory.stats(device)
-    local freed = now.total_allocations - live.total_allocations - (now.allocations - live.allocations)
-    return (ms * 1e6 - freed * (each_free or 0)) / (BURST * BURSTS)
+    collectgarbage("restart")
+    return ms * 1e6 / (BURST * BURSTS)
   end
   once()
   return M.median_of(ROUNDS, once)
@@ -171,13 +186,12 @@ function measure.handover_ns()
     copy()
   end)
   return (both - found.kernel_floor_ns - a_piece(32, copy)) / 2,
-    ("half of what a small kernel and a copy of 4 KiB to the host take in turn, %.1f us, beyond alone"):format(both * 1e-3)
+    ("half of what a kernel and a copy of 4 KiB to the host take in turn, %.1f us, beyond alone"):format(both * 1e-3)
 end
 
 -- The same calls with every other kernel in a second stream and in the first: what an event costs the first alone falls
 -- out.
 function measure.wait_latency_ns()
-  local e = mr.event()
   local function to_and_fro(second)
     return a_piece(32, function()
       for _, hop in ipairs{ { s, second }, { second, s } } do
@@ -239,18 +253,21 @@ function measure.peer_latency_ns()
 end
 
 function measure.launch_ns()
-  local x, y = mr.ones(256), mr.ones(256)
-  local mix = { add, function() x:add_(y) end, function() x:mul_(y) end, function() y:fill_(1) end }
-  return a_call_in_bursts(function(i) mix[i % #mix + 1]() end),
-    ("a small kernel, of %d kinds, %d after a wait"):format(#mix, BURST)
+  local a, b = mr.ones(256), mr.ones(256)
+  local mix = { add, function() a:add_(b) end, function() a:mul_(b) end, function() b:fill_(1) end }
+  local next_kind = 0
+  return a_call_among_others(function()
+    next_kind = next_kind % #mix + 1
+    mix[next_kind]()
+  end), ("a small kernel, of %d kinds, among other calls"):format(#mix)
 end
 
 function measure.product_ns()
   local n = 160 -- smaller ones are no library's
   local a, b = mr.ones(n, n), mr.ones(n, n)
   local out = { out = mr.empty(n, n) }
-  return a_call_in_bursts(function() a:mm(b, out) end),
-    ("product of %d x %d and %d x %d, %d after a wait"):format(n, n, n, n, BURST)
+  return a_call_among_others(function() a:mm(b, out) end),
+    ("product of %d x %d and %d x %d, among other calls"):format(n, n, n, n)
 end
 
 function measure.query_ns()
@@ -258,34 +275,12 @@ function measure.query_ns()
 end
 
 function measure.record_ns()
-  local e = mr.event()
-  return a_call(200, function() e:record(s) end), "record of an event"
+  return a_call_among_others(function() e:record(s) end), "record of an event, among other calls"
 end
 
 function measure.record_timed_ns()
-  local e = mr.event{timing = true}
-  return a_call(200, function() e:record(s) end), "record of a timed event"
-end
-
--- How long a small kernel is under way before it runs: from the call until a query first says that it is done. Records
--- in another stream move the queries along, so that on average half a query is too much.
-function measure.launch_latency_ns()
-  local e = mr.event()
-  local steps = math.max(1, math.min(32, math.floor(found.query_ns / found.record_ns + 0.5)))
-  local sum = 0
-  add()
-  for step = 0, steps - 1 do
-    sum = sum + M.median_of(ROUNDS, function()
-      M.settle()
-      return M.took(function()
-        add()
-        for _ = 1, step do e:record(other) end
-        repeat until s:query()
-      end)
-    end)
-  end
-  return sum / steps * 1e6 - found.query_ns / 2 - found.kernel_floor_ns,
-    "call of a small kernel to a query that says done, less the kernel and half a query"
+  local timed = mr.event{timing = true}
+  return a_call_among_others(function() timed:record(s) end), "record of a timed event, among other calls"
 end
 
 -- How long a small kernel and this wait for it hold the host.
@@ -301,32 +296,50 @@ end
 
 local function wait_for_stream() s:synchronize() end
 
+-- How long a small kernel is under way before it runs: from the call until a query first says that it is done. Records
+-- in another stream move the queries along, so that on average half a query is too much. A wait takes as long at least.
+function measure.launch_latency_ns()
+  local steps = math.max(1, math.min(32, math.floor(found.query_ns / found.record_ns + 0.5)))
+  local sum = 0
+  add()
+  for step = 0, steps - 1 do
+    sum = sum + M.median_of(ROUNDS, function()
+      M.settle()
+      return M.took(function()
+        add()
+        for _ = 1, step do e:record(other) end
+        repeat until s:query()
+      end)
+    end)
+  end
+  return math.min(sum / steps * 1e6 - found.query_ns / 2, launch_and(wait_for_stream)) - found.kernel_floor_ns,
+    "call of a small kernel to a query that says done, less the kernel and half a query"
+end
+
 function measure.wakeup_ns()
   local whole = launch_and(wait_for_stream)
-  return whole - found.launch_latency_ns - found.kernel_floor_ns,
+  return math.max(whole - found.launch_latency_ns - found.kernel_floor_ns, 0),
     ("what is left of launch and synchronise, %.1f us"):format(whole * 1e-3)
 end
 
 function measure.copy_call_ns()
   local there, here = bytes_of(16), bytes_of(16, { pinned = true })
-  return a_call(100, function() mr.memcpy_async(there, here, in_s) end), "mr.memcpy_async of 16 bytes, pinned"
+  return a_call_among_others(function() mr.memcpy_async(there, here, in_s) end),
+    "mr.memcpy_async of 16 bytes, pinned, among other calls"
 end
 
 function measure.wait_event_ns()
-  local e = mr.event()
-  local both = a_call(200, function()
+  local both = a_call_among_others(function()
     e:record(s)
     other:wait_event(e)
   end)
   return both - found.record_ns, ("record + wait is %.2f us"):format(both * 1e-3)
 end
 
--- Most tensors are results, and most are left to the collector, whose work is then part of what they cost.
 function measure.alloc_ns()
-  local x, y = mr.ones(1024), mr.ones(1024)
-  local whole = a_call_in_bursts(function() return x * y end, found.free_ns)
-  return whole - found.launch_ns,
-    ("x * y of 4 KiB with its part of the collector, %.2f us, less a launch and a free"):format(whole * 1e-3)
+  local a, b = mr.ones(1024), mr.ones(1024)
+  local whole = a_call_among_others(function() return a * b end)
+  return whole - found.launch_ns, ("a * b of 4 KiB, %.2f us, less a launch"):format(whole * 1e-3)
 end
 
 function measure.free_ns()
@@ -359,13 +372,7 @@ end
 
 -- The driver's event is made at the first record.
 function measure.event_create_ns()
-  local list = {}
-  local both = a_call(50, function(i)
-    list[i] = mr.event{timing = true}
-    list[i]:record(s)
-  end, function()
-    for i = 1, 50 do list[i]:close() end
-  end)
+  local both = a_call_among_others(function() mr.event{timing = true}:record(s) end)
   return both - found.record_timed_ns, "mr.event{timing=true} and its first record, less a record"
 end
 

@@ -469,7 +469,7 @@ row("P11", "R46", "host function on an idle stream, call to end of a synchronize
   end
   once()
   return M.median_of(11, once)
-end, { unit = "us", within = 1.5, why = "a model has no figure for the driver's thread, which calls the function" })
+end, { unit = "us", within = 1.5 })
 
 -- ---------------------------------------------------------------- P12: reuse of memory
 

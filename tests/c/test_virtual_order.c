@@ -124,7 +124,7 @@ static void query_tells_and_never_waits(void **state) { /* R10 */
     assert_false(stream_done(a));
     int polls = 0;
     while (!stream_done(a)) polls++;
-    assert_in_range(polls, 1000, 10000);
+    assert_in_range(polls, 1000, 100000);
     assert_true(stream_done(a));
 }
 

@@ -8,7 +8,6 @@ local command = require "host.support.command"
 local DIFFERENT = {
   R21b = "a model has one figure for the call of a copy",
   P4g = "depends on the host's memory",
-  P11 = "a model has no figure for the driver's thread",
 }
 
 local function probe(...)
