@@ -2,8 +2,9 @@
 # scripts/bench/gpu/run.sh HOST [FILE]: millrace on a GPU beside raw CUDA C, PyTorch and CuPy, in one run. Needs
 # nvcc and python3 with PyTorch (CuPy if there is one). Prints a table, and writes it to FILE.
 #
-# The programs run by turns, five times what is about the cost of a call and twice what is about bandwidth, and the
-# better figure counts: whatever else the machine does only makes things slower. The last column is how millrace does against the best of the others: 1.05 is five per cent better.
+# The programs run by turns, five times what is about the cost of a call and twice what is about bandwidth (or as often as
+# CALL_ROUNDS and RATE_ROUNDS say), and the better figure counts: whatever else the machine does only makes things
+# slower. The last column is how millrace does against the best of the others: 1.05 is five per cent better.
 set -eu
 host=$1
 file=${2:-/dev/null}
@@ -24,12 +25,12 @@ first_result() { # program, command...: from nothing to the first result, whole 
 }
 
 {
-    for round in 1 2 3 4 5; do
+    for round in $(seq "${CALL_ROUNDS:-5}"); do
         "$work/raw" small | sed 's/^/raw\t/'
         "$host" --device cuda "$here/ours.lua" small | sed 's/^/millrace\t/'
         "$host" --device cuda --check "$here/ours.lua" small 2>/dev/null | sed 's/^/checked\t/'
     done
-    for round in 1 2; do
+    for round in $(seq "${RATE_ROUNDS:-2}"); do
         "$work/raw" large | sed 's/^/raw\t/'
         "$host" --device cuda "$here/ours.lua" large products pinned peer pipeline | sed 's/^/millrace\t/'
         python3 "$here/peers.py"
