@@ -50,17 +50,18 @@ template <class T> MR_DEVICE void product(const mr_cuda_product &p) {
     }
 }
 
-/* Integers as unsigned ones, which wrap; their product in int could overflow for none of these types. */
-#define PRODUCT(tag, T)                                                                            \
+#define PRODUCT(name, T, make)                                                                     \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
-        millrace_product_##tag(const __grid_constant__ mr_cuda_product p) {                        \
-        product<T>(p);                                                                             \
+        millrace_##name(const __grid_constant__ mr_cuda_product p) {                               \
+        make<T>(p);                                                                                \
     }
-PRODUCT(u8, uint8_t)
-PRODUCT(i32, uint32_t)
-PRODUCT(i64, uint64_t)
-PRODUCT(f32, float)
-PRODUCT(f64, double)
+
+/* Integers as unsigned ones, which wrap; their product in int could overflow for none of these types. */
+PRODUCT(product_u8, uint8_t, product)
+PRODUCT(product_i32, uint32_t, product)
+PRODUCT(product_i64, uint64_t, product)
+PRODUCT(product_f32, float, product)
+PRODUCT(product_f64, double, product)
 
 /* ------------------------------------------------------------------------- small ones of floats */
 
@@ -102,10 +103,5 @@ template <class T> MR_DEVICE void small_product(const mr_cuda_product &p) {
     }
 }
 
-#define SMALL_PRODUCT(tag, T)                                                                      \
-    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
-        millrace_small_product_##tag(const __grid_constant__ mr_cuda_product p) {                  \
-        small_product<T>(p);                                                                       \
-    }
-SMALL_PRODUCT(f32, float)
-SMALL_PRODUCT(f64, double)
+PRODUCT(small_product_f32, float, small_product)
+PRODUCT(small_product_f64, double, small_product)
