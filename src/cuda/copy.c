@@ -12,7 +12,7 @@
 #define STAGED_BYTES ((uint64_t)1 << 20)
 
 /* Values for pageable memory up to this size come by pinned memory of ours: the copy is then behind the stream's
- * work before that has ended, which is half the time of an item() that waits. Beyond, copying once more
+ * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
  * costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)
 
