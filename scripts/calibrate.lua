@@ -11,6 +11,10 @@
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 
+if arg[2] or (arg[1] or ""):sub(1, 1) == "-" then
+  error("calibrate.lua: expected one name at most, of the file that the model goes to", 0)
+end
+
 local ROUNDS = 21
 local device = mr.current_device()
 local s, other = mr.stream(), mr.stream()

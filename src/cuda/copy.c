@@ -42,23 +42,36 @@ static mr_status host_to_device(cuda_stream *stream, const mr_action *action) {
     return MR_OK;
 }
 
+/* Whoever interrupts the wait behind it leaves the copy under way, so the stream must not pass for idle. */
 static mr_status to_host(cuda_stream *stream, const mr_action *action, void *to) {
+    MR_TRY(mr_cuda_use(stream->device)); /* looking for memory may have used another one */
     MR_CUDA_TRY(stream->device,
                 mr_cu.MemcpyDtoHAsync(to, mr_cuda_data(action->operands[1].tensor),
                                       action->u.copy.bytes, stream->handle),
                 "%s", action->name);
+    stream->last_seq = action->seq;
     return MR_OK;
 }
 
-/* Whoever interrupts the wait leaves a copy under way: its memory is then not given back. */
 static mr_status bounce(cuda_stream *stream, const mr_action *action, void *to,
                         const cuda_pinned_block *pinned) {
-    MR_TRY(mr_cuda_use(stream->device)); /* taking it may have used another one */
-    MR_TRY(to_host(stream, action, pinned->host));
-    MR_TRY(mr_cuda_wait_stream(stream));
-    memcpy(to, pinned->host, action->u.copy.bytes);
-    mr_cuda_pinned_give(stream->device->machine, pinned->block);
-    return MR_OK;
+    cuda_machine *cuda = stream->device->machine;
+    mr_status status = to_host(stream, action, pinned->host);
+    if (!status) {
+        status = mr_cuda_wait_stream(stream);
+        if (status) {
+            mr_cuda_hold_block(stream, pinned->block);
+            return status;
+        }
+        memcpy(to, pinned->host, action->u.copy.bytes);
+    }
+    mr_cuda_pinned_give(cuda, pinned->block);
+    return status;
+}
+
+/* Pinning pages waits for all host functions, which is more than a copy may do. */
+static bool may_bounce(const cuda_machine *cuda, uint64_t bytes) {
+    return bytes <= BOUNCED_BYTES && (!cuda->calls || mr_cuda_pinned_has(cuda, BOUNCED_BYTES));
 }
 
 static mr_status device_to_host(cuda_stream *stream, const mr_action *action) {
@@ -70,7 +83,7 @@ static mr_status device_to_host(cuda_stream *stream, const mr_action *action) {
         mr_cuda_hold(stream, to->storage);
         return action->u.copy.synchronous ? mr_cuda_wait_stream(stream) : MR_OK;
     }
-    if (action->u.copy.bytes <= BOUNCED_BYTES) {
+    if (may_bounce(stream->device->machine, action->u.copy.bytes)) {
         mr_status status = mr_cuda_pinned_take(stream->device->machine, BOUNCED_BYTES, &pinned);
         if (!status) return bounce(stream, action, data, &pinned);
         mr_error_destroy(status); /* none to be had: by the driver, then */

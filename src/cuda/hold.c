@@ -28,6 +28,24 @@ void mr_cuda_hold(cuda_stream *stream, mr_storage *storage) {
     if (hold->count == HOLDS_A_FENCE) mr_cuda_hold_fence(stream);
 }
 
+void mr_cuda_hold_block(cuda_stream *stream, void *block) {
+    cuda_device *device = stream->device;
+    cuda_left left = {block, mr_cuda_event_take(device)};
+    if (left.fence) mr_cu.EventRecord(left.fence, stream->handle); /* as in mr_cuda_hold_fence */
+    if (!mr_vec_push(&device->left, left) && left.fence) mr_cuda_event_give(device, left.fence);
+}
+
+/* With `all`, nothing is under way any more. */
+static void take_back(cuda_device *device, bool all) {
+    for (size_t i = device->left.count; i-- > 0;) {
+        cuda_left *left = &device->left.items[i];
+        if (!all && (!left->fence || mr_cu.EventQuery(left->fence) != CUDA_SUCCESS)) continue;
+        if (left->fence) mr_cuda_event_give(device, left->fence);
+        mr_cuda_pinned_give(device->machine, left->block);
+        *left = device->left.items[--device->left.count];
+    }
+}
+
 void mr_cuda_hold_fence(cuda_stream *stream) {
     cuda_device *device = stream->device;
     cuda_hold *hold = stream->holds;
@@ -53,6 +71,7 @@ void mr_cuda_hold_release(cuda_stream *stream) {
 }
 
 void mr_cuda_hold_poll(cuda_device *device) {
+    if (!device->machine->machine->lost) take_back(device, false);
     for (cuda_hold **link = &device->fenced; *link;) {
         cuda_hold *hold = *link;
         if (device->machine->machine->lost || mr_cu.EventQuery(hold->fence) != CUDA_SUCCESS) {
@@ -87,4 +106,6 @@ void mr_cuda_hold_drop(cuda_device *device) {
         let_go(device->machine, hold);
     }
     device->fenced_end = &device->fenced;
+    take_back(device, true);
+    mr_vec_free(&device->left);
 }

@@ -133,6 +133,12 @@ static mr_status out_of_memory(const cuda_machine *cuda, uint64_t bytes) {
                    bytes, cuda->machine->host_live_bytes);
 }
 
+bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t wanted) {
+    uint64_t bytes;
+    unsigned class = class_of(wanted, &bytes);
+    return class < CLASSES && cuda->pinned->free[class];
+}
+
 mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t wanted, cuda_pinned_block *out_block) {
     cuda_pinned *pinned = cuda->pinned;
     uint64_t bytes = 0;

@@ -73,6 +73,12 @@ struct cuda_hold {
     mr_storage *storages[HOLDS_A_FENCE]; /* one reference owned each */
 };
 
+/* A block of pinned memory that a copy may be using whose wait was interrupted. */
+typedef struct {
+    void *block;
+    CUevent fence; /* NULL: the driver had none */
+} cuda_left;
+
 /* ---- what may have failed */
 
 /* A kernel that was launched; the last TRAIL_LENGTH of a device are remembered. A power of two. */
@@ -100,6 +106,7 @@ struct cuda_device {
     cuda_block *blocks;
     cuda_hold *fenced; /* oldest first */
     cuda_hold **fenced_end;
+    MR_VEC(cuda_left) left;
     MR_VEC(CUevent) events; /* plain ones, to be used again */
     cuda_trail trail[TRAIL_LENGTH];
     uint64_t launches; /* in this generation: trail[launches % TRAIL_LENGTH] is the next */
@@ -235,13 +242,15 @@ typedef struct {
 } cuda_pinned_block;
 mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
 void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
+bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t bytes); /* free, and pinned already */
 void mr_cuda_pinned_trim(cuda_machine *cuda);
 void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
 mr_status
 mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
 
 void mr_cuda_hold(cuda_stream *stream,
-                  mr_storage *storage);         /* until the stream's work so far is done */
+                  mr_storage *storage); /* until the stream's work so far is done */
+void mr_cuda_hold_block(cuda_stream *stream, void *block); /* likewise, of mr_cuda_pinned_take */
 void mr_cuda_hold_fence(cuda_stream *stream);   /* later holds wait for something later */
 void mr_cuda_hold_release(cuda_stream *stream); /* the stream is idle */
 void mr_cuda_hold_poll(cuda_device *device);

@@ -67,7 +67,7 @@ mr_status mr_cuda_wait_stream(cuda_stream *stream) {
     if (!status) mr_cuda_stream_idle(stream);
     mr_cuda_stream_release(stream);
     MR_TRY(status);
-    if (device->fenced) mr_cuda_hold_poll(device);
+    if (device->fenced || device->left.count) mr_cuda_hold_poll(device);
     return MR_OK;
 }
 

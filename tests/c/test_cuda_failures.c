@@ -295,20 +295,87 @@ static void an_interrupted_copy_writes_to_nobody(void **state) {
     mr_stream_release(s);
 }
 
-CUDA_TEST_MAIN(TEST(a_failure_names_the_only_operation_that_it_can_be),
-               TEST(several_candidates_are_counted_and_their_first_line_told),
-               TEST(launch_blocking_names_the_line), TEST(every_call_says_so_until_a_reset),
-               TEST(a_reset_of_a_healthy_machine_forgets_what_is_pending),
-               TEST(a_device_that_stays_lost_is_said_to_be),
-               TEST(host_functions_run_in_order_at_a_wait),
-               TEST(a_full_launch_queue_does_not_lock_out_a_host_function),
-               TEST(a_copy_that_blocks_runs_the_host_function_in_front_of_it),
-               TEST(host_functions_of_a_lost_device_are_dropped_uncalled),
-               TEST(the_end_does_not_wait_for_host_functions),
-               TEST(a_host_function_of_a_closed_stream_runs),
-               TEST(an_interrupt_ends_a_wait_and_nothing_else),
-               TEST(an_interrupted_copy_writes_to_nobody),
-               TEST(a_fault_on_demand_is_the_virtual_gpus))
+/* The event is older than the copy: that it has been reached says nothing of the memory. */
+static void an_interrupted_copy_leaves_its_stream_busy(void **state) {
+    (void)state;
+    mr_stream *s = stream_on(device, false, NULL), *legacy = device->legacy;
+    mr_tensor *t = tensor(MR_MEMORY_DEVICE, legacy, 64), *pin = tensor(MR_MEMORY_PINNED, NULL, 64);
+    mr_event *e = new_event(false);
+    values(t)[0] = 1;
+    OK(mr_event_record(e, legacy));
+    fake->kernel_ticks = 3000;
+    launch(s);
+    machine->interrupted = at_the_tenth;
+    questions = 0;
+    FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, pin, t, legacy, true));
+    questions = 100;
+    drop(pin);
+    OK(mr_event_synchronize(e));
+    mr_tensor *other = tensor(MR_MEMORY_PINNED, NULL, 64);
+    values(other)[0] = 2;
+    OK(mr_stream_synchronize(legacy));
+    assert_int_equal(fake->copies_run, 1);
+    assert_int_equal(values(other)[0], 2);
+    drop(other);
+    drop(t);
+    mr_event_release(e);
+    mr_stream_release(s);
+}
+
+static void interrupted_copies_lose_no_memory(void **state) {
+    (void)state;
+    mr_stream *s = free_stream();
+    mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
+    machine->interrupted = at_the_tenth;
+    for (int i = 0; i < 100; i++) {
+        fake->kernel_ticks = 1000;
+        launch(s);
+        questions = 0;
+        FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, page, t, s, false));
+        questions = 100;
+        OK(mr_stream_synchronize(s));
+    }
+    assert_int_equal(fake->registered, 1);
+    drop(t);
+    drop(page);
+    mr_stream_release(s);
+}
+
+/* Pinning pages would wait for the host functions of all streams. */
+static void a_copy_waits_for_no_other_streams_host_function(void **state) {
+    (void)state;
+    counter c = {0};
+    mr_stream *s = free_stream(), *other = free_stream();
+    mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
+    values(t)[0] = 1;
+    fake->kernel_ticks = 3000;
+    launch(other);
+    OK(mr_stream_host_function(other, count_call, count_drop, &c));
+    OK(mr_memcpy(machine, page, t, s, false));
+    assert_int_equal(values(page)[0], 1);
+    assert_int_equal(c.called, 0);
+    OK(mr_stream_synchronize(other));
+    assert_int_equal(c.called, 1);
+    drop(t);
+    drop(page);
+    mr_stream_release(other);
+    mr_stream_release(s);
+}
+
+CUDA_TEST_MAIN(
+    TEST(a_failure_names_the_only_operation_that_it_can_be),
+    TEST(several_candidates_are_counted_and_their_first_line_told),
+    TEST(launch_blocking_names_the_line), TEST(every_call_says_so_until_a_reset),
+    TEST(a_reset_of_a_healthy_machine_forgets_what_is_pending),
+    TEST(a_device_that_stays_lost_is_said_to_be), TEST(host_functions_run_in_order_at_a_wait),
+    TEST(a_full_launch_queue_does_not_lock_out_a_host_function),
+    TEST(a_copy_that_blocks_runs_the_host_function_in_front_of_it),
+    TEST(host_functions_of_a_lost_device_are_dropped_uncalled),
+    TEST(the_end_does_not_wait_for_host_functions), TEST(a_host_function_of_a_closed_stream_runs),
+    TEST(an_interrupt_ends_a_wait_and_nothing_else), TEST(an_interrupted_copy_writes_to_nobody),
+    TEST(an_interrupted_copy_leaves_its_stream_busy), TEST(interrupted_copies_lose_no_memory),
+    TEST(a_copy_waits_for_no_other_streams_host_function),
+    TEST(a_fault_on_demand_is_the_virtual_gpus))
 
 #else
 CUDA_TEST_MAIN()

@@ -331,7 +331,7 @@ for n = 1, CALLS do
   if n % 50 == 0 then read_properties() end
   if n % 500 == 0 then
     collect_hard(n // 500)
-    pcall(mr.machine.chooser, pick { "timed", "adversarial", "random:" .. n })
+    if mr.machine then pcall(mr.machine.chooser, pick { "timed", "adversarial", "random:" .. n }) end
     pcall(mr.launch_blocking, random(10) == 1)
     settle()
     local ok = pcall(refill)
