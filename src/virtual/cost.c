@@ -42,6 +42,9 @@ static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t
     if (!b->unit) b->unit = 1;
     uint64_t fit = device->capacity / b->unit;
     uint64_t waves = (b->blocks + fit - 1) / fit;
+    /* Nor the room in a last wave that is nearly empty: its time has been counted for the others. */
+    uint64_t needed = (uint64_t)(share * (double)(waves * fit));
+    if (b->blocks < needed) b->blocks = (uint32_t)needed;
     b->block_ns = b->duration / waves;
     b->rounding = b->duration - b->block_ns * waves;
 }

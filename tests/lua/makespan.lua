@@ -58,4 +58,24 @@ function TestMakespan.test_an_example_that_is_not_there()
   lu.assertStrContains(result.err, "there is no example `nonsense`")
 end
 
+-- The blocks of these products make one wave on a T4 and a bit.
+local TWO_PRODUCTS = [[
+  local a, c, d = mr.ones(1152, 1152), mr.empty(1152, 1152), mr.empty(1152, 1152)
+  local s, t = mr.stream(), mr.stream()
+  local function took(other)
+    mr.synchronize()
+    local began = mr.clock()
+    mr.with(s, function() a:mm(a, {out = c}) end)
+    mr.with(other, function() a:mm(a, {out = d}) end)
+    mr.synchronize()
+    return mr.clock() - began
+  end
+  print(took(t) / took(s))]]
+
+function TestMakespan:test_streams_do_not_go_above_the_devices_rate()
+  local result = command.run{ "--device", "virtual", "--model", "t4", "-e", TWO_PRODUCTS }
+  lu.assertEquals(result.err, "")
+  lu.assertTrue(tonumber(result.out) > 0.97, result.out)
+end
+
 os.exit(lu.LuaUnit.run())
