@@ -267,13 +267,9 @@ static mr_status by_blas(const mr_action *action, CUstream stream, const product
 
 /* ------------------------------------------------------------------------- our own kernels */
 
-static int64_t tiles_of(int64_t length, int64_t tile) {
-    return (length + tile - 1) / tile;
-}
-
 static mr_status by_kernel(const mr_action *action, CUstream stream, const product *p, bool small) {
     enum { MOST_BATCHES = 65535 }; /* of a grid's second dim */
-    int64_t tile = small ? MR_CUDA_SMALL_TILE : MR_CUDA_TILE;
+    uint64_t tile = small ? MR_CUDA_SMALL_TILE : MR_CUDA_TILE;
     mr_cuda_product args = {.a = (const void *)p->a,
                             .b = (const void *)p->b,
                             .c = (void *)p->c,
@@ -284,8 +280,8 @@ static mr_status by_kernel(const mr_action *action, CUstream stream, const produ
                             .a_column = p->a_column,
                             .b_row = p->b_row,
                             .b_column = p->b_column,
-                            .row_tiles = (uint32_t)tiles_of(p->m, tile),
-                            .column_tiles = (uint32_t)tiles_of(p->n, tile),
+                            .row_tiles = (uint32_t)mr_cuda_blocks((uint64_t)p->m, tile),
+                            .column_tiles = (uint32_t)mr_cuda_blocks((uint64_t)p->n, tile),
                             .batch = p->batch,
                             .a_batch = p->stride[1],
                             .b_batch = p->stride[2]};

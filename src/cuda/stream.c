@@ -117,7 +117,7 @@ mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done) {
     CUresult result = mr_cu.StreamQuery(s->handle);
     *out_done = result == CUDA_SUCCESS;
     if (*out_done) mr_cuda_stream_idle(s);
-    if (device->fenced) mr_cuda_hold_poll(device);
+    mr_cuda_hold_poll(device);
     if (*out_done || result == CUDA_ERROR_NOT_READY) return MR_OK;
     return mr_cuda_fail(device, result, "query of %s", s->text);
 }

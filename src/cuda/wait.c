@@ -67,7 +67,7 @@ mr_status mr_cuda_wait_stream(cuda_stream *stream) {
     if (!status) mr_cuda_stream_idle(stream);
     mr_cuda_stream_release(stream);
     MR_TRY(status);
-    if (device->fenced || device->left.count) mr_cuda_hold_poll(device);
+    mr_cuda_hold_poll(device);
     return MR_OK;
 }
 
@@ -75,7 +75,7 @@ mr_status mr_cuda_wait_event(cuda_event *event, bool yielding) {
     goal g = {.device = event->device, .event = event->handle, .yielding = yielding};
     MR_TRY(wait_for(&g, "synchronize"));
     mr_cuda_stream_done(event->stream, event->seq);
-    if (event->device->fenced) mr_cuda_hold_poll(event->device);
+    mr_cuda_hold_poll(event->device);
     return MR_OK;
 }
 

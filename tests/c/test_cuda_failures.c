@@ -268,21 +268,26 @@ static void a_fault_on_demand_is_the_virtual_gpus(void **state) {
           mr_stream_fault(device->legacy, MR_CODE_ILLEGAL_ADDRESS));
 }
 
+/* The copy is behind a kernel that outlasts ten questions. Nothing is interrupted afterwards. */
+static void copy_interrupted(mr_tensor *to, mr_tensor *from, mr_stream *stream, bool synchronous) {
+    machine->interrupted = at_the_tenth;
+    questions = 0;
+    FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, to, from, stream, synchronous));
+    machine->interrupted = NULL;
+}
+
 /* The copy still comes, into memory that nobody else has. */
 static void an_interrupted_copy_writes_to_nobody(void **state) {
     (void)state;
     mr_stream *s = free_stream();
     mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
     for (int i = 0; i < 10; i++) values(t)[i] = 1, values(page)[i] = 2;
-    machine->interrupted = at_the_tenth;
     fake->kernel_ticks = 1000;
     launch(s);
-    questions = 0;
-    FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, page, t, s, false));
+    copy_interrupted(page, t, s, false);
     assert_int_equal(fake->copies_run, 0);
     mr_tensor *same_size = tensor(MR_MEMORY_PINNED, NULL, (64 << 10) / 4);
     values(same_size)[0] = 3;
-    questions = 100;
     OK(mr_stream_synchronize(s));
     assert_int_equal(fake->copies_run, 1);
     assert_int_equal(values(same_size)[0], 3);
@@ -305,10 +310,7 @@ static void an_interrupted_copy_leaves_its_stream_busy(void **state) {
     OK(mr_event_record(e, legacy));
     fake->kernel_ticks = 3000;
     launch(s);
-    machine->interrupted = at_the_tenth;
-    questions = 0;
-    FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, pin, t, legacy, true));
-    questions = 100;
+    copy_interrupted(pin, t, legacy, true);
     drop(pin);
     OK(mr_event_synchronize(e));
     mr_tensor *other = tensor(MR_MEMORY_PINNED, NULL, 64);
@@ -326,13 +328,10 @@ static void interrupted_copies_lose_no_memory(void **state) {
     (void)state;
     mr_stream *s = free_stream();
     mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
-    machine->interrupted = at_the_tenth;
     for (int i = 0; i < 100; i++) {
         fake->kernel_ticks = 1000;
         launch(s);
-        questions = 0;
-        FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(machine, page, t, s, false));
-        questions = 100;
+        copy_interrupted(page, t, s, false);
         OK(mr_stream_synchronize(s));
     }
     assert_int_equal(fake->registered, 1);
