@@ -11,12 +11,14 @@ VERSION := 0.1.0
 
 # ---------------------------------------------------------------- what a user may set
 
-BUILD    ?= build$(if $(SAN),/san)
+BUILD    ?= build$(if $(filter-out 0,$(GCSTRESS)),/gcstress)$(if $(SAN),/san)
 PREFIX   ?= /usr/local
 CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
 WERROR   ?= 0
 # 1: the linker optimises across files, a tenth off the host's time a call. `make dist` does.
 LTO      ?= 0
+# 1: for tests, Lua's collector runs in full before each call of ours that could run it (src/bind/gcstress.h).
+GCSTRESS ?= 0
 READLINE ?= $(call have,readline/readline.h)
 # The CUDA backend is in where there is a toolkit to compile its kernels; a build without it (CUDA=0) is complete.
 # The same binary runs with and without a GPU.
@@ -84,6 +86,11 @@ endif
 # Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
 # not depend on whether the compiler fused a multiply with an add.
 CFLAGS_ops := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+ifneq ($(GCSTRESS),0)
+CFLAGS_bind := -include bind/gcstress.h
+CFLAGS_repl := $(CFLAGS_bind)
+CFLAGS_host := $(CFLAGS_bind)
+endif
 # Only types come from the toolkit: its libraries are opened at run time.
 ifneq ($(CUDA),0)
 CUDA_HOME   ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -123,6 +130,12 @@ LIB    := $(BUILD)/libmillrace.a
 
 TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
+ALL_TESTS := --all $(TEST_BIN)
+ifneq ($(filter-out 0,$(GCSTRESS)),)
+# What is below Lua has no collector. docs_coverage.lua reads what a run of --all has recorded.
+TEST_BIN :=
+ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua))
+endif
 
 # Files carried inside the binary, as name=path. The editor stub is for editors only.
 EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua)))
@@ -215,9 +228,11 @@ $(HOST): $(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ) $(BUILD)/gen/host.list $(BUILD)/fil
 	    -Wl,--whole-archive $(LUA_LIBS) -Wl,--no-whole-archive $(READLINE_LIBS) $(LIBS)
 
 # -z now: a function that is missing shows when the module is loaded, not in the middle of a script.
+# -z nodelete: Lua unloads the libraries of a state that closes, and the helpers of loops and the driver's threads
+# still run code of this one.
 $(MODULE): $(MODULE_OBJ) $(BUILD)/gen/module.map $(BUILD)/files.stamp
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,--version-script=$(BUILD)/gen/module.map \
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=$(BUILD)/gen/module.map \
 	    -o $@ $(filter %.o,$^) $(LIBS)
 
 # For the C unit tests. Removed first: `ar` would keep members whose source is gone.
@@ -261,16 +276,30 @@ $(filter $(BUILD)/tests/test_cuda_%,$(TEST_BIN)): $(FAKE_CUDA)
 
 # Large allocations must fail as they do without the sanitizer, by returning NULL.
 SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
-           UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+           UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+           TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 .PHONY: check
 check: all $(TEST_BIN) $(FAKE_CUDA)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
-	    $(or $(TESTS),--all $(TEST_BIN))
+	    $(or $(TESTS),$(ALL_TESTS))
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
+
+.PHONY: check-gcstress
+check-gcstress:  ## the Lua tests and examples under both, with garbage collected before each call that could collect it
+	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} $(MAKE) --no-print-directory GCSTRESS=1 SAN=address,undefined \
+	    BUILD=$(BUILD)/gcstress check
+
+# What several threads do at a time, and a host whose loops use its helpers.
+THREAD_TESTS := test_base_parallel test_lua_states test_op_failures
+.PHONY: check-threads
+check-threads:  ## the tests of what threads share, under ThreadSanitizer
+	@$(MAKE) --no-print-directory SAN=thread BUILD=$(BUILD)/tsan all $(THREAD_TESTS:%=$(BUILD)/tsan/tests/%)
+	@MILLRACE_THREADS=4 $(SAN_ENV) $(LUA) tests/run.lua --host $(BUILD)/tsan/millrace --times 5 \
+	    $(THREAD_TESTS:%=$(BUILD)/tsan/tests/%) tests/lua/tensor_ops.lua tests/lua/softmax.lua
 
 .PHONY: check-gpu
 check-gpu: all $(if $(filter-out 0,$(CUDA)),$(BUILD)/compare_ops)  ## operations, rules and examples on a real GPU
@@ -282,7 +311,7 @@ bench-gpu: all  ## raw CUDA C, PyTorch, CuPy and millrace side by side on a real
 	@scripts/gpu_check.sh $(BUILD) bench
 
 .PHONY: lint
-lint: $(if $(wildcard scripts/gen_docs.lua),$(HOST))  ## include directions, luacheck, clang-format, cppcheck
+lint: $(if $(wildcard scripts/gen_docs.lua),$(HOST))  ## directions of includes and calls, luacheck, clang-format, cppcheck
 	@scripts/lint $(HOST)
 
 .PHONY: fmt
@@ -298,7 +327,7 @@ docs: $(HOST)  ## write docs/api.md and the editor stub from the documentation i
 	$(Q)$(HOST) scripts/gen_docs.lua
 
 .PHONY: try
-try: $(HOST)  ## build, then run the tour: a race and its repaired twin
+try: $(HOST)  ## build, then run the tour: a race and its fix
 	$(Q)$(HOST) scripts/examples/race_tour.lua
 
 # ---------------------------------------------------------------- installing

@@ -21,7 +21,7 @@ local s, other = mr.stream(), mr.stream()
 mr.set_stream(s) -- the default stream has duties that other streams have not
 local in_s = { stream = s }
 local small = mr.zeros(1)
-M.settle()
+M.wait_for_all()
 
 -- Sizes: large enough for a real bus, small enough for a simulated one.
 local MIB = 1 << 20
@@ -35,7 +35,7 @@ local function add() small:add_(1) end
 -- Of the host, a call: `calls` of them in a row. What they made is put away by `after`, which does not count.
 local function a_call(calls, work, after)
   local function once()
-    M.settle()
+    M.wait_for_all()
     local began = mr.clock()
     for i = 1, calls do work(i) end
     local ms = mr.clock() - began
@@ -59,7 +59,7 @@ local function do_other_things()
     page:copy_(x)
     return tostring(y), x:t():exp()
   end)
-  M.settle()
+  M.wait_for_all()
 end
 
 local BURST, BURSTS = 3, 40
@@ -131,7 +131,7 @@ function measure.max_resident_grids()
   for i = 1, MOST do streams[i] = mr.stream() end
   local function at_once(count)
     return M.median_of(3, function()
-      M.settle()
+      M.wait_for_all()
       return M.took(function()
         for i = 1, count do mr.spin{ms = MS, stream = streams[i]} end
         mr.synchronize()
@@ -245,14 +245,14 @@ function measure.peer_access() return find_peer() and 1 or 0, "asked of the devi
 function measure.peer_gbs()
   local peer = need_peer()
   local here, there = bytes_of(GPU_BYTES), bytes_of(GPU_BYTES, { device = peer })
-  M.settle()
+  M.wait_for_all()
   return copy_rate(here, there), ("copy of %d MiB between two devices"):format(GPU_BYTES // MIB)
 end
 
 function measure.peer_latency_ns()
   local peer = need_peer()
   local here, there = bytes_of(16), bytes_of(16, { device = peer })
-  M.settle()
+  M.wait_for_all()
   return a_piece(32, function() mr.memcpy_async(here, there, in_s) end), "copy of 16 bytes between two devices"
 end
 
@@ -290,7 +290,7 @@ end
 -- How long a small kernel and this wait for it hold the host.
 local function launch_and(wait)
   return 1e6 * M.median_of(ROUNDS, function()
-    M.settle()
+    M.wait_for_all()
     return M.took(function()
       add()
       wait()
@@ -308,7 +308,7 @@ function measure.launch_latency_ns()
   add()
   for step = 0, steps - 1 do
     sum = sum + M.median_of(ROUNDS, function()
-      M.settle()
+      M.wait_for_all()
       return M.took(function()
         add()
         for _ = 1, step do e:record(other) end
@@ -486,7 +486,7 @@ local function find(key)
   local reason
   if measure[key] then
     local ok, value, text = pcall(measure[key])
-    M.settle()
+    M.wait_for_all()
     collectgarbage()
     pcall(mr.memory.empty_cache)
     if ok and value == value and value >= 0 and value < 1e15 then

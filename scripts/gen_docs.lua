@@ -1,16 +1,16 @@
--- Writes docs/api.md and lua/millrace/meta.lua from the documentation that stands in the sources
--- beside each function: build/millrace scripts/gen_docs.lua [--check]
+-- Writes docs/api.md and lua/millrace/meta.lua from the help texts in the sources:
+-- build/millrace scripts/gen_docs.lua [--check]
 --
--- With --check writes nothing, and fails if one of the two is not what it would write. Usage lines are
--- written in the grammar of src/bind/bind.h.
+-- With --check it writes nothing, and fails if one of the two files is out of date. src/bind/bind.h describes
+-- the grammar of usage lines.
 local mr = require "millrace"
 
 local entries, classes = mr.docs()
 
--- ---------------------------------------------------------------- what there is, in order
+-- ---------------------------------------------------------------- all entries, in order
 
--- owner -> { name=, texts={...}, functions={...}, properties={...} }; operations stand apart, one entry
--- for all forms of a row.
+-- owner -> { name=, texts={...}, functions={...}, properties={...} }. `operations` is a separate list, with one
+-- entry for all forms of a row.
 local owners, order, operations = {}, {}, {}
 
 local function owner_of(name)
@@ -52,51 +52,54 @@ local function is_table(name) return name == "mr" or name:find("^mr%.") ~= nil e
 local PAGE = [[
 # Reference
 
-Written by `make docs` from the text that stands beside each function in the sources; at the prompt,
-`help(x)` shows the same. [design.md](design.md) says how the parts work together, and
-[semantics.md](semantics.md) what the rules `R1`, `R2`, ... are.
+`make docs` makes this page from the help texts in the sources. At the prompt, `help(x)` shows the same text.
+[design.md](design.md) describes how the parts work together. [semantics.md](semantics.md) lists the rules
+`R1`, `R2`, ...
 
-How to read a usage line: `name: type` is an argument, and what stands in `[brackets]` may be left out.
-`{name: type=default, ...}` is a table of options, every one of which may be left out. `integer...` is one
-or more. What a function returns stands behind `->`. Shapes, dims and elements count from 1, and negative
-ones from the end; device ordinals count from 0.
+How to read a usage line:
+
+- `name: type` is an argument. Arguments in `[brackets]` are optional.
+- `{name: type=default, ...}` is a table of options. Each option is optional.
+- `integer...` means one or more.
+- The results come after `->`.
+
+Shapes, dims and elements count from 1; negative ones count from the end. Device ordinals count from 0.
 ]]
 
 -- The list of codes is that of src/base/status.h.
 local ERRORS = [[
 ## Errors
 
-A wrong call (a wrong type, shape, name or option) raises a string with the script's line in front:
-`race.lua:7: zeros: size 1 is -3, expected 0 or more`. What else goes wrong, in the call or on the device,
-raises an error object:
+A wrong call (a wrong type, shape, name or option) raises a string that begins with the script's line:
+`race.lua:7: zeros: size 1 is -3, expected 0 or more`. Any other failure, in the call or on the device, raises an
+error object:
 
 | field | |
 |---|---|
-| `code` | what happened, for programs: one of the words below |
-| `op` | the operation that failed; nil if none did |
-| `stream` | the stream that it ran on; nil if none |
-| `where` | `"race.lua:7"`: the line that submitted it, or the call that failed; nil if unknown |
+| `code` | what happened, for programs: one of the codes below |
+| `op` | the operation that failed; nil if no operation failed |
+| `stream` | the stream of that operation, or nil |
+| `where` | `"race.lua:7"`: the line that submitted the operation, or that made the failed call; nil if unknown |
 | `message` | one sentence for people; the wording may change |
 
-`tostring(err)` is `where: message`. A field that does not apply is nil.
+`tostring(err)` is `where: message`.
 
     local ok, err = pcall(mr.synchronize)
     if not ok and type(err) == "table" and err.code == "illegal-address" then mr.reset() end
 
-The codes: `out-of-memory`, `invalid-configuration`, `invalid-device`, `invalid-handle`, `not-ready`,
+The codes are `out-of-memory`, `invalid-configuration`, `invalid-device`, `invalid-handle`, `not-ready`,
 `launch-out-of-resources`, `peer-access-already-enabled`, `peer-access-not-enabled`, `not-permitted`,
-`not-supported`, `host-function`, `hazard`, `unknown`; and those after which the device is lost, so that every
-call fails until `mr.reset()` (R50): `illegal-address`, `launch-timeout`, `assert`, `misaligned-address`,
-`launch-failure`. `invalid-argument` and `interrupted` (Ctrl-C) are the strings.
+`not-supported`, `host-function`, `hazard` and `unknown`. After the following codes the device is lost, and every call
+fails until `mr.reset()` (R50): `illegal-address`, `launch-timeout`, `assert`, `misaligned-address`,
+`launch-failure`. The codes `invalid-argument` and `interrupted` (Ctrl-C) are raised as strings.
 
-Elapsed time has an error for each case, but not a code: an event without timing and one that was never
-recorded are both `invalid-handle`, as in CUDA, and the message tells which; one that is not complete is
-`not-ready`.
+`elapsed_time` has three errors but only two codes, as in CUDA: an event without timing and an event that was never
+recorded are both `invalid-handle`, and the message says which. An event that is not complete is `not-ready`.
 ]]
 
 local function cell(text) return (text:gsub("|", "\\|")) end
 
--- GitHub's anchors: small letters, no punctuation, spaces become hyphens.
+-- The anchors that GitHub makes: lower case, no punctuation, hyphens for spaces.
 local function anchor(title) return (title:lower():gsub("[^%w%- _]", ""):gsub(" ", "-")) end
 
 local function wrap(text, width)
@@ -120,7 +123,7 @@ end
 local function add_owner(page, owner)
   local function add(...) for _, line in ipairs{ ... } do page[#page + 1] = line end end
   add("", "## " .. title_of(owner), "")
-  -- A table of functions is written down in parts, each with a sentence of its own in front.
+  -- The functions of a table are in parts; each part begins with a sentence.
   local in_parts = owner.functions[1] and owner.functions[1].part
   if not in_parts then
     for _, text in ipairs(owner.texts) do add(wrap(text, 110), "") end
@@ -147,10 +150,10 @@ end
 local function add_operations(page)
   local function add(...) for _, line in ipairs{ ... } do page[#page + 1] = line end end
   add("", "## Operations", "",
-    wrap("Each is one row of a table in the sources, from which all its forms come: the method makes a new " ..
-      "tensor, the one that ends in `_` works in place and returns the tensor, and `mr.NAME` is the method " ..
-      "as a function. Shapes broadcast, and numbers may stand where tensors do. `{out=t}` writes into `t`. `dim` is " ..
-      "a number or a list of dims such as `{1, 2}`; left out or nil it means all of them.", 110),
+    wrap("All forms of an operation are made from one row of a table in the sources. The method makes a new tensor. " ..
+      "The form that ends in `_` works in place and returns the tensor. `mr.NAME` is the method as a function. " ..
+      "Shapes broadcast, and a number can be given instead of a tensor. `{out=t}` writes the result to `t`. `dim` " ..
+      "is a number or a list of dims such as `{1, 2}`; without it, or with nil, all dims are used.", 110),
     "", "| usage | in place | function | |", "|---|---|---|---|")
   for _, row in ipairs(operations) do
     local inplace, as_function = "", ""
@@ -176,9 +179,9 @@ local function reference()
   return (text:gsub("\n\n\n+", "\n\n"))
 end
 
--- ---------------------------------------------------------------- usage lines, taken apart
+-- ---------------------------------------------------------------- parsing usage lines
 
--- Arguments that the operations' usage lines name without a type.
+-- The types of the arguments that have no type in the usage lines of operations.
 local TYPES = {
   y = "tensor|number", z = "tensor|number", w = "tensor|number", least = "tensor|number",
   greatest = "tensor|number", value = "number|boolean", low = "number", high = "number", mean = "number",
@@ -198,8 +201,8 @@ local function editor_type(text)
   return (text:gsub("[%a_][%w_]*", CLASSES))
 end
 
--- Splits at commas outside of braces. Brackets mark what is optional, and leave no other trace; those of
--- "integer[]" are part of the type.
+-- Splits at commas outside braces. Brackets mark an argument as optional and are removed, except in
+-- "integer[]", where they are part of the type.
 local function split_arguments(text)
   text = text:gsub("%[%]", "\1")
   local list, current, depth, braces = {}, "", 0, 0
@@ -259,8 +262,8 @@ end
 
 local LUA_WORDS = { ["end"] = "last_", ["repeat"] = "repeat_", ["function"] = "fn" }
 
--- { parameters, results } of a usage line that is a call; nil for others ("t[i] -> tensor").
-local function take_apart(usage)
+-- The { parameters, results } of a usage line that is a call; nil for others ("t[i] -> tensor").
+local function parse_usage(usage)
   local call, results = usage:match("^(.-)%s*%->%s*(.*)$")
   call, results = call or usage, results or ""
   local arguments = call:match("^[%w_%.:]+%s*%((.*)%)$")
@@ -274,7 +277,7 @@ local function take_apart(usage)
     local p = parameter(argument)
     p.name = LUA_WORDS[p.name] or p.name
     if p.name == "options" and has_rest then
-      -- Lua has nothing behind "...": the last of them may be the options.
+      -- In Lua, nothing can follow "...", so its last argument may be the options.
       local rest = parameters[#parameters]
       rest.type = rest.type .. "|" .. p.type
     elseif not has_rest then
@@ -295,7 +298,7 @@ end
 -- ---------------------------------------------------------------- the editor stub
 
 local function add_function(lines, owner, name, usage, text)
-  local parts = take_apart(usage)
+  local parts = parse_usage(usage)
   if not parts then return end
   for line in wrap(text, 100):gmatch("[^\n]+") do lines[#lines + 1] = "---" .. line end
   local names = {}
@@ -329,7 +332,7 @@ end
 local function stub()
   local lines = {
     "---@meta millrace",
-    "-- For lua-language-server; never run. Written by `make docs`.",
+    "-- For lua-language-server. `make docs` writes this file; it is never run.",
     "",
     "---@class millrace",
     "---@field backend \"virtual\"|\"cuda\"",
@@ -390,7 +393,7 @@ local stale = false
 for path, text in pairs{ ["docs/api.md"] = reference(), ["lua/millrace/meta.lua"] = stub() } do
   if read(path) ~= text then
     if check then
-      io.stderr:write(path, " is not up to date: run make docs\n")
+      io.stderr:write(path, " is out of date: run make docs\n")
       stale = true
     else
       local f = assert(io.open(path, "wb"))

@@ -1,20 +1,21 @@
 #!/bin/sh
-# scripts/gpu_check.sh BUILD [ops|rules|tests|hazards|examples|bench]...: everything that needs a real GPU, or the parts
+# scripts/gpu_check.sh BUILD [ops|rules|mixes|tests|hazards|examples|bench]...: everything that needs a real GPU, or the parts
 # named.
 #
 #   ops       each operation, dtype and layout beside the CPU body (BUILD/compare_ops)
 #   rules     tests/conformance, one script a rule of docs/semantics.md
+#   mixes     tests/gpu: random mixes of all that a stream may hold; no call may hang, each value must be right
 #   tests     tests/lua, but for what is about the simulator or runs the host itself (needs luaunit)
-#   hazards   tests/hazard: what the checker finds, and that its cures cure
+#   hazards   tests/hazard: what the checker finds, and that its fixes work
 #   examples  scripts/examples, whose output must be that of the virtual GPU
 #   bench     raw CUDA C, PyTorch, CuPy and millrace side by side (needs nvcc and python3)
 #
 # Needs from BUILD only `millrace` and `compare_ops`, so that a machine with a GPU needs no compiler for the first
-# three. Logs go to the folder that LOGS names, or BUILD/gpu. Ends with one line a part; exits with 1 if one failed.
+# four. Logs go to the folder that LOGS names, or BUILD/gpu. Ends with one line a part; exits with 1 if one failed.
 set -u
 build=$1
 shift
-[ $# -gt 0 ] || set -- ops rules tests hazards examples bench
+[ $# -gt 0 ] || set -- ops rules mixes tests hazards examples bench
 host=$build/millrace
 logs=${LOGS:-$build/gpu}
 mkdir -p "$logs"
@@ -122,6 +123,7 @@ for part in "$@"; do
     case $part in
     ops) check_ops ;;
     rules) run_scripts rules tests/conformance/*.lua ;;
+    mixes) run_scripts mixes tests/gpu/*.lua ;;
     tests) run_scripts tests tests/lua/*.lua ;;
     hazards) run_scripts hazards tests/hazard/*.lua ;;
     examples) check_examples ;;

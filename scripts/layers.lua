@@ -1,15 +1,17 @@
--- Checks who includes whom under src/ (docs/design.md, "The parts, and who may include whom").
+-- Checks who includes and who calls whom under src/ (docs/design.md, "The parts, and the allowed includes").
 --
---     lua5.4 scripts/layers.lua [SRC]
+--     lua5.4 scripts/layers.lua [SRC [BUILD]]
 --
--- Prints each offending line as file:line and exits with 1 if there is one.
+-- Calls are read from the object files of BUILD: a symbol that an object takes from another. A table counts as a
+-- function does. Prints each offence, and exits with 1 if there is one.
 
-local src = arg[1] or "src"
+local src, build = arg[1] or "src", arg[2] or "build"
 
 local below_backends = { "base", "model", "tensor", "ops", "ptx" }
-local below_repl = { "base", "model", "tensor", "ops", "ptx", "hazard", "explore", "trace", "bind" }
+local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
+                     "bind" }
 
--- Folder: the folders that it may include, besides itself.
+-- Folder: the folders that it may include and call, besides itself.
 local may_include = {
   base    = {},
   model   = { "base" },
@@ -18,13 +20,26 @@ local may_include = {
   ptx     = { "base", "model", "tensor", "ops" },
   virtual = below_backends,
   cuda    = below_backends,
+  program = { "base", "model", "tensor", "ops" },
   hazard  = { "base", "model", "tensor", "ops" },
-  explore = { "base", "model", "tensor", "ops" },
-  trace   = { "base", "model", "tensor", "ops" },
+  script  = { "base", "hazard" },
+  explore = { "base", "model", "tensor", "ops", "program" },
+  trace   = { "base", "model", "tensor", "ops", "program" },
   bind    = below_repl,
   repl    = below_repl,
-  host    = { "base", "model", "tensor", "ops", "ptx", "hazard", "explore", "trace", "bind", "repl",
+  host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
+              "bind", "repl",
               "virtual", "cuda" },
+}
+
+-- Inside a folder calls go one way, too. These files still call each other in a circle; the lists may only get shorter.
+local circles = {
+  -- Objects that refer to each other: closing a stream is a command, and a command holds its stream.
+  model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
+  hazard = { "advice", "function", "history", "merge", "order", "report", "unset", "write" },
+  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "pinned", "stream",
+           "turn", "wait" },
+  host = { "call", "output" }, -- call.c says at the end what stopped the output, which complains through call.c
 }
 
 local is_lua_header = { ["lua.h"] = true, ["lauxlib.h"] = true, ["lualib.h"] = true, ["lua.hpp"] = true }
@@ -35,6 +50,21 @@ for folder, list in pairs(may_include) do
   allowed[folder] = { [folder] = true }
   for _, name in ipairs(list) do allowed[folder][name] = true end
 end
+
+local offences = 0
+local function offend(where, text)
+  offences = offences + 1
+  print(where .. ": " .. text)
+end
+
+local function lines_of(command)
+  local pipe, lines = io.popen(command), {}
+  for line in pipe:lines() do lines[#lines + 1] = line end
+  pipe:close()
+  return ipairs(lines)
+end
+
+---- includes
 
 -- What is wrong with a file of `folder` that includes `name`; nil if nothing is.
 local function problem(folder, name, is_quoted)
@@ -50,27 +80,107 @@ local function problem(folder, name, is_quoted)
   return nil
 end
 
-local offences = 0
-local function offend(where, text)
-  offences = offences + 1
-  print(where .. ": " .. text)
+local function check_includes(path, folder)
+  local number = 0
+  for line in io.lines(path) do
+    number = number + 1
+    local open, name = line:match('^%s*#%s*include%s*([<"])([^>"]+)')
+    local text = name and problem(folder, name, open == '"')
+    if text then offend(path .. ":" .. number, text) end
+  end
 end
 
-local list = "find '%s' -type f -name '*.[ch]' -o -name '*.cu' -o -name '*.inc' | LC_ALL=C sort"
-local files = io.popen(list:format(src))
-for path in files:lines() do
-  local folder = path:sub(#src + 2):match("^([^/]+)/")
+local sources = {} -- of objects: { path, folder, name }
+local kinds = "-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.inc'"
+for _, path in lines_of(("find '%s' -type f '(' %s ')' | LC_ALL=C sort"):format(src, kinds)) do
+  local folder, name = path:sub(#src + 2):match("^([^/]+)/([^/]+)%.c$")
+  folder = folder or path:sub(#src + 2):match("^([^/]+)/")
   if not allowed[folder] then
     offend(path, "its folder is not one of the design's")
   else
-    local number = 0
-    for line in io.lines(path) do
-      number = number + 1
-      local open, name = line:match('^%s*#%s*include%s*([<"])([^>"]+)')
-      local text = name and problem(folder, name, open == '"')
-      if text then offend(path .. ":" .. number, text) end
+    check_includes(path, folder)
+    if name then sources[#sources + 1] = { path = path, folder = folder, name = name } end
+  end
+end
+
+---- calls
+
+-- The files of this build: without CUDA those of src/cuda are not among them, and their objects may be old ones.
+local stamp = io.open(build .. "/files.stamp")
+local built = {}
+for path in (stamp and stamp:read("a") or ""):gmatch("%S+") do built[path] = true end
+if stamp then stamp:close() else offend(build, "no files.stamp: build first") end
+
+-- Sets source.defined and source.taken, lists of symbols; false: this build has no object of it.
+local function read_object(source)
+  local object = ("%s/obj/src/%s/%s.o"):format(build, source.folder, source.name)
+  if not built[("src/%s/%s.c"):format(source.folder, source.name)] then return false end
+  source.defined, source.taken = {}, {}
+  for _, line in lines_of(("nm '%s'"):format(object)) do
+    local kind, symbol = line:match("^[%x%s]+ (%a) (%S+)$")
+    local symbols = kind == "U" and source.taken or kind and kind:find("[TDBRVW]") and source.defined
+    if symbols then table.insert(symbols, symbol) end
+  end
+  return true
+end
+
+local of_symbol, complete = {}, {} -- symbol: the source that defines it; folder: all its objects are there
+for _, source in ipairs(sources) do
+  local there = read_object(source)
+  if complete[source.folder] == nil then complete[source.folder] = true end
+  complete[source.folder] = complete[source.folder] and there
+  for _, symbol in ipairs(source.defined or {}) do of_symbol[symbol] = source end
+end
+
+for _, source in ipairs(sources) do
+  source.calls = {} -- sources of the same folder
+  for _, symbol in ipairs(source.taken or {}) do
+    local target = of_symbol[symbol]
+    if symbol:find("^lua_") or symbol:find("^luaL_") then
+      if not may_see_lua[source.folder] then offend(source.path, "only bind, repl and host call Lua: " .. symbol) end
+    elseif target and target.folder == source.folder then
+      source.calls[target] = source.calls[target] or symbol
+    elseif target and not allowed[source.folder][target.folder] then
+      offend(source.path, ("%s may not call %s: %s"):format(source.folder, target.folder, symbol))
     end
   end
 end
-files:close()
+
+---- circles: sets of files of one folder of which each can reach each by calls
+
+local function reach(from)
+  local reached, todo = {}, { from }
+  while #todo > 0 do
+    for target in pairs(table.remove(todo).calls) do
+      if not reached[target] then
+        reached[target] = true
+        todo[#todo + 1] = target
+      end
+    end
+  end
+  return reached
+end
+
+local may_circle = {}
+for folder, names in pairs(circles) do
+  for _, name in ipairs(names) do may_circle[folder .. "/" .. name] = true end
+end
+
+for _, source in ipairs(sources) do source.reached = reach(source) end
+for _, source in ipairs(sources) do
+  local key = source.folder .. "/" .. source.name
+  if source.reached[source] and not may_circle[key] then
+    for target, symbol in pairs(source.calls) do
+      if target.reached[source] then
+        offend(source.path, ("calls in a circle: it calls %s.c (%s), which leads back"):format(target.name, symbol))
+      end
+    end
+  elseif not source.reached[source] and may_circle[key] and complete[source.folder] then
+    offend(source.path, "calls in no circle any more: remove it from the list in scripts/layers.lua")
+  end
+  may_circle[key] = nil
+end
+for key in pairs(may_circle) do
+  offend(src .. "/" .. key .. ".c", "is no file: remove it from the list in scripts/layers.lua")
+end
 os.exit(offences == 0)

@@ -55,19 +55,19 @@ local function run_once(path, tail)
     mr = module,
   }
   assert(loadfile(path, "t", setmetatable(quiet, { __index = _G })))()
-  if tail then wait() else M.settle() end
+  if tail then wait() else M.wait_for_all() end
   return total
 end
 
 local function child(name)
   local path, tail = M.folder .. "/examples/" .. name .. ".lua", WITH_TAIL[name]
   if not M.virtual then run_once(path, tail) end
-  M.settle()
+  M.wait_for_all()
   local ms = math.huge
   for _ = 1, M.virtual and 1 or RUNS do
     ms = math.min(ms, run_once(path, tail))
     collectgarbage()
-    M.settle()
+    M.wait_for_all()
   end
   print(("makespan %.9g"):format(ms))
 end

@@ -11,7 +11,7 @@ local M = { took = T.took } -- took(fn, ...): how long fn(...) keeps the host, i
 M.folder = arg[0]:match("^(.*)/") or "."
 M.virtual = mr.machine ~= nil
 
--- Whoever measures goes by the cost model.
+-- Measurements use the cost model.
 if mr.machine then mr.machine.chooser("timed") end
 
 function M.median(list)
@@ -27,7 +27,7 @@ function M.median_of(rounds, fn)
 end
 
 -- Waits for all devices; one of which nothing was ever asked has nothing to wait for.
-function M.settle()
+function M.wait_for_all()
   for i = 0, mr.device_count() - 1 do mr.synchronize(i) end
 end
 

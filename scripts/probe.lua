@@ -4,6 +4,7 @@
 --     build/millrace scripts/probe.lua                    the virtual GPU
 --     build/millrace --device cuda scripts/probe.lua      a GPU, and the virtual one beside it
 --     ... scripts/probe.lua --raw                         lines for programs: id, verdict, answer, recorded
+--     ... scripts/probe.lua P4g R21b                      only these questions
 --
 -- `*` marks the rows in which two of the columns differ; below the table stands why, where that is known. A number
 -- differs when it is off by more than the factor that its row allows. Each question is asked once to warm up and then
@@ -44,7 +45,7 @@ local function done_busy(condition) return condition and "done" or "busy" end
 local function waits(stream, call, ...)
   mr.spin{ms = BUSY, stream = stream}
   local ms = took(call, ...)
-  M.settle()
+  M.wait_for_all()
   return yes_no(ms > BUSY / 2)
 end
 
@@ -68,7 +69,7 @@ local function pinned(count) return bytes(count, { pinned = true }) end
 -- Whether so many bytes are copied without the host having to wait for a busy stream.
 local function copy_waits(make_to, make_from, count)
   local s, to, from = nonblocking(), make_to(count), make_from(count)
-  M.settle()
+  M.wait_for_all()
   return waits(s, mr.memcpy_async, to, from, { stream = s })
 end
 
@@ -82,7 +83,7 @@ row("P1b", "R5", "... and for a busy non-blocking one", "no",
 local function query_beside(stream)
   mr.spin{ms = BUSY, stream = stream}
   local done = legacy:query()
-  M.settle()
+  M.wait_for_all()
   return done_busy(done)
 end
 row("P1c", "R5", "default stream: query while a blocking stream is busy", "busy",
@@ -103,7 +104,7 @@ local WAVES = 3
 -- After which of the waves of a large kernel does a small one start that was submitted behind it?
 local function wave_of(priority)
   local low, s = mr.stream{priority = (mr.priority_range())}, mr.stream{priority = priority}
-  M.settle()
+  M.wait_for_all()
   local began = mark(low)
   mr.op{name = "large", blocks = WAVES * device.sm_count, ms = 2 * WAVES, stream = low}
   local large = mark(low)
@@ -112,7 +113,7 @@ local function wave_of(priority)
   repeat low:query() until mr.clock() - now > 0.5 -- the large one is under way
   mr.spin{ms = 0.1, stream = s}
   local small = mark(s)
-  M.settle()
+  M.wait_for_all()
   return ("%d of %d"):format(math.floor(WAVES * (small - began - 0.1) / (large - began) + 0.5), WAVES)
 end
 row("P13a", "R8", "waves of a large kernel before one of higher priority starts", "1 of 3",
@@ -130,7 +131,7 @@ local here, there -- pinned and device memory, two of each
 local function need_copies()
   if here then return end
   here, there = { pinned(COPY), pinned(COPY) }, { bytes(COPY), bytes(COPY) }
-  M.settle()
+  M.wait_for_all()
 end
 
 local function up(i, s) mr.memcpy_async(there[i], here[i], { stream = s }) end
@@ -140,14 +141,14 @@ local function down(i, s) mr.memcpy_async(here[i], there[i], { stream = s }) end
 local function span(first, second)
   need_copies()
   local a, b = nonblocking(), nonblocking()
-  M.settle()
+  M.wait_for_all()
   mr.spin{ms = 0.5, stream = a}
   local began = mark(a)
   b:wait_event(began)
   first(1, a)
   if second then second(2, b) end
   local end_a, end_b = mark(a), mark(b)
-  M.settle()
+  M.wait_for_all()
   return math.max(end_a - began, second and end_b - began or 0)
 end
 
@@ -178,10 +179,10 @@ for i, size in ipairs{ KIB, 16 * MIB } do
 end
 row("P4g", "R23", "the call with 1 MB to the device takes", 138, function()
   local s, to, from = nonblocking(), bytes(MIB), pageable(MIB)
-  M.settle()
+  M.wait_for_all()
   mr.spin{ms = BUSY, stream = s}
   local us = 1e3 * took(mr.memcpy_async, to, from, { stream = s })
-  M.settle()
+  M.wait_for_all()
   return us
 end, { unit = "us", within = 1.5, why = "depends on the host's memory: 55 to 195 us were seen" })
 
@@ -189,28 +190,28 @@ for i, size in ipairs{ KIB, 16 * MIB } do
   row("R20" .. ("ab"):sub(i, i), "R20",
     "mr.memcpy of " .. name_of(size) .. " of pageable memory waits for a blocking stream", "yes", function()
       local to, from, s = bytes(size), pageable(size), blocking()
-      M.settle()
+      M.wait_for_all()
       return waits(s, mr.memcpy, to, from)
     end)
 end
 for i, size in ipairs{ KIB, 16 * MIB } do
   row("R20" .. ("cd"):sub(i, i), "R20", "... " .. name_of(size) .. ", for a non-blocking one", "no", function()
     local to, from, s = bytes(size), pageable(size), nonblocking()
-    M.settle()
+    M.wait_for_all()
     return waits(s, mr.memcpy, to, from)
   end)
 end
 row("R21a", "R21", "mr.memcpy inside the device waits for a blocking stream", "no", function()
   local to, from, s = bytes(MIB), bytes(MIB), blocking()
-  M.settle()
+  M.wait_for_all()
   return waits(s, mr.memcpy, to, from)
 end)
 row("R21b", "R21", "... and takes", 12, function()
   local to, from = bytes(MIB), bytes(MIB)
-  M.settle()
+  M.wait_for_all()
   mr.spin{ms = BUSY, stream = legacy}
   local us = 1e3 * took(mr.memcpy, to, from)
-  M.settle()
+  M.wait_for_all()
   return us
 end, { unit = "us", within = 2, why = "a model has one figure for the call of a copy, measured on small ones" })
 row("R22a", "R22", "async copy of pinned memory to the device waits", "no",
@@ -218,17 +219,17 @@ row("R22a", "R22", "async copy of pinned memory to the device waits", "no",
 row("R22b", "R22", "async copy to pinned memory waits", "no", function() return copy_waits(pinned, bytes, MIB) end)
 row("R24a", "R24", "mr.memset of device memory waits", "no", function()
   local t, s = bytes(KIB), blocking()
-  M.settle()
+  M.wait_for_all()
   return waits(s, mr.memset, t, 1)
 end)
 row("R24b", "R24", "mr.memset of pinned memory waits", "yes", function()
   local t, s = pinned(KIB), blocking()
-  M.settle()
+  M.wait_for_all()
   return waits(s, mr.memset, t, 1)
 end)
 row("R24c", "R24", "mr.memset_async of pinned memory waits", "no", function()
   local t, s = pinned(KIB), nonblocking()
-  M.settle()
+  M.wait_for_all()
   return waits(s, mr.memset_async, t, 1, { stream = s })
 end)
 row("R24d", "R23", "async copy from host to host waits for its stream", "yes",
@@ -239,7 +240,7 @@ row("R24e", "R23", "... and its values are there on return", "yes", function()
   mr.spin{ms = 1, stream = s}
   mr.memcpy_async(to, from, { stream = s })
   local value = to[1]:item()
-  M.settle()
+  M.wait_for_all()
   return yes_no(value == 7)
 end)
 
@@ -259,12 +260,12 @@ row("P5b", "R7", "allocating pinned memory does", "no", function()
 end)
 row("P5c", "R27", "t:free() does", "no", function()
   local t = bytes(MIB)
-  M.settle()
+  M.wait_for_all()
   return waits(nonblocking(), t.free, t)
 end)
 row("P5d", "R27", "t:free{sync=true} of memory from the pool does", "no", function()
   local t = bytes(MIB)
-  M.settle()
+  M.wait_for_all()
   return waits(nonblocking(), t.free, t, { sync = true })
 end)
 row("P5e", "R7", "making a stream does", "no", function() return waits(nonblocking(), mr.stream) end)
@@ -278,7 +279,7 @@ row("P5g", "R7", "making, recording and closing an event does", "no", function()
 end)
 row("P5h", "R27", "mr.memory.empty_cache() does, with pinned memory to give back", nil, function()
   new_pinned():free()
-  M.settle()
+  M.wait_for_all()
   return waits(nonblocking(), mr.memory.empty_cache)
 end)
 
@@ -290,13 +291,13 @@ local deepest = 0 -- what depth() found: noise can only make it less
 -- How many launches behind a long kernel return at once.
 local function depth()
   local s, x = nonblocking(), mr.zeros(1)
-  M.settle()
+  M.wait_for_all()
   local count = 0
   s:run(function()
     mr.spin{ms = LONG}
     while count < MOST and took(x.add_, x, 1) < LONG / 4 do count = count + 1 end
   end)
-  M.settle()
+  M.wait_for_all()
   deepest = math.max(deepest, count)
   return count
 end
@@ -311,7 +312,7 @@ end)
 local function first_to_wait(count, prepare)
   local s = nonblocking()
   local call, start = prepare(s)
-  M.settle()
+  M.wait_for_all()
   if start then start() end
   mr.spin{ms = LONG, stream = s}
   local at
@@ -321,7 +322,7 @@ local function first_to_wait(count, prepare)
       break
     end
   end
-  M.settle()
+  M.wait_for_all()
   return at and ("%d"):format(at) or "none"
 end
 
@@ -370,7 +371,7 @@ local function waits_when_full(prepare, elsewhere)
   if deepest >= MOST then return "never full" end
   local s, x = nonblocking(), mr.zeros(1)
   local call, start = prepare(elsewhere and nonblocking() or s)
-  M.settle()
+  M.wait_for_all()
   if start then start() end
   local longest = 0
   s:run(function()
@@ -381,7 +382,7 @@ local function waits_when_full(prepare, elsewhere)
     longest = math.max(longest, took(call))
     if longest > LONG / 4 then break end
   end
-  M.settle()
+  M.wait_for_all()
   return yes_no(longest > LONG / 4)
 end
 
@@ -405,7 +406,7 @@ row("P6n", "R56", "... a launch in another stream", nil, function() return waits
 local function times(streams, each)
   local list = {}
   for i = 1, streams do list[i] = nonblocking() end
-  M.settle()
+  M.wait_for_all()
   local ms = took(function()
     for _ = 1, each do
       for i = 1, streams do mr.spin{ms = 5, stream = list[i]} end
@@ -429,7 +430,7 @@ row("P8", "R51", "a query that says \"not done\" makes a later call fail", "no",
   assert(not s:query())
   local ok = pcall(function()
     mr.zeros(1):add_(1)
-    M.settle()
+    M.wait_for_all()
   end)
   return yes_no(not ok)
 end)
@@ -446,13 +447,13 @@ row("R17a", "R17", "... of one that is pending", "not-ready", function()
   local first = mark(s)
   mr.spin{ms = BUSY, stream = s}
   local answer = code(first.elapsed_time, first, mark(s))
-  M.settle()
+  M.wait_for_all()
   return answer
 end)
 row("R17b", "R17", "... of one without timing", "invalid-handle", function()
   local s = nonblocking()
   local first, last = mr.event():record(s), mr.event():record(s)
-  M.settle()
+  M.wait_for_all()
   return code(first.elapsed_time, first, last)
 end)
 
@@ -461,7 +462,7 @@ end)
 row("P11", "R46", "host function on an idle stream, call to end of a synchronize", 12, function()
   local s = nonblocking()
   local function once()
-    M.settle()
+    M.wait_for_all()
     return 1e3 * took(function()
       s:host_func(function() end)
       s:synchronize()
@@ -474,21 +475,21 @@ end, { unit = "us", within = 1.5 })
 -- ---------------------------------------------------------------- P12: reuse of memory
 
 -- Whether an allocation of stream `to` gets the memory that was freed behind pending work of another one.
-local function reused(between, same_stream)
-  M.settle()
+local function reused(between, same_stream, options)
+  M.wait_for_all()
   mr.memory.empty_cache()
   local a, b, c = nonblocking(), nonblocking(), nonblocking()
   if same_stream then b = a end
   local t = bytes(MIB, { stream = a })
   local address = t.data_ptr
   mr.spin{ms = BUSY / 2, stream = a}
-  t:free()
+  t:free(options)
   if between then between(a, b, c) end
   local u = bytes(MIB, { stream = b })
   local same = u.data_ptr == address
-  M.settle()
+  M.wait_for_all()
   u:free()
-  M.settle()
+  M.wait_for_all()
   return same and "same address" or "another"
 end
 row("P12a", "R29", "memory freed behind pending work, allocated in the same stream", "same address",
@@ -503,6 +504,9 @@ row("P12d", "R30", "... in another stream once the free is done, not waited for"
       c:synchronize()
     end)
   end)
+
+row("P12e", "R27", "memory freed by t:free{sync=true} under pending work, allocated in another stream", "same address",
+  function() return reused(nil, false, { sync = true }) end)
 
 -- ---------------------------------------------------------------- P10, P14, R10: two devices
 
@@ -520,21 +524,21 @@ end, TWO)
 row("P10", "R17", "elapsed time between two devices", "invalid-handle", function()
   local s0, s1 = two()
   local first, last = mark(s0), mark(s1)
-  M.settle()
+  M.wait_for_all()
   return code(first.elapsed_time, first, last)
 end, TWO)
 row("P14a", "R58", "a kernel for another device's stream runs on", "that device", function()
   local s0, s1 = two()
   mr.with(mr.device(0), function() mr.spin{ms = BUSY, stream = s1} end)
   local idle, busy = s0:query() and mr.default_stream(0):query(), not s1:query()
-  M.settle()
+  M.wait_for_all()
   return idle and busy and "that device" or "the current one"
 end, TWO)
 row("P14b", "R14", "recording an event on another device's stream", "invalid-handle", function()
   local s0, s1 = two()
   local e = mr.event():record(s0)
   local answer = code(e.record, e, s1)
-  M.settle()
+  M.wait_for_all()
   return answer
 end, TWO)
 row("P14c", "R58", "waiting for another device's event holds the stream up", "yes", function()
@@ -542,7 +546,7 @@ row("P14c", "R58", "waiting for another device's event holds the stream up", "ye
   mr.spin{ms = BUSY, stream = s0}
   s1:wait_event(s0:record_event())
   local ms = took(s1.synchronize, s1)
-  M.settle()
+  M.wait_for_all()
   return yes_no(ms > BUSY / 2)
 end, TWO)
 row("P14d", "R59", "enabling peer access twice is an error of its own", "yes", function()
@@ -556,7 +560,7 @@ end, TWO)
 
 row("O1", "R54", "an mr.op of three waves and 6 ms takes", nil, function()
   local s = nonblocking()
-  M.settle()
+  M.wait_for_all()
   return M.on_device(s, 0.1, function() mr.op{blocks = WAVES * device.sm_count, ms = 6, stream = s} end)
 end, { unit = "ms" })
 
@@ -564,7 +568,7 @@ end, { unit = "ms" })
 local function share(work, count)
   local a, b = nonblocking(), nonblocking()
   local function run(second)
-    M.settle()
+    M.wait_for_all()
     mr.spin{ms = 1, stream = a}
     local began = mark(a)
     b:wait_event(began)
@@ -573,7 +577,7 @@ local function share(work, count)
       work(second)
     end
     local end_a, end_b = mark(a), mark(b)
-    M.settle()
+    M.wait_for_all()
     return math.max(end_a - began, end_b - began)
   end
   work(a)
@@ -591,7 +595,7 @@ row("O3", "R54", "... ops on three quarters", nil,
 
 local function product(n)
   local a, b, out = mr.rand(n, n):sub_(0.5), mr.rand(n, n):sub_(0.5), {}
-  M.settle()
+  M.wait_for_all()
   return function(s)
     out[s] = out[s] or { out = mr.empty(n, n, { stream = s }) }
     mr.with(s, a.mm, a, b, out[s])
@@ -603,13 +607,13 @@ row("O5", "R54", "... products of 2048 x 2048, which fill it, with threads to sp
   function() return share(product(2048), M.virtual and 1 or 4) end, { unit = "", within = 1.2 })
 row("O6", "R54", "a kernel of one thread starts beside ops on all multiprocessors", nil, function()
   local s, t = nonblocking(), nonblocking()
-  M.settle()
+  M.wait_for_all()
   local began = mark(s)
   mr.op{blocks = device.sm_count, ms = BUSY, stream = s}
   repeat until began:query()
   mr.spin{ms = 0.1, stream = t}
   local finish = mark(t)
-  M.settle()
+  M.wait_for_all()
   return yes_no(finish - began < BUSY / 2)
 end)
 row("O7", "R15", "event to kernel, another stream, beyond the same stream", nil, function()
@@ -617,7 +621,7 @@ row("O7", "R15", "event to kernel, another stream, beyond the same stream", nil,
   local a, b, e, f = nonblocking(), nonblocking(), mr.event(), mr.event()
   local x = mr.zeros(256)
   local function add() x:add_(1) end
-  M.settle()
+  M.wait_for_all()
   local function hops(other)
     return M.on_device(a, 2, function()
       for _ = 1, HOPS do
@@ -638,7 +642,7 @@ end, { unit = "us", within = 1.5 })
 
 -- A lost device answers nothing any more: a fresh one does, for the next question.
 local function recover()
-  if not pcall(M.settle) then
+  if not pcall(M.wait_for_all) then
     pcall(mr.reset)
     here, there = nil, nil
     legacy, per_thread = mr.default_stream(), mr.per_thread_stream()
@@ -695,6 +699,22 @@ local function show(r, answer)
   return ((value >= 100 and "%.0f " or "%.3g ") .. r.unit):format(value):gsub(" $", "")
 end
 
+-- ---------------------------------------------------------------- which
+
+local raw, wanted = false, {}
+for _, word in ipairs(arg) do
+  if word == "--raw" then raw = true else wanted[#wanted + 1] = word end
+end
+
+local function choose()
+  local by_id, chosen = {}, {}
+  for _, r in ipairs(rows) do by_id[r.id] = r end
+  for _, id in ipairs(wanted) do
+    chosen[#chosen + 1] = by_id[id] or error("there is no question " .. id, 0)
+  end
+  if #wanted > 0 then rows = chosen end
+end
+
 -- ---------------------------------------------------------------- columns
 
 local function answer_all()
@@ -706,7 +726,7 @@ end
 -- The answers of the virtual GPU, from a process of its own: a process has one machine.
 local function answer_virtually()
   local count = math.min(2, mr.device_count())
-  local text = M.run("--device", "virtual:" .. count, arg[0], "--raw")
+  local text = M.run("--device", "virtual:" .. count, arg[0], "--raw", table.unpack(wanted))
   local answers = {}
   for line in text:gmatch("[^\n]+") do
     local id, _, answer = line:match("^([^\t]*)\t([^\t]*)\t([^\t]*)")
@@ -755,8 +775,9 @@ local function print_columns(columns)
   print("\nNot asked: graphs and capture (P9, R35 to R45), which this version does not have.")
 end
 
+choose()
 local answers = answer_all()
-if arg[1] == "--raw" then
+if raw then
   print_raw(answers)
 else
   local recorded = {}

@@ -2,21 +2,24 @@
 --
 --     if require "hazard_pair" () then return end
 --
--- and says in comments what must be found in it as written, one line a report:
+-- and has one comment for each report that must be found in it as written:
 --
 --     -- expect: kind=read-after-write reason=no-path tensor=x first=12 second=14
 --
 -- (any of the keys; lines are this file's, and in a fix "_" stands for white space), or `-- expect: clean`.
--- Then its lines `-- fix: CODE` are put into force, and it must be silent. Last, the cures that the reports
--- themselves propose are applied to the script as written, and it must become silent too; `-- cure: none` says
--- that the reports propose nothing that could be put in between two lines.
+-- Then the code of its `-- fix: CODE` lines is added, and there must be no report. Last, the fixes that the reports
+-- propose are applied to the script as written, and there must be no report either. `-- proposed fix: none` says
+-- that the reports propose nothing that can be inserted between two lines.
+--
+-- A table of such scripts, which differ in a few words, calls `require "hazard_pair".check_all(cases)` instead.
 
 local mr = require "millrace"
 
 local inside = false
+local name = arg[0] -- of the script that is checked, for messages
 
 local function fail(text, ...)
-  error(arg[0] .. ": " .. text:format(...), 0)
+  error(name .. ": " .. text:format(...), 0)
 end
 
 local function read(path)
@@ -26,19 +29,19 @@ local function read(path)
   return text
 end
 
--- The checker reads the file that a script is from, so what is not as written gets a file of its own.
-local function run(lines, changed)
-  local path, text = changed and os.tmpname() or arg[0], table.concat(lines, "\n")
-  if changed then
+-- The checker reads the file that a script is from, so what is not as written in `file` gets one of its own.
+local function run(lines, file)
+  local path, text = file or os.tmpname(), table.concat(lines, "\n")
+  if not file then
     local f = assert(io.open(path, "wb"))
     f:write(text)
     f:close()
   end
-  local chunk = assert(load(text, "@" .. path))
+  local chunk = assert(file and load(text, "@" .. path) or loadfile(path))
   inside = true
   local ok, reports = pcall(mr.hazard.check, chunk)
   inside = false
-  if changed then os.remove(path) end
+  if not file then os.remove(path) end
   mr.synchronize()
   if not ok then error(reports, 0) end
   return reports
@@ -68,6 +71,7 @@ local function matches(report, expected)
     elseif key == "first_stream" then got = report.first.stream
     elseif key == "second_stream" then got = report.second.stream
     elseif key == "fix" then got = report.fix:gsub("%s", "_")
+    elseif key == "all" then got = table.concat(report.tensors, ",")
     elseif key == "place" then got = places(report)
     elseif key == "bytes" then got = report.bytes[1] .. ".." .. report.bytes[2]
     else got = tostring(report[key]) end
@@ -106,12 +110,12 @@ local function with_fixes(lines)
   return fixed, count
 end
 
--- The cures of the reports, put where they say; the lines of one place in the order of the reports.
-local function with_cures(lines, reports)
+-- Inserts the fixes of the reports at their places; several lines at one place come in the order of the reports.
+local function with_proposed(lines, reports)
   local before, after, done = {}, {}, {}
   for _, r in ipairs(reports) do
     for _, fix in ipairs(r.fixes) do
-      if fix.place == "within" then fail("a cure has to go into the middle of a line:\n%s", r.message) end
+      if fix.place == "within" then fail("a fix must be inserted in the middle of a line:\n%s", r.message) end
       local list = fix.place == "before" and before or after
       local key = fix.place .. fix.line .. fix.text
       if not done[key] then
@@ -121,25 +125,25 @@ local function with_cures(lines, reports)
       end
     end
   end
-  local cured = {}
+  local fixed = {}
   for i, line in ipairs(lines) do
-    for _, text in ipairs(before[i] or {}) do cured[#cured + 1] = text end
-    cured[#cured + 1] = line
-    for _, text in ipairs(after[i] or {}) do cured[#cured + 1] = text end
+    for _, text in ipairs(before[i] or {}) do fixed[#fixed + 1] = text end
+    fixed[#fixed + 1] = line
+    for _, text in ipairs(after[i] or {}) do fixed[#fixed + 1] = text end
   end
-  return cured
+  return fixed
 end
 
-local function check_cures(lines, reports)
+local function check_proposed(lines, reports)
   for _ = 1, 4 do
     if #reports == 0 then return end
     for _, r in ipairs(reports) do
-      if #r.fixes == 0 then fail("no cure is proposed:\n%s", r.message) end
+      if #r.fixes == 0 then fail("no fix is proposed:\n%s", r.message) end
     end
-    lines = with_cures(lines, reports)
-    reports = run(lines, true)
+    lines = with_proposed(lines, reports)
+    reports = run(lines)
   end
-  fail("the proposed cures do not cure:\n%s\n%s", all_messages(reports), table.concat(lines, "\n"))
+  fail("with the proposed fixes there is still a report:\n%s\n%s", all_messages(reports), table.concat(lines, "\n"))
 end
 
 local function has(lines, text)
@@ -147,17 +151,39 @@ local function has(lines, text)
   return false
 end
 
-return function()
-  if inside then return false end
-  local lines = split(read(arg[0]))
-  local reports = run(lines)
+-- `file` nil: the lines are in no file.
+local function check(lines, file)
+  local reports = run(lines, file)
   check_expected(lines, reports)
   local fixed, count = with_fixes(lines)
-  if #reports > 0 and count == 0 then fail("it has a hazard and no line `-- fix:`") end
+  if #reports > 0 and count == 0 then fail("it has a hazard but no line `-- fix:`") end
   if count > 0 then
-    local left = run(fixed, true)
-    if #left > 0 then fail("with its fix lines it is not silent:\n%s", all_messages(left)) end
+    local left = run(fixed)
+    if #left > 0 then fail("with its fix lines there is still a report:\n%s", all_messages(left)) end
   end
-  if not has(lines, "-- cure: none") then check_cures(lines, reports) end
-  return true
+  if not has(lines, "-- proposed fix: none") then check_proposed(lines, reports) end
 end
+
+local pair = {}
+
+-- cases: a list of {name, text of the script}. Each counts as a test.
+function pair.check_all(cases)
+  local failed = 0
+  for _, case in ipairs(cases) do
+    name = case[1]
+    local ok, problem = pcall(check, split(case[2]))
+    if not ok then
+      failed = failed + 1
+      print("FAILED " .. problem)
+    end
+  end
+  print(("%d passed, %d failed"):format(#cases - failed, failed))
+  os.exit(failed == 0)
+end
+
+return setmetatable(pair, { __call = function()
+  if inside then return false end
+  check(split(read(arg[0])), arg[0])
+  print("1 passed, 0 failed")
+  return true
+end })

@@ -1,20 +1,31 @@
 -- Runs test files, each in a process of its own with a time limit, a few at once, and counts.
 --
---     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--all] [FILE...]
+--     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--calls DIR] [--all] [FILE...]
 --
 -- What a FILE is follows from its name:
 --     scripts/examples/X.lua   its output must equal tests/examples/X.out
---     any other *.lua          counts what luaunit counted; without luaunit one test, by its exit status
+--     any other *.lua          must say what it counted: luaunit's summary, a line "N passed, N failed", or a line
+--                              "N checks" (millrace.testing), which counts as one test
 --     anything else            a C test program, counted by cmocka's summary
+-- A file that counted nothing has failed, whatever its exit status. So has one that left objects behind: the host is
+-- told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit status is 70 then. What a script asks of the
+-- machine is carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something
+-- else came of it.
 -- --all adds every tests/<folder>/*.lua and every example. Deeper folders hold what tests read.
+-- --calls notes in files of DIR which functions the Lua files call (lua/coverage/record.lua), except those that are
+-- about the host itself.
 --
 -- The first lines of a Lua file may say, each in a comment of its own:
---     -- timeout: 120                  seconds, in place of 60; --times N multiplies all limits
+--     -- timeout: 120                  seconds, in place of 60 (180 for C); --times N multiplies all limits
 --     -- options: --device virtual:4   given to the host before the file
 --     -- exit: 3                       the exit status that it must end with, in place of 0
+--     -- after: the others             it runs when all others have ended, and finds what --calls noted in the
+--                                      folder MILLRACE_CALLS; with --all the runner makes one
+--     -- not recorded: WHY             --calls leaves it out
 --
 -- Exit status 77 means "not available here": skipped, and the output must say why.
--- Tests find the host's path in the environment as MILLRACE. Standard input is empty.
+-- Tests find the host's path in the environment as MILLRACE, and the N of --times as MILLRACE_TIMES. Standard input is
+-- empty.
 -- Ends with "N passed, N failed" and, where there were any, ", N skipped"; exits with 1 if one failed.
 
 local SKIPPED = 77
@@ -50,7 +61,7 @@ end
 
 local function usage(problem)
   io.stderr:write("tests/run.lua: ", problem, "\n",
-    "usage: lua5.4 tests/run.lua --host PATH [--jobs N] [--times N] [--all] [FILE...]\n")
+    "usage: lua5.4 tests/run.lua --host PATH [--jobs N] [--times N] [--calls DIR] [--all] [FILE...]\n")
   os.exit(2)
 end
 
@@ -69,7 +80,9 @@ local function parse_arguments(argv)
     if a == "--host" then options.host = value()
     elseif a == "--jobs" then options.jobs = number()
     elseif a == "--times" then options.times = number()
+    elseif a == "--calls" then options.calls = value()
     elseif a == "--all" then
+      options.all = true
       for _, file in ipairs(lines_of("ls tests/*/*.lua scripts/examples/*.lua 2>/dev/null")) do
         table.insert(options.files, file)
       end
@@ -89,7 +102,7 @@ local function header(path)
   local n = 0
   for line in io.lines(path) do
     n = n + 1
-    local key, text = line:match("^%-%- (%l+): *(.-)%s*$")
+    local key, text = line:match("^%-%- ([%l ]+): *(.-)%s*$")
     if key then settings[key] = text end
     if n == 15 then break end
   end
@@ -97,7 +110,7 @@ local function header(path)
 end
 
 local function make_test(path, options)
-  local test = { path = path, exit = 0, timeout = 60 }
+  local test = { path = path, exit = 0, timeout = path:find("%.lua$") and 60 or 180 }
   local probe = io.open(path, "rb")
   if not probe then usage("cannot open " .. path) end
   probe:close()
@@ -105,7 +118,12 @@ local function make_test(path, options)
     local settings = header(path)
     test.timeout = tonumber(settings.timeout) or test.timeout
     test.exit = tonumber(settings.exit) or test.exit
-    test.command = quote(options.host) .. " " .. (settings.options or "") .. " " .. quote(path)
+    test.last = settings.after ~= nil
+    test.records = (path:find("^tests/lua/") or path:find("^tests/conformance/") or path:find("^scripts/examples/"))
+      and not test.last and not settings["not recorded"]
+    test.replays = not path:find("^tests/host/") and not path:find("^tests/fuzz/") and not test.last
+    test.command = ("%s %s %s %s"):format(quote(options.host), settings.options or "",
+      test.records and options.calls and [[-e 'require "lua.coverage.record"']] or "", quote(path))
     local name = path:match("^scripts/examples/([^/]+)%.lua$")
     test.expected = name and "tests/examples/" .. name .. ".out"
   else
@@ -120,7 +138,7 @@ end
 
 local ENVIRONMENT = table.concat({
   "unset MILLRACE_DEVICE MILLRACE_CHECK",
-  "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE=%s",
+  "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE_VERIFY_CLOSE=1 MILLRACE=%s MILLRACE_CALLS=%s MILLRACE_TIMES=%s",
   -- Some distributions install luaunit for Lua 5.3 only; it runs under 5.4.
   "export LUA_PATH='./tests/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua'",
 }, "\n") .. "\n"
@@ -129,12 +147,17 @@ local ENVIRONMENT = table.concat({
 local function write_job(dir, number, test, options)
   local base = dir .. "/" .. number
   local merge = test.expected and ("2>%s.err"):format(base) or "2>&1"
-  write(base .. ".sh", ENVIRONMENT:format(quote(options.host)) .. ([[
+  local calls = options.calls or ""
+  if test.records then calls = calls .. "/" .. number end
+  local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=1\n" or ""
+  local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times)
+  write(base .. ".sh", environment .. verify .. ([[
 began=$(date +%%s%%N)
 timeout -k 5 %d %s <%s >%s.out %s
 echo $? $((($(date +%%s%%N) - began) / 1000000)) >%s.status
+times >>%s.status
 echo %d
-]]):format(test.timeout, test.command, "/dev/null", base, merge, base, number))
+]]):format(test.timeout, test.command, "/dev/null", base, merge, base, base, number))
 end
 
 local function counts_of_luaunit(output)
@@ -142,6 +165,18 @@ local function counts_of_luaunit(output)
   if not ran then return nil end
   local function count(word) return tonumber(rest:match("(%d+) " .. word)) or 0 end
   return { passed = count("success"), failed = count("failure") + count("error"), skipped = count("skipped") }
+end
+
+local function counts_of_script(output)
+  local found = counts_of_luaunit(output)
+  if found then return found end
+  local passed, failed
+  for line in output:gmatch("[^\n]+") do
+    local p, f = line:match("^(%d+) passed, (%d+) failed$")
+    if p then passed, failed = tonumber(p), tonumber(f) end
+    if not passed and (tonumber(line:match("^(%d+) checks$")) or 0) > 0 then passed, failed = 1, 0 end
+  end
+  return passed and { passed = passed, failed = failed, skipped = 0 }
 end
 
 local function counts_of_cmocka(output)
@@ -157,11 +192,23 @@ local function counts_of_cmocka(output)
   return found and counts
 end
 
--- Fills in test.counts, test.seconds, test.output and, where it failed, test.problem.
+-- The shell's `times`: of itself, then of what it ran, each "0m1.25s 0m0.10s" for user and system.
+local function cpu_seconds(status)
+  local sum, n = 0, 0
+  for minutes, seconds in status:gmatch("(%d+)m([%d.]+)s") do
+    n = n + 1
+    if n > 2 then sum = sum + 60 * tonumber(minutes) + tonumber(seconds) end
+  end
+  return sum
+end
+
+-- Fills in test.counts, test.seconds, test.cpu, test.output and, where it failed, test.problem.
 local function judge(dir, number, test)
   local base = dir .. "/" .. number
-  local status, ms = (read(base .. ".status") or ""):match("^(%d+) (%d+)")
+  local report = read(base .. ".status") or ""
+  local status, ms = report:match("^(%d+) (%d+)")
   status = tonumber(status)
+  test.cpu = cpu_seconds(report)
   test.seconds = (tonumber(ms) or 0) / 1000
   test.output = read(base .. ".out") or ""
 
@@ -186,17 +233,16 @@ local function judge(dir, number, test)
     local err = read(base .. ".err") or ""
     if err ~= "" then test.output = test.output .. "---- standard error:\n" .. err end
   elseif status ~= SKIPPED then
-    local found = (test.is_c and counts_of_cmocka or counts_of_luaunit)(test.output)
-    counts = found or counts
-    if found and found.passed + found.failed + found.skipped == 0 then
-      test.problem = test.problem or "it holds no test"
+    counts = (test.is_c and counts_of_cmocka or counts_of_script)(test.output) or counts
+    if counts.passed + counts.failed + counts.skipped == 0 then
+      test.problem = test.problem or "it counted no test"
     end
   end
 
   if test.problem then
     counts.failed = math.max(counts.failed, 1)
     counts.skipped = status == SKIPPED and 0 or counts.skipped
-  elseif counts.passed + counts.failed + counts.skipped == 0 then
+  elseif test.expected and status ~= SKIPPED then
     counts.passed = 1
   end
   test.counts = counts
@@ -207,12 +253,16 @@ local function summary(counts)
   return counts.skipped > 0 and text .. (", %d skipped"):format(counts.skipped) or text
 end
 
-local function run(tests, options, dir)
+-- Runs those of `tests` that `wanted` chooses.
+local function run_some(tests, options, dir, wanted)
   local numbers = {}
   for number, test in ipairs(tests) do
-    write_job(dir, number, test, options)
-    numbers[number] = number
+    if wanted(test) then
+      write_job(dir, number, test, options)
+      numbers[#numbers + 1] = number
+    end
   end
+  if #numbers == 0 then return end
   -- Those that may take longest begin first, so that none of them runs alone at the end.
   table.sort(numbers, function(a, b)
     if tests[a].timeout ~= tests[b].timeout then return tests[a].timeout > tests[b].timeout end
@@ -224,16 +274,22 @@ local function run(tests, options, dir)
     local number = tonumber(line)
     local test = tests[number]
     judge(dir, number, test)
-    print(("%-4s %-52s %s  %.2f s"):format(test.counts.failed > 0 and "FAIL" or "ok", test.path,
-      summary(test.counts), test.seconds))
+    print(("%-4s %-52s %s  %.2f s, %.2f s of CPU"):format(test.counts.failed > 0 and "FAIL" or "ok", test.path,
+      summary(test.counts), test.seconds, test.cpu))
     io.flush()
   end
   finished:close()
 end
 
+local function run(tests, options, dir)
+  run_some(tests, options, dir, function(test) return not test.last end)
+  run_some(tests, options, dir, function(test) return test.last end)
+end
+
 local function report(tests)
-  local total = { passed = 0, failed = 0, skipped = 0 }
+  local total, cpu = { passed = 0, failed = 0, skipped = 0 }, 0
   for _, test in ipairs(tests) do
+    cpu = cpu + (test.cpu or 0)
     if not test.counts then test.problem, test.counts = "did not run", { passed = 0, failed = 1, skipped = 0 } end
     for key, n in pairs(test.counts) do total[key] = total[key] + n end
     local reason = test.problem or summary(test.counts)
@@ -243,15 +299,19 @@ local function report(tests)
       print(("\n==== skipped in %s: %s"):format(test.path, test.output))
     end
   end
-  print()
+  print(("\n%.0f s of CPU"):format(cpu))
   print(summary(total))
   return total.failed == 0
 end
 
 local options = parse_arguments(arg)
+local dir = lines_of("mktemp -d")[1]
+if options.all and not options.calls then
+  options.calls = dir .. "/calls"
+  os.execute("mkdir " .. quote(options.calls))
+end
 local tests = {}
 for i, path in ipairs(options.files) do tests[i] = make_test(path, options) end
-local dir = lines_of("mktemp -d")[1]
 run(tests, options, dir)
 local ok = report(tests)
 os.execute("rm -rf " .. quote(dir))

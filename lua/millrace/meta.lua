@@ -1,75 +1,79 @@
 ---@meta millrace
--- For lua-language-server; never run. Written by `make docs`.
+-- For lua-language-server. `make docs` writes this file; it is never run.
 
 ---@class millrace
 ---@field backend "virtual"|"cuda"
 local mr = {}
 
----One GPU. mr.device(i) and mr.current_device() give it.
+---One GPU. mr.device(i) and mr.current_device() return devices.
 ---@class millrace.Device
----@field index integer CUDA's ordinal; counts from 0.
----@field name string What the device is.
+---@field index integer CUDA's ordinal, from 0.
+---@field name string The name of the device model.
 ---@field backend string "virtual" or "cuda".
----@field sm_count integer Streaming multiprocessors.
+---@field sm_count integer The number of streaming multiprocessors.
 ---@field total_memory integer Bytes of device memory.
 ---@field compute_capability string "9.0" on an H200.
 ---@field max_threads_per_block integer Threads.
----@field max_threads_per_sm integer Threads resident on one SM.
----@field max_blocks_per_sm integer Blocks resident on one SM.
----@field max_resident_grids integer Kernels that can run at once (R53).
+---@field max_threads_per_sm integer Threads that can be resident on one SM.
+---@field max_blocks_per_sm integer Blocks that can be resident on one SM.
+---@field max_resident_grids integer Kernels that can run at the same time (R53).
 ---@field registers_per_sm integer 32-bit registers of one SM.
 ---@field shared_per_sm integer Bytes of shared memory of one SM.
 ---@field shared_per_block integer Bytes of shared memory that one block can have.
 ---@field warp_size integer Threads of a warp.
----@field async_engine_count integer Copies that can run beside kernels (R25).
+---@field async_engine_count integer Copies that can run at the same time as kernels (R25).
 ---@field l2_bytes integer Bytes of L2 cache.
----@field memory_bandwidth number Bytes per second, read and write together.
+---@field memory_bandwidth number Bytes per second, reads and writes together.
 local Device = {}
 
----A queue of one device: its work runs in the order of submission (R1), and in no order with that of
----other streams (R2) unless an event, the default stream or the host makes one.
+---A queue of work for one device. Its work runs in the order of submission (R1). Work of different
+---streams has no order (R2) unless an event, the default stream or the host creates one.
 ---@class millrace.Stream
----@field device millrace.Device The device that it belongs to.
----@field priority integer As clamped at creation (R8).
----@field nonblocking boolean Whether the default stream's barrier leaves it out (R4).
----@field name string? As given at creation; "default" and "per-thread" for those.
----@field id integer A number that no other stream has.
----@field closed boolean Whether it has been given up.
+---@field device millrace.Device The device of the stream.
+---@field priority integer The priority, after clamping to the allowed range (R8).
+---@field nonblocking boolean Whether the default stream's barrier excludes it (R4).
+---@field name string? The name given at creation; "default" or "per-thread" for these two streams.
+---@field id integer A unique number.
+---@field closed boolean Whether it has been closed.
 local Stream = {}
 
----A name for everything that was in a stream when it was recorded.
+---A mark in a stream. Its record stands for all work that was in the stream at the time of the record.
 ---@class millrace.Event
----@field device millrace.Device? Of its first record; nil before (R14).
----@field timing boolean Whether it takes time stamps.
----@field name string? As given at creation.
----@field id integer A number that no other event has.
----@field recorded boolean Whether it has been recorded; a wait for one that has not delays nothing (R13).
----@field closed boolean Whether it has been given up.
+---@field device millrace.Device? The device of its first record; nil before that (R14).
+---@field timing boolean Whether it stores time stamps, for elapsed_time.
+---@field name string? The name given at creation.
+---@field id integer A unique number.
+---@field recorded boolean Whether it has been recorded. A wait for an event that was never recorded has no effect (R13).
+---@field closed boolean Whether it has been closed.
 ---@operator sub(millrace.Event): number
 local Event = {}
 
 ---A typed, strided view of device or host memory. Shapes, dims and elements count from 1. `==`
 ---compares identity; mr.equal compares values.
----Facts about a tensor can be read at any time, also after it was freed.
----Views of a tensor share its memory: what is written to one is seen in the other.
----Copies run on the current stream of the device. Only those between device and host wait for it, and
----not with non_blocking.
----Operators broadcast and promote dtypes as the methods do. `==` compares identity; `<` and the like
----do not exist, as Lua makes one boolean of their result: use lt, le, gt, ge, eq, ne.
+---Properties of a tensor can be read at any time, also after it was freed.
+---Views of a tensor share its memory: a write to one is visible in the other.
+---Copies run on the current stream of the device. After a copy between device and host, the host waits
+---for that stream, unless non_blocking is set. Other copies do not wait.
+---Operators broadcast and promote dtypes as the methods do, by PyTorch's rule. The categories are,
+---from high to low: float, integer, bool; inside a category, the wider type is taken. A tensor without
+---dimensions changes the dtype only if its category is higher than that of all tensors with
+---dimensions, and a plain number only if its category is higher than that of all tensors. `==`
+---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
+---one boolean: use lt, le, gt, ge, eq, ne.
 ---Linear algebra.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
----@field storage_id integer Which memory it shows: views of one tensor have the same.
----@field shape integer[] The sizes of its dims, a new table each time.
----@field stride integer[] Elements from one index to the next, for each dim.
+---@field storage_id integer A number for its memory: views of one tensor have the same.
+---@field shape integer[] The sizes of its dims, as a new table each time.
+---@field stride integer[] For each dim, the distance in elements from one index to the next.
 ---@field dtype string "f32" "f64" "i32" "i64" "u8" or "bool".
----@field device millrace.Device|string The device that it lives on, or "cpu" for host memory.
----@field numel integer How many elements it has.
----@field ndim integer How many dims; 0 for a single value.
----@field itemsize integer Bytes of an element.
----@field nbytes integer Bytes of all elements.
----@field pinned boolean Host memory that the device can reach by itself.
----@field contiguous boolean Row-major, without gaps.
+---@field device millrace.Device|string The device of its memory, or "cpu" for host memory.
+---@field numel integer The number of elements.
+---@field ndim integer The number of dims; 0 for a single value.
+---@field itemsize integer The bytes of one element.
+---@field nbytes integer The bytes of all elements.
+---@field pinned boolean Whether it is host memory that the device can access.
+---@field contiguous boolean Whether it is row-major without gaps.
 ---@operator len: integer
 ---@operator add(millrace.Tensor|number): millrace.Tensor
 ---@operator sub(millrace.Tensor|number): millrace.Tensor
@@ -80,178 +84,185 @@ local Event = {}
 ---@operator unm: millrace.Tensor
 local Tensor = {}
 
----What is allocated. Freed device memory stays in the pool, in stream order, until it is used again or given back.
+---Memory use. Freed device memory stays in the pool, in stream order, until it is reused or returned to the system.
 mr.memory = {}
 
----The hazard checker: finds accesses to the same bytes that nothing orders, says why, and what to add. docs/hazards.md explains each kind and reason.
+---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason.
 mr.hazard = {}
 
----The virtual GPU itself: who decides, what is pending, what CUDA leaves open. nil on a real GPU.
+---The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
 
----How many devices there are.
+---Returns the number of devices.
 ---@return integer count
 function mr.device_count() end
 
----The device of that ordinal; ordinals count from 0, as CUDA prints them.
+---Returns the device with this ordinal. Ordinals count from 0, as in CUDA.
 ---@param ordinal integer
 ---@return millrace.Device device
 function mr.device(ordinal) end
 
----The device on which new tensors, streams and events are made (R57).
+---Returns the current device. New tensors, streams and events belong to it (R57).
 ---@return millrace.Device device
 function mr.current_device() end
 
----Makes a device current; waits for nothing (R57).
+---Makes a device current. Waits for nothing (R57).
 ---@param device millrace.Device|integer
 function mr.set_device(device) end
 
----Runs `fn(...)` with that stream or device current and returns its results; what was current before
----is put back, also on error. Waits for nothing at either edge.
+---Runs `fn(...)` with that stream or device current and returns its results. Afterwards, also after an
+---error, the previous one is current again. Waits for nothing.
 ---@param where millrace.Stream|millrace.Device
 ---@param fn function
 ---@param ... any
 ---@return any ...
 function mr.with(where, fn, ...) end
 
----The host waits for all streams of one device, the current one if none is named; other devices go on
----(R10).
+---The host waits for all streams of one device (default: the current device). It does not wait for
+---other devices (R10).
 ---@param device? millrace.Device|integer
 function mr.synchronize(device) end
 
----The host's clock in milliseconds; virtual time on the virtual GPU, where the host's own computing
----takes none.
+---Returns the host's clock in milliseconds. On the virtual GPU this is virtual time, in which the
+---host's own computations take no time.
 ---@return number ms
 function mr.clock() end
 
----Restarts the random numbers (Philox): the same seed and the same calls give the same numbers on
----every backend.
+---Sets the seed of the random numbers (Philox). The same seed and the same calls give the same numbers
+---on every backend.
 ---@param seed integer
 function mr.manual_seed(seed) end
 
----With true, every operation and copy is waited for where it is called, like CUDA_LAUNCH_BLOCKING=1
----(R52): failures name their own line, and races hide. Returns what was set before.
+---With true, the host waits for each operation and copy where it is called, like
+---CUDA_LAUNCH_BLOCKING=1 (R52). A failure is then raised at its own line, and races are hidden.
+---Returns the previous value.
 ---@param on? boolean
 ---@return boolean before
 function mr.launch_blocking(on) end
 
----With true, products of f32 matrices may be computed in TF32 on a GPU that has it: faster, and with
----10 bits of mantissa. The virtual GPU always computes in f32. Returns what was set before; off at the
----start.
+---With true, products of f32 matrices may be computed in TF32 on a GPU that has it. This is faster,
+---and the inputs are rounded to 10 bits of mantissa. The virtual GPU always computes in f32. Returns
+---the previous value; off at the start.
 ---@param on? boolean
 ---@return boolean before
 function mr.allow_tf32(on) end
 
----A fresh device, also after a failure that made every call fail (R50): pending work is dropped,
----device memory is gone; streams, events and device tensors of before answer every use with an error.
----Host tensors keep their values. On a real GPU the driver gives the process no new context after some
----failures (an illegal address); the error then says to start again.
+---Resets all devices, also after a failure after which every call fails (R50). Pending work is
+---dropped, and device memory is freed. Streams, events and device tensors that were made before the
+---reset raise an error when they are used. Host tensors keep their values. On a real GPU, after some
+---failures (such as an illegal address), the driver gives the process no new context; the error then
+---says to restart the program.
 function mr.reset() end
 
----A new stream on the current device or the one named. Non-blocking by default, as in PyTorch: it
----takes no part in the default stream's barrier (R4). Lower priority numbers go first; values out of
----range are clamped (R8).
+---Makes a stream on the current device or on `device`. It is non-blocking by default, as in PyTorch:
+---the default stream's barrier does not include it (R4). A lower number is a higher priority; values
+---out of range are clamped (R8).
 ---@param opts? { priority?: integer, nonblocking?: boolean, device?: millrace.Device|integer, name?: string }
 ---@return millrace.Stream stream
 function mr.stream(opts) end
 
----The legacy default stream: its work waits for all earlier work of the blocking streams of its
----device, and their later work waits for it (R3).
+---Returns the legacy default stream. Its work waits for all earlier work of the blocking streams of
+---its device, and their later work waits for it (R3).
 ---@param device? millrace.Device|integer
 ---@return millrace.Stream stream
 function mr.default_stream(device) end
 
----The per-thread default stream: an ordinary blocking stream with a fixed handle (R6).
+---Returns the per-thread default stream. It is an ordinary blocking stream with a fixed handle (R6).
 ---@param device? millrace.Device|integer
 ---@return millrace.Stream stream
 function mr.per_thread_stream(device) end
 
----Where operations go when no stream is named: at the start, the default stream.
+---Returns the current stream. Operations without a `stream` option run on it. At the start it is the
+---default stream.
 ---@param device? millrace.Device|integer
 ---@return millrace.Stream stream
 function mr.current_stream(device) end
 
----Makes a stream current on its device, and its device current; waits for nothing.
+---Makes a stream current on its device, and makes that device current. Waits for nothing.
 ---@param s millrace.Stream
 function mr.set_stream(s) end
 
----The priorities that streams of the current device can have; the greatest is the smaller number (R8).
+---Returns the lowest and the highest priority of streams on the current device. The highest is the
+---smaller number (R8).
 ---@return integer least
 ---@return integer greatest
 function mr.priority_range() end
 
----Later work of each of these streams waits for what has been submitted to all of them so far; the
----host waits for nothing.
+---Later work of each of these streams waits for all work that was submitted to any of them so far. The
+---host does not wait.
 ---@param streams millrace.Stream[]
 function mr.barrier(streams) end
 
----A new event. It belongs to the device of the stream that it is first recorded on (R14). `timing`
----makes it usable for elapsed_time; `blocking` lets the host sleep rather than spin while it waits,
----which changes no order (R18).
+---Makes an event. The event belongs to the device of the stream on which it is first recorded (R14).
+---elapsed_time needs `timing=true`. With `blocking=true`, the host sleeps instead of polling while it
+---waits for the event; this does not change any order (R18).
 ---@param opts? { timing?: boolean, blocking?: boolean, name?: string }
 ---@return millrace.Event e
 function mr.event(opts) end
 
----A tensor of these values: nested tables, each as long as its neighbours, or a single value. Integers
----give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype says otherwise.
----On a device the values are copied there and the copy is waited for, as by copy_.
+---Makes a tensor with these values: nested tables of equal length at each level, or a single value.
+---Integers give i64, numbers with a fraction (also 1.0) give f32, booleans give bool, unless `dtype`
+---is given. If the tensor is on a device, the values are copied there and the host waits for the copy,
+---as with copy_.
 ---@param values table|number|boolean
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.tensor(values, options) end
 
----A tensor whose values are whatever the memory held. Sizes also as one table. Memory of the device
----comes in the order of `stream`, or of the current one.
+---Makes a tensor without writing its values: they are whatever the memory contains. The sizes can also
+---be one table. Device memory is allocated in the order of `stream` (default: the current stream).
 ---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.empty(...) end
 
----Zeros, f32 unless dtype says otherwise. Sizes also as one table.
+---Makes a tensor of zeros, f32 unless `dtype` is given. The sizes can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.zeros(...) end
 
----Ones, f32 unless dtype says otherwise. Sizes also as one table.
+---Makes a tensor of ones, f32 unless `dtype` is given. The sizes can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.ones(...) end
 
----The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype says
----otherwise. Sizes also as arguments before the value.
+---Makes a tensor in which every element has this value. An integer gives i64, another number f32, a
+---boolean bool, unless `dtype` is given. The sizes can also be separate arguments before the value.
 ---@param sizes integer[]
 ---@param value number|boolean
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.full(sizes, value, options) end
 
----As mr.empty, with the shape of t, and its dtype and device unless the options say otherwise.
+---Like mr.empty, with the shape of t, and with its dtype and device unless the options give others.
 ---@param t millrace.Tensor
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.empty_like(t, options) end
 
----Zeros, with the shape of t, and its dtype and device unless the options say otherwise.
+---Makes a tensor of zeros with the shape of t, and with its dtype and device unless the options give
+---others.
 ---@param t millrace.Tensor
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.zeros_like(t, options) end
 
----Ones, with the shape of t, and its dtype and device unless the options say otherwise.
+---Makes a tensor of ones with the shape of t, and with its dtype and device unless the options give
+---others.
 ---@param t millrace.Tensor
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.ones_like(t, options) end
 
----The same value everywhere, with the shape of t, and its dtype and device unless the options say
----otherwise.
+---Makes a tensor in which every element has this value, with the shape of t, and with its dtype and
+---device unless the options give others.
 ---@param t millrace.Tensor
 ---@param value number|boolean
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.full_like(t, value, options) end
 
----The numbers from start up to, and without, stop: mr.arange(3) is 0 1 2. i64 if all three are
----integers, else f32, unless dtype says otherwise.
+---Makes a 1-D tensor of the numbers from `start` up to, but not including, `stop`: mr.arange(3) is 0 1
+---2. It is i64 if all three arguments are integers, otherwise f32, unless `dtype` is given.
 ---@param start? number
 ---@param stop number
 ---@param step? number
@@ -259,7 +270,8 @@ function mr.full_like(t, value, options) end
 ---@return millrace.Tensor
 function mr.arange(start, stop, step, options) end
 
----`count` numbers at equal distances, both ends among them; f32 unless dtype says otherwise.
+---Makes a 1-D tensor of `count` numbers at equal distances, including `first` and `last`; f32 unless
+---`dtype` is given.
 ---@param first number
 ---@param last number
 ---@param count integer
@@ -267,38 +279,39 @@ function mr.arange(start, stop, step, options) end
 ---@return millrace.Tensor
 function mr.linspace(first, last, count, options) end
 
----Ones on the diagonal, zeros elsewhere; f32 unless dtype says otherwise.
+---Makes a matrix with ones on the diagonal and zeros elsewhere; f32 unless `dtype` is given.
 ---@param rows integer
 ---@param columns? integer
 ---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.eye(rows, columns, options) end
 
----Random numbers from 0 up to, and without, 1; f32 or f64. Sizes also as one table.
+---Makes a tensor of uniform random numbers from 0 up to, but not including, 1; f32 or f64. The sizes
+---can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.rand(...) end
 
----Random numbers of the normal distribution with mean 0 and deviation 1; f32 or f64. Sizes also as one
----table.
+---Makes a tensor of random numbers from the normal distribution with mean 0 and standard deviation 1;
+---f32 or f64. The sizes can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.randn(...) end
 
----As mr.rand, with the shape of t, and its dtype and device unless the options say otherwise.
+---Like mr.rand, with the shape of t, and with its dtype and device unless the options give others.
 ---@param t millrace.Tensor
 ---@param options? { dtype?: string, device?: millrace.Device }
 ---@return millrace.Tensor
 function mr.rand_like(t, options) end
 
----As mr.randn, with the shape of t, and its dtype and device unless the options say otherwise.
+---Like mr.randn, with the shape of t, and with its dtype and device unless the options give others.
 ---@param t millrace.Tensor
 ---@param options? { dtype?: string, device?: millrace.Device }
 ---@return millrace.Tensor
 function mr.randn_like(t, options) end
 
----Random integers from low up to, and without, high; i64 unless dtype says otherwise. After two
----bounds, sizes also as arguments.
+---Makes a tensor of random integers from `low` up to, but not including, `high`; i64 unless `dtype` is
+---given. If both bounds are given, the sizes can also be separate arguments.
 ---@param low? integer
 ---@param high integer
 ---@param sizes integer[]
@@ -306,7 +319,7 @@ function mr.randn_like(t, options) end
 ---@return millrace.Tensor
 function mr.randint(low, high, sizes, options) end
 
----As mr.randint, with the shape of t, and its dtype and device unless the options say otherwise.
+---Like mr.randint, with the shape of t, and with its dtype and device unless the options give others.
 ---@param t millrace.Tensor
 ---@param low? integer
 ---@param high integer
@@ -314,150 +327,160 @@ function mr.randint(low, high, sizes, options) end
 ---@return millrace.Tensor
 function mr.randint_like(t, low, high, options) end
 
----The integers from 1 to n in random order, to be used as indices; i64 unless dtype says otherwise.
+---Makes a tensor of the integers from 1 to n in random order, for use as indices; i64 unless `dtype`
+---is given.
 ---@param n integer
 ---@param options? { dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.randperm(n, options) end
 
----beta * x + alpha * (a @ b): a matrix product to which x, broadcast, is added. With beta=0 the values
----of x do not count, not even NaN.
+---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
+---beta=0, the values of x are not used, so NaN in x has no effect.
 ---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@param options? { beta?: number, alpha?: number }
 ---@return millrace.Tensor
 function mr.addmm(a, b, options) end
 
----The tensors one after the other along a dim; all other sizes must agree. The dtype is the one that
----they promote to.
+---Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the result is the
+---one to which their dtypes promote.
 ---@param tensors millrace.Tensor[]
 ---@param dim? integer
 ---@return millrace.Tensor
 function mr.cat(tensors, dim) end
 
----The tensors, all of one shape, side by side along a new dim. The dtype is the one that they promote
----to.
+---Joins tensors of the same shape along a new dim. The dtype of the result is the one to which their
+---dtypes promote.
 ---@param tensors millrace.Tensor[]
 ---@param dim? integer
 ---@return millrace.Tensor
 function mr.stack(tensors, dim) end
 
----Whether both have the same shape and the same values; NaN equals nothing. Of device tensors the
----values are copied to the host in the current stream, which is waited for.
+---Returns whether both tensors have the same shape and the same values; NaN is not equal to anything.
+---The values of device tensors are copied to the host in the current stream, and the host waits for
+---that stream.
 ---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@return boolean
 function mr.equal(a, b) end
 
----Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the values are
----copied to the host in the current stream, which is waited for.
+---Returns whether |a - b| <= atol + rtol * |b| for all elements, after broadcasting. The values of
+---device tensors are copied to the host in the current stream, and the host waits for that stream.
 ---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
 ---@return boolean
 function mr.allclose(a, b, options) end
 
----The values as text, as print shows them: long dims are shortened, and a line with dtype, shape and
----place ends it. Copies to the host in the current stream and waits for it.
+---Returns the values as text, in the form that print shows. Long dims are shortened. The last line has
+---dtype, shape and device. Copies the values to the host in the current stream and waits for it.
 ---@param t millrace.Tensor
 ---@return string
 function mr.format(t) end
 
----Lua's print, but of tensors it shows the values, which are copied to the host in the current stream
----and waited for; a freed one raises. Loading the module makes it the global print.
+---Like Lua's print, but shows the values of tensors. It copies them to the host in the current stream
+---and waits for it. A freed tensor raises an error. Loading the module makes this function the global
+---print.
 ---@param ... any
 function mr.print(...) end
 
----cudaMemcpy, on the legacy default stream. The host waits until it is done; for a pageable source
----only until that is staged, and between device tensors not at all (R20, R21). Both contiguous, of
----equal bytes and dtype.
+---cudaMemcpy, on the legacy default stream. The host waits until the copy is done. From a pageable
+---source it waits only until the source has been staged; between device tensors it does not wait (R20,
+---R21). Both tensors must be contiguous and have the same dtype and number of bytes.
 ---@param destination millrace.Tensor
 ---@param source millrace.Tensor
 function mr.memcpy(destination, source) end
 
----cudaMemcpyAsync, on `stream` or the current one of the source's device (from the host: of the
----destination's). Returns at once if host memory on either side is pinned; with pageable memory a copy
----to the host waits (R22, R23). Both contiguous, of equal bytes and dtype.
+---cudaMemcpyAsync, on `stream` or on the current stream of the source's device (if the source is on
+---the host: of the destination's device). Returns at once if the host memory is pinned. With pageable
+---memory, a copy to the host waits (R22, R23). Both tensors must be contiguous and have the same dtype
+---and number of bytes.
 ---@param destination millrace.Tensor
 ---@param source millrace.Tensor
 ---@param options? { stream?: millrace.Stream }
 function mr.memcpy_async(destination, source, options) end
 
----cudaMemset, on the legacy default stream: every byte becomes `byte` (0 to 255). The host does not
----wait, unless t is pinned host memory (R24). t must be contiguous.
+---cudaMemset, on the legacy default stream: sets every byte to `byte` (0 to 255). The host waits only
+---if t is pinned host memory (R24). t must be contiguous.
 ---@param t millrace.Tensor
 ---@param byte integer
 function mr.memset(t, byte) end
 
----cudaMemsetAsync, on `stream` or the current one: every byte becomes `byte`; the host never waits
----(R24). t must be contiguous.
+---cudaMemsetAsync, on `stream` or on the current stream: sets every byte to `byte`. The host never
+---waits (R24). t must be contiguous.
 ---@param t millrace.Tensor
 ---@param byte integer
 ---@param options? { stream?: millrace.Stream }
 function mr.memset_async(t, byte, options) end
 
----An abstract operation, to sketch a program with: takes `ms` milliseconds on the device, occupies
----`blocks` multiprocessors, and reads and writes exactly these tensors (views count as the bytes that
----they cover; pinned host tensors may be among them). Each element written becomes a fixed mix of what
----was read and of the name, so other orders give other values.
+---Submits an abstract operation, to sketch a program. It takes `ms` milliseconds on the device,
+---occupies `blocks` multiprocessors, and reads and writes exactly these tensors. A view counts as the
+---bytes that it covers. Pinned host tensors are allowed. Each written element becomes a fixed mix of
+---the values read and the name, so a different order gives different values.
 ---@param options { name?: string, reads?: millrace.Tensor[], writes?: millrace.Tensor[], ms?: number, stream?: millrace.Stream, blocks?: integer }
 function mr.op(options) end
 
----Keeps a stream (the current one if none is named) busy for that many milliseconds, and touches no
----memory: the way to make overlap and races visible. Also mr.spin(ms).
+---Keeps a stream (default: the current stream) busy for this many milliseconds, without any memory
+---access. Use it to make overlap and races visible. mr.spin(ms) is also allowed.
 ---@param options { ms?: number, stream?: millrace.Stream }
 function mr.spin(options) end
 
----Prints what there is to know about a function, an object, or a name such as "add_", "stream",
----"mr.memory" or "one-way" (a word of the hazard checker); without an argument, where to begin. Lines
----are as long as the terminal is wide, or COLUMNS says.
+---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
+---"one-way" (a word of the hazard checker). Without an argument, it prints the first steps. The line
+---length is the width of the terminal, or the value of COLUMNS.
 ---@param what? any
 function mr.help(what) end
 
----The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for everything, in
----the order of the reference page; then {name=, text=} for each class and table; then {name=, kind=,
----text=} for each word of the hazard checker: a "kind" of hazard, a "reason", or a kind of "advice".
+---Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, part=} for
+---each function and property, in the order of the reference page; then {name=, text=} for each class
+---and table; then {name=, kind=, text=} for each word of the hazard checker: a "kind" of hazard, a
+---"reason", or a kind of "advice".
 ---@return table[] entries
 ---@return table[] classes
 ---@return table[] words
 function mr.docs() end
 
----The host waits for all streams of this device (R10); as mr.synchronize(d).
+---The host waits for all streams of this device (R10). The same as mr.synchronize(d).
 function Device:synchronize() end
 
----Whether kernels of this device could use memory of the other directly (R59).
+---Returns whether kernels of this device can access the memory of the other device directly (R59).
 ---@param peer millrace.Device|integer
 ---@return boolean possible
 function Device:can_access_peer(peer) end
 
----Lets this device use the other's memory directly, one way: copies between them no longer go through
----the host. Twice is an error, peer-access-already-enabled (R59).
+---Lets kernels of this device access the memory of the other device directly. This is for one
+---direction only. Copies between the two devices then no longer go through the host. A second call is
+---an error: peer-access-already-enabled (R59).
 ---@param peer millrace.Device|integer
 function Device:enable_peer_access(peer) end
 
----Later work of `s` waits for the event's most recent record; the host does not wait (R12, R15). An
----event that was never recorded delays nothing (R13).
+---Later work of `s` waits for the event's most recent record. The host does not wait (R12, R15). A
+---wait for an event that was never recorded has no effect (R13).
 ---@param e millrace.Event
 function Stream:wait_event(e) end
 
----Later work of `s` waits for what has been submitted to `other` so far.
+---Later work of `s` waits for all work that was submitted to `other` so far. The host does not wait.
 ---@param other millrace.Stream
 function Stream:wait_stream(other) end
 
----wait_event or wait_stream, by what `x` is.
+---Calls wait_event or wait_stream, depending on the type of `x`.
 ---@param x millrace.Event|millrace.Stream
 function Stream:wait(x) end
 
----Records the event, or a new one, behind what `s` has been given so far, and returns it (R11).
+---Records an event (`e`, or a new one) after all work that was submitted to `s` so far, and returns
+---the event (R11).
 ---@param e? millrace.Event
 ---@return millrace.Event e
 function Stream:record_event(e) end
 
----The host waits for everything submitted to `s` so far (R10); on the default stream, for the blocking
----streams of its device too.
+---The host waits for all work that was submitted to `s` so far (R10). For the default stream, this
+---includes only the work of blocking streams that was submitted before the default stream's last
+---command. GPUs were seen to wait for the rest, too, but CUDA does not guarantee it (R5).
+---mr.synchronize() waits for everything.
 function Stream:synchronize() end
 
----Whether all submitted work is done; never waits. `true` orders like synchronize (R10).
+---Returns whether all submitted work is done. Never waits. The answer `true` orders like synchronize
+---(R10).
 ---@return boolean done
 function Stream:query() end
 
@@ -467,246 +490,259 @@ function Stream:query() end
 ---@return any ...
 function Stream:run(fn, ...) end
 
----Makes `s` current until the variable that holds the scope is closed: `local _ <close> = s:scope()`.
+---Makes `s` current until the returned scope is closed: `local _ <close> = s:scope()`.
 ---@return scope scope
 function Stream:scope() end
 
----Runs `fn()` in the order of the stream: after its earlier work, before its later work, on the Lua
----thread, while the host waits or asks (R46). `fn` may not use the device. If it fails, the call that
----waited raises the error.
+---Submits a host function: `fn()` runs after the earlier work and before the later work of the stream.
+---It runs in the Lua thread while the host waits or queries (R46). `fn` must not use the device. If it
+---fails, the call that waited raises the error.
 ---@param fn function
 function Stream:host_func(fn) end
 
----Gives the stream up: returns at once, pending work completes (R9). Later use of `s` is an error;
----closing again is not.
+---Closes the stream. Returns at once; pending work still runs (R9). Later use of `s` is an error;
+---closing it again is not.
 function Stream:close() end
 
----Captures what has been submitted to `s` (the current stream if none is named) so far; replaces the
----record of before (R11, R12).
+---Captures all work that was submitted to `s` (default: the current stream) so far. Replaces the
+---previous record (R11, R12).
 ---@param s? millrace.Stream
 ---@return millrace.Event e
 function Event:record(s) end
 
----Later work of `s` (the current stream if none is named) waits for the most recent record; the host
----does not wait (R12, R15).
+---Later work of `s` (default: the current stream) waits for the most recent record. The host does not
+---wait (R12, R15).
 ---@param s? millrace.Stream
 function Event:wait(s) end
 
----The host waits for the most recent record; at once if there is none (R13).
+---The host waits for the most recent record. If there is none, it returns at once (R13).
 function Event:synchronize() end
 
----Whether what the most recent record captured is done; true if it was never recorded (R13). Never
----waits; `true` orders like synchronize.
+---Returns whether the work that the most recent record captured is done; true if the event was never
+---recorded (R13). Never waits. The answer `true` orders like synchronize.
 ---@return boolean done
 function Event:query() end
 
----Milliseconds on the device between the two records. Three different errors: not made with
----timing=true, never recorded, not complete yet (R17).
+---Returns the milliseconds on the device between the two records. There are three different errors:
+---the event was made without timing=true, it was never recorded, or the record is not complete (R17).
 ---@param later millrace.Event
 ---@return number ms
 function Event:elapsed_time(later) end
 
----Gives the event up: returns at once; waits already submitted stay valid (R19).
+---Closes the event. Returns at once; waits that are already submitted stay valid (R19).
 function Event:close() end
 
----Frees the memory now, under this tensor and all its views; any later use of them raises. In the
----order of the stream that it was made on, or of `stream` (cudaFreeAsync); with sync as cudaFree does
----it, which may wait (R27). Freeing twice is an error.
+---Frees the memory of this tensor and all its views; any later use of them is an error. The free is in
+---the order of the stream on which the tensor was allocated, or of `stream` (cudaFreeAsync). With
+---sync=true it frees at once, like cudaFree. cudaFree does not wait here: it assumes that all work on
+---the memory is done, so wait for that work first (R27). Freeing twice is an error.
 ---@param options? { stream?: millrace.Stream, sync?: boolean }
 function Tensor:free(options) end
 
----Says that work on `s` uses the memory: when it is freed, it is given out again only after the work
----that `s` has been given up to then (R33). Without it, a tensor that was used on another stream than
----its own may be overwritten under that work. Returns t.
+---Says that work on `s` uses the memory. When the tensor is freed, the memory is reused only after the
+---work that was submitted to `s` before the free (R33). Without this call, memory that another stream
+---still uses may be overwritten. Returns t.
 ---@param s millrace.Stream
 ---@return millrace.Tensor
 function Tensor:record_stream(s) end
 
----The name that messages and reports use, or nil; with an argument sets it and returns t. A storage
----goes by the name that was given last to a tensor on it.
+---Without an argument, returns the name that messages and reports use, or nil. With an argument, sets
+---the name and returns t. If several views of a storage have names, messages use the last one that was
+---set.
 ---@param name? string
 ---@return string
 function Tensor:name(name) end
 
----The size of a dim (from 1; negative from the end), or all sizes as a table.
+---Returns the size of a dim (from 1; negative: from the end), or all sizes as a table.
 ---@param dim? integer
 ---@return integer|integer[]
 function Tensor:size(dim) end
 
----The same elements in another shape; one size may be -1 and is worked out. Raises where the strides
----allow no view: reshape copies then.
+---Returns a view with the same elements in another shape. One size may be -1; it is computed from the
+---others. If the strides do not allow a view, it is an error; reshape copies in that case.
 ---@param ... integer
 ---@return millrace.Tensor
 function Tensor:view(...) end
 
----The same elements in another shape; one size may be -1 and is worked out. A view where the strides
----allow it, else a copy.
+---Returns the same elements in another shape. One size may be -1; it is computed from the others. The
+---result is a view if the strides allow it, otherwise a copy.
 ---@param ... integer
 ---@return millrace.Tensor
 function Tensor:reshape(...) end
 
----Makes one dim of the dims from `first` to `last`. A view where the strides allow it, else a copy.
+---Joins the dims from `first` to `last` into one. The result is a view if the strides allow it,
+---otherwise a copy.
 ---@param first? integer
 ---@param last? integer
 ---@return millrace.Tensor
 function Tensor:flatten(first, last) end
 
----The transposed matrix, a view; a tensor of fewer than 2 dims stays as it is.
+---Returns the transposed matrix, as a view. A tensor with fewer than 2 dims is returned unchanged.
 ---@return millrace.Tensor
 function Tensor:t() end
 
----A view with two dims exchanged.
+---Returns a view with two dims exchanged.
 ---@param dim1 integer
 ---@param dim2 integer
 ---@return millrace.Tensor
 function Tensor:transpose(dim1, dim2) end
 
----A view with its dims in another order: each of them once.
+---Returns a view with the dims in another order. Each dim must be given once.
 ---@param ... integer
 ---@return millrace.Tensor
 function Tensor:permute(...) end
 
----A view of `length` elements of a dim, from element `start` on (from 1; negative from the end).
+---Returns a view of `length` elements of a dim, starting at element `start` (from 1; negative: from
+---the end).
 ---@param dim integer
 ---@param start integer
 ---@param length integer
 ---@return millrace.Tensor
 function Tensor:narrow(dim, start, length) end
 
----A view of one index of a dim, without that dim.
+---Returns a view of one index of a dim, without that dim.
 ---@param dim integer
 ---@param index integer
 ---@return millrace.Tensor
 function Tensor:select(dim, index) end
 
----A view without that dim if its size is 1, or without all dims of size 1.
+---Returns a view without this dim if its size is 1; without an argument, a view without all dims of
+---size 1.
 ---@param dim? integer
 ---@return millrace.Tensor
 function Tensor:squeeze(dim) end
 
----A view with a new dim of size 1 in that place: 1 puts it first, -1 last.
+---Returns a view with a new dim of size 1 at this position: 1 is first, -1 is last.
 ---@param dim integer
 ---@return millrace.Tensor
 function Tensor:unsqueeze(dim) end
 
----A view in which dims of size 1, and new ones in front, repeat; -1 keeps a size. Several elements of
----the view are one in memory, so it cannot be written to.
+---Returns a view in which dims of size 1, and new dims in front, repeat their elements. A size of -1
+---keeps the size. Several elements of the view share one place in memory, so the view cannot be
+---written.
 ---@param ... integer
 ---@return millrace.Tensor
 function Tensor:expand(...) end
 
----A list of at most `count` views of equal size along a dim; the last may be smaller, and there may be
----fewer.
+---Returns a list of at most `count` views of equal size along a dim. The last one may be smaller.
 ---@param count integer
 ---@param dim? integer
 ---@return millrace.Tensor[]
 function Tensor:chunk(count, dim) end
 
----A list of views of that size along a dim (the last may be smaller), or of the sizes listed, which
----must add up.
+---Returns a list of views along a dim: views of this size (the last one may be smaller), or of the
+---listed sizes, whose sum must be the size of the dim.
 ---@param size integer|integer[]
 ---@param dim? integer
 ---@return millrace.Tensor[]
 function Tensor:split(size, dim) end
 
----A contiguous copy in memory of its own, on the same device, made in its current stream; of host
----memory in pageable memory.
+---Returns a contiguous copy on the same device, made in its current stream. A copy of a host tensor is
+---in pageable memory.
 ---@return millrace.Tensor
 function Tensor:clone() end
 
----t itself if it is row-major without gaps, else a copy that is.
+---Returns t itself if it is contiguous, otherwise a contiguous copy.
 ---@return millrace.Tensor
 function Tensor:contiguous() end
 
----Copies the values of `source`, broadcast and converted to t's dtype, between any two memories. Runs
----on the current stream of the device; where the host is on one side, then waits for that stream,
----unless non_blocking. Between two devices it runs on the current stream of the source's; that of the
----other waits for it, and is waited for first. Returns t.
+---Copies the values of `source` into t, with broadcasting and conversion to t's dtype, between any two
+---memories. Runs on the current stream of the device. If one of the tensors is on the host, the host
+---then waits for that stream, unless non_blocking is set. A copy between two devices runs on the
+---current stream of the source's device; it first waits for the current stream of the other device,
+---and that stream then waits for the copy. Returns t.
 ---@param source millrace.Tensor
 ---@param options? { non_blocking?: boolean }
 ---@return millrace.Tensor
 function Tensor:copy_(source, options) end
 
----The tensor on a device (an object, an ordinal, "cuda", "cuda:1"), on the host ("cpu"), in a dtype
----("f64"), or as another tensor is; two of these may be given. t itself when nothing changes, else a
----copy, made as copy_ does it. With non_blocking to the host the copy is in pinned memory, and its
----values are there once the stream has been waited for.
+---Returns the tensor on a device (an object, an ordinal, "cuda", "cuda:1"), on the host ("cpu"), with
+---a dtype ("f64"), or with the device and dtype of another tensor. Two of these can be given. Returns
+---t itself if nothing changes, otherwise a copy, made as by copy_. With non_blocking, a copy to the
+---host is in pinned memory, and its values are there after a wait for the stream.
 ---@param ... millrace.Device|integer|string|millrace.Tensor|{ non_blocking?: boolean }
 ---@return millrace.Tensor
 function Tensor:to(...) end
 
----t:to("cpu"): the values in host memory, which are waited for unless non_blocking.
+---The same as t:to("cpu"): returns the tensor in host memory. The host waits for the values, unless
+---non_blocking is set.
 ---@param options? { non_blocking?: boolean }
 ---@return millrace.Tensor
 function Tensor:cpu(options) end
 
----The tensor on that device, or on the current one; t itself when it is there already.
+---Returns the tensor on this device (default: the current device); t itself if it is already there.
 ---@param device? millrace.Device|integer
 ---@param options? { non_blocking?: boolean }
 ---@return millrace.Tensor
 function Tensor:cuda(device, options) end
 
----A copy of a host tensor in pinned memory, which copies to and from the device without the host; t
----itself if it is pinned already.
+---Returns a copy of a host tensor in pinned memory, which the device can access without the host; t
+---itself if it is already pinned.
 ---@return millrace.Tensor
 function Tensor:pin_memory() end
 
----The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a device
----it is copied in the current stream, which is waited for.
+---Returns the value of a tensor with one element as an integer, a float or a boolean, depending on its
+---dtype. The value of a device tensor is copied in the current stream, and the host waits for that
+---stream.
 ---@return number|boolean
 function Tensor:item() end
 
----The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value itself.
----From a device they are copied in the current stream, which is waited for.
+---Returns the values as nested tables of integers, floats or booleans; for a 0-dim tensor, the value
+---itself. The values of a device tensor are copied in the current stream, and the host waits for that
+---stream.
 ---@return table
 function Tensor:totable() end
 
----beta * x + alpha * (a @ b): a matrix product to which x, broadcast, is added. With beta=0 the values
----of x do not count, not even NaN.
+---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
+---beta=0, the values of x are not used, so NaN in x has no effect.
 ---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@param options? { beta?: number, alpha?: number }
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
 
----Bytes and counts of one device: `live` (of tensors that the script holds), `reserved` (what the pool
----has from the device), `peak` (the highest `live`), `allocations` (live ones) and
----`total_allocations`. With no device the sums over all, a list `devices` with those of each (the
----first is device 0) and `host`, with live, peak and allocations of host memory.
+---Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds),
+---`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`),
+---`allocations` (live ones) and `total_allocations`. Without a device, it returns the sums over all
+---devices, a list `devices` with the values of each (the first entry is device 0), and `host` with
+---live, peak and allocations of host memory.
 ---@param device? millrace.Device|integer
 ---@return table
 function mr.memory.stats(device) end
 
----Bytes of device memory that the script's tensors hold, on one device or on all.
+---Returns the bytes of device memory that the script's tensors hold, on one device or on all.
 ---@param device? millrace.Device|integer
 ---@return integer
 function mr.memory.allocated(device) end
 
----Bytes that the pool has from the device, used or not, on one device or on all.
+---Returns the bytes that the pool has allocated from the device, used or not, on one device or on all.
 ---@param device? millrace.Device|integer
 ---@return integer
 function mr.memory.reserved(device) end
 
----The highest that allocated() has been, on one device, or the sum of these over all.
+---Returns the highest value of allocated() so far, for one device, or the sum of these values for all
+---devices.
 ---@param device? millrace.Device|integer
 ---@return integer
 function mr.memory.max_allocated(device) end
 
----Gives memory that no tensor uses back to the system, on one device or on all.
+---Returns memory that no tensor uses to the system, on one device or on all.
 ---@param device? millrace.Device|integer
 function mr.memory.empty_cache(device) end
 
 ---"off" (costs nothing), "warn" (each new report goes to standard error), "error" (the call that makes
----a hazard raises, and is not carried out), "collect" (for reports()). Switching on starts from a
----state in which all earlier work counts as ordered; inside check(fn) the new mode holds from its end
----on. Returns the mode of before.
+---a hazard raises, and is not carried out), "collect" (for reports()). When the checker is switched
+---on, all earlier work counts as ordered. Inside check(fn), the new mode starts at the end of the
+---check. Before the checker is switched off, pending host functions run. A host function can ask for
+---the mode and not change it. Returns the previous mode.
 ---@param mode? string
 ---@return string before
 function mr.hazard.mode(mode) end
 
----What has been found so far, one table for each pair of places: kind, reason, tensor, bytes, first,
----second (op, access, stream, where, seq), fix (the lines to add, as text), fixes (the same as a list,
----with their places), count, stream_pairs (between how many pairs of streams), amended, why, message.
+---What has been found so far, one table for each pair of places: kind, reason, tensor, tensors (that
+---one and the others of the same operation), bytes, first, second (op, access, stream, where, seq),
+---fix (the lines to add, as text), fixes (the same as a list, with their places), count, stream_pairs
+---(between how many pairs of streams), amended, why, message.
 ---@return table[] reports
 function mr.hazard.reports() end
 
@@ -714,30 +750,31 @@ function mr.hazard.reports() end
 ---exit status of --check still count what was forgotten.
 function mr.hazard.clear() end
 
----Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in it.
----Works in every mode and puts it back; an error in `fn` is raised after that. Not inside another
----check.
+---Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in it. Host
+---functions that are pending before it or after it run then, and what they touch counts. Works in
+---every mode and puts it back; an error in `fn` is raised after that. Not inside another check or a
+---host function.
 ---@param fn function
 ---@param ... any
 ---@return table[] reports
 function mr.hazard.check(fn, ...) end
 
 ---Reports that match all that is given are counted and not shown: by the tensor's name, the kind, and
----a place ("file.lua" or "file.lua:12", either side). Without an argument: no rule any more.
+---a place ("file.lua" or "file.lua:12", either side). Without an argument: removes all rules.
 ---@param what? { tensor?: string, kind?: string, where?: string }
 function mr.hazard.ignore(what) end
 
----What is not wrong and could be better: waits that add nothing, records that nobody waits for, a
----device synchronise where an event would do, asynchronous copies of pageable memory. The first call
----asks for it; it is given for what is done from then on, while the checker is on.
+---Returns possible improvements: waits that order nothing new, records that nothing waits for, a
+---device synchronize where an event is enough, asynchronous copies of pageable memory. The first call
+---turns advice on; it covers what is submitted from then on while the checker is on.
 ---@param on? boolean
 ---@return table[] reports
 function mr.hazard.advice(on) end
 
----Prints and returns the chain that orders two operations, or that there is none. Each is a side of a
----report, "file.lua:12" (":12": of any file) for the last operation of that line (if it has none, the
----last record, wait or synchronise), or the operation's seq. The last 4096 actions are remembered,
----also after the checker is switched off or a check has ended.
+---Returns a text to print: the chain that orders two operations, or that nothing does. Each is a side
+---of a report, "file.lua:12" (":12": of any file) for the last operation of that line (if it has none,
+---the last record, wait or synchronize), or the operation's seq. The last 4096 commands are
+---remembered, also after the checker is switched off or a check has ended.
 ---@param first table|string|integer
 ---@param second table|string|integer
 ---@return string text
@@ -745,53 +782,56 @@ function mr.hazard.advice(on) end
 function mr.hazard.why(first, second) end
 
 ---"no hazards: every legal schedule ..." or how many there were, and what was ignored; and the
----numbers, since the last clear(): operations, hazards, reports (pairs of places), follow_ups
----(accesses that the same cures order), unspecified (uses of pageable memory under asynchronous
+---numbers, since the last clear(): operations, hazards, reports (pairs of places), follow_ups (other
+---accesses that the same fixes order), unspecified (uses of pageable memory under asynchronous
 ---copies), ignored, dropped, forgotten, checked_apart (operations inside check()), cleared (hazards
----that clear() forgot).
+---that clear() forgot), not_run (host functions that have not run, so that what they touch is not
+---known).
 ---@return string text
 ---@return table totals
 function mr.hazard.summary() end
 
----Who decides what the device does next where CUDA leaves a choice: "timed" (by the cost model; only
----then do times mean something), "adversarial" (consumers as early as the rules allow, so that races
----show), "random:SEED", or "manual" (mr.machine.step; a wait of the host runs the oldest first, until
----what it waits for holds). Returns the one of before.
+---Sets and returns what decides the next step of the device where CUDA leaves a choice: "timed"
+---(follows the cost model; only then do times have a meaning), "adversarial" (runs consumers as early
+---as the rules allow, so that races show), "random:SEED", or "manual" (you call mr.machine.step; while
+---the host waits, the oldest ready work runs until the wait ends). Returns the previous chooser.
 ---@param name? string
 ---@return string before
 function mr.machine.chooser(name) end
 
----Lets the device take one step, of that stream or as the chooser picks. Returns a description of what
----moved, or nil when nothing could.
+---Lets the device take one step: of this stream, or the one that the chooser picks. Returns a
+---description of the step, with its line and its number (the `seq` of queues()), or nil if no step was
+---possible.
 ---@param s? millrace.Stream
 ---@return string? what
 function mr.machine.step(s) end
 
----What is pending: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
----waits_for=}, ...}}, oldest first; state is "running", "ready" or "waiting", waits_for the seq of the
----operation of another stream that it waits for. Moves nothing.
+---Returns the pending work: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
+---waits_for=}, ...}}, oldest first. `state` is "running", "ready" or "waiting". `waits_for` is the seq
+---of an operation of another stream. The device does not advance.
 ---@return table[] queues
 function mr.machine.queues() end
 
----How far the devices have got, in virtual milliseconds. Moves nothing.
+---Returns how far the devices have advanced, in virtual milliseconds. The device does not advance.
 ---@return number ms
 function mr.machine.time() end
 
----The device model: "h200", "a100", "rtx4090", "t4", or the path of a model file. Can be changed while
----nothing is pending and no device memory is in use.
+---Sets and returns the device model: "h200", "a100", "rtx4090", "t4", or the path of a model file. It
+---can be changed only while nothing is pending and no device memory is in use. Returns the previous
+---model.
 ---@param name? string
 ---@return string before
 function mr.machine.model(name) end
 
----What CUDA leaves open, and how this machine decides it: docs/semantics.md lists the names. With a
----table, changes those; returns all values as they are then. The largest integer, math.maxinteger,
----stands for no bound; math.huge may be given for it.
+---Returns the settings: what CUDA leaves open, and how this machine decides it. docs/semantics.md
+---lists the names. With a table, changes these settings first. The largest integer, math.maxinteger,
+---means no limit; math.huge is accepted for it.
 ---@param changes? table
 ---@return table settings
 function mr.machine.settings(changes) end
 
----Submits an operation that fails with that code when its turn comes ("illegal-address", "assert",
----...): to see how a failure of the device shows later than its cause (R49, R50).
+---Submits an operation that fails with this code when it runs ("illegal-address", "assert", ...). It
+---shows how a device failure is reported later than its cause (R49, R50).
 ---@param code string
 ---@param s? millrace.Stream
 function mr.machine.fault(code, s) end
@@ -826,16 +866,16 @@ function Tensor:abs_() end
 ---@return millrace.Tensor
 function mr.abs(x, options) end
 
-----1, 0 or 1, as each element is below, equal to or above 0 (NaN gives 0).
+---The sign of each element: -1, 0 or 1 (0 for NaN).
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:sign(options) end
 
-----1, 0 or 1, as each element is below, equal to or above 0 (NaN gives 0).
+---The sign of each element: -1, 0 or 1 (0 for NaN).
 ---@return millrace.Tensor
 function Tensor:sign_() end
 
-----1, 0 or 1, as each element is below, equal to or above 0 (NaN gives 0).
+---The sign of each element: -1, 0 or 1 (0 for NaN).
 ---@param x millrace.Tensor
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
@@ -931,16 +971,16 @@ function Tensor:sigmoid_() end
 ---@return millrace.Tensor
 function mr.sigmoid(x, options) end
 
----Each element, or 0 where it is negative.
+---Each element, or 0 if it is negative.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:relu(options) end
 
----Each element, or 0 where it is negative.
+---Each element, or 0 if it is negative.
 ---@return millrace.Tensor
 function Tensor:relu_() end
 
----Each element, or 0 where it is negative.
+---Each element, or 0 if it is negative.
 ---@param x millrace.Tensor
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
@@ -961,46 +1001,46 @@ function Tensor:gelu_() end
 ---@return millrace.Tensor
 function mr.gelu(x, options) end
 
----The greatest integer that is not above each element.
+---The greatest integer that is less than or equal to each element.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:floor(options) end
 
----The greatest integer that is not above each element.
+---The greatest integer that is less than or equal to each element.
 ---@return millrace.Tensor
 function Tensor:floor_() end
 
----The greatest integer that is not above each element.
+---The greatest integer that is less than or equal to each element.
 ---@param x millrace.Tensor
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.floor(x, options) end
 
----The least integer that is not below each element.
+---The least integer that is greater than or equal to each element.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:ceil(options) end
 
----The least integer that is not below each element.
+---The least integer that is greater than or equal to each element.
 ---@return millrace.Tensor
 function Tensor:ceil_() end
 
----The least integer that is not below each element.
+---The least integer that is greater than or equal to each element.
 ---@param x millrace.Tensor
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.ceil(x, options) end
 
----The integer nearest to each element; of two equally near, the even one.
+---The integer nearest to each element. If two are equally near, the even one.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:round(options) end
 
----The integer nearest to each element; of two equally near, the even one.
+---The integer nearest to each element. If two are equally near, the even one.
 ---@return millrace.Tensor
 function Tensor:round_() end
 
----The integer nearest to each element; of two equally near, the even one.
+---The integer nearest to each element. If two are equally near, the even one.
 ---@param x millrace.Tensor
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
@@ -1081,18 +1121,18 @@ function Tensor:cos_() end
 ---@return millrace.Tensor
 function mr.cos(x, options) end
 
----The sum; of bools, whether one is true. Integers wrap.
+---The sum. For bools: whether at least one is true. Integers wrap.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:add(y, options) end
 
----The sum; of bools, whether one is true. Integers wrap.
+---The sum. For bools: whether at least one is true. Integers wrap.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:add_(y) end
 
----The sum; of bools, whether one is true. Integers wrap.
+---The sum. For bools: whether at least one is true. Integers wrap.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
@@ -1117,114 +1157,114 @@ function Tensor:sub_(y) end
 ---@return millrace.Tensor
 function mr.sub(x, y, options) end
 
----The product; of bools, whether both are true. Integers wrap.
+---The product. For bools: whether both are true. Integers wrap.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:mul(y, options) end
 
----The product; of bools, whether both are true. Integers wrap.
+---The product. For bools: whether both are true. Integers wrap.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:mul_(y) end
 
----The product; of bools, whether both are true. Integers wrap.
+---The product. For bools: whether both are true. Integers wrap.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.mul(x, y, options) end
 
----The quotient. Of integers too it is f32.
+---The quotient. Integers are converted to f32 first.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:div(y, options) end
 
----The quotient. Of integers too it is f32.
+---The quotient. Integers are converted to f32 first.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:div_(y) end
 
----The quotient. Of integers too it is f32.
+---The quotient. Integers are converted to f32 first.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.div(x, y, options) end
 
----x to the power of y. Integers stay integers and wrap; a tensor's negative powers of them are cut off
----to 0.
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:pow(y, options) end
 
----x to the power of y. Integers stay integers and wrap; a tensor's negative powers of them are cut off
----to 0.
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:pow_(y) end
 
----x to the power of y. Integers stay integers and wrap; a tensor's negative powers of them are cut off
----to 0.
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.pow(x, y, options) end
 
----The greater of two elements, NaN if one is.
+---The greater of two elements. NaN if one of them is NaN.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:maximum(y, options) end
 
----The greater of two elements, NaN if one is.
+---The greater of two elements. NaN if one of them is NaN.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:maximum_(y) end
 
----The greater of two elements, NaN if one is.
+---The greater of two elements. NaN if one of them is NaN.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.maximum(x, y, options) end
 
----The lesser of two elements, NaN if one is.
+---The lesser of two elements. NaN if one of them is NaN.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:minimum(y, options) end
 
----The lesser of two elements, NaN if one is.
+---The lesser of two elements. NaN if one of them is NaN.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:minimum_(y) end
 
----The lesser of two elements, NaN if one is.
+---The lesser of two elements. NaN if one of them is NaN.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.minimum(x, y, options) end
 
----What is left of x after taking y a whole number of times, with the sign of y, as Lua's %. Integers
----modulo 0 are 0.
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:remainder(y, options) end
 
----What is left of x after taking y a whole number of times, with the sign of y, as Lua's %. Integers
----modulo 0 are 0.
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:remainder_(y) end
 
----What is left of x after taking y a whole number of times, with the sign of y, as Lua's %. Integers
----modulo 0 are 0.
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
@@ -1244,13 +1284,13 @@ function Tensor:eq(y, options) end
 ---@return millrace.Tensor
 function mr.eq(x, y, options) end
 
----True where two elements differ; NaN differs from all.
+---True where two elements differ. NaN differs from everything.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:ne(y, options) end
 
----True where two elements differ; NaN differs from all.
+---True where two elements differ. NaN differs from everything.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
@@ -1309,20 +1349,20 @@ function Tensor:ge(y, options) end
 ---@return millrace.Tensor
 function mr.ge(x, y, options) end
 
----Each element, or the bound that it is beyond. Bounds are numbers or tensors.
+---Each element, limited to the range from least to greatest. The bounds are numbers or tensors.
 ---@param least millrace.Tensor|number
 ---@param greatest millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:clamp(least, greatest, options) end
 
----Each element, or the bound that it is beyond. Bounds are numbers or tensors.
+---Each element, limited to the range from least to greatest. The bounds are numbers or tensors.
 ---@param least millrace.Tensor|number
 ---@param greatest millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:clamp_(least, greatest) end
 
----Each element, or the bound that it is beyond. Bounds are numbers or tensors.
+---Each element, limited to the range from least to greatest. The bounds are numbers or tensors.
 ---@param x millrace.Tensor
 ---@param least millrace.Tensor|number
 ---@param greatest millrace.Tensor|number
@@ -1351,14 +1391,14 @@ function Tensor:lerp_(y, w) end
 ---@return millrace.Tensor
 function mr.lerp(x, y, w, options) end
 
----Elements of y where the condition is true, of z elsewhere.
+---The element of y where the condition is true, and of z elsewhere.
 ---@param y millrace.Tensor|number
 ---@param z millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:where(y, z, options) end
 
----Elements of y where the condition is true, of z elsewhere.
+---The element of y where the condition is true, and of z elsewhere.
 ---@param condition millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param z millrace.Tensor|number
@@ -1366,40 +1406,42 @@ function Tensor:where(y, z, options) end
 ---@return millrace.Tensor
 function mr.where(condition, y, z, options) end
 
----Makes every element `value`.
+---Sets every element to `value`.
 ---@param value number|boolean
 ---@return millrace.Tensor
 function Tensor:fill_(value) end
 
----Makes every element 0.
+---Sets every element to 0.
 ---@return millrace.Tensor
 function Tensor:zero_() end
 
----Random numbers from `low` (0) up to and not including `high` (1).
+---Sets each element to a uniform random number from `low` (default: 0) up to, but not including,
+---`high` (default: 1).
 ---@param low? number
 ---@param high? number
 ---@return millrace.Tensor
 function Tensor:uniform_(low, high) end
 
----Random numbers of the normal distribution with this mean (0) and standard deviation (1).
+---Sets each element to a random number from the normal distribution with this mean (default: 0) and
+---standard deviation (default: 1).
 ---@param mean? number
 ---@param std? number
 ---@return millrace.Tensor
 function Tensor:normal_(mean, std) end
 
----Each element 1 with probability `p` (0.5), else 0.
+---Sets each element to 1 with probability `p` (default: 0.5), otherwise to 0.
 ---@param p? number
 ---@return millrace.Tensor
 function Tensor:bernoulli_(p) end
 
----The sum. Of integers and bools it is i64; floats are added in double precision.
+---The sum. For integers and bools it is i64. Floats are added in double precision.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:sum(dim, keepdim, options) end
 
----The sum. Of integers and bools it is i64; floats are added in double precision.
+---The sum. For integers and bools it is i64. Floats are added in double precision.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1422,14 +1464,14 @@ function Tensor:mean(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.mean(x, dim, keepdim, options) end
 
----The product. Of integers and bools it is i64.
+---The product. For integers and bools it is i64.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:prod(dim, keepdim, options) end
 
----The product. Of integers and bools it is i64.
+---The product. For integers and bools it is i64.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1437,16 +1479,16 @@ function Tensor:prod(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.prod(x, dim, keepdim, options) end
 
----The greatest element, NaN if there is one. With one dim there is a second result: the positions,
----from 1, as argmax has them.
+---The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second
+---result, as from argmax.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:max(dim, keepdim, options) end
 
----The greatest element, NaN if there is one. With one dim there is a second result: the positions,
----from 1, as argmax has them.
+---The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second
+---result, as from argmax.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1454,16 +1496,16 @@ function Tensor:max(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.max(x, dim, keepdim, options) end
 
----The least element, NaN if there is one. With one dim there is a second result: the positions, from
----1, as argmin has them.
+---The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second
+---result, as from argmin.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:min(dim, keepdim, options) end
 
----The least element, NaN if there is one. With one dim there is a second result: the positions, from
----1, as argmin has them.
+---The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second
+---result, as from argmin.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1471,14 +1513,14 @@ function Tensor:min(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.min(x, dim, keepdim, options) end
 
----Whether an element is not 0.
+---Whether at least one element is not 0.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:any(dim, keepdim, options) end
 
----Whether an element is not 0.
+---Whether at least one element is not 0.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1486,14 +1528,14 @@ function Tensor:any(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.any(x, dim, keepdim, options) end
 
----Whether no element is 0.
+---Whether all elements are not 0.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:all(dim, keepdim, options) end
 
----Whether no element is 0.
+---Whether all elements are not 0.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1501,16 +1543,16 @@ function Tensor:all(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.all(x, dim, keepdim, options) end
 
----The position, from 1, of the first greatest element: in the dimension, or in row-major order over
----everything. NaN counts as greatest.
+---The position (from 1) of the first greatest element: in the dim, or in row-major order over all
+---elements. NaN counts as greatest.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:argmax(dim, keepdim, options) end
 
----The position, from 1, of the first greatest element: in the dimension, or in row-major order over
----everything. NaN counts as greatest.
+---The position (from 1) of the first greatest element: in the dim, or in row-major order over all
+---elements. NaN counts as greatest.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1518,16 +1560,16 @@ function Tensor:argmax(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.argmax(x, dim, keepdim, options) end
 
----The position, from 1, of the first least element: in the dimension, or in row-major order over
----everything. NaN counts as least.
+---The position (from 1) of the first least element: in the dim, or in row-major order over all
+---elements. NaN counts as least.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:argmin(dim, keepdim, options) end
 
----The position, from 1, of the first least element: in the dimension, or in row-major order over
----everything. NaN counts as least.
+---The position (from 1) of the first least element: in the dim, or in row-major order over all
+---elements. NaN counts as least.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1550,14 +1592,14 @@ function Tensor:norm(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.norm(x, dim, keepdim, options) end
 
----The variance; with {correction=0} of the whole population, else of a sample.
+---The variance of a sample. With {correction=0}: of the whole population.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:var(dim, keepdim, options) end
 
----The variance; with {correction=0} of the whole population, else of a sample.
+---The variance of a sample. With {correction=0}: of the whole population.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1565,14 +1607,14 @@ function Tensor:var(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.var(x, dim, keepdim, options) end
 
----The standard deviation; {correction=} as in var.
+---The standard deviation. {correction=} as in var.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:std(dim, keepdim, options) end
 
----The standard deviation; {correction=} as in var.
+---The standard deviation. {correction=} as in var.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
@@ -1580,41 +1622,41 @@ function Tensor:std(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.std(x, dim, keepdim, options) end
 
----e to the power of each element, divided by the sum of these in the dimension.
+---exp(x) of each element x, divided by the sum of exp over the dim.
 ---@param dim integer|integer[]
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:softmax(dim, options) end
 
----e to the power of each element, divided by the sum of these in the dimension.
+---exp(x) of each element x, divided by the sum of exp over the dim.
 ---@param x millrace.Tensor
 ---@param dim integer|integer[]
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.softmax(x, dim, options) end
 
----The logarithm of softmax, also where softmax itself is too small for a number.
+---The logarithm of softmax. It is exact also where softmax itself underflows to 0.
 ---@param dim integer|integer[]
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:log_softmax(dim, options) end
 
----The logarithm of softmax, also where softmax itself is too small for a number.
+---The logarithm of softmax. It is exact also where softmax itself underflows to 0.
 ---@param x millrace.Tensor
 ---@param dim integer|integer[]
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.log_softmax(x, dim, options) end
 
----The matrix product. Dimensions before the last two are a batch and broadcast; a vector counts as a
----row on the left and as a column on the right.
+---The matrix product. Dims before the last two are batch dims, and broadcast. A vector counts as a row
+---on the left and as a column on the right.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:matmul(y, options) end
 
----The matrix product. Dimensions before the last two are a batch and broadcast; a vector counts as a
----row on the left and as a column on the right.
+---The matrix product. Dims before the last two are batch dims, and broadcast. A vector counts as a row
+---on the left and as a column on the right.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
@@ -1647,26 +1689,26 @@ function Tensor:mv(y, options) end
 ---@return millrace.Tensor
 function mr.mv(x, y, options) end
 
----The sum of the products of two vectors' elements.
+---The dot product of two vectors.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:dot(y, options) end
 
----The sum of the products of two vectors' elements.
+---The dot product of two vectors.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.dot(x, y, options) end
 
----The products of two batches of matrices, one by one.
+---The matrix products of two batches of matrices.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:bmm(y, options) end
 
----The products of two batches of matrices, one by one.
+---The matrix products of two batches of matrices.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }

@@ -10,6 +10,12 @@ local mr = require "millrace"
 local T = {}
 
 local prefix = ""
+local checks = 0
+
+-- As the state closes: a script that checked nothing says nothing, and tests/run.lua does not count it as passed.
+T.at_end = setmetatable({}, { __gc = function()
+  if checks > 0 then print(checks .. " checks") end
+end })
 
 local function fail(text, ...)
   error(prefix .. text:format(...), 3)
@@ -29,24 +35,29 @@ end
 -- ---------------------------------------------------------------- checks
 
 function T.check(condition, text)
+  checks = checks + 1
   if not condition then fail("%s", text) end
 end
 
 function T.equal(got, expected, text)
+  checks = checks + 1
   if got ~= expected then fail("%s: got %s, expected %s", text, got, expected) end
 end
 
 function T.at_least(got, least, text)
+  checks = checks + 1
   if got >= least then return end -- so that NaN fails
   fail("%s: got %g, expected at least %g", text, got, least)
 end
 
 function T.less(got, bound, text)
+  checks = checks + 1
   if got < bound then return end
   fail("%s: got %g, expected less than %g", text, got, bound)
 end
 
 function T.near(got, expected, tolerance, text)
+  checks = checks + 1
   if math.abs(got - expected) <= tolerance then return end
   fail("%s: got %g, expected %g to within %g", text, got, expected, tolerance)
 end
@@ -58,6 +69,7 @@ end
 
 -- `fn(...)` must raise an error of this code ("invalid-handle", ...); returns the error.
 function T.raises(code, fn, ...)
+  checks = checks + 1
   local ok, err = pcall(fn, ...)
   if ok then fail("expected the error %s, got none", code) end
   if code_of(err) ~= code then fail("expected the error %s, got: %s", code, err) end
@@ -103,6 +115,7 @@ end
 
 -- The order is fixed: `fn`, which waits for all that it starts, returns `expected` under every schedule.
 function T.always(expected, fn, text)
+  checks = checks + 1
   for value, chooser in pairs(outcomes(fn)) do
     if value ~= expected then fail("%s: got %s under %s, expected %s", text, value, chooser, expected) end
   end
@@ -110,6 +123,7 @@ end
 
 -- The order is open: `fn` returns one of `values`, and on the virtual GPU each of them under some schedule.
 function T.either(values, fn, text)
+  checks = checks + 1
   local seen = outcomes(fn)
   for _, value in ipairs(values) do
     if mr.machine and seen[value] == nil then fail("%s: no schedule gave %s", text, value) end
@@ -135,6 +149,7 @@ end
 -- `fn(...)` must make a hazard that has all of `expected`: kind, tensor, reason (each optional), and no
 -- other one. Returns the report.
 function T.expect_hazard(fn, expected, ...)
+  checks = checks + 1
   local reports = mr.hazard.check(fn, ...)
   expected = expected or {}
   local found
@@ -155,6 +170,7 @@ end
 
 -- `fn(...)` must make no hazard.
 function T.expect_clean(fn, ...)
+  checks = checks + 1
   local reports = mr.hazard.check(fn, ...)
   if #reports > 0 then fail("expected no hazard, got %s\n%s", describe(reports), reports[1].message) end
 end

@@ -1,14 +1,14 @@
--- What the hazard checker costs: nanoseconds an action, checker on minus checker off in the same run, the
--- least of several rounds of each, which take turns; before that, its memory over many actions.
+-- What the hazard checker costs: nanoseconds a command, checker on minus checker off in the same run, the
+-- least of several rounds of each, which take turns; before that, its memory over many commands.
 --
---     millrace scripts/bench/hazard.lua [ROUNDS [ACTIONS]]
+--     millrace scripts/bench/hazard.lua [ROUNDS [COMMANDS]]
 local mr = require "millrace"
 
 local rounds = tonumber(arg and arg[1]) or 7
 local many = math.tointeger(tonumber(arg and arg[2] or 1e7))
 local clock = os.clock
 
--- `body(n)` submits n actions; the device synchronise that ends a round is outside the measurement.
+-- `body(n)` submits n commands; the device synchronise that ends a round is outside the measurement.
 local function round(mode, n, body)
   mr.synchronize()
   mr.hazard.mode("off")
@@ -68,12 +68,12 @@ do
     at[part] = ("%.1f"):format(resident())
   end
   local hazards = select(2, mr.hazard.summary()).hazards
-  print(("%.0e actions, checker on: MB resident after each tenth: %s%s"):format(many, table.concat(at, " "),
+  print(("%.0e commands, checker on: MB resident after each tenth: %s%s"):format(many, table.concat(at, " "),
     hazards > 0 and "  (" .. hazards .. " hazards)" or ""))
   mr.hazard.mode("off")
 end
 
--- ---------------------------------------------------------------- one action
+-- ---------------------------------------------------------------- one command
 
 do
   local a, x = mr.stream(), mr.zeros(64)
@@ -82,7 +82,7 @@ do
     mr.with(a, function() for _ = 1, n do x:add_(1) end end)
   end)
   local e = mr.event()
-  measure("record and wait (two actions as one)", 20000, function(n)
+  measure("record and wait (two commands as one)", 20000, function(n)
     for _ = 1, n do e:record(a) e:wait(a) end
   end)
 end
@@ -95,7 +95,7 @@ local function pairs_of(count)
     streams[i], tensors[i], events[i] = mr.stream(), mr.zeros(64), mr.event()
   end
   mr.synchronize()
-  return function(n) -- n actions: operation, record, wait
+  return function(n) -- n commands: operation, record, wait
     local i = 1
     for _ = 1, n // 3 do
       local s, partner = streams[i], streams[i % 2 == 1 and i + 1 or i - 1]

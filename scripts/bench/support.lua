@@ -20,7 +20,7 @@ function M.output_of(command)
   return (text:gsub("%s+$", ""))
 end
 
--- Seconds on the wall. os.clock() counts the time of all threads together, and mr.clock() is virtual.
+-- Wall-clock time in seconds. os.clock() counts the time of all threads together, and mr.clock() is virtual.
 function M.now() return tonumber(M.output_of("date +%s%N")) / 1e9 end
 
 -- Kilobytes of this process that are in memory.

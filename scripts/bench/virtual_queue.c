@@ -1,75 +1,65 @@
-/* What the virtual GPU's own bookkeeping costs an action, without Lua: nanoseconds from the creation of
- * an action to its destruction, for the kinds of which programs are made.
+/* What the virtual GPU's own bookkeeping costs a command, without Lua: nanoseconds from the creation of
+ * a command to its destruction, for the kinds of which programs are made.
  *
  *     make build/libmillrace.a && cc -O2 -D_GNU_SOURCE -Isrc scripts/bench/virtual_queue.c \
  *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/virtual_queue && /tmp/virtual_queue
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "ops/call.h"
+#include "support.h"
 #include "virtual/virtual.h"
-
-static void check(mr_status status) {
-    if (!status) return;
-    fprintf(stderr, "%s: %s\n", mr_code_text(status->code), status->message);
-    exit(1);
-}
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static double started;
 static void start(void) {
     started = now_ns();
 }
-static void report(const char *what, long actions) {
-    printf("%-44s %8.1f ns\n", what, (now_ns() - started) / (double)actions);
+static void report(const char *what, long commands) {
+    printf("%-44s %8.1f ns\n", what, (now_ns() - started) / (double)commands);
 }
 
 static mr_machine *machine;
+static mr_caller caller; /* of the machine */
 
 static mr_stream *new_stream(void) {
     mr_stream *stream;
     mr_stream_options options = {.nonblocking = true};
-    check(mr_stream_create(machine->devices[0], &options, &stream));
+    check(mr_stream_create(&caller, machine->devices[0], &options, &stream));
     return stream;
 }
 
 static mr_event *new_event(void) {
     mr_event *event;
     mr_event_options options = {0};
-    check(mr_event_create(machine, &options, &event));
+    check(mr_event_create(&caller, &options, &event));
     return event;
 }
 
 static mr_tensor *new_tensor(mr_stream *stream, int64_t size) {
     mr_tensor *t;
     mr_placement place = {MR_MEMORY_DEVICE, machine->devices[0], stream};
-    check(mr_create_empty(machine, &place, MR_F32, 1, &size, &t));
+    check(mr_create_empty(&caller, &place, MR_F32, 1, &size, &t));
     return t;
 }
 
-/* The action as the operation table would make it, without the checks of the arguments. */
+/* The command as the operation table would make it, without the checks of the arguments. */
 static void submit_op(const mr_op *row, mr_stream *stream, mr_tensor *t) {
-    mr_action *action;
-    check(mr_action_create(machine, MR_ACTION_OP, stream, row->name, 1, &action));
-    mr_action_set_operand(action, 0, t, MR_WRITE);
-    action->u.op.row = row;
-    check(mr_action_submit(action));
+    mr_command *command;
+    check(mr_command_create(&caller, MR_COMMAND_OP, stream, row->name, 1, &command));
+    mr_command_set_operand(command, 0, t, MR_WRITE);
+    command->u.op.row = row;
+    check(mr_command_submit(command));
 }
 
 static void synchronize(void) {
-    check(mr_device_synchronize(machine->devices[0]));
+    check(mr_device_synchronize(&caller, machine->devices[0]));
 }
 
 int main(void) {
     enum { N = 1000000, STREAMS = 4, MANY = 10000 };
     check(mr_machine_open(&mr_virtual_backend, NULL, &machine));
+    caller = (mr_caller){.machine = machine};
     const mr_op *fill = mr_op_find("zero");
     if (!fill) fill = mr_op_find("fill");
     mr_stream *s[STREAMS];
@@ -93,14 +83,14 @@ int main(void) {
     report("tiny operations, four streams", N);
 
     start();
-    for (long i = 0; i < N; i++) check(mr_event_record(e[0], s[0]));
+    for (long i = 0; i < N; i++) check(mr_event_record(&caller, e[0], s[0]));
     synchronize();
     report("records", N);
 
     start();
     for (long i = 0; i < N / 2; i++) {
-        check(mr_event_record(e[0], s[0]));
-        check(mr_stream_wait_event(s[1], e[0]));
+        check(mr_event_record(&caller, e[0], s[0]));
+        check(mr_stream_wait_event(&caller, s[1], e[0]));
     }
     synchronize();
     report("record and wait, each", N);
@@ -109,8 +99,8 @@ int main(void) {
     for (long i = 0; i < N / 3; i++) {
         int k = (int)(i % STREAMS);
         submit_op(fill, s[k], t[k]);
-        check(mr_event_record(e[k], s[k]));
-        check(mr_stream_wait_event(s[(k + 1) % STREAMS], e[k]));
+        check(mr_event_record(&caller, e[k], s[k]));
+        check(mr_stream_wait_event(&caller, s[(k + 1) % STREAMS], e[k]));
     }
     synchronize();
     report("operation, record, wait, four streams", N);
@@ -127,7 +117,7 @@ int main(void) {
     check(machine->backend->simulator->set_setting(machine, "launch_queue_depth", INT64_MAX));
     for (long count = 10000; count <= N; count *= 10) {
         char what[64];
-        check(mr_spin(machine, s[0], (uint64_t)1 << 50));
+        check(mr_spin(&caller, s[0], (uint64_t)1 << 50));
         start();
         for (long i = 0; i < count; i++) submit_op(fill, s[0], t[0]);
         synchronize();

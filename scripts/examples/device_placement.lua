@@ -26,10 +26,11 @@ local function gather(n, wait)
   for d = 1, 2 do
     local s = mr.stream{device = d, name = "work " .. d}
     local x = mr.zeros(n, {device = d})
+    part[d] = mr.zeros(1, {device = d})
     mr.synchronize(d)
     mr.with(s, function()
       mr.spin{ms = d}
-      part[d] = x:fill_(d):sum()
+      part[d]:add_(x:fill_(d):sum())
       x:record_stream(s) -- x is freed in the order of its own stream, which does not wait for s
     end)
     ready[d] = s:record_event()

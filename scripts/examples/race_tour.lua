@@ -1,4 +1,4 @@
--- The tour: a program with a race beside its repaired twin. `make try` runs it; it needs no GPU.
+-- The tour: a program with a race, next to the same program with its fix. `make try` runs it; it needs no GPU.
 -- prints figures of the device
 local mr = require "millrace"
 
@@ -6,12 +6,12 @@ local mr = require "millrace"
 
 local producer, consumer = mr.stream{name = "producer"}, mr.stream{name = "consumer"}
 
-local function program(n, repaired)
+local function program(n, fixed)
   local x = mr.zeros(n)
   mr.synchronize()
   -- begin
   mr.with(producer, function() x:add_(1); x:add_(1) end)
-  if repaired then consumer:wait_stream(producer) end
+  if fixed then consumer:wait_stream(producer) end
   local sum = mr.with(consumer, function() return x:sum() end)
   -- end
   mr.synchronize()
@@ -47,9 +47,9 @@ local function show_source()
   for line in io.lines(path) do
     if line:find("^  %-%- end") then return end
     if shown then
-      local only = line:match("^  if repaired then (.*) end$")
+      local only = line:match("^  if fixed then (.*) end$")
       if only then
-        say("  " .. paint("green", ("+ %-64s"):format(only)) .. paint("dim", "only in the repaired one"))
+        say("  " .. paint("green", ("+ %-64s"):format(only)) .. paint("dim", "only in the fixed one"))
       else
         say("    " .. line:sub(3))
       end
@@ -69,7 +69,7 @@ local function verdict(sum, expected)
   return ("%11s  %s"):format(number(sum), paint(right and "green" or "red", right and "right" or "wrong"))
 end
 
-local function row(title, racy, repaired) say(("  %-34s %s   %s"):format(title, racy, repaired)) end
+local function row(title, racy, fixed) say(("  %-34s %s   %s"):format(title, racy, fixed)) end
 
 -- ---------------------------------------------------------------- running
 
@@ -77,11 +77,11 @@ local function compare(title, n)
   row(title, verdict(program(n, false)), verdict(program(n, true)))
 end
 
-local function count_wrong(n, seeds, repaired)
+local function count_wrong(n, seeds, fixed)
   local wrong = 0
   for seed = 1, seeds do
     mr.machine.chooser("random:" .. seed)
-    if program(n, repaired) ~= 2 * n then wrong = wrong + 1 end
+    if program(n, fixed) ~= 2 * n then wrong = wrong + 1 end
   end
   local text = ("%4d of %d  wrong"):format(wrong, seeds)
   return paint(wrong > 0 and "red" or "green", ("%18s"):format(text))
@@ -94,7 +94,7 @@ say(paint("bold", "millrace") .. " on " .. mr.device(0).name)
 heading("A tensor of zeros: one stream adds 1 to each element, twice; another one sums them.")
 show_source()
 
-heading(("%37s%-20s%s"):format("", "racy", "repaired"))
+heading(("%37s%-20s%s"):format("", "racy", "fixed"))
 compare(number(SMALL) .. " elements", SMALL)
 compare(number(LARGE) .. " elements", LARGE)
 if mr.machine then
@@ -124,7 +124,7 @@ say("  " .. paint("green", "local done = producer:record_event()") .. "    then 
 heading("Where to go from here")
 say [[
   build/millrace scripts/examples/fan_out.lua     the next program; the folder holds more of them
-  build/millrace                                  a prompt: help() says where to begin
+  build/millrace                                  a prompt: help() shows the first steps
   docs/design.md                                  how all this works]]
 
 return { -- for the tests

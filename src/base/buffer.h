@@ -1,5 +1,5 @@
-/* A string that grows. Running out of memory is remembered, not returned at each step: look at
- * `failed` (or let mr_buffer_take return NULL) once at the end. */
+/* A string that grows. If memory runs out, `failed` is set and further additions do nothing; check it once
+ * at the end. */
 #ifndef MR_BASE_BUFFER_H
 #define MR_BASE_BUFFER_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef struct {
-    char *data; /* always NUL-terminated once anything was added; NULL before */
+    char *data; /* NUL-terminated after the first addition; NULL before that */
     size_t size;
     size_t capacity;
     bool failed;

@@ -1,5 +1,5 @@
-/* Files that travel inside the binary: the Lua modules and the device models. The table is written
- * at build time by scripts/embed.c; the last entry has a NULL name. */
+/* Files that are embedded in the binary: the Lua modules and the device models. The table is written at
+ * build time by scripts/embed.c; the last entry has a NULL name. */
 #ifndef MR_BASE_EMBEDDED_H
 #define MR_BASE_EMBEDDED_H
 

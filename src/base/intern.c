@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct {
-    char **slots;
-    size_t capacity, count;
-} table;
-
 static uint64_t hash_bytes(const char *text, size_t size) {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     for (size_t i = 0; i < size; i++) hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
@@ -23,29 +18,39 @@ static char **find_slot(char **slots, size_t capacity, const char *text, size_t 
     return &slots[i];
 }
 
-static int grow(void) {
-    size_t capacity = table.capacity ? table.capacity * 2 : 64;
+static int grow(mr_interned *table) {
+    size_t capacity = table->capacity ? table->capacity * 2 : 64;
     char **slots = calloc(capacity, sizeof *slots);
     if (!slots) return 0;
-    for (size_t i = 0; i < table.capacity; i++)
-        if (table.slots[i])
-            *find_slot(slots, capacity, table.slots[i], strlen(table.slots[i])) = table.slots[i];
-    free(table.slots);
-    table.slots = slots;
-    table.capacity = capacity;
+    for (size_t i = 0; i < table->capacity; i++)
+        if (table->slots[i])
+            *find_slot(slots, capacity, table->slots[i], strlen(table->slots[i])) = table->slots[i];
+    free(table->slots);
+    table->slots = slots;
+    table->capacity = capacity;
     return 1;
 }
 
-const char *mr_intern(const char *text, size_t size) {
-    if (table.count * 4 >= table.capacity * 3 && !grow()) return "?";
-    char **slot = find_slot(table.slots, table.capacity, text, size);
+const char *mr_intern(mr_interned *table, const char *text, size_t size, const char *otherwise) {
+    if (table->count * 4 >= table->capacity * 3 && !grow(table)) return otherwise;
+    char **slot = find_slot(table->slots, table->capacity, text, size);
     if (!*slot) {
-        char *copy = malloc(size + 1);
-        if (!copy) return "?";
+        char *copy = table->count < MR_MOST_INTERNED ? malloc(size + 1) : NULL;
+        if (!copy) return otherwise;
         memcpy(copy, text, size);
         copy[size] = '\0';
         *slot = copy;
-        table.count++;
+        table->count++;
     }
     return *slot;
+}
+
+bool mr_is_interned(const mr_interned *table, const char *text) {
+    return table->count && *find_slot(table->slots, table->capacity, text, strlen(text));
+}
+
+void mr_interned_free(mr_interned *table) {
+    for (size_t i = 0; i < table->capacity; i++) free(table->slots[i]);
+    free(table->slots);
+    *table = (mr_interned){0};
 }

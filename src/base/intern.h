@@ -1,14 +1,30 @@
-/* Strings that live as long as the process and are equal exactly when their pointers are: names of
- * script files, operations, tensors. A long-running script makes few distinct ones. */
+/* Interned strings: there is one copy of each, so two strings are equal exactly if their pointers are
+ * equal. They are the names of script files, to which every recorded line points. A table belongs to a
+ * machine and is freed with it.
+ *
+ * References to them are not counted, so the table has a limit: if a script loads chunks under more names
+ * than that, the further ones have no name. */
 #ifndef MR_BASE_INTERN_H
 #define MR_BASE_INTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a name that a script may give, and of a file's name that is kept. */
+/* The largest length in bytes of a name that a script gives, and of a file name that is stored. */
 #define MR_LONGEST_NAME 200
 
-/* Returns the one copy of `text`, or "?" when memory is out. `text` may hold no NUL before `size`. */
-const char *mr_intern(const char *text, size_t size);
+#define MR_MOST_INTERNED 8192
+
+/* Zeroed at first. */
+typedef struct {
+    char **slots;
+    size_t capacity, count;
+} mr_interned;
+
+/* Returns the one copy of `text`, or `otherwise` (a static text) if the table is full or there is no
+ * memory. `text` may hold no NUL before `size`. */
+const char *mr_intern(mr_interned *table, const char *text, size_t size, const char *otherwise);
+bool mr_is_interned(const mr_interned *table, const char *text);
+void mr_interned_free(mr_interned *table);
 
 #endif

@@ -1,5 +1,8 @@
 /* The pool behind parallel.h: helpers sleep on a condition, wake for one loop, and take pieces from a
- * shared counter until the range is used up. They live until the process ends. */
+ * shared counter until the range is used up. They live until the process ends.
+ *
+ * Easiest to break: fork. A child has no helpers, and its locks are in the state in which the parent's
+ * threads left them. So it starts with an empty pool. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -28,6 +31,18 @@ static struct {
     .work = PTHREAD_COND_INITIALIZER,
     .done = PTHREAD_COND_INITIALIZER,
 };
+
+/* In the child of a fork, whose only thread is in no loop: a body does not fork. The helpers' numbers of the
+ * parent say nothing here, so all that start_helpers and the first loop set is set back. */
+static void forget_helpers(void) {
+    pthread_mutex_init(&pool.user, NULL);
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.done, NULL);
+    pool.helpers = pool.busy = 0;
+    pool.started = false;
+    pool.loop = 0;
+}
 
 static int count_cpus(void) {
     const char *wanted = getenv("MILLRACE_THREADS");
@@ -71,7 +86,13 @@ static void *helper(void *unused) {
     return NULL;
 }
 
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, forget_helpers);
+}
+
 static void start_helpers(int wanted) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* a child inherits the handler */
+    pthread_once(&once, watch_forks);
     pool.started = true;
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return;

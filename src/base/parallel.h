@@ -1,7 +1,8 @@
-/* Loops over many threads: a pool of one helper a CPU, made at the first loop that needs it.
+/* Loops over many threads: a pool with one helper thread for each CPU, created at the first loop that
+ * needs it. The process has one pool, for callers in any thread. The child of a fork creates its own.
  *
- * The pool decides nothing about values: a body must give the same result for every way of cutting
- * its range, so which thread ran which part can never be seen. */
+ * The pool must not influence values: a body must give the same result for every way of splitting its
+ * range, so it makes no difference which thread ran which part. */
 #ifndef MR_BASE_PARALLEL_H
 #define MR_BASE_PARALLEL_H
 

@@ -15,7 +15,7 @@ static const struct {
 #undef X
 };
 
-/* Handed out when not even an error object can be had; never freed, never written. */
+/* Handed out when not even an error object can be had; never freed, never written (mr_error_details). */
 static union {
     mr_error error;
     char room[sizeof(mr_error) + 64];
@@ -75,6 +75,10 @@ mr_status mr_error_copy(const mr_error *error) {
 
 void mr_error_destroy(mr_status status) {
     if (status != &no_memory.error) free(status);
+}
+
+mr_error *mr_error_details(mr_status status) {
+    return status == &no_memory.error ? NULL : status;
 }
 
 mr_status mr_error_first(mr_status first, mr_status next) {

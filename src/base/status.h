@@ -1,8 +1,8 @@
-/* What went wrong: codes, and the error object that carries one of them.
+/* Errors: the codes, and the error object that carries one of them.
  *
- * A function that can fail returns an mr_status: NULL when it did its work, else an error that the
- * caller owns and must pass on or destroy. Success costs one comparison. Only bind/ turns a status
- * into a Lua error; nothing below it knows that Lua exists. */
+ * A function that can fail returns an mr_status: NULL on success, otherwise an error that the caller owns
+ * and must return or destroy. Success costs one comparison. Only bind/ turns a status into a Lua error;
+ * nothing below it knows that Lua exists. */
 #ifndef MR_BASE_STATUS_H
 #define MR_BASE_STATUS_H
 
@@ -44,7 +44,7 @@ int mr_code_number(mr_code code);       /* CUDA's number, or -1 */
 bool mr_code_sticky(mr_code code);      /* R50: the device is lost until mr.reset() */
 bool mr_code_find(const char *text, mr_code *out_code);
 
-/* A line of the user's script. `file` is interned (base/intern.h) and lives as long as the process;
+/* A line of the user's script. `file` is interned (base/intern.h) and lives as long as its machine;
  * NULL when no line is known. */
 typedef struct {
     const char *file;
@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct mr_error {
     mr_code code;
-    mr_site where;   /* the line that enqueued what failed; {NULL, 0}: the call itself failed */
+    mr_site where;   /* the line that submitted the operation; {NULL, 0}: the call itself failed */
     char op[32];     /* the failing operation, "" if none */
     char stream[48]; /* the stream that it ran on, "" if none */
     char message[];  /* one sentence */
@@ -68,6 +68,10 @@ mr_status mr_fail(mr_code code, const char *format, ...) __attribute__((format(p
 mr_status mr_failv(mr_code code, const char *format, va_list args);
 mr_status mr_error_copy(const mr_error *error);
 void mr_error_destroy(mr_status status); /* accepts NULL and the static object */
+
+/* Returns the error, so that the caller can add what failed and where. Returns NULL for the static error
+ * object, because all threads share it. */
+mr_error *mr_error_details(mr_status status);
 
 /* Keeps the first error of a clean-up: returns `first` if it is one (destroying `next`), else `next`. */
 mr_status mr_error_first(mr_status first, mr_status next);

@@ -1,5 +1,5 @@
-/* Texts that come from a script (names, names of files) on their way to whoever reads them: cut between
- * characters, and written so that they neither break a line nor command a terminal.
+/* Texts from a script (names, file names) in the form in which they are shown: cut between characters, and
+ * written so that they neither break a line nor command a terminal.
  *
  * They are meant to be UTF-8, and need not be: what is none is shown as such. */
 #ifndef MR_BASE_TEXT_H

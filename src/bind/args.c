@@ -1,18 +1,28 @@
-/* Arguments and option tables: each check names the function, the place and what came instead. */
-#include <math.h>
+/* Checks of arguments and of the contents of a script's tables. Each error names the function, the place
+ * and the value that was given.
+ *
+ * A table of the script is read here once, without any allocation in between, so no collector and no Lua
+ * code runs meanwhile. Its values stay on the stack, or are kept by a value on the stack, until the call
+ * ends. Easiest to break: using a value of the script's table after it was popped, or reading the table a
+ * second time. */
+#include <limits.h>
 #include <string.h>
 
-#include "base/intern.h"
-#include "bind/bind.h"
+#include "bind/internal.h"
 #include "bind/nearest.h"
+
+void *mr_check(lua_State *L, int arg, const mr_kind *kind) {
+    void *object = mr_test(L, arg, kind);
+    if (!object) mr_bad_argument(L, arg, kind->text);
+    return object;
+}
 
 lua_Integer mr_check_integer(lua_State *L, int arg) {
     int is_integer;
     lua_Integer value = lua_tointegerx(L, arg, &is_integer);
     if (is_integer && lua_type(L, arg) == LUA_TNUMBER) return value;
     if (lua_type(L, arg) != LUA_TNUMBER) return mr_bad_argument(L, arg, "an integer");
-    return mr_misuse(L, "argument %d: expected an integer, got %s", arg,
-                     lua_pushfstring(L, "%f", lua_tonumber(L, arg)));
+    return mr_bad_argument_as(L, arg, "an integer", lua_pushfstring(L, "%f", lua_tonumber(L, arg)));
 }
 
 bool mr_is_scalar(lua_State *L, int arg) {
@@ -23,14 +33,14 @@ bool mr_is_scalar(lua_State *L, int arg) {
 mr_scalar mr_check_scalar(lua_State *L, int arg) {
     if (lua_isboolean(L, arg)) {
         int64_t truth = lua_toboolean(L, arg);
-        return (mr_scalar){true, truth, (double)truth};
+        return (mr_scalar){true, true, truth, (double)truth};
     }
     if (lua_type(L, arg) != LUA_TNUMBER) mr_bad_argument(L, arg, "a number");
     if (lua_isinteger(L, arg)) {
         lua_Integer i = lua_tointeger(L, arg);
-        return (mr_scalar){true, i, (double)i};
+        return (mr_scalar){true, false, i, (double)i};
     }
-    return (mr_scalar){false, 0, lua_tonumber(L, arg)};
+    return (mr_scalar){.f = lua_tonumber(L, arg)};
 }
 
 const char *mr_check_name(lua_State *L, int arg) {
@@ -38,15 +48,18 @@ const char *mr_check_name(lua_State *L, int arg) {
     if (lua_type(L, arg) != LUA_TSTRING) mr_bad_argument(L, arg, "a name (a string)");
     const char *text = lua_tolstring(L, arg, &size);
     if (size == 0 || size > MR_LONGEST_NAME)
-        mr_misuse(L, "a name has 1 to %d bytes, this one has %d", MR_LONGEST_NAME, (int)size);
-    if (strlen(text) != size) mr_misuse(L, "a name cannot hold a NUL byte");
-    return mr_intern(text, size);
+        mr_misuse(L, "a name must have 1 to %d bytes, this one has %d", MR_LONGEST_NAME, (int)size);
+    if (strlen(text) != size) mr_misuse(L, "a name cannot contain a NUL byte");
+    return text;
 }
 
-static bool is_known(const char *key, const char *const *known) {
-    for (; *known; known++)
-        if (strcmp(*known, key) == 0) return true;
-    return false;
+/* --- options ------------------------------------------------------------------------------------ */
+
+/* The place of a key among the known names, -1: it is none of them. */
+static int known_at(const char *const *known, const char *key, size_t size) {
+    for (int i = 0; known[i]; i++)
+        if (strcmp(known[i], key) == 0 && strlen(key) == size) return i;
+    return -1;
 }
 
 static int unknown_option(lua_State *L, const char *key, const char *const *known) {
@@ -62,102 +75,109 @@ static int unknown_option(lua_State *L, const char *key, const char *const *know
         luaL_addstring(&list, *name);
     }
     luaL_pushresult(&list);
-    return mr_misuse(L, "there is no option `%s` here: known are %s", key, lua_tostring(L, -1));
+    return mr_misuse(L, "there is no option `%s` here: expected one of %s", key,
+                     lua_tostring(L, -1));
 }
 
-bool mr_options_check(lua_State *L, int arg, const char *const *known) {
-    if (lua_isnoneornil(L, arg)) return false;
+mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known) {
+    mr_option_slots options = {known, 0};
+    int count = 0;
+    if (lua_isnoneornil(L, arg)) return options;
     if (!lua_istable(L, arg)) mr_bad_argument(L, arg, "a table of options");
-    arg = lua_absindex(L, arg);
+    while (known[count]) count++;
+    luaL_checkstack(L, count + LUA_MINSTACK, "too many options");
+    options.first = lua_gettop(L) + 1;
+    lua_settop(L, options.first - 1 + count);
     for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
+        size_t size;
         if (lua_type(L, -2) != LUA_TSTRING)
-            mr_misuse(L, "options are written {name=value}: found %s as a key",
+            mr_misuse(L, "options have the form {name=value}: found %s as a key",
                       lua_type(L, -2) == LUA_TNUMBER
                           ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
                           : mr_type_text(L, -2));
-        const char *key = lua_tostring(L, -2);
-        if (!is_known(key, known)) unknown_option(L, key, known);
+        const char *key = lua_tolstring(L, -2, &size);
+        int at = known_at(known, key, size);
+        if (at < 0) unknown_option(L, key, known);
+        lua_copy(L, -1, options.first + at);
     }
-    return true;
+    return options;
 }
 
-int mr_push_option(lua_State *L, int arg, const char *name) {
-    if (!lua_istable(L, arg)) {
-        lua_pushnil(L);
-        return LUA_TNIL;
-    }
-    /* Raw: what is borrowed from the table stays in it while the call lasts, since no Lua code runs. */
-    arg = lua_absindex(L, arg);
-    lua_pushstring(L, name);
-    return lua_rawget(L, arg);
+int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name) {
+    if (!options->first) return 0;
+    int i = 0;
+    while (strcmp(options->known[i], name) != 0) i++; /* a getter asks only for what is known */
+    return lua_isnil(L, options->first + i) ? 0 : options->first + i;
 }
 
-static int bad_option(lua_State *L, const char *name, const char *expected) {
-    return mr_misuse(L, "option `%s`: expected %s, got %s", name, expected, mr_type_text(L, -1));
+int mr_bad_option(lua_State *L, int at, const char *name, const char *expected) {
+    return mr_misuse(L, "option `%s`: expected %s, got %s", name, expected, mr_type_text(L, at));
 }
 
-bool mr_option_boolean(lua_State *L, int arg, const char *name, bool otherwise) {
-    int type = mr_push_option(L, arg, name);
-    if (type != LUA_TNIL && type != LUA_TBOOLEAN) bad_option(L, name, "true or false");
-    bool value = type == LUA_TNIL ? otherwise : lua_toboolean(L, -1);
-    lua_pop(L, 1);
+bool mr_option_boolean(lua_State *L, const mr_option_slots *options, const char *name,
+                       bool otherwise) {
+    int at = mr_option_at(L, options, name);
+    if (!at) return otherwise;
+    if (!lua_isboolean(L, at)) mr_bad_option(L, at, name, "true or false");
+    return lua_toboolean(L, at);
+}
+
+lua_Integer mr_option_integer(lua_State *L, const mr_option_slots *options, const char *name,
+                              lua_Integer otherwise) {
+    int is_integer, at = mr_option_at(L, options, name);
+    if (!at) return otherwise;
+    lua_Integer value = lua_tointegerx(L, at, &is_integer);
+    if (lua_type(L, at) != LUA_TNUMBER || !is_integer) mr_bad_option(L, at, name, "an integer");
     return value;
 }
 
-lua_Integer mr_option_integer(lua_State *L, int arg, const char *name, lua_Integer otherwise) {
-    int is_integer = 1;
-    int type = mr_push_option(L, arg, name);
-    lua_Integer value = type == LUA_TNIL ? otherwise : lua_tointegerx(L, -1, &is_integer);
-    if (type != LUA_TNIL && (type != LUA_TNUMBER || !is_integer)) bad_option(L, name, "an integer");
-    lua_pop(L, 1);
-    return value;
+lua_Number mr_option_number(lua_State *L, const mr_option_slots *options, const char *name,
+                            lua_Number otherwise) {
+    int at = mr_option_at(L, options, name);
+    if (!at) return otherwise;
+    if (lua_type(L, at) != LUA_TNUMBER) mr_bad_option(L, at, name, "a number");
+    return lua_tonumber(L, at);
 }
 
-lua_Number mr_option_number(lua_State *L, int arg, const char *name, lua_Number otherwise) {
-    int type = mr_push_option(L, arg, name);
-    if (type != LUA_TNIL && type != LUA_TNUMBER) bad_option(L, name, "a number");
-    lua_Number value = type == LUA_TNIL ? otherwise : lua_tonumber(L, -1);
-    lua_pop(L, 1);
-    return value;
+const char *mr_option_name(lua_State *L, const mr_option_slots *options, const char *name) {
+    int at = mr_option_at(L, options, name);
+    if (!at) return NULL;
+    if (lua_type(L, at) != LUA_TSTRING) mr_bad_option(L, at, name, "a string");
+    return mr_check_name(L, at);
 }
 
-const char *mr_option_name(lua_State *L, int arg, const char *name) {
-    const char *value = NULL;
-    int type = mr_push_option(L, arg, name);
-    if (type != LUA_TNIL && type != LUA_TSTRING) bad_option(L, name, "a string");
-    if (type == LUA_TSTRING) value = mr_check_name(L, lua_gettop(L));
-    lua_pop(L, 1);
-    return value;
+/* --- lists of objects --------------------------------------------------------------------------- */
+
+/* Entry `i` of the list, which is pushed: an open object of the class. */
+static void *push_entry(lua_State *L, int list, lua_Integer i, const char *what,
+                        const mr_kind *kind, mr_check_object *check) {
+    lua_rawgeti(L, list, i);
+    if (!mr_test(L, -1, kind))
+        mr_misuse(L, "%s: entry %d is %s, expected %s", what, (int)i, mr_type_text(L, -1),
+                  kind->text);
+    return check(L, lua_gettop(L));
 }
 
-mr_stream *mr_option_stream(lua_State *L, int arg, const char *name) {
-    mr_stream *stream = NULL;
-    if (mr_push_option(L, arg, name) != LUA_TNIL) {
-        if (!mr_test(L, -1, &mr_stream_class)) bad_option(L, name, "a stream");
-        stream = mr_check_stream(L, lua_gettop(L));
+/* The value that is pushed keeps the objects: its user value is a list of our own. They are
+ * looked at before it is made, as the length of a table with holes is anything, and after, when a finalizer
+ * may have changed the list. */
+void **mr_check_list(lua_State *L, int index, const char *what, const mr_kind *kind,
+                     mr_check_object *check, int *out_count) {
+    index = lua_absindex(L, index);
+    luaL_checkstack(L, LUA_MINSTACK, "too many lists");
+    lua_Integer count = (lua_Integer)lua_rawlen(L, index);
+    if (count > INT_MAX) mr_misuse(L, "%s: the list is too long", what);
+    for (lua_Integer i = 1; i <= count; i++) {
+        push_entry(L, index, i, what, kind, check);
+        lua_pop(L, 1);
     }
-    lua_pop(L, 1);
-    return stream;
-}
-
-mr_tensor *mr_option_tensor(lua_State *L, int arg, const char *name) {
-    mr_tensor *tensor = NULL;
-    if (mr_push_option(L, arg, name) != LUA_TNIL) {
-        if (!mr_test(L, -1, &mr_tensor_class)) bad_option(L, name, "a tensor");
-        tensor = mr_check_tensor(L, lua_gettop(L));
+    void **objects = lua_newuserdatauv(L, (size_t)count * sizeof *objects + 1, 1);
+    lua_createtable(L, (int)count, 0);
+    for (lua_Integer i = 1; i <= count; i++) {
+        objects[i - 1] = push_entry(L, index, i, what, kind, check);
+        lua_rawseti(L, -2, i);
     }
-    lua_pop(L, 1);
-    return tensor;
-}
-
-mr_device *mr_option_device(lua_State *L, int arg, const char *name) {
-    mr_device *device = NULL;
-    int type = mr_push_option(L, arg, name);
-    if (type != LUA_TNIL) {
-        if (type != LUA_TNUMBER && !mr_test(L, -1, &mr_device_class))
-            bad_option(L, name, "a device or its ordinal");
-        device = mr_check_device(L, lua_gettop(L));
-    }
-    lua_pop(L, 1);
-    return device;
+    lua_setiuservalue(L, -2, 1);
+    *out_count = (int)count;
+    return objects;
 }

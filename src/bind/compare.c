@@ -1,7 +1,8 @@
-/* Whether two tensors have the same values, as one answer for the host. */
+/* Comparison of whole tensors: the host gets one boolean. */
 #include <math.h>
 #include <stdio.h>
 
+#include "bind/open.h"
 #include "bind/tensor.h"
 
 typedef struct {
@@ -39,7 +40,8 @@ static bool values_agree(const tolerance *t, bool floating, mr_scalar a, mr_scal
 }
 
 /* Host tensors of one shape, any strides. */
-static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tensor *b) {
+static bool tensors_agree(lua_State *L, const mr_machine *machine, const tolerance *t,
+                          const mr_tensor *a, const mr_tensor *b) {
     const char *pa = mr_tensor_data(a), *pb = mr_tensor_data(b);
     int64_t at[MR_MAX_DIMS] = {0};
     int64_t size_a = (int64_t)mr_dtype_size((mr_dtype)a->dtype);
@@ -47,6 +49,7 @@ static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tenso
     bool floating =
         mr_dtype_category((mr_dtype)a->dtype) == 2 || mr_dtype_category((mr_dtype)b->dtype) == 2;
     for (int64_t n = a->numel; n > 0; n--) {
+        mr_check_stop(L, machine, n, "comparing two tensors");
         if (!values_agree(t, floating, mr_dtype_load((mr_dtype)a->dtype, pa),
                           mr_dtype_load((mr_dtype)b->dtype, pb)))
             return false;
@@ -62,21 +65,21 @@ static bool tensors_agree(const tolerance *t, const mr_tensor *a, const mr_tenso
     return true;
 }
 
-MR_FUNCTION(
-    compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
-    "Whether both have the same shape and the same values; NaN equals nothing. Of device tensors "
-    "the values are copied to the host in the current stream, which is waited for.") {
+MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
+            "Returns whether both tensors have the same shape and the same values; NaN is not "
+            "equal to anything. The values of device tensors are copied to the host in the current "
+            "stream, and the host waits for that stream.") {
     static const tolerance exact = {.exact = true};
-    mr_machine *machine = mr_enter_as(L, "equal");
+    mr_caller caller = mr_enter_as(L, "equal");
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     lua_settop(L, 2);
     mr_check_same_place(L, "equal", a, b);
     bool same = a->ndim == b->ndim;
     for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
     if (same) {
-        a = mr_push_on_host(L, machine, a);
-        b = mr_push_on_host(L, machine, b);
-        same = tensors_agree(&exact, a, b);
+        a = mr_push_on_host(L, &caller, a);
+        b = mr_push_on_host(L, &caller, b);
+        same = tensors_agree(L, caller.machine, &exact, a, b);
         mr_let_go(L, 3);
         mr_let_go(L, 4);
     }
@@ -85,41 +88,39 @@ MR_FUNCTION(
 }
 
 /* Pushes a view of the values of the tensor at `arg` on the host, broadcast to `shape`. */
-static mr_tensor *push_expanded(lua_State *L, mr_machine *machine, int arg, int ndim,
+static mr_tensor *push_expanded(lua_State *L, const mr_caller *caller, int arg, int ndim,
                                 const int64_t *shape) {
-    mr_tensor *values = mr_push_on_host(L, machine, mr_check_tensor(L, arg));
+    mr_tensor *values = mr_push_on_host(L, caller, mr_check_tensor(L, arg));
     mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_tensor_expand(values, ndim, shape, slot));
+    mr_raise(L, mr_tensor_expand(caller, values, ndim, shape, slot));
     mr_let_go(L, -2); /* the view has a handle of its own */
     lua_remove(L, -2);
     return *slot;
 }
 
-MR_FUNCTION(
-    compare_allclose, "allclose",
-    "mr.allclose(a: tensor, b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
-    "boolean=false}]) -> boolean",
-    "Whether |a - b| <= atol + rtol * |b| for all elements, broadcast. Of device tensors the "
-    "values are copied to the host in the current stream, which is waited for.") {
+MR_FUNCTION(compare_allclose, "allclose",
+            "mr.allclose(a: tensor, b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
+            "boolean=false}]) -> boolean",
+            "Returns whether |a - b| <= atol + rtol * |b| for all elements, after broadcasting. "
+            "The values of device tensors are copied to the host in the current stream, and the "
+            "host waits for that stream.") {
     static const char *const known[] = {"rtol", "atol", "equal_nan", NULL};
-    mr_machine *machine = mr_enter_as(L, "allclose");
+    mr_caller caller = mr_enter_as(L, "allclose");
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     tolerance t = {.relative = 1e-5, .absolute = 1e-8};
     int64_t shape[MR_MAX_DIMS];
     int ndim;
-    if (mr_options_check(L, 3, known)) {
-        t.relative = mr_option_number(L, 3, "rtol", t.relative);
-        t.absolute = mr_option_number(L, 3, "atol", t.absolute);
-        t.equal_nan = mr_option_boolean(L, 3, "equal_nan", false);
-    }
+    mr_option_slots options = mr_check_options(L, 3, known);
+    t.relative = mr_option_number(L, &options, "rtol", t.relative);
+    t.absolute = mr_option_number(L, &options, "atol", t.absolute);
+    t.equal_nan = mr_option_boolean(L, &options, "equal_nan", false);
     mr_check_same_place(L, "allclose", a, b);
     mr_raise(L, mr_shape_broadcast("allclose", a->ndim, a->shape, b->ndim, b->shape, &ndim, shape));
-    lua_settop(L, 2);
-    a = push_expanded(L, machine, 1, ndim, shape);
-    b = push_expanded(L, machine, 2, ndim, shape);
-    bool close = tensors_agree(&t, a, b);
-    mr_let_go(L, 3);
-    mr_let_go(L, 4);
+    a = push_expanded(L, &caller, 1, ndim, shape);
+    b = push_expanded(L, &caller, 2, ndim, shape);
+    bool close = tensors_agree(L, caller.machine, &t, a, b);
+    mr_let_go(L, -1);
+    mr_let_go(L, -2);
     lua_pushboolean(L, close);
     return 1;
 }
@@ -127,8 +128,8 @@ MR_FUNCTION(
 static const mr_function *const functions[] = {&compare_equal_function, &compare_allclose_function,
                                                NULL};
 
-const mr_class mr_compare_class = {"mr", "Comparing whole tensors.", functions, NULL};
+const mr_class mr_compare_class = {"mr", "Comparing whole tensors.", functions, NULL, NULL};
 
-void mr_open_compare(lua_State *L, mr_machine *machine) {
-    mr_table_open(L, machine, &mr_compare_class);
+void mr_open_compare(lua_State *L) {
+    mr_table_open(L, &mr_compare_class);
 }

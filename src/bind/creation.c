@@ -1,24 +1,28 @@
-/* Creation: new tensors with values that follow from where they stand. tensor_literal.c has those from
- * Lua tables, random.c those with random values. */
+/* New tensors whose values depend only on the position: zeros, ones, arange and so on. tensor_literal.c
+ * makes tensors from Lua tables, random.c tensors of random values. */
 #include <inttypes.h>
 #include <math.h>
 
+#include "bind/creation.h"
+#include "bind/open.h"
+#include "bind/row.h"
+#include "bind/shape.h"
 #include "bind/tensor.h"
 
 #define OPTIONS                                                                                    \
     "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \
     "stream}"
 
-mr_tensor *mr_push_generated(lua_State *L, mr_machine *machine, const char *row,
+mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row,
                              const mr_new_options *options, int ndim, const int64_t *shape,
                              const mr_params *params) {
-    const mr_op *op = mr_op_named(row);
+    const mr_op *op = &mr_ops[row];
     /* Before anything is allocated: nothing has happened when this raises. */
     if (!(op->dtypes & (1 << mr_dtype_category(options->dtype))))
-        mr_misuse(L, "%s: dtype %s cannot hold these values: expected f32 or f64", row,
+        mr_misuse(L, "%s: dtype %s cannot represent these values: expected f32 or f64", op->name,
                   mr_dtype_text(options->dtype));
-    mr_tensor *t = mr_push_empty(L, machine, options, ndim, shape);
-    mr_finish_new(L, mr_generate(machine, op, t, false, options->placement.stream, params));
+    mr_tensor *t = mr_push_empty(L, caller, options, ndim, shape);
+    mr_finish_new(L, mr_generate(caller, op, t, false, options->placement.stream, params));
     return t;
 }
 
@@ -35,40 +39,47 @@ int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_n
 }
 
 static mr_scalar integer_scalar(int64_t i) {
-    return (mr_scalar){true, i, (double)i};
+    return (mr_scalar){true, false, i, (double)i};
+}
+
+/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. */
+static void blank(const mr_tensor *t) {
+    if (mr_tensor_on_host(t)) t->storage->blank = true;
 }
 
 /* --- one value everywhere ----------------------------------------------------------------------- */
 
-MR_FUNCTION(
-    creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
-    "A tensor whose values are whatever the memory held. Sizes also as one table. Memory of the "
-    "device comes in the order of `stream`, or of the current one.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
+            "Makes a tensor without writing its values: they are whatever the memory contains. The "
+            "sizes can also be one table. Device memory is allocated in the order of `stream` "
+            "(default: the current stream).") {
+    mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     int ndim = mr_check_new(L, "empty", 1, MR_F32, &options, shape);
-    mr_push_empty(L, machine, &options, ndim, shape);
+    blank(mr_push_empty(L, &caller, &options, ndim, shape));
     return 1;
 }
 
 static int filled(lua_State *L, const char *what, int64_t value) {
-    mr_machine *machine = mr_enter_as(L, what);
+    mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     mr_params params = {.scalar[0] = integer_scalar(value)};
     int ndim = mr_check_new(L, what, 1, MR_F32, &options, shape);
-    mr_push_generated(L, machine, "fill", &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, &params);
     return 1;
 }
 
-MR_FUNCTION(creation_zeros, "zeros", "mr.zeros(sizes: integer... [, " OPTIONS "]) -> tensor",
-            "Zeros, f32 unless dtype says otherwise. Sizes also as one table.") {
+MR_FUNCTION(
+    creation_zeros, "zeros", "mr.zeros(sizes: integer... [, " OPTIONS "]) -> tensor",
+    "Makes a tensor of zeros, f32 unless `dtype` is given. The sizes can also be one table.") {
     return filled(L, "zeros", 0);
 }
 
-MR_FUNCTION(creation_ones, "ones", "mr.ones(sizes: integer... [, " OPTIONS "]) -> tensor",
-            "Ones, f32 unless dtype says otherwise. Sizes also as one table.") {
+MR_FUNCTION(
+    creation_ones, "ones", "mr.ones(sizes: integer... [, " OPTIONS "]) -> tensor",
+    "Makes a tensor of ones, f32 unless `dtype` is given. The sizes can also be one table.") {
     return filled(L, "ones", 1);
 }
 
@@ -77,12 +88,12 @@ static mr_dtype dtype_of_value(lua_State *L, int arg) {
     return lua_isinteger(L, arg) ? MR_I64 : MR_F32;
 }
 
-MR_FUNCTION(
-    creation_full, "full",
-    "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
-    "The same value everywhere. Integers give i64, other numbers f32, booleans bool, unless dtype "
-    "says otherwise. Sizes also as arguments before the value.") {
-    mr_machine *machine = mr_enter_as(L, "full");
+MR_FUNCTION(creation_full, "full",
+            "mr.full(sizes: integer[], value: number|boolean [, " OPTIONS "]) -> tensor",
+            "Makes a tensor in which every element has this value. An integer gives i64, another "
+            "number f32, a boolean bool, unless `dtype` is given. The sizes can also be separate "
+            "arguments before the value.") {
+    mr_caller caller = mr_enter_as(L, "full");
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     int table, last = mr_split_options(L, &table);
@@ -90,51 +101,50 @@ MR_FUNCTION(
     mr_params params = {.scalar[0] = mr_check_scalar(L, last)};
     mr_check_new_options(L, table, NULL, dtype_of_value(L, last), &options);
     int ndim = mr_check_new_shape(L, "full", 1, last - 1, shape);
-    mr_push_generated(L, machine, "fill", &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, &params);
     return 1;
 }
 
 /* --- like another ------------------------------------------------------------------------------- */
 
 MR_FUNCTION(creation_empty_like, "empty_like", "mr.empty_like(t: tensor [, " OPTIONS "]) -> tensor",
-            "As mr.empty, with the shape of t, and its dtype and device unless the options say "
-            "otherwise.") {
-    mr_machine *machine = mr_enter(L);
+            "Like mr.empty, with the shape of t, and with its dtype and device unless the options "
+            "give others.") {
+    mr_caller caller = mr_enter(L);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
     mr_check_new_options(L, 2, t, MR_F32, &options);
-    mr_push_empty(L, machine, &options, t->ndim, t->shape);
+    blank(mr_push_empty(L, &caller, &options, t->ndim, t->shape));
     return 1;
 }
 
 /* `arg`: where the options are. */
 static int filled_like(lua_State *L, const char *what, mr_scalar value, int arg) {
-    mr_machine *machine = mr_enter_as(L, what);
+    mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
     mr_params params = {.scalar[0] = value};
     mr_check_new_options(L, arg, t, MR_F32, &options);
-    mr_push_generated(L, machine, "fill", &options, t->ndim, t->shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, t->ndim, t->shape, &params);
     return 1;
 }
 
-MR_FUNCTION(
-    creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
-    "Zeros, with the shape of t, and its dtype and device unless the options say otherwise.") {
+MR_FUNCTION(creation_zeros_like, "zeros_like", "mr.zeros_like(t: tensor [, " OPTIONS "]) -> tensor",
+            "Makes a tensor of zeros with the shape of t, and with its dtype and device unless the "
+            "options give others.") {
     return filled_like(L, "zeros_like", integer_scalar(0), 2);
 }
 
-MR_FUNCTION(
-    creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
-    "Ones, with the shape of t, and its dtype and device unless the options say otherwise.") {
+MR_FUNCTION(creation_ones_like, "ones_like", "mr.ones_like(t: tensor [, " OPTIONS "]) -> tensor",
+            "Makes a tensor of ones with the shape of t, and with its dtype and device unless the "
+            "options give others.") {
     return filled_like(L, "ones_like", integer_scalar(1), 2);
 }
 
-MR_FUNCTION(
-    creation_full_like, "full_like",
-    "mr.full_like(t: tensor, value: number|boolean [, " OPTIONS "]) -> tensor",
-    "The same value everywhere, with the shape of t, and its dtype and device unless the options "
-    "say otherwise.") {
+MR_FUNCTION(creation_full_like, "full_like",
+            "mr.full_like(t: tensor, value: number|boolean [, " OPTIONS "]) -> tensor",
+            "Makes a tensor in which every element has this value, with the shape of t, and with "
+            "its dtype and device unless the options give others.") {
     mr_check_tensor(L, 1);
     return filled_like(L, "full_like", mr_check_scalar(L, 2), 3);
 }
@@ -162,14 +172,14 @@ static int64_t count_numbers(double start, double stop, double step) {
 
 static int64_t check_count(lua_State *L, mr_scalar start, mr_scalar stop, mr_scalar step) {
     if (!isfinite(start.f) || !isfinite(stop.f) || !isfinite(step.f))
-        mr_misuse(L, "arange: from %g to %g by %g: expected finite numbers", start.f, stop.f,
+        mr_misuse(L, "arange: from %g to %g with step %g: expected finite numbers", start.f, stop.f,
                   step.f);
-    if (step.f == 0) mr_misuse(L, "arange: the step is 0");
+    if (step.f == 0) mr_misuse(L, "arange: the step is 0, expected another number");
     int64_t count = start.is_integer && stop.is_integer && step.is_integer
                         ? count_integers(start.i, stop.i, step.i)
                         : count_numbers(start.f, stop.f, step.f);
     if (count < 0)
-        mr_misuse(L, "arange: from %g to %g by %g: the step leads away from the end", start.f,
+        mr_misuse(L, "arange: from %g to %g with step %g: the step has the wrong sign", start.f,
                   stop.f, step.f);
     return count;
 }
@@ -179,12 +189,13 @@ static mr_scalar check_number(lua_State *L, int arg) {
     return mr_check_scalar(L, arg);
 }
 
-MR_FUNCTION(
-    creation_arange, "arange",
-    "mr.arange([start: number=0,] stop: number [, step: number=1] [, " OPTIONS "]) -> tensor",
-    "The numbers from start up to, and without, stop: mr.arange(3) is 0 1 2. i64 if all three are "
-    "integers, else f32, unless dtype says otherwise.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(creation_arange, "arange",
+            "mr.arange([start: number=0,] stop: number [, step: number=1] [, " OPTIONS
+            "]) -> tensor",
+            "Makes a 1-D tensor of the numbers from `start` up to, but not including, `stop`: "
+            "mr.arange(3) is 0 1 2. It is i64 if all three arguments are integers, otherwise f32, "
+            "unless `dtype` is given.") {
+    mr_caller caller = mr_enter(L);
     mr_new_options options;
     int table, last = mr_split_options(L, &table);
     mr_scalar start = integer_scalar(0), step = integer_scalar(1), stop;
@@ -198,18 +209,18 @@ MR_FUNCTION(
     int64_t count = check_count(L, start, stop, step);
     if (mr_dtype_category(options.dtype) < 2 &&
         !(fabs(start.f) < 0x1p63 && fabs(stop.f) < 0x1p63 && fabs(step.f) < 0x1p63) && !integers)
-        return mr_misuse(L, "arange: dtype %s cannot hold the numbers from %g to %g",
+        return mr_misuse(L, "arange: dtype %s cannot represent the numbers from %g to %g",
                          mr_dtype_text(options.dtype), start.f, stop.f);
     mr_params params = {.scalar = {start, step}};
-    mr_push_generated(L, machine, "arange", &options, 1, &count, &params);
+    mr_push_generated(L, &caller, MR_OP_arange, &options, 1, &count, &params);
     return 1;
 }
 
-MR_FUNCTION(
-    creation_linspace, "linspace",
-    "mr.linspace(first: number, last: number, count: integer [, " OPTIONS "]) -> tensor",
-    "`count` numbers at equal distances, both ends among them; f32 unless dtype says otherwise.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(creation_linspace, "linspace",
+            "mr.linspace(first: number, last: number, count: integer [, " OPTIONS "]) -> tensor",
+            "Makes a 1-D tensor of `count` numbers at equal distances, including `first` and "
+            "`last`; f32 unless `dtype` is given.") {
+    mr_caller caller = mr_enter(L);
     mr_new_options options;
     int table;
     mr_split_options(L, &table);
@@ -217,14 +228,15 @@ MR_FUNCTION(
     int64_t count = mr_check_integer(L, 3);
     if (count < 0) return mr_misuse(L, "linspace: count is %" PRId64 ", expected 0 or more", count);
     mr_check_new_options(L, table, NULL, MR_F32, &options);
-    mr_push_generated(L, machine, "linspace", &options, 1, &count, &params);
+    mr_push_generated(L, &caller, MR_OP_linspace, &options, 1, &count, &params);
     return 1;
 }
 
-MR_FUNCTION(creation_eye, "eye",
-            "mr.eye(rows: integer [, columns: integer=rows] [, " OPTIONS "]) -> tensor",
-            "Ones on the diagonal, zeros elsewhere; f32 unless dtype says otherwise.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(
+    creation_eye, "eye",
+    "mr.eye(rows: integer [, columns: integer=rows] [, " OPTIONS "]) -> tensor",
+    "Makes a matrix with ones on the diagonal and zeros elsewhere; f32 unless `dtype` is given.") {
+    mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     mr_params params = {0};
@@ -233,7 +245,7 @@ MR_FUNCTION(creation_eye, "eye",
     if (ndim == 1) shape[1] = shape[0];
     int64_t numel;
     mr_raise(L, mr_shape_numel(2, shape, &numel));
-    mr_push_generated(L, machine, "eye", &options, 2, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_eye, &options, 2, shape, &params);
     return 1;
 }
 
@@ -246,18 +258,17 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_creation_class = {
     "mr",
-    "New tensors. Options come in a table at the end: dtype (\"f32\", \"f64\", \"i32\", \"i64\", "
-    "\"u8\", \"bool\", also as \"float\", \"double\", \"int\", \"long\", \"byte\", \"float32\", "
-    "\"float64\", \"int32\", \"int64\", \"uint8\"); device (\"cpu\", a device, an ordinal, "
-    "\"device 1\", \"cuda:1\" or \"virtual:1\"; the current device if nothing is said); "
-    "pinned=true for host memory that the device can reach; "
-    "name, "
-    "for messages; stream, in whose order the memory is taken and filled.",
+    "Functions that make tensors. Options are in a table at the end: dtype (\"f32\", \"f64\", "
+    "\"i32\", \"i64\", \"u8\", \"bool\", also as \"float\", \"double\", \"int\", \"long\", "
+    "\"byte\", \"float32\", \"float64\", \"int32\", \"int64\", \"uint8\"); device (\"cpu\", a "
+    "device, an ordinal, \"device 1\", \"cuda:1\" or \"virtual:1\"; default: the current device); "
+    "pinned=true for host memory that the device can access; name, for messages; stream: the "
+    "memory is allocated and filled in the order of this stream.",
     functions,
+    NULL,
     NULL,
 };
 
-void mr_open_creation(lua_State *L, mr_machine *machine) {
-    mr_table_open(L, machine, &mr_creation_class);
-    mr_open_random(L, machine);
+void mr_open_creation(lua_State *L) {
+    mr_table_open(L, &mr_creation_class);
 }

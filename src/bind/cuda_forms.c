@@ -1,9 +1,9 @@
-/* CUDA's own copies and fills, with CUDA's own synchrony, and the abstract operations with which a
- * program is sketched. */
+/* CUDA's own copies and fills, which wait as CUDA's functions do, and abstract operations for sketching a
+ * program. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 
-#include "bind/tensor.h"
+#include "bind/open.h"
 
 #define LONGEST_MS 1e9 /* eleven days: far from where nanoseconds overflow */
 
@@ -11,30 +11,30 @@
 
 static mr_stream *check_stream_option(lua_State *L, int arg) {
     static const char *const known[] = {"stream", NULL};
-    return mr_options_check(L, arg, known) ? mr_option_stream(L, arg, "stream") : NULL;
+    mr_option_slots options = mr_check_options(L, arg, known);
+    return mr_option_stream(L, &options, "stream");
 }
 
-MR_FUNCTION(
-    forms_memcpy, "memcpy", "mr.memcpy(destination: tensor, source: tensor)",
-    "cudaMemcpy, on the legacy default stream. The host waits until it is done; for a pageable "
-    "source only until that is staged, and between device tensors not at all (R20, R21). Both "
-    "contiguous, of equal bytes and dtype.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(forms_memcpy, "memcpy", "mr.memcpy(destination: tensor, source: tensor)",
+            "cudaMemcpy, on the legacy default stream. The host waits until the copy is done. From "
+            "a pageable source it waits only until the source has been staged; between device "
+            "tensors it does not wait (R20, R21). Both tensors must be contiguous and have the "
+            "same dtype and number of bytes.") {
+    mr_caller caller = mr_enter(L);
     mr_tensor *destination = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
-    mr_raise(L, mr_memcpy(machine, destination, source, NULL, true));
+    mr_raise(L, mr_memcpy(&caller, destination, source, NULL, true));
     return 0;
 }
 
-MR_FUNCTION(
-    forms_memcpy_async, "memcpy_async",
-    "mr.memcpy_async(destination: tensor, source: tensor [, {stream: stream}])",
-    "cudaMemcpyAsync, on `stream` or the current one of the source's device (from the host: of the "
-    "destination's). Returns at once if host memory on either side is pinned; with pageable memory "
-    "a copy to the host waits (R22, R23). Both contiguous, of "
-    "equal bytes and dtype.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(forms_memcpy_async, "memcpy_async",
+            "mr.memcpy_async(destination: tensor, source: tensor [, {stream: stream}])",
+            "cudaMemcpyAsync, on `stream` or on the current stream of the source's device (if the "
+            "source is on the host: of the destination's device). Returns at once if the host "
+            "memory is pinned. With pageable memory, a copy to the host waits (R22, R23). Both "
+            "tensors must be contiguous and have the same dtype and number of bytes.") {
+    mr_caller caller = mr_enter(L);
     mr_tensor *destination = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
-    mr_raise(L, mr_memcpy(machine, destination, source, check_stream_option(L, 3), false));
+    mr_raise(L, mr_memcpy(&caller, destination, source, check_stream_option(L, 3), false));
     return 0;
 }
 
@@ -45,25 +45,23 @@ static uint8_t check_byte(lua_State *L, int arg) {
     return (uint8_t)byte;
 }
 
-MR_FUNCTION(
-    forms_memset, "memset", "mr.memset(t: tensor, byte: integer)",
-    "cudaMemset, on the legacy default stream: every byte becomes `byte` (0 to 255). The host does "
-    "not wait, unless t is pinned host memory (R24). t must be contiguous.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(forms_memset, "memset", "mr.memset(t: tensor, byte: integer)",
+            "cudaMemset, on the legacy default stream: sets every byte to `byte` (0 to 255). The "
+            "host waits only if t is pinned host memory (R24). t must be contiguous.") {
+    mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
-    mr_raise(L, mr_memset(machine, t, check_byte(L, 2), NULL, true));
+    mr_raise(L, mr_memset(&caller, t, check_byte(L, 2), NULL, true));
     return 0;
 }
 
-MR_FUNCTION(
-    forms_memset_async, "memset_async",
-    "mr.memset_async(t: tensor, byte: integer [, {stream: stream}])",
-    "cudaMemsetAsync, on `stream` or the current one: every byte becomes `byte`; the host never "
-    "waits (R24). t must be contiguous.") {
-    mr_machine *machine = mr_enter(L);
+MR_FUNCTION(forms_memset_async, "memset_async",
+            "mr.memset_async(t: tensor, byte: integer [, {stream: stream}])",
+            "cudaMemsetAsync, on `stream` or on the current stream: sets every byte to `byte`. The "
+            "host never waits (R24). t must be contiguous.") {
+    mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     uint8_t byte = check_byte(L, 2);
-    mr_raise(L, mr_memset(machine, t, byte, check_stream_option(L, 3), false));
+    mr_raise(L, mr_memset(&caller, t, byte, check_stream_option(L, 3), false));
     return 0;
 }
 
@@ -76,94 +74,73 @@ static uint64_t nanoseconds(lua_State *L, const char *what, lua_Number ms) {
     return (uint64_t)(ms * 1e6 + 0.5);
 }
 
-/* Pushes a list of our own with the tensors of the option, which is a list or a single one: nobody
- * else can take them out of it while they are used. */
-static void push_list(lua_State *L, const char *name) {
-    mr_push_option(L, 1, name);
-    lua_newtable(L);
-    if (mr_test(L, -2, &mr_tensor_class)) {
-        lua_pushvalue(L, -2);
+/* The tensors of the option, which is a list of them or a single one. */
+static mr_tensor **check_accessed(lua_State *L, const mr_option_slots *options, const char *name,
+                                  int *out_count) {
+    char what[32];
+    int at = mr_option_at(L, options, name);
+    *out_count = 0;
+    if (!at) return NULL;
+    snprintf(what, sizeof what, "option `%s`", name);
+    if (mr_test(L, at, &mr_kind_tensor)) { /* a list of one */
+        lua_createtable(L, 1, 0);
+        lua_pushvalue(L, at);
         lua_rawseti(L, -2, 1);
-    } else if (lua_type(L, -2) == LUA_TTABLE) {
-        lua_Integer count = (lua_Integer)lua_rawlen(L, -2);
-        for (lua_Integer i = 1; i <= count; i++) {
-            lua_rawgeti(L, -2, i);
-            if (!mr_test(L, -1, &mr_tensor_class))
-                mr_misuse(L, "option `%s`: entry %d is %s, expected a tensor", name, (int)i,
-                          mr_type_text(L, -1));
-            lua_rawseti(L, -2, i);
-        }
-    } else if (!lua_isnil(L, -2)) {
-        mr_misuse(L, "option `%s`: expected a list of tensors, got %s", name, mr_type_text(L, -2));
+        at = lua_gettop(L);
+    } else if (!lua_istable(L, at)) {
+        mr_misuse(L, "%s: expected a list of tensors, got %s", what, mr_type_text(L, at));
     }
-    lua_remove(L, -2);
-}
-
-/* The tensors of the list at the top, in an array of Lua's that is pushed. */
-static mr_tensor **push_array(lua_State *L, int *out_count) {
-    int list = lua_gettop(L), count = (int)lua_rawlen(L, list);
-    mr_tensor **tensors = lua_newuserdatauv(L, (size_t)count * sizeof *tensors + 1, 0);
-    for (int i = 0; i < count; i++) {
-        lua_rawgeti(L, list, i + 1);
-        tensors[i] = mr_check_tensor(L, lua_gettop(L));
-        lua_pop(L, 1);
-    }
-    *out_count = count;
-    return tensors;
+    return mr_check_tensors(L, at, what, out_count);
 }
 
 MR_FUNCTION(
     forms_op, "op",
     "mr.op{name: string=\"op\", reads: tensor[], writes: tensor[], ms: number=0.1, stream: stream, "
     "blocks: integer=1}",
-    "An abstract operation, to sketch a program with: takes `ms` milliseconds on the device, "
-    "occupies `blocks` multiprocessors, and reads and writes exactly these tensors (views count as "
-    "the bytes that they cover; pinned host tensors may be among them). Each element written "
-    "becomes a fixed mix of what was read and of the name, so other orders give other values.") {
+    "Submits an abstract operation, to sketch a program. It takes `ms` milliseconds on the device, "
+    "occupies `blocks` multiprocessors, and reads and writes exactly these tensors. A view counts "
+    "as the bytes that it covers. Pinned host tensors are allowed. Each written element becomes a "
+    "fixed mix of the values read and the name, so a different order gives different values.") {
     static const char *const known[] = {"name", "reads", "writes", "ms", "stream", "blocks", NULL};
-    mr_machine *machine = mr_enter(L);
-    mr_abstract op = {.name = "op"};
-    if (!mr_options_check(L, 1, known))
+    mr_caller caller = mr_enter(L);
+    mr_abstract op = {0};
+    mr_option_slots options = mr_check_options(L, 1, known);
+    if (!options.first)
         return mr_misuse(L, "op: expected a table: mr.op{name=, reads={...}, writes={...}, ms=}");
-    lua_settop(L, 1);
-    const char *name = mr_option_name(L, 1, "name");
-    if (name) op.name = name;
-    op.duration_ns = nanoseconds(L, "op", mr_option_number(L, 1, "ms", 0.1));
-    op.stream = mr_option_stream(L, 1, "stream");
-    lua_Integer blocks = mr_option_integer(L, 1, "blocks", 1);
+    op.name = mr_option_name(L, &options, "name");
+    op.duration_ns = nanoseconds(L, "op", mr_option_number(L, &options, "ms", 0.1));
+    op.stream = mr_option_stream(L, &options, "stream");
+    lua_Integer blocks = mr_option_integer(L, &options, "blocks", 1);
     if (blocks < 1 || blocks > INT32_MAX)
         return mr_misuse(L, "op: blocks is %" PRId64 ", expected 1 to %d", (int64_t)blocks,
                          INT32_MAX);
     op.blocks = (uint32_t)blocks;
-    push_list(L, "reads");
-    op.reads = push_array(L, &op.read_count);
-    push_list(L, "writes");
-    op.writes = push_array(L, &op.write_count);
-    mr_raise(L, mr_abstract_op(machine, &op));
+    op.reads = check_accessed(L, &options, "reads", &op.read_count);
+    op.writes = check_accessed(L, &options, "writes", &op.write_count);
+    mr_raise(L, mr_abstract_op(&caller, &op));
     return 0;
 }
 
 MR_FUNCTION(
     forms_spin, "spin", "mr.spin{ms: number, stream: stream}",
-    "Keeps a stream (the current one if none is named) busy for that many milliseconds, and "
-    "touches no memory: the way to make overlap and races visible. Also mr.spin(ms).") {
+    "Keeps a stream (default: the current stream) busy for this many milliseconds, without any "
+    "memory access. Use it to make overlap and races visible. mr.spin(ms) is also allowed.") {
     static const char *const known[] = {"ms", "stream", NULL};
-    mr_machine *machine = mr_enter(L);
+    mr_caller caller = mr_enter(L);
     lua_Number ms;
     mr_stream *stream = NULL;
     if (lua_type(L, 1) == LUA_TNUMBER) {
         ms = lua_tonumber(L, 1);
         stream = check_stream_option(L, 2);
     } else {
-        if (!mr_options_check(L, 1, known))
-            return mr_misuse(L, "spin: expected mr.spin{ms=, stream=}");
-        mr_push_option(L, 1, "ms");
-        if (lua_isnil(L, -1)) return mr_misuse(L, "spin: how long? Expected mr.spin{ms=, stream=}");
-        lua_pop(L, 1);
-        ms = mr_option_number(L, 1, "ms", 0);
-        stream = mr_option_stream(L, 1, "stream");
+        mr_option_slots options = mr_check_options(L, 1, known);
+        if (!options.first) return mr_misuse(L, "spin: expected mr.spin{ms=, stream=}");
+        if (!mr_option_at(L, &options, "ms"))
+            return mr_misuse(L, "spin: the duration is missing: expected mr.spin{ms=, stream=}");
+        ms = mr_option_number(L, &options, "ms", 0);
+        stream = mr_option_stream(L, &options, "stream");
     }
-    mr_raise(L, mr_spin(machine, stream, nanoseconds(L, "spin", ms)));
+    mr_raise(L, mr_spin(&caller, stream, nanoseconds(L, "spin", ms)));
     return 0;
 }
 
@@ -179,11 +156,13 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_forms_class = {
     "mr",
-    "CUDA's own forms, with CUDA's own synchrony (R20-R24), and abstract operations.",
+    "CUDA's own copy functions, which wait as CUDA's functions do (R20-R24), and abstract "
+    "operations.",
     functions,
+    NULL,
     NULL,
 };
 
-void mr_open_cuda_forms(lua_State *L, mr_machine *machine) {
-    mr_table_open(L, machine, &mr_forms_class);
+void mr_open_cuda_forms(lua_State *L) {
+    mr_table_open(L, &mr_forms_class);
 }

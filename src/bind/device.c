@@ -1,83 +1,38 @@
 /* The userdata of a device. Devices live as long as the machine, so the box owns nothing. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "bind/internal.h"
+#include "bind/open.h"
 #include "bind/registry.h"
 #include "model/backend.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
 static mr_device *device_at(lua_State *L, int arg) {
-    return *(mr_device **)mr_check(L, arg, &mr_device_class);
-}
-
-mr_device *mr_device_named(lua_State *L, const char *text) {
-    static const char *const words[] = {"cuda", "virtual", "device"};
-    mr_machine *machine = mr_bind_machine(L);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t length = strlen(words[i]);
-        if (strncmp(text, words[i], length) != 0) continue;
-        if (!text[length]) return machine->current_device;
-        if (!strchr(": ", text[length])) continue;
-        char *end;
-        const char *digits = text + length + 1;
-        long ordinal = strtol(digits, &end, 10);
-        if (*digits < '0' || *digits > '9' || *end || ordinal >= machine->device_count)
-            mr_misuse(L, "there is no device \"%.40s\": this machine has %d, from %s:0", text,
-                      machine->device_count, words[i]);
-        return machine->devices[ordinal];
-    }
-    return NULL;
-}
-
-mr_device *mr_check_device(lua_State *L, int arg) {
-    mr_device **box = mr_test(L, arg, &mr_device_class);
-    if (box) return *box;
-    if (lua_type(L, arg) == LUA_TSTRING) {
-        mr_device *device = mr_device_named(L, lua_tostring(L, arg));
-        if (device) return device;
-    }
-    if (lua_type(L, arg) != LUA_TNUMBER)
-        mr_bad_argument(L, arg, "a device or its ordinal, or a name such as \"cuda:0\"");
-    mr_machine *machine = mr_bind_machine(L);
-    lua_Integer ordinal = mr_check_integer(L, arg);
-    if (ordinal < 0 || ordinal >= machine->device_count)
-        mr_raise(L, mr_fail(MR_CODE_INVALID_DEVICE,
-                            "there is no device %lld: this machine has %d, numbered from 0",
-                            (long long)ordinal, machine->device_count));
-    return machine->devices[ordinal];
-}
-
-void mr_push_device(lua_State *L, mr_device *device) {
-    if (mr_registry_push(L, device)) return;
-    mr_device **box = mr_new(L, &mr_device_class, sizeof *box);
-    *box = device;
-    mr_registry_add(L, device);
+    return *(mr_device **)mr_check(L, arg, &mr_kind_device);
 }
 
 /* --- methods ------------------------------------------------------------------------------------ */
 
 MR_FUNCTION(device_synchronize, "synchronize", "d:synchronize()",
-            "The host waits for all streams of this device (R10); as mr.synchronize(d).") {
-    mr_enter(L);
-    mr_raise(L, mr_device_synchronize(device_at(L, 1)));
+            "The host waits for all streams of this device (R10). The same as mr.synchronize(d).") {
+    mr_caller caller = mr_enter(L);
+    mr_raise(L, mr_device_synchronize(&caller, device_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(device_can_access_peer, "can_access_peer",
             "d:can_access_peer(peer: device|integer) -> possible: boolean",
-            "Whether kernels of this device could use memory of the other directly (R59).") {
-    mr_enter(L);
+            "Returns whether kernels of this device can access the memory of the other device "
+            "directly (R59).") {
+    mr_set_context(L);
     lua_pushboolean(L, mr_device_can_access_peer(device_at(L, 1), mr_check_device(L, 2)));
     return 1;
 }
 
-MR_FUNCTION(
-    device_enable_peer_access, "enable_peer_access", "d:enable_peer_access(peer: device|integer)",
-    "Lets this device use the other's memory directly, one way: copies between them no longer go "
-    "through the host. Twice is an error, peer-access-already-enabled (R59).") {
-    mr_enter(L);
+MR_FUNCTION(device_enable_peer_access, "enable_peer_access",
+            "d:enable_peer_access(peer: device|integer)",
+            "Lets kernels of this device access the memory of the other device directly. This is "
+            "for one direction only. Copies between the two devices then no longer go through the "
+            "host. A second call is an error: peer-access-already-enabled (R59).") {
+    mr_set_context(L);
     mr_raise(L, mr_device_enable_peer_access(device_at(L, 1), mr_check_device(L, 2)));
     return 0;
 }
@@ -136,26 +91,28 @@ static int get_memory_bandwidth(lua_State *L) {
 }
 
 static const mr_property device_properties[] = {
-    {"index", "integer", "CUDA's ordinal; counts from 0.", get_index},
-    {"name", "string", "What the device is.", get_name},
+    {"index", "integer", "CUDA's ordinal, from 0.", get_index},
+    {"name", "string", "The name of the device model.", get_name},
     {"backend", "string", "\"virtual\" or \"cuda\".", get_backend},
-    {"sm_count", "integer", "Streaming multiprocessors.", get_sm_count},
+    {"sm_count", "integer", "The number of streaming multiprocessors.", get_sm_count},
     {"total_memory", "integer", "Bytes of device memory.", get_total_memory},
     {"compute_capability", "string", "\"9.0\" on an H200.", get_compute_capability},
     {"max_threads_per_block", "integer", "Threads.", get_max_threads_per_block},
-    {"max_threads_per_sm", "integer", "Threads resident on one SM.", get_max_threads_per_sm},
-    {"max_blocks_per_sm", "integer", "Blocks resident on one SM.", get_max_blocks_per_sm},
-    {"max_resident_grids", "integer", "Kernels that can run at once (R53).",
+    {"max_threads_per_sm", "integer", "Threads that can be resident on one SM.",
+     get_max_threads_per_sm},
+    {"max_blocks_per_sm", "integer", "Blocks that can be resident on one SM.",
+     get_max_blocks_per_sm},
+    {"max_resident_grids", "integer", "Kernels that can run at the same time (R53).",
      get_max_resident_grids},
     {"registers_per_sm", "integer", "32-bit registers of one SM.", get_registers_per_sm},
     {"shared_per_sm", "integer", "Bytes of shared memory of one SM.", get_shared_per_sm},
     {"shared_per_block", "integer", "Bytes of shared memory that one block can have.",
      get_shared_per_block},
     {"warp_size", "integer", "Threads of a warp.", get_warp_size},
-    {"async_engine_count", "integer", "Copies that can run beside kernels (R25).",
+    {"async_engine_count", "integer", "Copies that can run at the same time as kernels (R25).",
      get_async_engine_count},
     {"l2_bytes", "integer", "Bytes of L2 cache.", get_l2_bytes},
-    {"memory_bandwidth", "number", "Bytes per second, read and write together.",
+    {"memory_bandwidth", "number", "Bytes per second, reads and writes together.",
      get_memory_bandwidth},
     {NULL, NULL, NULL, NULL}};
 
@@ -164,10 +121,10 @@ static const mr_function *const device_functions[] = {
     &device_enable_peer_access_function, &device_tostring_function, NULL};
 
 const mr_class mr_device_class = {"device",
-                                  "One GPU. mr.device(i) and mr.current_device() give it.",
-                                  device_functions, device_properties};
+                                  "One GPU. mr.device(i) and mr.current_device() return devices.",
+                                  device_functions, device_properties, &mr_kind_device};
 
-void mr_open_device(lua_State *L, mr_machine *machine) {
+void mr_open_device(lua_State *L) {
     mr_registry_open(L);
-    mr_class_open(L, machine, &mr_device_class);
+    mr_class_open(L, &mr_device_class);
 }

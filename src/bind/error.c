@@ -4,8 +4,9 @@
 
 #include "base/intern.h"
 #include "base/text.h"
-#include "bind/bind.h"
 #include "bind/internal.h"
+#include "bind/open.h"
+#include "bind/source.h"
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
@@ -30,29 +31,39 @@ bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
     return false;
 }
 
-const char *mr_bind_file(const lua_Debug *frame) {
+void mr_source_keep_name(lua_State *L, const char *name) {
+    char kept[MR_LONGEST_NAME + 1];
+    mr_module *module = mr_bind_module(L);
+    mr_text_copy_end(kept, sizeof kept, name);
+    mr_intern(&module->machine->files, kept, strlen(kept), NULL);
+}
+
+/* Beyond the bound of interned names a file is called as code without a name is. */
+static const char *file_of(mr_module *module, const lua_Debug *frame, size_t *out_size) {
     char kept[MR_LONGEST_NAME + 1];
     const char *name = source_name(frame, kept, sizeof kept);
-    return mr_intern(name, strlen(name));
+    const char *file = mr_intern(&module->machine->files, name, strlen(name), "[string]");
+    *out_size = strlen(file);
+    return file;
+}
+
+const char *mr_bind_file(mr_module *module, const lua_Debug *frame) {
+    size_t size;
+    return file_of(module, frame, &size);
 }
 
 /* A chunk's source is mostly the pointer of the last call; the text is compared too, since a collected chunk's
  * address may come again for another. */
-mr_site mr_bind_site(lua_State *L) {
-    static const char *last_source, *last_name;
-    static size_t last_size;
+mr_site mr_bind_site(lua_State *L, mr_module *module) {
     lua_Debug frame;
     int level = 1; /* the innermost */
     if (!mr_bind_frame(L, &level, &frame)) return (mr_site){NULL, 0};
-    if (frame.source != last_source || frame.srclen != last_size + 1 ||
-        memcmp(frame.source + 1, last_name, last_size) != 0) {
-        char kept[MR_LONGEST_NAME + 1];
-        const char *name = source_name(&frame, kept, sizeof kept);
-        last_source = frame.source;
-        last_size = strlen(name);
-        last_name = mr_intern(name, last_size);
+    if (frame.source != module->source || frame.srclen != module->file_size + 1 ||
+        memcmp(frame.source + 1, module->file, module->file_size) != 0) {
+        module->source = frame.source;
+        module->file = file_of(module, &frame, &module->file_size);
     }
-    return (mr_site){last_name, frame.currentline};
+    return (mr_site){module->file, frame.currentline};
 }
 
 void mr_push_site(lua_State *L, mr_site where) {
@@ -60,12 +71,19 @@ void mr_push_site(lua_State *L, mr_site where) {
     else lua_pushnil(L);
 }
 
+void mr_buffer_to_text(lua_State *L) {
+    mr_buffer *buffer = lua_touserdata(L, -1);
+    if (buffer->failed)
+        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory for an error message"));
+    lua_pushlstring(L, buffer->data ? buffer->data : "", buffer->size);
+    mr_buffer_free(buffer);
+    lua_remove(L, -2);
+}
+
 /* For a message, where a name of a file must not break the line. */
 static void push_printable(lua_State *L, const char *text) {
-    mr_buffer shown = {0};
-    mr_text_put(&shown, text);
-    lua_pushstring(L, shown.data ? shown.data : "");
-    mr_buffer_free(&shown);
+    mr_text_put(mr_push_buffer(L), text);
+    mr_buffer_to_text(L);
 }
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -99,13 +117,16 @@ static void set_text(lua_State *L, const char *key, const char *text) {
     lua_setfield(L, -2, key);
 }
 
-/* The line to blame: where the failing action was enqueued, else the call that raises. */
-static mr_site error_site(lua_State *L, const mr_error *error) {
-    return error->where.file ? error->where : mr_bind_site(L);
-}
+typedef struct {
+    const mr_error *status;
+    mr_site where;
+} raised;
 
-void mr_push_error(lua_State *L, mr_status status) {
-    mr_site where = error_site(L, status);
+/* The value of the `raised` at argument 1. */
+static int error_value(lua_State *L) {
+    const raised *error = lua_touserdata(L, 1);
+    const mr_error *status = error->status;
+    mr_site where = error->where;
     if (status->code == MR_CODE_INVALID_ARGUMENT || status->code == MR_CODE_INTERRUPTED) {
         if (where.file) {
             push_printable(L, where.file);
@@ -114,8 +135,7 @@ void mr_push_error(lua_State *L, mr_status status) {
         } else {
             lua_pushstring(L, status->message);
         }
-        mr_error_destroy(status);
-        return;
+        return 1;
     }
     lua_createtable(L, 0, 5);
     set_text(L, "code", mr_code_text(status->code));
@@ -126,6 +146,25 @@ void mr_push_error(lua_State *L, mr_status status) {
     lua_setfield(L, -2, "where");
     lua_rawgetp(L, LUA_REGISTRYINDEX, &error_metatable);
     lua_setmetatable(L, -2);
+    return 1;
+}
+
+/* The line to blame: where the failing command was enqueued, else the call that raises. */
+static mr_site error_site(lua_State *L, const mr_error *error) {
+    if (error->where.file) return error->where;
+    mr_module *module = mr_bind_module(L);
+    return module && module->machine ? mr_bind_site(L, module) : (mr_site){NULL, 0};
+}
+
+/* Nobody owns the status
+ * but us, and making its value can run out of memory: then Lua's own error is the value. */
+void mr_push_error(lua_State *L, mr_status status) {
+    raised error = {status, error_site(L, status)};
+    if (lua_checkstack(L, 2)) {
+        lua_pushcfunction(L, error_value);
+        lua_pushlightuserdata(L, &error);
+        lua_pcall(L, 1, 1, 0);
+    }
     mr_error_destroy(status);
 }
 
@@ -133,6 +172,12 @@ void mr_raise(lua_State *L, mr_status status) {
     if (!status) return;
     mr_push_error(L, status);
     lua_error(L);
+}
+
+void mr_check_stop(lua_State *L, const mr_machine *machine, int64_t step, const char *doing) {
+    if (step % 1024 != 0 || !machine->interrupted || !machine->interrupted(machine->hook_context))
+        return;
+    mr_raise(L, mr_fail(MR_CODE_INTERRUPTED, "interrupted while %s", doing));
 }
 
 int mr_misuse(lua_State *L, const char *format, ...) {
@@ -147,6 +192,8 @@ int mr_misuse(lua_State *L, const char *format, ...) {
 /* --- arguments ------------------------------------------------------------------------------- */
 
 const char *mr_type_text(lua_State *L, int arg) {
+    static const mr_kind *const ours[] = {&mr_kind_device, &mr_kind_stream, &mr_kind_event,
+                                          &mr_kind_tensor};
     switch (lua_type(L, arg)) {
     case LUA_TNONE: return "nothing";
     case LUA_TNIL: return "nil";
@@ -158,13 +205,8 @@ const char *mr_type_text(lua_State *L, int arg) {
     case LUA_TTHREAD: return "a coroutine";
     default: break;
     }
-    for (const mr_class *const *class = mr_classes; *class; class ++) {
-        if (!(*class)->properties || !mr_test(L, arg, *class)) continue;
-        if (*class == &mr_event_class) return "an event";
-        char text[64];
-        int size = snprintf(text, sizeof text, "a %s", (*class)->name);
-        return mr_intern(text, (size_t)size);
-    }
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (mr_test(L, arg, ours[i])) return ours[i]->text;
     return "a userdata";
 }
 
@@ -183,7 +225,10 @@ const char *mr_called_name(lua_State *L, bool *out_method) {
 
 /* The object before ":" does not count among the arguments. */
 int mr_bad_argument(lua_State *L, int arg, const char *expected) {
-    const char *got = mr_type_text(L, arg);
+    return mr_bad_argument_as(L, arg, expected, mr_type_text(L, arg));
+}
+
+int mr_bad_argument_as(lua_State *L, int arg, const char *expected, const char *got) {
     bool method;
     const char *name = mr_called_name(L, &method);
     if (method && --arg == 0)

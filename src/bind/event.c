@@ -1,38 +1,27 @@
-/* The userdata of an event; the box owns one reference, as a stream's does. */
+/* The userdata of an event; the box owns one reference, like that of a stream. */
 #include "bind/internal.h"
+#include "bind/open.h"
 #include "bind/registry.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
-
-static mr_event *event_at(lua_State *L, int arg) {
-    mr_event **box = mr_check(L, arg, &mr_event_class);
-    if (!*box) mr_misuse(L, "the event has been finalised"); /* only the debug library gets here */
-    return *box;
-}
-
-mr_event *mr_check_event(lua_State *L, int arg) {
-    mr_event *event = event_at(L, arg);
-    mr_raise(L, mr_event_usable(event));
-    return event;
-}
 
 MR_FUNCTION(
     mr_event_new, "event",
     "mr.event([opts: {timing: boolean=false, blocking: boolean=false, name: string}]) -> e: "
     "event",
-    "A new event. It belongs to the device of the stream that it is first recorded on (R14). "
-    "`timing` makes it usable for elapsed_time; `blocking` lets the host sleep rather than spin "
-    "while it waits, which changes no order (R18).") {
+    "Makes an event. The event belongs to the device of the stream on which it is first recorded "
+    "(R14). elapsed_time needs `timing=true`. With `blocking=true`, the host sleeps instead of "
+    "polling while it waits for the event; this does not change any order (R18).") {
     static const char *const known[] = {"timing", "blocking", "name", NULL};
-    mr_machine *machine = mr_enter(L);
-    mr_options_check(L, 1, known);
+    mr_caller caller = mr_enter(L);
+    mr_option_slots given = mr_check_options(L, 1, known);
     mr_event_options options = {
-        .timing = mr_option_boolean(L, 1, "timing", false),
-        .blocking = mr_option_boolean(L, 1, "blocking", false),
-        .name = mr_option_name(L, 1, "name"),
+        .timing = mr_option_boolean(L, &given, "timing", false),
+        .blocking = mr_option_boolean(L, &given, "blocking", false),
+        .name = mr_option_name(L, &given, "name"),
     };
-    mr_event **box = mr_new(L, &mr_event_class, sizeof *box);
-    mr_raise(L, mr_event_create(machine, &options, box));
+    mr_event **box = mr_new(L, &mr_kind_event, sizeof *box);
+    mr_raise(L, mr_event_create(&caller, &options, box));
     mr_registry_add(L, *box);
     return 1;
 }
@@ -40,39 +29,39 @@ MR_FUNCTION(
 /* --- methods ------------------------------------------------------------------------------------ */
 
 MR_FUNCTION(event_record, "record", "e:record([s: stream]) -> e: event",
-            "Captures what has been submitted to `s` (the current stream if none is named) so far; "
-            "replaces the record of before (R11, R12).") {
-    mr_enter(L);
+            "Captures all work that was submitted to `s` (default: the current stream) so far. "
+            "Replaces the previous record (R11, R12).") {
+    mr_caller caller = mr_enter(L);
     mr_event *event = mr_check_event(L, 1);
-    mr_raise(L, mr_event_record(event, mr_opt_stream(L, 2)));
+    mr_raise(L, mr_event_record(&caller, event, mr_opt_stream(L, 2)));
     lua_settop(L, 1);
     return 1;
 }
 
-MR_FUNCTION(
-    event_wait, "wait", "e:wait([s: stream])",
-    "Later work of `s` (the current stream if none is named) waits for the most recent record; "
-    "the host does not wait (R12, R15).") {
-    mr_enter(L);
+MR_FUNCTION(event_wait, "wait", "e:wait([s: stream])",
+            "Later work of `s` (default: the current stream) waits for the most recent record. The "
+            "host does not wait (R12, R15).") {
+    mr_caller caller = mr_enter(L);
     mr_event *event = mr_check_event(L, 1);
-    mr_raise(L, mr_stream_wait_event(mr_opt_stream(L, 2), event));
+    mr_raise(L, mr_stream_wait_event(&caller, mr_opt_stream(L, 2), event));
     return 0;
 }
 
-MR_FUNCTION(event_synchronize, "synchronize", "e:synchronize()",
-            "The host waits for the most recent record; at once if there is none (R13).") {
-    mr_enter(L);
-    mr_raise(L, mr_event_synchronize(mr_check_event(L, 1)));
+MR_FUNCTION(
+    event_synchronize, "synchronize", "e:synchronize()",
+    "The host waits for the most recent record. If there is none, it returns at once (R13).") {
+    mr_caller caller = mr_enter(L);
+    mr_raise(L, mr_event_synchronize(&caller, mr_check_event(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(
     event_query, "query", "e:query() -> done: boolean",
-    "Whether what the most recent record captured is done; true if it was never recorded (R13). "
-    "Never waits; `true` orders like synchronize.") {
+    "Returns whether the work that the most recent record captured is done; true if the event was "
+    "never recorded (R13). Never waits. The answer `true` orders like synchronize.") {
     bool done;
-    mr_enter(L);
-    mr_raise(L, mr_event_query(mr_check_event(L, 1), &done));
+    mr_caller caller = mr_enter(L);
+    mr_raise(L, mr_event_query(&caller, mr_check_event(L, 1), &done));
     lua_pushboolean(L, done);
     return 1;
 }
@@ -84,38 +73,39 @@ static int push_elapsed(lua_State *L, mr_event *from, mr_event *to) {
     return 1;
 }
 
-MR_FUNCTION(
-    event_elapsed_time, "elapsed_time", "e:elapsed_time(later: event) -> ms: number",
-    "Milliseconds on the device between the two records. Three different errors: not made with "
-    "timing=true, never recorded, not complete yet (R17).") {
-    mr_enter(L);
+MR_FUNCTION(event_elapsed_time, "elapsed_time", "e:elapsed_time(later: event) -> ms: number",
+            "Returns the milliseconds on the device between the two records. There are three "
+            "different errors: the event was made without timing=true, it was never recorded, or "
+            "the record is not complete (R17).") {
+    mr_set_context(L);
     mr_event *from = mr_check_event(L, 1);
     return push_elapsed(L, from, mr_check_event(L, 2));
 }
 
 MR_FUNCTION(event_sub, "__sub", "later - earlier -> ms: number",
             "The same as earlier:elapsed_time(later).") {
-    mr_enter(L);
+    mr_set_context(L);
     mr_event *to = mr_check_event(L, 1);
     return push_elapsed(L, mr_check_event(L, 2), to);
 }
 
-MR_FUNCTION(event_close, "close", "e:close()",
-            "Gives the event up: returns at once; waits already submitted stay valid (R19).") {
-    mr_enter(L);
-    mr_raise(L, mr_event_close(event_at(L, 1)));
+MR_FUNCTION(
+    event_close, "close", "e:close()",
+    "Closes the event. Returns at once; waits that are already submitted stay valid (R19).") {
+    mr_set_context(L);
+    mr_raise(L, mr_event_close(mr_event_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(event_close_variable, "__close", "", "The end of a <close> variable: e:close().") {
-    mr_lend_stack(L);
-    mr_error_destroy(mr_event_close(event_at(L, 1)));
+    mr_set_context(L);
+    mr_error_destroy(mr_event_close(mr_event_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(event_gc, "__gc", "", "Drops the reference; waits for nothing (R19).") {
-    mr_event **box = mr_check(L, 1, &mr_event_class);
-    mr_lend_stack(L);
+    mr_event **box = mr_check(L, 1, &mr_kind_event);
+    mr_set_context(L);
     mr_event_release(*box);
     *box = NULL;
     return 0;
@@ -124,7 +114,7 @@ MR_FUNCTION(event_gc, "__gc", "", "Drops the reference; waits for nothing (R19).
 MR_FUNCTION(event_tostring, "__tostring", "",
             "\"event `ready`\" or \"event #3\", and whether recorded.") {
     char text[256];
-    mr_event *event = event_at(L, 1);
+    mr_event *event = mr_event_at(L, 1);
     const char *state = event->closed ? " (closed)" : event->record_seq ? "" : " (never recorded)";
     lua_pushfstring(L, "%s%s", mr_event_describe(event, text, sizeof text), state);
     return 1;
@@ -133,47 +123,47 @@ MR_FUNCTION(event_tostring, "__tostring", "",
 /* --- properties --------------------------------------------------------------------------------- */
 
 static int get_device(lua_State *L) {
-    mr_event *event = event_at(L, 1);
+    mr_event *event = mr_event_at(L, 1);
     if (event->device) mr_push_device(L, event->device);
     else lua_pushnil(L);
     return 1;
 }
 
 static int get_timing(lua_State *L) {
-    lua_pushboolean(L, event_at(L, 1)->timing);
+    lua_pushboolean(L, mr_event_at(L, 1)->timing);
     return 1;
 }
 
 static int get_name(lua_State *L) {
-    lua_pushstring(L, event_at(L, 1)->name); /* NULL pushes nil */
+    lua_pushstring(L, mr_name_text(mr_event_at(L, 1)->name)); /* NULL pushes nil */
     return 1;
 }
 
 static int get_id(lua_State *L) {
-    lua_pushinteger(L, event_at(L, 1)->id);
+    lua_pushinteger(L, mr_event_at(L, 1)->id);
     return 1;
 }
 
 static int get_recorded(lua_State *L) {
-    lua_pushboolean(L, event_at(L, 1)->record_seq != 0);
+    lua_pushboolean(L, mr_event_at(L, 1)->record_seq != 0);
     return 1;
 }
 
 static int get_closed(lua_State *L) {
-    lua_pushboolean(L, event_at(L, 1)->closed);
+    lua_pushboolean(L, mr_event_at(L, 1)->closed);
     return 1;
 }
 
 static const mr_property event_properties[] = {
-    {"device", "device?", "Of its first record; nil before (R14).", get_device},
-    {"timing", "boolean", "Whether it takes time stamps.", get_timing},
-    {"name", "string?", "As given at creation.", get_name},
-    {"id", "integer", "A number that no other event has.", get_id},
+    {"device", "device?", "The device of its first record; nil before that (R14).", get_device},
+    {"timing", "boolean", "Whether it stores time stamps, for elapsed_time.", get_timing},
+    {"name", "string?", "The name given at creation.", get_name},
+    {"id", "integer", "A unique number.", get_id},
     {"recorded", "boolean",
-     "Whether it has been recorded; a wait for one that has not delays nothing "
+     "Whether it has been recorded. A wait for an event that was never recorded has no effect "
      "(R13).",
      get_recorded},
-    {"closed", "boolean", "Whether it has been given up.", get_closed},
+    {"closed", "boolean", "Whether it has been closed.", get_closed},
     {NULL, NULL, NULL, NULL}};
 
 static const mr_function *const event_functions[] = {&event_record_function,
@@ -189,13 +179,14 @@ static const mr_function *const event_functions[] = {&event_record_function,
                                                      NULL};
 
 const mr_class mr_event_class = {"event",
-                                 "A name for everything that was in a stream when it was recorded.",
-                                 event_functions, event_properties};
+                                 "A mark in a stream. Its record stands for all work that was in "
+                                 "the stream at the time of the record.",
+                                 event_functions, event_properties, &mr_kind_event};
 
 static const mr_function *const module_functions[] = {&mr_event_new_function, NULL};
-const mr_class mr_events_class = {"mr", "Events.", module_functions, NULL};
+const mr_class mr_events_class = {"mr", "Events.", module_functions, NULL, NULL};
 
-void mr_open_event(lua_State *L, mr_machine *machine) {
-    mr_class_open(L, machine, &mr_event_class);
-    mr_table_open(L, machine, &mr_events_class);
+void mr_open_event(lua_State *L) {
+    mr_class_open(L, &mr_event_class);
+    mr_table_open(L, &mr_events_class);
 }

@@ -1,9 +1,9 @@
-/* Names of PyTorch and CUDA, and what stands for them here: see foreign.h. */
+/* Names of PyTorch and CUDA, and what to write instead: see foreign.h. */
 #include "bind/foreign.h"
+#include "bind/nearest.h"
+#include "bind/open.h"
 
 #include <string.h>
-
-#include "bind/nearest.h"
 
 #define NOT_HERE "not in this version"
 
@@ -35,7 +35,7 @@ static const struct {
     {"tensor", "gather", NOT_HERE},
     {"tensor", "scatter_", NOT_HERE},
     {"tensor", "backward", "there are no gradients in this module"},
-    {"tensor", "detach", "there are no gradients in this module: t is detached already"},
+    {"tensor", "detach", "there are no gradients in this module, so t is always detached"},
     {"tensor", "requires_grad", "there are no gradients in this module"},
     {"tensor", "grad", "there are no gradients in this module"},
     {"tensor", "new_zeros", "write mr.zeros_like(t) or mr.zeros(...)"},
@@ -48,8 +48,7 @@ static const struct {
     {"mr", "Event", "write mr.event()"},
     {"mr", "Tensor", "write mr.tensor{...}"},
     {"mr", "from_numpy", "write mr.tensor{...}"},
-    {"mr", "cuda",
-     "its functions stand in mr itself: mr.synchronize, mr.stream, mr.event, mr.memory"},
+    {"mr", "cuda", "its functions are in mr: mr.synchronize, mr.stream, mr.event, mr.memory"},
     {"mr", "no_grad", "there are no gradients in this module"},
     {"mr", "float32", "dtypes are strings: \"f32\""},
     {"mr", "float64", "dtypes are strings: \"f64\""},
@@ -81,7 +80,7 @@ const char *mr_foreign_advice(const char *owner, const char *name) {
 
 /* --- the table mr -------------------------------------------------------------------------------- */
 
-/* What only some backends have: scripts ask `if mr.machine then`. */
+/* Tables that only some backends have: scripts test `if mr.machine then`. */
 static bool is_optional(const char *name) {
     return strcmp(name, "machine") == 0;
 }
@@ -98,12 +97,12 @@ static int no_such_name(lua_State *L) {
         if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
     const char *meant = mr_nearest_found(&nearest);
     if (meant) return mr_misuse(L, "there is no `mr.%s`: did you mean `mr.%s`?", name, meant);
-    return mr_misuse(L, "there is no `mr.%s`: help(\"mr\") lists what there is", name);
+    return mr_misuse(L, "there is no `mr.%s`: help(\"mr\") lists all names", name);
 }
 
-void mr_open_foreign(lua_State *L, mr_machine *machine) {
+void mr_open_foreign(lua_State *L) {
     lua_createtable(L, 0, 1);
-    lua_pushlightuserdata(L, machine);
+    mr_push_module(L);
     lua_pushcclosure(L, no_such_name, 1);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);

@@ -1,13 +1,13 @@
 /* mr.hazard: the checker for scripts. */
 #include "bind/hazard.h"
+#include "bind/open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bind/internal.h"
-#include "bind/nearest.h"
+#include "base/output.h"
 #include "hazard/hazard.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
@@ -16,9 +16,10 @@ typedef struct {
     mr_machine *machine;
     mr_hazard *hazard;
     bool json, colour;
+    void (*at_close)(lua_State *L); /* or NULL */
 } state;
 
-static const char state_box, printed_text; /* their addresses are registry keys */
+static const char state_box; /* its address is a registry key */
 
 static state *state_of(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &state_box);
@@ -37,9 +38,31 @@ static bool variable(void *context, const mr_hazard_object *object, mr_site fron
     return mr_bind_variable(s->machine->hook_context, object, front, out, size);
 }
 
+static bool is_running(void *context, mr_site front) {
+    const state *s = context;
+    return mr_bind_is_running(s->machine->hook_context, front);
+}
+
 static bool before(void *context, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot) {
     const state *s = context;
     return mr_bind_before(s->machine->hook_context, meeting, out_spot);
+}
+
+static bool behind(void *context, mr_site where, mr_hazard_spot *out_spot) {
+    const state *s = context;
+    return mr_bind_behind(s->machine->hook_context, where, out_spot);
+}
+
+static bool comes_before(void *context, const mr_hazard_spot *spot, mr_site where) {
+    const state *s = context;
+    return mr_bind_comes_before(s->machine->hook_context, spot, where);
+}
+
+static bool new_local(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
+                      bool (*is_taken)(const void *asker, const char *name), const void *asker,
+                      char *name, size_t size) {
+    const state *s = context;
+    return mr_bind_new_local(s->machine->hook_context, from, to, is_taken, asker, name, size);
 }
 
 /* --- reports to standard error ------------------------------------------------------------------ */
@@ -51,7 +74,7 @@ static void write_report(void *context, const mr_hazard_report *report, mr_hazar
     if (s->json) mr_hazard_write_json(report, &text);
     else if (news == MR_HAZARD_NEWS_REPORT) mr_hazard_write_text(report, s->colour, &text);
     else mr_hazard_write_amended(report, news, s->colour, &text);
-    if (text.data) fwrite(text.data, 1, text.size, stderr);
+    if (text.data) mr_output_write(stderr, text.data, text.size);
     mr_buffer_free(&text);
 }
 
@@ -69,7 +92,7 @@ static void set_integer(lua_State *L, const char *key, uint64_t value) {
 
 static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) {
     static const char *const access[] = {NULL, "read", "write", "read-write"};
-    if (!side->op) return;
+    if (!side->op[0]) return;
     lua_createtable(L, 0, 5);
     set_string(L, "op", side->op);
     set_string(L, "access", side->access ? access[side->access & 3] : side->op);
@@ -103,12 +126,26 @@ static void set_fixes(lua_State *L, const mr_hazard_report *report) {
     lua_setfield(L, -2, "fix");
 }
 
+static void set_tensors(lua_State *L, const mr_hazard_report *report) {
+    const char *name = report->more;
+    lua_createtable(L, (int)report->more_count + 1, 0);
+    if (report->tensor[0]) {
+        lua_pushstring(L, report->tensor);
+        lua_rawseti(L, -2, 1);
+    }
+    for (uint32_t i = 0; i < report->more_count; i++, name += strlen(name) + 1) {
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, (int)i + 2);
+    }
+    lua_setfield(L, -2, "tensors");
+}
+
 static void push_report(lua_State *L, const mr_hazard_report *report) {
-    mr_buffer text = {0};
-    lua_createtable(L, 0, 14);
+    lua_createtable(L, 0, 15);
     set_string(L, "kind", mr_hazard_kind_text(report->kind));
     set_string(L, "reason", mr_hazard_reason_text(report->reason));
     if (report->tensor[0]) set_string(L, "tensor", report->tensor);
+    set_tensors(L, report);
     set_string(L, "why", report->why);
     set_integer(L, "count", report->count);
     set_integer(L, "stream_pairs", report->stream_pairs);
@@ -123,21 +160,50 @@ static void push_report(lua_State *L, const mr_hazard_report *report) {
     set_side(L, "first", &report->first);
     set_side(L, "second", &report->second);
     set_fixes(L, report);
-    mr_hazard_write_text(report, false, &text);
-    lua_pushstring(L, text.data ? text.data : "");
-    mr_buffer_free(&text);
+    mr_hazard_write_text(report, false, mr_push_buffer(L));
+    mr_buffer_to_text(L);
     lua_setfield(L, -2, "message");
 }
 
-static void push_reports(lua_State *L, const mr_hazard *hazard, size_t first, bool advice) {
-    lua_newtable(L);
-    int n = 0;
+/* Appends copies of the reports from `first` on to the buffer; nothing runs meanwhile that could change them. */
+static void copy_reports(const mr_hazard *hazard, size_t first, bool advice, mr_buffer *copies) {
     for (size_t i = first; i < mr_hazard_report_count(hazard); i++) {
         const mr_hazard_report *report = mr_hazard_report_at(hazard, i);
         if (mr_hazard_kind_is_advice(report->kind) != advice || report->withdrawn) continue;
-        push_report(L, report);
-        lua_rawseti(L, -2, ++n);
+        mr_buffer_add(copies, (const char *)report, sizeof *report);
     }
+}
+
+/* Pushes the list of the reports that the buffer at the top has copies of. */
+static void push_reports(lua_State *L) {
+    const mr_buffer *copies = lua_touserdata(L, -1);
+    const mr_hazard_report *reports = (const mr_hazard_report *)(const void *)copies->data;
+    int count = (int)(copies->size / sizeof *reports);
+    if (copies->failed) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the reports"));
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        push_report(L, &reports[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+/* --- host functions ----------------------------------------------------------------------------- */
+
+/* Lets those run that the checker has seen and that have not run, so that what they touch is judged whether or
+ * not the script waits for them. No order follows: the script did not ask for it. */
+static mr_status run_functions(const state *s) {
+    mr_machine *machine = s->machine;
+    for (int i = 0; i < machine->device_count && !machine->in_host_function; i++)
+        if (mr_hazard_awaits_function(s->hazard, machine->devices[i]))
+            MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+/* In one, those cannot run of which the checker must know what they touch. */
+static void refuse_in_function(lua_State *L, const char *what) {
+    if (state_of(L)->machine->in_host_function)
+        mr_raise(L,
+                 mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what));
 }
 
 /* --- functions ---------------------------------------------------------------------------------- */
@@ -156,32 +222,41 @@ MR_FUNCTION(
     hazard_mode, "mode", "mr.hazard.mode([mode: string]) -> before: string",
     "\"off\" (costs nothing), \"warn\" (each new report goes to standard error), \"error\" (the "
     "call that makes a hazard raises, and is not carried out), \"collect\" (for reports()). "
-    "Switching on starts from a state in which all earlier work counts as ordered; inside "
-    "check(fn) "
-    "the new mode holds from its end on. Returns the mode of before.") {
-    mr_enter(L);
+    "When the checker is switched on, all earlier work counts as ordered. Inside check(fn), the "
+    "new mode starts at the end of the check. Before the checker is switched off, pending host "
+    "functions run. A host function can ask for the mode and not change it. Returns the previous "
+    "mode.") {
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     const char *before = mr_hazard_mode_text(mr_hazard_get_mode(hazard));
-    if (!lua_isnoneornil(L, 1)) mr_raise(L, mr_hazard_set_mode(hazard, check_mode(L, 1)));
+    if (!lua_isnoneornil(L, 1)) {
+        mr_hazard_mode mode = check_mode(L, 1);
+        refuse_in_function(L, "hazard.mode");
+        if (mode == MR_HAZARD_OFF && !mr_hazard_checking(hazard))
+            mr_raise(L, run_functions(state_of(L)));
+        mr_raise(L, mr_hazard_set_mode(hazard, mode));
+    }
     lua_pushstring(L, before);
     return 1;
 }
 
 MR_FUNCTION(
     hazard_reports, "reports", "mr.hazard.reports() -> reports: table[]",
-    "What has been found so far, one table for each pair of places: kind, reason, tensor, bytes, "
-    "first, second (op, access, stream, where, seq), fix (the lines to add, as text), fixes (the "
-    "same as a list, with their places), count, stream_pairs (between how many pairs of streams), "
+    "What has been found so far, one table for each pair of places: kind, reason, tensor, tensors "
+    "(that one and the others of the same operation), bytes, first, second (op, access, stream, "
+    "where, seq), fix (the lines to add, as text), fixes (the same as a list, with their places), "
+    "count, stream_pairs (between how many pairs of streams), "
     "amended, why, message.") {
-    mr_enter(L);
-    push_reports(L, hazard_of(L), 0, false);
+    mr_set_context(L);
+    copy_reports(hazard_of(L), 0, false, mr_push_buffer(L));
+    push_reports(L);
     return 1;
 }
 
 MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
             "Forgets the reports and begins a new summary; the order of the work remains. The "
             "verdict and the exit status of --check still count what was forgotten.") {
-    mr_enter(L);
+    mr_set_context(L);
     if (mr_hazard_checking(hazard_of(L)))
         return mr_misuse(L, "hazard.clear: not inside hazard.check");
     mr_hazard_clear(hazard_of(L));
@@ -191,22 +266,31 @@ MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
 MR_FUNCTION(
     hazard_check, "check", "mr.hazard.check(fn: function, ...) -> reports: table[]",
     "Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in "
-    "it. Works in every mode and puts it back; an error in `fn` is raised after that. Not inside "
-    "another check.") {
-    mr_enter(L);
+    "it. Host functions that are pending before it or after it run then, and what they touch "
+    "counts. Works in every mode and puts it back; an error in `fn` is raised after that. Not "
+    "inside another check or a host function.") {
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     size_t first;
     luaL_checktype(L, 1, LUA_TFUNCTION);
+    refuse_in_function(L, "hazard.check");
+    mr_buffer *copies = mr_push_buffer(L);
+    lua_insert(L, 1);
+    if (!mr_hazard_checking(hazard)) mr_raise(L, run_functions(state_of(L)));
     mr_raise(L, mr_hazard_check_begin(hazard));
-    int status = lua_pcall(L, lua_gettop(L) - 1, 0, 0);
-    mr_lend_stack(L);
-    mr_hazard_check_end(hazard, &first);
-    if (status != LUA_OK) {
-        mr_hazard_drop_from(hazard, first);
-        return lua_error(L);
+    int status = lua_pcall(L, lua_gettop(L) - 2, 0, 0);
+    mr_hazard_returned(hazard);
+    if (status == LUA_OK) {
+        lua_pushcfunction(L, mr_bind_check_run_pending);
+        status = lua_pcall(L, 0, 0, 0);
     }
-    push_reports(L, hazard, first, false);
+    mr_set_context(L);
+    mr_hazard_check_end(hazard, &first);
+    copy_reports(hazard, first, false, copies);
     mr_hazard_drop_from(hazard, first);
+    if (status != LUA_OK) return lua_error(L);
+    lua_pushvalue(L, 1);
+    push_reports(L);
     return 1;
 }
 
@@ -214,18 +298,19 @@ MR_FUNCTION(hazard_ignore, "ignore",
             "mr.hazard.ignore([what: {tensor: string, kind: string, where: string}])",
             "Reports that match all that is given are counted and not shown: by the tensor's name, "
             "the kind, "
-            "and a place (\"file.lua\" or \"file.lua:12\", either side). Without an argument: no "
-            "rule any more.") {
+            "and a place (\"file.lua\" or \"file.lua:12\", either side). Without an argument: "
+            "removes all rules.") {
     static const char *const known[] = {"tensor", "kind", "where", NULL};
-    mr_enter(L);
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     if (lua_isnoneornil(L, 1)) {
         mr_hazard_clear_ignores(hazard);
         return 0;
     }
-    mr_options_check(L, 1, known);
-    const char *tensor = mr_option_name(L, 1, "tensor"), *where = mr_option_name(L, 1, "where");
-    const char *text = mr_option_name(L, 1, "kind");
+    mr_option_slots options = mr_check_options(L, 1, known);
+    const char *tensor = mr_option_name(L, &options, "tensor");
+    const char *where = mr_option_name(L, &options, "where");
+    const char *text = mr_option_name(L, &options, "kind");
     mr_hazard_kind kind = MR_HAZARD_READ_AFTER_WRITE;
     if (text && !mr_hazard_kind_find(text, &kind))
         return mr_misuse(L,
@@ -238,19 +323,22 @@ MR_FUNCTION(hazard_ignore, "ignore",
     return 0;
 }
 
-MR_FUNCTION(hazard_advice, "advice", "mr.hazard.advice([on: boolean]) -> reports: table[]",
-            "What is not wrong and could be better: waits that add nothing, records that nobody "
-            "waits for, a "
-            "device synchronise where an event would do, asynchronous copies of pageable memory. "
-            "The first call "
-            "asks for it; it is given for what is done from then on, while the checker is on.") {
-    mr_enter(L);
+MR_FUNCTION(
+    hazard_advice, "advice", "mr.hazard.advice([on: boolean]) -> reports: table[]",
+    "Returns possible improvements: waits that order nothing new, records that nothing waits "
+    "for, a device synchronize where an event is enough, asynchronous copies of pageable "
+    "memory. The first call turns advice on; it covers what is submitted from then on "
+    "while the checker is on.") {
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
+    bool on = lua_isnoneornil(L, 1) || lua_toboolean(L, 1);
     if (!lua_isnoneornil(L, 1) && !lua_isboolean(L, 1))
         return mr_bad_argument(L, 1, "true or false");
+    mr_buffer *copies = mr_push_buffer(L);
     mr_hazard_finish(hazard);
-    push_reports(L, hazard, 0, true);
-    mr_hazard_set_advice(hazard, lua_isnoneornil(L, 1) || lua_toboolean(L, 1));
+    copy_reports(hazard, 0, true, copies);
+    mr_hazard_set_advice(hazard, on);
+    push_reports(L);
     return 1;
 }
 
@@ -285,47 +373,37 @@ MR_FUNCTION(
     hazard_why, "why",
     "mr.hazard.why(first: table|string|integer, second: table|string|integer) -> text: string, "
     "ordered: boolean",
-    "Prints and returns the chain that orders two operations, or that there is none. Each is a "
-    "side of a report, "
+    "Returns a text to print: the chain that orders two operations, or that nothing does. "
+    "Each is a side of a report, "
     "\"file.lua:12\" (\":12\": of any file) for the last operation of that line (if it has none, "
-    "the last record, wait or synchronise), or the operation's seq. The last 4096 actions are "
+    "the last record, wait or synchronize), or the operation's seq. The last 4096 commands are "
     "remembered, also after the checker is switched off or a check has ended.") {
-    mr_enter(L);
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     uint64_t first = check_operation(L, 1, hazard), second = check_operation(L, 2, hazard);
-    mr_buffer text = {0};
-    bool ordered = mr_hazard_why(hazard, first, second, &text);
-    lua_pushstring(L, text.data ? text.data : "");
-    mr_buffer_free(&text);
-    lua_getglobal(L, "print");
-    if (lua_isfunction(L, -1)) {
-        size_t length; /* print ends the line itself */
-        const char *whole = lua_tolstring(L, -2, &length);
-        lua_pushlstring(L, whole, length && whole[length - 1] == '\n' ? length - 1 : length);
-        lua_call(L, 1, 0);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &printed_text);
-    } else {
-        lua_pop(L, 1);
-    }
+    mr_buffer *text = mr_push_buffer(L);
+    bool ordered = mr_hazard_why(hazard, first, second, text);
+    while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
+    mr_buffer_to_text(L);
     lua_pushboolean(L, ordered);
     return 2;
 }
 
-MR_FUNCTION(hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
-            "\"no hazards: every legal schedule ...\" or how many there were, and what was "
-            "ignored; and the numbers, since the last clear(): operations, hazards, reports "
-            "(pairs of places), follow_ups (accesses that the same cures order), unspecified (uses "
-            "of pageable memory under asynchronous copies), ignored, dropped, forgotten, "
-            "checked_apart (operations inside check()), cleared (hazards that clear() forgot).") {
-    mr_enter(L);
+MR_FUNCTION(
+    hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
+    "\"no hazards: every legal schedule ...\" or how many there were, and what was "
+    "ignored; and the numbers, since the last clear(): operations, hazards, reports "
+    "(pairs of places), follow_ups (other accesses that the same fixes order), unspecified (uses "
+    "of pageable memory under asynchronous copies), ignored, dropped, forgotten, "
+    "checked_apart (operations inside check()), cleared (hazards that clear() forgot), "
+    "not_run (host functions that have not run, so that what they touch is not known).") {
+    mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
+    mr_buffer *text = mr_push_buffer(L);
     mr_hazard_totals t = mr_hazard_get_totals(hazard, false);
-    mr_buffer text = {0};
-    mr_hazard_summary(hazard, false, &text);
-    lua_pushstring(L, text.data ? text.data : "");
-    mr_buffer_free(&text);
-    lua_createtable(L, 0, 10);
+    mr_hazard_summary(hazard, false, text);
+    mr_buffer_to_text(L);
+    lua_createtable(L, 0, 11);
     set_integer(L, "operations", t.operations);
     set_integer(L, "hazards", t.hazards);
     set_integer(L, "reports", t.reports);
@@ -336,6 +414,7 @@ MR_FUNCTION(hazard_summary, "summary", "mr.hazard.summary() -> text: string, tot
     set_integer(L, "forgotten", t.forgotten);
     set_integer(L, "checked_apart", t.checked_apart);
     set_integer(L, "cleared", t.cleared);
+    set_integer(L, "not_run", t.not_run);
     return 2;
 }
 
@@ -351,6 +430,20 @@ mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
     s->json = json;
     if (advice) mr_hazard_set_advice(s->hazard, true);
     return mr_hazard_set_mode(s->hazard, mode);
+}
+
+void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L)) {
+    state *s = state_of(L);
+    s->machine->hook_context = L;
+    mr_hazard_returned(s->hazard);
+    s->at_close = at_close;
+}
+
+int mr_bind_check_run_pending(lua_State *L) {
+    state *s = state_of(L);
+    s->machine->hook_context = L;
+    mr_raise(L, run_functions(s));
+    return 0;
 }
 
 uint64_t mr_bind_check_end(lua_State *L, bool summary) {
@@ -370,20 +463,10 @@ uint64_t mr_bind_check_end(lua_State *L, bool summary) {
         if (s->json) mr_hazard_summary_json(s->hazard, &text);
         else mr_hazard_summary(s->hazard, true, &text);
     }
-    if (text.data) fwrite(text.data, 1, text.size, stderr);
+    if (text.data) mr_output_write(stderr, text.data, text.size);
     mr_buffer_free(&text);
     mr_error_destroy(mr_hazard_set_mode(s->hazard, MR_HAZARD_OFF));
     return mr_hazard_get_totals(s->hazard, true).hazards;
-}
-
-bool mr_bind_was_printed(lua_State *L, int index) {
-    if (index) index = lua_absindex(L, index);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &printed_text);
-    bool same = index && lua_isstring(L, -1) && lua_rawequal(L, index, -1);
-    lua_pop(L, 1);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &printed_text);
-    return same;
 }
 
 void mr_bind_check_prompt(lua_State *L, const char *file) {
@@ -395,6 +478,7 @@ void mr_bind_check_prompt(lua_State *L, const char *file) {
 static int state_gc(lua_State *L) {
     state *s = lua_touserdata(L, 1);
     s->machine->hook_context = L;
+    if (s->at_close) s->at_close(L);
     mr_hazard_destroy(s->hazard);
     s->hazard = NULL;
     return 0;
@@ -407,9 +491,9 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_hazard_class = {"mr.hazard",
                                   "The hazard checker: finds accesses to the same bytes that "
-                                  "nothing orders, says why, and what to add. "
+                                  "nothing orders, and reports the reason and the lines to add. "
                                   "docs/hazards.md explains each kind and reason.",
-                                  functions, NULL};
+                                  functions, NULL, NULL};
 
 static bool no_colour(void) {
     const char *text = getenv("NO_COLOR");
@@ -417,7 +501,8 @@ static bool no_colour(void) {
 }
 
 /* Made right after the machine, so that its finalizer comes after those of all tensors and streams. */
-void mr_open_hazard(lua_State *L, mr_machine *machine) {
+void mr_open_hazard(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
     state *s = lua_newuserdatauv(L, sizeof *s, 0);
     *s = (state){.machine = machine, .colour = isatty(STDERR_FILENO) && !no_colour()};
     lua_createtable(L, 0, 1);
@@ -427,12 +512,14 @@ void mr_open_hazard(lua_State *L, mr_machine *machine) {
     mr_hazard_hooks hooks = {.context = s,
                              .write = write_report,
                              .variable = variable,
+                             .is_running = is_running,
                              .before = before,
-                             .behind = mr_bind_behind,
-                             .new_local = mr_bind_new_local};
+                             .behind = behind,
+                             .comes_before = comes_before,
+                             .new_local = new_local};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     lua_createtable(L, 0, 8);
-    mr_table_open(L, machine, &mr_hazard_class);
+    mr_table_open(L, &mr_hazard_class);
     lua_setfield(L, -2, "hazard");
 }

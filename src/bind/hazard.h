@@ -9,24 +9,32 @@
  * "advice" (warn, and advice too); unknown: invalid-argument. To be called after mr_bind_open. */
 mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
 
-/* At the end of the script, before the state is closed (what is collected then is no hazard): advice
- * that only the end can give, and the summary on standard error when `summary`. Switches the checker off.
- * Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
+/* A Lua function without arguments: the host functions run that are pending, so that the checker knows what
+ * they touch. Raises what they fail with. */
+int mr_bind_check_run_pending(lua_State *L);
+
+/* The script is over: what the collector frees from now on is no hazard. What `<close>` variables and finalizers
+ * of the script submit still counts, so the verdict has to wait for them: `at_close` is called when the state has
+ * run the finalizers of all that the script made, and closes the checker and the machine next. */
+void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
+
+/* The verdict: advice that only the end can give, and the summary on standard error when `summary`. Switches the
+ * checker off. Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
 uint64_t mr_bind_check_end(lua_State *L, bool summary);
 
 /* The lines of `file` are typed at a prompt, from now on: what a report proposes for them is for the next
  * time. The text is kept by address. */
 void mr_bind_check_prompt(lua_State *L, const char *file);
 
-/* Whether the value at `index` (0: none) is the text that mr.hazard.why has printed since the last question. */
-bool mr_bind_was_printed(lua_State *L, int index);
-
 /* For the checker's hooks, whose contracts are in hazard/hazard.h: names (variable.c) and places (place.c). */
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size);
+bool mr_bind_is_running(lua_State *L, mr_site front);
 bool mr_bind_before(lua_State *L, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
-bool mr_bind_behind(mr_site where, mr_hazard_spot *out_spot);
-bool mr_bind_new_local(const mr_hazard_spot *from, const mr_hazard_spot *to,
+bool mr_bind_behind(lua_State *L, mr_site where, mr_hazard_spot *out_spot);
+/* hooks.comes_before */
+bool mr_bind_comes_before(lua_State *L, const mr_hazard_spot *spot, mr_site where);
+bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size);
 

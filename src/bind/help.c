@@ -1,5 +1,5 @@
-/* help: the documentation that stands beside the bodies, as text for a person (mr.help) and as tables
- * for programs (mr.docs, from which docs/api.md, the editor stub and the tests come). */
+/* help: the help texts of the functions, as a page for people (mr.help) and as tables for programs
+ * (mr.docs, which docs/api.md, the editor stub and the tests use). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "bind/foreign.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
+#include "bind/open.h"
 #include "hazard/hazard.h"
 
-/* --- walking over everything that is documented ------------------------------------------------- */
+/* --- visiting all entries ------------------------------------------------- */
 
 typedef struct {
     const mr_class *class; /* NULL for an operation of the table */
@@ -25,10 +27,6 @@ typedef struct {
 } entry;
 
 typedef bool (*visitor)(void *context, const entry *e); /* false ends the walk */
-
-static bool is_object(const mr_class *class) {
-    return class->properties != NULL;
-}
 
 static bool visit_op(const mr_op *op, visitor visit, void *context) {
     static const struct {
@@ -72,35 +70,16 @@ static bool visit_class(const mr_class *class, visitor visit, void *context) {
 static bool registered(lua_State *L, const char *owner); /* is this table there on this backend */
 
 static void visit_all(lua_State *L, visitor visit, void *context) {
-    for (const mr_class *const *class = mr_classes; *class; class ++)
-        if ((is_object(*class) || registered(L, (*class)->name)) &&
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++)
+        if (((*class)->kind || registered(L, (*class)->name)) &&
             !visit_class(*class, visit, context))
             return;
-    for (int i = 0; i < mr_op_count; i++)
-        if (!visit_op(&mr_ops[i], visit, context)) return;
-}
-
-/* Pushes the table "mr" or "mr.memory"; false and nothing if it is not there. */
-static bool push_table(lua_State *L, const char *owner) {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, "millrace");
-    lua_remove(L, -2);
-    if (!lua_istable(L, -1)) {
-        lua_pop(L, 1);
-        return false;
-    }
-    if (owner[2] == '.') {
-        lua_pushstring(L, owner + 3);
-        lua_rawget(L, -2); /* the table raises for what is not in it */
-        lua_remove(L, -2);
-    }
-    if (lua_istable(L, -1)) return true;
-    lua_pop(L, 1);
-    return false;
+    for (int id = MR_OP_FIRST; id < MR_OP_COUNT; id++)
+        if (!visit_op(&mr_ops[id], visit, context)) return;
 }
 
 static bool registered(lua_State *L, const char *owner) {
-    if (!push_table(L, owner)) return false;
+    if (!mr_push_table(L, owner)) return false;
     lua_pop(L, 1);
     return true;
 }
@@ -145,14 +124,14 @@ static void add_words(lua_State *L) {
 
 MR_FUNCTION(
     help_docs, "docs", "mr.docs() -> entries: table[], classes: table[], words: table[]",
-    "The documentation as data: {owner=, name=, kind=, usage= or type=, text=, part=} for "
-    "everything, in the order of the reference page; then {name=, text=} for each class "
-    "and table; then {name=, kind=, text=} for each word of the hazard checker: a \"kind\" of "
-    "hazard, a \"reason\", or a kind of \"advice\".") {
+    "Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, "
+    "part=} for each function and property, in the order of the reference page; then {name=, "
+    "text=} for each class and table; then {name=, kind=, text=} for each word of the hazard "
+    "checker: a \"kind\" of hazard, a \"reason\", or a kind of \"advice\".") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);
-    for (const mr_class *const *class = mr_classes; *class; class ++) {
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {
         lua_createtable(L, 0, 2);
         lua_pushstring(L, (*class)->name);
         lua_setfield(L, -2, "name");
@@ -166,7 +145,7 @@ MR_FUNCTION(
 
 /* --- mr.help ------------------------------------------------------------------------------------ */
 
-/* What is looked for, and the page as it grows. */
+/* The query, and the page that is being written. */
 typedef struct {
     const char *owner; /* NULL: any */
     const char *name;  /* NULL: all of the owner */
@@ -178,7 +157,7 @@ typedef struct {
     mr_nearest nearest;
 } search;
 
-/* Of the lines that a person sees. */
+/* The width of the lines of a page. */
 static int page_width(void) {
     struct winsize window;
     const char *columns = getenv("COLUMNS");
@@ -283,12 +262,11 @@ static void list_entry(search *s, const entry *e) {
     char line[256];
     if (s->found == 1 || e->class != s->part) {
         if (s->found > 1) luaL_addchar(s->page, '\n');
-        add_wrapped(
-            s,
-            e->class ? e->class->text
-                     : "Operations; where there is a form that works in place, it "
-                       "has the same name and `_`. They are explained one by one: help(\"add\").",
-            0, 0);
+        add_wrapped(s,
+                    e->class ? e->class->text
+                             : "Operations. The in-place form, if there is one, has the same name "
+                               "and `_`. help(\"add\") explains one of them.",
+                    0, 0);
         s->part = e->class;
     }
     if (e->property) {
@@ -317,35 +295,11 @@ static bool show_entry(void *context, const entry *e) {
     return true;
 }
 
-const char *mr_registered_name(lua_State *L, int arg, const char **out_owner) {
-    arg = lua_absindex(L, arg);
-    for (const mr_class *const *class = mr_classes; *class; class ++) {
-        bool there = true;
-        if (is_object(*class)) {
-            lua_rawgetp(L, LUA_REGISTRYINDEX, *class);
-            lua_getfield(L, -1, "methods");
-            lua_remove(L, -2);
-        } else {
-            there = push_table(L, (*class)->name);
-        }
-        if (!there) continue;
-        for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-            if (!lua_rawequal(L, -1, arg) || lua_type(L, -2) != LUA_TSTRING) continue;
-            const char *name = lua_tostring(L, -2); /* stays: the table holds it */
-            if (out_owner) *out_owner = (*class)->name;
-            lua_pop(L, 3);
-            return name;
-        }
-        lua_pop(L, 1);
-    }
-    return NULL;
-}
-
 /* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "mr.hazard.why", "stream". Of the
  * owners that it may begin with, the longest: "mr.hazard" rather than "mr". */
-static void name_text(const char *text, search *s) {
+static void name_text(lua_State *L, const char *text, search *s) {
     size_t longest = 0;
-    for (const mr_class *const *class = mr_classes; *class; class ++) {
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {
         size_t length = strlen((*class)->name);
         if (strcmp((*class)->name, text) == 0) {
             s->owner = (*class)->name;
@@ -368,17 +322,17 @@ static void name_text(const char *text, search *s) {
 }
 
 static const char overview[] =
-    "millrace builds multi-stream GPU programs, line by line.\n"
+    "millrace runs GPU programs with several streams, line by line.\n"
     "  mr.stream()  mr.event()                streams and events; see help(\"stream\"), "
     "help(\"event\")\n"
     "  mr.zeros(3, 4)  mr.randn(1000)         tensors; help(\"tensor\") lists what they can do\n"
-    "  s:run(function() ... end)              what is inside goes to stream s\n"
+    "  s:run(function() ... end)              the operations inside run on stream s\n"
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
-    "  mr.machine                             the virtual GPU: who decides, what is pending\n"
+    "  mr.machine                             the virtual GPU: its chooser, its pending work\n"
     "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\") explain one thing.\n"
-    "At the prompt each line is run on its own, so a `local` ends with its line: leave the word "
-    "out.\n";
+    "At the prompt, each line is a chunk of its own, so a `local` ends with its line: use "
+    "globals.\n";
 
 /* "R4": a rule of docs/semantics.md. */
 static bool is_rule(const char *text) {
@@ -402,7 +356,7 @@ static bool show_word(search *s, const char *text) {
                           : "a kind of hazard");
         add_wrapped(s, line, 0, 4);
         add_wrapped(s, word.meaning, 2, 2);
-        add_wrapped(s, "docs/hazards.md has them all.", 2, 2);
+        add_wrapped(s, "docs/hazards.md explains all of these words.", 2, 2);
         return true;
     }
     return false;
@@ -415,44 +369,53 @@ static int not_found(lua_State *L, const search *s) {
     const char *meant = mr_nearest_found(&s->nearest);
     if (meant)
         return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s->name, meant);
-    return mr_misuse(L, "help: nothing is called `%s`: help() says where to begin", s->name);
+    return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
-MR_FUNCTION(help_help, "help", "mr.help([what: any])",
-            "Prints what there is to know about a function, an object, or a name such as \"add_\", "
-            "\"stream\", \"mr.memory\" or \"one-way\" (a word of the hazard checker); without an "
-            "argument, where to begin. Lines are as long "
-            "as the terminal "
-            "is wide, or COLUMNS says.") {
+/* The text on top of the stack. */
+static int write_page(lua_State *L) {
+    size_t size;
+    const char *text = lua_tolstring(L, -1, &size);
+    mr_output_write(stdout, text, size);
+    mr_output_flush(stdout);
+    return 0;
+}
+
+MR_FUNCTION(
+    help_help, "help", "mr.help([what: any])",
+    "Prints help about a function, an object, or a name such as \"add_\", \"stream\", "
+    "\"mr.memory\" or \"one-way\" (a word of the hazard checker). Without an argument, it prints "
+    "the first steps. The line length is the width of the terminal, or the value of COLUMNS.") {
     luaL_Buffer page;
     search s = {.width = page_width()};
     if (lua_isnoneornil(L, 1)) {
-        fputs(overview, stdout);
-        return 0;
+        lua_pushstring(L, overview);
+        return write_page(L);
     }
     lua_settop(L, 1);
     if (lua_type(L, 1) == LUA_TSTRING && is_rule(lua_tostring(L, 1))) {
-        printf("%s is a rule of order: docs/semantics.md says what it promises, and by which "
-               "document.\n",
-               lua_tostring(L, 1));
-        return 0;
+        lua_pushfstring(L,
+                        "%s is an ordering rule. docs/semantics.md says what it guarantees, and "
+                        "which document specifies it.\n",
+                        lua_tostring(L, 1));
+        return write_page(L);
     }
     if (lua_type(L, 1) == LUA_TSTRING) {
-        name_text(lua_tostring(L, 1), &s);
+        name_text(L, lua_tostring(L, 1), &s);
     } else if (lua_isfunction(L, 1)) {
         s.name = mr_registered_name(L, 1, &s.owner);
-        if (!s.name) return mr_misuse(L, "help: that function is not one of millrace's");
+        if (!s.name) return mr_misuse(L, "help: this function is not one of millrace's functions");
     } else {
-        for (const mr_class *const *class = mr_classes; *class && !s.owner; class ++) {
-            if (is_object(*class)) {
-                if (mr_test(L, 1, *class)) s.owner = (*class)->name;
-            } else if (push_table(L, (*class)->name)) {
+        for (const mr_class *const *class = mr_bind_module(L)->classes; *class && !s.owner;
+             class ++) {
+            if ((*class)->kind) {
+                if (mr_test(L, 1, (*class)->kind)) s.owner = (*class)->name;
+            } else if (mr_push_table(L, (*class)->name)) {
                 if (lua_rawequal(L, 1, -1)) s.owner = (*class)->name;
                 lua_pop(L, 1);
             }
         }
-        if (!s.owner)
-            return mr_misuse(L, "help: there is nothing to say about %s", mr_type_text(L, 1));
+        if (!s.owner) return mr_misuse(L, "help: there is no help about %s", mr_type_text(L, 1));
     }
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");
     luaL_buffinit(L, &page);
@@ -466,14 +429,12 @@ MR_FUNCTION(help_help, "help", "mr.help([what: any])",
     }
     luaL_pushresult(&page);
     if (!s.found && !is_word) return not_found(L, &s);
-    fputs(lua_tostring(L, -1), stdout);
-    return 0;
+    return write_page(L);
 }
 
 static const mr_function *const help_functions[] = {&help_help_function, &help_docs_function, NULL};
-const mr_class mr_help_class = {"mr", "Help.", help_functions, NULL};
+const mr_class mr_help_class = {"mr", "Help.", help_functions, NULL, NULL};
 
-void mr_open_help(lua_State *L, mr_machine *machine) {
-    mr_table_open(L, machine, &mr_help_class);
-    mr_open_foreign(L, machine);
+void mr_open_help(lua_State *L) {
+    mr_table_open(L, &mr_help_class);
 }

@@ -3,24 +3,53 @@
 #define MR_BIND_INTERNAL_H
 
 #include "bind/bind.h"
+#include "script/script.h"
 
-mr_site
-mr_bind_site(lua_State *L); /* the script line that is running; {NULL, 0} if there is none */
+/* What a Lua state has of millrace: one userdata, upvalue 1 of every function of ours and in the registry, so that
+ * it lives as long as anything that could ask for it. */
+typedef struct {
+    mr_machine *machine;            /* NULL: closed, since Lua closes */
+    const mr_class *const *classes; /* all, in the order of the reference page; ends with NULL */
+    const char *source; /* the chunk of the last call, and how sites name it (error.c) */
+    const char *file;
+    size_t file_size;
+    mr_scripts scripts;  /* that reports have looked into */
+    mr_interned sources; /* the files that were run (source.c) */
+} mr_module;
+
+static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+mr_module *mr_bind_module(lua_State *L); /* of the state; NULL: none was opened */
+void mr_keep_module(lua_State *L); /* pops a new one, which is that of the state from now on */
+
+/* The script line that is running; {NULL, 0} if there is none. */
+mr_site mr_bind_site(lua_State *L, mr_module *module);
 /* The frame of the script at *level, or the next one out of it; false: there is none. */
 bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame);
-const char *mr_bind_file(const lua_Debug *frame); /* its file, as sites have it: interned */
-void mr_open_error(lua_State *L);
+const char *mr_bind_file(mr_module *module,
+                         const lua_Debug *frame); /* its file, as sites have it */
 
-/* help.c: the name under which the function at `arg` was registered ("zeros", "wait_event"), or NULL.
+/* names.c. Pushes the table "mr" or "mr.memory"; false and nothing if it is not there. */
+bool mr_push_table(lua_State *L, const char *owner);
+/* The name under which the function at `arg` was registered ("zeros", "wait_event"), or NULL.
  * *out_owner, if that is not NULL: where ("mr", "stream"). */
 const char *mr_registered_name(lua_State *L, int arg, const char **out_owner);
 
-/* Between machine.c, which has scopes, and stream.c. Argument 1 is the stream or device. */
+/* scope.c. Argument 1 is the stream or device. */
 int mr_push_scope(lua_State *L); /* a scope that has begun; for a <close> variable */
 int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */
 
-/* Tables of functions; bind.h declares the classes of objects. */
-extern const mr_class mr_machine_class, mr_streams_class, mr_events_class, mr_creation_class,
-    mr_forms_class, mr_memory_class, mr_hazard_class, mr_simulator_class, mr_help_class;
+/* objects.c: also closed ones. */
+mr_stream *mr_stream_at(lua_State *L, int arg);
+mr_event *mr_event_at(lua_State *L, int arg);
+
+/* args.c, for objects.c: what reads the script's tables. Raises for the option at `at` of the stack. */
+int mr_bad_option(lua_State *L, int at, const char *name, const char *expected);
+/* The array of the objects that are listed in the table at `index`, in a value that is pushed; `check` raises for those
+ * that cannot be used. */
+typedef void *mr_check_object(lua_State *L, int index);
+void **mr_check_list(lua_State *L, int index, const char *what, const mr_kind *kind,
+                     mr_check_object *check, int *out_count);
 
 #endif

@@ -1,6 +1,6 @@
-/* mr.memory: what is allocated, where. Device memory has one account for each device; host memory,
- * pinned and pageable together, has one. */
-#include "bind/tensor.h"
+/* mr.memory: how much memory is allocated. There is one counter for each device, and one for host memory
+ * (pinned and pageable together). */
+#include "bind/open.h"
 
 static void set_count(lua_State *L, const char *name, uint64_t count) {
     lua_pushinteger(L, (lua_Integer)count);
@@ -42,54 +42,62 @@ static mr_memory_stats sum_stats(mr_machine *machine, mr_device *device) {
 
 MR_FUNCTION(
     memory_stats, "stats", "mr.memory.stats([device: device|integer]) -> table",
-    "Bytes and counts of one device: `live` (of tensors that the script holds), `reserved` (what "
-    "the pool has from the device), `peak` (the highest `live`), `allocations` (live ones) and "
-    "`total_allocations`. With no device the sums over all, a list `devices` with those of each "
-    "(the "
-    "first is device 0) and `host`, with live, peak and allocations of host memory.") {
-    mr_machine *machine = mr_enter(L);
+    "Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds), "
+    "`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`), "
+    "`allocations` (live ones) and `total_allocations`. Without a device, it returns the sums over "
+    "all devices, a list `devices` with the values of each (the first entry is device 0), and "
+    "`host` with live, peak and allocations of host memory.") {
+    mr_machine *machine = mr_set_context(L);
     mr_device *device = opt_device(L, 1);
+    int count = device ? 0 : machine->device_count;
+    /* All numbers are of one moment: making the tables may free tensors. */
+    mr_memory_stats *each = lua_newuserdatauv(L, (size_t)count * sizeof *each + 1, 0);
     mr_memory_stats stats = sum_stats(machine, device);
+    mr_memory_stats host = {.live = machine->host_live_bytes,
+                            .peak = machine->host_peak_bytes,
+                            .allocations = machine->host_allocations};
+    for (int i = 0; i < count; i++) each[i] = mr_device_memory(machine->devices[i]);
     push_stats(L, &stats);
     if (device) return 1;
-    lua_createtable(L, machine->device_count, 0);
-    for (int i = 0; i < machine->device_count; i++) {
-        stats = mr_device_memory(machine->devices[i]);
-        push_stats(L, &stats);
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        push_stats(L, &each[i]);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "devices");
     lua_createtable(L, 0, 3);
-    set_count(L, "live", machine->host_live_bytes);
-    set_count(L, "peak", machine->host_peak_bytes);
-    set_count(L, "allocations", machine->host_allocations);
+    set_count(L, "live", host.live);
+    set_count(L, "peak", host.peak);
+    set_count(L, "allocations", host.allocations);
     lua_setfield(L, -2, "host");
     return 1;
 }
 
-MR_FUNCTION(memory_allocated, "allocated",
-            "mr.memory.allocated([device: device|integer]) -> integer",
-            "Bytes of device memory that the script's tensors hold, on one device or on all.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_enter(L), opt_device(L, 1)).live);
+MR_FUNCTION(
+    memory_allocated, "allocated", "mr.memory.allocated([device: device|integer]) -> integer",
+    "Returns the bytes of device memory that the script's tensors hold, on one device or on all.") {
+    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).live);
     return 1;
 }
 
 MR_FUNCTION(memory_reserved, "reserved", "mr.memory.reserved([device: device|integer]) -> integer",
-            "Bytes that the pool has from the device, used or not, on one device or on all.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_enter(L), opt_device(L, 1)).reserved);
+            "Returns the bytes that the pool has allocated from the device, used or not, on one "
+            "device or on all.") {
+    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).reserved);
     return 1;
 }
 
 MR_FUNCTION(memory_max_allocated, "max_allocated",
             "mr.memory.max_allocated([device: device|integer]) -> integer",
-            "The highest that allocated() has been, on one device, or the sum of these over all.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_enter(L), opt_device(L, 1)).peak);
+            "Returns the highest value of allocated() so far, for one device, or the sum of these "
+            "values for all devices.") {
+    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).peak);
     return 1;
 }
 
 MR_FUNCTION(memory_empty_cache, "empty_cache", "mr.memory.empty_cache([device: device|integer])",
-            "Gives memory that no tensor uses back to the system, on one device or on all.") {
-    mr_machine *machine = mr_enter(L);
+            "Returns memory that no tensor uses to the system, on one device or on all.") {
+    mr_machine *machine = mr_set_context(L);
     mr_device *device = opt_device(L, 1);
     for (int i = 0; i < machine->device_count; i++)
         if (!device || device == machine->devices[i])
@@ -104,15 +112,15 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_memory_class = {
     "mr.memory",
-    "What is allocated. Freed device memory stays in the pool, in stream order, until it is used "
-    "again "
-    "or given back.",
+    "Memory use. Freed device memory stays in the pool, in stream order, until it is reused or "
+    "returned to the system.",
     functions,
+    NULL,
     NULL,
 };
 
-void mr_open_memory(lua_State *L, mr_machine *machine) {
+void mr_open_memory(lua_State *L) {
     lua_createtable(L, 0, 8);
-    mr_table_open(L, machine, &mr_memory_class);
+    mr_table_open(L, &mr_memory_class);
     lua_setfield(L, -2, "memory");
 }

@@ -1,8 +1,8 @@
-/* Where a new tensor goes: the options that all functions which make one have in common. */
+/* The options that all functions that make a tensor have in common: dtype, device and so on. */
 #include <stdio.h>
 #include <string.h>
 
-#include "bind/tensor.h"
+#include "bind/placement.h"
 
 mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text) {
     mr_dtype dtype;
@@ -30,34 +30,33 @@ bool mr_read_device(lua_State *L, int index, mr_device **out_device) {
 }
 
 /* True: device= was given. */
-static bool read_device_option(lua_State *L, int arg, mr_placement *placement) {
-    mr_push_option(L, arg, "device");
-    bool given = !lua_isnil(L, -1);
-    if (given && lua_type(L, -1) == LUA_TSTRING) {
+static bool read_device_option(lua_State *L, const mr_option_slots *options,
+                               mr_placement *placement) {
+    int at = mr_option_at(L, options, "device");
+    if (at && lua_type(L, at) == LUA_TSTRING) {
         mr_device *device;
-        if (!mr_read_device(L, lua_gettop(L), &device))
+        if (!mr_read_device(L, at, &device))
             mr_misuse(L,
-                      "option `device`: \"%.40s\" is not a place: expected \"cpu\", \"cuda\", "
-                      "\"cuda:1\", "
-                      "a device or its ordinal",
-                      lua_tostring(L, -1));
+                      "option `device`: there is no device \"%.40s\": expected \"cpu\", \"cuda\", "
+                      "\"cuda:1\", a device or its ordinal",
+                      lua_tostring(L, at));
         placement->device = device;
         placement->kind = device ? MR_MEMORY_DEVICE : MR_MEMORY_PAGEABLE;
-    } else if (given) {
-        placement->device = mr_option_device(L, arg, "device");
+    } else if (at) {
+        placement->device = mr_option_device(L, options, "device");
         placement->kind = MR_MEMORY_DEVICE;
     }
-    lua_pop(L, 1);
-    return given;
+    return at != 0;
 }
 
-static void check_placement(lua_State *L, int arg, mr_placement *placement) {
-    bool given = read_device_option(L, arg, placement);
-    placement->stream = mr_option_stream(L, arg, "stream");
-    if (mr_option_boolean(L, arg, "pinned", false)) {
+static void check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement) {
+    bool given = read_device_option(L, options, placement);
+    placement->stream = mr_option_stream(L, options, "stream");
+    if (mr_option_boolean(L, options, "pinned", false)) {
         if (given && placement->device)
-            mr_misuse(L,
-                      "option `pinned`: pinned memory is host memory, and device= names a device");
+            mr_misuse(
+                L,
+                "option `pinned`: pinned memory is host memory, but option `device` is a device");
         placement->kind = MR_MEMORY_PINNED;
         placement->device = NULL;
         given = true;
@@ -65,9 +64,10 @@ static void check_placement(lua_State *L, int arg, mr_placement *placement) {
     if (!placement->stream) return;
     mr_device *device = placement->stream->device;
     if (given && !placement->device)
-        mr_misuse(L, "option `stream`: host memory belongs to no stream");
+        mr_misuse(L, "option `stream`: a tensor in host memory has no stream");
     if (given && placement->device != device)
-        mr_misuse(L, "option `stream`: the stream is on device %d and device= says %d",
+        mr_misuse(L,
+                  "option `stream`: the stream is on device %d, but option `device` is device %d",
                   device->index, placement->device->index);
     placement->kind = MR_MEMORY_DEVICE;
     placement->device = device;
@@ -83,24 +83,25 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
         o->placement =
             (mr_placement){MR_MEMORY_DEVICE,
                            like ? like->storage->device : mr_machine_of(L)->current_device, NULL};
-    if (!arg || !mr_options_check(L, arg, known)) return;
-    if (mr_push_option(L, arg, "dtype") != LUA_TNIL) {
-        if (lua_type(L, -1) != LUA_TSTRING)
+    if (!arg) return;
+    mr_option_slots options = mr_check_options(L, arg, known);
+    int given = mr_option_at(L, &options, "dtype");
+    if (given) {
+        if (lua_type(L, given) != LUA_TSTRING)
             mr_misuse(L, "option `dtype`: expected a name such as \"f32\", got %s",
-                      mr_type_text(L, -1));
-        o->dtype = mr_check_dtype(L, "option dtype", lua_tostring(L, -1));
+                      mr_type_text(L, given));
+        o->dtype = mr_check_dtype(L, "option dtype", lua_tostring(L, given));
         o->dtype_given = true;
     }
-    lua_pop(L, 1);
-    o->name = mr_option_name(L, arg, "name");
-    check_placement(L, arg, &o->placement);
+    o->name = mr_option_name(L, &options, "name");
+    check_placement(L, &options, &o->placement);
 }
 
-mr_tensor *mr_push_empty(lua_State *L, mr_machine *machine, const mr_new_options *options, int ndim,
-                         const int64_t *shape) {
+mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_options *options,
+                         int ndim, const int64_t *shape) {
     mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_create_empty(machine, &options->placement, options->dtype, ndim, shape, slot));
-    if (options->name) (*slot)->name = (*slot)->storage->name = options->name;
+    mr_raise(L, mr_create_empty(caller, &options->placement, options->dtype, ndim, shape, slot));
+    if (options->name) mr_raise(L, mr_tensor_set_name(*slot, options->name));
     mr_made_tensor(L, *slot);
     return *slot;
 }

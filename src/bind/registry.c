@@ -1,5 +1,6 @@
-/* The weak table behind mr_push_stream and its kin: see registry.h. An entry is gone before its
- * userdata is finalised (Lua clears weak values first), so a reused address never finds a dead one. */
+/* The weak table that mr_push_stream and similar functions use: see registry.h. Lua clears weak values
+ * before it runs finalizers, so an entry is removed before its userdata is finalised, and a reused address
+ * never leads to a dead userdata. */
 #include "bind/registry.h"
 
 static const char objects; /* its address is the registry key */

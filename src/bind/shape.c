@@ -2,7 +2,7 @@
  * over arguments or in a table. Below bind/ everything counts from 0. */
 #include <inttypes.h>
 
-#include "bind/tensor.h"
+#include "bind/shape.h"
 
 bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number) {
     int ok = 0;
@@ -58,8 +58,9 @@ static bool is_mixed(lua_State *L, int index) {
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape) {
     int64_t numel;
     if ((last > first && lua_type(L, last) == LUA_TSTRING) || (last >= first && is_mixed(L, last)))
-        return mr_misuse(L, "%s: sizes and options stand apart: mr.%s({3, 4}, {dtype=\"f64\"})",
-                         what, what);
+        return mr_misuse(
+            L, "%s: sizes and options are separate tables: mr.%s({3, 4}, {dtype=\"f64\"})", what,
+            what);
     int ndim = mr_check_shape(L, what, first, last, out_shape);
     for (int i = 0; i < ndim; i++)
         if (out_shape[i] < 0)

@@ -1,27 +1,30 @@
-/* What a tensor knows about itself without a look at its values: properties, sizes, its name, and the
- * line that tostring shows. All of it stays readable after t:free(). */
+/* Everything about a tensor except its values: properties, sizes, its name, and the line that tostring
+ * shows. All of this can be read after t:free(), too. */
 #include <stdio.h>
 
+#include "bind/open.h"
+#include "bind/shape.h"
 #include "bind/tensor.h"
 #include "model/backend.h"
 
-MR_FUNCTION(
-    tensor_name, "name", "t:name([name: string]) -> string",
-    "The name that messages and reports use, or nil; with an argument sets it and returns t. "
-    "A storage goes by the name that was given last to a tensor on it.") {
+MR_FUNCTION(tensor_name, "name", "t:name([name: string]) -> string",
+            "Without an argument, returns the name that messages and reports use, or nil. With an "
+            "argument, sets the name and returns t. If several views of a storage have names, "
+            "messages use the last one that was set.") {
     mr_tensor *t = mr_check_facts(L, 1, NULL);
     if (lua_isnoneornil(L, 2)) {
-        if (t->name) lua_pushstring(L, t->name);
+        if (t->name) lua_pushstring(L, t->name->text);
         else lua_pushnil(L);
         return 1;
     }
-    t->name = t->storage->name = mr_check_name(L, 2);
+    mr_raise(L, mr_tensor_set_name(t, mr_check_name(L, 2)));
     lua_settop(L, 1);
     return 1;
 }
 
-MR_FUNCTION(tensor_size, "size", "t:size([dim: integer]) -> integer or integer[]",
-            "The size of a dim (from 1; negative from the end), or all sizes as a table.") {
+MR_FUNCTION(
+    tensor_size, "size", "t:size([dim: integer]) -> integer or integer[]",
+    "Returns the size of a dim (from 1; negative: from the end), or all sizes as a table.") {
     mr_tensor *t = mr_check_facts(L, 1, NULL);
     if (lua_isnoneornil(L, 2)) {
         mr_push_shape(L, t->ndim, t->shape);
@@ -33,7 +36,7 @@ MR_FUNCTION(tensor_size, "size", "t:size([dim: integer]) -> integer or integer[]
     return 1;
 }
 
-MR_FUNCTION(tensor_len, "__len", "#t -> integer", "The size of the first dim.") {
+MR_FUNCTION(tensor_len, "__len", "#t -> integer", "Returns the size of the first dim.") {
     mr_tensor *t = mr_check_facts(L, 1, NULL);
     if (t->ndim == 0) return mr_misuse(L, "#: a 0-dim tensor has no length; its value is t:item()");
     lua_pushinteger(L, t->shape[0]);
@@ -115,9 +118,9 @@ typedef struct {
 
 static void count_pending(void *context, const mr_pending *pending) {
     pending_count *pendings = context;
-    const mr_action *action = pending->action;
-    for (uint32_t i = 0; i < action->operand_count; i++) {
-        if (action->operands[i].tensor->storage != pendings->storage) continue;
+    const mr_command *command = pending->command;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        if (command->operands[i].tensor->storage != pendings->storage) continue;
         pendings->count++;
         return;
     }
@@ -129,7 +132,7 @@ static void push_state(lua_State *L, const mr_tensor *t) {
     const mr_simulator *simulator = machine->backend->simulator;
     pending_count pendings = {t->storage, 0};
     const char *writer = t->storage->writer;
-    if (simulator) simulator->pending(machine, count_pending, &pendings);
+    if (simulator) mr_machine_pending(machine, count_pending, &pendings);
     if (pendings.count) lua_pushfstring(L, ", %d pending", pendings.count);
     else lua_pushliteral(L, "");
     if (writer && t->storage->writer_where.file) {
@@ -139,16 +142,15 @@ static void push_state(lua_State *L, const mr_tensor *t) {
     }
 }
 
-MR_FUNCTION(
-    tensor_tostring, "__tostring", "tostring(t) -> string",
-    "One line with name, dtype, shape and place, how many pending operations touch its memory, "
-    "and which wrote it last; does not look at the values and waits for nothing. For the values: "
-    "print(t), mr.format(t).") {
+MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
+            "Returns one line with name, dtype, shape, device, the number of pending operations "
+            "that use its memory, and the operation that wrote it last. Does not read the values "
+            "and waits for nothing. print(t) and mr.format(t) show the values.") {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);
     char signature[160], stream[96], text[512];
     const char *quote = t->name ? "`" : "", *space = t->name ? " " : "";
-    int used = snprintf(text, sizeof text, "tensor %s%s%s%s%s", quote, t->name ? t->name : "",
+    int used = snprintf(text, sizeof text, "tensor %s%s%s%s%s", quote, t->name ? t->name->text : "",
                         quote, space, mr_tensor_signature(t, signature, sizeof signature));
     size_t room = sizeof text - (size_t)used;
     if (t->storage->kind == MR_MEMORY_DEVICE)
@@ -168,19 +170,20 @@ MR_FUNCTION(
 
 const mr_property mr_tensor_facts[] = {
     {"data_ptr", "integer", "The address of the first element.", get_data_ptr},
-    {"storage_id", "integer", "Which memory it shows: views of one tensor have the same.",
+    {"storage_id", "integer", "A number for its memory: views of one tensor have the same.",
      get_storage_id},
-    {"shape", "integer[]", "The sizes of its dims, a new table each time.", get_shape},
-    {"stride", "integer[]", "Elements from one index to the next, for each dim.", get_stride},
+    {"shape", "integer[]", "The sizes of its dims, as a new table each time.", get_shape},
+    {"stride", "integer[]", "For each dim, the distance in elements from one index to the next.",
+     get_stride},
     {"dtype", "string", "\"f32\" \"f64\" \"i32\" \"i64\" \"u8\" or \"bool\".", get_dtype},
-    {"device", "device or string", "The device that it lives on, or \"cpu\" for host memory.",
+    {"device", "device or string", "The device of its memory, or \"cpu\" for host memory.",
      get_device},
-    {"numel", "integer", "How many elements it has.", get_numel},
-    {"ndim", "integer", "How many dims; 0 for a single value.", get_ndim},
-    {"itemsize", "integer", "Bytes of an element.", get_itemsize},
-    {"nbytes", "integer", "Bytes of all elements.", get_nbytes},
-    {"pinned", "boolean", "Host memory that the device can reach by itself.", get_pinned},
-    {"contiguous", "boolean", "Row-major, without gaps.", get_contiguous},
+    {"numel", "integer", "The number of elements.", get_numel},
+    {"ndim", "integer", "The number of dims; 0 for a single value.", get_ndim},
+    {"itemsize", "integer", "The bytes of one element.", get_itemsize},
+    {"nbytes", "integer", "The bytes of all elements.", get_nbytes},
+    {"pinned", "boolean", "Whether it is host memory that the device can access.", get_pinned},
+    {"contiguous", "boolean", "Whether it is row-major without gaps.", get_contiguous},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -193,12 +196,11 @@ static const mr_function *const functions[] = {
 };
 
 const mr_class mr_tensor_facts_class = {
-    "tensor",
-    "Facts about a tensor can be read at any time, also after it was freed.",
-    functions,
-    mr_no_properties,
+    "tensor",        "Properties of a tensor can be read at any time, also after it was freed.",
+    functions,       NULL,
+    &mr_kind_tensor,
 };
 
-void mr_open_tensor_facts(lua_State *L, mr_machine *machine) {
-    mr_tensor_extend(L, machine, &mr_tensor_facts_class);
+void mr_open_tensor_facts(lua_State *L) {
+    mr_class_extend(L, &mr_tensor_facts_class);
 }

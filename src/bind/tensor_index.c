@@ -1,7 +1,9 @@
-/* Indexing: t[i], t[{...}] and their assignment. All of an index becomes one view, in one step. */
+/* Indexing: t[i], t[{...}] and their assignment. A whole index becomes one view in one step. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "bind/row.h"
+#include "bind/shape.h"
 #include "bind/tensor.h"
 
 typedef struct {
@@ -69,7 +71,8 @@ static int add_entries(lua_State *L, view *v, const mr_tensor *t, int index) {
     char name[160];
     int entries = (int)lua_rawlen(L, index);
     if (!mr_is_list(L, index))
-        mr_misuse(L, "%s: an index lists numbers and ranges, one for each dim",
+        mr_misuse(L,
+                  "%s: expected an index such as t[{1, {2, 3}}]: a number or a range for each dim",
                   mr_tensor_describe(t, name, sizeof name));
     if (entries > t->ndim)
         mr_misuse(L, "%s: %d indices for a tensor of %d dims",
@@ -90,21 +93,21 @@ static int add_entries(lua_State *L, view *v, const mr_tensor *t, int index) {
 }
 
 /* Pushes the view of `t` that the key at `index` describes. */
-static mr_tensor *push_view(lua_State *L, mr_tensor *t, int index) {
+static mr_tensor *push_view(lua_State *L, const mr_caller *caller, mr_tensor *t, int index) {
     view v = {.offset = t->offset};
     char name[160];
     int used = 1;
     switch (lua_type(L, index)) {
     case LUA_TNUMBER:
         if (t->ndim == 0)
-            mr_misuse(L, "%s: a 0-dim tensor cannot be indexed; its value is t:item()",
+            mr_misuse(L, "%s: a 0-dim tensor cannot be indexed: t:item() reads its value",
                       mr_tensor_describe(t, name, sizeof name));
         v.offset += mr_check_index(L, t, 0, index) * t->stride[0];
         break;
     case LUA_TTABLE: used = add_entries(L, &v, t, index); break;
     default:
-        if (mr_test(L, index, &mr_tensor_class))
-            mr_misuse(L, "%s: a tensor cannot be an index: use mr.where for masks",
+        if (mr_test(L, index, &mr_kind_tensor))
+            mr_misuse(L, "%s: a tensor cannot be an index: for a mask, use mr.where",
                       mr_tensor_describe(t, name, sizeof name));
         mr_misuse(L,
                   "%s: %s cannot be an index: expected a number, or a table of numbers and ranges",
@@ -112,30 +115,31 @@ static mr_tensor *push_view(lua_State *L, mr_tensor *t, int index) {
     }
     for (int dim = used; dim < t->ndim; dim++) keep(&v, t, dim);
     mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_tensor_view(t, (mr_dtype)t->dtype, v.ndim, v.shape, v.stride, v.offset, slot));
+    mr_raise(L, mr_tensor_view(caller, t, (mr_dtype)t->dtype, v.ndim, v.shape, v.stride, v.offset,
+                               slot));
     return *slot;
 }
 
 int mr_tensor_get_index(lua_State *L) {
-    mr_enter(L);
-    push_view(L, mr_check_tensor(L, 1), 2);
+    mr_caller caller = mr_enter(L);
+    push_view(L, &caller, mr_check_tensor(L, 1), 2);
     return 1;
 }
 
 int mr_tensor_set_index(lua_State *L) {
-    mr_machine *machine = mr_enter_as(L, "t[i]=");
+    mr_caller caller = mr_enter_as(L, "t[i]=");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
     if (lua_type(L, 2) == LUA_TSTRING)
-        return mr_misuse(L,
-                         "%s: a tensor has no field `%.40s` to assign to; t:name(\"x\") names it",
-                         mr_tensor_describe(t, name, sizeof name), lua_tostring(L, 2));
+        return mr_misuse(
+            L, "%s: field `%.40s` of a tensor cannot be assigned: t:name(\"x\") sets the name",
+            mr_tensor_describe(t, name, sizeof name), lua_tostring(L, 2));
     if (mr_is_scalar(L, 3)) {
         mr_scalar value = mr_check_scalar(L, 3);
-        mr_raise(L, mr_fill_with(machine, push_view(L, t, 2), value));
-    } else if (mr_test(L, 3, &mr_tensor_class)) {
+        mr_raise(L, mr_fill_with(&caller, push_view(L, &caller, t, 2), value));
+    } else if (mr_test(L, 3, &mr_kind_tensor)) {
         mr_tensor *source = mr_check_tensor(L, 3);
-        mr_raise(L, mr_copy(machine, push_view(L, t, 2), source, NULL, false));
+        mr_raise(L, mr_copy(&caller, push_view(L, &caller, t, 2), source, NULL, false));
     } else {
         return mr_misuse(L, "%s: cannot assign %s: expected a number, a boolean or a tensor",
                          mr_tensor_describe(t, name, sizeof name), mr_type_text(L, 3));

@@ -1,15 +1,18 @@
-/* mr.tensor: a tensor out of nested Lua tables. One walk checks the tables, another reads them; both
- * look at the raw tables only. */
+/* mr.tensor: a tensor from nested Lua tables. The first pass checks the tables, the second reads them.
+ * Both use raw access only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "bind/open.h"
+#include "bind/placement.h"
 #include "bind/tensor.h"
 
 /* Tables can be shared, so a few of them can stand for more elements than anyone could wait for. */
 #define MOST_ELEMENTS ((int64_t)1 << 28)
 
 typedef struct {
+    const mr_machine *machine;
     int ndim; /* -1: not known before the first element, or the first empty table */
     int64_t shape[MR_MAX_DIMS];
     bool sized[MR_MAX_DIMS];
@@ -33,22 +36,22 @@ static void not_a_list(lua_State *L, const literal *lit, int depth, int index, i
     const char *where = place(L, lit, depth);
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
-            mr_misuse(L,
-                      "tensor: %s has a key `%.40s`: expected values only; options go in a table "
-                      "behind it",
-                      where, lua_tostring(L, -2));
+            mr_misuse(
+                L, "tensor: %s has a key `%.40s`: expected only values; options are a second table",
+                where, lua_tostring(L, -2));
     for (int64_t i = 1; i <= size; i++) {
         bool missing = lua_rawgeti(L, index, i) == LUA_TNIL;
         lua_pop(L, 1);
         if (missing) mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil", where, i);
     }
-    mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil, but there are values behind it",
+    mr_misuse(L, "tensor: %s has a hole: [%" PRId64 "] is nil, but there are values after it",
               where, size + 1);
 }
 
 static void check_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
     int64_t count = 0;
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) count++;
+    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
+        mr_check_stop(L, lit->machine, ++count, "reading a table into a tensor");
     if (count != size) not_a_list(L, lit, depth, index, size);
 }
 
@@ -65,7 +68,7 @@ static void check_size(lua_State *L, literal *lit, int depth, int64_t size) {
     for (int d = 0; d <= depth; d++) {
         if (lit->shape[d] == 0) return;
         if (numel > MOST_ELEMENTS / lit->shape[d])
-            mr_misuse(L, "tensor: the tables hold more than %" PRId64 " values", MOST_ELEMENTS);
+            mr_misuse(L, "tensor: the tables have more than %" PRId64 " values", MOST_ELEMENTS);
         numel *= lit->shape[d];
     }
 }
@@ -73,13 +76,13 @@ static void check_size(lua_State *L, literal *lit, int depth, int64_t size) {
 static void check_leaf(lua_State *L, literal *lit, int depth) {
     if (lit->ndim < 0) lit->ndim = depth;
     if (lit->ndim != depth)
-        mr_misuse(L, "tensor: %s is %s where others are tables", place(L, lit, depth),
+        mr_misuse(L, "tensor: %s is %s, but its neighbours are tables", place(L, lit, depth),
                   lua_isnumber(L, -1) ? "a number" : "a boolean");
     if (lua_isboolean(L, -1)) lit->any_boolean = true;
     else if (lua_isinteger(L, -1)) lit->any_integer = true;
     else lit->any_float = true;
     if (lit->any_boolean && (lit->any_integer || lit->any_float))
-        mr_misuse(L, "tensor: %s is %s: booleans and numbers do not mix", place(L, lit, depth),
+        mr_misuse(L, "tensor: %s is %s: booleans and numbers cannot be mixed", place(L, lit, depth),
                   lua_isboolean(L, -1) ? "a boolean among numbers" : "a number among booleans");
 }
 
@@ -90,7 +93,7 @@ static void check_table(lua_State *L, literal *lit, int depth) {
         mr_misuse(L, "tensor: the tables are nested more than %d deep, or one is inside itself",
                   MR_MAX_DIMS);
     if (lit->ndim >= 0 && depth >= lit->ndim)
-        mr_misuse(L, "tensor: %s is a table where others are values", place(L, lit, depth));
+        mr_misuse(L, "tensor: %s is a table, but its neighbours are values", place(L, lit, depth));
     luaL_checkstack(L, 8, "tensor: nested too deep");
     int64_t size = (int64_t)lua_rawlen(L, index);
     check_list(L, lit, depth, index, size);
@@ -98,6 +101,7 @@ static void check_table(lua_State *L, literal *lit, int depth) {
     if (size == 0 && lit->ndim < 0) lit->ndim = depth + 1;
     for (int64_t i = 1; i <= size; i++) {
         lit->at[depth] = i;
+        mr_check_stop(L, lit->machine, i, "reading a table into a tensor");
         int type = lua_rawgeti(L, index, i);
         if (type == LUA_TTABLE) check_table(L, lit, depth + 1);
         else if (type == LUA_TNUMBER || type == LUA_TBOOLEAN) check_leaf(L, lit, depth + 1);
@@ -124,6 +128,7 @@ static char *store(lua_State *L, const literal *lit, int depth, mr_dtype dtype, 
     if (depth == lit->ndim || lua_type(L, -1) != LUA_TTABLE)
         mr_misuse(L, "tensor: the tables changed while they were read");
     for (int64_t i = 1; i <= lit->shape[depth]; i++) {
+        mr_check_stop(L, lit->machine, i, "reading a table into a tensor");
         lua_rawgeti(L, -1, i);
         to = store(L, lit, depth + 1, dtype, to);
         lua_pop(L, 1);
@@ -138,9 +143,9 @@ static void check_value(lua_State *L, literal *lit) {
     } else if (mr_is_scalar(L, 1)) {
         check_leaf(L, lit, 0);
     } else {
-        if (mr_test(L, 1, &mr_tensor_class))
+        if (mr_test(L, 1, &mr_kind_tensor))
             mr_misuse(
-                L, "tensor: argument 1 is a tensor already: clone() copies it, to() converts it");
+                L, "tensor: argument 1 is already a tensor: clone() copies it, to() converts it");
         mr_bad_argument(L, 1, "a table, a number or a boolean");
     }
     lua_pop(L, 1);
@@ -150,25 +155,25 @@ MR_FUNCTION(
     literal_tensor, "tensor",
     "mr.tensor(values: table|number|boolean [, {dtype: string, device: device|integer|string, "
     "pinned: boolean=false, name: string, stream: stream}]) -> tensor",
-    "A tensor of these values: nested tables, each as long as its neighbours, or a single value. "
-    "Integers give i64, numbers with a fraction (or written 1.0) f32, booleans bool, unless dtype "
-    "says otherwise. On a device the values are copied there and the copy is waited for, as by "
-    "copy_.") {
-    mr_machine *machine = mr_enter_as(L, "tensor");
-    literal lit = {.ndim = -1};
+    "Makes a tensor with these values: nested tables of equal length at each level, or a single "
+    "value. Integers give i64, numbers with a fraction (also 1.0) give f32, booleans give bool, "
+    "unless `dtype` is given. If the tensor is on a device, the values are copied there and the "
+    "host waits for the copy, as with copy_.") {
+    mr_caller caller = mr_enter_as(L, "tensor");
+    literal lit = {.machine = caller.machine, .ndim = -1};
     mr_new_options options;
     check_value(L, &lit);
     mr_check_new_options(L, lua_gettop(L) >= 2 ? 2 : 0, NULL, dtype_of(&lit), &options);
     bool on_device = options.placement.kind == MR_MEMORY_DEVICE;
     mr_new_options staging = options;
     if (on_device) staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
-    mr_tensor *values = mr_push_empty(L, machine, &staging, lit.ndim, lit.shape);
+    mr_tensor *values = mr_push_empty(L, &caller, &staging, lit.ndim, lit.shape);
     lua_pushvalue(L, 1);
     store(L, &lit, 0, options.dtype, mr_tensor_data(values));
     lua_pop(L, 1);
     if (!on_device) return 1;
-    mr_tensor *t = mr_push_empty(L, machine, &options, lit.ndim, lit.shape);
-    mr_status status = mr_copy(machine, t, values, options.placement.stream, false);
+    mr_tensor *t = mr_push_empty(L, &caller, &options, lit.ndim, lit.shape);
+    mr_status status = mr_copy(&caller, t, values, options.placement.stream, false);
     mr_let_go(L, -2);
     mr_finish_new(L, status);
     return 1;
@@ -176,8 +181,8 @@ MR_FUNCTION(
 
 static const mr_function *const functions[] = {&literal_tensor_function, NULL};
 
-const mr_class mr_literal_class = {"mr", "Tensors out of Lua tables.", functions, NULL};
+const mr_class mr_literal_class = {"mr", "Tensors from Lua tables.", functions, NULL, NULL};
 
-void mr_open_literal(lua_State *L, mr_machine *machine) {
-    mr_table_open(L, machine, &mr_literal_class);
+void mr_open_literal(lua_State *L) {
+    mr_table_open(L, &mr_literal_class);
 }

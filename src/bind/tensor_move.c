@@ -1,25 +1,29 @@
-/* Moving data: between memories, between dtypes, and to Lua's own values. What waits, and for what, is
- * said at each function: without non_blocking, and with the host on one side, the host waits for the
- * stream of the copy and for no other. */
+/* Copies between memories, between dtypes, and to Lua values. The help text of each function says what
+ * waits: if one side is on the host and non_blocking is not set, the host waits for the stream of the
+ * copy, and for no other stream. */
 #include <inttypes.h>
 
+#include "bind/open.h"
+#include "bind/placement.h"
+#include "bind/shape.h"
 #include "bind/tensor.h"
 
 static bool check_non_blocking(lua_State *L, int arg) {
     static const char *const known[] = {"non_blocking", NULL};
-    return mr_options_check(L, arg, known) && mr_option_boolean(L, arg, "non_blocking", false);
+    mr_option_slots options = mr_check_options(L, arg, known);
+    return mr_option_boolean(L, &options, "non_blocking", false);
 }
 
 MR_FUNCTION(
     tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
-    "Copies the values of `source`, broadcast and converted to t's dtype, between any two "
-    "memories. Runs on the current stream of the device; where the host is on one side, then waits "
-    "for that stream, unless non_blocking. Between two devices it runs on the current stream of "
-    "the "
-    "source's; that of the other waits for it, and is waited for first. Returns t.") {
-    mr_machine *machine = mr_enter(L);
+    "Copies the values of `source` into t, with broadcasting and conversion to t's dtype, between "
+    "any two memories. Runs on the current stream of the device. If one of the tensors is on the "
+    "host, the host then waits for that stream, unless non_blocking is set. A copy between two "
+    "devices runs on the current stream of the source's device; it first waits for the current "
+    "stream of the other device, and that stream then waits for the copy. Returns t.") {
+    mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);
-    mr_raise(L, mr_copy(machine, t, source, NULL, check_non_blocking(L, 3)));
+    mr_raise(L, mr_copy(&caller, t, source, NULL, check_non_blocking(L, 3)));
     lua_settop(L, 1);
     return 1;
 }
@@ -37,7 +41,7 @@ static target target_of(const mr_tensor *t) {
 
 /* Pushes `t` itself (which is at index 1) when it is there already, else a copy. A copy to the host
  * that nobody waits for needs pinned memory, or it would be waited for all the same (R23). */
-static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to,
+static int push_moved(lua_State *L, const mr_caller *caller, mr_tensor *t, target to,
                       bool non_blocking) {
     target from = target_of(t);
     if (to.dtype == from.dtype && to.device == from.device) {
@@ -50,21 +54,23 @@ static int push_moved(lua_State *L, mr_machine *machine, mr_tensor *t, target to
     else
         options.placement.kind =
             from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
-    mr_tensor *moved = mr_push_empty(L, machine, &options, t->ndim, t->shape);
-    mr_finish_new(L, mr_copy(machine, moved, t, NULL, non_blocking));
+    mr_tensor *moved = mr_push_empty(L, caller, &options, t->ndim, t->shape);
+    mr_finish_new(L, mr_copy(caller, moved, t, NULL, non_blocking));
     return 1;
 }
 
 static void check_target(lua_State *L, int arg, target *to) {
-    if (mr_test(L, arg, &mr_tensor_class)) {
+    if (mr_test(L, arg, &mr_kind_tensor)) {
         *to = target_of(mr_check_tensor(L, arg));
     } else if (lua_type(L, arg) == LUA_TSTRING) {
         mr_device *device;
         if (mr_read_device(L, arg, &device)) to->device = device;
         else if (!mr_dtype_find(lua_tostring(L, arg), &to->dtype))
-            mr_misuse(L, "to: \"%.40s\" is neither a dtype nor \"cpu\", \"cuda\" or \"cuda:1\"",
+            mr_misuse(L,
+                      "to: \"%.40s\" is not a dtype or a device: expected a dtype, \"cpu\", "
+                      "\"cuda\" or \"cuda:1\"",
                       lua_tostring(L, arg));
-    } else if (lua_type(L, arg) == LUA_TNUMBER || mr_test(L, arg, &mr_device_class)) {
+    } else if (lua_type(L, arg) == LUA_TNUMBER || mr_test(L, arg, &mr_kind_device)) {
         to->device = mr_check_device(L, arg);
     } else {
         mr_bad_argument(L, arg, "a device, an ordinal, \"cpu\", a dtype or a tensor");
@@ -74,45 +80,46 @@ static void check_target(lua_State *L, int arg, target *to) {
 MR_FUNCTION(
     tensor_to, "to",
     "t:to(where: device|integer|string|tensor... [, {non_blocking: boolean=false}]) -> tensor",
-    "The tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host (\"cpu\"), "
-    "in a "
-    "dtype (\"f64\"), or as another tensor is; two of these may be given. t itself when nothing "
-    "changes, else a copy, made as copy_ does it. With non_blocking to the host the copy is in "
-    "pinned memory, and its values are there once the stream has been waited for.") {
-    mr_machine *machine = mr_enter_as(L, "to");
+    "Returns the tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host "
+    "(\"cpu\"), with a dtype (\"f64\"), or with the device and dtype of another tensor. Two of "
+    "these can be given. Returns t itself if nothing changes, otherwise a copy, made as by copy_. "
+    "With non_blocking, a copy to the host is in pinned memory, and its values are there after a "
+    "wait for the stream.") {
+    mr_caller caller = mr_enter_as(L, "to");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = target_of(t);
     int options, last = mr_split_options(L, &options);
-    if (last < 2) return mr_misuse(L, "to: where to? Expected a device, \"cpu\" or a dtype");
+    if (last < 2)
+        return mr_misuse(L, "to: an argument is missing: expected a device, \"cpu\" or a dtype");
     for (int arg = 2; arg <= last; arg++) check_target(L, arg, &to);
-    return push_moved(L, machine, t, to, options && check_non_blocking(L, options));
+    return push_moved(L, &caller, t, to, options && check_non_blocking(L, options));
 }
 
 MR_FUNCTION(tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor",
-            "t:to(\"cpu\"): the values in host memory, which are waited for unless non_blocking.") {
-    mr_machine *machine = mr_enter_as(L, "cpu");
+            "The same as t:to(\"cpu\"): returns the tensor in host memory. The host waits for the "
+            "values, unless non_blocking is set.") {
+    mr_caller caller = mr_enter_as(L, "cpu");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, NULL};
-    return push_moved(L, machine, t, to, check_non_blocking(L, 2));
+    return push_moved(L, &caller, t, to, check_non_blocking(L, 2));
 }
 
-MR_FUNCTION(
-    tensor_cuda, "cuda",
-    "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
-    "The tensor on that device, or on the current one; t itself when it is there already.") {
-    mr_machine *machine = mr_enter_as(L, "cuda");
+MR_FUNCTION(tensor_cuda, "cuda",
+            "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
+            "Returns the tensor on this device (default: the current device); t itself if it is "
+            "already there.") {
+    mr_caller caller = mr_enter_as(L, "cuda");
     mr_tensor *t = mr_check_tensor(L, 1);
-    target to = {(mr_dtype)t->dtype, machine->current_device};
+    target to = {(mr_dtype)t->dtype, caller.machine->current_device};
     int options, last = mr_split_options(L, &options);
     if (last >= 2 && !lua_isnil(L, 2)) to.device = mr_check_device(L, 2);
-    return push_moved(L, machine, t, to, options && check_non_blocking(L, options));
+    return push_moved(L, &caller, t, to, options && check_non_blocking(L, options));
 }
 
-MR_FUNCTION(
-    tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
-    "A copy of a host tensor in pinned memory, which copies to and from the device without the "
-    "host; t itself if it is pinned already.") {
-    mr_machine *machine = mr_enter_as(L, "pin_memory");
+MR_FUNCTION(tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
+            "Returns a copy of a host tensor in pinned memory, which the device can access without "
+            "the host; t itself if it is already pinned.") {
+    mr_caller caller = mr_enter_as(L, "pin_memory");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
     if (!mr_tensor_on_host(t))
@@ -121,18 +128,18 @@ MR_FUNCTION(
     lua_settop(L, 1);
     if (t->storage->kind == MR_MEMORY_PINNED) return 1;
     mr_new_options options = {.dtype = (mr_dtype)t->dtype, .placement.kind = MR_MEMORY_PINNED};
-    mr_tensor *pinned = mr_push_empty(L, machine, &options, t->ndim, t->shape);
-    mr_finish_new(L, mr_copy(machine, pinned, t, NULL, false));
+    mr_tensor *pinned = mr_push_empty(L, &caller, &options, t->ndim, t->shape);
+    mr_finish_new(L, mr_copy(&caller, pinned, t, NULL, false));
     return 1;
 }
 
 /* --- to Lua's values ---------------------------------------------------------------------------- */
 
-MR_FUNCTION(
-    tensor_item, "item", "t:item() -> number or boolean",
-    "The value of a tensor of one element: an integer, a float or a boolean, by its dtype. From a "
-    "device it is copied in the current stream, which is waited for.") {
-    mr_machine *machine = mr_enter_as(L, "item");
+MR_FUNCTION(tensor_item, "item", "t:item() -> number or boolean",
+            "Returns the value of a tensor with one element as an integer, a float or a boolean, "
+            "depending on its dtype. The value of a device tensor is copied in the current stream, "
+            "and the host waits for that stream.") {
+    mr_caller caller = mr_enter_as(L, "item");
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_scalar value;
     char name[160], shape[128];
@@ -140,20 +147,21 @@ MR_FUNCTION(
         return mr_misuse(L, "item: %s has the shape %s, expected a single element",
                          mr_tensor_describe(t, name, sizeof name),
                          mr_shape_text(t->ndim, t->shape, shape, sizeof shape));
-    mr_raise(L, mr_item(machine, t, &value));
+    mr_raise(L, mr_item(&caller, t, &value));
     mr_push_scalar(L, (mr_dtype)t->dtype, value);
     return 1;
 }
 
-mr_tensor *mr_push_on_host(lua_State *L, mr_machine *machine, mr_tensor *t) {
+mr_tensor *mr_push_on_host(lua_State *L, const mr_caller *caller, mr_tensor *t) {
     mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_to_host(machine, t, slot));
+    mr_raise(L, mr_to_host(caller, t, slot));
     mr_made_tensor(L, *slot);
     return *slot;
 }
 
 /* Pushes the values from `data` on as a table nested `t->ndim - dim` deep. */
-static void push_values(lua_State *L, const mr_tensor *t, int dim, const char *data) {
+static void push_values(lua_State *L, const mr_machine *machine, const mr_tensor *t, int dim,
+                        const char *data) {
     if (dim == t->ndim) {
         mr_push_scalar(L, (mr_dtype)t->dtype, mr_dtype_load((mr_dtype)t->dtype, data));
         return;
@@ -162,18 +170,19 @@ static void push_values(lua_State *L, const mr_tensor *t, int dim, const char *d
     int64_t size = t->shape[dim];
     lua_createtable(L, size < INT32_MAX ? (int)size : 0, 0);
     for (int64_t i = 0; i < size; i++) {
-        push_values(L, t, dim + 1, data + i * step);
+        mr_check_stop(L, machine, i, "making a table of a tensor");
+        push_values(L, machine, t, dim + 1, data + i * step);
         lua_rawseti(L, -2, i + 1);
     }
 }
 
-MR_FUNCTION(
-    tensor_totable, "totable", "t:totable() -> table",
-    "The values as nested tables of integers, floats or booleans; of a 0-dim tensor the value "
-    "itself. From a device they are copied in the current stream, which is waited for.") {
-    mr_machine *machine = mr_enter_as(L, "totable");
-    const mr_tensor *t = mr_push_on_host(L, machine, mr_check_tensor(L, 1));
-    push_values(L, t, 0, mr_tensor_data(t));
+MR_FUNCTION(tensor_totable, "totable", "t:totable() -> table",
+            "Returns the values as nested tables of integers, floats or booleans; for a 0-dim "
+            "tensor, the value itself. The values of a device tensor are copied in the current "
+            "stream, and the host waits for that stream.") {
+    mr_caller caller = mr_enter_as(L, "totable");
+    const mr_tensor *t = mr_push_on_host(L, &caller, mr_check_tensor(L, 1));
+    push_values(L, caller.machine, t, 0, mr_tensor_data(t));
     mr_let_go(L, -2);
     return 1;
 }
@@ -189,13 +198,13 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_tensor_move_class = {
     "tensor",
-    "Copies run on the current stream of the device. Only those between device and host wait for "
-    "it, and "
-    "not with non_blocking.",
+    "Copies run on the current stream of the device. After a copy between device and host, the "
+    "host waits for that stream, unless non_blocking is set. Other copies do not wait.",
     functions,
-    mr_no_properties,
+    NULL,
+    &mr_kind_tensor,
 };
 
-void mr_open_tensor_move(lua_State *L, mr_machine *machine) {
-    mr_tensor_extend(L, machine, &mr_tensor_move_class);
+void mr_open_tensor_move(lua_State *L) {
+    mr_class_extend(L, &mr_tensor_move_class);
 }

@@ -1,12 +1,13 @@
-/* Which variable of the script holds an object: looked for on the stack, then among the globals, when a
- * report is written and at no other time. For a line that is to be put into the script only what that line
- * would see counts: the declaration that is in force there must be the one whose variable is alive now. */
+/* Finds the variable of the script that holds an object: first on the Lua stack, then among the globals.
+ * This is done only when a report is written. For a line that is added to the script, only variables that
+ * are visible at its place count: the declaration that is visible there must be the one whose variable
+ * exists now. */
 #include <stdio.h>
 #include <string.h>
 
 #include "bind/hazard.h"
 #include "bind/internal.h"
-#include "bind/script_text.h"
+#include "bind/source.h"
 
 typedef struct {
     lua_State *L;
@@ -24,9 +25,9 @@ static bool is_wanted(const wanted *w, int at) {
         const mr_tensor *t = mr_test_tensor(w->L, at);
         return t && (o->tensor ? t == o->tensor : t->storage == o->storage);
     }
-    const mr_class *class = o->stream ? &mr_stream_class : &mr_event_class;
+    const mr_kind *kind = o->stream ? &mr_kind_stream : &mr_kind_event;
     const void *object = o->stream ? (const void *)o->stream : (const void *)o->event;
-    void **box = mr_test(w->L, at, class);
+    void **box = mr_test(w->L, at, kind);
     return box && *box == object;
 }
 
@@ -52,7 +53,7 @@ static bool is_shadowed(lua_State *L, const lua_Debug *frame, int local, const c
 }
 
 static bool is_of_file(const wanted *w, const lua_Debug *frame) {
-    return !w->front.file || mr_bind_file(frame) == w->front.file;
+    return !w->front.file || mr_bind_file(mr_bind_module(w->L), frame) == w->front.file;
 }
 
 /* The frame's line is in its body: not so where a function is written and called on one line. */
@@ -74,8 +75,9 @@ static bool sees_global(const wanted *w, const char *name) {
 /* ---- steps */
 
 /* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there:
- * that will be another next time. */
-static bool index_name(const wanted *w, lua_Integer value, char *out, size_t size) {
+ * that will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
+static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
+                       size_t size) {
     lua_State *L = w->L;
     lua_Debug frame;
     const char *name;
@@ -93,7 +95,8 @@ static bool index_name(const wanted *w, lua_Integer value, char *out, size_t siz
         }
         break;
     }
-    return count == 1 && mr_script_indexes(w->script, w->front.line, out);
+    return count == 1 && mr_script_indexes(w->script, w->front.line, out) &&
+           !mr_script_names_entry(w->script, w->front.line, table, value);
 }
 
 /* `streams[2]`, `self.copy`: one step into a table that a variable holds. */
@@ -111,7 +114,7 @@ static bool in_table(const wanted *w, const char *name) {
         if (!found && is_wanted(w, -1)) {
             if (lua_isinteger(L, -2)) {
                 lua_Integer value = lua_tointeger(L, -2);
-                if (!index_name(w, value, index, sizeof index))
+                if (!index_name(w, name, value, index, sizeof index))
                     snprintf(index, sizeof index, "%d", (int)value);
                 snprintf(w->out, w->size, "%s[%s]", name, index);
                 found = true;
@@ -193,12 +196,25 @@ bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site fron
                       size_t size) {
     if (!L || !lua_checkstack(L, 16)) return false;
     wanted w = {L, *object, front, NULL, out, size};
-    if (front.file) w.script = mr_script_read(front.file);
+    if (front.file) w.script = mr_source_read(L, front.file);
     bool found = find_variable(&w, false) || find_variable(&w, true);
     if (!found && object->tensor) { /* another view of the same memory, then */
         w.object = (mr_hazard_object){.storage = object->tensor->storage};
         found = find_variable(&w, false) || find_variable(&w, true);
     }
     mr_script_free(w.script);
+    return found;
+}
+
+/* Without the text only the main chunk is known to have the line. */
+bool mr_bind_is_running(lua_State *L, mr_site front) {
+    lua_Debug frame;
+    bool found = false;
+    mr_script *script = mr_source_read(L, front.file);
+    int function = script ? mr_script_function(script, front.line) : 0;
+    for (int level = 0; !found && mr_bind_frame(L, &level, &frame); level++)
+        found =
+            frame.linedefined == function && mr_bind_file(mr_bind_module(L), &frame) == front.file;
+    mr_script_free(script);
     return found;
 }

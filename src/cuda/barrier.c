@@ -1,6 +1,6 @@
-/* R60: a synchronous copy between two devices comes after all that both have been given and before all that they
- * are given later, without holding up the host. The documents promise it; an H200's driver was seen to let
- * later work of non-blocking streams begin at once. So the order is made here, of events. */
+/* R60: a synchronous copy between two devices is ordered after all earlier work and before all later work
+ * of both devices; the host does not wait. The documents guarantee this, but on an H200, later work of
+ * non-blocking streams was seen to start at once. So this file creates the order with events. */
 #include "cuda/state.h"
 
 static mr_status wait_for_one(cuda_device *device, CUstream waiter, cuda_device *of,

@@ -2,8 +2,8 @@
  * products of floats (which also spares a program of no others the library's start), for integers, for strides that
  * cuBLAS cannot read, and where there is no cuBLAS.
  *
- * cuBLAS counts by columns. A matrix by rows is, to it, its transpose, so c = a b is asked for as
- * c' = b' a': the operands change places, and no data moves. */
+ * cuBLAS uses column-major matrices. A row-major matrix is, for cuBLAS, its transpose. So c = a b is
+ * computed as c' = b' a': the operands are exchanged, and no data is moved. */
 #include "cuda/kernels.h"
 
 #include <limits.h>
@@ -23,8 +23,8 @@ typedef struct {
 
 enum { WORKSPACE = 4 << 20, WORKSPACE_OF_HOPPER = 32 << 20 }; /* as NVIDIA advises */
 
-static size_t workspace_bytes(const mr_action *action) {
-    return action->stream->device->properties.compute_major >= 9 ? WORKSPACE_OF_HOPPER : WORKSPACE;
+static size_t workspace_bytes(const mr_command *command) {
+    return command->stream->device->properties.compute_major >= 9 ? WORKSPACE_OF_HOPPER : WORKSPACE;
 }
 
 void mr_cuda_lane_close_blas(cuda_lane *lane) {
@@ -32,35 +32,35 @@ void mr_cuda_lane_close_blas(cuda_lane *lane) {
     lane->blas = NULL;
 }
 
-static mr_status blas_failed(const mr_action *action, cublasStatus_t status) {
+static mr_status blas_failed(const mr_command *command, cublasStatus_t status) {
     if (status == CUBLAS_STATUS_ALLOC_FAILED)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: cuBLAS has no memory to work in", action->name);
-    return mr_fail(MR_CODE_UNKNOWN, "%s: cuBLAS failed with status %d", action->name, (int)status);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: cuBLAS has no memory to work in", command->name);
+    return mr_fail(MR_CODE_UNKNOWN, "%s: cuBLAS failed with status %d", command->name, (int)status);
 }
 
 #define BLAS_TRY(call)                                                                             \
     do {                                                                                           \
         cublasStatus_t try_status_ = (call);                                                       \
         if (__builtin_expect(try_status_ != CUBLAS_STATUS_SUCCESS, 0))                             \
-            return blas_failed(action, try_status_);                                               \
+            return blas_failed(command, try_status_);                                              \
     } while (0)
 
 /* Setting the stream takes the workspace away, so it is set after. */
-static mr_status attach(const mr_action *action, cuda_lane *lane) {
-    size_t bytes = workspace_bytes(action);
-    if (!lane->workspace) MR_TRY(mr_cuda_borrow(action, lane->stream, bytes, &lane->workspace));
+static mr_status attach(const mr_command *command, cuda_lane *lane) {
+    size_t bytes = workspace_bytes(command);
+    if (!lane->workspace) MR_TRY(mr_cuda_borrow(command, lane->stream, bytes, &lane->workspace));
     BLAS_TRY(mr_cublas.SetStream(lane->blas, (cudaStream_t)lane->stream));
     BLAS_TRY(mr_cublas.SetWorkspace(lane->blas, (void *)lane->workspace, bytes));
     lane->attached = true;
     return MR_OK;
 }
 
-static mr_status handle_of(const mr_action *action, cuda_lane *lane, cublasHandle_t *out_handle) {
+static mr_status handle_of(const mr_command *command, cuda_lane *lane, cublasHandle_t *out_handle) {
     /* It loads each of its kernels at the first use, which waits for callbacks, which wait for us. */
-    MR_TRY(mr_cuda_host_settle(mr_cuda_device_of(action)->machine));
+    MR_TRY(mr_cuda_host_wait_all(mr_cuda_device_of(command)->machine));
     if (__builtin_expect(!lane->blas, 0)) BLAS_TRY(mr_cublas.Create(&lane->blas));
-    if (__builtin_expect(!lane->attached, 0)) MR_TRY(attach(action, lane));
-    bool tf32 = action->machine->allow_tf32;
+    if (__builtin_expect(!lane->attached, 0)) MR_TRY(attach(command, lane));
+    bool tf32 = command->u.op.params.tf32;
     if (__builtin_expect(lane->tf32 != tf32, 0)) {
         BLAS_TRY(mr_cublas.SetMathMode(lane->blas,
                                        tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
@@ -72,9 +72,9 @@ static mr_status handle_of(const mr_action *action, cuda_lane *lane, cublasHandl
 
 /* ------------------------------------------------------------------------- operands */
 
-static void read_operands(const mr_action *action, product *p) {
-    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
-                    *b = action->operands[2].tensor;
+static void read_operands(const mr_command *command, product *p) {
+    const mr_tensor *out = command->operands[0].tensor, *a = command->operands[1].tensor,
+                    *b = command->operands[2].tensor;
     *p = (product){.m = 1,
                    .n = 1,
                    .k = a->shape[a->ndim - 1],
@@ -137,7 +137,7 @@ static cublasOperation_t other(cublasOperation_t operation) {
 }
 
 /* y = matrix x, the matrix of rows x columns readable as `operation` says. */
-static mr_status matrix_vector(const mr_action *action, cublasHandle_t handle, mr_dtype dtype,
+static mr_status matrix_vector(const mr_command *command, cublasHandle_t handle, mr_dtype dtype,
                                int64_t rows, int64_t columns, CUdeviceptr matrix,
                                cublasOperation_t operation, int64_t leading, CUdeviceptr x,
                                int64_t step, CUdeviceptr y) {
@@ -158,7 +158,7 @@ static mr_status matrix_vector(const mr_action *action, cublasHandle_t handle, m
 }
 
 /* The result of a dot product is wanted where the other results are: on the device. */
-static mr_status dot(const mr_action *action, cublasHandle_t handle, const product *p) {
+static mr_status dot(const mr_command *command, cublasHandle_t handle, const product *p) {
     int k = (int)p->k, step_a = (int)p->a_column, step_b = (int)p->b_row;
     BLAS_TRY(mr_cublas.SetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE));
     cublasStatus_t status = p->dtype == MR_F32
@@ -183,7 +183,7 @@ typedef struct {
 } reading;
 
 /* The matrices number `at` in all batch dims but the innermost, and all of that one. */
-static mr_status multiply(const mr_action *action, cublasHandle_t handle, const product *p,
+static mr_status multiply(const mr_command *command, cublasHandle_t handle, const product *p,
                           const reading *r, CUdeviceptr a, CUdeviceptr b, CUdeviceptr c) {
     static const float one_f32 = 1, zero_f32 = 0;
     static const double one_f64 = 1, zero_f64 = 0;
@@ -208,7 +208,7 @@ static mr_status multiply(const mr_action *action, cublasHandle_t handle, const 
     return MR_OK;
 }
 
-static mr_status multiply_all(const mr_action *action, cublasHandle_t handle, const product *p,
+static mr_status multiply_all(const mr_command *command, cublasHandle_t handle, const product *p,
                               const reading *r) {
     int64_t size = (int64_t)mr_dtype_size(p->dtype), index[MR_CUDA_DIMS] = {0};
     for (;;) {
@@ -218,7 +218,7 @@ static mr_status multiply_all(const mr_action *action, cublasHandle_t handle, co
             a += index[d] * p->stride[1].stride[d];
             b += index[d] * p->stride[2].stride[d];
         }
-        MR_TRY(multiply(action, handle, p, r, p->a + (CUdeviceptr)(a * size),
+        MR_TRY(multiply(command, handle, p, r, p->a + (CUdeviceptr)(a * size),
                         p->b + (CUdeviceptr)(b * size), p->c + (CUdeviceptr)(c * size)));
         uint32_t d = 1;
         while (d < p->batch.ndim && ++index[d] == p->batch.size[d]) index[d++] = 0;
@@ -227,9 +227,9 @@ static mr_status multiply_all(const mr_action *action, cublasHandle_t handle, co
 }
 
 /* Sets *out_done to false where cuBLAS cannot do it. */
-static mr_status by_blas(const mr_action *action, CUstream stream, const product *p,
+static mr_status by_blas(const mr_command *command, CUstream stream, const product *p,
                          bool *out_done) {
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     *out_done = false;
     if (mr_dtype_category(p->dtype) != 2 || p->k == 0 || p->m > INT_MAX || p->n > INT_MAX ||
         p->k > INT_MAX || kernels->no_blas)
@@ -252,22 +252,23 @@ static mr_status by_blas(const mr_action *action, CUstream stream, const product
     }
     cuda_lane *lane;
     cublasHandle_t handle = NULL;
-    MR_TRY(mr_cuda_lane(action, stream, &lane));
-    MR_TRY(handle_of(action, lane, &handle));
+    MR_TRY(mr_cuda_lane(command, stream, &lane));
+    MR_TRY(handle_of(command, lane, &handle));
     *out_done = true;
-    if (is_dot) return dot(action, handle, p);
+    if (is_dot) return dot(command, handle, p);
     if (column)
-        return matrix_vector(action, handle, p->dtype, p->m, p->k, p->a, r.a, r.lda, p->b, p->b_row,
-                             p->c);
+        return matrix_vector(command, handle, p->dtype, p->m, p->k, p->a, r.a, r.lda, p->b,
+                             p->b_row, p->c);
     if (row) /* the transposed matrix times the row as a column */
-        return matrix_vector(action, handle, p->dtype, p->n, p->k, p->b, other(r.b), r.ldb, p->a,
+        return matrix_vector(command, handle, p->dtype, p->n, p->k, p->b, other(r.b), r.ldb, p->a,
                              p->a_column, p->c);
-    return multiply_all(action, handle, p, &r);
+    return multiply_all(command, handle, p, &r);
 }
 
 /* ------------------------------------------------------------------------- our own kernels */
 
-static mr_status by_kernel(const mr_action *action, CUstream stream, const product *p, bool small) {
+static mr_status by_kernel(const mr_command *command, CUstream stream, const product *p,
+                           bool small) {
     enum { MOST_BATCHES = 65535 }; /* of a grid's second dim */
     uint64_t tile = small ? MR_CUDA_SMALL_TILE : MR_CUDA_TILE;
     mr_cuda_product args = {.a = (const void *)p->a,
@@ -288,24 +289,25 @@ static mr_status by_kernel(const mr_action *action, CUstream stream, const produ
     uint64_t batches = 1, tiles = (uint64_t)args.row_tiles * args.column_tiles;
     for (uint32_t d = 0; d < p->batch.ndim; d++) batches *= (uint64_t)p->batch.size[d];
     if (tiles > INT32_MAX)
-        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel", action->name);
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel",
+                       command->name);
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     CUfunction function, *slot = &(small ? kernels->small_product : kernels->product)[p->dtype];
-    MR_CUDA_FIND(function, action, slot, MODULE_PRODUCT, "%sproduct_%s", small ? "small_" : "",
+    MR_CUDA_FIND(function, command, slot, MODULE_PRODUCT, "%sproduct_%s", small ? "small_" : "",
                  mr_cuda_tag(p->dtype));
     void *list[] = {&args};
-    MR_CUDA_TRY(mr_cuda_device_of(action),
+    MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.LaunchKernel(function, (unsigned)tiles,
                                    (unsigned)(batches < MOST_BATCHES ? batches : MOST_BATCHES), 1,
                                    MR_CUDA_THREADS, 1, 1, 0, stream, list, NULL),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }
 
-mr_status mr_cuda_launch_matmul(const mr_action *action, CUstream stream) {
+mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream) {
     product p;
-    bool small = mr_matmul_is_small(action), done = false;
-    read_operands(action, &p);
-    if (!small) MR_TRY(by_blas(action, stream, &p, &done));
-    return done ? MR_OK : by_kernel(action, stream, &p, small);
+    bool small = mr_matmul_is_small(command), done = false;
+    read_operands(command, &p);
+    if (!small) MR_TRY(by_blas(command, stream, &p, &done));
+    return done ? MR_OK : by_kernel(command, stream, &p, small);
 }

@@ -32,6 +32,9 @@ static mr_status parse_ordinal(const char *text, int *out_ordinal) {
 /* Nothing of ours is in any context afterwards; host memory has its values still. */
 static void leave_contexts(cuda_machine *cuda) {
     mr_cuda_host_abandon(cuda);
+    /* Streams of all devices look at the values of turns, which lie in memory that goes. */
+    for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_finish(&cuda->devices[i]);
+    mr_cuda_turns_close(cuda);
     if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
     if (cuda->pinned) mr_cuda_pinned_suspend(cuda);
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_close(&cuda->devices[i]);
@@ -91,7 +94,7 @@ static mr_status open_devices(cuda_machine *cuda, int home) {
 }
 
 static mr_status open_backend(mr_machine *machine, const mr_machine_options *options) {
-    int ordinal, home;
+    int ordinal, home = 0;
     MR_TRY(parse_ordinal(options->device, &ordinal));
     MR_TRY(mr_cuda_device_find(ordinal, &home));
     cuda_machine *cuda = calloc(1, sizeof *cuda);
@@ -107,6 +110,7 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
         mr_slab_init(&cuda->holds, sizeof(cuda_hold), 16);
         status = mr_cuda_pinned_open(cuda);
         if (!status) status = open_devices(cuda, home);
+        if (!status) status = mr_cuda_turns_open(cuda);
         if (status) close_backend(machine);
     } else {
         status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the CUDA backend");
@@ -148,6 +152,7 @@ static mr_status reset(mr_machine *machine) {
         if (had_context >> i & 1) mr_cu.DevicePrimaryCtxReset(cuda->devices[i].handle);
     mr_status status = mr_cuda_use(cuda->home);
     if (!status) status = mr_cuda_pinned_resume(cuda);
+    if (!status) status = mr_cuda_turns_open(cuda);
     return status ? stay_lost(machine, status) : MR_OK;
 }
 
@@ -174,9 +179,16 @@ static void describe_driver(void (*say)(const char *what, const char *text)) {
                  mr_cuda_driver_version() % 1000 / 10);
     say("gpu driver", status ? status->message : text);
     if (!status) {
-        status = mr_cuda_probe();
-        if (status) say("gpu", status->message);
-        else mr_cuda_device_found();
+        int ordinal;
+        status = mr_cuda_device_find(-1, &ordinal);
+        if (status) {
+            say("gpu", status->message);
+        } else {
+            say("host functions", mr_cuda_turns_by_values(ordinal)
+                                      ? "hold their stream by a value in memory"
+                                      : "hold their stream by a callback of the driver");
+            mr_cuda_device_found();
+        }
     }
     mr_error_destroy(status);
 }
@@ -203,7 +215,6 @@ void mr_cuda_describe(void (*say)(const char *what, const char *text)) {
 
 const mr_backend mr_cuda_backend = {
     .name = "cuda",
-    .action_extra = 0,
     .open = open_backend,
     .close = close_backend,
     .reset = reset,

@@ -1,4 +1,4 @@
-/* Devices: their properties, and their primary contexts, which are made when they are first needed. */
+/* Devices: their properties, and their primary contexts, which are created at the first use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,7 @@ mr_status mr_cuda_device_open(cuda_device *device) {
     CUresult result = mr_cu.DeviceGet(&device->handle, ordinal);
     if (result != CUDA_SUCCESS) return mr_cuda_complain(result, "device %d", ordinal);
     fill_in(&device->device->properties, device->handle);
+    device->values = mr_cuda_turns_by_values(device->handle);
     return MR_OK;
 }
 
@@ -118,8 +119,10 @@ static mr_status set_up(cuda_device *device) {
 }
 
 mr_status mr_cuda_use_slowly(cuda_device *device) {
+    if (mr_cuda_is_forked()) return mr_cuda_forked();
     if (!device->context) {
         CUcontext context;
+        MR_TRY(mr_cuda_host_wait_all(device->machine)); /* the driver may wait for other devices */
         MR_TRY(retain(device->handle, device->device->index, &context));
         device->context = context;
         mr_status status = set_up(device);
@@ -146,18 +149,22 @@ static void destroy_handles(cuda_device *device) {
     mr_vec_free(&device->events);
 }
 
-void mr_cuda_device_close(cuda_device *device) {
+void mr_cuda_device_finish(cuda_device *device) {
     if (!device->context) return;
     make_current(device->context);
-    mr_cu
-        .CtxSynchronize(); /* what is under way cannot be taken back; a lost device answers at once */
+    mr_cu.CtxSynchronize();
+}
+
+void mr_cuda_device_close(cuda_device *device) {
+    if (!device->context) return;
+    mr_cuda_device_finish(device);
     mr_cuda_hold_drop(device);
     mr_cuda_kernels_close(device);
     mr_cuda_pool_close(device);
     destroy_handles(device);
     make_current(NULL);
     mr_cu.DevicePrimaryCtxRelease(device->handle);
-    memset(device->trail, 0, sizeof device->trail);
+    mr_cuda_trail_clear(device);
     device->context = NULL;
     device->launches = device->peers = 0;
     device->generation++;
@@ -165,8 +172,9 @@ void mr_cuda_device_close(cuda_device *device) {
 
 /* ---- finding one to start with */
 
-static CUdevice kept; /* its context is retained here while `is_kept` */
-static bool is_kept;
+/* Its context is retained while `is_kept`, from the probe to the opening of a machine by the same thread. */
+static _Thread_local CUdevice kept;
+static _Thread_local bool is_kept;
 
 static mr_status try_to_keep(int ordinal) {
     CUcontext context;

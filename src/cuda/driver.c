@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ static struct {
     char *problem; /* one sentence, NULL: none */
 } found[MR_CUDA_LIBRARY_COUNT];
 static int version;
+static atomic_bool forked;
 
 /* ---- finding */
 
@@ -146,7 +148,30 @@ mr_status mr_cuda_library_open(mr_cuda_library which) {
 }
 
 const char *mr_cuda_library_path(mr_cuda_library which) {
-    return found[which].path;
+    pthread_mutex_lock(&lock);
+    const char *path = found[which].path;
+    pthread_mutex_unlock(&lock);
+    return path;
+}
+
+/* ---- forks */
+
+/* In the child, whose one thread has no context any more. Another thread may have held the lock. */
+static void forget_driver(void) {
+    pthread_mutex_init(&lock, NULL);
+    mr_cuda_current = NULL;
+    mr_cuda_turn_forget();
+    atomic_store(&forked, true);
+}
+
+bool mr_cuda_is_forked(void) {
+    return atomic_load_explicit(&forked, memory_order_relaxed);
+}
+
+mr_status mr_cuda_forked(void) {
+    return mr_fail(MR_CODE_NOT_SUPPORTED,
+                   "this process was forked from one that uses the GPU, and CUDA does not work in "
+                   "such a child: use the GPU in the parent, or start a new program for the child");
 }
 
 /* ---- starting the driver */
@@ -198,9 +223,17 @@ static void load_eagerly(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-mr_status mr_cuda_driver_start(void) {
-    MR_TRY(mr_cuda_library_open(MR_CUDA_LIBRARY_DRIVER));
+/* Once in a process: setenv and another thread's getenv do not go together. */
+static void prepare(void) {
     load_eagerly();
+    pthread_atfork(NULL, NULL, forget_driver);
+}
+
+mr_status mr_cuda_driver_start(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (mr_cuda_is_forked()) return mr_cuda_forked();
+    MR_TRY(mr_cuda_library_open(MR_CUDA_LIBRARY_DRIVER));
+    pthread_once(&once, prepare);
     CUresult result = mr_cu.Init(0);
     if (result != CUDA_SUCCESS) return cannot_start(result);
     int count = 0;

@@ -65,6 +65,8 @@ typedef enum {
     X(EventQuery, "cuEventQuery", (CUevent event))                                                 \
     X(EventElapsedTime, "cuEventElapsedTime", (float *milliseconds, CUevent from, CUevent to))     \
     X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn call, void *context))         \
+    X(StreamBatchMemOp, "cuStreamBatchMemOp_v2",                                                   \
+      (CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags))     \
     X(LaunchKernel, "cuLaunchKernel",                                                              \
       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
@@ -88,6 +90,7 @@ typedef enum {
     X(MemPoolTrimTo, "cuMemPoolTrimTo", (CUmemoryPool pool, size_t bytes_to_keep))                 \
     X(MemAllocFromPoolAsync, "cuMemAllocFromPoolAsync",                                            \
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                   \
+    X(MemFree, "cuMemFree_v2", (CUdeviceptr address))                                              \
     X(MemFreeAsync, "cuMemFreeAsync", (CUdeviceptr address, CUstream stream))                      \
     X(MemGetInfo, "cuMemGetInfo_v2", (size_t * free, size_t * total))                              \
     X(MemHostRegister, "cuMemHostRegister_v2", (void *host, size_t bytes, unsigned flags))         \

@@ -1,9 +1,9 @@
-/* What the driver's results mean: codes, sentences, and which operation failed.
+/* Errors of the driver: codes, sentences, and which operation failed.
  *
- * A kernel that fails tells nobody its name: some later call returns the number, and from then on every
- * call does (R49, R50). Which one it was is worked out from the trail of launches: those in streams that
- * have been seen to be done since are innocent. With one left, that is it; with launch-blocking there is
- * never more than one. */
+ * The driver does not say which kernel failed: a later call returns the error, and after that every call
+ * returns it (R49, R50). So the failed launch is found from the recorded launches: those in streams that
+ * were seen to be done since then are excluded. If one is left, it is the one; with launch-blocking there
+ * is never more than one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,15 @@
 static const struct {
     CUresult result;
     mr_code code;
-    bool sticky; /* the context is of no use any more */
+    bool sticky; /* the context can no longer be used */
     const char *text;
 } meanings[] = {
-    {CUDA_ERROR_INVALID_VALUE, MR_CODE_INVALID_ARGUMENT, false, "the driver refuses an argument"},
+    {CUDA_ERROR_INVALID_VALUE, MR_CODE_INVALID_ARGUMENT, false, "the driver rejected an argument"},
     {CUDA_ERROR_OUT_OF_MEMORY, MR_CODE_OUT_OF_MEMORY, false, "out of memory"},
     {CUDA_ERROR_DEINITIALIZED, MR_CODE_UNKNOWN, true, "the driver is shutting down"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE, MR_CODE_INVALID_DEVICE, false,
-     "the GPU is taken: another process uses it exclusively, or its compute mode forbids use"},
+     "the GPU is not available: another process uses it exclusively, or its compute mode does not "
+     "allow use"},
     {CUDA_ERROR_NO_DEVICE, MR_CODE_INVALID_DEVICE, false, "there is no GPU"},
     {CUDA_ERROR_INVALID_DEVICE, MR_CODE_INVALID_DEVICE, false, "there is no such GPU"},
     {CUDA_ERROR_INVALID_CONTEXT, MR_CODE_INVALID_DEVICE, true,
@@ -33,7 +34,7 @@ static const struct {
      "the driver does not know the stream or event"},
     {CUDA_ERROR_NOT_READY, MR_CODE_NOT_READY, false, "not complete"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, MR_CODE_ILLEGAL_ADDRESS, true,
-     "memory was touched that does not belong to any tensor there"},
+     "an access was outside the memory of all tensors on the device"},
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, MR_CODE_LAUNCH_OUT_OF_RESOURCES, false,
      "the kernel needs more registers or shared memory than there are"},
     {CUDA_ERROR_LAUNCH_TIMEOUT, MR_CODE_LAUNCH_TIMEOUT, true,
@@ -48,12 +49,12 @@ static const struct {
     {CUDA_ERROR_HARDWARE_STACK_ERROR, MR_CODE_LAUNCH_FAILURE, true,
      "a kernel's stack is corrupt or too small"},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, MR_CODE_LAUNCH_FAILURE, true,
-     "a kernel came to an illegal instruction"},
+     "a kernel executed an illegal instruction"},
     {CUDA_ERROR_MISALIGNED_ADDRESS, MR_CODE_MISALIGNED_ADDRESS, true,
-     "memory was touched at an address that is no multiple of the element's size"},
+     "an access was at an address that is not a multiple of the element size"},
     {CUDA_ERROR_INVALID_ADDRESS_SPACE, MR_CODE_ILLEGAL_ADDRESS, true,
-     "memory was touched by an instruction for another kind of memory"},
-    {CUDA_ERROR_INVALID_PC, MR_CODE_LAUNCH_FAILURE, true, "a kernel jumped to nowhere"},
+     "an instruction accessed an address of another kind of memory"},
+    {CUDA_ERROR_INVALID_PC, MR_CODE_LAUNCH_FAILURE, true, "a kernel jumped to an invalid address"},
     {CUDA_ERROR_LAUNCH_FAILED, MR_CODE_LAUNCH_FAILURE, true,
      "a kernel failed, or the GPU was lost"},
     {CUDA_ERROR_NOT_PERMITTED, MR_CODE_NOT_PERMITTED, false, "not permitted"},
@@ -75,6 +76,7 @@ static mr_status make(CUresult result, bool *out_sticky, const char *format, va_
     const char *text = NULL;
     mr_code code = MR_CODE_UNKNOWN;
     *out_sticky = false;
+    if (mr_cuda_is_forked()) return mr_cuda_forked();
     vsnprintf(tried, sizeof tried, format, args);
     for (size_t i = 0; i < MEANING_COUNT; i++) {
         if (meanings[i].result != result) continue;
@@ -111,6 +113,11 @@ void mr_cuda_trail_forget(const cuda_stream *stream) {
     }
 }
 
+void mr_cuda_trail_clear(cuda_device *device) {
+    for (int i = 0; i < TRAIL_LENGTH; i++) mr_name_release(device->trail[i].own_name);
+    memset(device->trail, 0, sizeof device->trail);
+}
+
 /* "`a`, `b` or `c`": the different names among the candidates, or as many as there is room for. */
 static void list_names(const cuda_trail **candidates, int count, char *out, size_t size) {
     size_t used = 0;
@@ -134,12 +141,14 @@ static mr_status with_cause(cuda_device *device, mr_status error) {
         const cuda_trail *trail = &device->trail[i % TRAIL_LENGTH];
         if (may_have_failed(trail)) candidates[count++] = trail;
     }
-    if (!count) return error;
+    mr_error *details = mr_error_details(error);
+    if (!count || !details) return error;
     const cuda_trail *only = candidates[0];
     if (count == 1) {
-        snprintf(error->op, sizeof error->op, "%s", only->name);
-        snprintf(error->stream, sizeof error->stream, "%s", only->stream ? only->stream->text : "");
-        error->where = only->where;
+        snprintf(details->op, sizeof details->op, "%s", only->name);
+        snprintf(details->stream, sizeof details->stream, "%s",
+                 only->stream ? only->stream->text : "");
+        details->where = only->where;
         return error;
     }
     list_names(candidates, count, names, sizeof names);

@@ -1,5 +1,5 @@
-/* Events: the driver's own. Waits bind to the record in force at their call, as CUDA's do (R12), so an
- * event can be recorded again, or its handle given to another event, while a wait for it is pending. */
+/* Events: the driver's own. A wait is bound to the latest record at its call (R12), so an event can be
+ * recorded again, or its handle reused for another event, while a wait for it is pending. */
 #include "cuda/state.h"
 
 /* ---- handles */
@@ -49,10 +49,10 @@ void mr_cuda_event_close(mr_event *event) {
     mr_slab_free(&mr_cuda_of(event->machine)->events, e);
 }
 
-mr_status mr_cuda_event_record(mr_action *action) {
-    mr_event *event = action->u.event.event;
+mr_status mr_cuda_event_record(const mr_command *command) {
+    mr_event *event = command->u.event.event;
     cuda_event *e = event->impl;
-    cuda_stream *s = action->stream->impl;
+    cuda_stream *s = command->stream->impl;
     if (e->handle && e->device != s->device) { /* of a record elsewhere that failed */
         drop_handle(e);
         e->handle = NULL;
@@ -68,16 +68,16 @@ mr_status mr_cuda_event_record(mr_action *action) {
         if (e->stream) mr_cuda_stream_release(e->stream);
         e->stream = s;
     }
-    e->seq = action->seq;
+    e->seq = command->seq;
     return MR_OK;
 }
 
-/* The record in force is still the one that the action was bound to: nothing lies between the call and
+/* The record in force is still the one that the command was bound to: nothing lies between the call and
  * here. An event of another device is waited for in the same way (R58). */
-mr_status mr_cuda_event_wait(mr_action *action) {
-    cuda_event *e = action->u.event.event->impl;
-    cuda_stream *s = action->stream->impl;
-    if (!action->u.event.record_seq) return MR_OK; /* R13 */
+mr_status mr_cuda_event_wait(const mr_command *command) {
+    cuda_event *e = command->u.event.event->impl;
+    cuda_stream *s = command->stream->impl;
+    if (!command->u.event.record_seq) return MR_OK; /* R13 */
     MR_CUDA_TRY(s->device, mr_cu.StreamWaitEvent(s->handle, e->handle, 0), "wait_event in %s",
                 s->text);
     return MR_OK;
@@ -86,7 +86,7 @@ mr_status mr_cuda_event_wait(mr_action *action) {
 mr_status mr_cuda_event_query(mr_event *event, bool *out_done) {
     cuda_event *e = event->impl;
     MR_TRY(mr_cuda_use(e->device));
-    mr_cuda_host_attend(e->device->machine);
+    mr_cuda_host_run_ready(e->device->machine);
     CUresult result = mr_cu.EventQuery(e->handle);
     *out_done = result == CUDA_SUCCESS;
     if (*out_done) mr_cuda_stream_done(e->stream, e->seq);

@@ -1,7 +1,7 @@
-/* Host memory that the device may still be using when the script has dropped its last tensor. Each
- * stream gathers what its copies and kernels use; a fence (an event) now and then, or a wait that has
- * seen the stream idle, says when it can go. One event for HOLDS_A_FENCE uses keeps the cost of a copy
- * that of the driver's call. */
+/* Keeps host memory that the device may still be using after the script has released its last tensor. Each
+ * stream collects the memory that its copies and kernels use. A fence (an event) from time to time, or a
+ * wait that found the stream idle, shows when it can be released. There is only one event for
+ * HOLDS_A_FENCE uses, so a copy costs little more than the driver's call. */
 #include "cuda/state.h"
 
 static void let_go(cuda_machine *cuda, cuda_hold *hold) {

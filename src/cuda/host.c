@@ -1,151 +1,115 @@
-/* Host functions (R46): Lua may be entered by its own thread only, so the driver's callback, which comes
- * on a thread of the driver, only says that the turn has come, and holds its stream up until the Lua
- * thread, at the next point where it waits or asks, has run the function.
+/* Host functions (R46): only the Lua thread may run Lua. So a stream that reaches a host function signals
+ * this and stops until the Lua thread has run the function, at its next wait or query (turn.c).
  *
- * What is shared with those threads is a call's three flags, under one lock for the process. A call is
- * freed when its callback has returned and its function has been run or abandoned. The driver may leave
- * the callbacks of a broken context out or make them late: their calls stay in `finished` for them. */
-#include <pthread.h>
+ * The Lua thread must never block inside the driver meanwhile. So the submissions behind a pending host
+ * function are counted, over all streams. Before there are more than the driver accepts without blocking,
+ * the backend waits for the oldest host function; this wait runs host functions and can be interrupted.
+ * All work before the oldest function was submitted earlier and waits for no host function, so the stream
+ * does reach it. */
 #include <stdlib.h>
 
 #include "cuda/state.h"
 
-/* Launches behind a pending host function; the launch queue holds some 1,000 (P6 of semantics.md). */
-#define MOST_BEHIND 256
-
 struct cuda_call {
-    cuda_call *next; /* in cuda->calls, later in finished */
-    cuda_machine *cuda;
-    mr_action *action;   /* NULL once it is finished */
-    cuda_stream *stream; /* one reference owned until it is finished */
-    uint64_t mark;       /* cuda->submissions at its own */
-    bool posted;         /* its turn has come */
-    bool released;       /* its stream may go on; `cuda` may be gone */
-    bool returned;       /* the driver will not touch it again */
+    cuda_call *next;           /* in cuda->calls */
+    const mr_command *command; /* one reference owned, as of the stream */
+    cuda_stream *stream;
+    uint64_t mark; /* cuda->submissions at its own */
+    cuda_turn turn;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
-static cuda_call *finished;
+/* ---- submission */
 
-/* On a thread of the driver. */
-static void CUDA_CB turn_has_come(void *context) {
-    cuda_call *call = context;
-    pthread_mutex_lock(&lock);
-    if (!call->released) {
-        call->posted = true;
-        atomic_fetch_add_explicit(&call->cuda->posted, 1, memory_order_relaxed);
-    }
-    while (!call->released) pthread_cond_wait(&released, &lock);
-    call->returned = true;
-    pthread_mutex_unlock(&lock);
+static mr_status wait_for_room(cuda_machine *cuda, const cuda_stream *stream) {
+    while (cuda->calls && !mr_cuda_turn_is_free(stream)) MR_TRY(mr_cuda_wait_call(cuda));
+    return mr_cuda_use(stream->device);
 }
 
-/* Frees what nobody needs any more. */
-static void sweep(void) {
-    pthread_mutex_lock(&lock);
-    for (cuda_call **link = &finished; *link;) {
-        cuda_call *call = *link;
-        if (!call->returned) {
-            link = &call->next;
-            continue;
-        }
-        *link = call->next;
-        free(call);
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-static void unlink_call(cuda_machine *cuda, cuda_call **link) {
-    cuda_call *call = *link;
-    *link = call->next;
-    if (!call->next) cuda->calls_end = link;
-}
-
-/* Takes it out of the machine and lets its stream go on. The action is the caller's. */
-static void finish(cuda_machine *cuda, cuda_call *call) {
-    pthread_mutex_lock(&lock);
-    if (call->posted) atomic_fetch_sub_explicit(&cuda->posted, 1, memory_order_relaxed);
-    call->released = true;
-    call->action = NULL;
-    call->next = finished;
-    finished = call;
-    pthread_cond_broadcast(&released);
-    pthread_mutex_unlock(&lock);
-}
-
-mr_status mr_cuda_host_submit(mr_action *action) {
-    cuda_stream *stream = action->stream->impl;
+mr_status mr_cuda_host_submit(const mr_command *command) {
+    cuda_stream *stream = command->stream->impl;
     cuda_machine *cuda = stream->device->machine;
-    sweep();
-    cuda_call *call = calloc(1, sizeof *call);
+    MR_TRY(wait_for_room(cuda, stream));
+    cuda_call *call = malloc(sizeof *call);
     if (!call) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a host function");
-    *call =
-        (cuda_call){.cuda = cuda, .action = action, .stream = stream, .mark = cuda->submissions};
-    CUresult result = mr_cu.LaunchHostFunc(stream->handle, turn_has_come, call);
-    if (result != CUDA_SUCCESS) {
+    *call = (cuda_call){.command = command, .stream = stream, .mark = cuda->submissions};
+    mr_status status = mr_cuda_turn_enqueue(stream, &call->turn);
+    if (status) {
         free(call);
-        return mr_cuda_fail(stream->device, result, "host_func in %s", stream->text);
+        return status;
     }
     stream->refs++;
+    mr_command_retain(command);
     *cuda->calls_end = call;
     cuda->calls_end = &call->next;
     return MR_OK;
 }
 
-static cuda_call **first_posted(cuda_machine *cuda) {
+/* ---- running */
+
+/* Takes it out of the machine. */
+static cuda_call take(cuda_machine *cuda, cuda_call **link) {
+    cuda_call *call = *link, taken = *call;
+    *link = call->next;
+    if (!call->next) cuda->calls_end = link;
+    free(call);
+    return taken;
+}
+
+/* Its stream goes on, and nothing of it stays. */
+static void finish(cuda_call *call) {
+    mr_cuda_turn_end(call->stream, &call->turn);
+    mr_command_release(call->command);
+    mr_cuda_stream_release(call->stream);
+}
+
+static cuda_call **first_that_has_come(cuda_machine *cuda) {
     cuda_call **link = &cuda->calls;
-    pthread_mutex_lock(&lock);
-    while (*link && !(*link)->posted) link = &(*link)->next;
-    pthread_mutex_unlock(&lock);
+    while (*link && !mr_cuda_turn_has_come(&(*link)->turn)) link = &(*link)->next;
     return link;
 }
 
 void mr_cuda_host_run(cuda_machine *cuda) {
     mr_machine *machine = cuda->machine;
     if (machine->in_host_function) return;
-    for (cuda_call **link; *(link = first_posted(cuda));) {
-        cuda_call *call = *link;
-        mr_action *action = call->action;
-        cuda_stream *stream = call->stream;
-        unlink_call(cuda, link);
-        mr_machine_run_host_function(machine, action);
-        finish(cuda, call);
-        mr_action_destroy(action);
-        mr_cuda_stream_release(stream);
+    for (cuda_call **link; *(link = first_that_has_come(cuda));) {
+        cuda_call call = take(cuda, link);
+        mr_machine_run_host_function(machine, call.command);
+        finish(&call);
     }
 }
 
-/* One at a time from the front: destroying an action may close its stream, and come back here. */
+/* One at a time from the front: destroying a command may close its stream, and come back here. */
 void mr_cuda_host_abandon(cuda_machine *cuda) {
     while (cuda->calls) {
-        cuda_call *call = cuda->calls;
-        mr_action *action = call->action;
-        cuda_stream *stream = call->stream;
-        unlink_call(cuda, &cuda->calls);
-        finish(cuda, call);
-        mr_action_destroy(action);
-        mr_cuda_stream_release(stream);
+        cuda_call call = take(cuda, &cuda->calls);
+        finish(&call);
     }
-    sweep();
 }
 
-bool mr_cuda_host_done(const cuda_call *call) {
-    return !call->action;
+uint64_t mr_cuda_host_number(const cuda_call *call) {
+    return call->command->seq;
 }
 
 cuda_stream *mr_cuda_host_stream(const cuda_call *call) {
     return call->stream;
 }
 
+/* ---- keeping out of the driver's way */
+
 mr_status mr_cuda_host_limit(cuda_machine *cuda) {
     cuda->submissions++;
     while (cuda->calls && cuda->submissions - cuda->calls->mark > MOST_BEHIND)
-        MR_TRY(mr_cuda_wait_call(cuda->calls));
+        MR_TRY(mr_cuda_wait_call(cuda));
     return MR_OK;
 }
 
-mr_status mr_cuda_host_settle(cuda_machine *cuda) {
-    while (cuda->calls) MR_TRY(mr_cuda_wait_call(cuda->calls));
+/* Inside a host function the host cannot wait, because the function's own stream is stopped until it
+ * returns. */
+mr_status mr_cuda_host_wait_all(cuda_machine *cuda) {
+    if (cuda->machine->in_host_function)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "not permitted inside a host function: pinning more memory may wait for the "
+                       "device, which waits for this function; make the tensor before");
+    while (cuda->calls) MR_TRY(mr_cuda_wait_call(cuda));
     return MR_OK;
 }

@@ -33,8 +33,7 @@ static mr_status load_module(cuda_device *device, int m) {
 }
 
 mr_status mr_cuda_kernels_open(cuda_device *device) {
-    device->kernels = calloc(1, sizeof(cuda_kernels) +
-                                    (size_t)mr_op_count * sizeof(((cuda_kernels *)0)->rows[0]));
+    device->kernels = calloc(1, sizeof(cuda_kernels));
     if (!device->kernels) return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
     /* All at once, while nothing runs: loading a module waits for a busy device (functions do not). */
     for (int m = 0; m < MODULE_COUNT; m++) MR_TRY(load_module(device, m));
@@ -66,48 +65,49 @@ void mr_cuda_kernels_close(cuda_device *device) {
 
 /* ------------------------------------------------------------------------- kernels */
 
-mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module module,
+mr_status mr_cuda_find(const mr_command *command, CUfunction *slot, cuda_module module,
                        const char *format, ...) {
-    cuda_device *device = mr_cuda_device_of(action);
+    cuda_device *device = mr_cuda_device_of(command);
     cuda_kernels *kernels = device->kernels;
     char name[96] = "millrace_";
     va_list args;
     va_start(args, format);
     vsnprintf(name + 9, sizeof name - 9, format, args);
     va_end(args);
-    MR_TRY(
-        mr_cuda_host_settle(device->machine)); /* loading waits for callbacks, which wait for us */
+    MR_TRY(mr_cuda_host_wait_all(
+        device->machine)); /* loading waits for callbacks, which wait for us */
     MR_CUDA_TRY(device, mr_cu.ModuleGetFunction(slot, kernels->modules[module], name),
-                "%s: kernel %s", action->name, name);
+                "%s: kernel %s", command->name, name);
     return MR_OK;
 }
 
-mr_status mr_cuda_enqueue_blocks(const mr_action *action, CUstream stream, CUfunction function,
+mr_status mr_cuda_enqueue_blocks(const mr_command *command, CUstream stream, CUfunction function,
                                  uint64_t blocks, unsigned threads, void *args) {
     void *list[] = {args};
     if (__builtin_expect(blocks > INT32_MAX, 0))
-        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel", action->name);
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel",
+                       command->name);
     MR_CUDA_TRY(
-        mr_cuda_device_of(action),
+        mr_cuda_device_of(command),
         mr_cu.LaunchKernel(function, (unsigned)blocks, 1, 1, threads, 1, 1, 0, stream, list, NULL),
-        "%s", action->name);
+        "%s", command->name);
     return MR_OK;
 }
 
 /* ------------------------------------------------------------------------- lanes */
 
 /* A free lane's memory may still be in use by the stream that left it. */
-static mr_status take_over(const mr_action *action, cuda_lane *lane, CUstream stream) {
-    cuda_device *device = mr_cuda_device_of(action);
-    MR_CUDA_TRY(device, mr_cu.StreamWaitEvent(stream, lane->left, 0), "%s", action->name);
+static mr_status take_over(const mr_command *command, cuda_lane *lane, CUstream stream) {
+    cuda_device *device = mr_cuda_device_of(command);
+    MR_CUDA_TRY(device, mr_cu.StreamWaitEvent(stream, lane->left, 0), "%s", command->name);
     mr_cuda_event_give(device, lane->left);
     lane->left = NULL;
     lane->attached = false;
     return MR_OK;
 }
 
-mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out_lane) {
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **out_lane) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     cuda_lane *first = kernels->lanes;
     if (first && first->stream == stream) {
         *out_lane = first;
@@ -120,11 +120,11 @@ mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out
         *at = lane->next;
     } else if (kernels->free_lanes) {
         lane = kernels->free_lanes;
-        MR_TRY(take_over(action, lane, stream));
+        MR_TRY(take_over(command, lane, stream));
         kernels->free_lanes = lane->next;
     } else {
         lane = calloc(1, sizeof *lane);
-        if (!lane) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+        if (!lane) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
     }
     lane->stream = stream;
     lane->next = kernels->lanes; /* in front: the stream in use is found at once */
@@ -133,12 +133,12 @@ mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out
     return MR_OK;
 }
 
-mr_status mr_cuda_lane_scratch(const mr_action *action, cuda_lane *lane) {
+mr_status mr_cuda_lane_scratch(const mr_command *command, cuda_lane *lane) {
     if (lane->scratch) return MR_OK;
-    MR_TRY(mr_cuda_borrow(action, lane->stream, LANE_CELLS + LANE_COUNTERS, &lane->scratch));
-    MR_CUDA_TRY(mr_cuda_device_of(action),
+    MR_TRY(mr_cuda_borrow(command, lane->stream, LANE_CELLS + LANE_COUNTERS, &lane->scratch));
+    MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.MemsetD8Async(lane->scratch + LANE_CELLS, 0, LANE_COUNTERS, lane->stream),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }
 
@@ -163,13 +163,13 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
     free(lane);
 }
 
-mr_status mr_cuda_borrow(const mr_action *action, CUstream stream, uint64_t bytes,
+mr_status mr_cuda_borrow(const mr_command *command, CUstream stream, uint64_t bytes,
                          CUdeviceptr *out_address) {
-    cuda_device *device = mr_cuda_device_of(action);
+    cuda_device *device = mr_cuda_device_of(command);
     *out_address = 0;
     MR_CUDA_TRY(device,
                 mr_cu.MemAllocFromPoolAsync(out_address, bytes ? bytes : 1, device->pool, stream),
-                "%s: %llu bytes of working memory", action->name, (unsigned long long)bytes);
+                "%s: %llu bytes of working memory", command->name, (unsigned long long)bytes);
     return MR_OK;
 }
 

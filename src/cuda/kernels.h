@@ -53,45 +53,45 @@ typedef struct {
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
-    bool no_blas;                                  /* the library could not be opened */
-    CUfunction rows[][MR_DTYPE_COUNT][FORM_COUNT]; /* by number in mr_ops[] */
+    bool no_blas;                                             /* the library could not be opened */
+    CUfunction rows[MR_OP_COUNT][MR_DTYPE_COUNT][FORM_COUNT]; /* by mr_op_id */
 } cuda_kernels;
 
-static inline cuda_device *mr_cuda_device_of(const mr_action *action) {
-    return ((const cuda_stream *)action->stream->impl)->device;
+static inline cuda_device *mr_cuda_device_of(const mr_command *command) {
+    return ((const cuda_stream *)command->stream->impl)->device;
 }
-static inline cuda_kernels *mr_cuda_kernels_of(const mr_action *action) {
-    return mr_cuda_device_of(action)->kernels;
+static inline cuda_kernels *mr_cuda_kernels_of(const mr_command *command) {
+    return mr_cuda_device_of(command)->kernels;
 }
 
 /* Loads the kernel `millrace_` + format, and what it is in, into *slot. */
-mr_status mr_cuda_find(const mr_action *action, CUfunction *slot, cuda_module module,
+mr_status mr_cuda_find(const mr_command *command, CUfunction *slot, cuda_module module,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Sets `out_function` from a slot, finding the kernel first if need be. */
-#define MR_CUDA_FIND(out_function, action, slot, ...)                                              \
+#define MR_CUDA_FIND(out_function, command, slot, ...)                                             \
     do {                                                                                           \
-        if (__builtin_expect(!*(slot), 0)) MR_TRY(mr_cuda_find(action, slot, __VA_ARGS__));        \
+        if (__builtin_expect(!*(slot), 0)) MR_TRY(mr_cuda_find(command, slot, __VA_ARGS__));       \
         (out_function) = *(slot);                                                                  \
     } while (0)
 
 /* Enqueues a kernel whose only argument is the struct `args`. */
-mr_status mr_cuda_enqueue_blocks(const mr_action *action, CUstream stream, CUfunction function,
+mr_status mr_cuda_enqueue_blocks(const mr_command *command, CUstream stream, CUfunction function,
                                  uint64_t blocks, unsigned threads, void *args);
-static inline mr_status mr_cuda_enqueue(const mr_action *action, CUstream stream,
+static inline mr_status mr_cuda_enqueue(const mr_command *command, CUstream stream,
                                         CUfunction function, uint64_t blocks, void *args) {
-    return mr_cuda_enqueue_blocks(action, stream, function, blocks, MR_CUDA_THREADS, args);
+    return mr_cuda_enqueue_blocks(command, stream, function, blocks, MR_CUDA_THREADS, args);
 }
 
 /* "f32"; bool is "b8", as in the table's tags. */
 const char *mr_cuda_tag(int dtype);
 
 /* The lane of a stream, which is made or taken from the free ones when it has none. */
-mr_status mr_cuda_lane(const mr_action *action, CUstream stream, cuda_lane **out_lane);
-mr_status mr_cuda_lane_scratch(const mr_action *action, cuda_lane *lane);
+mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **out_lane);
+mr_status mr_cuda_lane_scratch(const mr_command *command, cuda_lane *lane);
 
-/* Memory for the length of one action, in the order of its stream. */
-mr_status mr_cuda_borrow(const mr_action *action, CUstream stream, uint64_t bytes,
+/* Memory for the length of one command, in the order of its stream. */
+mr_status mr_cuda_borrow(const mr_command *command, CUstream stream, uint64_t bytes,
                          CUdeviceptr *out_address);
 void mr_cuda_return(CUstream stream, CUdeviceptr address);
 
@@ -137,14 +137,14 @@ static inline bool mr_cuda_aligned(CUdeviceptr address) {
 
 /* ---- the families */
 
-mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_fill(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_softmax(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_matmul(const mr_action *action, CUstream stream);
-mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream);
+mr_status mr_cuda_launch_copy(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_generate(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_random(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
 /* blas.c: drops a lane's handle. */
 void mr_cuda_lane_close_blas(cuda_lane *lane);

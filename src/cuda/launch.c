@@ -1,7 +1,9 @@
-/* The door of the launcher, and the elementwise families. The others are in launch_<family>.c and blas.c.
+/* The entry point of the launcher, and the elementwise families. The others are in launch_<family>.c and
+ * blas.c.
  *
- * A launch costs the driver about two microseconds and must cost us next to nothing: no allocation, no
- * look-up by name after the first time, and for dense operands no arithmetic but the grid's. */
+ * The driver needs about two microseconds for a launch, so this code must add almost nothing: no
+ * allocation, no look-up by name after the first time, and for dense operands only the computation of the
+ * grid. */
 #include "cuda/kernels.h"
 #include "ops/body.h"
 
@@ -13,12 +15,11 @@ _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F3
                "the order of MR_DTYPE_LIST");
 
 static cuda_module module_of(const mr_op *row) {
-    switch (row->family) {
-    case MR_FAMILY_UNARY: return MODULE_UNARY;
-    case MR_FAMILY_BINARY: return MODULE_BINARY;
-    case MR_FAMILY_COMPARE: return MODULE_COMPARE;
-    default: return MODULE_TERNARY;
-    }
+    static const cuda_module modules[] = {[MR_FAMILY_UNARY] = MODULE_UNARY,
+                                          [MR_FAMILY_BINARY] = MODULE_BINARY,
+                                          [MR_FAMILY_COMPARE] = MODULE_COMPARE,
+                                          [MR_FAMILY_TERNARY] = MODULE_TERNARY};
+    return modules[row->family->id];
 }
 
 /* The types that kernels of a row take and give. */
@@ -26,31 +27,31 @@ typedef struct {
     mr_dtype first, computed, result;
 } types;
 
-static types types_of(const mr_action *action) {
-    const mr_elementwise *loops = action->u.op.row->body;
-    mr_dtype computed = (mr_dtype)action->u.op.params.integer[1];
+static types types_of(const mr_command *command) {
+    const mr_elementwise *loops = command->u.op.row->body;
+    mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
     return (types){loops->first_is_bool ? MR_BOOL : computed, computed,
                    loops->bool_result ? MR_BOOL : computed};
 }
 
 /* Fills in where the inputs are, with their tensors in `in` (NULL: a number); true if the dense kernel can
  * take them all. */
-static bool take_inputs(const mr_action *action, const types *ty, mr_cuda_dense *args,
+static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dense *args,
                         const mr_tensor **in) {
-    const mr_params *params = &action->u.op.params;
-    const mr_tensor *out = action->operands[0].tensor;
+    const mr_params *params = &command->u.op.params;
+    const mr_tensor *out = command->operands[0].tensor;
     CUdeviceptr address = mr_cuda_data(out);
     bool dense = out->contiguous && out->dtype == ty->result && mr_cuda_aligned(address);
     args->out = (void *)address;
     args->count = (uint64_t)out->numel;
     args->out_dtype = out->dtype;
     uint32_t operand = 1;
-    int number = 0, count = action->u.op.row->inputs;
+    int number = 0, count = command->u.op.row->inputs;
     for (int k = 0; k < count; k++) {
         mr_dtype dtype = k == 0 ? ty->first : ty->computed;
         const mr_tensor *t = NULL;
         switch ((params->integer[0] >> (2 * k)) & 3) {
-        case MR_INPUT_OPERAND: t = action->operands[operand++].tensor; break;
+        case MR_INPUT_OPERAND: t = command->operands[operand++].tensor; break;
         case MR_INPUT_OUTPUT: t = out; break;
         default: break;
         }
@@ -72,21 +73,21 @@ static bool take_inputs(const mr_action *action, const types *ty, mr_cuda_dense 
     return dense;
 }
 
-static mr_status launch_dense(const mr_action *action, CUstream stream, const types *ty,
+static mr_status launch_dense(const mr_command *command, CUstream stream, const types *ty,
                               mr_cuda_dense *args) {
-    const mr_op *row = action->u.op.row;
+    const mr_op *row = command->u.op.row;
     CUfunction function,
-        *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][ty->computed][FORM_DENSE];
-    MR_CUDA_FIND(function, action, slot, module_of(row), "%s_%s", row->name,
+        *slot = &mr_cuda_kernels_of(command)->rows[row->id][ty->computed][FORM_DENSE];
+    MR_CUDA_FIND(function, command, slot, module_of(row), "%s_%s", row->name,
                  mr_cuda_tag(ty->computed));
     uint64_t bytes = args->count * mr_dtype_size(ty->computed);
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), args);
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), args);
 }
 
-static mr_status launch_strided(const mr_action *action, CUstream stream, const types *ty,
+static mr_status launch_strided(const mr_command *command, CUstream stream, const types *ty,
                                 const mr_cuda_dense *dense, const mr_tensor *const *in) {
-    const mr_op *row = action->u.op.row;
-    const mr_tensor *out = action->operands[0].tensor;
+    const mr_op *row = command->u.op.row;
+    const mr_tensor *out = command->operands[0].tensor;
     mr_cuda_strided args = {.d = *dense, .own = out->dtype == ty->result};
     cuda_layout layout;
     mr_cuda_layout_begin(&layout, out->ndim, out->shape);
@@ -108,55 +109,54 @@ static mr_status launch_strided(const mr_action *action, CUstream stream, const 
     for (int k = 0; k < row->inputs && same; k++)
         same = !in[k] || (mr_cuda_is_run(&args.shape, &args.stride[1 + k]) &&
                           mr_cuda_aligned((CUdeviceptr)args.d.in[k]));
-    if (same) return launch_dense(action, stream, ty, &args.d);
+    if (same) return launch_dense(command, stream, ty, &args.d);
 
-    CUfunction function, *forms = mr_cuda_kernels_of(action)->rows[row - mr_ops][ty->computed];
+    CUfunction function, *forms = mr_cuda_kernels_of(command)->rows[row->id][ty->computed];
     if (mr_cuda_in_vectors(&args, row->inputs, 16 / (int64_t)mr_dtype_size(ty->computed))) {
-        MR_CUDA_FIND(function, action, &forms[FORM_ROWS], module_of(row), "%s_%s_rows", row->name,
+        MR_CUDA_FIND(function, command, &forms[FORM_ROWS], module_of(row), "%s_%s_rows", row->name,
                      mr_cuda_tag(ty->computed));
-        return mr_cuda_enqueue(action, stream, function,
+        return mr_cuda_enqueue(command, stream, function,
                                mr_cuda_blocks(args.d.count, MR_CUDA_THREADS), &args);
     }
-    MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], module_of(row), "%s_%s_strided", row->name,
-                 mr_cuda_tag(ty->computed));
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args.d.count, MR_CUDA_STRIDED),
+    MR_CUDA_FIND(function, command, &forms[FORM_STRIDED], module_of(row), "%s_%s_strided",
+                 row->name, mr_cuda_tag(ty->computed));
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args.d.count, MR_CUDA_STRIDED),
                            &args);
 }
 
-static mr_status launch_elementwise(const mr_action *action, CUstream stream) {
-    types ty = types_of(action);
+static mr_status launch_elementwise(const mr_command *command, CUstream stream) {
+    types ty = types_of(command);
     mr_cuda_dense args;
     const mr_tensor *in[MR_MAX_INPUTS];
-    if (take_inputs(action, &ty, &args, in)) return launch_dense(action, stream, &ty, &args);
-    return launch_strided(action, stream, &ty, &args, in);
+    if (take_inputs(command, &ty, &args, in)) return launch_dense(command, stream, &ty, &args);
+    return launch_strided(command, stream, &ty, &args, in);
 }
 
-static mr_status launch_memset(const mr_action *action, CUstream stream) {
-    const mr_tensor *t = action->operands[0].tensor;
-    MR_CUDA_TRY(mr_cuda_device_of(action),
-                mr_cu.MemsetD8Async(mr_cuda_data(t), (unsigned char)action->u.op.params.integer[0],
+static mr_status launch_memset(const mr_command *command, CUstream stream) {
+    const mr_tensor *t = command->operands[0].tensor;
+    MR_CUDA_TRY(mr_cuda_device_of(command),
+                mr_cu.MemsetD8Async(mr_cuda_data(t), (unsigned char)command->u.op.params.integer[0],
                                     (size_t)t->numel * mr_dtype_size(t->dtype), stream),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }
 
-mr_status mr_cuda_launch(mr_action *action, CUstream stream) {
-    const mr_op *row = action->u.op.row;
-    switch (row->family) {
-    case MR_FAMILY_UNARY:
-    case MR_FAMILY_BINARY:
-    case MR_FAMILY_COMPARE:
-    case MR_FAMILY_TERNARY: return launch_elementwise(action, stream);
-    case MR_FAMILY_FILL: return mr_cuda_launch_fill(action, stream);
-    case MR_FAMILY_RANDOM:
-        return row->run == mr_randperm_run ? mr_cuda_launch_randperm(action, stream)
-                                           : mr_cuda_launch_generate(action, stream);
-    case MR_FAMILY_REDUCE: return mr_cuda_launch_reduce(action, stream);
-    case MR_FAMILY_SOFTMAX: return mr_cuda_launch_softmax(action, stream);
-    case MR_FAMILY_MATMUL: return mr_cuda_launch_matmul(action, stream);
-    case MR_FAMILY_COPY: return mr_cuda_launch_copy(action, stream);
-    case MR_FAMILY_BYTES: return launch_memset(action, stream);
-    case MR_FAMILY_ABSTRACT: return mr_cuda_launch_abstract(action, stream);
-    }
-    return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: there is no kernel for it", action->name);
+/* By family. */
+static mr_status (*const launchers[])(const mr_command *command, CUstream stream) = {
+    [MR_FAMILY_UNARY] = launch_elementwise,     [MR_FAMILY_BINARY] = launch_elementwise,
+    [MR_FAMILY_COMPARE] = launch_elementwise,   [MR_FAMILY_TERNARY] = launch_elementwise,
+    [MR_FAMILY_FILL] = mr_cuda_launch_fill,     [MR_FAMILY_RANDOM] = mr_cuda_launch_random,
+    [MR_FAMILY_REDUCE] = mr_cuda_launch_reduce, [MR_FAMILY_SOFTMAX] = mr_cuda_launch_softmax,
+    [MR_FAMILY_MATMUL] = mr_cuda_launch_matmul, [MR_FAMILY_COPY] = mr_cuda_launch_copy,
+    [MR_FAMILY_BYTES] = launch_memset,          [MR_FAMILY_ABSTRACT] = mr_cuda_launch_abstract,
+};
+_Static_assert(sizeof launchers / sizeof *launchers == MR_FAMILY_COUNT, "a launcher a family");
+
+mr_status mr_cuda_launch(const mr_command *command, CUstream stream) {
+    const mr_op *row = command->u.op.row;
+    if (__builtin_expect(row->id == MR_OP_NONE, 0)) /* it has a body for CPUs only */
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "%s: there is no kernel for it, as it is not in the operation table",
+                       command->name);
+    return launchers[row->family->id](command, stream);
 }

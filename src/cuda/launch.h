@@ -1,4 +1,4 @@
-/* From one OP action to kernels on a stream: the built-in kernels (src/cuda/kernels, compiled by nvcc from
+/* From one OP command to kernels on a stream: the built-in kernels (src/cuda/kernels, compiled by nvcc from
  * the rows of ops/table.h and embedded in the binary) and cuBLAS for the matrix products of floats.
  *
  * All of it is called on the Lua thread with the device's context current, and nothing of it waits for
@@ -16,8 +16,8 @@ mr_status mr_cuda_kernels_open(cuda_device *device);
 /* Gives everything back. The device must be idle or lost; calls that fail because it is lost are ignored. */
 void mr_cuda_kernels_close(cuda_device *device);
 
-/* Enqueues one OP action. After a failure nothing, or only a part that writes no operand, is enqueued. */
-mr_status mr_cuda_launch(mr_action *action, CUstream stream);
+/* Enqueues one OP command. After a failure nothing, or only a part that writes no operand, is enqueued. */
+mr_status mr_cuda_launch(const mr_command *command, CUstream stream);
 
 /* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for
  * another stream, which waits for what is pending in this one. */

@@ -19,17 +19,18 @@ static mr_cuda_operand operand_of(const mr_operand *operand) {
 
 /* More operands than fit beside the other arguments go through device memory. The driver has taken a copy of
  * pageable memory this small when the call returns. */
-static mr_status upload(const mr_action *action, CUstream stream, CUdeviceptr *out_address) {
-    size_t bytes = action->operand_count * sizeof(mr_cuda_operand);
+static mr_status upload(const mr_command *command, CUstream stream, CUdeviceptr *out_address) {
+    size_t bytes = command->operand_count * sizeof(mr_cuda_operand);
     mr_cuda_operand *list = malloc(bytes);
     *out_address = 0;
-    if (!list) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
-    for (uint32_t k = 0; k < action->operand_count; k++) list[k] = operand_of(&action->operands[k]);
-    mr_status status = mr_cuda_borrow(action, stream, bytes, out_address);
+    if (!list) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    for (uint32_t k = 0; k < command->operand_count; k++)
+        list[k] = operand_of(&command->operands[k]);
+    mr_status status = mr_cuda_borrow(command, stream, bytes, out_address);
     if (!status) {
         CUresult result = mr_cu.MemcpyHtoDAsync(*out_address, list, bytes, stream);
         if (result != CUDA_SUCCESS)
-            status = mr_cuda_fail(mr_cuda_device_of(action), result, "%s", action->name);
+            status = mr_cuda_fail(mr_cuda_device_of(command), result, "%s", command->name);
     }
     free(list);
     return status;
@@ -37,65 +38,65 @@ static mr_status upload(const mr_action *action, CUstream stream, CUdeviceptr *o
 
 /* So much shared memory that nothing else fits on the block's SM: a kernel that uses none has some reserved
  * for it all the same. */
-static mr_status find_op(const mr_action *action, CUfunction *out_function) {
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
-    cuda_device *device = mr_cuda_device_of(action);
-    MR_CUDA_FIND(*out_function, action, &kernels->op, MODULE_ABSTRACT, "op");
+static mr_status find_op(const mr_command *command, CUfunction *out_function) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
+    cuda_device *device = mr_cuda_device_of(command);
+    MR_CUDA_FIND(*out_function, command, &kernels->op, MODULE_ABSTRACT, "op");
     if (kernels->whole_sm) return MR_OK;
     int bytes = 0;
     MR_CUDA_TRY(device,
                 mr_cu.DeviceGetAttribute(
                     &bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device->handle),
-                "%s", action->name);
+                "%s", command->name);
     MR_CUDA_TRY(
         device,
         mr_cu.FuncSetAttribute(kernels->op, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes),
-        "%s", action->name);
+        "%s", command->name);
     kernels->whole_sm = bytes;
     return MR_OK;
 }
 
 /* A block has an SM to itself, so more blocks than SMs follow each other in waves that share the duration. */
-static uint64_t block_duration(const mr_action *action, unsigned blocks) {
-    uint64_t sms = (uint64_t)action->stream->device->properties.sm_count;
-    return action->u.op.params.duration_ns / ((blocks + sms - 1) / sms);
+static uint64_t block_duration(const mr_command *command, unsigned blocks) {
+    uint64_t sms = (uint64_t)command->stream->device->properties.sm_count;
+    return command->u.op.params.duration_ns / ((blocks + sms - 1) / sms);
 }
 
-mr_status mr_cuda_launch_abstract(const mr_action *action, CUstream stream) {
-    const mr_params *params = &action->u.op.params;
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
-    cuda_device *device = mr_cuda_device_of(action);
+mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream) {
+    const mr_params *params = &command->u.op.params;
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
+    cuda_device *device = mr_cuda_device_of(command);
     CUfunction function;
-    if (strcmp(action->u.op.row->name, "spin") == 0) {
+    if (command->u.op.row->id == MR_OP_spin) {
         uint64_t duration = params->duration_ns;
         void *list[] = {&duration};
-        MR_CUDA_FIND(function, action, &kernels->spin, MODULE_ABSTRACT, "spin");
+        MR_CUDA_FIND(function, command, &kernels->spin, MODULE_ABSTRACT, "spin");
         MR_CUDA_TRY(device, mr_cu.LaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, list, NULL),
-                    "%s", action->name);
+                    "%s", command->name);
         return MR_OK;
     }
-    MR_TRY(find_op(action, &function));
+    MR_TRY(find_op(command, &function));
     unsigned blocks = params->blocks > 0 ? params->blocks : 1;
     mr_cuda_abstract args = {.mix = params->mix,
-                             .duration_ns = block_duration(action, blocks),
-                             .items = action->u.op.row->items(action),
-                             .operand_count = action->operand_count};
+                             .duration_ns = block_duration(command, blocks),
+                             .items = command->u.op.row->items(command),
+                             .operand_count = command->operand_count};
     CUdeviceptr many = 0;
-    if (action->operand_count > MR_CUDA_INLINE_OPERANDS) {
-        mr_status status = upload(action, stream, &many);
+    if (command->operand_count > MR_CUDA_INLINE_OPERANDS) {
+        mr_status status = upload(command, stream, &many);
         if (status) {
             mr_cuda_return(stream, many);
             return status;
         }
         args.many = (const mr_cuda_operand *)many;
     } else {
-        for (uint32_t k = 0; k < action->operand_count; k++)
-            args.few[k] = operand_of(&action->operands[k]);
+        for (uint32_t k = 0; k < command->operand_count; k++)
+            args.few[k] = operand_of(&command->operands[k]);
     }
     void *list[] = {&args};
     CUresult result = mr_cu.LaunchKernel(function, blocks, 1, 1, MR_CUDA_THREADS, 1, 1,
                                          (unsigned)kernels->whole_sm, stream, list, NULL);
     mr_cuda_return(stream, many);
-    MR_CUDA_TRY(device, result, "%s", action->name);
+    MR_CUDA_TRY(device, result, "%s", command->name);
     return MR_OK;
 }

@@ -1,5 +1,5 @@
 /* Copies on one device with other strides or another dtype, and fills. Dense copies of one dtype are COPY
- * actions and rarely come here. */
+ * commands and rarely come here. */
 #include "cuda/kernels.h"
 
 #include <string.h>
@@ -8,28 +8,29 @@
 static const struct { int64_t size, tile; } tiles[] = {{1, 128}, {4, 64}, {8, 32}};
 enum { NARROW = 16 }; /* rows or columns below which a tile is mostly empty */
 
-static mr_status copy_bytes(const mr_action *action, CUstream stream, const mr_tensor *to,
+static mr_status copy_bytes(const mr_command *command, CUstream stream, const mr_tensor *to,
                             const mr_tensor *from) {
-    MR_CUDA_TRY(mr_cuda_device_of(action),
+    MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.MemcpyDtoDAsync(mr_cuda_data(to), mr_cuda_data(from),
                                       (size_t)to->numel * mr_dtype_size(to->dtype), stream),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }
 
 /* Elements that are neighbours on both sides. */
-static mr_status cast_run(const mr_action *action, CUstream stream, const mr_tensor *to,
+static mr_status cast_run(const mr_command *command, CUstream stream, const mr_tensor *to,
                           const mr_tensor *from) {
-    if (to->dtype == from->dtype) return copy_bytes(action, stream, to, from);
+    if (to->dtype == from->dtype) return copy_bytes(command, stream, to, from);
     mr_cuda_dense args = {.out = (void *)mr_cuda_data(to),
                           .in = {(const void *)mr_cuda_data(from)},
                           .count = (uint64_t)to->numel,
                           .kind = {MR_CUDA_TENSOR}};
-    CUfunction function, *slot = &mr_cuda_kernels_of(action)->cast[from->dtype][to->dtype];
-    MR_CUDA_FIND(function, action, slot, MODULE_COPY, "cast_%s_%s", mr_cuda_tag(from->dtype),
+    CUfunction function, *slot = &mr_cuda_kernels_of(command)->cast[from->dtype][to->dtype];
+    MR_CUDA_FIND(function, command, slot, MODULE_COPY, "cast_%s_%s", mr_cuda_tag(from->dtype),
                  mr_cuda_tag(to->dtype));
     uint64_t bytes = args.count * mr_dtype_size(from->dtype);
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), &args);
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS),
+                           &args);
 }
 
 /* Whether the input's rows are the output's columns; strides[0] is the output's, dims are the innermost first. */
@@ -50,12 +51,12 @@ static bool is_transposed(const mr_cuda_shape *shape, const mr_cuda_strides *str
     return args->rows >= NARROW && args->columns >= NARROW;
 }
 
-static mr_status transpose(const mr_action *action, CUstream stream, int64_t size, int64_t batch,
+static mr_status transpose(const mr_command *command, CUstream stream, int64_t size, int64_t batch,
                            mr_cuda_transpose *args) {
     int form = size == 1 ? 0 : size == 4 ? 1 : 2;
     int64_t tile = tiles[form].tile;
     CUfunction function;
-    MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->transpose[form], MODULE_COPY,
+    MR_CUDA_FIND(function, command, &mr_cuda_kernels_of(command)->transpose[form], MODULE_COPY,
                  "transpose_%d", (int)size);
     args->row_tiles = (uint32_t)((args->rows + tile - 1) / tile);
     args->column_tiles = (uint32_t)((args->columns + tile - 1) / tile);
@@ -64,32 +65,32 @@ static mr_status transpose(const mr_action *action, CUstream stream, int64_t siz
                     mr_cuda_aligned((CUdeviceptr)args->in) && args->out_row % unit == 0 &&
                     args->in_row % unit == 0 && args->batch_out % unit == 0 &&
                     args->batch_in % unit == 0;
-    return mr_cuda_enqueue(action, stream, function,
+    return mr_cuda_enqueue(command, stream, function,
                            (uint64_t)args->row_tiles * args->column_tiles * (uint64_t)batch, args);
 }
 
 /* Any strides. Bytes of a bool that are all of one type are copied as they are. */
-static mr_status copy_strided(const mr_action *action, CUstream stream, int dtype,
+static mr_status copy_strided(const mr_command *command, CUstream stream, int dtype,
                               mr_cuda_strided *args) {
     if (args->own && dtype == MR_BOOL) dtype = MR_U8;
-    CUfunction function, *forms = mr_cuda_kernels_of(action)->copy[dtype];
+    CUfunction function, *forms = mr_cuda_kernels_of(command)->copy[dtype];
     if (mr_cuda_in_vectors(args, 1, 16 / (int64_t)mr_dtype_size((mr_dtype)dtype))) {
-        MR_CUDA_FIND(function, action, &forms[FORM_ROWS], MODULE_COPY, "copy_%s_rows",
+        MR_CUDA_FIND(function, command, &forms[FORM_ROWS], MODULE_COPY, "copy_%s_rows",
                      mr_cuda_tag(dtype));
-        return mr_cuda_enqueue(action, stream, function,
+        return mr_cuda_enqueue(command, stream, function,
                                mr_cuda_blocks(args->d.count, MR_CUDA_THREADS), args);
     }
-    MR_CUDA_FIND(function, action, &forms[FORM_STRIDED], MODULE_COPY, "copy_%s_strided",
+    MR_CUDA_FIND(function, command, &forms[FORM_STRIDED], MODULE_COPY, "copy_%s_strided",
                  mr_cuda_tag(dtype));
-    return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(args->d.count, MR_CUDA_STRIDED),
-                           args);
+    return mr_cuda_enqueue(command, stream, function,
+                           mr_cuda_blocks(args->d.count, MR_CUDA_STRIDED), args);
 }
 
-mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream) {
-    const mr_tensor *to = action->operands[0].tensor;
-    const mr_tensor *from = action->operand_count > 1 ? action->operands[1].tensor : to;
+mr_status mr_cuda_launch_copy(const mr_command *command, CUstream stream) {
+    const mr_tensor *to = command->operands[0].tensor;
+    const mr_tensor *from = command->operand_count > 1 ? command->operands[1].tensor : to;
     if (to->contiguous && from->contiguous && to->numel == from->numel && to->dtype == from->dtype)
-        return copy_bytes(action, stream, to, from);
+        return copy_bytes(command, stream, to, from);
 
     bool same = to->dtype == from->dtype;
     mr_cuda_strided args = {.d = {.out = (void *)mr_cuda_data(to),
@@ -108,18 +109,18 @@ mr_status mr_cuda_launch_copy(const mr_action *action, CUstream stream) {
         mr_cuda_is_run(&args.shape, &args.stride[1]) &&
         (same ||
          (mr_cuda_aligned((CUdeviceptr)args.d.out) && mr_cuda_aligned((CUdeviceptr)args.d.in[0]))))
-        return cast_run(action, stream, to, from);
+        return cast_run(command, stream, to, from);
     mr_cuda_transpose exchanged = {.out = args.d.out, .in = args.d.in[0]};
     if (same && is_transposed(&args.shape, args.stride, &exchanged))
-        return transpose(action, stream, (int64_t)mr_dtype_size(to->dtype),
+        return transpose(command, stream, (int64_t)mr_dtype_size(to->dtype),
                          to->numel / (exchanged.rows * exchanged.columns), &exchanged);
-    return copy_strided(action, stream, to->dtype, &args);
+    return copy_strided(command, stream, to->dtype, &args);
 }
 
 /* ------------------------------------------------------------------------- one value */
 
-static mr_status fill(const mr_action *action, CUstream stream, mr_scalar value) {
-    const mr_tensor *to = action->operands[0].tensor;
+static mr_status fill(const mr_command *command, CUstream stream, mr_scalar value) {
+    const mr_tensor *to = command->operands[0].tensor;
     mr_cuda_strided args = {.d = {.out = (void *)mr_cuda_data(to),
                                   .count = (uint64_t)to->numel,
                                   .kind = {MR_CUDA_NUMBER},
@@ -137,16 +138,17 @@ static mr_status fill(const mr_action *action, CUstream stream, mr_scalar value)
         for (size_t i = 0; i < 16; i += size)
             memcpy((char *)run.pattern + i, &args.d.number[0], size);
         CUfunction function;
-        MR_CUDA_FIND(function, action, &mr_cuda_kernels_of(action)->fill, MODULE_COPY, "fill");
-        return mr_cuda_enqueue(action, stream, function, mr_cuda_blocks(run.bytes, MR_CUDA_VECTORS),
-                               &run);
+        MR_CUDA_FIND(function, command, &mr_cuda_kernels_of(command)->fill, MODULE_COPY, "fill");
+        return mr_cuda_enqueue(command, stream, function,
+                               mr_cuda_blocks(run.bytes, MR_CUDA_VECTORS), &run);
     }
-    return copy_strided(action, stream, to->dtype, &args);
+    return copy_strided(command, stream, to->dtype, &args);
 }
 
-mr_status mr_cuda_launch_fill(const mr_action *action, CUstream stream) {
-    const char *name = action->u.op.row->name;
-    if (strcmp(name, "fill") == 0) return fill(action, stream, action->u.op.params.scalar[0]);
-    if (strcmp(name, "zero") == 0) return fill(action, stream, (mr_scalar){.is_integer = true});
-    return mr_cuda_launch_generate(action, stream);
+mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream) {
+    switch (command->u.op.row->id) {
+    case MR_OP_fill: return fill(command, stream, command->u.op.params.scalar[0]);
+    case MR_OP_zero: return fill(command, stream, (mr_scalar){.is_integer = true});
+    default: return mr_cuda_launch_generate(command, stream);
+    }
 }

@@ -1,8 +1,6 @@
 /* Values made of positions: the random rows and the sequences. */
 #include "cuda/kernels.h"
 
-#include <string.h>
-
 static mr_cuda_philox philox_of(const mr_params *params) {
     mr_cuda_philox philox = {
         .offset = {(uint32_t)params->offset, (uint32_t)(params->offset >> 32)}};
@@ -16,9 +14,9 @@ static mr_cuda_philox philox_of(const mr_params *params) {
     return philox;
 }
 
-static mr_cuda_generate arguments(const mr_action *action) {
-    const mr_params *params = &action->u.op.params;
-    const mr_tensor *out = action->operands[0].tensor;
+static mr_cuda_generate arguments(const mr_command *command) {
+    const mr_params *params = &command->u.op.params;
+    const mr_tensor *out = command->operands[0].tensor;
     mr_cuda_generate args = {.out = (void *)mr_cuda_data(out),
                              .count = (uint64_t)out->numel,
                              .philox = philox_of(params),
@@ -33,28 +31,29 @@ static mr_cuda_generate arguments(const mr_action *action) {
     return args;
 }
 
-mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
-    const mr_op *row = action->u.op.row;
-    const mr_params *params = &action->u.op.params;
-    const mr_tensor *out = action->operands[0].tensor;
-    mr_cuda_generate args = arguments(action);
-    if (strcmp(row->name, "arange") == 0) {
+mr_status mr_cuda_launch_generate(const mr_command *command, CUstream stream) {
+    const mr_op *row = command->u.op.row;
+    const mr_params *params = &command->u.op.params;
+    const mr_tensor *out = command->operands[0].tensor;
+    mr_cuda_generate args = arguments(command);
+    switch (row->id) {
+    case MR_OP_arange:
         mr_dtype_store(MR_I64, &args.integer[0], params->scalar[0]);
         mr_dtype_store(MR_I64, &args.integer[1], params->scalar[1]);
-    } else if (strcmp(row->name, "linspace") == 0) {
+        break;
+    case MR_OP_linspace:
         args.real[2] =
             out->numel > 1 ? (args.real[1] - args.real[0]) / (double)(out->numel - 1) : 0;
-    } else if (strcmp(row->name, "eye") == 0) {
-        args.integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1;
-    } else if (strcmp(row->name, "uniform") == 0) {
-        args.real[1] -= args.real[0];
+        break;
+    case MR_OP_eye: args.integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1; break;
+    default: break;
     }
     for (int i = 0; i < 2; i++) args.single[i] = (float)args.real[i];
     CUfunction function,
-        *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][out->dtype][FORM_DENSE];
-    MR_CUDA_FIND(function, action, slot, MODULE_RANDOM, "%s_%s", row->name,
+        *slot = &mr_cuda_kernels_of(command)->rows[row->id][out->dtype][FORM_DENSE];
+    MR_CUDA_FIND(function, command, slot, MODULE_RANDOM, "%s_%s", row->name,
                  mr_cuda_tag(out->dtype));
-    return mr_cuda_enqueue_blocks(action, stream, function,
+    return mr_cuda_enqueue_blocks(command, stream, function,
                                   mr_cuda_blocks(args.count, MR_CUDA_GENERATED), MR_CUDA_GENERATORS,
                                   &args);
 }
@@ -65,35 +64,38 @@ mr_status mr_cuda_launch_generate(const mr_action *action, CUstream stream) {
 enum { PIECE = 2 * MR_CUDA_THREADS };
 
 /* Blocks of a kernel whose blocks go on until all is done. */
-static uint64_t at_most(const mr_action *action, uint64_t blocks) {
+static uint64_t at_most(const mr_command *command, uint64_t blocks) {
     enum { BLOCKS_A_SM = 16 };
-    uint64_t most = (uint64_t)action->stream->device->properties.sm_count * BLOCKS_A_SM;
+    uint64_t most = (uint64_t)command->stream->device->properties.sm_count * BLOCKS_A_SM;
     return blocks < 1 ? 1 : blocks < most ? blocks : most;
 }
 
-static mr_status sort(const mr_action *action, CUstream stream, mr_cuda_sort *args) {
-    cuda_kernels *kernels = mr_cuda_kernels_of(action);
+static mr_status sort(const mr_command *command, CUstream stream, mr_cuda_sort *args) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     CUfunction begin, step, near, end;
-    MR_CUDA_FIND(begin, action, &kernels->sort_begin, MODULE_RANDOM, "sort_begin");
-    MR_CUDA_FIND(step, action, &kernels->sort_step, MODULE_RANDOM, "sort_step");
-    MR_CUDA_FIND(near, action, &kernels->sort_near, MODULE_RANDOM, "sort_near");
-    MR_CUDA_FIND(end, action, &kernels->sort_end, MODULE_RANDOM, "sort_end");
-    uint64_t spread = at_most(action, args->padded / MR_CUDA_THREADS),
+    MR_CUDA_FIND(begin, command, &kernels->sort_begin, MODULE_RANDOM, "sort_begin");
+    MR_CUDA_FIND(step, command, &kernels->sort_step, MODULE_RANDOM, "sort_step");
+    MR_CUDA_FIND(near, command, &kernels->sort_near, MODULE_RANDOM, "sort_near");
+    MR_CUDA_FIND(end, command, &kernels->sort_end, MODULE_RANDOM, "sort_end");
+    uint64_t spread = at_most(command, args->padded / MR_CUDA_THREADS),
              pieces = args->padded > PIECE ? args->padded / PIECE : 1;
-    MR_TRY(mr_cuda_enqueue(action, stream, begin, spread, args));
-    MR_TRY(mr_cuda_enqueue(action, stream, near, pieces, args));
+    MR_TRY(mr_cuda_enqueue(command, stream, begin, spread, args));
+    MR_TRY(mr_cuda_enqueue(command, stream, near, pieces, args));
     for (uint64_t block = 2 * PIECE; block <= args->padded; block *= 2) {
         args->block = block;
-        for (args->step = block / 2; args->step >= PIECE; args->step /= 2)
-            MR_TRY(mr_cuda_enqueue(action, stream, step, spread, args));
-        MR_TRY(mr_cuda_enqueue(action, stream, near, pieces, args));
+        for (args->step = block / 2; args->step >= PIECE; args->step /= 2) {
+            MR_TRY(mr_cuda_enqueue(command, stream, step, spread, args));
+            mr_cuda_device_of(command)->machine->submissions++;
+        }
+        MR_TRY(mr_cuda_enqueue(command, stream, near, pieces, args));
+        mr_cuda_device_of(command)->machine->submissions++;
     }
-    return mr_cuda_enqueue(action, stream, end, spread, args);
+    return mr_cuda_enqueue(command, stream, end, spread, args);
 }
 
-mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream) {
-    const mr_tensor *out = action->operands[0].tensor;
-    mr_cuda_generate shape = arguments(action);
+static mr_status permute(const mr_command *command, CUstream stream) {
+    const mr_tensor *out = command->operands[0].tensor;
+    mr_cuda_generate shape = arguments(command);
     mr_cuda_sort args = {.count = shape.count,
                          .padded = 1,
                          .philox = shape.philox,
@@ -103,10 +105,15 @@ mr_status mr_cuda_launch_randperm(const mr_action *action, CUstream stream) {
                          .stride = shape.stride};
     while (args.padded < args.count) args.padded *= 2;
     CUdeviceptr memory;
-    MR_TRY(mr_cuda_borrow(action, stream, 2 * sizeof(uint64_t) * args.padded, &memory));
+    MR_TRY(mr_cuda_borrow(command, stream, 2 * sizeof(uint64_t) * args.padded, &memory));
     args.keys = (uint64_t *)memory;
     args.positions = args.keys + args.padded;
-    mr_status status = sort(action, stream, &args);
+    mr_status status = sort(command, stream, &args);
     mr_cuda_return(stream, memory);
     return status;
+}
+
+mr_status mr_cuda_launch_random(const mr_command *command, CUstream stream) {
+    bool permutation = command->u.op.row->id == MR_OP_randperm;
+    return (permutation ? permute : mr_cuda_launch_generate)(command, stream);
 }

@@ -1,5 +1,6 @@
-/* Reductions: which form, which threads make which output, and into how many parts its elements are cut. What is
- * chosen depends on the shapes and the device, but not on the run. The forms: see kernels/args.h. */
+/* Reductions: the choice of the form, of the threads for each output, and of the number of parts into
+ * which its elements are split. The choice depends only on the shapes and the device. The forms: see
+ * kernels/args.h. */
 #include "cuda/kernels.h"
 
 /* Where the kernels are kept, and what they are called. */
@@ -179,12 +180,12 @@ static void choose_parts(mr_cuda_reduce *p, int64_t units, int64_t cells, int64_
     p->splits = p->inner_parts * (uint32_t)quotient_up(p->outers, p->outer_part);
 }
 
-mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream) {
-    const mr_op *row = action->u.op.row;
-    const mr_tensor *out = action->operands[0].tensor, *in = action->operands[1].tensor;
-    int kept = in->ndim - (int)action->u.op.params.integer[0];
+mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream) {
+    const mr_op *row = command->u.op.row;
+    const mr_tensor *out = command->operands[0].tensor, *in = command->operands[1].tensor;
+    int kept = in->ndim - (int)command->u.op.params.integer[0];
     int64_t size = (int64_t)mr_dtype_size(in->dtype);
-    int64_t slots = (int64_t)action->stream->device->properties.sm_count * MR_CUDA_REDUCE_BLOCKS;
+    int64_t slots = (int64_t)command->stream->device->properties.sm_count * MR_CUDA_REDUCE_BLOCKS;
     mr_cuda_reduce args = {.in = (const void *)mr_cuda_data(in),
                            .out = (void *)mr_cuda_data(out),
                            .outputs = out->numel,
@@ -192,7 +193,7 @@ mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream) {
                            .inner_parts = 1,
                            .splits = 1,
                            .out_dtype = out->dtype,
-                           .correction = action->u.op.params.scalar[0].f};
+                           .correction = command->u.op.params.scalar[0].f};
     for (int d = kept; d < in->ndim; d++) args.length *= in->shape[d];
     take_shapes(&args, out, in, kept, row->result == MR_RESULT_INDEX);
     int form = choose_form(&args, size);
@@ -212,21 +213,21 @@ mr_status mr_cuda_launch_reduce(const mr_action *action, CUstream stream) {
                      groups, slots);
     if (args.splits > 1) {
         cuda_lane *lane;
-        MR_TRY(mr_cuda_lane(action, stream, &lane));
-        MR_TRY(mr_cuda_lane_scratch(action, lane));
+        MR_TRY(mr_cuda_lane(command, stream, &lane));
+        MR_TRY(mr_cuda_lane_scratch(command, lane));
         args.partial = (mr_cuda_cell *)lane->scratch;
         args.arrived = (uint32_t *)(lane->scratch + LANE_CELLS);
     }
-    CUfunction function, *slot = &mr_cuda_kernels_of(action)->rows[row - mr_ops][in->dtype][form];
-    MR_CUDA_FIND(function, action, slot, MODULE_REDUCE, "%s_%s_%s", row->name,
+    CUfunction function, *slot = &mr_cuda_kernels_of(command)->rows[row->id][in->dtype][form];
+    MR_CUDA_FIND(function, command, slot, MODULE_REDUCE, "%s_%s_%s", row->name,
                  mr_cuda_tag(in->dtype), form_text[form]);
     if (groups > INT32_MAX)
         return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too many outputs for one kernel",
-                       action->name);
+                       command->name);
     void *list[] = {&args};
-    MR_CUDA_TRY(mr_cuda_device_of(action),
+    MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.LaunchKernel(function, (unsigned)groups, args.splits, 1, MR_CUDA_THREADS, 1,
                                    1, shared, stream, list, NULL),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }

@@ -1,4 +1,5 @@
-/* softmax and log_softmax: which threads handle which row, and into how many parts long rows are cut. */
+/* softmax and log_softmax: the choice of the threads for each row, and of the number of parts into which
+ * long rows are split. */
 #include "cuda/kernels.h"
 
 enum {
@@ -80,20 +81,20 @@ static void choose_parts(mr_cuda_softmax *p, int64_t groups, int sm_count) {
     p->splits = (uint32_t)((p->length + p->part - 1) / p->part);
 }
 
-static mr_status launch(const mr_action *action, CUstream stream, CUfunction function,
+static mr_status launch(const mr_command *command, CUstream stream, CUfunction function,
                         mr_cuda_softmax *args, int64_t groups) {
     void *list[] = {args};
-    MR_CUDA_TRY(mr_cuda_device_of(action),
+    MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.LaunchKernel(function, (unsigned)groups, args->splits, 1, MR_CUDA_THREADS, 1,
                                    1, 0, stream, list, NULL),
-                "%s", action->name);
+                "%s", command->name);
     return MR_OK;
 }
 
-mr_status mr_cuda_launch_softmax(const mr_action *action, CUstream stream) {
-    const mr_op *row = action->u.op.row;
-    const mr_tensor *out = action->operands[0].tensor,
-                    *in = action->operands[action->operand_count - 1].tensor;
+mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream) {
+    const mr_op *row = command->u.op.row;
+    const mr_tensor *out = command->operands[0].tensor,
+                    *in = command->operands[command->operand_count - 1].tensor;
     mr_dtype dtype = in->dtype == MR_F64 ? MR_F64 : MR_F32;
     int64_t size = (int64_t)mr_dtype_size(dtype);
     mr_cuda_softmax args = {.in = (const void *)mr_cuda_data(in),
@@ -101,26 +102,26 @@ mr_status mr_cuda_launch_softmax(const mr_action *action, CUstream stream) {
                             .in_dtype = in->dtype,
                             .out_dtype = out->dtype,
                             .own = in->dtype == dtype && out->dtype == dtype};
-    lay_out(out, in, (int)action->u.op.params.integer[0], &args);
+    lay_out(out, in, (int)command->u.op.params.integer[0], &args);
     bool vectors = has_vectors(&args, size);
     choose_threads(&args, size, vectors);
     int64_t groups = (args.rows + args.width - 1) / args.width;
-    choose_parts(&args, groups, action->stream->device->properties.sm_count);
+    choose_parts(&args, groups, command->stream->device->properties.sm_count);
     if (groups > INT32_MAX)
         return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too many rows for one kernel",
-                       action->name);
+                       command->name);
     CUfunction function,
-        *slot = &mr_cuda_kernels_of(action)
-                     ->rows[row - mr_ops][dtype][vectors ? FORM_DENSE : FORM_STRIDED];
-    MR_CUDA_FIND(function, action, slot, MODULE_SOFTMAX, vectors ? "%s_%s" : "%s_%s_strided",
+        *slot =
+            &mr_cuda_kernels_of(command)->rows[row->id][dtype][vectors ? FORM_DENSE : FORM_STRIDED];
+    MR_CUDA_FIND(function, command, slot, MODULE_SOFTMAX, vectors ? "%s_%s" : "%s_%s_strided",
                  row->name, mr_cuda_tag(dtype));
     if (args.splits > 1) {
         cuda_lane *lane;
-        MR_TRY(mr_cuda_lane(action, stream, &lane));
-        MR_TRY(mr_cuda_lane_scratch(action, lane));
+        MR_TRY(mr_cuda_lane(command, stream, &lane));
+        MR_TRY(mr_cuda_lane_scratch(command, lane));
         args.cells = (mr_cuda_cell *)lane->scratch;
-        MR_TRY(launch(action, stream, function, &args, groups));
+        MR_TRY(launch(command, stream, function, &args, groups));
         args.writes = true;
     }
-    return launch(action, stream, function, &args, groups);
+    return launch(command, stream, function, &args, groups);
 }

@@ -1,8 +1,9 @@
-/* Device memory: a pool of the driver for each device (R28-R31), which keeps what it has once got. The
- * driver does the reuse; what is ours is R33, the account of what is live (for a reset), and sentences.
+/* Device memory: a pool of the driver for each device (R28-R31), which keeps memory once it has allocated
+ * it. The driver does the reuse. This file does record_stream (R33), counts live memory (for a reset), and
+ * writes error messages.
  *
- * A free that has to wait for other streams than its own must not hold its own up. It is made in the
- * reclaim stream of the device, which nobody else uses and which waits for all of them. */
+ * A free that must wait for other streams must not delay its own stream. So it is submitted to the
+ * device's reclaim stream, which is used for nothing else and waits for all of these streams. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -103,6 +104,7 @@ static mr_status find_address(cuda_stream *stream, mr_storage *storage, CUdevice
 static mr_status alloc_on_device(mr_storage *storage) {
     cuda_stream *stream = storage->stream->impl;
     cuda_device *device = stream->device;
+    MR_TRY(mr_cuda_unblock(device->machine));
     cuda_block *block = mr_slab_alloc(&device->machine->blocks);
     if (!block) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a tensor's record");
     mr_status status = mr_cuda_use(device);
@@ -134,8 +136,7 @@ static mr_status alloc_pageable(mr_storage *storage) {
     return MR_OK;
 }
 
-mr_status mr_cuda_memory_alloc(mr_storage *storage, mr_action *alloc) {
-    (void)alloc; /* the driver puts the order into the stream */
+mr_status mr_cuda_memory_alloc(mr_storage *storage) {
     switch (storage->kind) {
     case MR_MEMORY_DEVICE: return alloc_on_device(storage);
     case MR_MEMORY_PINNED: return mr_cuda_pinned_alloc(storage);
@@ -154,6 +155,7 @@ void mr_cuda_memory_release(mr_storage *storage) {
 
 mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream) {
     MR_TRY(mr_cuda_use(owner));
+    device->machine->submissions++;
     CUevent event = mr_cuda_event_take(owner);
     if (!event) return mr_cuda_wait_device(owner);
     CUresult result = mr_cu.EventRecord(event, stream);
@@ -166,11 +168,9 @@ mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstrea
     return MR_OK;
 }
 
-/* R33: behind the freeing stream and all that record_stream named. A closed stream is behind its own
- * device's reclaim stream already. */
-static mr_status reclaim_after_users(cuda_device *device, cuda_stream *stream,
-                                     const mr_storage *storage) {
-    MR_TRY(mr_cuda_reclaim_after(device, device, stream->handle));
+/* R33: behind all that record_stream named. A closed stream is behind its own device's reclaim stream
+ * already. */
+static mr_status reclaim_after_users(cuda_device *device, const mr_storage *storage) {
     for (size_t i = 0; i < storage->used_by.count; i++) {
         mr_stream *user = storage->used_by.items[i];
         cuda_device *owner = user->device->impl;
@@ -181,20 +181,23 @@ static mr_status reclaim_after_users(cuda_device *device, cuda_stream *stream,
     return MR_OK;
 }
 
-void mr_cuda_memory_free(mr_action *action) {
-    mr_storage *storage = action->u.storage;
-    cuda_stream *stream = action->stream->impl;
+void mr_cuda_memory_free(const mr_command *command) {
+    mr_storage *storage = command->u.storage;
+    cuda_stream *stream = command->stream->impl;
     cuda_device *device = stream->device;
     cuda_block *block = storage->impl;
-    CUstream target = stream->handle;
+    bool at_once = command->u.at_once, is_used = storage->used_by.count > 0;
     mr_status status = MR_OK;
-    if (storage->used_by.count || storage->stream->closed) {
-        status = reclaim_after_users(device, stream, storage);
-        target = device->reclaim;
-    }
+    CUresult result = CUDA_ERROR_UNKNOWN;
+    bool reclaims = is_used || (storage->stream->closed && !at_once);
+    if (reclaims && !at_once) status = mr_cuda_reclaim_after(device, device, stream->handle);
+    if (!status && reclaims) status = reclaim_after_users(device, storage);
     /* After a failure the block stays in the account: a reset, or the end, has it back. */
     if (!status) status = mr_cuda_use(device);
-    if (!status && mr_cu.MemFreeAsync(block->address, target) == CUDA_SUCCESS) {
+    if (!status && reclaims) result = mr_cu.MemFreeAsync(block->address, device->reclaim);
+    else if (!status && at_once) result = mr_cu.MemFree(block->address);
+    else if (!status) result = mr_cu.MemFreeAsync(block->address, stream->handle);
+    if (result == CUDA_SUCCESS) {
         if (block->previous) block->previous->next = block->next;
         else device->blocks = block->next;
         if (block->next) block->next->previous = block->previous;
@@ -223,7 +226,7 @@ static void see_frees(cuda_device *device) {
 mr_status mr_cuda_memory_trim(mr_device *device) {
     cuda_device *d = device->impl;
     mr_cuda_hold_collect(d->machine);
-    MR_TRY(mr_cuda_host_settle(d->machine));
+    MR_TRY(mr_cuda_host_wait_all(d->machine));
     mr_cuda_pinned_trim(d->machine);
     if (!d->context) return MR_OK;
     MR_TRY(mr_cuda_use(d));
@@ -232,7 +235,7 @@ mr_status mr_cuda_memory_trim(mr_device *device) {
     return MR_OK;
 }
 
-/* cudaFree does not wait for memory of a pool (R27, P5). */
+/* cudaFree does not wait for memory of a pool (R27). */
 mr_status mr_cuda_memory_free_wait(mr_storage *storage) {
     (void)storage;
     return MR_OK;

@@ -147,7 +147,7 @@ mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t wanted, cuda_pinned_b
     if (!pinned->free[class]) mr_cuda_hold_collect(cuda);
     if (!pinned->free[class]) {
         MR_TRY(mr_cuda_use(cuda->home));
-        MR_TRY(mr_cuda_host_settle(cuda)); /* registering may wait for the device */
+        MR_TRY(mr_cuda_host_wait_all(cuda)); /* registering may wait for the device */
         CUresult result = refill(pinned, class, bytes);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
             mr_cuda_pinned_trim(cuda);

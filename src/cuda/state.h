@@ -1,16 +1,17 @@
 /* The structures of the CUDA backend, private to this folder.
  *
- * The driver keeps the queues, the order and the memory; what is here is what it does not tell: which
- * operations may have been the one that failed, which host memory a copy may still be using, how far
- * each stream is known to have got. Everything is touched by the Lua thread alone, but for what
- * host.c shares with the driver's threads.
+ * The driver keeps the queues, the order and the memory; these structures hold only what it does not tell:
+ * which operation may have failed, which host memory a copy may still be using, and how far each stream is
+ * known to be done. Only the Lua thread uses them, except for what turn.c shares with the driver's
+ * threads.
  *
- * Two numbers run through all of it. `seq`, the model's number of an action: a stream's work is done up
- * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts,
- * so that a stream or event of before a reset is known to be one whose handle is gone.
+ * Two numbers run through all of it. `seq`, the model's number of a command: a stream's work is done up
+ * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts, so
+ * that a stream or event from before a reset, whose handle no longer exists, is recognised.
  *
  * The invariant easiest to break: a call that can block inside the driver must not be made while a host
- * function is pending in front of it, because it is this thread that has to run it (mr_cuda_unblock). */
+ * function is pending, because it is this thread that has to run it. Streams may share a hardware queue
+ * (R55), so it does not matter in which stream (mr_cuda_unblock, mr_cuda_host_wait_all). */
 #ifndef MR_CUDA_STATE_H
 #define MR_CUDA_STATE_H
 
@@ -29,6 +30,9 @@ typedef struct cuda_event cuda_event;
 typedef struct cuda_hold cuda_hold;
 typedef struct cuda_block cuda_block;
 typedef struct cuda_call cuda_call;
+typedef struct cuda_slot cuda_slot;
+typedef struct cuda_slots cuda_slots;
+typedef struct cuda_callback cuda_callback;
 typedef struct cuda_pinned cuda_pinned;
 
 /* ---- objects of the model */
@@ -44,7 +48,9 @@ struct cuda_stream {
     bool closed;
     uint64_t last_seq, done_seq;
     cuda_hold *holds; /* host memory used since the last fence; NULL: none */
-    char text[48];    /* as mr_stream_describe says it, for errors */
+    cuda_slot *slot;  /* while turns of its own are pending there (turn.c), so many */
+    uint32_t turns;
+    char text[48]; /* as mr_stream_describe says it, for errors */
 };
 
 /* Behind mr_event.impl; the handle is made at the first record, when its device is known (R14). */
@@ -86,6 +92,7 @@ enum { TRAIL_LENGTH = 64 };
 typedef struct {
     uint64_t seq; /* 0: none, or known to be done */
     const char *name;
+    mr_name *own_name; /* as the command's; one reference */
     mr_site where;
     const cuda_stream *stream; /* NULL: it is gone */
 } cuda_trail;
@@ -103,6 +110,7 @@ struct cuda_device {
     CUstream reclaim; /* frees that must wait for other streams are made here (memory.c) */
     CUevent barrier;  /* what streams that are yet to be made come after (R60); NULL: nothing */
     uint64_t peers;   /* bit i: may reach the memory of device i (R59) */
+    bool values;      /* its streams can be held by values in memory (turn.c) */
     cuda_block *blocks;
     cuda_hold *fenced; /* oldest first */
     cuda_hold **fenced_end;
@@ -124,8 +132,9 @@ struct cuda_machine {
 
     /* Host functions that have not been run yet, oldest first (host.c). */
     cuda_call *calls, **calls_end;
-    uint64_t submissions; /* launches while there were any */
-    atomic_uint posted;   /* how many the driver's threads wait for */
+    uint64_t submissions; /* while there were any */
+    uint32_t callbacks;   /* turns that hold a thread of the driver (turn.c) */
+    cuda_slots *slots;    /* NULL: there are callbacks only */
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
@@ -139,6 +148,10 @@ static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
 extern _Thread_local CUcontext mr_cuda_current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* The process is a child of one that had started the driver: nothing of CUDA works in it. */
+bool mr_cuda_is_forked(void);
+mr_status mr_cuda_forked(void); /* the error that says so */
+
 mr_status mr_cuda_use_slowly(cuda_device *device);
 /* Makes the device's context current, and makes it at the first call: a context costs a third of a
  * second and half a gigabyte, which a device that nobody uses should not. */
@@ -147,11 +160,13 @@ static inline mr_status mr_cuda_use(cuda_device *device) {
     return mr_cuda_use_slowly(device);
 }
 mr_status mr_cuda_device_open(cuda_device *device); /* fills in the properties; makes no context */
+/* What is under way cannot be taken back, so it is waited for; a lost device answers at once. */
+void mr_cuda_device_finish(cuda_device *device);
 void mr_cuda_device_close(
     cuda_device *device); /* the context goes; streams have been closed or forgotten */
 /* The first device that can really be used, or `ordinal` (-1: any), with its context made and kept. */
 mr_status mr_cuda_device_find(int ordinal, int *out_ordinal);
-void mr_cuda_device_found(void); /* lets go of that context: whoever uses it has it now */
+void mr_cuda_device_found(void); /* releases that context; its user holds it now */
 
 /* ---- error.c */
 
@@ -173,9 +188,12 @@ mr_status mr_cuda_complain(CUresult result, const char *format, ...)
 
 const char *mr_cuda_result_name(CUresult result); /* "CUDA_ERROR_ILLEGAL_ADDRESS" */
 void mr_cuda_trail_forget(const cuda_stream *stream);
-static inline void mr_cuda_trail_add(cuda_device *device, const mr_action *action) {
-    device->trail[device->launches++ % TRAIL_LENGTH] =
-        (cuda_trail){action->seq, action->name, action->where, action->stream->impl};
+void mr_cuda_trail_clear(cuda_device *device);
+static inline void mr_cuda_trail_add(cuda_device *device, const mr_command *command) {
+    cuda_trail *trail = &device->trail[device->launches++ % TRAIL_LENGTH];
+    mr_name_release(trail->own_name);
+    *trail = (cuda_trail){command->seq, command->name, mr_name_retain(command->own_name),
+                          command->where, command->stream->impl};
 }
 
 /* ---- stream.c, event.c */
@@ -190,43 +208,72 @@ void mr_cuda_stream_forget(
 /* A plain event of the device, whose context is current; NULL when the driver has none. */
 CUevent mr_cuda_event_take(cuda_device *device);
 void mr_cuda_event_give(cuda_device *device, CUevent event);
-mr_status mr_cuda_event_record(mr_action *action);
-mr_status mr_cuda_event_wait(mr_action *action);
+mr_status mr_cuda_event_record(const mr_command *command);
+mr_status mr_cuda_event_wait(const mr_command *command);
 
 /* ---- wait.c: waiting that lets Ctrl-C and host functions through */
 
 mr_status mr_cuda_wait_stream(cuda_stream *stream); /* the legacy stream: with blocking ones, P1 */
 mr_status mr_cuda_wait_event(cuda_event *event, bool yielding);
 mr_status mr_cuda_wait_device(cuda_device *device);
-mr_status mr_cuda_wait_call(const cuda_call *call); /* until the host function has run */
+mr_status mr_cuda_wait_call(cuda_machine *cuda); /* until the oldest host function has run */
+
+/* ---- turn.c: the place of a host function in its stream. The stream says when it gets there, and goes no
+ * further until it is told to. */
+
+typedef struct {
+    cuda_slot *slot; /* by values in pinned memory, from `number` on... */
+    uint64_t number;
+    cuda_callback *callback; /* ...or, if slot is NULL, by a callback of the driver */
+} cuda_turn;
+
+/* A callback holds up a thread of the driver, which grants so many and then blocks the caller: 55 with a kernel in
+ * front of each passed on an H200 and 60 never returned. */
+enum { MOST_CALLBACKS = 16 };
+
+bool mr_cuda_turns_by_values(CUdevice device); /* as far as the device and the environment say */
+mr_status mr_cuda_turns_open(cuda_machine *cuda);
+void mr_cuda_turns_close(cuda_machine *cuda); /* before the contexts go; all turns have ended */
+bool mr_cuda_turn_is_free(const cuda_stream *stream); /* one more blocks nobody */
+mr_status mr_cuda_turn_enqueue(cuda_stream *stream, cuda_turn *out_turn);
+bool mr_cuda_turn_has_come(const cuda_turn *turn);
+void mr_cuda_turn_end(cuda_stream *stream, const cuda_turn *turn); /* the stream may go on */
+void mr_cuda_turn_forget(void); /* in the child of a fork: no thread of the driver is there */
 
 /* ---- host.c: host functions (R46) */
 
-mr_status mr_cuda_host_submit(mr_action *action);
-void mr_cuda_host_run(cuda_machine *cuda); /* those whose turn has come */
-/* Drops all that have not run, without running them; none of the driver's threads waits any longer. */
+/* Keeps a reference until the function has run. */
+mr_status mr_cuda_host_submit(const mr_command *command);
+void mr_cuda_host_run(cuda_machine *cuda); /* those that their streams have reached */
+/* Drops all functions that have not run, without running them. No stream is held after that. */
 void mr_cuda_host_abandon(cuda_machine *cuda);
-bool mr_cuda_host_done(const cuda_call *call);
-cuda_stream *mr_cuda_host_stream(const cuda_call *call); /* where it is, or was */
-mr_status mr_cuda_host_limit(cuda_machine *cuda);        /* the slow path of mr_cuda_unblock */
+uint64_t mr_cuda_host_number(const cuda_call *call); /* no other call ever has the same */
+cuda_stream *mr_cuda_host_stream(const cuda_call *call);
+mr_status mr_cuda_host_limit(cuda_machine *cuda); /* the slow path of mr_cuda_unblock */
 
-/* To be called before what may block inside the driver for longer: until no host function is pending. */
-mr_status mr_cuda_host_settle(cuda_machine *cuda);
+/* Call this before anything that may block inside the driver for longer. It waits until no host function
+ * is pending. */
+mr_status mr_cuda_host_wait_all(cuda_machine *cuda);
 
-/* To be called before whatever takes a place in the launch queue: keeps the number of launches behind a pending host function so
- * far below the depth of the launch queue (R56) that the driver never blocks the thread that must run it. */
+/* Submissions to all streams behind a pending host function. Each takes up to three places in the launch queue,
+ * which has some 1,000 and may be shared (R55, R56). */
+enum { MOST_BEHIND = 256 };
+
+/* To be called before each submission: keeps their number behind a pending host function so low that the driver
+ * never blocks the thread that must run it. What submits more than a command's usual work adds it to
+ * `submissions`. */
 static inline mr_status mr_cuda_unblock(cuda_machine *cuda) {
     return __builtin_expect(!cuda->calls, 1) ? MR_OK : mr_cuda_host_limit(cuda);
 }
-static inline void mr_cuda_host_attend(cuda_machine *cuda) {
-    if (atomic_load_explicit(&cuda->posted, memory_order_relaxed)) mr_cuda_host_run(cuda);
+static inline void mr_cuda_host_run_ready(cuda_machine *cuda) {
+    if (cuda->calls) mr_cuda_host_run(cuda);
 }
 
 /* ---- memory.c, pinned.c, hold.c */
 
 mr_status mr_cuda_pool_open(cuda_device *device); /* with the context current and new */
 void mr_cuda_pool_close(cuda_device *device);     /* frees all blocks */
-void mr_cuda_memory_free(mr_action *action);
+void mr_cuda_memory_free(const mr_command *command);
 /* Later frees of the device wait for what the stream, of this or another device, has so far. */
 mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream);
 
@@ -242,6 +289,10 @@ typedef struct {
 } cuda_pinned_block;
 mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
 void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
+/* Values for pageable memory up to this size come by pinned memory of ours: the copy is then behind the stream's
+ * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
+ * costs more than that. */
+#define BOUNCED_BYTES ((uint64_t)64 << 10)
 bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t bytes); /* free, and pinned already */
 void mr_cuda_pinned_trim(cuda_machine *cuda);
 void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
@@ -265,9 +316,10 @@ mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);
 
 /* ---- copy.c, and the slots of the backend by file */
 
-mr_status mr_cuda_copy(mr_action *action);
+/* *out_taken: see the slot `submit` of backend.h. */
+mr_status mr_cuda_copy(const mr_command *command, bool *out_taken);
 
-mr_status mr_cuda_submit(mr_action *action);
+mr_status mr_cuda_submit(const mr_command *command, bool *out_taken);
 mr_status mr_cuda_stream_open(mr_stream *stream);
 void mr_cuda_stream_close(mr_stream *stream);
 mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done);
@@ -278,7 +330,7 @@ void mr_cuda_event_close(mr_event *event);
 mr_status mr_cuda_event_query(mr_event *event, bool *out_done);
 mr_status mr_cuda_event_synchronize(mr_event *event);
 mr_status mr_cuda_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
-mr_status mr_cuda_memory_alloc(mr_storage *storage, mr_action *alloc);
+mr_status mr_cuda_memory_alloc(mr_storage *storage);
 void mr_cuda_memory_release(mr_storage *storage);
 uint64_t mr_cuda_memory_reserved(mr_device *device);
 mr_status mr_cuda_memory_trim(mr_device *device);

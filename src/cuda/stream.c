@@ -10,6 +10,8 @@ static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstr
     case MR_STREAM_USER: break;
     }
     unsigned flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
+    /* A new stream may make the driver wait until the streams that share a hardware queue are idle. */
+    MR_TRY(mr_cuda_host_wait_all(device->machine));
     MR_TRY(mr_cuda_use(device));
     MR_CUDA_TRY(device, mr_cu.StreamCreateWithPriority(out_handle, flags, stream->priority),
                 "stream");
@@ -113,7 +115,7 @@ mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done) {
     cuda_stream *s = stream->impl;
     cuda_device *device = s->device;
     MR_TRY(mr_cuda_use(device));
-    mr_cuda_host_attend(device->machine);
+    mr_cuda_host_run_ready(device->machine);
     CUresult result = mr_cu.StreamQuery(s->handle);
     *out_done = result == CUDA_SUCCESS;
     if (*out_done) mr_cuda_stream_idle(s);

@@ -1,9 +1,9 @@
-/* Waiting: the driver's own synchronise cannot be interrupted, and blocks the thread that host functions
- * need. So a wait asks, again and again: without a pause at first, since most waits are short and a
- * pause would be felt, then with pauses that grow with the time already spent. What a pause adds at the
- * end stays below two per cent of the wait, and a long wait takes next to nothing of a processor.
+/* Waiting: the driver's own synchronise cannot be interrupted, and it blocks the thread that must run host
+ * functions. So a wait polls: without a pause at first, because most waits are short, then with pauses
+ * that grow with the time already spent. A pause adds at most two per cent to the wait, and a long wait
+ * uses almost no processor time.
  *
- * Easiest to break: a host function that runs in the middle of a wait may have lost the machine. */
+ * Easiest to break: a host function that runs during a wait may have reset or lost the machine. */
 #include <time.h>
 
 #include "cuda/state.h"
@@ -16,16 +16,18 @@
 
 typedef struct {
     cuda_device *device;
-    cuda_stream *stream; /* NULL: the reclaim stream */
-    CUevent event;       /* NULL: the stream is waited for */
-    const cuda_call
-        *call;     /* of the stream, which is then only asked whether the device still lives */
-    bool yielding; /* pauses from the start */
+    cuda_stream *stream;   /* NULL: the reclaim stream */
+    CUevent event;         /* NULL: the stream is waited for */
+    const cuda_call *call; /* the oldest: its stream is only asked whether the device still lives */
+    uint64_t number;       /* the call's, which may be gone */
+    bool yielding;         /* pauses from the start */
 } goal;
 
 static CUresult ask(const goal *g) {
     if (g->event) return mr_cu.EventQuery(g->event);
-    if (g->call && mr_cuda_host_done(g->call)) return CUDA_SUCCESS;
+    const cuda_call *oldest = g->device->machine->calls;
+    if (g->call && (oldest != g->call || mr_cuda_host_number(oldest) != g->number))
+        return CUDA_SUCCESS;
     /* A stream that was closed, perhaps while we wait, has the reclaim stream behind it. */
     bool open = g->stream && !g->stream->closed;
     CUresult result = mr_cu.StreamQuery(open ? g->stream->handle : g->device->reclaim);
@@ -47,7 +49,7 @@ static mr_status wait_for(const goal *g, const char *what) {
         CUresult result = ask(g);
         if (result == CUDA_SUCCESS) return MR_OK;
         if (result != CUDA_ERROR_NOT_READY) return mr_cuda_fail(g->device, result, "%s", what);
-        mr_cuda_host_attend(g->device->machine);
+        mr_cuda_host_run_ready(g->device->machine);
         if (machine->lost) return mr_machine_refuse(machine);
         uint64_t now = mr_cuda_now();
         if (!begin) begin = now;
@@ -99,9 +101,12 @@ mr_status mr_cuda_wait_device(cuda_device *device) {
     return MR_OK;
 }
 
-mr_status mr_cuda_wait_call(const cuda_call *call) {
-    cuda_stream *stream = mr_cuda_host_stream(call);
-    goal g = {.device = stream->device, .stream = stream, .call = call};
+mr_status mr_cuda_wait_call(cuda_machine *cuda) {
+    cuda_stream *stream = mr_cuda_host_stream(cuda->calls);
+    goal g = {.device = stream->device,
+              .stream = stream,
+              .call = cuda->calls,
+              .number = mr_cuda_host_number(cuda->calls)};
     return wait_for(&g, "host_func");
 }
 

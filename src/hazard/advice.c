@@ -1,10 +1,10 @@
-/* Advice: what is not wrong and could be better. Off unless asked for, and never an error.
+/* Advice: possible improvements of correct code. Off by default, and never an error.
  *
- * Whoever follows a piece of it must not get a hazard. So a line that waits, records or synchronises is
- * judged by all its occurrences, at the end or when somebody asks; and what it does beside its purpose
- * counts: a command of the default stream is a barrier (R5), and one of a blocking stream brings that
- * stream, and whoever waits for it, behind such a barrier. */
-#include "hazard/state.h"
+ * If the user follows advice, no new hazard may appear. So a line that waits, records or synchronises is
+ * judged by all the times it ran, at the end or when the script asks. Its side effects count, too: a
+ * command of the default stream is a barrier (R5), and a command of a blocking stream orders that stream,
+ * and every stream that waits for it, after such a barrier. */
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -23,7 +23,7 @@ static void advise(checker *c, mr_hazard_kind kind, const actor *a, const char *
     memset(&draft, 0, sizeof draft);
     draft.kind = kind;
     draft.reason = MR_HAZARD_BECAUSE_ADVICE;
-    draft.second.op = op;
+    mr_text_copy(draft.second.op, sizeof draft.second.op, op);
     draft.second.where = where;
     draft.second.seq = seq;
     draft.second.host = !a;
@@ -45,7 +45,7 @@ static bool same_site(mr_site a, mr_site b) {
 
 #define MOST_PLACES 4096 /* lines beyond get no advice */
 
-static uint32_t hash_place(mr_action_kind kind, mr_site where) {
+static uint32_t hash_place(mr_command_id kind, mr_site where) {
     uint64_t h =
         (uint64_t)(uintptr_t)where.file; /* interned; decides only where it is looked for */
     h = (h ^ (uint64_t)where.line) * 0x9e3779b97f4a7c15u;
@@ -54,7 +54,7 @@ static uint32_t hash_place(mr_action_kind kind, mr_site where) {
 }
 
 /* NULL: it is one too many, or memory is out. `first`, `op`: if it is new. */
-static advice_place *place_at(checker *c, mr_action_kind kind, mr_site where, const char *op,
+static advice_place *place_at(checker *c, mr_command_id kind, mr_site where, const char *op,
                               uint64_t first) {
     if (!c->advised_at) {
         c->advised_at = calloc(2 * MOST_PLACES, sizeof *c->advised_at);
@@ -86,7 +86,7 @@ static void mark_needed(checker *c, advice_place *p) {
     p->needed = true;
     for (size_t i = 0; i < c->reports.count && p->told; i++) {
         mr_hazard_report *r = c->reports.items[i];
-        if (mr_hazard_kind_is_advice(r->kind) && r->second.op == p->op &&
+        if (mr_hazard_kind_is_advice(r->kind) && strcmp(r->second.op, p->op) == 0 &&
             same_site(r->second.where, p->where))
             r->withdrawn = true;
     }
@@ -102,47 +102,48 @@ bool mr_hazard_advise_carries(const checker *c, const actor *t) {
     return false;
 }
 
-void mr_hazard_advise_wait(checker *c, const mr_action *action, bool added, bool carries) {
-    const actor *a = action->stream->observed;
-    const snapshot *s = mr_hazard_snapshot_of(action);
-    bool never = action->u.event.record_seq == 0;
+void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries) {
+    const actor *a = command->stream->observed;
+    const snapshot *s = mr_hazard_snapshot_of(command);
+    bool never = command->u.event.record_seq == 0;
     /* A stream's wait for itself at one place is how a copy between devices is written inside. */
-    bool at_record = s && same_site(s->where, action->where);
+    bool at_record = s && same_site(s->where, command->where);
     if (at_record && s->actor == a) return;
-    advice_place *p = place_at(c, MR_ACTION_WAIT, action->where, action->name, action->seq);
+    advice_place *p = place_at(c, MR_COMMAND_WAIT, command->where, command->name, command->seq);
     if (!p) return;
     occurs(p);
-    describe(c, p, a, action->u.event.event);
+    describe(c, p, a, command->u.event.event);
     p->recorded |= !never;
     bool adds = !never && (added || !s || s->seq <= c->opened);
     if (adds || carries || (at_record && s->carries)) mark_needed(c, p);
 }
 
-void mr_hazard_advise_record(checker *c, const mr_action *action, bool carries) {
-    const mr_event *event = action->u.event.event;
-    advice_place *p = place_at(c, MR_ACTION_RECORD, action->where, "record_event", action->seq);
+void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries) {
+    const mr_event *event = command->u.event.event;
+    advice_place *p = place_at(c, MR_COMMAND_RECORD, command->where, "record_event", command->seq);
     if (!p) return;
     occurs(p);
-    describe(c, p, action->stream->observed, event);
+    describe(c, p, command->stream->observed, event);
     if (carries || event->timing) mark_needed(c, p); /* elapsed_time: nobody need wait for it */
 }
 
 void mr_hazard_advise_used(checker *c, const snapshot *s) {
-    advice_place *p = place_at(c, MR_ACTION_RECORD, s->where, "record_event", s->seq);
+    advice_place *p = place_at(c, MR_COMMAND_RECORD, s->where, "record_event", s->seq);
     if (p) mark_needed(c, p);
 }
 
 /* ---- device synchronises */
 
 /* Called before the synchronise takes effect: remembers what the host knew without it. */
-static void watch_device_sync(checker *c, const mr_action *action) {
-    int device = action->u.device->index, busy = 0;
+static void watch_device_sync(checker *c, const mr_command *command) {
+    int device = command->u.device->index, busy = 0;
     sync_watch *watch = &c->barriers[device].watch;
-    advice_place *p = place_at(c, MR_ACTION_DEVICE_SYNC, action->where, "synchronize", action->seq);
+    advice_place *p =
+        place_at(c, MR_COMMAND_DEVICE_SYNC, command->where, "synchronize", command->seq);
     mr_hazard_past_release(watch->before);
     watch->before = p ? mr_hazard_past_now(c) : NULL;
     if (!watch->before) return;
-    watch->seq = action->seq;
+    watch->seq = command->seq;
     watch->place = (uint32_t)(p - c->advised.items) + 1;
     for (const actor *a = c->actors; a; a = a->next)
         if (a->device == device && a->last && !mr_hazard_host_knows(c, a, a->last)) busy++;
@@ -177,28 +178,28 @@ static void give(checker *c, const advice_place *p) {
     bool is_new;
     memset(&draft, 0, sizeof draft);
     draft.reason = MR_HAZARD_BECAUSE_ADVICE;
-    draft.second.op = p->op;
+    mr_text_copy(draft.second.op, sizeof draft.second.op, p->op);
     draft.second.where = p->where;
     draft.second.seq = p->seq;
-    draft.second.host = p->kind == MR_ACTION_DEVICE_SYNC;
+    draft.second.host = p->kind == MR_COMMAND_DEVICE_SYNC;
     mr_text_copy(draft.second.stream, sizeof draft.second.stream,
                  draft.second.host ? "host" : p->stream);
-    if (p->kind == MR_ACTION_DEVICE_SYNC) {
+    if (p->kind == MR_COMMAND_DEVICE_SYNC) {
         draft.kind = MR_HAZARD_DEVICE_SYNCHRONIZE;
         mr_text_format(draft.why, sizeof draft.why,
-                       "the host waits for all %d busy streams of the device, and only what %s did "
-                       "was used before the next wait: an event recorded in it, or its "
-                       "synchronize(), would do.",
+                       "the host waits for all %d busy streams of the device, but only the results "
+                       "of %s were used before the next wait: an event that is recorded in it, or "
+                       "its synchronize(), is enough.",
                        p->busy, p->stream);
-    } else if (p->kind == MR_ACTION_RECORD) {
+    } else if (p->kind == MR_COMMAND_RECORD) {
         draft.kind = MR_HAZARD_UNUSED_RECORD;
-        mr_text_format(draft.why, sizeof draft.why, "nobody waited for this record of %s.",
+        mr_text_format(draft.why, sizeof draft.why, "nothing waited for this record of %s.",
                        p->event);
     } else if (p->recorded) {
         draft.kind = MR_HAZARD_REDUNDANT_WAIT;
         mr_text_format(draft.why, sizeof draft.why,
-                       "the wait adds nothing: another path already orders this stream after what "
-                       "%s captured.",
+                       "the wait has no effect: something else already orders this stream after "
+                       "the work that %s captured.",
                        p->event);
     } else {
         draft.kind = MR_HAZARD_NEVER_RECORDED_WAIT;
@@ -215,10 +216,12 @@ static void give(checker *c, const advice_place *p) {
 }
 
 void mr_hazard_finish(mr_hazard *c) {
+    mr_hazard_publish_held(c); /* os.exit in a host function */
+    mr_hazard_write_rest(c);
     for (size_t i = 0; i < c->advised.count && c->advice; i++) {
         advice_place *p = &c->advised.items[i];
         if (p->needed || p->told || !p->fresh) continue;
-        if (p->kind == MR_ACTION_DEVICE_SYNC && (p->busy < 2 || !p->producer)) continue;
+        if (p->kind == MR_COMMAND_DEVICE_SYNC && (p->busy < 2 || !p->producer)) continue;
         give(c, p);
         p->told = !c->checking; /* the check's own list goes */
     }
@@ -248,32 +251,32 @@ void mr_hazard_set_advice(mr_hazard *c, bool on) {
 
 /* ---- pageable copies */
 
-static bool is_pageable_copy(const mr_action *action) {
-    if (action->kind != MR_ACTION_COPY || action->u.copy.synchronous) return false;
-    mr_copy_direction direction = action->u.copy.direction;
+static bool is_pageable_copy(const mr_command *command) {
+    if (command->kind != MR_COMMAND_COPY || command->u.copy.synchronous) return false;
+    mr_copy_direction direction = command->u.copy.direction;
     if (direction != MR_COPY_H2D && direction != MR_COPY_D2H) return false;
-    const mr_tensor *host = action->operands[direction == MR_COPY_H2D].tensor;
+    const mr_tensor *host = command->operands[direction == MR_COPY_H2D].tensor;
     return host->storage->kind == MR_MEMORY_PAGEABLE;
 }
 
-void mr_hazard_advise_action(checker *c, const mr_action *action) {
+void mr_hazard_advise_command(checker *c, const mr_command *command) {
     if (c->pageable.pending) {
-        bool waited = action->kind == MR_ACTION_STREAM_SYNC &&
-                      action->stream->id == c->pageable.stream &&
-                      same_site(action->where, c->pageable.where);
+        bool waited = command->kind == MR_COMMAND_STREAM_SYNC &&
+                      command->stream->id == c->pageable.stream &&
+                      same_site(command->where, c->pageable.where);
         c->pageable.pending = false;
         if (!waited)
-            advise(
-                c, MR_HAZARD_PAGEABLE_COPY, NULL, "copy", c->pageable.where, c->pageable.seq,
-                (mr_site){0},
-                "an asynchronous copy of pageable memory: whether the call waits is left open by "
-                "CUDA (R23), and it does not overlap. Pin the memory (pinned=true, pin_memory()).");
+            advise(c, MR_HAZARD_PAGEABLE_COPY, NULL, "copy", c->pageable.where, c->pageable.seq,
+                   (mr_site){0},
+                   "an asynchronous copy of pageable memory: CUDA does not specify whether the "
+                   "call waits (R23), and the copy does not overlap with other work. Pin the "
+                   "memory (pinned=true, pin_memory()).");
     }
-    if (is_pageable_copy(action)) {
+    if (is_pageable_copy(command)) {
         c->pageable.pending = true;
-        c->pageable.stream = action->stream->id;
-        c->pageable.where = action->where;
-        c->pageable.seq = action->seq;
+        c->pageable.stream = command->stream->id;
+        c->pageable.where = command->where;
+        c->pageable.seq = command->seq;
     }
-    if (action->kind == MR_ACTION_DEVICE_SYNC) watch_device_sync(c, action);
+    if (command->kind == MR_COMMAND_DEVICE_SYNC) watch_device_sync(c, command);
 }

@@ -1,10 +1,10 @@
 /* Clocks: maps from slots to seqs.
  *
- * A clock is a base, which many clocks share, and a short list of differences. A wait between two
- * streams changes one difference; a record shares the whole clock. Only when the differences are full
- * is a new base written, once in CLOCK_DELTA waits, so the cost of a wait does not follow the number of
- * streams; and what the host already knows is dropped first, so programs that synchronise now and then
- * need no base at all.
+ * A clock is a base, which many clocks share, and a short list of differences. A wait between two streams
+ * changes one difference; a record shares the whole clock. A new base is written only when the list is
+ * full, once in CLOCK_DELTA waits. So the cost of a wait does not depend on the number of streams. Entries
+ * that the host already knows are dropped first, so programs that synchronise from time to time need no
+ * base at all.
  *
  * The invariant easiest to break: a clock or base with more than one reference is never written. */
 #include "hazard/state.h"

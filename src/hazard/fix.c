@@ -1,9 +1,9 @@
-/* The cure: the weakest change that orders the pair, as lines of Lua with their place.
+/* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
- * In this order: a wait on an event that exists and covers the access; an event of its own, when the
- * first stream has gone on to other work that need not be waited for; else a wait for the stream. A line may
- * use only what the script has at its place, and where no line can stand, words have to do. */
-#include "hazard/state.h"
+ * In this order: a wait for an existing event that covers the access; a new event, if the first stream has
+ * been given other work since then; otherwise a wait for the stream. A line may use only variables that
+ * are visible at its place. If no line can be added, the fix is a description. */
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -67,10 +67,19 @@ static bool before_first(const checker *c, const found_pair *pair, mr_hazard_spo
 static bool behind_first(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
     *out_spot = (mr_hazard_spot){MR_HAZARD_AFTER, pair->first_where, pair->first_where.line + 1};
     if (!pair->first_where.file) return false;
-    return !c->hooks.behind || c->hooks.behind(pair->first_where, out_spot);
+    return !c->hooks.behind || c->hooks.behind(c->hooks.context, pair->first_where, out_spot);
 }
 
 /* ---- order */
+
+/* Would the line be put in front of the one that recorded the event? Then it would wait for the record before. */
+static bool comes_before(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+                         mr_site record) {
+    if (spot->place != MR_HAZARD_BEFORE || !record.file) return false;
+    if (record.file == pair->second_where.file && record.line == pair->second_where.line)
+        return true;
+    return c->hooks.comes_before && c->hooks.comes_before(c->hooks.context, spot, record);
+}
 
 /* An event that a script variable holds and whose record in force covers the access: the earliest. */
 static bool covering_event(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
@@ -82,7 +91,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_ha
             if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
                 continue;
             if (s->seq > pair->second_seq) continue; /* that of a host function may be long past */
-            if (s->event->closed) continue;
+            if (s->event->closed || comes_before(c, pair, spot, s->where)) continue;
             best = s;
         }
         if (!best) break;
@@ -99,14 +108,14 @@ static bool went_on(const checker *c, const found_pair *pair) {
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
         if (line->seq <= pair->first_seq) return false;
         if (line->stream == pair->first->id && line->seq < pair->second_seq &&
-            (line->kind == MR_ACTION_OP || line->kind == MR_ACTION_COPY ||
-             line->kind == MR_ACTION_HOST_FUNCTION))
+            mr_hazard_line_is(line, MR_TRAIT_LAUNCH))
             return true;
     }
     return false;
 }
 
-/* The cures of several reports are put into one script: two locals of one name would hide each other. */
+/* The fixes of several reports are added to one script: two locals with the same name would hide each
+ * other. */
 static bool is_proposed(const void *context, const char *name) {
     const checker *c = context;
     char line[NAME_SIZE + 16];
@@ -119,7 +128,7 @@ static bool is_proposed(const void *context, const char *name) {
     return false;
 }
 
-/* An event of its own, recorded right behind the first access; false: there is no place for it. */
+/* A new event, recorded directly after the first access. Returns false if there is no place for it. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
                       const mr_hazard_spot *spot, const char *second) {
     char name[NAME_SIZE], first[NAME_SIZE];
@@ -127,7 +136,8 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     if (!c->hooks.new_local || pair->first == &c->host_actor || !went_on(c, pair)) return false;
     if (!behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
-    if (!c->hooks.new_local(&record, spot, is_proposed, c, name, sizeof name)) return false;
+    if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name))
+        return false;
     put_line(report, &record, "local %s = %s:record_event()", name, first);
     if (second) put_line(report, spot, "%s:wait_event(%s)", second, name);
     else put_line(report, spot, "%s:synchronize()", name);
@@ -135,7 +145,9 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
-/* No expression leads to one of the streams: the host can always wait for all of the first one's device. */
+/* If no expression leads to one of the streams, the host can still wait for the whole device of the first
+ * one. The variables of a function that is not running are not known, for example when a host function
+ * runs after the script. */
 static void wait_on_host(const checker *c, const actor *first, const actor *lost,
                          mr_hazard_report *report, const mr_hazard_spot *spot) {
     char name[NAME_SIZE], device[16] = "";
@@ -143,8 +155,13 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
     if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
-    put_line(report, spot, "mr.synchronize(%s) -- nothing in scope here leads to %s", device,
-             shown.data ? shown.data : "it");
+    mr_site front = {spot->where.file, spot->front};
+    bool is_known = !c->hooks.is_running || c->hooks.is_running(c->hooks.context, front);
+    const char *form =
+        is_known
+            ? "mr.synchronize(%s) -- no variable in scope here leads to %s"
+            : "mr.synchronize(%s) -- this code is not running now, so no variable for %s is known";
+    put_line(report, spot, form, device, shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
 }
 
@@ -152,11 +169,12 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
     char first[NAME_SIZE], second[NAME_SIZE], place[2][PLACE_SIZE];
     mr_hazard_stream_text(c, pair->first, first, sizeof first);
     mr_hazard_stream_text(c, pair->second, second, sizeof second);
-    mr_text_format(report->advice, sizeof report->advice,
-                   "make %s%s wait for %s, behind what %s did and in front of what %s does",
-                   pair->second == &c->host_actor ? "the " : "", second, first,
-                   mr_hazard_place(pair->first_where, place[0], sizeof place[0]),
-                   mr_hazard_place(pair->second_where, place[1], sizeof place[1]));
+    mr_text_format(
+        report->advice, sizeof report->advice,
+        "make %s%s wait for %s, after the operation at %s and before the operation at %s",
+        pair->second == &c->host_actor ? "the " : "", second, first,
+        mr_hazard_place(pair->first_where, place[0], sizeof place[0]),
+        mr_hazard_place(pair->second_where, place[1], sizeof place[1]));
 }
 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
@@ -190,7 +208,8 @@ typedef struct {
     int count;
 } spots;
 
-/* R33: the free waits for all that the stream has been given by then, so anywhere in front of it will do. */
+/* R33: the free waits for all work that was submitted to the stream before it, so any place before the
+ * free is correct. */
 static bool record_stream(const checker *c, const found_pair *pair, const spots *where,
                           mr_hazard_report *report) {
     char tensor[NAME_SIZE], stream[NAME_SIZE];
@@ -204,7 +223,7 @@ static bool record_stream(const checker *c, const found_pair *pair, const spots 
     return false;
 }
 
-/* A temporary has no name to call: the stream of its memory can wait instead. */
+/* A temporary has no variable. Instead, the stream of its memory can wait. */
 static bool delay_free(const checker *c, const found_pair *pair, const spots *where,
                        mr_hazard_report *report) {
     char freeing[NAME_SIZE], stream[NAME_SIZE];
@@ -223,13 +242,13 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
     mr_hazard_stream_text(c, pair->first, stream, sizeof stream);
     mr_text_format(
         report->advice, sizeof report->advice,
-        "call record_stream on the tensor that was made at %s, with %s, before %s uses it",
+        "call record_stream on the tensor that was made at %s, with %s, before the use at %s",
         mr_hazard_place(pair->history->storage->made, place[0], sizeof place[0]), stream,
         mr_hazard_place(pair->first_where, place[1], sizeof place[1]));
 }
 
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
-    /* R33: for the stream of allocation record_stream does nothing. */
+    /* R33: record_stream has no effect for the stream of the allocation. */
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
     mr_hazard_spot behind, before, use;
     spots where = {.count = 0}, records;
@@ -251,8 +270,14 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     }
 }
 
-void mr_hazard_repair(const checker *c, const found_pair *pair, mr_hazard_report *report) {
-    if (pair->kind == MR_HAZARD_USE_AFTER_FREE) {
+void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
+        char place[PLACE_SIZE];
+        mr_text_format(
+            report->advice, sizeof report->advice,
+            "write all of the tensor before %s, or make it with mr.zeros instead of mr.empty",
+            mr_hazard_place(pair->second_where, place, sizeof place));
+    } else if (pair->kind == MR_HAZARD_USE_AFTER_FREE && pair->second != &c->host_actor) {
         keep_alive(c, pair, report);
     } else if (pair->second_where.file) {
         wait_for(c, pair, report);

@@ -1,12 +1,13 @@
-/* Host functions that have yet to run (R46). What they touch becomes known only then, and may race with
- * what was submitted long before: the history has to keep what one of them may still need.
+/* Host functions that have not run yet (R46). Their accesses become known only when they run, and may race
+ * with commands that were submitted long before. So the history must keep the accesses that one of them
+ * may still race with.
  *
- * Which is little. An access is replaced by a later one that comes after it and covers it, since whoever
- * races with the old one races with the new one too; a pending function breaks that only if it is
- * itself before the new access, and not ordered with the old one. Of one stream's functions each
- * comes after the ones before it, so two searches in its queue find whether there is such a one, and
- * the cost follows the number of streams that have pending functions, not that of the functions. */
-#include "hazard/state.h"
+ * These are few. Normally an access is replaced by a later access that is ordered after it and covers it,
+ * because everything that races with the old one also races with the new one. A pending function is an
+ * exception only if it is ordered before the new access, and not ordered with the old one. The functions
+ * of one stream are ordered, so two searches in its queue find whether there is one. The cost depends on
+ * the number of streams that have pending functions, not on the number of functions. */
+#include "hazard/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,14 +66,14 @@ static function_queue *queue_of(const checker *c, const actor *a) {
 }
 
 /* R46. What the host knows now is before it; what the host learns later need not be. */
-void mr_hazard_function_add(checker *c, actor *t, const mr_action *action) {
+void mr_hazard_function_add(checker *c, actor *t, const mr_command *command) {
     function_queue *queue = queue_of(c, t), fresh = {.actor = t};
     if (!queue && mr_vec_push(&c->functions, fresh))
         queue = &c->functions.items[c->functions.count - 1];
     host_function f = {.actor = t,
-                       .seq = action->seq,
-                       .where = action->where,
-                       .name = action->name,
+                       .seq = command->seq,
+                       .where = command->where,
+                       .name = command->name,
                        .host = mr_hazard_past_now(c)};
     if (f.host && queue && mr_vec_push(&queue->items, f)) {
         mr_hazard_actor_retain(t);
@@ -110,6 +111,7 @@ void mr_hazard_functions_drop(checker *c, bool all) {
         c->functions.items[i] = c->functions.items[--c->functions.count];
     }
     c->functions_may_be_done = false;
+    if (c->unset_events.count && !all) mr_hazard_unset_apply_deferred(c);
     if (c->functions.count) return;
     mr_hazard_past_release(c->host_past);
     c->host_past = NULL;
@@ -129,15 +131,43 @@ static size_t first_after(const function_queue *queue, uint64_t seq) {
 }
 
 /* R46: the stream, and the place in its order, that the running host function stands for. */
-const host_function *mr_hazard_function_of(const checker *c, const mr_action *action) {
+const host_function *mr_hazard_function_of(const checker *c, const mr_command *command) {
     for (size_t i = 0; i < c->functions.count; i++) {
         const function_queue *queue = &c->functions.items[i];
-        size_t after = first_after(queue, action->seq);
+        size_t after = first_after(queue, command->seq);
         if (after == queue->first) continue;
         const host_function *f = &queue->items.items[after - 1];
-        if (f->seq == action->seq) return f;
+        if (f->seq == command->seq) return f;
     }
     return NULL;
+}
+
+void mr_hazard_function_ran(checker *c, const mr_command *command) {
+    host_function *f = (host_function *)mr_hazard_function_of(c, command);
+    if (f) f->ran = true;
+    if (c->unset_events.count) mr_hazard_unset_apply_deferred(c);
+    mr_hazard_publish_held(c);
+}
+
+bool mr_hazard_functions_left_before(const checker *c, uint64_t seq) {
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        size_t before = first_after(queue, seq - 1); /* of one stream, they run in order */
+        if (before > queue->first && !queue->items.items[before - 1].ran) return true;
+    }
+    return false;
+}
+
+uint64_t mr_hazard_functions_left(const checker *c, int device) {
+    uint64_t left = 0;
+    if (c->machine->lost) return 0; /* R46: they are not called any more */
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        if (device >= 0 && queue->actor->device != device) continue;
+        for (size_t k = queue->items.count; k-- > queue->first && !queue->items.items[k].ran;)
+            left++;
+    }
+    return left;
 }
 
 bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,

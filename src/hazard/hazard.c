@@ -1,5 +1,5 @@
 /* The life of a checker: made in mode off, switched on and off, used for a check. */
-#include "hazard/state.h"
+#include "hazard/explain.h"
 
 #include <stdlib.h>
 
@@ -10,11 +10,13 @@ static void switch_on(checker *c) {
     if (!c->log) c->out_of_memory = true;
     c->logged = 0;
     c->totals.cleared = 0;
+    c->first_storage = c->machine->next_storage;
     if (c->off_since && c->machine->next_seq > c->off_since) c->missed = true;
     mr_hazard_order_open(c);
 }
 
 static void switch_off(checker *c) {
+    c->totals.not_run += mr_hazard_functions_left(c, -1);
     mr_hazard_drop_collected(c);
     mr_hazard_history_drop_all(c);
     mr_hazard_order_close(c);
@@ -40,8 +42,9 @@ mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
             return status;
         }
     } else if (c->mode != MR_HAZARD_OFF && mode == MR_HAZARD_OFF) {
+        switch_off(
+            c); /* may release the last reference to a storage: the observer must hear of that */
         mr_observer_remove(c->machine, &c->observer);
-        switch_off(c);
     }
     c->mode = mode;
     return MR_OK;
@@ -61,6 +64,8 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     MR_TRY(mr_hazard_refuse(c));
     MR_TRY(mr_hazard_set_mode(c, MR_HAZARD_COLLECT));
     c->checking = true;
+    c->returned_before_check = c->returned;
+    c->returned = false;
     c->mode_before_check = before;
     c->check_first = c->reports.count;
     c->totals_before_check = c->totals;
@@ -80,9 +85,16 @@ void mr_hazard_check_end(mr_hazard *c, size_t *out_first) {
     c->totals.dropped = inside.dropped; /* its list is not whole: that must be told somewhere */
     c->totals.checked_apart += inside.operations - c->totals.operations;
     c->checking = false;
+    c->returned = c->returned_before_check;
     c->check_first = 0;
     mr_error_destroy(
         mr_hazard_set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
+}
+
+/* What was collected before is reported when anything comes after it: after a check the script goes on. */
+void mr_hazard_returned(mr_hazard *c) {
+    if (!c->checking) mr_hazard_drop_collected(c);
+    c->returned = true;
 }
 
 void mr_hazard_check_abandon(mr_hazard *c) {
@@ -90,6 +102,10 @@ void mr_hazard_check_abandon(mr_hazard *c) {
     if (!c->checking) return;
     mr_hazard_check_end(c, &first);
     mr_hazard_drop_from(c, first);
+}
+
+bool mr_hazard_awaits_function(const mr_hazard *c, const mr_device *device) {
+    return mr_hazard_functions_left(c, device->index) > 0;
 }
 
 bool mr_hazard_checking(const mr_hazard *c) {
@@ -132,14 +148,16 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_hazard_clear(c);
     mr_hazard_clear_ignores(c);
     mr_vec_free(&c->reports);
+    mr_vec_free(&c->held);
     mr_vec_free(&c->ignores);
     mr_vec_free(&c->blames);
     mr_vec_free(&c->found);
     mr_vec_free(&c->collected);
     mr_vec_free(&c->free_slots);
     mr_vec_free(&c->functions);
+    mr_vec_free(&c->unset_events);
     free(c->places);
-    free(c->log);
+    mr_hazard_log_free(c);
     mr_hazard_advice_forget(c);
     mr_slab_destroy(&c->clocks);
     mr_slab_destroy(&c->history_slab);

@@ -4,10 +4,10 @@
  * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G]
  * rules of docs/semantics.md). Order between streams is fixed by what was submitted and not by when it
  * ran, so a program without a report gives the same values under every schedule of the same host path.
- * What the host's path itself depends on (a query's answer, a value that the host read) is the caveat.
+ * The exception is what the host's path depends on: answers of queries, and values that the host read.
  *
- * Detection (order.c, history.c, check.c, lifetime.c) and explaining (reason.c, fix.c, report.c) are
- * apart: the first runs on every action, the second only for a pair that is about to be reported. */
+ * Detection (order.c, history.c, check.c, lifetime.c) is separate from explaining (reason.c, fix.c,
+ * report.c): the first runs for every command, the second only for a pair that is about to be reported. */
 #ifndef MR_HAZARD_HAZARD_H
 #define MR_HAZARD_HAZARD_H
 
@@ -20,7 +20,7 @@ typedef struct mr_hazard mr_hazard;
 typedef enum {
     MR_HAZARD_OFF,     /* not an observer at all: costs nothing */
     MR_HAZARD_WARN,    /* each new report goes to `write` at once */
-    MR_HAZARD_ERROR,   /* the action that makes a hazard is refused */
+    MR_HAZARD_ERROR,   /* the command that makes a hazard is refused */
     MR_HAZARD_COLLECT, /* reports wait for mr_hazard_report_at */
 } mr_hazard_mode;
 
@@ -28,34 +28,43 @@ typedef enum {
  * help(text) says and docs/hazards.md has word for word (tests/lua/hazard_words.lua) */
 #define MR_HAZARD_KIND_LIST(X)                                                                     \
     X(READ_AFTER_WRITE, "read-after-write", false,                                                 \
-      "The second reads what the first writes, perhaps before it has been written.")               \
+      "The second operation reads what the first writes, and may read it before it has been "      \
+      "written.")                                                                                  \
     X(WRITE_AFTER_READ, "write-after-read", false,                                                 \
-      "The second overwrites what the first may still be reading. The forgotten half of a double " \
-      "buffer.")                                                                                   \
+      "The second operation overwrites what the first may still be reading. Double buffers often " \
+      "lack this wait.")                                                                           \
     X(WRITE_AFTER_WRITE, "write-after-write", false,                                               \
-      "Both write; which value stays is open. The cure is the same: order them, or give each a "   \
-      "tensor of its own.")                                                                        \
+      "Both operations write, so the final value is undefined. To fix it, order them, or give "    \
+      "each a tensor of its own.")                                                                 \
     X(USE_AFTER_FREE, "use-after-free", false,                                                     \
-      "Device memory is freed in the order of a stream: by `t:free()` and by the collector, that " \
-      "of the stream it was allocated on. Work of another stream that is not ordered before the "  \
-      "free may use memory that has been given to somebody else.")                                 \
+      "Device memory is freed in the order of a stream. `t:free()` and the collector use the "     \
+      "stream on which the tensor was allocated. If work of another stream is not ordered before " \
+      "the free, it may use memory that already belongs to another tensor. `t:free{sync=true}` "   \
+      "is not in the order of any stream: `cudaFree` of such memory does not wait (R27), so the "  \
+      "host must first wait for all work that uses it, also for work of the stream that "          \
+      "allocated it.")                                                                             \
     X(USE_BEFORE_ALLOC, "use-before-alloc", false,                                                 \
-      "The allocation is in stream order, too: its memory may still belong to what was freed "     \
-      "there (R28).")                                                                              \
+      "Device memory is allocated in the order of a stream, too. An operation that is not "        \
+      "ordered after the allocation may use memory that still belongs to an earlier tensor, "      \
+      "which was freed there (R28).")                                                              \
+    X(UNINITIALISED_READ, "uninitialised-read", false,                                             \
+      "An operation computes with bytes that nothing has written since `mr.empty` allocated "      \
+      "them. "                                                                                     \
+      "The values may be different in each run.")                                                  \
     X(REDUNDANT_WAIT, "redundant-wait", true,                                                      \
-      "another path already orders the stream after what the event captured")                      \
+      "something else already orders the stream after the work that the event captured")           \
     X(NEVER_RECORDED_WAIT, "never-recorded-wait", true,                                            \
-      "the event has never been recorded: probably the record comes too late")                     \
+      "the event has never been recorded; the record probably comes too late")                     \
     X(UNUSED_RECORD, "unused-record", true,                                                        \
-      "nobody waited for this record (events with timing excepted)")                               \
+      "nothing waited for this record (events with timing are not reported)")                      \
     X(DEVICE_SYNCHRONIZE, "device-synchronize", true,                                              \
-      "the host waited for several busy streams and then used what one of them did")               \
+      "the host waited for several busy streams, but then used the results of only one of them")   \
     X(PAGEABLE_COPY, "pageable-copy", true,                                                        \
-      "an asynchronous copy of pageable memory: whether the call waits is open, and it does not "  \
-      "overlap (R23)")                                                                             \
+      "an asynchronous copy of pageable memory: CUDA does not specify whether the call waits, "    \
+      "and the copy does not overlap with other work (R23)")                                       \
     X(UNSPECIFIED_SYNCHRONY, "unspecified-synchrony", true,                                        \
-      "the values are right only if such a copy waited, which NVIDIA's does and CUDA does not "    \
-      "promise")
+      "the values are right only if such a copy waited; NVIDIA's driver waits, but CUDA does not " \
+      "guarantee it")
 
 typedef enum {
 #define X(name, text, advice, meaning) MR_HAZARD_##name,
@@ -68,54 +77,61 @@ typedef enum {
  * word for docs/hazards.md. */
 #define MR_HAZARD_REASON_LIST(X)                                                                   \
     X(NO_PATH, "no-path",                                                                          \
-      "nothing at all was written that would order the two; where an event exists that would "     \
-      "cover it, the sentence names it; where one is the default stream and the other "            \
-      "non-blocking, it says that they do not wait for each other (R4). `mr.stream()` makes "      \
-      "non-blocking streams, as PyTorch does")                                                     \
+      "the script has nothing that orders the two operations. If an event exists that covers the " \
+      "first operation, the report names it. If one of the streams is the default stream and the " \
+      "other is non-blocking, the report says that they do not wait for each other (R4). "         \
+      "`mr.stream()` makes non-blocking streams, as PyTorch does")                                 \
     X(NONBLOCKING_STREAM, "nonblocking-stream",                                                    \
-      "work of the default stream lies between the two and would order blocking streams (R3), "    \
-      "but one of them is non-blocking (R4)")                                                      \
+      "work of the default stream was submitted between the two operations. It would order "       \
+      "blocking streams (R3), but one of the two streams is non-blocking (R4)")                    \
     X(RECORDED_BEFORE_WRITE, "recorded-before-write",                                              \
-      "the wait is there, but its event was recorded before the write: a record covers what was "  \
-      "submitted before it (R11). Move the record behind the write")                               \
+      "there is a wait, but its event was recorded before the write. A record covers only work "   \
+      "that was submitted before it (R11). Record the event after the write")                      \
     X(RECORDED_BEFORE_ACCESS, "recorded-before-access",                                            \
-      "as recorded-before-write, where the first only reads")                                      \
+      "the same as recorded-before-write, where the first operation only reads")                   \
+    X(WAITED_BEFORE_WORK, "waited-before-work",                                                    \
+      "there is a wait, but it was submitted before the first operation. A wait covers only work " \
+      "that was submitted before it (R12). Wait again after that work")                            \
     X(EVENT_RERECORDED, "event-rerecorded",                                                        \
-      "the wait came first and the event was recorded again since: a wait keeps the record that "  \
-      "it found (R12). Wait again")                                                                \
+      "the event was recorded again after the wait. A wait uses the record that was the latest "   \
+      "at its call (R12). Wait again")                                                             \
     X(NEVER_RECORDED, "never-recorded",                                                            \
-      "the event had never been recorded when it was waited for: that succeeds at once and "       \
-      "orders nothing (R13)")                                                                      \
+      "the event had never been recorded when the wait was submitted. Such a wait succeeds at "    \
+      "once and orders nothing (R13)")                                                             \
     X(WAITED_AFTER_USE, "waited-after-use",                                                        \
-      "the wait is there, behind the use: it holds up later work only (R15). Found when the wait " \
-      "comes, so the report is amended")                                                           \
+      "there is a wait, but it was submitted after the use. A wait delays only later work (R15). " \
+      "The checker finds this when the wait comes, and then amends the report")                    \
     X(WAIT_ON_WRONG_STREAM, "wait-on-wrong-stream",                                                \
-      "another stream, or the host for another stream, waits; the one that uses the data does "    \
-      "not")                                                                                       \
+      "another stream waits, or the host waits for another stream. The stream that uses the data " \
+      "does not wait")                                                                             \
     X(ONE_OF_SEVERAL, "one-of-several",                                                            \
-      "several streams worked on what is used, and some of them are waited for, but not this one") \
+      "several streams used the data. The second operation waits for some of them, but not for "   \
+      "this one")                                                                                  \
     X(RECORDED_ON_WRONG_STREAM, "recorded-on-wrong-stream",                                        \
-      "the wait is there, but its event was recorded on a stream that did not work on the data. "  \
-      "Record it on the one that did (R11)")                                                       \
+      "there is a wait, but its event was recorded on a stream that did not use the data. Record " \
+      "it on the stream that did (R11)")                                                           \
     X(ONE_WAY, "one-way",                                                                          \
-      "the reader waited for what the writer had written there, and nothing makes the writer "     \
-      "wait for the reader before it writes again")                                                \
+      "the reader waited for the writer, but the writer does not wait for the reader before it "   \
+      "writes again")                                                                              \
     X(HOST_DID_NOT_WAIT, "host-did-not-wait",                                                      \
-      "the host touches memory that a stream works on. That a call has returned does not mean "    \
-      "that its work is done (R22)")                                                               \
+      "the host accesses memory that a stream is using, or frees it at once. When a call "         \
+      "returns, its work on the device may not be complete (R22)")                                 \
     X(SYNCHRONIZED_BEFORE, "synchronized-before",                                                  \
-      "the host waited for that stream, but before the work was submitted")                        \
+      "the host waited for the stream, but before the first operation was submitted")              \
     X(OTHER_DEVICE, "other-device-synchronized", "the host synchronized another device (R10)")     \
     X(COPY_STILL_PENDING, "copy-still-pending",                                                    \
-      "`mr.memcpy` has returned and the copy may still run: from pageable memory it returns when " \
-      "the source is staged (R20), within the device at once (R21)")                               \
+      "`mr.memcpy` has returned, but the copy may still be running. From pageable memory it "      \
+      "returns when the source has been staged (R20); inside a device it returns at once (R21)")   \
     X(FREED_WITHOUT_RECORD_STREAM, "freed-without-record-stream",                                  \
-      "the free is in the order of a stream that does not wait for the user")                      \
+      "the memory is freed in the order of a stream that does not wait for the stream that uses "  \
+      "it")                                                                                        \
     X(COLLECTED, "collected-while-pending",                                                        \
-      "as freed-without-record-stream, by Lua's collector: the last variable was gone while "      \
-      "another stream still worked on the tensor")                                                 \
+      "the same as freed-without-record-stream, but Lua's collector freed the tensor: its last "   \
+      "variable was gone while another stream still used it")                                      \
     X(ALLOC_NOT_ORDERED, "alloc-not-ordered", "the use is not ordered after the allocation")       \
-    X(ADVICE, "advice", "not a hazard: what could be better; `--check=advice` asks for it")
+    X(NEVER_WRITTEN, "never-written",                                                              \
+      "no work that was submitted before the read writes these bytes")                             \
+    X(ADVICE, "advice", "not a hazard, but a possible improvement; `--check=advice` shows these")
 
 typedef enum {
 #define X(name, text, meaning) MR_HAZARD_BECAUSE_##name,
@@ -140,15 +156,17 @@ bool mr_hazard_word_at(int i, mr_hazard_word *out_word);
 
 /* One of the two sides of a report. Texts are copies: they outlive every object. */
 typedef struct {
-    const char *op;  /* interned: "normal_", "free", "alloc" */
-    uint8_t access;  /* MR_READ | MR_WRITE; 0 for alloc and free */
-    bool host;       /* the host itself did it */
-    char stream[64]; /* "copy", "default", "stream #3", "host" */
-    mr_site where;   /* no file: collected by Lua */
+    char op[MR_LONGEST_NAME + 1]; /* "normal_", "free", "alloc"; "": none */
+    uint8_t access;               /* MR_READ | MR_WRITE; 0 for alloc and free */
+    bool host;                    /* the host itself did it */
+    char stream[64];              /* "copy", "default", "stream #3", "host" */
+    mr_site where;                /* no file: collected by Lua */
     uint64_t seq;
 } mr_hazard_side;
 
 #define MR_HAZARD_STREAM_PAIRS 16
+#define MR_HAZARD_FIXES        12   /* lines, of one report */
+#define MR_HAZARD_MORE         2048 /* bytes, for the names of the other tensors of one report */
 
 typedef enum {
     MR_HAZARD_BEFORE, /* the line */
@@ -173,6 +191,14 @@ typedef struct {
     char text[160];
 } mr_hazard_fix;
 
+/* What is new about a report that is written. */
+typedef enum {
+    MR_HAZARD_NEWS_REPORT,  /* all of it */
+    MR_HAZARD_NEWS_REASON,  /* the reason became clearer (waited-after-use) */
+    MR_HAZARD_NEWS_STREAMS, /* the pair of places was met between other streams, too */
+    MR_HAZARD_NEWS_TENSORS, /* or with other memory, which needs a fix of its own */
+} mr_hazard_news;
+
 typedef struct {
     mr_hazard_kind kind;
     mr_hazard_reason reason;
@@ -181,11 +207,14 @@ typedef struct {
     mr_hazard_side first, second; /* in the order of submission; advice: `first` may have no op */
     char tensor[MR_LONGEST_NAME +
                 1]; /* "A", or "tensor #7 f32[100,100] made at line 3"; "" for advice without one */
+    /* The names of other tensors, for which the same holds, each with its '\0': as many as fit. */
+    char more[MR_HAZARD_MORE];
+    uint32_t more_count, more_size;
     char signature[80];               /* "f32[100,100]" */
     uint64_t bytes_first, bytes_last; /* of the storage: what both sides touch lies between */
     uint64_t bytes_shared;            /* how many bytes that are; 0: not counted */
     char why[400];                    /* a sentence */
-    mr_hazard_fix fix[2];
+    mr_hazard_fix fix[MR_HAZARD_FIXES];
     int fix_count;
     char advice[480]; /* what to do, in words, where no line can be put in; else "" */
     /* The fix orders the first stream's work up to this seq before the second: a record's, or the
@@ -196,17 +225,11 @@ typedef struct {
     struct {
         uint32_t first, second; /* 0: the host */
     } streams[MR_HAZARD_STREAM_PAIRS];
-    char also[2][64]; /* a first and a second stream unlike those of the sides; "": none */
-    bool withdrawn;   /* advice that the script has since made wrong */
-    bool amended;     /* more became known after it was first written: `reason`, or other streams */
+    char also[2][64];         /* a first and a second stream unlike those of the sides; "": none */
+    bool withdrawn;           /* advice that the script has since made wrong */
+    mr_hazard_news unwritten; /* what became part of it since that was written; or NEWS_REPORT */
+    bool amended; /* more became known after it was first written: `reason`, or other streams */
 } mr_hazard_report;
-
-/* What is new about a report that is written. */
-typedef enum {
-    MR_HAZARD_NEWS_REPORT,  /* all of it */
-    MR_HAZARD_NEWS_REASON,  /* the reason became clearer (waited-after-use) */
-    MR_HAZARD_NEWS_STREAMS, /* the pair of places was met between other streams, too */
-} mr_hazard_news;
 
 /* One of the script's objects; the others are NULL. A storage: any tensor that shows it will do. */
 typedef struct {
@@ -233,13 +256,17 @@ typedef struct {
      * line; no file: any that is alive. False: there is none. */
     bool (*variable)(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size);
+    /* Whether the function that the line `front` is of is running, so that its variables can be found. */
+    bool (*is_running)(void *context, mr_site front);
     /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */
     bool (*before)(void *context, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere. */
-    bool (*behind)(mr_site where, mr_hazard_spot *out_spot);
+    bool (*behind)(void *context, mr_site where, mr_hazard_spot *out_spot);
+    /* Whether the statement that the line `where` is part of stands behind a line put there. */
+    bool (*comes_before)(void *context, const mr_hazard_spot *spot, mr_site where);
     /* A name for a new local that is set at `from` and used at `to`; false: that cannot be. */
-    bool (*new_local)(const mr_hazard_spot *from, const mr_hazard_spot *to,
-                      bool (*is_taken)(const void *context, const char *name), const void *context,
+    bool (*new_local)(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
+                      bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size);
     /* Every unordered pair, also those that are not reported (follow-ups, ignored): for tests. */
     void (*detected)(void *context, mr_hazard_kind kind, uint64_t first_seq, uint64_t second_seq);
@@ -264,12 +291,19 @@ void mr_hazard_set_prompt(mr_hazard *hazard, const char *file);
  * totals, which say only how many operations there were (`checked_apart`). */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
 void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first);
+/* The code that is judged has returned: the function of a check, else the script. What Lua's collector frees from
+ * then on, until the check ends, is no act of that code: it is not judged. All else still is. */
+void mr_hazard_returned(mr_hazard *hazard);
 /* Ends a check that the script has left for good (os.exit): what it found is forgotten. */
 void mr_hazard_check_abandon(mr_hazard *hazard);
 bool mr_hazard_checking(const mr_hazard *hazard);
+/* Whether a host function that was submitted to this device has not run yet. Before a verdict, and before
+ * the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
+ * timing which accesses were seen. */
+bool mr_hazard_awaits_function(const mr_hazard *hazard, const mr_device *device);
 
 /* Reports in the order of finding, hazards and advice. Pointers are valid until clear or the next
- * action. At most MR_HAZARD_MAX_REPORTS are kept; the rest is counted. */
+ * command. At most MR_HAZARD_MAX_REPORTS are kept; the rest is counted. */
 #define MR_HAZARD_MAX_REPORTS 1000
 size_t mr_hazard_report_count(const mr_hazard *hazard);
 const mr_hazard_report *mr_hazard_report_at(const mr_hazard *hazard, size_t i);
@@ -283,13 +317,14 @@ typedef struct {
     uint64_t hazards;     /* pairs found, not counting follow-ups and ignored ones */
     uint64_t reports;     /* hazards kept as reports, by pair of places */
     uint64_t dropped;     /* pairs of places beyond MR_HAZARD_MAX_REPORTS */
-    uint64_t follow_ups;  /* what the cure of a reported one orders, too */
+    uint64_t follow_ups;  /* other pairs that the fix of a reported one also orders */
     uint64_t unspecified; /* uses of pageable memory that an asynchronous copy works on (R23) */
     uint64_t ignored;
     uint64_t forgotten; /* accesses given up to bound memory: a miss is possible if it is not 0 */
     uint64_t decided_by_host; /* queries that said yes, and host reads: the caveats of the proof */
     uint64_t checked_apart;   /* operations in checks, which answer for themselves */
     uint64_t cleared; /* hazards that clear has forgotten since the checker was switched on */
+    uint64_t not_run; /* host functions that have not run, so that what they touch is not known */
 } mr_hazard_totals;
 /* Since the last clear; `whole_run`: of everything, also of what was forgotten. */
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *hazard, bool whole_run);
@@ -301,11 +336,12 @@ void mr_hazard_clear_ignores(mr_hazard *hazard);
 /* One line a rule: what it matches and how often it did. */
 void mr_hazard_describe_ignores(const mr_hazard *hazard, mr_buffer *out);
 
-/* Gives the advice about lines, by all their occurrences so far: at the end of the run, or when asked. */
+/* Gives the advice about lines, by all their occurrences so far, and writes what has become part of reports since
+ * they were written: at the end of the run, or when asked. */
 void mr_hazard_finish(mr_hazard *hazard);
 
 /* The chain that orders two operations, one step a line, or why there is none. Looks at the last
- * MR_HAZARD_LOG actions, also after the checker was switched off. Returns whether a chain exists. */
+ * MR_HAZARD_LOG commands, also after the checker was switched off. Returns whether a chain exists. */
 #define MR_HAZARD_LOG 4096
 bool mr_hazard_why(mr_hazard *hazard, uint64_t first_seq, uint64_t second_seq, mr_buffer *out);
 /* The last operation submitted at a line (file NULL: any file), else the last record, wait or

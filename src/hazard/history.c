@@ -1,10 +1,10 @@
-/* What is remembered of a storage: the accesses that a later one could still race with.
+/* The history of a storage: the accesses that a later access could still race with.
  *
- * An entry goes when a later access takes its place: one that comes after it, touches all its bytes,
- * and conflicts with whatever it conflicts with. Whoever races with the old one then races with the
- * new one too. So a storage that is used as a whole by ordered work has one entry, or two, however long the
- * program runs. */
-#include "hazard/state.h"
+ * An entry is removed when a later access replaces it. That access must be ordered after it, use all its
+ * bytes, and conflict with everything that the entry conflicts with. Everything that races with the old
+ * one then races with the new one too. So a storage that is used as a whole by ordered work has one entry,
+ * or two, however long the program runs. */
+#include "hazard/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,17 +31,22 @@ history *mr_hazard_history_of(checker *c, mr_storage *storage) {
     if (h->next) h->next->previous = h;
     c->histories = h;
     storage->observed = h;
+    if (storage->blank && storage->id > c->first_storage) mr_hazard_unset_begin(h);
     return h;
 }
 
 static void entry_free(checker *c, entry *e) {
     mr_hazard_actor_release(c, e->actor);
     mr_hazard_clock_release(c, e->clock);
+    mr_name_release(e->op_name);
+    mr_name_release(e->earlier.op_name);
+    mr_name_release(e->tensor_name);
     mr_slab_free(e->large ? &c->large_entries : &c->small_entries, e);
     c->entry_count--;
 }
 
 void mr_hazard_history_drop(checker *c, history *h) {
+    mr_hazard_unset_drop(h);
     mr_hazard_index_destroy(h->index);
     for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
     if (h->entries != h->few) free(h->entries);
@@ -54,6 +59,7 @@ void mr_hazard_history_drop(checker *c, history *h) {
 }
 
 void mr_hazard_history_drop_all(checker *c) {
+    mr_hazard_unset_forget(c);
     while (c->histories) mr_hazard_history_drop(c, c->histories);
 }
 

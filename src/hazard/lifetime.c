@@ -1,13 +1,16 @@
-/* The life of device memory (R28, R33): every use comes after the allocation and before the free, by
- * an order that CUDA guarantees. Host memory has no stream order: it stays while anything names it. */
-#include "hazard/state.h"
+/* The lifetime of device memory (R28, R33): every use must be ordered after the allocation and before the
+ * free, by an order that CUDA guarantees. A free at once (R27) is an act of the host: cudaFree does not
+ * wait, and assumes that all work on the memory is done. Host memory has no stream order: it stays while
+ * anything refers to it. */
+#include "hazard/explain.h"
 
-void mr_hazard_alloc(checker *c, actor *t, const mr_action *action) {
-    history *h = mr_hazard_history_of(c, action->u.storage);
+void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
+    history *h = mr_hazard_history_of(c, command->u.storage);
     if (!h || h->alloc_actor) return;
     h->alloc_actor = t;
-    h->alloc_seq = action->seq;
+    h->alloc_seq = command->seq;
     mr_hazard_actor_retain(t);
+    mr_hazard_unset_begin(h);
 }
 
 /* R33: the free comes after all work submitted so far to the streams that record_stream named. The
@@ -17,7 +20,8 @@ static bool free_waits(const checker *c, const mr_storage *storage, const actor 
                        const entry *e) {
     if (mr_hazard_order_before_free(c, t, e->actor, e->seq)) return true;
     const mr_stream *own = storage->stream;
-    if (own && own->closed && own->observed && mr_hazard_knew(c, own->observed, e->actor, e->seq))
+    if (t != &c->host_actor && own && own->closed && own->observed &&
+        mr_hazard_knew(c, own->observed, e->actor, e->seq))
         return true;
     if (MR_BROKEN(FREE_USED_BY)) return false;
     for (size_t i = 0; i < storage->used_by.count; i++) {
@@ -33,70 +37,78 @@ static bool is_last_of_its_stream(const history *h, const entry *e) {
     return true;
 }
 
-static void free_races(checker *c, history *h, actor *t, const mr_action *action, const entry *e) {
+static void free_races(checker *c, history *h, actor *t, const mr_command *command, const entry *e,
+                       bool only_look) {
     found_pair pair = {.kind = MR_HAZARD_USE_AFTER_FREE,
                        .history = h,
                        .first = e->actor,
                        .second = t,
                        .first_seq = e->seq,
-                       .second_seq = action->seq,
+                       .second_seq = command->seq,
                        .first_access = e->access,
                        .first_op = e->op,
                        .second_op = "free",
                        .first_where = e->where,
-                       .second_where = action->where,
+                       .second_where = command->where,
                        .first_view = &e->view,
-                       .first_name = e->tensor_name,
-                       .advisory = e->advisory};
+                       .first_name = mr_name_text(e->tensor_name),
+                       .advisory = e->advisory,
+                       .only_look = only_look};
     mr_hazard_pair_found(c, &pair);
 }
 
-void mr_hazard_free_memory(checker *c, actor *t, const mr_action *action) {
-    mr_storage *storage = action->u.storage;
+void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool only_look) {
+    mr_storage *storage = command->u.storage;
     history *h = mr_hazard_history_of(c, storage);
     if (!h || h->freed) return;
+    bool judged = !(c->returned && mr_hazard_is_collected(command));
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
         bool waits = free_waits(c, storage, t, e);
-        if (c->advice && waits && e->actor != t) mr_hazard_advise_needed(c, e->actor, e->seq);
-        if (MR_BROKEN(FREE_CHECKED) || waits) continue;
+        if (c->advice && !only_look && waits && e->actor != t)
+            mr_hazard_advise_needed(c, e->actor, e->seq);
+        if (MR_BROKEN(FREE_CHECKED) || waits || !judged) continue;
         if (c->hooks.detected)
-            c->hooks.detected(c->hooks.context, MR_HAZARD_USE_AFTER_FREE, e->seq, action->seq);
-        if (is_last_of_its_stream(h, e)) free_races(c, h, t, action, e);
+            c->hooks.detected(c->hooks.context, MR_HAZARD_USE_AFTER_FREE, e->seq, command->seq);
+        if (is_last_of_its_stream(h, e)) free_races(c, h, t, command, e, only_look);
     }
     /* Memory that nobody has touched can still be freed before it was allocated. */
-    if (h->alloc_actor && !mr_hazard_order_before_free(c, t, h->alloc_actor, h->alloc_seq) &&
-        !h->count && !MR_BROKEN(ALLOC_CHECKED)) {
+    if (judged && h->alloc_actor &&
+        !mr_hazard_order_before_free(c, t, h->alloc_actor, h->alloc_seq) && !h->count &&
+        !MR_BROKEN(ALLOC_CHECKED)) {
         found_pair pair = {.kind = MR_HAZARD_USE_BEFORE_ALLOC,
                            .history = h,
                            .first = h->alloc_actor,
                            .second = t,
                            .first_seq = h->alloc_seq,
-                           .second_seq = action->seq,
+                           .second_seq = command->seq,
                            .first_op = "alloc",
                            .second_op = "free",
                            .first_where = storage->made,
-                           .second_where = action->where};
+                           .second_where = command->where,
+                           .only_look = only_look};
         if (c->hooks.detected)
-            c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, action->seq);
+            c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, command->seq);
         bool closed = storage->stream && storage->stream->closed;
         if (!closed) mr_hazard_pair_found(c, &pair);
     }
-    if (c->refusal) return; /* error mode: it is not carried out */
-    h->freed = true;
+    if (!only_look) h->freed = true;
 }
 
 /* A tensor that the collector took while work on it was pending is a hazard of the program only if the
  * program goes on: at the end of the script everything is collected, and nothing can come after. */
 void mr_hazard_flush_collected(checker *c) {
     for (size_t i = 0; i < c->collected.count; i++) {
+        mr_hazard_report *kept = c->collected.items[i];
         bool is_new;
-        mr_hazard_report *report = mr_hazard_report_add(c, c->collected.items[i], &is_new);
-        if (report && (is_new || c->mode == MR_HAZARD_ERROR))
-            mr_hazard_publish(c, c->collected.items[i]);
-        free(c->collected.items[i]);
+        mr_hazard_report *report = mr_hazard_report_add(c, kept, &is_new);
+        bool shows = report && !is_new && c->mode == MR_HAZARD_ERROR;
+        if (report && is_new) mr_hazard_hold(c, report, false);
+        if (shows) mr_hazard_hold(c, kept, true);
+        else free(kept);
     }
     c->collected.count = 0;
+    mr_hazard_publish_held(c);
 }
 
 void mr_hazard_drop_collected(checker *c) {

@@ -19,6 +19,7 @@
     X(NONBLOCKING)         /* R4: non-blocking streams take part in the barrier */                 \
     X(HOST_SYNC)           /* a stream synchronise orders nothing */                               \
     X(HOST_SYNC_CARRIES)   /* it orders that stream's own work but not what that waited for */     \
+    X(HOST_SYNC_GROUP)     /* R5: synchronising the legacy stream covers all blocking ones */      \
     X(HOST_SYNC_LEGACY)    /* synchronising the legacy stream covers that stream only */           \
     X(EVENT_SYNC)          /* an event synchronise orders nothing */                               \
     X(EVENT_SYNC_LATEST)   /* it orders all of the stream, not what was recorded */                \
@@ -36,12 +37,17 @@
     X(COPY_D2D)            /* R21: a synchronous copy on the device orders the host */             \
     X(STAGED)              /* R20: a staged copy is complete on return */                          \
     X(FREE_CHECKED)        /* R28: a free is not checked */                                        \
+    X(FREE_AT_ONCE)        /* R27: a free at once is in the order of a stream */                   \
     X(FREE_USED_BY)        /* R33: record_stream changes nothing */                                \
     X(ALLOC_CHECKED)       /* R28: use before the allocation goes unseen */                        \
     X(ALLOC_IS_BARRIER)    /* an allocation orders blocking streams */                             \
     X(FREE_IS_BARRIER)     /* so does a free */                                                    \
     X(FUNCTION_FORGOTTEN)  /* what a pending host function may race with is replaced */            \
+    X(UNSET_WHOLE)         /* a write of a part counts for all of the memory */                    \
+    X(UNSET_COPIED)        /* a copy writes its target, whatever its source has */                 \
+    X(UNSET_HURRIED)       /* what host functions may write is judged before they run */           \
     X(HOST_FUNCTION)       /* R46: a host function's accesses count as the host's */               \
+    X(LOOK_WITHOUT_ORDER)  /* error mode judges by the order of before the command */              \
     X(SLOT_REUSE) /* a new stream inherits a closed one's place in the clocks too early */         \
     X(INDEX)      /* the index of many views finds only those that start in a cell */
 

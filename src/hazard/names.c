@@ -1,6 +1,6 @@
-/* What reports call things: by the name that the script gave, by the variable that holds it, or by
- * where it was made; and as code, by the variable first, since a fix has to run. */
-#include "hazard/state.h"
+/* How reports name objects: by the name that the script gave, by the variable that holds the object, or by
+ * the line that made it. In a fix, the variable comes first, because a fix must be valid code. */
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -49,7 +49,7 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else if (a->kind != MR_STREAM_USER && c->machine->device_count > 1)
         snprintf(out, size, "%s of device %d", kind, a->device);
     else if (a->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
-    else if (a->name) mr_text_copy(out, size, a->name);
+    else if (a->name) mr_text_copy(out, size, a->name->text);
     else if (a->stream &&
              variable(c, (mr_hazard_object){.stream = a->stream}, NULL, name, sizeof name))
         snprintf(out, size, "%s", name);
@@ -69,7 +69,7 @@ bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spo
 
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {
     char name[NAME_SIZE];
-    if (line->event_name) mr_text_copy(name, sizeof name, line->event_name);
+    if (line->event_name) mr_text_copy(name, sizeof name, line->event_name->text);
     if (line->event_name) snprintf(out, size, "event `%s`", name);
     else snprintf(out, size, "event #%u", line->event);
     return out;
@@ -88,27 +88,24 @@ static mr_hazard_object tensor_of(const found_pair *pair) {
     return (mr_hazard_object){.storage = pair->history->storage};
 }
 
-/* The script's name for the tensor, and the facts behind it. */
-void mr_hazard_tensor_text(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size) {
     const mr_tensor *t = pair->tensor;
     const mr_storage *storage = pair->history->storage;
-    char name[NAME_SIZE];
-    if (t) mr_tensor_signature(t, report->signature, sizeof report->signature);
-    const char *given = t && t->name       ? t->name
+    char name[NAME_SIZE], signature[80];
+    const char *given = t && t->name       ? t->name->text
                         : pair->first_name ? pair->first_name
-                                           : storage->name;
-    if (given) snprintf(report->tensor, sizeof report->tensor, "%s", given);
-    else if (variable(c, tensor_of(pair), NULL, name, sizeof name))
-        snprintf(report->tensor, sizeof report->tensor, "%s", name);
+                                           : mr_name_text(storage->name);
+    if (given) snprintf(out, size, "%s", given);
+    else if (variable(c, tensor_of(pair), NULL, name, sizeof name)) snprintf(out, size, "%s", name);
     else if (t && t->where.file)
-        snprintf(report->tensor, sizeof report->tensor, "tensor #%llu %s made at line %d",
-                 (unsigned long long)t->id, report->signature, t->where.line);
+        snprintf(out, size, "tensor #%llu %s made at line %d", (unsigned long long)t->id,
+                 mr_tensor_signature(t, signature, sizeof signature), t->where.line);
     else if (storage->made.file)
-        snprintf(report->tensor, sizeof report->tensor, "memory of %llu bytes made at line %d",
+        snprintf(out, size, "memory of %llu bytes made at line %d",
                  (unsigned long long)storage->bytes, storage->made.line);
     else
-        snprintf(report->tensor, sizeof report->tensor, "memory #%llu of %llu bytes",
-                 (unsigned long long)storage->id, (unsigned long long)storage->bytes);
+        snprintf(out, size, "memory #%llu of %llu bytes", (unsigned long long)storage->id,
+                 (unsigned long long)storage->bytes);
 }
 
 bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,

@@ -1,13 +1,14 @@
-/* What is ordered after what: the four places of state.h, kept up to date.
+/* The order of commands: keeps the clocks of order.h up to date.
  *
- * Two short cuts keep waits cheap, both from the same fact: who knows an action knows all that it
- * knew. A waiter that knows the record already gains nothing; and a record that knows the waiter's own
- * last wait knows all that the waiter knows, so its clock can simply be shared. A clock that broke
- * this transitivity would make both wrong, which is why only this file writes clocks.
+ * Two shortcuts keep waits cheap. Both use transitivity: a clock that knows a command also knows
+ * everything that the command's clock knew. If the waiter already knows the record, the wait changes
+ * nothing. If the record knows the waiter's last wait, it knows everything that the waiter knows, so its
+ * clock can be shared. A clock that is not transitive would make both wrong, so only this file writes
+ * clocks.
  *
- * The legacy barrier (R3) costs no work a stream: `gathered` collects what blocking streams wait for,
- * a legacy action takes it as `released`, and every blocking stream then consults `released` without
- * having been told. That covers streams made later, too. */
+ * The legacy barrier (R3) needs no work for each stream. `gathered` collects the clocks of blocking
+ * streams. A legacy command turns it into `released`. Every blocking stream compares with `released` by
+ * itself, also a stream that is created later. */
 #include "hazard/state.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static bool take_slot(checker *c, uint32_t *out_slot) {
 }
 
 /* A slot may serve another stream when no question about the old one can be answered wrongly: nobody
- * can ask any more, or the answer is yes for good. New actions have greater seqs than all old ones, so
+ * can ask any more, or the answer is yes for good. New commands have greater seqs than all old ones, so
  * what clocks still say of the old stream is never taken for knowledge of the new one. */
 static void give_slot(checker *c, actor *a) {
     if (a->slot_given) return;
@@ -73,7 +74,7 @@ static actor *actor_new(checker *c, mr_stream *stream) {
                  .kind = stream->kind,
                  .legacy = stream->kind == MR_STREAM_LEGACY,
                  .grouped = stream->blocking || stream->kind != MR_STREAM_USER,
-                 .name = stream->name,
+                 .name = mr_name_retain(stream->name),
                  .next = c->actors};
     if (MR_BROKEN(NONBLOCKING)) a->grouped = true;
     if (c->actors) c->actors->previous = a;
@@ -99,6 +100,7 @@ void mr_hazard_actor_release(checker *c, actor *a) {
     if (a->previous) a->previous->next = a->next;
     else c->actors = a->next;
     if (a->next) a->next->previous = a->previous;
+    mr_name_release(a->name);
     free(a);
 }
 
@@ -162,19 +164,19 @@ static void replace(checker *c, vclock **clock, vclock *with) {
     mr_hazard_clock_release(c, before);
 }
 
-/* R60: the first action after a wall comes after all that is before the wall. */
+/* R60: the first command after a device barrier is ordered after everything before the barrier. */
 static void meet_wall(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->barriers[t->device];
-    t->wall_seen = b->wall_seq;
+    t->device_barrier_seen = b->device_barrier_seq;
     t->acquired = seq;
-    replace(c, &t->clock, b->wall); /* what t had waited for is in it */
-    if (t->grouped) mr_hazard_clock_merge(c, &b->gathered, b->wall);
+    replace(c, &t->clock, b->device_barrier); /* what t had waited for is in it */
+    if (t->grouped) mr_hazard_clock_merge(c, &b->gathered, b->device_barrier);
 }
 
 /* R3: a legacy command carries on what blocking streams had waited for before it. */
 bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->barriers[t->device];
-    bool meets = t->wall_seen != b->wall_seq;
+    bool meets = t->device_barrier_seen != b->device_barrier_seq;
     t->last = seq;
     if (meets) meet_wall(c, t, seq);
     if (!t->grouped) return meets;
@@ -204,9 +206,10 @@ void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
 }
 
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq) {
+    if (t == &c->host_actor) return mr_hazard_host_knows(c, a, seq);
     const barrier *b = &c->barriers[t->device];
-    return mr_hazard_knows(c, t, a, seq) ||
-           (t->wall_seen != b->wall_seq && mr_hazard_clock_knows(c, b->wall, a, seq));
+    return mr_hazard_knows(c, t, a, seq) || (t->device_barrier_seen != b->device_barrier_seq &&
+                                             mr_hazard_clock_knows(c, b->device_barrier, a, seq));
 }
 
 static void snapshot_clear(checker *c, snapshot *s) {
@@ -236,11 +239,11 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
 }
 
 /* R11, R12: the record replaces what the event stood for. */
-void mr_hazard_order_record(checker *c, actor *t, const mr_action *action, bool carries) {
-    mr_event *event = action->u.event.event;
+void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries) {
+    mr_event *event = command->u.event.event;
     snapshot *s = event->observed;
     if (s && MR_BROKEN(RERECORD_KEPT)) {
-        s->seq = action->seq;
+        s->seq = command->seq;
         return;
     }
     if (s) {
@@ -251,17 +254,17 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_action *action, bool 
     }
     const barrier *b = &c->barriers[t->device];
     s->actor = t;
-    s->seq = action->seq;
+    s->seq = command->seq;
     s->clock = s->barrier = NULL;
     s->group = 0;
-    s->where = action->where;
+    s->where = command->where;
     s->used = false;
     s->carries = carries;
     s->timed = event->timing;
     mr_hazard_actor_retain(t);
     if (t->legacy) {
         s->clock = mr_hazard_clock_retain(b->gathered);
-        s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : action->seq; /* R16 */
+        s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : command->seq; /* R16 */
     } else {
         s->clock = mr_hazard_clock_retain(t->clock);
         if (t->grouped) {
@@ -271,9 +274,9 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_action *action, bool 
     }
 }
 
-snapshot *mr_hazard_snapshot_of(const mr_action *action) {
-    snapshot *s = action->u.event.event->observed;
-    return s && s->seq == action->u.event.record_seq ? s : NULL;
+snapshot *mr_hazard_snapshot_of(const mr_command *command) {
+    snapshot *s = command->u.event.event->observed;
+    return s && s->seq == command->u.event.record_seq ? s : NULL;
 }
 
 /* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */
@@ -322,14 +325,15 @@ static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     if (MR_BROKEN(HOST_SYNC)) return;
     barrier *b = &c->barriers[t->device];
-    if (t->legacy) { /* also without work of its own (R5): all blocking streams */
-        if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, seq);
-        mr_hazard_clock_to_host(c, b->gathered);
+    if (t->legacy) { /* up to its last command: that blocking streams without one are covered is seen only (R5) */
+        uint64_t covered = MR_BROKEN(HOST_SYNC_GROUP) ? seq : b->legacy_last;
+        if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, covered);
+        mr_hazard_clock_to_host(c, b->released);
     } else if (!MR_BROKEN(HOST_SYNC_CARRIES)) {
         if (t->clock && !mr_hazard_host_knows(c, t, t->acquired))
             mr_hazard_clock_to_host(c, t->clock);
         if (t->grouped) {
-            host_raise(c, b->group_slot, t->legacy_seen); /* not what came after its last action */
+            host_raise(c, b->group_slot, t->legacy_seen); /* not what came after its last command */
             mr_hazard_clock_to_host(c, t->released);
         }
     }
@@ -362,24 +366,76 @@ void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq) {
 
 /* R60: a synchronous copy between devices comes after all work of both and before all later work of
  * both. It gathers what every stream knows; the streams learn of it when they are next used. */
-void mr_hazard_order_peer_copy(checker *c, const mr_action *action) {
-    vclock *wall = NULL;
+static void peer_copy(checker *c, const mr_command *command) {
+    vclock *device_barrier = NULL;
     for (int i = 0; i < 2; i++) {
-        int device = action->operands[i].tensor->storage->device->index;
+        int device = command->operands[i].tensor->storage->device->index;
         barrier *b = &c->barriers[device];
         for (actor *a = c->actors; a; a = a->next)
-            if (a->device == device) mr_hazard_clock_merge(c, &wall, a->clock);
-        mr_hazard_clock_merge(c, &wall, b->gathered);
-        mr_hazard_clock_merge(c, &wall, b->wall);
-        mr_hazard_clock_raise(c, &wall, b->all_slot, action->seq);
+            if (a->device == device) mr_hazard_clock_merge(c, &device_barrier, a->clock);
+        mr_hazard_clock_merge(c, &device_barrier, b->gathered);
+        mr_hazard_clock_merge(c, &device_barrier, b->device_barrier);
+        mr_hazard_clock_raise(c, &device_barrier, b->all_slot, command->seq);
     }
     for (int i = 0; i < 2; i++) {
-        barrier *b = &c->barriers[action->operands[i].tensor->storage->device->index];
-        replace(c, &b->wall, wall);
-        b->wall_seq = action->seq;
+        barrier *b = &c->barriers[command->operands[i].tensor->storage->device->index];
+        replace(c, &b->device_barrier, device_barrier);
+        b->device_barrier_seq = command->seq;
     }
-    mr_hazard_clock_release(c, wall);
-    mr_hazard_order_submitted(c, action->stream->observed, action->seq);
+    mr_hazard_clock_release(c, device_barrier);
+    mr_hazard_order_submitted(c, command->stream->observed, command->seq);
+}
+
+bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command) {
+    bool carries = mr_hazard_order_submitted(c, t, command->seq);
+    if (command->kind == MR_COMMAND_COPY && mr_hazard_copy_effect(command).peer)
+        peer_copy(c, command);
+    return carries;
+}
+
+static void save_barrier(order_before *before, barrier *b) {
+    mr_hazard_clock_retain(b->gathered);
+    mr_hazard_clock_retain(b->released);
+    mr_hazard_clock_retain(b->device_barrier);
+    before->barrier[before->barriers].at = b;
+    before->barrier[before->barriers++].was = *b;
+}
+
+void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
+                          order_before *out_before) {
+    out_before->actor = t;
+    out_before->was = *t;
+    out_before->barriers = 0;
+    mr_hazard_clock_retain(t->clock);
+    mr_hazard_clock_retain(t->released);
+    save_barrier(out_before, &c->barriers[t->device]);
+    if (command->kind != MR_COMMAND_COPY || !mr_hazard_copy_effect(command).peer) return;
+    for (int i = 0; i < 2; i++)
+        save_barrier(out_before, &c->barriers[command->operands[i].tensor->storage->device->index]);
+}
+
+static void put_back(checker *c, vclock **clock, vclock *was) {
+    mr_hazard_clock_release(c, *clock);
+    *clock = was;
+}
+
+void mr_hazard_order_restore(checker *c, order_before *before) {
+    actor *t = before->actor;
+    put_back(c, &t->clock, before->was.clock);
+    put_back(c, &t->released, before->was.released);
+    t->acquired = before->was.acquired;
+    t->last = before->was.last;
+    t->legacy_seen = before->was.legacy_seen;
+    t->device_barrier_seen = before->was.device_barrier_seen;
+    for (uint32_t i = 0; i < before->barriers; i++) {
+        barrier *b = before->barrier[i].at;
+        const barrier *was = &before->barrier[i].was;
+        put_back(c, &b->gathered, was->gathered);
+        put_back(c, &b->released, was->released);
+        put_back(c, &b->device_barrier, was->device_barrier);
+        b->legacy_last = was->legacy_last;
+        b->device_barrier_seq = was->device_barrier_seq;
+    }
 }
 
 vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
@@ -412,7 +468,7 @@ void mr_hazard_order_close(checker *c) {
         barrier *b = &c->barriers[i];
         mr_hazard_clock_release(c, b->gathered);
         mr_hazard_clock_release(c, b->released);
-        mr_hazard_clock_release(c, b->wall);
+        mr_hazard_clock_release(c, b->device_barrier);
         mr_hazard_past_release(b->watch.before);
         *b = (barrier){0};
     }

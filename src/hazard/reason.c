@@ -1,9 +1,10 @@
-/* Why: what the script did write about the two sides, and which rule makes it not enough.
+/* The reason of a report: which waits and records the script has for the two operations, and which rule
+ * makes them insufficient.
  *
- * Looks through the log, newest first, for the waits, records and synchronises that come nearest to
- * ordering the pair. Of several shortcomings the most specific is told: a wait that was meant for this
- * pair and missed says more than that there is none. */
-#include "hazard/state.h"
+ * Searches the log, newest first, for the waits, records and synchronises that almost order the pair. Of
+ * several reasons, the most specific one is reported: a wait that was meant for this pair but does not
+ * cover it says more than "there is no wait". */
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -26,7 +27,10 @@ const char *mr_hazard_reason_text(mr_hazard_reason reason) {
 typedef struct {
     const log_line *never;       /* a wait on an event never recorded */
     const log_line *early;       /* a wait bound to a record of the first from before the access */
-    const log_line *rerecorded;  /* a later record of that event, which would have covered it */
+    const log_line *kept;        /* a wait that kept its record when its event was recorded again */
+    const log_line *rerecorded;  /* by the first, covering the access: that later record */
+    const log_line *replaced;    /* a record of the first that covers it, but was recorded over */
+    const log_line *late;        /* the wait that came only then */
     const log_line *elsewhere;   /* a wait, of a third stream or the host, that does cover it */
     const log_line *other;       /* a wait of the second, after the access, for another stream */
     const log_line *back;        /* a wait of the first, before the access, for the second */
@@ -50,23 +54,29 @@ static bool is_past(investigation *v, uint64_t back) {
     return v->past && v->past[back];
 }
 
-static bool is_host_wait(const log_line *line) {
-    return line->kind == MR_ACTION_EVENT_SYNC || line->kind == MR_ACTION_EVENT_QUERY;
-}
-
 /* An operation that takes several steps waits and records by itself: no business of the script's. */
 static bool is_asked_for(const log_line *line) {
-    if (line->kind == MR_ACTION_WAIT) return strcmp(line->op, "wait_event") == 0;
-    if (line->kind == MR_ACTION_RECORD) return strcmp(line->op, "record_event") == 0;
-    return is_host_wait(line);
+    if (line->kind == MR_COMMAND_WAIT) return strcmp(line->op, "wait_event") == 0;
+    if (line->kind == MR_COMMAND_RECORD) return strcmp(line->op, "record_event") == 0;
+    return mr_hazard_line_is_event_wait(line);
 }
 
 /* Work of a default stream that would order the two if they were blocking streams of its device. */
 static bool is_barrier(const log_line *line, const found_pair *pair) {
-    return line->legacy && line->kind <= MR_ACTION_LAST_SUBMITTED &&
-           line->kind != MR_ACTION_ALLOC && line->kind != MR_ACTION_FREE &&
-           line->seq > pair->first_seq && line->device == pair->first->device &&
-           line->device == pair->second->device;
+    return line->legacy && mr_hazard_line_is(line, MR_TRAIT_SUBMITTED) &&
+           !mr_hazard_line_is(line, MR_TRAIT_MEMORY) && line->seq > pair->first_seq &&
+           line->device == pair->first->device && line->device == pair->second->device;
+}
+
+/* The wait of a barrier: the stream that it waits for has waited for `first` in the same call, just before. */
+static bool is_for_all(const checker *c, const log_line *wait, uint64_t back, uint32_t first) {
+    const log_line *line;
+    while ((line = mr_hazard_log_back(c, ++back)) && line->where.file == wait->where.file &&
+           line->where.line == wait->where.line)
+        if (line->kind == MR_COMMAND_WAIT && line->stream == wait->bound_stream &&
+            line->bound_stream == first && line->seq < wait->bound)
+            return true;
+    return false;
 }
 
 /* A wait that holds up the second: its own, or the host's, which submits it. */
@@ -79,19 +89,21 @@ static void see_wait(investigation *v, const log_line *line, uint64_t back) {
         if (!f->never && (after || !is_past(v, back))) f->never = line;
     } else if (is_early) {
         if (!f->early && (after || !is_past(v, back))) f->early = line;
+    } else if (!after && !f->early && is_for_all(v->c, line, back, first) && !is_past(v, back)) {
+        f->early = line;
     } else if (after && line->bound_stream != first && line->bound_stream != second) {
-        if (is_host_wait(line) && !f->sync_other) f->sync_other = line;
-        if (!is_host_wait(line) && !f->other) f->other = line;
+        if (mr_hazard_line_is_event_wait(line) && !f->sync_other) f->sync_other = line;
+        if (!mr_hazard_line_is_event_wait(line) && !f->other) f->other = line;
     }
 }
 
 static void see_sync(findings *f, const log_line *line, const found_pair *pair) {
-    bool covers = line->kind == MR_ACTION_DEVICE_SYNC ? line->device == pair->first->device
-                                                      : line->stream == pair->first->id;
+    bool covers = line->kind == MR_COMMAND_DEVICE_SYNC ? line->device == pair->first->device
+                                                       : line->stream == pair->first->id;
     /* Waiting for that very stream was meant for its work; a device synchronise is often just a start. */
-    bool meant = line->kind == MR_ACTION_STREAM_SYNC;
+    bool meant = line->kind == MR_COMMAND_STREAM_SYNC;
     if (covers && meant && line->seq < pair->first_seq && !f->sync_before) f->sync_before = line;
-    bool own = line->kind != MR_ACTION_DEVICE_SYNC && line->stream == pair->second->id;
+    bool own = line->kind != MR_COMMAND_DEVICE_SYNC && line->stream == pair->second->id;
     if (!covers && !own && line->seq > pair->first_seq && !f->sync_other) f->sync_other = line;
 }
 
@@ -101,14 +113,13 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     uint32_t first = pair->first->id, second = pair->second->id;
     if (line->seq == pair->second_seq) return;
     if (is_barrier(line, pair) && !f->barrier) f->barrier = line;
-    if (line->kind == MR_ACTION_STREAM_SYNC || line->kind == MR_ACTION_STREAM_QUERY ||
-        line->kind == MR_ACTION_DEVICE_SYNC)
+    if (mr_hazard_line_is(line, MR_TRAIT_HOST_KNOWS) && !mr_hazard_line_is(line, MR_TRAIT_EVENT))
         see_sync(f, line, pair);
     if (!is_asked_for(line)) return;
-    if (line->kind == MR_ACTION_RECORD) {
+    if (line->kind == MR_COMMAND_RECORD) {
         if (line->stream == first && line->seq > pair->first_seq && line->seq < pair->second_seq)
             f->unused = line;
-    } else if (is_host_wait(line) || line->stream == second) {
+    } else if (mr_hazard_line_is_event_wait(line) || line->stream == second) {
         see_wait(v, line, back);
     } else if (line->stream == first) {
         if (line->seq < pair->first_seq && line->bound && line->bound_stream == second && !f->back)
@@ -118,17 +129,41 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     }
 }
 
+/* The second, or the host, waits for the event of this record, and not for this record. */
+static void see_rerecording(investigation *v, const log_line *record) {
+    findings *f = &v->found;
+    const log_line *line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(v->c, back)); back++) {
+        bool waits = line->kind == MR_COMMAND_WAIT ? line->stream == v->pair->second->id
+                                                   : mr_hazard_line_is_event_wait(line);
+        if (!waits || line->event != record->event || !line->bound || !is_asked_for(line)) continue;
+        if (line->seq >= v->pair->second_seq || line->bound == record->seq) continue;
+        if (line->bound > record->seq) {
+            f->replaced = record;
+            f->late = line;
+        } else if (line->seq > v->pair->first_seq || !is_past(v, back)) {
+            f->rerecorded = record;
+            f->kept = line;
+            return;
+        }
+    }
+}
+
+#define MOST_RECORDS 64 /* whose waits are looked for */
+
 static findings look(const checker *c, const found_pair *pair) {
     investigation v = {.c = c, .pair = pair};
     const log_line *line;
+    int records = MOST_RECORDS;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) look_at(&v, line, back);
-    findings f = v.found;
-    for (uint64_t back = 0; f.early && (line = mr_hazard_log_back(c, back)); back++)
-        if (line->kind == MR_ACTION_RECORD && line->event == f.early->event &&
-            line->seq > pair->first_seq && line->stream == pair->first->id)
-            f.rerecorded = line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->seq <= pair->first_seq || !records) break;
+        if (line->kind == MR_COMMAND_RECORD && is_asked_for(line) && line->seq < pair->second_seq &&
+            line->stream == pair->first->id && records--)
+            see_rerecording(&v, line);
+    }
     free(v.past);
-    return f;
+    return v.found;
 }
 
 /* An event that was waited for before it was recorded at all: is it this pair's? */
@@ -136,7 +171,7 @@ static bool meant_for_this(const checker *c, const log_line *never, const found_
     if (never->seq > pair->first_seq) return true;
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
-        if (line->kind == MR_ACTION_RECORD && line->event == never->event &&
+        if (line->kind == MR_COMMAND_RECORD && line->event == never->event &&
             line->stream == pair->first->id)
             return line->seq > never->seq;
     return false;
@@ -162,8 +197,8 @@ static const entry *find_access(const mr_tensor *tensor, uint32_t stream, uint64
 
 /* What the stream of a wait did, up to the record, with the operands of the second. */
 static const entry *use_of(const found_pair *pair, const log_line *wait) {
-    for (uint32_t i = 0; pair->action && i < pair->action->operand_count; i++) {
-        const mr_operand *o = &pair->action->operands[i];
+    for (uint32_t i = 0; pair->command && i < pair->command->operand_count; i++) {
+        const mr_operand *o = &pair->command->operands[i];
         const entry *e =
             find_access(o->tensor, wait->bound_stream, wait->bound, !(o->access & MR_WRITE));
         if (e) return e;
@@ -207,7 +242,7 @@ static const char *stream_of(const checker *c, teller *t, uint32_t id) {
 }
 
 static const char *waiter_of(const teller *t, const log_line *wait) {
-    return is_host_wait(wait) ? "the host" : t->second;
+    return mr_hazard_line_is_event_wait(wait) ? "the host" : t->second;
 }
 
 /* ---- by events */
@@ -216,28 +251,42 @@ static bool tell_events(const checker *c, teller *t, const findings *f, const fo
     bool writes = pair->first_access & MR_WRITE;
     bool host = pair->second == &c->host_actor;
     const char *verb = writes ? "writes" : "reads";
-    if (f->early && f->rerecorded && f->rerecorded->seq > f->early->seq) {
+    const log_line *kept = f->kept, *late = f->late;
+    if (kept && (kept->bound_stream != pair->first->id || kept->bound > pair->first_seq)) {
         tell(t, MR_HAZARD_BECAUSE_EVENT_RERECORDED,
-             "%s waited for %s at %s, and it was recorded again at %s: a wait keeps the record "
-             "that it found, which was made before %s %s.",
-             waiter_of(t, f->early), event_of(t, f->early), at(t, 0, f->early),
-             at(t, 1, f->rerecorded), t->first, verb);
+             "%s waited for %s at %s, and %s recorded it again at %s, after that wait: a wait uses "
+             "the record that was the latest at its call, which was made on %s.",
+             waiter_of(t, kept), event_of(t, kept), at(t, 0, kept), t->first,
+             at(t, 1, f->rerecorded), stream_of(c, t, kept->bound_stream));
+    } else if (kept) {
+        tell(t, MR_HAZARD_BECAUSE_EVENT_RERECORDED,
+             "%s waited for %s at %s, and it was recorded again at %s: a wait uses the record that "
+             "was the latest at its call, which was made before %s %s.",
+             waiter_of(t, kept), event_of(t, kept), at(t, 0, kept), at(t, 1, f->rerecorded),
+             t->first, verb);
+    } else if (late) {
+        tell(
+            t, MR_HAZARD_BECAUSE_RECORDED_ON_WRONG_STREAM,
+            "%s waits at %s for %s, but the record that covers `%s`, on %s at %s, had already been "
+            "replaced: the event was recorded again on %s, and a wait uses the latest record.",
+            waiter_of(t, late), at(t, 0, late), event_of(t, late), pair->first_op, t->first,
+            at(t, 1, f->replaced), stream_of(c, t, late->bound_stream));
     } else if (f->early && f->early->seq > pair->first_seq) {
         tell(t,
              writes ? MR_HAZARD_BECAUSE_RECORDED_BEFORE_WRITE
                     : MR_HAZARD_BECAUSE_RECORDED_BEFORE_ACCESS,
-             "%s waits for %s at %s, but that was recorded before %s %s: a record covers only what "
-             "was submitted before it.",
+             "%s waits for %s at %s, but the event was recorded before %s %s: a record covers only "
+             "work that was submitted before it.",
              waiter_of(t, f->early), event_of(t, f->early), at(t, 0, f->early), t->first, verb);
     } else if (f->never && meant_for_this(c, f->never, pair)) {
         tell(t, MR_HAZARD_BECAUSE_NEVER_RECORDED,
-             "%s waits for %s at %s, but at that moment it had never been recorded: such a wait "
-             "succeeds at once and orders nothing.",
+             "%s waits for %s at %s, but the event had never been recorded at that time: such a "
+             "wait succeeds at once and orders nothing.",
              waiter_of(t, f->never), event_of(t, f->never), at(t, 0, f->never));
-    } else if (f->elsewhere && !host && f->elsewhere->kind == MR_ACTION_WAIT) {
+    } else if (f->elsewhere && !host && f->elsewhere->kind == MR_COMMAND_WAIT && !f->early) {
         tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM,
-             "another stream waits for %s at %s, but not %s, which uses the data: a wait holds up "
-             "only the stream that it is issued on.",
+             "another stream waits for %s at %s, but %s, which uses the data, does not wait: a "
+             "wait delays only the stream that waits.",
              t->first, at(t, 0, f->elsewhere), t->second);
     } else {
         return false;
@@ -251,11 +300,16 @@ static bool tell_host_waits(const checker *c, teller *t, const findings *f,
                             const found_pair *pair) {
     const log_line *other = f->sync_other;
     if (!other) return false;
-    if (other->kind == MR_ACTION_DEVICE_SYNC)
+    if (other->kind == MR_COMMAND_DEVICE_SYNC)
         tell(t, MR_HAZARD_BECAUSE_OTHER_DEVICE,
              "the host synchronized device %d at %s, and %s runs on device %d: synchronizing one "
              "device does not wait for another.",
              other->device, at(t, 0, other), t->first, pair->first->device);
+    else if (!mr_hazard_line_is_event_wait(other) && other->legacy && pair->first->grouped)
+        tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM,
+             "the host waited for the default stream at %s: this covers the work of the default "
+             "stream, but not the work that was submitted to %s after it (R5).",
+             at(t, 0, other), t->first);
     else
         tell(t, MR_HAZARD_BECAUSE_WAIT_ON_WRONG_STREAM, "the host waited for %s at %s, not for %s.",
              stream_of(c, t, other->bound_stream ? other->bound_stream : other->stream),
@@ -267,13 +321,13 @@ static void tell_host(const checker *c, teller *t, const findings *f, const foun
     if (tell_host_waits(c, t, f, pair)) return;
     if (f->sync_before && f->sync_before->seq + 32 > pair->first_seq) {
         tell(t, MR_HAZARD_BECAUSE_SYNCHRONIZED_BEFORE,
-             "the host waited at %s, before `%s` was submitted, and not again since: the call has "
-             "returned, the work need not be done.",
+             "the host waited at %s, before `%s` was submitted, and has not waited since: when a "
+             "call returns, its work on the device may not be complete.",
              at(t, 0, f->sync_before), pair->first_op);
     } else {
         tell(t, MR_HAZARD_BECAUSE_HOST_DID_NOT_WAIT,
-             "the host has not waited for %s since `%s` was submitted: that the call has returned "
-             "does not mean that the work is done.",
+             "the host has not waited for %s since `%s` was submitted: when a call returns, its "
+             "work on the device may not be complete.",
              t->first, pair->first_op);
     }
 }
@@ -284,22 +338,21 @@ static bool barrier_missed(const actor *a, const actor *b) {
     return a->device == b->device && ((a->legacy && !b->grouped) || (b->legacy && !a->grouped));
 }
 
-/* The second waits, but for others: those that worked on its data, too, or one that did not. */
+/* The second stream waits, but for other streams: those that also used its data, or one that did not. */
 static bool tell_others(const checker *c, teller *t, const findings *f, const found_pair *pair) {
     const entry *used = f->other ? use_of(pair, f->other) : NULL;
     if (used) {
-        tell(
-            t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
-            "%s waits at %s for %s and its `%s`, but not for %s and its `%s`: each of them needs a "
-            "wait of its own.",
-            t->second, at(t, 0, f->other), stream_of(c, t, f->other->bound_stream), used->op,
-            t->first, pair->first_op);
+        tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
+             "%s waits at %s for %s and its `%s`, but not for %s and its `%s`: each stream needs "
+             "its own wait.",
+             t->second, at(t, 0, f->other), stream_of(c, t, f->other->bound_stream), used->op,
+             t->first, pair->first_op);
         return true;
     }
     if (f->other && pair->covered_other) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
-             "%s is ordered after what another stream did with this data (it waits for %s at %s), "
-             "but not after %s and its `%s`: each of them needs a wait of its own.",
+             "%s is ordered after another stream that used this data (it waits for %s at %s), but "
+             "not after %s and its `%s`: each stream needs its own wait.",
              t->second, stream_of(c, t, f->other->bound_stream), at(t, 0, f->other), t->first,
              pair->first_op);
         return true;
@@ -309,8 +362,8 @@ static bool tell_others(const checker *c, teller *t, const findings *f, const fo
                        record->where.line == f->other->where.line; /* wait_stream */
     if (record && !of_one_line && record->seq > pair->first_seq) {
         tell(t, MR_HAZARD_BECAUSE_RECORDED_ON_WRONG_STREAM,
-             "%s waits at %s for %s, but that was recorded on %s at %s, and `%s` ran on %s: a "
-             "record covers the work of its own stream.",
+             "%s waits at %s for %s, but the event was recorded on %s at %s, and `%s` ran on %s: a "
+             "record covers only the work of its own stream.",
              t->second, at(t, 0, f->other), event_of(t, f->other),
              stream_of(c, t, f->other->bound_stream), at(t, 1, record), pair->first_op, t->first);
         return true;
@@ -328,13 +381,14 @@ static void tell_no_path(teller *t, const findings *f, const found_pair *pair) {
                        : "it does not wait for the default stream");
     } else if (f->unused) {
         tell(t, MR_HAZARD_BECAUSE_NO_PATH,
-             "nothing makes %s wait for %s: %s, recorded at %s, would cover it, but %s does not "
-             "wait for it.",
+             "nothing makes %s wait for %s: %s, recorded at %s, covers the operation, but %s does "
+             "not wait for it.",
              t->second, t->first, event_of(t, f->unused), at(t, 0, f->unused), t->second);
     } else if (f->barrier && !pair->first->legacy && !pair->second->legacy) {
         bool second_free = !pair->second->grouped;
         tell(t, MR_HAZARD_BECAUSE_NONBLOCKING_STREAM,
-             "the default stream's `%s` at %s lies between them, but %s is non-blocking, so %s.",
+             "the default stream's `%s` at %s was submitted between them, but %s is non-blocking, "
+             "so %s.",
              f->barrier->op, at(t, 0, f->barrier), second_free ? t->second : t->first,
              second_free ? "it does not wait for the default stream"
                          : "the default stream does not wait for it");
@@ -348,15 +402,20 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
     if (pair->kind == MR_HAZARD_WRITE_AFTER_READ && f->back &&
         read_what_was_written(pair, f->back)) {
         tell(t, MR_HAZARD_BECAUSE_ONE_WAY,
-             "%s waits for %s at %s before it reads, but nothing makes %s wait for that reading "
+             "%s waits for %s at %s before it reads, but nothing makes %s wait for that read "
              "before it writes again.",
              t->first, t->second, at(t, 0, f->back), t->second);
+    } else if (f->early && !mr_hazard_line_is_event_wait(f->early)) {
+        tell(t, MR_HAZARD_BECAUSE_WAITED_BEFORE_WORK,
+             "%s waits for %s at %s, but this wait was submitted before `%s`: a wait covers only "
+             "work that was submitted before it.",
+             t->second, t->first, at(t, 0, f->early), pair->first_op);
     } else if (tell_others(c, t, f, pair) || tell_host_waits(c, t, f, pair)) {
         return;
     } else if (pair->covered_other && !barrier_missed(pair->first, pair->second)) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
-             "%s is ordered after what another stream did with this data, but not after %s and "
-             "its `%s`: each of them needs a wait of its own.",
+             "%s is ordered after another stream that used this data, but not after %s and its "
+             "`%s`: each stream needs its own wait.",
              t->second, t->first, pair->first_op);
     } else if (first && first->synchronous) {
         bool free = barrier_missed(pair->first, pair->second);
@@ -373,21 +432,38 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
 
 static void tell_lifetime(teller *t, const found_pair *pair) {
     char made[120];
-    mr_hazard_place(pair->history->storage->made, made, sizeof made);
+    mr_hazard_place(pair->unset_made.file ? pair->unset_made : pair->history->storage->made, made,
+                    sizeof made);
+    if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
+        tell(t, MR_HAZARD_BECAUSE_NEVER_WRITTEN,
+             pair->unset_made.file
+                 ? "%llu of the bytes are copied from memory that was allocated at %s, where "
+                   "nothing had written them: any value may be read."
+                 : "nothing has written %llu of the bytes since they were allocated at %s: any "
+                   "value may be read.",
+             (unsigned long long)pair->unset_bytes, made);
+        return;
+    }
     if (pair->kind == MR_HAZARD_USE_BEFORE_ALLOC) {
         tell(t, MR_HAZARD_BECAUSE_ALLOC_NOT_ORDERED,
              "the memory was allocated at %s in the order of %s, and nothing makes %s wait for "
-             "that.",
+             "that allocation.",
              made, t->first, t->second);
+    } else if (pair->second->device < 0) {
+        tell(t, MR_HAZARD_BECAUSE_HOST_DID_NOT_WAIT,
+             "the memory, allocated at %s, is freed at once: cudaFree does not wait for memory of "
+             "a pool (R27), and the host has not waited for %s, so the next allocation may reuse "
+             "it while %s still uses it.",
+             made, t->first, t->first);
     } else if (!pair->second_where.file) {
         tell(t, MR_HAZARD_BECAUSE_COLLECTED,
              "the memory, allocated at %s, was collected by Lua and freed in the order of %s while "
-             "work in %s was pending: the next allocation may get it.",
+             "work in %s was pending: the next allocation may reuse it.",
              made, t->second, t->first);
     } else {
         tell(t, MR_HAZARD_BECAUSE_FREED_WITHOUT_RECORD_STREAM,
              "the memory, allocated at %s, is freed in the order of %s, which does not wait for "
-             "%s: the next allocation may get it while %s still uses it.",
+             "%s: the next allocation may reuse it while %s still uses it.",
              made, t->second, t->first, t->first);
     }
 }

@@ -1,9 +1,8 @@
-/* Reports: which pairs become one, and the list of them. A pair of places is reported once, with a
- * count; and once an order has been reported as missing, what else it leaves unordered is counted with it,
- * since one cure serves them all. */
-#include "hazard/state.h"
+/* Reports: which pairs become one report, and the list of reports. A pair of places is reported once, with
+ * a count. After a missing order was reported, other pairs that it leaves unordered are only counted,
+ * since one fix orders them all. */
+#include "hazard/explain.h"
 
-#include "base/intern.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -17,8 +16,8 @@
 
 static bool place_matches(const ignore_rule *rule, mr_site where) {
     if (!where.file) return false;
-    size_t have = strlen(where.file), want = strlen(rule->file);
-    if (have < want || strcmp(where.file + have - want, rule->file) != 0) return false;
+    size_t have = strlen(where.file), want = strlen(rule->file->text);
+    if (have < want || strcmp(where.file + have - want, rule->file->text) != 0) return false;
     if (have > want && where.file[have - want - 1] != '/') return false;
     return rule->line == 0 || rule->line == where.line;
 }
@@ -27,7 +26,7 @@ static bool ignored(checker *c, const mr_hazard_report *draft, bool only_look) {
     for (size_t i = 0; i < c->ignores.count; i++) {
         ignore_rule *rule = &c->ignores.items[i];
         if (rule->kind >= 0 && rule->kind != (int)draft->kind) continue;
-        if (rule->tensor && strcmp(rule->tensor, draft->tensor) != 0) continue;
+        if (rule->tensor && strcmp(rule->tensor->text, draft->tensor) != 0) continue;
         if (rule->file && !place_matches(rule, draft->first.where) &&
             !place_matches(rule, draft->second.where))
             continue;
@@ -42,16 +41,22 @@ mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const cha
     size_t file_size;
     if (where && !mr_hazard_place_parse(where, &file_size, &rule.line))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "hazard.ignore: where=\"%s\": a line is a number from 1 to %d", where,
+                       "hazard.ignore: where=\"%s\": expected a line number from 1 to %d", where,
                        INT_MAX);
-    if (tensor) rule.tensor = mr_intern(tensor, strlen(tensor));
-    if (where) rule.file = mr_intern(where, file_size);
-    if (!mr_vec_push(&c->ignores, rule))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more rule");
-    return MR_OK;
+    if (tensor) rule.tensor = mr_name_new(tensor, strlen(tensor));
+    if (where) rule.file = mr_name_new(where, file_size);
+    if ((!tensor || rule.tensor) && (!where || rule.file) && mr_vec_push(&c->ignores, rule))
+        return MR_OK;
+    mr_name_release(rule.tensor);
+    mr_name_release(rule.file);
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for another rule");
 }
 
 void mr_hazard_clear_ignores(mr_hazard *c) {
+    for (size_t i = 0; i < c->ignores.count; i++) {
+        mr_name_release(c->ignores.items[i].tensor);
+        mr_name_release(c->ignores.items[i].file);
+    }
     c->ignores.count = 0;
 }
 
@@ -61,15 +66,15 @@ void mr_hazard_describe_ignores(const mr_hazard *c, mr_buffer *out) {
         mr_buffer_printf(out, "ignored %llu:", (unsigned long long)rule->count);
         if (rule->tensor) {
             mr_buffer_puts(out, " tensor=");
-            mr_text_put_value(out, rule->tensor);
+            mr_text_put_value(out, rule->tensor->text);
         }
         if (rule->kind >= 0)
             mr_buffer_printf(out, " kind=%s", mr_hazard_kind_text((mr_hazard_kind)rule->kind));
         if (rule->file) {
             char place[PLACE_SIZE];
-            mr_hazard_place((mr_site){rule->file, rule->line}, place, sizeof place);
+            mr_hazard_place((mr_site){rule->file->text, rule->line}, place, sizeof place);
             mr_buffer_puts(out, " where=");
-            mr_text_put_value(out, rule->line ? place : rule->file);
+            mr_text_put_value(out, rule->line ? place : rule->file->text);
         }
         mr_buffer_puts(out, "\n");
     }
@@ -77,35 +82,67 @@ void mr_hazard_describe_ignores(const mr_hazard *c, mr_buffer *out) {
 
 /* ---- pairs of streams */
 
-/* True: it is a pair that this report did not have, and is called otherwise than its sides. */
+/* True: it is one more pair of streams at these places. */
 static bool add_streams(mr_hazard_report *r, uint32_t first, uint32_t second) {
     for (uint32_t i = 0; i < r->stream_pairs; i++)
         if (r->streams[i].first == first && r->streams[i].second == second) return false;
     if (r->stream_pairs == MR_HAZARD_STREAM_PAIRS) return false;
     r->streams[r->stream_pairs].first = first;
     r->streams[r->stream_pairs++].second = second;
-    return r->stream_pairs > 1 && !r->also[0][0];
+    return r->stream_pairs > 1;
 }
 
-/* What one fix cures is one pair of streams: the first one that it does not name is told. */
-static void name_other_streams(checker *c, mr_hazard_report *r, const char *first,
-                               const char *second) {
-    if (strcmp(first, r->first.stream) == 0 && strcmp(second, r->second.stream) == 0) return;
-    mr_text_copy(r->also[0], sizeof r->also[0], first);
-    mr_text_copy(r->also[1], sizeof r->also[1], second);
-    r->amended = true;
-    if (c->mode == MR_HAZARD_WARN && c->hooks.write)
-        c->hooks.write(c->hooks.context, r, MR_HAZARD_NEWS_STREAMS);
+/* The first time at once; what comes after that is written when the run ends. */
+static void amend(checker *c, mr_hazard_report *r, mr_hazard_news news) {
+    if (c->mode != MR_HAZARD_WARN || mr_hazard_held(c, r->number)) {
+        r->amended = true;
+    } else if (r->amended) {
+        r->unwritten = news;
+    } else {
+        r->amended = true;
+        if (c->hooks.write) c->hooks.write(c->hooks.context, r, news);
+    }
 }
 
-static void count_again(checker *c, mr_hazard_report *r, const found_pair *pair) {
-    r->count++;
-    if (!mr_hazard_kind_is_advice(r->kind)) c->totals.hazards++;
-    if (!add_streams(r, pair->first->id, pair->second->id)) return;
-    char first[NAME_SIZE], second[NAME_SIZE];
-    mr_hazard_stream_text(c, pair->first, first, sizeof first);
-    mr_hazard_stream_text(c, pair->second, second, sizeof second);
-    name_other_streams(c, r, first, second);
+void mr_hazard_write_rest(checker *c) {
+    for (size_t i = 0; i < c->reports.count && c->mode == MR_HAZARD_WARN; i++) {
+        mr_hazard_report *r = c->reports.items[i];
+        if (r->unwritten && c->hooks.write) c->hooks.write(c->hooks.context, r, r->unwritten);
+        r->unwritten = MR_HAZARD_NEWS_REPORT;
+    }
+}
+
+/* One fix is for one pair of streams, and other memory may need one of its own: what `draft` of the same places
+ * has and `r` has not becomes part of `r`. The first streams that `r` does not name are told. */
+static void merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft) {
+    bool data = r->kind <= MR_HAZARD_WRITE_AFTER_WRITE, other_streams = false;
+    for (uint32_t i = 0; i < draft->stream_pairs; i++)
+        if (add_streams(r, draft->streams[i].first, draft->streams[i].second)) other_streams = true;
+    bool has_lines = (other_streams || !data) && mr_hazard_add_fixes(r, draft);
+    if (has_lines && !data) mr_hazard_add_tensor(r, draft->tensor);
+    bool is_told = r->also[0][0] || (strcmp(draft->first.stream, r->first.stream) == 0 &&
+                                     strcmp(draft->second.stream, r->second.stream) == 0);
+    if (other_streams && !is_told) {
+        mr_text_copy(r->also[0], sizeof r->also[0], draft->first.stream);
+        mr_text_copy(r->also[1], sizeof r->also[1], draft->second.stream);
+    }
+    if (other_streams && (!is_told || has_lines)) amend(c, r, MR_HAZARD_NEWS_STREAMS);
+    else if (has_lines) amend(c, r, MR_HAZARD_NEWS_TENSORS);
+}
+
+static bool has_streams(const mr_hazard_report *r, const found_pair *pair) {
+    for (uint32_t i = 0; i < r->stream_pairs; i++)
+        if (r->streams[i].first == pair->first->id && r->streams[i].second == pair->second->id)
+            return true;
+    return r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
+}
+
+/* Whether it has to be explained again: it may need lines that the report does not have. */
+#define MOST_OTHERS 64
+static bool may_add(const mr_hazard_report *r, const found_pair *pair) {
+    if (mr_hazard_kind_is_advice(r->kind)) return false;
+    if (!has_streams(r, pair)) return true;
+    return r->kind == MR_HAZARD_USE_AFTER_FREE && r->count < MOST_OTHERS;
 }
 
 /* ---- the list */
@@ -164,9 +201,7 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
         mr_hazard_report *known = c->reports.items[*slot - 1];
         draft->count = ++known->count;
         draft->number = known->number;
-        for (uint32_t i = 0; i < draft->stream_pairs; i++)
-            if (add_streams(known, draft->streams[i].first, draft->streams[i].second))
-                name_other_streams(c, known, draft->first.stream, draft->second.stream);
+        merge(c, known, draft);
         return known;
     }
     mr_hazard_report *report =
@@ -193,16 +228,42 @@ const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
     return i < c->reports.count ? c->reports.items[i] : NULL;
 }
 
-void mr_hazard_drop_from(mr_hazard *c, size_t first) {
-    while (c->reports.count > first) free(mr_vec_pop(&c->reports));
-    if (c->places) memset(c->places, 0, c->place_capacity * sizeof *c->places);
+static void enter_places(checker *c) {
     size_t check_first = c->check_first;
+    if (c->places) memset(c->places, 0, c->place_capacity * sizeof *c->places);
     c->check_first = 0;
     for (size_t i = 0; i < c->reports.count; i++) {
         const mr_hazard_report *r = c->reports.items[i];
+        if (i == check_first) c->check_first = i; /* a check's own list */
         *place_slot(c, r->kind, r->first.where, r->second.where) = (uint32_t)i + 1;
     }
     c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
+}
+
+void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
+    size_t at = c->reports.count;
+    while (at-- && c->reports.items[at] != report) {}
+    for (size_t i = at + 1; i < c->reports.count; i++) {
+        c->reports.items[i - 1] = c->reports.items[i];
+        c->reports.items[i - 1]->number--;
+    }
+    c->reports.count--;
+    c->numbered--;
+    c->totals.reports--;
+    c->totals.hazards -= report->count;
+    c->totals.follow_ups += report->count;
+    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
+        if (c->recent[i].report == at + 1) c->recent[i].report = 0;
+        else if (c->recent[i].report > at + 1) c->recent[i].report--;
+    }
+    enter_places(c);
+    free(report);
+}
+
+void mr_hazard_drop_from(mr_hazard *c, size_t first) {
+    c->held.count = 0;
+    while (c->reports.count > first) free(mr_vec_pop(&c->reports));
+    enter_places(c);
     c->blames.count = 0; /* what it blamed is no longer shown */
     memset(c->recent, 0, sizeof c->recent);
     c->recent_next = 0;
@@ -210,6 +271,7 @@ void mr_hazard_drop_from(mr_hazard *c, size_t first) {
 
 void mr_hazard_clear(mr_hazard *c) {
     mr_hazard_totals run = mr_hazard_get_totals(c, true);
+    run.not_run = c->before_clear.not_run + c->totals.not_run; /* the others may still run */
     c->check_first = 0;
     mr_hazard_drop_from(c, 0);
     mr_hazard_advice_clear(c);
@@ -220,6 +282,7 @@ void mr_hazard_clear(mr_hazard *c) {
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     mr_hazard_totals t = c->totals;
     const mr_hazard_totals *before = &c->before_clear;
+    if (c->mode != MR_HAZARD_OFF) t.not_run += mr_hazard_functions_left(c, -1);
     if (!whole_run) return t;
     t.operations += before->operations;
     t.hazards += before->hazards;
@@ -232,6 +295,7 @@ mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     t.decided_by_host += before->decided_by_host;
     t.checked_apart += before->checked_apart;
     t.cleared = before->hazards;
+    t.not_run += before->not_run;
     return t;
 }
 
@@ -245,7 +309,7 @@ static blame *blame_of(checker *c, const found_pair *pair) {
     return NULL;
 }
 
-/* How far into the first stream a cure like that of `report`, here, would reach. */
+/* The last command of the first stream that a fix like that of `report` would order, at this place. */
 static uint64_t reach_of(const checker *c, const found_pair *pair, const mr_hazard_report *report) {
     uint64_t seq = UINT64_MAX;
     if (!report->covered) return pair->second_seq;
@@ -257,14 +321,16 @@ static uint64_t reach_of(const checker *c, const found_pair *pair, const mr_haza
     return seq == UINT64_MAX ? pair->first_seq : seq;
 }
 
-/* Only what the cure orders, too, is blamed on what it was proposed for. */
+/* A pair counts as a follow-up only if the fix orders it, too. */
 static void blame_pair(checker *c, const found_pair *pair, const mr_hazard_report *report) {
     blame *b = blame_of(c, pair);
     uint64_t seq = reach_of(c, pair, report);
     if (c->mode == MR_HAZARD_ERROR) return; /* refused: there is nothing that it could explain */
+    /* Only a host function that runs late can make a pair whose second came before the fix. */
+    if (b && c->functions.count && b->from < pair->second_seq) b->from = pair->second_seq;
     if (b) b->seq = b->seq > seq ? b->seq : seq;
     else if (c->blames.count < MOST_BLAMES) {
-        blame fresh = {pair->first->id, pair->second->id, seq};
+        blame fresh = {pair->first->id, pair->second->id, seq, pair->second_seq};
         if (!mr_vec_push(&c->blames, fresh)) return;
     } else {
         c->blames.count = 0; /* some follow-ups will be reported on their own */
@@ -273,7 +339,7 @@ static void blame_pair(checker *c, const found_pair *pair, const mr_hazard_repor
 
 static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, uint8_t access,
                       const char *op, mr_site where, uint64_t seq) {
-    side->op = op;
+    mr_text_copy(side->op, sizeof side->op, op);
     side->access = access;
     side->host = a == &c->host_actor;
     side->where = where;
@@ -289,7 +355,7 @@ static void fill_bytes(const found_pair *pair, mr_hazard_report *report) {
     }
     report->bytes_first = a->first > b->first ? a->first : b->first;
     report->bytes_last = (a->end < b->end ? a->end : b->end) - 1;
-    report->bytes_shared = mr_hazard_view_shared(a, b);
+    report->bytes_shared = pair->unset_bytes ? pair->unset_bytes : mr_hazard_view_shared(a, b);
 }
 
 static void draft_report(const checker *c, const found_pair *pair, mr_hazard_report *report) {
@@ -300,17 +366,19 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
     fill_side(c, &report->second, pair->second, pair->second_access, pair->second_op,
               pair->second_where, pair->second_seq);
     add_streams(report, pair->first->id, pair->second->id);
-    mr_hazard_tensor_text(c, pair, report);
+    mr_hazard_tensor_text(c, pair, report->tensor, sizeof report->tensor);
+    if (pair->tensor)
+        mr_tensor_signature(pair->tensor, report->signature, sizeof report->signature);
     fill_bytes(pair, report);
     if (pair->advisory) {
         report->reason = MR_HAZARD_BECAUSE_ADVICE;
         snprintf(report->why, sizeof report->why,
-                 "an asynchronous copy of pageable memory may return before it is done: this "
-                 "relies on what CUDA leaves open (R23). Pin the memory, or synchronize.");
+                 "an asynchronous copy of pageable memory may return before it is done: CUDA does "
+                 "not specify whether it waits (R23). Pin the memory, or synchronize.");
         return;
     }
     mr_hazard_explain(c, pair, report);
-    mr_hazard_repair(c, pair, report);
+    mr_hazard_find_fix(c, pair, report);
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = c->prompt && fix->where.file && strcmp(fix->where.file, c->prompt) == 0;
@@ -325,34 +393,65 @@ static void remember(checker *c, const found_pair *pair) {
     c->recent[i].first_seq = pair->first_seq;
 }
 
+/* The command that is being looked at races on one more tensor, and the report is not out yet. */
+static void name_tensor(const checker *c, mr_hazard_report *held, const found_pair *pair) {
+    char name[sizeof held->tensor];
+    if (!held) return;
+    mr_hazard_tensor_text(c, pair, name, sizeof name);
+    mr_hazard_add_tensor(held, name);
+}
+
+/* Error mode: nothing is blamed, for the call is refused. Its other races are of its one report. */
+static bool is_of_held(const checker *c, const found_pair *pair) {
+    const mr_hazard_report *held = mr_hazard_held_for(c, pair);
+    return held && (!held->covered || held->covered >= pair->first_seq);
+}
+
+/* Counts it, where that is all: the places are known, or a fix that was proposed orders the pair. */
+static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bool data) {
+    mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
+    mr_hazard_report *held = known ? mr_hazard_held(c, known->number) : NULL;
+    bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
+    const blame *b = data && !refuses ? blame_of(c, pair) : NULL;
+    bool is_covered = refuses ? data && is_of_held(c, pair)
+                              : b && b->seq >= pair->first_seq && b->from <= pair->second_seq;
+    if (known && c->ignores.count == 0 && (!refuses || held) &&
+        (is_covered || !may_add(known, pair))) {
+        known->count++;
+        if (!pair->advisory) c->totals.hazards++;
+        add_streams(known, pair->first->id, pair->second->id);
+        if (data) blame_pair(c, pair, known);
+        if (data) name_tensor(c, held, pair);
+        return true;
+    }
+    if (!is_covered) return false;
+    c->totals.follow_ups++;
+    name_tensor(c, mr_hazard_held_for(c, pair), pair);
+    return true;
+}
+
+static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
+    mr_hazard_report *copy = malloc(sizeof *copy);
+    if (copy) *copy = *draft;
+    return copy;
+}
+
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (pair->advisory && pair->only_look) return;
     if (pair->advisory) c->totals.unspecified++;
     if (pair->advisory && !c->advice) return;
     bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
-    mr_hazard_kind kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
-    mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
-    if (known && c->ignores.count == 0 && !refuses) { /* a loop: no need to explain it again */
-        count_again(c, known, pair);
-        if (data) blame_pair(c, pair, known);
+    if (is_known(c, pair, pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind, data))
         return;
-    }
-    const blame *b = data ? blame_of(c, pair) : NULL;
-    if (b && b->seq >= pair->first_seq && c->mode != MR_HAZARD_ERROR) {
-        c->totals.follow_ups++;
-        return;
-    }
     mr_hazard_report draft;
     bool is_new;
     draft_report(c, pair, &draft);
     if (pair->kind == MR_HAZARD_USE_AFTER_FREE && !pair->second_where.file &&
         !pair->second_access) {
-        mr_hazard_report *kept =
-            c->collected.count < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *kept) : NULL;
-        if (!kept) return;
-        *kept = draft;
-        if (!mr_vec_push(&c->collected, kept)) free(kept);
+        bool fits = c->collected.count < MR_HAZARD_MAX_REPORTS;
+        mr_hazard_report *kept = fits ? copy_of(&draft) : NULL;
+        if (kept && !mr_vec_push(&c->collected, kept)) free(kept);
         return;
     }
     if (pair->only_look && ignored(c, &draft, true)) return; /* counted when it is carried out */
@@ -360,7 +459,16 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (!report) return;
     if (data) blame_pair(c, pair, &draft);
     if (is_new && data && !refuses) remember(c, pair);
-    if (is_new || refuses) mr_hazard_publish(c, &draft); /* the one at hand, not the first one */
+    if (is_new && data && c->machine->host_function && mr_hazard_take_over(c, report)) {
+        blame *b = blame_of(c, pair); /* only of what is still proposed */
+        if (b) b->seq = reach_of(c, pair, report), b->from = pair->second_seq;
+    }
+    mr_hazard_report *held = mr_hazard_held(c, report->number);
+    if (held && data) mr_hazard_add_tensor(held, draft.tensor);
+    if (held) return;
+    if (is_new) mr_hazard_hold(c, report, false);
+    else if (refuses && (report = copy_of(&draft)) != NULL) /* the one at hand, not the first one */
+        mr_hazard_hold(c, report, true);
 }
 
 void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
@@ -372,20 +480,23 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
     mr_hazard_write_text(report, false, &text);
     while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
     c->refusal = mr_fail(MR_CODE_HAZARD, "%s", text.data ? text.data : "hazard");
-    c->refusal->where = report->second.where;
-    mr_text_copy(c->refusal->op, sizeof c->refusal->op, report->second.op);
-    mr_text_copy(c->refusal->stream, sizeof c->refusal->stream, report->second.stream);
+    mr_error *error = mr_error_details(c->refusal);
+    if (error) {
+        error->where = report->second.where;
+        mr_text_copy(error->op, sizeof error->op, report->second.op);
+        mr_text_copy(error->stream, sizeof error->stream, report->second.stream);
+    }
     mr_buffer_free(&text);
 }
 
 /* ---- the wait that comes too late */
 
-void mr_hazard_amend(checker *c, const actor *t, const mr_action *action) {
-    const snapshot *s = mr_hazard_snapshot_of(action);
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
+    const snapshot *s = mr_hazard_snapshot_of(command);
     if (!s) return;
     for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
         if (!c->recent[i].report || c->recent[i].report > c->reports.count) continue;
-        if (c->recent[i].second != action->stream->id || c->recent[i].first != s->actor->id)
+        if (c->recent[i].second != command->stream->id || c->recent[i].first != s->actor->id)
             continue;
         if (s->seq < c->recent[i].first_seq) continue;
         mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
@@ -401,10 +512,10 @@ void mr_hazard_amend(checker *c, const actor *t, const mr_action *action) {
         report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
         report->amended = true;
         mr_text_format(report->why, sizeof report->why,
-                       "%s waits for %s at %s, but only after the use: a wait holds up the work "
-                       "that is submitted after it.",
+                       "%s waits for %s at %s, but this wait was submitted after the use: a wait "
+                       "delays only later work.",
                        report->second.stream, report->first.stream,
-                       mr_hazard_place(action->where, place, sizeof place));
+                       mr_hazard_place(command->where, place, sizeof place));
         if (c->mode == MR_HAZARD_WARN && c->hooks.write)
             c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
     }

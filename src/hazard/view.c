@@ -10,7 +10,9 @@
  * hits is refused at once, and what is left is searched from the largest stride down, where reach
  * leaves few candidates. Views made for puzzles could make that long; then the runs of the smaller one
  * are looked up one by one. */
-#include "hazard/state.h"
+#include "hazard/view.h"
+
+#include "hazard/mutate.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The chain that orders two operations: a search through the log, backwards from the second along
  * every edge that CUDA guarantees, for the shortest way to the first. Slow and simple; it answers a
  * person's question. (The checker's own clocks say whether; this says how.) */
-#include "hazard/state.h"
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -44,7 +44,8 @@ static void reach(search *s, uint64_t i, uint32_t from, edge_kind kind) {
 }
 
 static bool is_on_stream(const log_line *line) {
-    return line->kind <= MR_ACTION_LAST_SUBMITTED;
+    return (mr_command_kinds[line->kind].traits & MR_TRAIT_SUBMITTED) &&
+           line->stream; /* a free at once is the host's */
 }
 
 /* Does whatever the host submits or does later come after this, or after the host's part in it? */
@@ -66,10 +67,9 @@ static bool joins_peer_copy(const log_line *copy, const log_line *other) {
 /* Does the host know `e` to be done when it goes on from `line`? */
 static bool is_covered(const log_line *line, const log_line *e) {
     switch (line->kind) {
-    case MR_ACTION_STREAM_SYNC:
-    case MR_ACTION_STREAM_QUERY:
-        return e->stream == line->stream || (line->legacy && joins_barrier(e, line));
-    case MR_ACTION_DEVICE_SYNC: return e->device == line->device;
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_STREAM_QUERY: return e->stream == line->stream;
+    case MR_COMMAND_DEVICE_SYNC: return e->device == line->device;
     default: return false;
     }
 }
@@ -83,14 +83,18 @@ static void reach_back_to_host(search *s, uint32_t at) {
     }
 }
 
+/* From what the host does in a staged copy: it waits for the stream's own work, and joins nothing itself. */
 static void reach_back_from_stream(search *s, uint32_t at, const log_line *line) {
-    bool in_stream = false;
+    bool in_stream = false, of_host = at >= s->count;
     for (uint64_t i = at % s->count + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
-        if (!is_on_stream(e) || e->kind == MR_ACTION_FREE) continue; /* nothing follows from that */
+        if (!is_on_stream(e) || e->kind == MR_COMMAND_FREE)
+            continue; /* nothing follows from that */
         if (e->stream == line->stream && !in_stream) {
-            in_stream = e->kind != MR_ACTION_ALLOC; /* nothing is found behind it */
+            in_stream = e->kind != MR_COMMAND_ALLOC; /* nothing is found behind it */
             reach(s, i, at, EDGE_STREAM);
+        } else if (of_host) {
+            continue;
         } else if (joins_barrier(e, line)) {
             reach(s, i, at, EDGE_BARRIER);
         } else if (joins_peer_copy(e, line) || joins_peer_copy(line, e)) {
@@ -102,7 +106,7 @@ static void reach_back_from_stream(search *s, uint32_t at, const log_line *line)
 static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
     for (uint64_t i = at + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
-        if (is_on_stream(e) && e->kind != MR_ACTION_FREE && is_covered(line, e))
+        if (is_on_stream(e) && e->kind != MR_COMMAND_FREE && is_covered(line, e))
             reach(s, i, at, EDGE_WAITED);
     }
 }
@@ -114,11 +118,10 @@ static void reach_record(search *s, uint32_t at, const log_line *line, edge_kind
 
 static void expand(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
-    if (line->kind == MR_ACTION_WAIT) reach_record(s, at, line, EDGE_EVENT);
-    if (line->kind == MR_ACTION_EVENT_SYNC || line->kind == MR_ACTION_EVENT_QUERY)
-        reach_record(s, at, line, EDGE_WAITED);
+    if (line->kind == MR_COMMAND_WAIT) reach_record(s, at, line, EDGE_EVENT);
+    if (mr_hazard_line_is_event_wait(line)) reach_record(s, at, line, EDGE_WAITED);
     /* Nothing comes before something else because it comes before an allocation (R28). */
-    if (line->kind == MR_ACTION_ALLOC && s->from[at].kind != EDGE_START) return;
+    if (line->kind == MR_COMMAND_ALLOC && s->from[at].kind != EDGE_START) return;
     if (is_on_stream(line)) reach_back_from_stream(s, at, line);
     else reach_back_from_host(s, at, line);
     reach_back_to_host(s, at);
@@ -134,7 +137,7 @@ static void put_stream(const checker *c, const log_line *line, mr_buffer *out) {
         if (c->machine->device_count > 1) mr_buffer_printf(out, " of device %d", line->device);
     } else if (line->stream_name || (name[0] && strncmp(name, "stream #", 8) != 0)) {
         mr_buffer_puts(out, "stream ");
-        mr_text_put(out, line->stream_name ? line->stream_name : name);
+        mr_text_put(out, line->stream_name ? line->stream_name->text : name);
     } else {
         mr_buffer_printf(out, "stream #%u", line->stream);
     }
@@ -149,7 +152,7 @@ static void put_event(const checker *c, const log_line *line, mr_buffer *out) {
 }
 
 /* "`fill_` by stream a at race.lua:5 (#6)", "`synchronize` by the host, for stream a, at ..." */
-static void put_action(const checker *c, const log_line *line, mr_buffer *out) {
+static void put_command(const checker *c, const log_line *line, mr_buffer *out) {
     char place[PLACE_SIZE];
     mr_buffer_puts(out, "`");
     mr_text_put(out, line->op);
@@ -163,11 +166,11 @@ static void put_action(const checker *c, const log_line *line, mr_buffer *out) {
         put_stream(c, line, out);
     } else {
         mr_buffer_puts(out, "the host");
-        if (line->event || line->stream || line->kind == MR_ACTION_DEVICE_SYNC)
+        if (line->event || line->stream || line->kind == MR_COMMAND_DEVICE_SYNC)
             mr_buffer_puts(out, ", for ");
         if (line->event) put_event(c, line, out);
         else if (line->stream) put_stream(c, line, out);
-        else if (line->kind == MR_ACTION_DEVICE_SYNC)
+        else if (line->kind == MR_COMMAND_DEVICE_SYNC)
             mr_buffer_printf(out, "device %d", line->device);
     }
     mr_buffer_puts(out, " at ");
@@ -183,7 +186,7 @@ static void put_step(const search *s, uint64_t i, mr_buffer *out) {
                                           [EDGE_WAITED] = "the host waits for it",
                                           [EDGE_PEER] = "copy between devices"};
     mr_buffer_puts(out, "  ");
-    put_action(s->c, line_at(s, i), out);
+    put_command(s->c, line_at(s, i), out);
     mr_buffer_puts(out, "\n");
     if (s->from[i].kind != EDGE_START)
         mr_buffer_printf(out, "    before, by %s:\n", because[s->from[i].kind]);
@@ -198,24 +201,24 @@ static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
     }
     if (start == s->count || goal == s->count) {
         mr_buffer_printf(out,
-                         "operation #%llu is not remembered: it was refused, or came before the "
-                         "last %llu actions\n",
+                         "operation #%llu is not in the log: it was refused, or it came before the "
+                         "last %llu commands\n",
                          (unsigned long long)(start == s->count ? second : first),
                          (unsigned long long)s->count);
         return false;
     }
     if (start == goal) {
-        put_action(s->c, line_at(s, start), out);
-        mr_buffer_puts(out, " is one operation: it is not ordered with itself\n");
+        put_command(s->c, line_at(s, start), out);
+        mr_buffer_puts(out, " is the same operation: it cannot be ordered with itself\n");
         return false;
     }
     reach(s, start, (uint32_t)start, EDGE_START);
     while (s->head < s->tail && s->from[goal].kind == EDGE_NONE) expand(s, s->queue[s->head++]);
     bool ordered = s->from[goal].kind != EDGE_NONE;
     if (!ordered) mr_buffer_puts(out, "nothing orders ");
-    put_action(s->c, line_at(s, goal), out);
+    put_command(s->c, line_at(s, goal), out);
     mr_buffer_puts(out, ordered ? " is ordered before " : " before ");
-    put_action(s->c, line_at(s, start), out);
+    put_command(s->c, line_at(s, start), out);
     mr_buffer_puts(out, ordered ? ":\n" : "\n");
     if (!ordered) return false;
     for (uint64_t i = goal;; i = s->from[i].next) {
@@ -251,8 +254,9 @@ bool *mr_hazard_log_before(const checker *c, uint64_t seq) {
 
 bool mr_hazard_why(mr_hazard *c, uint64_t first_seq, uint64_t second_seq, mr_buffer *out) {
     if (!c->log) {
-        mr_buffer_puts(out, "the checker has not been on: mr.hazard.mode(\"collect\") before the "
-                            "operations\n");
+        mr_buffer_puts(
+            out,
+            "the checker was not on: call mr.hazard.mode(\"collect\") before the operations\n");
         return false;
     }
     if (first_seq > second_seq) {

@@ -2,7 +2,7 @@
  * tests and for searching; everything before it is for people and may be worded better at any time.
  *
  * Easiest to break: what holds a name of the script's goes out by mr_text_put and its kin, never by %s. */
-#include "hazard/state.h"
+#include "hazard/explain.h"
 
 #include "base/text.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *title, *strong, *dim, *cure, *off;
+    const char *title, *strong, *dim, *fix, *off;
 } palette;
 
 static const palette plain = {"", "", "", "", ""};
@@ -71,14 +71,32 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
         mr_text_put(out, r->also[0]);
         mr_buffer_puts(out, ")");
     }
-    mr_buffer_printf(out, ": %" PRIu64 " times, %u%s pairs of streams; each pair needs the cure.\n",
+    mr_buffer_printf(out, ": %" PRIu64 " times, %u%s pairs of streams; each pair needs its fix.\n",
                      r->count, r->stream_pairs,
                      r->stream_pairs == MR_HAZARD_STREAM_PAIRS ? " or more" : "");
 }
 
+/* "  and 2 more: y, z" */
+static void put_more(mr_buffer *out, const mr_hazard_report *r) {
+    const char *name = r->more;
+    if (r->more_count) mr_buffer_printf(out, "  and %u more: ", r->more_count);
+    for (uint32_t i = 0; i < r->more_count; i++, name += strlen(name) + 1) {
+        if (i) mr_buffer_puts(out, ", ");
+        mr_text_put(out, name);
+    }
+    if (r->more_count) mr_buffer_puts(out, "\n");
+}
+
+static void put_fixes(mr_buffer *out, const mr_hazard_report *r, const palette *p) {
+    if (!r->fix_count && !r->advice[0]) return;
+    mr_buffer_printf(out, "%sfix: ", p->fix);
+    mr_hazard_fix_text(r, out);
+    mr_buffer_printf(out, "%s\n", p->off);
+}
+
 static void put_keys(mr_buffer *out, const mr_hazard_report *r, const palette *p) {
     char place[PLACE_SIZE];
-    const char *none = r->first.op ? "lua-collector" : "-";
+    const char *none = r->first.op[0] ? "lua-collector" : "-";
     mr_buffer_printf(out, "%skind=%s reason=%s tensor=", p->dim, mr_hazard_kind_text(r->kind),
                      mr_hazard_reason_text(r->reason));
     mr_text_put_value(out, r->tensor[0] ? r->tensor : "-");
@@ -126,12 +144,9 @@ void mr_hazard_write_text(const mr_hazard_report *r, bool colour, mr_buffer *out
     if (other > width) width = other;
     put_side(out, &r->second, r->tensor, p, width);
     put_side(out, &r->first, r->tensor, p, width);
+    put_more(out, r);
     put_why(out, r);
-    if (r->fix_count || r->advice[0]) {
-        mr_buffer_printf(out, "%sfix: ", p->cure);
-        mr_hazard_fix_text(r, out);
-        mr_buffer_printf(out, "%s\n", p->off);
-    }
+    put_fixes(out, r, p);
     put_streams(out, r);
     put_keys(out, r, p);
 }
@@ -148,6 +163,12 @@ void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, boo
     mr_buffer_puts(out, "\n");
     if (news == MR_HAZARD_NEWS_STREAMS) {
         put_streams(out, r);
+        if (r->fix_count > 1) put_fixes(out, r, p);
+        return;
+    }
+    if (news == MR_HAZARD_NEWS_TENSORS) {
+        put_more(out, r);
+        put_fixes(out, r, p);
         return;
     }
     put_why(out, r);
@@ -159,7 +180,7 @@ void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, boo
 static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side *side) {
     char place[PLACE_SIZE];
     mr_buffer_printf(out, ",\"%s\":", key);
-    if (!side->op) {
+    if (!side->op[0]) {
         mr_buffer_puts(out, "null");
         return;
     }
@@ -200,6 +221,17 @@ static void put_json_fixes(mr_buffer *out, const mr_hazard_report *r) {
     mr_buffer_puts(out, "]");
 }
 
+static void put_json_tensors(mr_buffer *out, const mr_hazard_report *r) {
+    const char *name = r->more;
+    mr_buffer_puts(out, ",\"tensors\":[");
+    if (r->tensor[0]) mr_text_put_json(out, r->tensor);
+    for (uint32_t i = 0; i < r->more_count; i++, name += strlen(name) + 1) {
+        mr_buffer_puts(out, ",");
+        mr_text_put_json(out, name);
+    }
+    mr_buffer_puts(out, "]");
+}
+
 void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
     mr_buffer_printf(out,
                      "{\"type\":\"%s\",\"number\":%" PRIu64
@@ -207,6 +239,7 @@ void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
                      mr_hazard_kind_is_advice(r->kind) ? "advice" : "hazard", r->number,
                      mr_hazard_kind_text(r->kind), mr_hazard_reason_text(r->reason));
     mr_text_put_json(out, r->tensor);
+    put_json_tensors(out, r);
     mr_buffer_printf(out,
                      ",\"bytes\":[%" PRIu64 ",%" PRIu64 "],\"count\":%" PRIu64
                      ",\"stream_pairs\":%u,\"amended\":%s",
@@ -232,13 +265,14 @@ static void put_clean(const mr_hazard_totals *t, mr_buffer *out) {
         t->operations == 1 ? "this" : "these", t->operations, plural(t->operations));
     if (t->unspecified)
         mr_buffer_printf(out,
-                         ", except %" PRIu64 " use%s of pageable memory under asynchronous copies, "
-                         "which CUDA leaves open (--check=advice tells)",
+                         ", except %" PRIu64
+                         " use%s of pageable memory during asynchronous copies, "
+                         "which CUDA does not specify (see --check=advice)",
                          t->unspecified, plural(t->unspecified));
     if (t->decided_by_host)
-        mr_buffer_puts(out, ", as long as queries and values that the host read do not make it "
-                            "submit something else");
-    if (t->ignored) mr_buffer_puts(out, ", but for what was ignored");
+        mr_buffer_puts(out,
+                       ", if queries and values that the host read do not change what it submits");
+    if (t->ignored) mr_buffer_puts(out, ", except for ignored reports");
 }
 
 static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
@@ -251,8 +285,8 @@ static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out)
     if (whole_run && t->cleared)
         mr_buffer_printf(out, " (%" PRIu64 " before mr.hazard.clear())", t->cleared);
     if (t->follow_ups)
-        mr_buffer_printf(out, "; the same cures order %" PRIu64 " more access%s", t->follow_ups,
-                         t->follow_ups == 1 ? "" : "es");
+        mr_buffer_printf(out, "; the same fixes also order %" PRIu64 " more access%s",
+                         t->follow_ups, t->follow_ups == 1 ? "" : "es");
 }
 
 void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
@@ -265,13 +299,24 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
                          "no hazards in the %" PRIu64
                          " operation%s since mr.hazard.clear(), which forgot %" PRIu64,
                          t.operations, plural(t.operations), t.cleared);
+    else if (t.not_run)
+        mr_buffer_printf(out,
+                         "no hazard was found in %" PRIu64
+                         " operation%s, but this is not a verdict: see the next line",
+                         t.operations, plural(t.operations));
     else if (t.operations) put_clean(&t, out);
     else if (t.checked_apart) mr_buffer_puts(out, "nothing was checked outside mr.hazard.check");
     else if (off) mr_buffer_puts(out, "nothing was checked: the checker is off");
     else mr_buffer_puts(out, "nothing was checked: no operation was submitted");
     mr_buffer_puts(out, "\n");
     if (whole_run && missed)
-        mr_buffer_puts(out, "not checked: what was submitted while the checker was off\n");
+        mr_buffer_puts(out, "not checked: work that was submitted while the checker was off\n");
+    if (t.not_run)
+        mr_buffer_printf(out,
+                         "not checked: the accesses of %" PRIu64
+                         " host function%s that ha%s not run; wait for %s\n",
+                         t.not_run, plural(t.not_run), t.not_run == 1 ? "s" : "ve",
+                         t.not_run == 1 ? "it" : "them");
     if (t.checked_apart)
         mr_buffer_printf(out,
                          "not counted: %" PRIu64 " operation%s inside mr.hazard.check, and their "
@@ -279,8 +324,8 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
                          t.checked_apart, plural(t.checked_apart));
     if (t.forgotten)
         mr_buffer_printf(out,
-                         "%" PRIu64 " accesses were forgotten to bound memory: a hazard with one "
-                         "of them would not be seen\n",
+                         "%" PRIu64 " accesses were forgotten to limit memory: hazards with them "
+                         "are not found\n",
                          t.forgotten);
     mr_hazard_describe_ignores(c, out);
 }
@@ -309,9 +354,10 @@ void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
                      "{\"type\":\"summary\",\"operations\":%" PRIu64 ",\"hazards\":%" PRIu64
                      ",\"reports\":%" PRIu64 ",\"follow_ups\":%" PRIu64 ",\"unspecified\":%" PRIu64
                      ",\"ignored\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"forgotten\":%" PRIu64
-                     ",\"checked_apart\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"text\":",
+                     ",\"checked_apart\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"not_run\":%" PRIu64
+                     ",\"text\":",
                      t.operations, t.hazards, t.reports, t.follow_ups, t.unspecified, t.ignored,
-                     t.dropped, t.forgotten, t.checked_apart, t.cleared);
+                     t.dropped, t.forgotten, t.checked_apart, t.cleared, t.not_run);
     mr_text_put_json(out, text.data ? text.data : "");
     put_json_counts(c, out);
     mr_buffer_puts(out, "}\n");

@@ -9,6 +9,7 @@
 
 #include "base/embedded.h"
 #include "host/interrupt.h"
+#include "host/output.h"
 
 static const mr_limits *limits;
 
@@ -148,22 +149,23 @@ static int say_stop(const char *prefix, mr_stop reason) {
     switch (reason) {
     case MR_STOP_INSTRUCTIONS:
         fprintf(stderr,
-                "%sstopped%s%s: --sandbox gives a script %" PRIu64
-                " instructions (--instructions N gives it more)\n",
+                "%sstopped%s%s: --sandbox allows a script %" PRIu64
+                " instructions (--instructions N raises the limit)\n",
                 prefix, at, place, limits->instructions);
         return MR_EXIT_FAILED;
     case MR_STOP_TIME:
         fprintf(stderr,
-                "%sstopped%s%s: --sandbox gives a script %g s (--time SECONDS gives it more)\n",
+                "%sstopped%s%s: --sandbox allows a script %g s (--time SECONDS raises the limit)\n",
                 prefix, at, place, limits->seconds);
         return MR_EXIT_FAILED;
     case MR_STOP_MEMORY:
         fprintf(
             stderr,
-            "%sstopped%s%s: the script takes more memory than --sandbox gives it (--memory MB and "
-            "--device-memory MB give it more)\n",
+            "%sstopped%s%s: the script needs more memory than --sandbox allows (--memory MB and "
+            "--device-memory MB raise the limits)\n",
             prefix, at, place);
         return MR_EXIT_FAILED;
+    case MR_STOP_OUTPUT: mr_host_output_say_stop(prefix, at, place); return MR_EXIT_FAILED;
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;
     }
@@ -178,8 +180,8 @@ int mr_host_report(lua_State *L, const char *prefix) {
     /* Lua's own words, which may have come through a coroutine and a traceback. */
     if (limits && strstr(text, "not enough memory"))
         fprintf(stderr,
-                "millrace: --sandbox gives a script %" PRIu64
-                " MB of memory for Lua (--memory MB gives it more)\n",
+                "millrace: --sandbox allows a script %" PRIu64
+                " MB of memory for Lua (--memory MB raises the limit)\n",
                 limits->memory >> 20);
     lua_pop(L, 1);
     return MR_EXIT_FAILED;

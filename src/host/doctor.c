@@ -80,22 +80,21 @@ static void say_devices(const mr_machine *machine) {
 }
 
 /* What a virtual device holds is memory of this machine. `limit`: what it may take, 0 on a real GPU. */
-static void say_memory(uint64_t limit) {
+static void say_memory(uint64_t limit, const char *source) {
     double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (limit)
-        say("memory", "%.1f GB in this machine; tensors on the device can use %.1f GB", all / 1e9,
-            (double)limit / 1e9);
+        say("memory", "%.1f GB in this machine; tensors on the device can use %.1f GB: %s",
+            all / 1e9, (double)limit / 1e9, source);
     else say("memory", "%.1f GB in this machine", all / 1e9);
     say("processors", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static void say_blas(void) {
-    const char *name = mr_blas_name();
+    const char *missing, *name = mr_blas_name(&missing);
     if (name) say("matrix product", "%s", name);
     else
-        say("matrix product",
-            "no BLAS library found: mm and matmul use the built-in kernel, which is "
-            "slower for large matrices (install libopenblas0)");
+        say("matrix product", "the built-in kernel, which is slower for large matrices: %s",
+            missing);
 }
 
 #if MR_HAVE_CUDA
@@ -132,9 +131,9 @@ int mr_doctor(mr_machine_options *options) {
         return mr_host_complain_open(status);
     }
     say_devices(machine);
-    uint64_t limit = machine->device_count ? machine->devices[0]->properties.memory_limit : 0;
+    const mr_device_properties *properties = &machine->first_device->properties;
+    say_memory(properties->memory_limit, properties->memory_limit_source);
     mr_machine_close(machine);
-    say_memory(limit);
     say_blas();
     say_gpu();
     return MR_EXIT_OK;

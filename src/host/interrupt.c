@@ -1,7 +1,7 @@
 /* The stop flag, the chain of running threads and the hook: see interrupt.h.
  *
  * Easiest to break: what the signal handler relies on. It may come between any two instructions, so a
- * node is complete before it becomes the head of the chain, and whoever enters a node looks at the
+ * node is complete before it becomes the head of the chain, and the code that enters a node looks at the
  * flag afterwards: a handler that came before saw the flag's setter only. */
 #include "host/interrupt.h"
 
@@ -13,9 +13,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "host/stack.h"
 
 #define EXIT_INTERRUPTED 130 /* 128 + SIGINT, as shells have it */
 
@@ -82,10 +83,8 @@ void mr_interrupt_every(lua_State *L, int count, void (*tick)(void)) {
 static size_t stack_allowance(void) {
     static size_t allowance;
     if (!allowance) {
-        struct rlimit limit;
-        size_t stack = (size_t)8 << 20;
-        if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < stack) stack = limit.rlim_cur;
-        allowance = stack / 2;
+        size_t most = (size_t)8 << 20, stack = mr_stack_size();
+        allowance = (stack < most ? stack : most) / 2;
     }
     return allowance;
 }

@@ -5,8 +5,8 @@
  * it ends when all of them have been left and the outermost caller clears the flag.
  *
  * Hooks cost half of Lua's speed, so none is armed before it is needed. To find what runs at that
- * moment, whoever starts a Lua thread (the outermost call, coroutine.resume) enters it into a chain of
- * nodes on the C stack, which the signal handler walks. There is one chain: one Lua state a process. */
+ * moment, the code that starts a Lua thread (the outermost call, coroutine.resume) enters it into a chain
+ * of nodes on the C stack, which the signal handler walks. There is one chain: one Lua state a process. */
 #ifndef MR_HOST_INTERRUPT_H
 #define MR_HOST_INTERRUPT_H
 
@@ -19,6 +19,7 @@ typedef enum {
     MR_STOP_INSTRUCTIONS, /* limits.h: this one and those below */
     MR_STOP_TIME,
     MR_STOP_MEMORY,
+    MR_STOP_OUTPUT, /* output.h */
 } mr_stop;
 
 typedef struct mr_running {

@@ -20,12 +20,15 @@
 /* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was
  * told to stop, before the process ends: nothing else can stop it. */
 #define GRACE_SECONDS 2.0
-/* Memory that the process may need beside the limits: buffers of the matrix library, thread stacks. */
-#define PROCESS_ALLOWANCE (512 * MEGABYTE)
+/* Memory that the process may need beside the limits: records of what is pending, what the allocator wastes; and
+ * buffers of the matrix library, which has a thread for each processor. */
+#define PROCESS_ALLOWANCE   (64 * MEGABYTE)
+#define PROCESSOR_ALLOWANCE (8 * MEGABYTE)
 
 const mr_limits mr_limits_default = {.memory = 256 * MEGABYTE,
                                      .instructions = 1000000000,
                                      .seconds = 60,
+                                     .output = 64 * MEGABYTE,
                                      .device_memory = 1024 * MEGABYTE};
 
 static mr_limits limits;
@@ -51,27 +54,31 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return moved;
 }
 
-/* The outer wall, for what no account sees: C memory of pending actions, names, staged copies. A
- * resource limit would not do, since the virtual GPU sets aside address space that it does not use; so
- * the clock looks at what is resident. */
+/* The outer limit, for memory that nothing else counts: C memory of pending commands, names, staged
+ * copies. A resource limit would not do, since the virtual GPU sets aside address space that it does not
+ * use; so the clock looks at what is resident. */
 static int statm = -1;
 static uint64_t resident_limit;
 
-/* Safe in a signal handler. 0 when the system does not tell. */
+/* Without pages of files, the libraries' code. Safe in a signal handler. 0 when the system does not tell. */
 static uint64_t resident_bytes(void) {
     char text[128];
     ssize_t size = statm < 0 ? 0 : pread(statm, text, sizeof text - 1, 0);
-    uint64_t pages = 0;
-    ssize_t i = 0;
-    while (i < size && text[i] != ' ') i++; /* the first number is the size of the address space */
-    for (i++; i < size && text[i] >= '0' && text[i] <= '9'; i++)
-        pages = pages * 10 + (uint64_t)(text[i] - '0');
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t numbers[3] = {0}; /* pages: of the address space, resident, of them shared */
+    int field = 0;
+    for (ssize_t i = 0; i < size && field < 3; i++) {
+        if (text[i] == ' ') field++;
+        else if (text[i] >= '0' && text[i] <= '9')
+            numbers[field] = numbers[field] * 10 + (uint64_t)(text[i] - '0');
+    }
+    uint64_t shared = numbers[2] < numbers[1] ? numbers[2] : 0;
+    return (numbers[1] - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void watch_process(void) {
     statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    resident_limit = resident_bytes() + limits.memory + limits.device_memory + PROCESS_ALLOWANCE;
+    resident_limit = resident_bytes() + limits.memory + limits.device_memory + PROCESS_ALLOWANCE +
+                     (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * PROCESSOR_ALLOWANCE;
 }
 
 /* --- instructions -------------------------------------------------------------------------------- */
@@ -99,16 +106,17 @@ static struct timespec stop_seen_at;
 static const char *last_words(void) {
     switch (mr_stop_reason()) {
     case MR_STOP_INSTRUCTIONS:
-        return "millrace: the instructions that --sandbox gives a script are used up "
-               "(--instructions "
-               "N gives it more), and it is in a call that cannot be stopped; ended\n";
+        return "millrace: the script has used all instructions that --sandbox allows "
+               "(--instructions N raises the limit), and is in a call that cannot be stopped; "
+               "ended\n";
     case MR_STOP_TIME:
-        return "millrace: the time that --sandbox gives a script is up (--time SECONDS gives it "
-               "more), "
-               "and it is in a call that cannot be stopped; ended\n";
+        return "millrace: the script has used all the time that --sandbox allows (--time SECONDS "
+               "raises the limit), and is in a call that cannot be stopped; ended\n";
     case MR_STOP_MEMORY:
-        return "millrace: the script takes more memory than --sandbox gives it (--memory MB and "
-               "--device-memory MB give it more), and cannot be stopped; ended\n";
+        return "millrace: the script needs more memory than --sandbox allows (--memory MB and "
+               "--device-memory MB raise the limits), and cannot be stopped; ended\n";
+    case MR_STOP_OUTPUT:
+        return "millrace: output could not be written, and the script cannot be stopped; ended\n";
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;
     }

@@ -14,6 +14,7 @@ typedef struct {
     uint64_t memory;        /* bytes that Lua may have at once */
     uint64_t instructions;  /* of Lua's virtual machine; 0: no limit */
     double seconds;         /* of wall time; 0: no limit */
+    uint64_t output;        /* bytes that it may write to the standard streams; 0: no limit */
     uint64_t device_memory; /* bytes of tensors, on devices and on the host, at once */
 } mr_limits;
 

@@ -14,13 +14,17 @@
 
 #include "bind/bind.h"
 #include "bind/hazard.h"
+#include "bind/source.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
 #include "host/interrupt.h"
 #include "host/module.h"
 #include "host/options.h"
+#include "host/output.h"
 #include "host/sandbox.h"
+#include "host/stack.h"
+#include "host/verify.h"
 #include "repl/repl.h"
 
 #if MR_HAVE_CUDA
@@ -29,47 +33,84 @@
 #define BACKENDS "virtual"
 #endif
 
+#define COMMAND_LINE "(command line)" /* what lines of -e are called */
+
 static const char prefix[] = "millrace: ";
 
 typedef struct {
     mr_options options;
     int argc;
     char **argv;
-    int exit_status;
 } mr_session;
 
 /* --- leaving ------------------------------------------------------------------------------------- */
 
-static bool leaving;
 static const mr_options *checked; /* --check is on: its verdict is due at the end */
+static int exit_status;           /* of the process, as it is now */
+static bool refused;   /* by the checker: no failure of the script where --check was asked for */
+static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
+static bool replay_differs; /* what MILLRACE_VERIFY_REPLAY finds */
+
+static void note_status(int called) { /* what mr_host_call returned */
+    refused = called == MR_EXIT_HAZARD;
+    exit_status = refused ? MR_EXIT_FAILED : called;
+}
 
 /* Closes the account of --check, once: says the summary, and turns the exit status of a script that did
  * well into that of a hazard. */
-static int end_check(lua_State *L, int exit_status) {
+static void give_verdict(lua_State *L) {
     bool asked = checked && checked->check;
-    if (!checked) return exit_status;
+    if (!checked) return;
     checked = NULL;
     fflush(stdout);
-    uint64_t hazards = mr_bind_check_end(L, asked);
-    return exit_status == MR_EXIT_OK && asked && hazards ? MR_EXIT_HAZARD : exit_status;
+    bool hazards = mr_bind_check_end(L, asked) != 0;
+    if (asked && hazards && (refused || exit_status == MR_EXIT_OK)) exit_status = MR_EXIT_HAZARD;
 }
 
+/* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
+ * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
+ * after the script's last finalizer. */
+static void end_script(lua_State *L) {
+    if (!checked) return;
+    mr_bind_check_returned(L, give_verdict);
+    if (exit_status != MR_EXIT_OK) return;
+    lua_pushcfunction(L, mr_bind_check_run_pending);
+    int settled = mr_host_call(L, 0, 0, prefix);
+    if (checked->check) note_status(settled);
+}
+
+/* With MILLRACE_VERIFY_CLOSE in the environment, which the tests set: whatever a script does, all objects are gone once
+ * Lua and the machine are closed. */
+static void note_left_over(const char *kind, size_t count) {
+    left_over = true;
+    mr_host_complain("%zu %s were not released at the end", count, kind);
+}
+
+static bool closing;
+
 static void close_state(lua_State *L) {
-    if (leaving) return; /* a finalizer calls os.exit */
-    leaving = true;
+    closing = true;
     mr_interrupt_uninstall();
+    replay_differs = mr_verify_end();
     lua_close(L);
+}
+
+static int status_to_leave_with(void) {
+    return left_over ? MR_EXIT_LEFT_OVER : replay_differs ? MR_EXIT_REPLAY : exit_status;
 }
 
 /* os.exit([code [, close]]): always closes the state. */
 static int os_exit(lua_State *L) {
-    int status = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
-                                     : (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
-    if (!leaving) status = end_check(L, status);
+    refused = false;
+    exit_status = lua_isboolean(L, 1) ? (lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE)
+                                      : (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
     mr_machine *machine = mr_bind_machine(L);
-    /* In a host function the machine is at work below us: it cannot be closed under its own feet. */
-    if (!machine || !machine->in_host_function) close_state(L);
-    exit(status);
+    if (!closing) end_script(L);
+    /* In a finalizer the state is being closed already. In a host function the machine is at work below us: it
+     * cannot be closed under its own feet. */
+    if (closing || (machine && machine->in_host_function)) give_verdict(L);
+    else close_state(L);
+    exit(mr_host_output_end(status_to_leave_with()));
 }
 
 /* --- opening --------------------------------------------------------------------------------------- */
@@ -92,6 +133,7 @@ static void open_libraries(lua_State *L, const mr_options *options) {
         lua_pop(L, 1);
     }
     mr_coroutine_open(L);
+    mr_host_output_open(options->sandbox ? options->limits.output : 0);
 }
 
 /* `mode` NULL: none. */
@@ -106,19 +148,24 @@ static mr_status open_check(lua_State *L, const mr_options *options, const char 
 static bool open_module(lua_State *L, mr_session *session) {
     mr_options *options = &session->options;
     const mr_backend *backend;
+    if (options->sandbox) options->machine.memory_limit = options->limits.device_memory;
     mr_status status = mr_backend_select(&options->machine, &backend);
     if (!status) status = mr_bind_open(L, backend, &options->machine);
     if (!status) status = open_check(L, options, options->check);
     if (status) {
-        session->exit_status = mr_host_complain_open(status);
+        note_status(mr_host_complain_open(status));
         return false;
     }
     mr_machine *machine = mr_bind_machine(L);
+    mr_verify_begin(machine, &options->machine);
     machine->interrupted = mr_stop_pending;
-    machine->launch_blocking = options->launch_blocking;
+    if (getenv("MILLRACE_VERIFY_CLOSE")) machine->left_over = note_left_over;
+    if (options->launch_blocking) mr_machine_set_launch_blocking(machine, true);
     if (options->sandbox) {
         machine->memory_limit = options->limits.device_memory;
         mr_sandbox_close_module(L);
+    } else {
+        mr_source_watch(L);
     }
     lua_setglobal(L, "mr");
     return true;
@@ -133,6 +180,14 @@ static void set_arguments(lua_State *L, const mr_session *session) {
         lua_rawseti(L, -2, i - script);
     }
     lua_setglobal(L, "arg");
+}
+
+/* Called before the script can fill the table of file names. */
+static void keep_names(lua_State *L, const mr_session *session) {
+    mr_source_keep_name(L, COMMAND_LINE);
+    mr_source_keep_name(L, MR_REPL_FILE); /* also where a script comes from standard input */
+    if (session->options.script < session->argc)
+        mr_source_keep_name(L, session->argv[session->options.script]);
 }
 
 /* --- running --------------------------------------------------------------------------------------- */
@@ -156,6 +211,7 @@ static bool check_script(const char *path) {
 /* `path` NULL: standard input. The arguments behind the script are its `...`. */
 static int run_file(lua_State *L, const mr_session *session, const char *path) {
     if (path && !check_script(path)) return MR_EXIT_FAILED;
+    if (path && !session->options.sandbox) mr_source_add(L, path);
     if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) != LUA_OK)
         return mr_host_report(L, prefix);
     int count = session->argc - session->options.script - 1;
@@ -171,7 +227,7 @@ static int run_code(lua_State *L, const mr_session *session) {
     while (index < session->options.options_end) {
         const char *code = mr_options_next_code(session->argv, &index);
         if (!code) continue;
-        if (luaL_loadbufferx(L, code, strlen(code), "=(command line)", "t") != LUA_OK)
+        if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") != LUA_OK)
             return mr_host_report(L, prefix);
         int status = mr_host_call(L, 0, 0, prefix);
         if (status != MR_EXIT_OK) return status;
@@ -194,12 +250,11 @@ static void run_prompt(lua_State *L) {
     mr_device *device = machine->first_device;
     char banner[256];
     snprintf(banner, sizeof banner,
-             "millrace " MR_VERSION ", " LUA_RELEASE ", %d x %s. help() explains, Ctrl-D leaves.",
+             "millrace " MR_VERSION ", " LUA_RELEASE
+             ", %d x %s. help() shows the first steps, Ctrl-D quits.",
              machine->device_count, device->properties.name);
-    const mr_repl_host host = {.banner = banner,
-                               .call = repl_call,
-                               .printed = mr_bind_was_printed,
-                               .interrupted = repl_interrupted};
+    const mr_repl_host host = {
+        .banner = banner, .call = repl_call, .interrupted = repl_interrupted};
     mr_bind_check_prompt(L, MR_REPL_FILE);
     mr_repl_run(L, &host);
 }
@@ -217,29 +272,29 @@ static int run(lua_State *L) {
     open_libraries(L, options);
     if (!open_module(L, session)) return 0;
     set_arguments(L, session);
+    keep_names(L, session);
 
     bool has_script = options->script < session->argc;
     bool only_prompt = options->interactive || (!options->has_code && isatty(STDIN_FILENO));
-    session->exit_status = run_code(L, session);
-    if (session->exit_status == MR_EXIT_OK && has_script) {
+    int status = run_code(L, session);
+    if (status == MR_EXIT_OK && has_script) {
         const char *path = session->argv[options->script];
-        session->exit_status = run_file(L, session, strcmp(path, "-") == 0 ? NULL : path);
-    } else if (session->exit_status == MR_EXIT_OK && !options->has_code && !only_prompt) {
-        session->exit_status = run_file(L, session, NULL);
+        status = run_file(L, session, strcmp(path, "-") == 0 ? NULL : path);
+    } else if (status == MR_EXIT_OK && !options->has_code && !only_prompt) {
+        status = run_file(L, session, NULL);
     }
     if (options->interactive || (!has_script && only_prompt)) {
         if (!options->check) mr_error_destroy(open_check(L, options, "warn"));
         run_prompt(L);
-        session->exit_status = MR_EXIT_OK;
+        status = MR_EXIT_OK;
     }
-    /* Refused by the checker: that is no failure of the script where --check was asked for. */
-    bool refused = session->exit_status == MR_EXIT_HAZARD;
-    int verdict = end_check(L, refused ? MR_EXIT_OK : session->exit_status);
-    session->exit_status = refused && verdict == MR_EXIT_OK ? MR_EXIT_FAILED : verdict;
+    note_status(status);
+    end_script(L);
     return 0;
 }
 
-static int run_session(mr_session *session) {
+static int run_session(void *context) {
+    mr_session *session = context;
     lua_State *L = luaL_newstate();
     if (!L) {
         mr_host_complain("not enough memory to start Lua");
@@ -248,21 +303,21 @@ static int run_session(mr_session *session) {
     mr_interrupt_install();
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, session);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK) session->exit_status = mr_host_report(L, prefix);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK) note_status(mr_host_report(L, prefix));
     close_state(L);
-    return session->exit_status;
+    return status_to_leave_with();
 }
 
 int main(int argc, char **argv) {
     mr_session session = {.argc = argc, .argv = argv};
     if (argc < 1 || !mr_options_parse(argc, argv, &session.options)) return MR_EXIT_USAGE;
-    switch (session.options.command) {
-    case MR_COMMAND_HELP: fputs(mr_options_help, stdout); return MR_EXIT_OK;
-    case MR_COMMAND_VERSION:
+    switch (session.options.job) {
+    case MR_JOB_HELP: fputs(mr_options_help, stdout); return mr_host_output_end(MR_EXIT_OK);
+    case MR_JOB_VERSION:
         puts("millrace " MR_VERSION " (" LUA_RELEASE ", " BACKENDS ")");
-        return MR_EXIT_OK;
-    case MR_COMMAND_DOCTOR: return mr_doctor(&session.options.machine);
-    case MR_COMMAND_RUN: break;
+        return mr_host_output_end(MR_EXIT_OK);
+    case MR_JOB_DOCTOR: return mr_host_output_end(mr_doctor(&session.options.machine));
+    case MR_JOB_RUN: break;
     }
-    return run_session(&session);
+    return mr_host_output_end(mr_stack_run(run_session, &session));
 }

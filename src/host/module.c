@@ -6,14 +6,15 @@
 
 #include "bind/bind.h"
 #include "bind/hazard.h"
+#include "bind/source.h"
 #include "model/backend.h"
 #include "virtual/virtual.h"
 #if MR_HAVE_CUDA
 #include "cuda/cuda.h"
 #endif
 
-/* A GPU if there is one that can be used; why not is doctor's to tell. Whoever asks for a device model or
- * a chooser asks for the virtual GPU. */
+/* Uses a GPU if there is a usable one; doctor says why there is none. A device model or a chooser asks for
+ * the virtual GPU. */
 static const mr_backend *select_automatically(const mr_machine_options *options) {
 #if MR_HAVE_CUDA
     if (!options->model && !options->chooser) {
@@ -30,9 +31,7 @@ static const mr_backend *select_automatically(const mr_machine_options *options)
 static mr_status select_cuda(const mr_machine_options *options, const mr_backend **out_backend) {
 #if MR_HAVE_CUDA
     if (options->model || options->chooser)
-        return mr_fail(
-            MR_CODE_INVALID_ARGUMENT,
-            "device models and choosers are the virtual GPU's: a real one is what it is");
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "--model and --chooser need --device virtual");
     *out_backend = &mr_cuda_backend;
     return MR_OK;
 #else
@@ -62,13 +61,17 @@ mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_
 }
 
 __attribute__((visibility("default"))) int luaopen_millrace(lua_State *L) {
+    if (mr_bind_push(L)) return 1;
     mr_machine_options options = {.device = getenv("MILLRACE_DEVICE")};
     const mr_backend *backend;
     mr_status status = mr_backend_select(&options, &backend);
     if (!status) status = mr_bind_open(L, backend, &options);
     const char *check = getenv("MILLRACE_CHECK");
     if (!status && check && *check) status = mr_bind_check(L, check, false);
-    if (!status) return 1;
+    if (!status) {
+        mr_source_watch(L);
+        return 1;
+    }
     lua_pushfstring(L, "millrace: %s", status->message);
     mr_error_destroy(status);
     return lua_error(L);

@@ -13,7 +13,8 @@
  * is the backend's to check. */
 mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend);
 
-/* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for. */
+/* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for; in a state that has one,
+ * gives the same module again. */
 int luaopen_millrace(lua_State *L);
 
 #endif

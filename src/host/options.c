@@ -19,20 +19,18 @@ const char mr_options_help[] =
     "\n"
     "  -e CODE               run CODE first; may be repeated\n"
     "  -i                    start the prompt after the script or -e\n"
-    "  --device DEVICE       auto, cuda, cuda:I for the GPU of ordinal I, virtual, or virtual:N "
-    "for\n"
-    "                        N devices (default: auto, a GPU if there is one that can be used)\n"
-    "  --model NAME          the GPU that the virtual devices imitate, by name or file (default: "
+    "  --device DEVICE       auto, cuda, cuda:I for GPU number I, virtual, or virtual:N for\n"
+    "                        N devices. auto (default): a GPU if a usable one exists, otherwise\n"
+    "                        virtual; --model or --chooser also selects virtual\n"
+    "  --model NAME          the device model of the virtual GPU, a name or a file (default: "
     "h200)\n"
-    "  --chooser NAME        who decides what a virtual device does next: timed (default),\n"
+    "  --chooser NAME        how a virtual device chooses its next step: timed (default),\n"
     "                        adversarial, random:SEED, manual\n"
-    "  --check[=MODE]        find what nothing orders, and say so on standard error: warn "
-    "(default),\n"
-    "                        error to stop at the first, advice to hear of what could be better "
-    "too,\n"
-    "                        collect to keep them for mr.hazard.reports(), off\n"
-    "  --report=FORM         the form of these reports: text (default), or json, an object a\n"
-    "                        line; with or without --check\n"
+    "  --check[=MODE]        report hazards on standard error: warn (default); error stops at the\n"
+    "                        first one; advice also reports possible improvements; collect keeps\n"
+    "                        the reports for mr.hazard.reports(); off\n"
+    "  --report=FORM         the form of the reports: text (default), or json (one object a\n"
+    "                        line); implies --check\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
@@ -41,14 +39,17 @@ const char mr_options_help[] =
     "    --device-memory MB    memory of tensors, on devices and on the host (default: 1024)\n"
     "    --instructions N      instructions of Lua, 0 for no limit (default: 1000000000)\n"
     "    --time SECONDS        wall time, 0 for no limit (default: 60)\n"
+    "    --output BYTES        total output to standard output and standard error, 0 for no\n"
+    "                          limit (default: 67108864)\n"
+    "                        The whole process may use the sum of both memory limits, plus 64 MB,\n"
+    "                        plus 8 MB for each processor. It is ended soon after it uses more.\n"
     "  --version             print the version\n"
     "  --help                print this\n"
     "\n"
-    "  doctor                say what was found on this machine\n"
+    "  doctor                show the GPUs and libraries of this machine, and what is missing\n"
     "\n"
-    "MILLRACE_DEVICE stands for --device, MILLRACE_CHECK for --check. Exit status: 0 done, 1 the "
-    "script\n"
-    "failed, 2 wrong usage, 3 --check found a hazard, 130 interrupted.\n"
+    "MILLRACE_DEVICE sets --device, MILLRACE_CHECK sets --check. Exit status: 0 success, 1 the\n"
+    "script failed, 2 wrong usage, 3 --check found a hazard, 130 interrupted.\n"
     "\n"
     "  millrace -e 'print(mr.ones(3):sum():item())'\n"
     "  millrace --device virtual:4 race.lua\n"
@@ -70,6 +71,7 @@ typedef enum {
     OPTION_DEVICE_MEMORY,
     OPTION_INSTRUCTIONS,
     OPTION_TIME,
+    OPTION_OUTPUT,
     OPTION_VERSION,
     OPTION_HELP,
 } option_id;
@@ -96,6 +98,7 @@ static const option_row options[] = {
     {"--device-memory", OPTION_DEVICE_MEMORY, true, true, NULL},
     {"--instructions", OPTION_INSTRUCTIONS, true, true, NULL},
     {"--time", OPTION_TIME, true, true, NULL},
+    {"--output", OPTION_OUTPUT, true, true, NULL},
     {"--version", OPTION_VERSION, false, false, NULL},
     {"--help", OPTION_HELP, false, false, NULL},
     {"-h", OPTION_HELP, false, false, NULL},
@@ -207,8 +210,12 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
         if (!read_number(option->name, value, 0, &out->limits.seconds)) return false;
         if (out->limits.seconds > 1e6) out->limits.seconds = 1e6;
         return true;
-    case OPTION_VERSION: out->command = MR_COMMAND_VERSION; return true;
-    case OPTION_HELP: out->command = MR_COMMAND_HELP; return true;
+    case OPTION_OUTPUT:
+        if (!read_number(option->name, value, 0, &number)) return false;
+        out->limits.output = (uint64_t)number;
+        return true;
+    case OPTION_VERSION: out->job = MR_JOB_VERSION; return true;
+    case OPTION_HELP: out->job = MR_JOB_HELP; return true;
     }
     return false;
 }
@@ -246,7 +253,7 @@ static bool parse_options(int argc, char **argv, mr_options *out) {
 }
 
 bool mr_options_parse(int argc, char **argv, mr_options *out) {
-    *out = (mr_options){.command = MR_COMMAND_RUN, .limits = mr_limits_default};
+    *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
@@ -259,7 +266,7 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
                 argv[out->script + 1]);
             return false;
         }
-        out->command = MR_COMMAND_DOCTOR;
+        out->job = MR_JOB_DOCTOR;
     }
     return true;
 }

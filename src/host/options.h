@@ -1,4 +1,4 @@
-/* The command line: what millrace is asked to do. */
+/* The command line. */
 #ifndef MR_HOST_OPTIONS_H
 #define MR_HOST_OPTIONS_H
 
@@ -7,10 +7,10 @@
 #include "host/limits.h"
 #include "model/machine.h"
 
-typedef enum { MR_COMMAND_RUN, MR_COMMAND_DOCTOR, MR_COMMAND_VERSION, MR_COMMAND_HELP } mr_command;
+typedef enum { MR_JOB_RUN, MR_JOB_DOCTOR, MR_JOB_VERSION, MR_JOB_HELP } mr_job;
 
 typedef struct {
-    mr_command command;
+    mr_job job;
     mr_machine_options machine;
     mr_limits limits;
     bool sandbox;
@@ -24,13 +24,13 @@ typedef struct {
     int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;
 
-/* Reads argv and the environment (MILLRACE_DEVICE, MILLRACE_CHECK). Returns false after it has said on standard error
- * what is wrong. Texts in *out_options belong to argv and the environment; whether there is such a
- * device, model or chooser is for the machine to say. */
+/* Reads argv and the environment (MILLRACE_DEVICE, MILLRACE_CHECK). On an error, prints a message on
+ * standard error and returns false. Texts in *out_options belong to argv and the environment; the machine
+ * checks whether such a device, model or chooser exists. */
 bool mr_options_parse(int argc, char **argv, mr_options *out_options);
 
-/* The code of the -e option at argv[*index], with *index moved behind it; NULL when argv[*index] is
- * another option, which is skipped likewise. */
+/* Returns the code of the -e option at argv[*index], or NULL if argv[*index] is another option. Moves
+ * *index past the option. */
 const char *mr_options_next_code(char **argv, int *index);
 
 extern const char mr_options_help[];

@@ -1,7 +1,8 @@
 /* The libraries of --sandbox: see sandbox.h.
  *
  * Everything is an allow-list: a function that a later Lua adds to a library is not there until it is
- * named here. Functions that are safe with some arguments only have a door of our own in front. */
+ * named here. Functions that are safe only with some arguments are wrapped: the wrapper checks the
+ * arguments. */
 #include "host/sandbox.h"
 
 #include <lauxlib.h>
@@ -9,7 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* --- functions with a door in front ------------------------------------------------------------------ */
+/* --- wrapped functions ------------------------------------------------------------------ */
 
 /* load(chunk, chunkname, mode, env) with mode "t": the virtual machine trusts bytecode. Upvalue:
  * Lua's own load. */
@@ -125,10 +126,10 @@ static void keep_listed(lua_State *L, const char *const *list) {
     }
 }
 
-/* Puts `door` in front of the global function `name`, which becomes its upvalue. */
-static void put_door(lua_State *L, const char *name, lua_CFunction door) {
+/* Replaces the global function `name` by `wrapper`; the original is its upvalue. */
+static void wrap(lua_State *L, const char *name, lua_CFunction wrapper) {
     lua_getglobal(L, name);
-    lua_pushcclosure(L, door, 1);
+    lua_pushcclosure(L, wrapper, 1);
     lua_setglobal(L, name);
 }
 
@@ -138,15 +139,15 @@ void mr_sandbox_open(lua_State *L) {
         keep_listed(L, libraries[i].allowed);
         lua_pop(L, 1);
     }
-    /* After _G was cut down to its list: the libraries by name, and the doors. */
+    /* Called after _G was reduced to its list: opens the libraries by name, and wraps functions. */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
         lua_getfield(L, -1, libraries[i].name);
         lua_setglobal(L, libraries[i].name);
     }
     lua_pop(L, 1);
-    put_door(L, "load", safe_load);
-    put_door(L, "setmetatable", safe_setmetatable);
+    wrap(L, "load", safe_load);
+    wrap(L, "setmetatable", safe_setmetatable);
     lua_pushcfunction(L, safe_collectgarbage);
     lua_setglobal(L, "collectgarbage");
     lua_pushcfunction(L, safe_require);

@@ -1,29 +1,28 @@
-/* The contract of a backend: what carries actions out.
+/* The contract of a backend: what carries commands out.
  *
  * The model has validated everything before it calls (open handles, right devices, sizes, views in
  * range), has counted references, and has told the observers. A backend only does the work. All
  * slots are called on the Lua thread. Slots that wait poll machine->interrupted and return
  * INTERRUPTED promptly, with the device's state as consistent as if the wait had not been tried.
  * A device failure is returned by the first slot that notices it, filled in with op, stream and
- * line of the failing action, after mr_machine_lose(). Slots may be NULL only where that is said. */
+ * line of the failing command, after mr_machine_lose(). Slots may be NULL only where that is said. */
 #ifndef MR_MODEL_BACKEND_H
 #define MR_MODEL_BACKEND_H
 
-#include "model/action.h"
+#include "model/command.h"
 #include "model/simulator.h"
 
 struct mr_backend {
-    const char *name;    /* "virtual", "cuda": what mr.backend shows */
-    size_t action_extra; /* bytes behind each action for the backend's own use */
+    const char *name; /* "virtual", "cuda": what mr.backend shows */
 
     /* Sets machine->backend_state, ->devices and ->device_count: each device zeroed but for
      * machine, index, properties and impl; ->first_device if it is not devices[0]. Streams are opened by
      * the model afterwards. */
     mr_status (*open)(mr_machine *machine, const mr_machine_options *options);
-    /* Drops pending actions (mr_action_destroy each), frees everything; default streams have
-     * been closed; streams that only pending actions hold close as those are destroyed. Frees machine->devices too. */
+    /* Drops pending commands (mr_command_release each), frees everything; default streams have
+     * been closed; streams that only pending commands hold close as those are destroyed. Frees machine->devices too. */
     void (*close)(mr_machine *machine);
-    /* R50's way out: drops pending actions, forgets all memory and the failure. The model bumps the
+    /* R50's way out: drops pending commands, forgets all memory and the failure. The model bumps the
      * epoch and reopens default streams; old streams and events still get their close call. */
     mr_status (*reset)(mr_machine *machine);
 
@@ -45,27 +44,31 @@ struct mr_backend {
     mr_status (*event_elapsed)(mr_event *from, mr_event *to, double *out_milliseconds);
 
     /* Finds memory for storage->bytes (0 is served as 1) of storage->kind and sets address, host,
-     * impl. Device memory: in the order of storage->stream, by R28-R31; `alloc` (NULL for host
-     * memory) is the ALLOC action, which the model submits next. OUT_OF_MEMORY leaves all as it was.
+     * impl. Device memory: in the order of storage->stream, by R28-R31; the model submits the ALLOC
+     * command next. OUT_OF_MEMORY leaves all as it was.
      * No zeroing is promised. */
-    mr_status (*memory_alloc)(mr_storage *storage, mr_action *alloc);
+    mr_status (*memory_alloc)(mr_storage *storage);
     /* Host memory only: the last reference is gone, nothing pending touches it. */
     void (*memory_release)(mr_storage *storage);
     uint64_t (*memory_reserved)(mr_device *device);
     mr_status (*memory_trim)(mr_device *device);
-    /* cudaFree's own synchrony, called before the FREE action of mode SYNC: what is waited for is
+    /* cudaFree's own synchrony, called before the FREE command of mode SYNC: what is waited for is
      * the backend's (R27; the virtual GPU's is a setting). */
     mr_status (*memory_free_wait)(mr_storage *storage);
 
-    /* Enqueues one action of a kind up to MR_ACTION_LAST_SUBMITTED and owns it; on failure it is the
-     * caller's again. Blocks the host only where CUDA does: a full launch queue (R56), copies by the
-     * table of R20-R24. FREE: memory goes back to the pool in the stream's order, after the work
-     * submitted so far to each stream in storage->used_by (R33). Never fails for FREE. */
-    mr_status (*submit)(mr_action *action);
+    /* Enqueues one command of a kind with the trait SUBMITTED, and keeps a reference to it for as
+     * long as it needs one. *out_taken (false at the call) becomes true when the device will carry it
+     * out; that is so on success, and for a synchronous copy whose wait was INTERRUPTED after it
+     * had begun. Blocks the host only where CUDA does: a full launch queue (R56), copies by the
+     * table of R20-R24. FREE: memory goes back to the pool in the stream's order (at_once: now), after the
+     * work submitted so far to each stream in storage->used_by (R33). Never fails for FREE. */
+    mr_status (*submit)(const mr_command *command, bool *out_taken);
 
     /* The host is about to touch its own memory, which copies may still be reading or writing:
      * brings the device to the host's present. Called often; quick when nothing is pending. */
     mr_status (*host_access)(mr_machine *machine);
+    /* The host is about to write these bytes of its own memory; only called while machine->watches_writes. */
+    void (*host_writes)(mr_machine *machine, const mr_operand *operands, uint32_t count);
     /* The host computed for a while on `bytes` of its own memory; may be NULL. */
     void (*host_work)(mr_machine *machine, uint64_t bytes);
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */

@@ -1,24 +1,26 @@
 /* Who decides what a device does next, wherever the rules of CUDA leave a choice.
  *
- * The virtual GPU offers steps: "this action may go on now". A chooser keeps what it was offered and
+ * The virtual GPU offers steps: "this work may go on now". A chooser keeps what it was offered and
  * hands one back when the machine comes to a choice point. A step is offered when it becomes possible
  * and taken once; after it was carried out, the steps that it made possible are offered. Nothing but
  * the offers, in the order in which they were made, and the choice point may enter a decision. */
 #ifndef MR_MODEL_CHOOSER_H
 #define MR_MODEL_CHOOSER_H
 
-#include "model/action.h"
+#include "model/command.h"
 
 typedef struct {
-    uint64_t time;     /* virtual nanoseconds at which it happens under the cost model */
-    mr_action *action; /* what moves */
-    void *part;        /* the backend's: which part of the action, when several are under way */
+    uint64_t time;             /* virtual nanoseconds at which it happens under the cost model */
+    const mr_command *command; /* what moves */
+    void *work;                /* the backend's: what it keeps for carrying the command out */
+    void *part;                /* the backend's: which part of it, when several are under way */
 } mr_step;
 
 /* Where the device may move. */
 typedef enum {
-    MR_CHOICE_SUBMIT, /* the host enqueues and looks at nothing: only what it cannot notice may move,
-                         so neither host functions (R46) nor faults (R49) may be taken */
+    MR_CHOICE_LOOK,   /* somebody looks at what is pending: what is over by now goes, and nothing is
+                         decided. Neither host functions (R46) nor faults (R49) may be taken */
+    MR_CHOICE_SUBMIT, /* the host has submitted, and looks at no memory: the same may not be taken */
     MR_CHOICE_ACCESS, /* the host is about to touch memory: no host functions, it did not ask */
     MR_CHOICE_QUERY,  /* the host asks whether something is done; polling must come to an end */
     MR_CHOICE_WAIT,   /* the host cannot go on before `goal` is done: declining is not allowed */
@@ -27,10 +29,21 @@ typedef enum {
 
 typedef struct {
     mr_choice_point point;
-    uint64_t until;  /* the host's present; a timed chooser takes nothing later than this */
-    mr_action *goal; /* WAIT, QUERY: one action that must be done for it; NULL: all there is */
-    unsigned taken;  /* steps taken at this choice point so far */
+    uint64_t until; /* the host's present; a timed chooser takes nothing later than this */
+    void *goal;     /* WAIT, QUERY: one step.work that must be done for it; NULL: all there is */
+    unsigned taken; /* steps taken at this choice point so far */
 } mr_moment;
+
+/* What CUDA leaves open besides the order of steps: questions with the answers yes and no. (Whether a query finds
+ * its work done is no such question: it does if `take` lets the device get there at MR_CHOICE_QUERY.) */
+typedef enum {
+    MR_OPEN_H2D_ASYNC,   /* R23: this async copy from pageable memory returns once it is staged */
+    MR_OPEN_D2H_ASYNC,   /* R23: this async copy to pageable memory returns before it is done */
+    MR_OPEN_FREE_WAITS,  /* R27: this cudaFree waits for the device */
+    MR_OPEN_REUSE_EVENT, /* R30, policy 1: this allocation may look for such memory */
+    MR_OPEN_REUSE_COMPLETE, /* R30, policy 2 */
+    MR_OPEN_REUSE_WAIT,     /* R30, policy 3 */
+} mr_open_choice;
 
 typedef struct mr_chooser mr_chooser;
 struct mr_chooser {
@@ -38,18 +51,30 @@ struct mr_chooser {
     /* True: order is by time, and the device keeps its engines' accounts; steps are then made
      * possible by resources too. False: every step whose predecessors are done is possible. */
     bool timed;
-    /* True: an action is one step. False: as many as it has slices. */
+    /* True: a command is one step. False: as many as it has slices. */
     bool whole;
+    /* True: it decides at every submission but a free how far the device moves. False: it is asked now
+     * and then, so that what is done goes. */
+    bool every_submission;
 
     /* False when memory is out. */
     bool (*offer)(mr_chooser *chooser, const mr_step *step);
     /* Takes a step out; false when there is none, or to leave things as they are for this moment. */
     bool (*take)(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step);
-    /* The action goes on, or goes away, without its step having been taken. Its steps are gone; an
-     * action without any is nothing to complain about. */
-    void (*withdraw)(mr_chooser *chooser, mr_action *action);
+    /* The work goes on, or goes away, without its step having been taken. Its steps are gone;
+     * withdrawing a work that has no step is allowed. */
+    void (*withdraw)(mr_chooser *chooser, const void *work);
     void (*clear)(mr_chooser *chooser); /* all steps are gone (a reset) */
     void (*destroy)(mr_chooser *chooser);
+    /* Optional: `usual` is what the settings say, and the answer of a chooser that has no `decide`. `command` may
+     * be NULL. */
+    bool (*decide)(mr_chooser *chooser, mr_open_choice what, const mr_command *command, bool usual);
+    /* For checkpoints. `save` copies what it has been offered, and whatever else its decisions depend on, into
+     * `out_copy` of saved_size bytes; `load` makes it so again, in the same chooser. Optional, all three or none:
+     * a chooser without them keeps its own state through a restore. */
+    size_t (*saved_size)(const mr_chooser *chooser);
+    void (*save)(const mr_chooser *chooser, void *out_copy);
+    void (*load)(mr_chooser *chooser, const void *copy);
 };
 
 #endif

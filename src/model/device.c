@@ -6,6 +6,8 @@
 mr_memory_stats mr_device_memory(mr_device *device) {
     mr_memory_stats stats = device->memory;
     stats.reserved = device->machine->backend->memory_reserved(device);
+    MR_ACCOUNT(device->machine, MR_OK, .kind = MR_COMMAND_MEMORY_LOOK,
+               .u.account = {.device = device, .value = stats.reserved});
     return stats;
 }
 
@@ -24,18 +26,35 @@ mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer) {
     if (device == peer)
         return mr_fail(MR_CODE_INVALID_DEVICE,
                        "enable_peer_access: device %d needs no access to itself", device->index);
-    return device->machine->backend->enable_peer_access(device, peer);
+    mr_status status = device->machine->backend->enable_peer_access(device, peer);
+    if (!status) device->peers |= (uint64_t)1 << (peer->index & 63);
+    MR_ACCOUNT(device->machine, status, .kind = MR_COMMAND_ENABLE_PEER,
+               .u.account = {.device = device, .peer = peer});
+    return status;
 }
 
 mr_status mr_device_trim(mr_device *device) {
     MR_TRY(mr_machine_ready(device->machine));
-    return device->machine->backend->memory_trim(device);
+    MR_ACCOUNT_BEFORE(device->machine);
+    mr_status status = device->machine->backend->memory_trim(device);
+    MR_ACCOUNT(device->machine, status, .kind = MR_COMMAND_TRIM, .u.account.device = device);
+    return status;
 }
 
-mr_status mr_device_synchronize(mr_device *device) {
+mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device) {
+    mr_machine *machine = caller->machine;
+    MR_TRY(mr_machine_ready(machine));
+    mr_command *command;
+    MR_TRY(
+        mr_host_begin(caller, MR_COMMAND_DEVICE_SYNC, NULL, NULL, device, "synchronize", &command));
+    return mr_host_end(machine, command, machine->backend->device_synchronize(device));
+}
+
+mr_status mr_device_drain(mr_device *device) {
     mr_machine *machine = device->machine;
     MR_TRY(mr_machine_ready(machine));
-    MR_TRY(mr_announce(machine, MR_ACTION_DEVICE_SYNC, NULL, NULL, device, "synchronize"));
-    mr_status status = machine->backend->device_synchronize(device);
-    return mr_machine_waited(machine, status);
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = mr_machine_waited(machine, machine->backend->device_synchronize(device));
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_DRAIN, .u.account.device = device);
+    return status;
 }

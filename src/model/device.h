@@ -18,6 +18,7 @@ typedef struct {
     int priority_least, priority_greatest; /* R8: least is the larger number */
     uint64_t total_memory;                 /* bytes */
     uint64_t memory_limit;                 /* what tensors can take of it; 0: all */
+    const char *memory_limit_source;       /* what that comes from, in words; where there is one */
     uint64_t l2_bytes;
     double memory_bandwidth; /* bytes per second, read + write */
 } mr_device_properties;
@@ -37,6 +38,7 @@ struct mr_device {
     mr_stream *legacy;      /* R3; owned */
     mr_stream *per_thread;  /* R6; owned */
     mr_stream *current;     /* where operations go when no stream is named; owned */
+    uint64_t peers;         /* bit i: access to device i has been enabled (R59) */
     mr_memory_stats memory; /* `reserved` is the backend's, read through mr_device_memory */
     void *impl;             /* the backend's */
 };

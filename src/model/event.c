@@ -5,24 +5,29 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "model/given.h"
 #include "model/internal.h"
 
-mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
+mr_status mr_event_create(const mr_caller *caller, const mr_event_options *options,
                           mr_event **out_event) {
+    mr_machine *machine = caller->machine;
     *out_event = NULL;
     MR_TRY(mr_machine_ready(machine));
     mr_event *event = calloc(1, sizeof *event);
     if (!event) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    mr_name *name;
+    mr_status status = mr_name_given(options->name, &name);
     *event = (mr_event){.refs = 1,
                         .id = ++machine->next_event,
                         .epoch = machine->epoch,
                         .timing = options->timing,
                         .blocking = options->blocking,
-                        .name = options->name,
+                        .name = name,
                         .machine = machine,
-                        .where = machine->where};
-    mr_status status = machine->backend->event_open(event);
+                        .where = caller->where};
+    if (!status) status = mr_event_open_given(event);
     if (status) {
+        mr_name_release(name);
         free(event);
         return status;
     }
@@ -30,25 +35,42 @@ mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
     return MR_OK;
 }
 
+mr_status mr_event_open_given(mr_event *event) {
+    mr_machine *machine = event->machine;
+    MR_TRY(machine->backend->event_open(event));
+    event->closed = false;
+    machine->open_events++;
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_EVENT_CREATE, .u.event.event = event);
+    return MR_OK;
+}
+
 static void event_shut(mr_event *event) {
     event->closed = true;
+    event->machine->open_events--;
     event->machine->backend->event_close(event);
     event->impl = NULL;
+    MR_ACCOUNT(event->machine, MR_OK, .kind = MR_COMMAND_EVENT_CLOSE, .u.event.event = event);
 }
 
 void mr_event_retain(mr_event *event) {
     event->refs++;
 }
 
-void mr_event_release(mr_event *event) {
-    if (!event || --event->refs) return;
+void mr_event_drop_given(mr_event *event) {
     if (!event->closed) event_shut(event);
     if (event->observed) {
         for (size_t i = 0; i < event->machine->observers.count; i++) {
             mr_observer *observer = event->machine->observers.items[i];
             if (observer->event_gone) observer->event_gone(observer, event);
         }
+        event->observed = NULL;
     }
+}
+
+void mr_event_release(mr_event *event) {
+    if (!event || --event->refs) return;
+    mr_event_drop_given(event);
+    mr_name_release(event->name);
     free(event);
 }
 
@@ -71,14 +93,14 @@ mr_status mr_event_usable(const mr_event *event) {
     return MR_OK;
 }
 
-mr_status mr_event_record(mr_event *event, mr_stream *stream) {
-    return mr_event_record_as(event, stream, "record_event");
+mr_status mr_event_record(const mr_caller *caller, mr_event *event, mr_stream *stream) {
+    return mr_event_record_as(caller, event, stream, "record_event");
 }
 
-mr_status mr_event_record_as(mr_event *event, mr_stream *stream, const char *name_of_action) {
-    mr_machine *machine = event->machine;
+mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream *stream,
+                             const char *name_of_command) {
     char name[80], where[80];
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_event_usable(event));
     MR_TRY(mr_stream_usable(stream));
     if (event->device && event->device != stream->device)
@@ -87,22 +109,26 @@ mr_status mr_event_record_as(mr_event *event, mr_stream *stream, const char *nam
                        "device %d: use an event of its own for each device, and wait for it there",
                        mr_event_describe(event, name, sizeof name), event->device->index,
                        mr_stream_describe(stream, where, sizeof where), stream->device->index);
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_RECORD, stream, name_of_action, 0, &action));
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_RECORD, stream, name_of_command, 0, &command));
     mr_event_retain(event);
-    action->u.event.event = event;
-    action->u.event.record_seq = action->seq;
-    uint64_t seq = action->seq;
-    mr_site site = action->where;
-    MR_TRY(mr_action_submit(action));
-    event->device = stream->device;
-    event->record_seq = seq;
-    event->record_where = site;
-    return MR_OK;
+    command->u.event.event = event;
+    command->u.event.record_seq = command->seq;
+    mr_command_retain(command);
+    mr_status status = mr_command_submit(command);
+    if (!status) mr_event_recorded(event, command);
+    mr_command_release(command);
+    return status;
 }
 
-mr_status mr_event_query(mr_event *event, bool *out_done) {
-    mr_machine *machine = event->machine;
+void mr_event_recorded(mr_event *event, const mr_command *record) {
+    event->device = record->stream->device;
+    event->record_seq = record->seq;
+    event->record_where = record->where;
+}
+
+mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_done) {
+    mr_machine *machine = caller->machine;
     *out_done = false;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
@@ -110,23 +136,25 @@ mr_status mr_event_query(mr_event *event, bool *out_done) {
         *out_done = true;
         return MR_OK;
     }
+    mr_command *command;
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_EVENT_QUERY, NULL, event, NULL, "query", &command));
     mr_status status = machine->backend->event_query(event, out_done);
-    MR_TRY(mr_machine_waited(machine, status));
-    if (!*out_done) return MR_OK;
-    return mr_announce(machine, MR_ACTION_EVENT_QUERY, NULL, event, NULL, "query");
+    return mr_host_end_query(machine, command, status, *out_done);
 }
 
-mr_status mr_event_synchronize(mr_event *event) {
-    mr_machine *machine = event->machine;
+mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
+    mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
-    MR_TRY(mr_announce(machine, MR_ACTION_EVENT_SYNC, NULL, event, NULL, "synchronize"));
-    if (!event->record_seq) return MR_OK; /* R13 */
-    mr_status status = machine->backend->event_synchronize(event);
-    return mr_machine_waited(machine, status);
+    mr_command *command;
+    MR_TRY(
+        mr_host_begin(caller, MR_COMMAND_EVENT_SYNC, NULL, event, NULL, "synchronize", &command));
+    mr_status status = MR_OK;
+    if (event->record_seq) status = machine->backend->event_synchronize(event); /* R13 */
+    return mr_host_end(machine, command, status);
 }
 
-/* The three errors of R17 in the order in which CUDA looks, each with its cure. */
+/* The three errors of R17 in the order in which CUDA checks, each with its fix. */
 static mr_status elapsed_ready(mr_event *event) {
     char text[80];
     MR_TRY(mr_event_usable(event));
@@ -154,11 +182,15 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
                        "devices cannot be compared",
                        mr_event_describe(from, name, sizeof name), from->device->index,
                        mr_event_describe(to, other, sizeof other), to->device->index);
-    return machine->backend->event_elapsed(from, to, out_milliseconds);
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = machine->backend->event_elapsed(from, to, out_milliseconds);
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_ELAPSED,
+               .u.account = {.from = from, .to = to, .number = *out_milliseconds});
+    return status;
 }
 
 const char *mr_event_describe(const mr_event *event, char *out, size_t size) {
-    if (event->name) mr_text_format(out, size, "event `%s`", event->name);
+    if (event->name) mr_text_format(out, size, "event `%s`", event->name->text);
     else snprintf(out, size, "event #%u", event->id);
     return out;
 }

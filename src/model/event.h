@@ -12,11 +12,11 @@ struct mr_event {
     bool timing;   /* R17, R18: default off, as in PyTorch */
     bool blocking; /* R18: costs host time, never order */
     bool closed;
-    const char *name; /* interned; NULL: unnamed */
+    mr_name *name; /* one reference; NULL: unnamed */
     mr_machine *machine;
     mr_device *device; /* of the first record; NULL before (R14) */
     mr_site where;
-    uint64_t record_seq; /* of the RECORD action in force, 0 = never recorded (R13) */
+    uint64_t record_seq; /* of the RECORD command in force, 0 = never recorded (R13) */
     mr_site record_where;
     void *impl;
     void *observed;
@@ -24,18 +24,21 @@ struct mr_event {
 
 typedef struct {
     bool timing, blocking;
-    const char *name;
+    const char *name; /* copied; NULL: unnamed */
 } mr_event_options;
 
-mr_status mr_event_create(mr_machine *machine, const mr_event_options *options,
+mr_status mr_event_create(const mr_caller *caller, const mr_event_options *options,
                           mr_event **out_event);
 void mr_event_retain(mr_event *event);
 void mr_event_release(mr_event *event);    /* accepts NULL; R19 */
 mr_status mr_event_close(mr_event *event); /* R19: returns at once; idempotent */
 
-mr_status mr_event_record(mr_event *event, mr_stream *stream); /* R11, R12, R14, R16 */
-mr_status mr_event_query(mr_event *event, bool *out_done);     /* never recorded: true (R13) */
-mr_status mr_event_synchronize(mr_event *event);               /* never recorded: at once (R13) */
+mr_status mr_event_record(const mr_caller *caller, mr_event *event,
+                          mr_stream *stream); /* R11, R12, R14, R16 */
+mr_status mr_event_query(const mr_caller *caller, mr_event *event,
+                         bool *out_done); /* never recorded: true (R13) */
+mr_status mr_event_synchronize(const mr_caller *caller,
+                               mr_event *event); /* never recorded: at once (R13) */
 
 /* R17: three different errors: not timed (invalid-handle), never recorded (invalid-handle), not
  * complete (not-ready); events of different devices: invalid-handle (R58). */

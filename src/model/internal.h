@@ -5,21 +5,40 @@
 #include "model/backend.h"
 #include "model/observer.h"
 
-/* After a backend slot that may have run host functions: frees what the collector dropped in them
- * and returns their first error, or `status`. */
+/* After a backend slot that may have run host functions or kernels: frees what the collector dropped in the
+ * functions and returns `status` or, if that is OK, the deferred error. */
 mr_status mr_machine_waited(mr_machine *machine, mr_status status);
 
-mr_status mr_stream_open_default(mr_device *device, mr_stream_kind kind, mr_stream **out_stream);
+mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_stream_kind kind,
+                                 mr_stream **out_stream);
 void mr_stream_close_default(mr_stream *stream);
+
+/* For messages about a tensor whose values are not there yet. */
+static inline void mr_storage_wrote(mr_storage *storage, const char *operation, mr_name *name,
+                                    mr_site where) {
+    storage->writer = operation;
+    mr_name_keep(&storage->writer_name, name);
+    storage->writer_where = where;
+}
 
 /* Device memory whose last handle is gone: frees it in the order of its stream. */
 void mr_storage_free_dropped(mr_storage *storage);
 
-/* mr_event_record, with an action of another name: "record_event" is what the script asked for. */
-mr_status mr_event_record_as(mr_event *event, mr_stream *stream, const char *name);
+/* A name for what the script makes, in *out_name; NULL for NULL. */
+mr_status mr_name_given(const char *text, mr_name **out_name);
 
-/* An action of the host alone (a synchronise, a query) for the observers. */
-mr_status mr_announce(mr_machine *machine, mr_action_kind kind, mr_stream *stream, mr_event *event,
-                      mr_device *device, const char *name);
+/* mr_event_record, with a command of another name: "record_event" is what the script asked for. */
+mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream *stream,
+                             const char *name);
+
+/* What the host does by itself (a synchronise, a query, closing a stream) is a pair of calls around the
+ * backend's. Begin asks the observers; *out_command is NULL where nobody observes. End tells them if
+ * `status` says that it has come true, and returns what the call returns. */
+mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
+                        mr_event *event, mr_device *device, const char *name,
+                        mr_command **out_command);
+mr_status mr_host_end(mr_machine *machine, mr_command *command, mr_status status);
+/* The same for a query: one that found the work not done is nothing that anybody is told. */
+mr_status mr_host_end_query(mr_machine *machine, mr_command *command, mr_status status, bool done);
 
 #endif

@@ -10,14 +10,16 @@
 
 #include "model/internal.h"
 
-#define ACTIONS_PER_CHUNK  256
+#define COMMANDS_PER_CHUNK 256
 #define STORAGES_PER_CHUNK 64
+#define TENSORS_PER_CHUNK  64
 
-static mr_status open_default_streams(mr_machine *machine) {
+static mr_status open_default_streams(const mr_caller *caller) {
+    mr_machine *machine = caller->machine;
     for (int i = 0; i < machine->device_count; i++) {
         mr_device *device = machine->devices[i];
-        MR_TRY(mr_stream_open_default(device, MR_STREAM_LEGACY, &device->legacy));
-        MR_TRY(mr_stream_open_default(device, MR_STREAM_PER_THREAD, &device->per_thread));
+        MR_TRY(mr_stream_open_default(caller, device, MR_STREAM_LEGACY, &device->legacy));
+        MR_TRY(mr_stream_open_default(caller, device, MR_STREAM_PER_THREAD, &device->per_thread));
         device->current = device->legacy;
         mr_stream_retain(device->current);
     }
@@ -43,24 +45,38 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     machine->backend = backend;
     machine->epoch = 1;
     machine->next_seq = 1;
-    mr_slab_init(&machine->actions, sizeof(mr_action) + backend->action_extra, ACTIONS_PER_CHUNK);
+    mr_slab_init(&machine->commands, sizeof(mr_command), COMMANDS_PER_CHUNK);
     mr_slab_init(&machine->storages, sizeof(mr_storage), STORAGES_PER_CHUNK);
+    mr_slab_init(&machine->tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);
     mr_status status = backend->open(machine, options ? options : &defaults);
     if (status) {
-        mr_slab_destroy(&machine->actions);
+        mr_slab_destroy(&machine->commands);
         mr_error_destroy(machine->lost);
         free(machine);
         return status;
     }
     if (!machine->first_device) machine->first_device = machine->devices[0];
     machine->current_device = machine->first_device;
-    status = open_default_streams(machine);
+    status = open_default_streams(&(mr_caller){.machine = machine});
     if (status) {
         mr_machine_close(machine);
         return status;
     }
     *out_machine = machine;
     return MR_OK;
+}
+
+static void tell_left_over(const mr_machine *machine) {
+    const struct {
+        const char *kind;
+        size_t count;
+    } kinds[] = {
+        {"tensors", machine->tensors.live},   {"storages", machine->storages.live},
+        {"streams", machine->open_streams},   {"events", machine->open_events},
+        {"commands", machine->commands.live},
+    };
+    for (size_t i = 0; machine->left_over && i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].count) machine->left_over(kinds[i].kind, kinds[i].count);
 }
 
 void mr_machine_close(mr_machine *machine) {
@@ -74,36 +90,43 @@ void mr_machine_close(mr_machine *machine) {
     machine->devices = NULL;
     machine->device_count = 0;
     mr_vec_free(&machine->observers);
-    mr_slab_destroy(&machine->actions);
+    tell_left_over(machine);
+    mr_slab_destroy(&machine->commands);
     mr_slab_destroy(&machine->storages);
     mr_slab_destroy(&machine->tensors);
     mr_error_destroy(machine->lost);
-    mr_error_destroy(machine->host_function_error);
+    mr_error_destroy(machine->deferred_error);
+    mr_interned_free(&machine->files); /* last: sites are in all of these */
     free(machine);
 }
 
-mr_status mr_machine_reset(mr_machine *machine) {
+mr_status mr_machine_reset(const mr_caller *caller) {
+    mr_machine *machine = caller->machine;
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "mr.reset: not permitted inside a host function");
     if (machine->collecting)
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
             "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_RESET, NULL, "reset", 0, &action));
-    MR_TRY(mr_action_announce(action));
-    MR_TRY(machine->backend->reset(machine));
+    mr_command *command;
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_RESET, NULL, NULL, NULL, "reset", &command));
+    mr_status status = machine->backend->reset(machine);
+    if (command && !status) mr_command_did(command);
+    else if (command) mr_command_failed(command, status);
+    mr_command_release(command);
+    MR_TRY(status);
     close_default_streams(machine);
     mr_error_destroy(machine->lost);
-    mr_error_destroy(machine->host_function_error);
-    machine->lost = machine->host_function_error = NULL;
+    mr_error_destroy(machine->deferred_error);
+    machine->lost = machine->deferred_error = NULL;
     machine->epoch++;
     for (int i = 0; i < machine->device_count; i++) {
         mr_memory_stats *memory = &machine->devices[i]->memory;
         memory->live = memory->allocations = 0;
+        machine->devices[i]->peers = 0;
     }
     machine->current_device = machine->first_device;
-    return open_default_streams(machine);
+    return open_default_streams(caller);
 }
 
 mr_status mr_machine_refuse(mr_machine *machine) {
@@ -118,6 +141,11 @@ mr_status mr_machine_lose(mr_machine *machine, mr_status error) {
     if (!machine->lost) machine->lost = error;
     else mr_error_destroy(error);
     return mr_error_copy(machine->lost);
+}
+
+void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_status error) {
+    mr_command_blame(command, error);
+    machine->deferred_error = mr_error_first(machine->deferred_error, error);
 }
 
 /* What the collector dropped while a host function ran; see mr_storage_drop_handle. A free is a
@@ -135,10 +163,15 @@ static void free_deferred(mr_machine *machine) {
 
 mr_status mr_machine_waited(mr_machine *machine, mr_status status) {
     if (machine->deferred_frees.count) free_deferred(machine);
-    mr_status failed = machine->host_function_error;
+    mr_status failed = machine->deferred_error;
     if (!failed) return status;
-    machine->host_function_error = NULL;
+    machine->deferred_error = NULL;
     return mr_error_first(status, failed);
+}
+
+mr_status mr_name_given(const char *text, mr_name **out_name) {
+    *out_name = text ? mr_name_new(text, strlen(text)) : NULL;
+    return !text || *out_name ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a name");
 }
 
 void mr_machine_set_device(mr_machine *machine, mr_device *device) {
@@ -146,7 +179,14 @@ void mr_machine_set_device(mr_machine *machine, mr_device *device) {
 }
 
 uint64_t mr_machine_time(mr_machine *machine) {
-    return machine->backend->host_time(machine);
+    uint64_t time = machine->backend->host_time(machine);
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_HOST_TIME, .u.account.value = time);
+    return time;
+}
+
+void mr_machine_set_launch_blocking(mr_machine *machine, bool on) {
+    machine->launch_blocking = on;
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_LAUNCH_BLOCKING, .u.account.value = on);
 }
 
 void mr_machine_seed(mr_machine *machine, uint64_t seed) {
@@ -154,32 +194,20 @@ void mr_machine_seed(mr_machine *machine, uint64_t seed) {
     machine->draws = 0;
 }
 
-mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
-                          size_t text_size) {
-    *out_moved = false;
-    MR_TRY(mr_machine_ready(machine));
-    if (stream) MR_TRY(mr_stream_usable(stream));
-    const mr_simulator *simulator = machine->backend->simulator;
-    return mr_machine_waited(machine,
-                             simulator->step(machine, stream, out_moved, out_text, text_size));
-}
-
-void mr_machine_run_host_function(mr_machine *machine, mr_action *action) {
+void mr_machine_run_host_function(mr_machine *machine, const mr_command *command) {
     if (machine->lost) return; /* R46: not called when the context is in error */
-    /* What it calls sets these two, perhaps to a coroutine that will not outlive it. */
+    /* What it calls sets this, perhaps to a coroutine that will not outlive it. */
     void *context = machine->hook_context;
-    mr_site where = machine->where;
     machine->in_host_function = true;
-    machine->host_function = action;
-    mr_status status = action->u.host.call(action->u.host.context);
+    machine->host_function = command;
+    mr_status status = command->u.host.call(command->u.host.context);
+    if (status) mr_command_failed(command, status);
     machine->in_host_function = false;
     machine->host_function = NULL;
     machine->hook_context = context;
-    machine->where = where;
-    if (!status) return;
-    if (!status->op[0]) snprintf(status->op, sizeof status->op, "%s", action->name);
-    if (!status->where.file) status->where = action->where;
-    if (!status->stream[0])
-        mr_stream_describe(action->stream, status->stream, sizeof status->stream);
-    machine->host_function_error = mr_error_first(machine->host_function_error, status);
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->function_ran) observer->function_ran(observer, command);
+    }
+    if (status) mr_machine_defer_error(machine, command, status);
 }

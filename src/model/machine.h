@@ -1,12 +1,14 @@
-/* The machine: the devices of one backend, what is current, and the one door through which every
- * action goes. One machine belongs to one Lua state and is used by one thread, so nothing here is
- * atomic; a backend's own threads may only post to queues of that backend. */
+/* The machine: the devices of one backend, and what is current. One machine belongs to one Lua state and is used by one thread at a time, so nothing here is
+ * atomic; a backend's own threads may only post to queues of that backend. Machines in several threads share
+ * what docs/design.md lists, and that is locked or never changes. */
 #ifndef MR_MODEL_MACHINE_H
 #define MR_MODEL_MACHINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/intern.h"
+#include "base/name.h"
 #include "base/slab.h"
 #include "base/status.h"
 #include "base/vec.h"
@@ -17,10 +19,12 @@ typedef struct mr_stream mr_stream;
 typedef struct mr_event mr_event;
 typedef struct mr_storage mr_storage;
 typedef struct mr_tensor mr_tensor;
-typedef struct mr_action mr_action;
+typedef struct mr_command mr_command;
+typedef struct mr_operand mr_operand;
 typedef struct mr_backend mr_backend;
 typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
+typedef struct mr_params mr_params;
 
 struct mr_machine {
     const mr_backend *backend;
@@ -35,8 +39,8 @@ struct mr_machine {
     uint32_t epoch;
     mr_status lost; /* the sticky error (R50) since when every call fails, or NULL; owned */
 
-    mr_site where;     /* the script line of the call in progress: bind/ sets it, actions copy it */
-    uint64_t next_seq; /* of the next action; starts at 1 */
+    mr_interned files;    /* that sites name */
+    uint64_t next_seq;    /* of the next command; starts at 1 */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
     uint32_t next_event;
     uint64_t next_storage;
@@ -47,15 +51,21 @@ struct mr_machine {
 
     bool launch_blocking; /* R52 */
     bool collecting;      /* the collect hook runs, in the middle of an allocation: no reset then */
+    bool watches_writes;  /* of the host, too: a simulator has checkpoints */
     bool allow_tf32; /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
-    const mr_action *host_function; /* which one: its accesses count as its stream's */
-    mr_status host_function_error;  /* raised at the wait that drained it; owned, or NULL */
+    const mr_command *host_function; /* which one: its accesses count as its stream's */
+    mr_status deferred_error;        /* see mr_machine_defer_error; owned, or NULL */
 
-    mr_slab actions;           /* each sizeof(mr_action) + backend->action_extra bytes */
-    mr_slab storages, tensors; /* mr_storage; mr_tensor, whose size src/tensor knows */
+    mr_slab commands;
+    mr_slab storages;
+    mr_slab tensors;
     MR_VEC(mr_observer *) observers;
+    unsigned ran_listeners;              /* observers that have a `ran` */
+    unsigned everything_listeners;       /* observers that ask for everything */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
+
+    uint32_t open_streams, open_events; /* that the backend holds, the default streams among them */
 
     uint64_t host_live_bytes; /* pinned and pageable storages */
     uint64_t host_peak_bytes;
@@ -63,21 +73,31 @@ struct mr_machine {
     uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
     uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
 
-    /* What a person would call the operations and copies that come now, where one call makes several of
-     * them or they are an operation of another name: "item", "ones". NULL: as they are called. */
-    const char *called;
-
-    /* Hooks of whoever embeds the machine; each may be NULL. */
+    /* Hooks of the program that embeds the machine; each may be NULL. */
     void *hook_context;
     bool (*interrupted)(
         void *context);             /* polled while waiting: true ends the wait with INTERRUPTED */
     void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
+    /* At the end of mr_machine_close, for each kind of object ("tensors") of which some were not released: a
+     * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
+    void (*left_over)(const char *kind, size_t count);
 };
 
+/* Who asks. Every function that makes a command, or an object that remembers the line that made it, takes
+ * one as its first argument. */
 typedef struct {
-    const char *device;  /* "virtual", "virtual:4"; NULL: "virtual" */
-    const char *model;   /* device model of the virtual GPU: a name or a path; NULL: "h200" */
-    const char *chooser; /* NULL: "timed" */
+    mr_machine *machine;
+    mr_site where; /* the script's line; no file: nobody's, as in a finalizer */
+    /* What a person would call the operations and copies of this call, where one call makes several of
+     * them or they are an operation of another name: "item", "ones". Static; NULL: as they are called. */
+    const char *name;
+} mr_caller;
+
+typedef struct {
+    const char *device;    /* "virtual", "virtual:4"; NULL: "virtual" */
+    const char *model;     /* device model of the virtual GPU: a name or a path; NULL: "h200" */
+    const char *chooser;   /* NULL: "timed" */
+    uint64_t memory_limit; /* what host and simulated devices may hold together; 0: what there is */
 } mr_machine_options;
 
 /* Opens every device of `backend`. On failure *out_machine is NULL and nothing is left behind. */
@@ -90,10 +110,11 @@ void mr_machine_close(mr_machine *machine);
 
 /* A fresh device (mr.reset): pending work is dropped, device memory is gone, streams, events and
  * device tensors of before answer with invalid-handle. Host tensors keep their values. */
-mr_status mr_machine_reset(mr_machine *machine);
+mr_status mr_machine_reset(const mr_caller *caller);
 
 /* NULL when calls may reach the device; else a copy of the sticky error (R50), or not-permitted
- * inside a host function (R46). Every front-door function starts with it. */
+ * inside a host function (R46). Every function that reaches the device begins
+ * with mr_machine_ready. */
 mr_status mr_machine_refuse(mr_machine *machine);
 static inline mr_status mr_machine_ready(mr_machine *machine) {
     bool ready = !machine->lost && !machine->in_host_function;
@@ -104,22 +125,27 @@ static inline mr_status mr_machine_ready(mr_machine *machine) {
 void mr_machine_set_device(mr_machine *machine, mr_device *device);
 
 /* Host waits for all streams of one device (R10). */
-mr_status mr_device_synchronize(mr_device *device);
+mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device);
+/* The same without a word to the observers: for who wants host functions to have run, where the script has
+ * asked for no wait that it could rely on. */
+mr_status mr_device_drain(mr_device *device);
 
 /* The host's clock in nanoseconds: virtual on the virtual GPU. */
 uint64_t mr_machine_time(mr_machine *machine);
 
 void mr_machine_seed(mr_machine *machine, uint64_t seed);
 
+void mr_machine_set_launch_blocking(mr_machine *machine, bool on); /* R52 */
+
 /* Records the device's failure as sticky and returns a copy to raise; takes `error`. */
 mr_status mr_machine_lose(mr_machine *machine, mr_status error);
 
-/* One step of a simulated device (see model/simulator.h), with the guards of every other wait. */
-mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
-                          size_t text_size);
+/* The failure of a command that lost no device: the call in which the device got to it raises it, or the next
+ * one; of several, the first. Takes `error`, and fills in what failed. */
+void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_status error);
 
-/* For backends, on the Lua thread, with `action` at the head of its stream: calls the host function
- * (R46) with the guards around it. Does not complete the action. */
-void mr_machine_run_host_function(mr_machine *machine, mr_action *action);
+/* For backends, on the Lua thread, with `command` at the head of its stream: calls the host function
+ * (R46) with the guards around it. Does not complete the command. */
+void mr_machine_run_host_function(mr_machine *machine, const mr_command *command);
 
 #endif

@@ -1,9 +1,29 @@
 /* The list of observers: see observer.h. */
 #include "model/observer.h"
 
+static const char *const engine_texts[] = {
+#define X(name, text) text,
+    MR_ENGINE_LIST(X)
+#undef X
+};
+
+const char *mr_engine_text(mr_engine engine) {
+    return engine_texts[engine];
+}
+
+static void count_listeners(mr_machine *machine) {
+    machine->ran_listeners = machine->everything_listeners = 0;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        const mr_observer *observer = machine->observers.items[i];
+        if (observer->ran) machine->ran_listeners++;
+        if (observer->everything) machine->everything_listeners++;
+    }
+}
+
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer) {
     if (!mr_vec_push(&machine->observers, observer))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more observer");
+    count_listeners(machine);
     return MR_OK;
 }
 
@@ -13,4 +33,12 @@ void mr_observer_remove(mr_machine *machine, mr_observer *observer) {
         if (machine->observers.items[i] != observer)
             machine->observers.items[kept++] = machine->observers.items[i];
     machine->observers.count = kept;
+    count_listeners(machine);
+}
+
+void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->ran) observer->ran(observer, command, run);
+    }
 }

@@ -1,14 +1,64 @@
-/* An observer sees every action after it is complete and before it is carried out, in the order of
- * the host's calls. It changes nothing; it may refuse. */
+/* An observer sees every command at up to three moments, and changes nothing:
+ *
+ *   may   before anything is done. It may refuse, and then nothing happens: an observer must not
+ *         remember a command from here.
+ *   did   the fact. The backend has taken it; or what the host did itself (a wait, a successful query,
+ *         an access) has come true. Told in the order of the host's calls, except that what a host
+ *         function does while a call waits is told before that call. A refused or failed call, an
+ *         interrupted wait and a query that said no are never told.
+ *   ran   the device has carried out a part of it: when, and on what. A backend may finish work inside
+ *         the call that submits it, so the first `ran` may come before `did`; commands are told apart
+ *         by their seq. */
 #ifndef MR_MODEL_OBSERVER_H
 #define MR_MODEL_OBSERVER_H
 
-#include "model/action.h"
+#include "model/command.h"
+
+#define MR_ENGINE_LIST(X)                                                                          \
+    X(NONE, "none") /* records, waits, host functions: nothing of the device */                    \
+    X(SM, "sm")                                                                                    \
+    X(COPY_IN, "copy-in")                                                                          \
+    X(COPY_OUT, "copy-out")                                                                        \
+    X(COPY_DEVICE, "copy-device") /* inside a device */                                            \
+    X(COPY_PEER, "copy-peer")
+
+typedef enum {
+#define X(name, text) MR_ENGINE_##name,
+    MR_ENGINE_LIST(X)
+#undef X
+} mr_engine;
+
+const char *mr_engine_text(mr_engine engine);
+
+/* One part of a command, carried out. Times in nanoseconds of the device's clock. */
+typedef struct {
+    uint64_t ready; /* when nothing of the order held the command up any longer */
+    uint64_t begin, end;
+    mr_engine engine;
+    uint32_t part,
+        parts; /* from 0: thread blocks of a kernel that began together, slices, or 0 of 1 */
+    bool last; /* the command is done */
+} mr_run;
 
 struct mr_observer {
     const char *name;
-    /* Not NULL: the action is not carried out and the error is raised at the caller. */
-    mr_status (*action)(mr_observer *observer, const mr_action *action);
+    /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
+    bool everything;
+    /* Optional. Not NULL: the command is not carried out and the error is raised at the caller. */
+    mr_status (*may)(mr_observer *observer, const mr_command *command);
+    /* `host_waited` is false for a synchronous copy that is under way and whose wait was interrupted. */
+    void (*did)(mr_observer *observer, const mr_command *command, bool host_waited);
+    /* Optional, with `everything`: something that has no `may` is about to be done, by which memory may change. */
+    void (*before)(mr_observer *observer);
+    /* Optional, with `everything`: the call that made the command returns this error. Without a `did` before, the
+     * command was tried and not carried out, which may have cost time; after its `did`, the error came with it.
+     * `status` NULL: a query said no. What an observer refused is not told. */
+    void (*failed)(mr_observer *observer, const mr_command *command, const mr_error *status);
+    /* Optional. Called while the device moves: it must not call the machine. A backend that does not
+     * know when its device carried something out does not call it. */
+    void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
+    /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
+    void (*function_ran)(mr_observer *observer, const mr_command *command);
     /* Optional: `observed` of these objects is about to become unreachable. */
     void (*storage_gone)(mr_observer *observer, mr_storage *storage);
     void (*stream_gone)(mr_observer *observer, mr_stream *stream);
@@ -18,5 +68,8 @@ struct mr_observer {
 /* The machine does not own it. Observers are told in the order of adding. */
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer);
 void mr_observer_remove(mr_machine *machine, mr_observer *observer);
+
+/* For backends, where machine->ran_listeners is not 0: tells the observers that want to know. */
+void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run);
 
 #endif

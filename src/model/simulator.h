@@ -5,12 +5,13 @@
 
 #include "model/machine.h"
 
-/* One pending action, as `mr.machine.queues()` shows it. */
+/* One pending command, as `mr.machine.queues()` shows it. */
 typedef struct {
-    const mr_action *action;
-    bool running;               /* started, not finished */
-    bool ready;                 /* could run next: all it waits for is done */
-    const mr_action *waits_for; /* a pending action of another stream that it waits for, or NULL */
+    const mr_command *command;
+    bool running; /* started, not finished */
+    bool ready;   /* could run next: all it waits for is done */
+    const mr_command
+        *waits_for; /* a pending command of another stream that it waits for, or NULL */
 } mr_pending;
 
 typedef struct {
@@ -19,19 +20,24 @@ typedef struct {
     const char *help; /* one sentence, with the rule */
 } mr_setting_info;
 
+typedef struct mr_chooser mr_chooser;       /* model/chooser.h */
+typedef struct mr_checkpoint mr_checkpoint; /* the backend's */
+
 typedef struct mr_simulator {
     /* "timed", "adversarial", "random:SEED", "manual". Legal at any time: pending work goes on under
      * the new one. Unknown names: invalid-argument with the list of known ones. */
     mr_status (*set_chooser)(mr_machine *machine, const char *name);
+    /* One of the embedder's own, which the machine destroys with the next change. */
+    mr_status (*use_chooser)(mr_machine *machine, mr_chooser *chooser);
     const char *(*chooser)(mr_machine *machine);
 
-    /* Makes the device take one step of `stream` (NULL: whatever the chooser picks). *out_action is
+    /* Makes the device take one step of `stream` (NULL: whatever the chooser picks). *out_command is
      * what moved, valid until the next call, or NULL when nothing can; *out_finished: it is done (the
-     * action is then already destroyed and only its description in `out_text` is left). */
+     * command is then already destroyed and only its description in `out_text` is left). */
     mr_status (*step)(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                       size_t text_size);
 
-    /* Calls `see` for each pending action: streams in order of creation, oldest first in each. */
+    /* Calls `see` for each pending command: streams in order of creation, oldest first in each. */
     void (*pending)(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
                     void *context);
 
@@ -46,6 +52,30 @@ typedef struct mr_simulator {
     const mr_setting_info *(*settings)(size_t *out_count);
     mr_status (*get_setting)(mr_machine *machine, const char *name, int64_t *out_value);
     mr_status (*set_setting)(mr_machine *machine, const char *name, int64_t value);
+    /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the
+     * bytes of all memory, what the chooser knows. Checkpoints are a stack: restoring one, as often as one likes,
+     * drops those made after it. Making and restoring one costs what has changed meanwhile and what the machine's
+     * own records take, not how much memory there is.
+     *
+     * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
+     * the model knows of that by itself (objects made and freed, clocks of observers): a backend knows of the device
+     * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. Not
+     * permitted either in a host function, and when the device is lost; but one that has been lost since is well
+     * again. */
+    mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
+    mr_status (*restore)(mr_machine *machine, mr_checkpoint *checkpoint);
+    /* And those made after it; accepts NULL. Each is to be dropped before the machine closes. */
+    void (*checkpoint_drop)(mr_machine *machine, mr_checkpoint *checkpoint);
 } mr_simulator;
+
+/* The same slots for callers above the model: observers that ask for everything are told. */
+mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
+                          size_t text_size);
+mr_status mr_machine_set_chooser(mr_machine *machine, const char *name);
+mr_status mr_machine_set_model(mr_machine *machine, const char *name);
+mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t value);
+void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
+                        void *context);
+uint64_t mr_machine_device_time(mr_machine *machine);
 
 #endif

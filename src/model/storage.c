@@ -1,12 +1,14 @@
 /* Storages: see storage.h.
  *
  * Easiest to break: memory is accounted as live from create until it is freed, once each way. For
- * device memory that is the FREE action (or a reset, which clears the account as a whole); for host
+ * device memory that is the FREE command (or a reset, which clears the account as a whole); for host
  * memory the last reference. */
 #include "model/storage.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "model/given.h"
 #include "model/internal.h"
 
 /* The sandbox's bound on what may be live at once, host and device together. */
@@ -42,12 +44,23 @@ static void account(mr_storage *storage) {
     }
 }
 
+/* A try that failed may have cost time, so observers of everything hear of it. `alloc`: for device memory. */
+static mr_status ask_backend(mr_storage *storage, const mr_command *alloc) {
+    MR_ACCOUNT_BEFORE(storage->machine);
+    mr_status status = storage->machine->backend->memory_alloc(storage);
+    if (status && alloc) mr_command_failed(alloc, status);
+    else if (!alloc)
+        MR_ACCOUNT(storage->machine, status, .kind = MR_COMMAND_HOST_ALLOC,
+                   .u.account.storage = storage);
+    return status;
+}
+
 /* Once with what is free, and once more after the collector has dropped what is garbage. */
-static mr_status find_memory(mr_storage *storage, mr_action *alloc) {
+static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;
     for (int tries = 0;; tries++) {
         mr_status status = check_limit(machine, storage->bytes);
-        if (!status) status = machine->backend->memory_alloc(storage, alloc);
+        if (!status) status = ask_backend(storage, alloc);
         if (!status || status->code != MR_CODE_OUT_OF_MEMORY || tries || !machine->collect)
             return status;
         mr_error_destroy(status);
@@ -59,31 +72,38 @@ static mr_status find_memory(mr_storage *storage, mr_action *alloc) {
     }
 }
 
+mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
+    MR_TRY(find_memory(storage, alloc));
+    account(storage);
+    return MR_OK;
+}
+
 static void discard(mr_storage *storage) {
     mr_stream_release(storage->stream);
+    mr_name_release(storage->name);
+    mr_name_release(storage->writer_name);
     mr_slab_free(&storage->machine->storages, storage);
 }
 
-static mr_status create_on_device(mr_storage *storage) {
-    mr_machine *machine = storage->machine;
-    mr_action *alloc;
-    MR_TRY(mr_action_create(machine, MR_ACTION_ALLOC, storage->stream, "alloc", 0, &alloc));
+static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) {
+    mr_command *alloc;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_ALLOC, storage->stream, "alloc", 0, &alloc));
     alloc->u.storage = storage;
-    storage->refs++; /* the action's */
+    storage->refs++; /* the command's */
     storage->made_seq = alloc->seq;
-    mr_status status = find_memory(storage, alloc);
+    mr_status status = mr_storage_place(storage, alloc);
     if (status) {
-        mr_action_destroy(alloc);
-        return mr_machine_waited(machine, status);
+        mr_command_release(alloc);
+        return mr_machine_waited(caller->machine, status);
     }
-    account(storage);
-    status = mr_action_submit(alloc);
+    status = mr_command_submit(alloc);
     if (status) mr_storage_free_dropped(storage);
     return status;
 }
 
-mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t bytes,
+mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage) {
+    mr_machine *machine = caller->machine;
     *out_storage = NULL;
     if (kind == MR_MEMORY_DEVICE) {
         MR_TRY(mr_machine_ready(machine));
@@ -98,19 +118,20 @@ mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t b
                             .id = ++machine->next_storage,
                             .bytes = bytes,
                             .machine = machine,
-                            .made = machine->where};
+                            .made = caller->where};
     mr_status status;
     if (kind == MR_MEMORY_DEVICE) {
         storage->device = stream->device;
         storage->stream = stream;
         mr_stream_retain(stream);
-        status = create_on_device(storage);
+        status = create_on_device(caller, storage);
     } else {
-        status = find_memory(storage, NULL);
-        if (!status) account(storage);
+        status = mr_storage_place(storage, NULL);
+        /* A stranger's script must not find in new memory what this process had there before. */
+        if (!status && machine->memory_limit) memset(storage->host, 0, bytes);
     }
     if (status) {
-        /* Actions may hold it: an allocation that was refused late is freed again in stream order. */
+        /* Commands may hold it: an allocation that was refused late is freed again in stream order. */
         if (kind == MR_MEMORY_DEVICE) mr_storage_release(storage);
         else discard(storage);
         return status;
@@ -123,12 +144,12 @@ void mr_storage_retain(mr_storage *storage) {
     storage->refs++;
 }
 
-void mr_storage_release(mr_storage *storage) {
-    if (!storage || --storage->refs) return;
+void mr_storage_drop_given(mr_storage *storage) {
     mr_machine *machine = storage->machine;
     if (storage->kind != MR_MEMORY_DEVICE) {
         machine->host_live_bytes -= storage->bytes;
         machine->host_allocations--;
+        MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_HOST_FREE, .u.account.storage = storage);
         machine->backend->memory_release(storage);
     }
     if (storage->observed) {
@@ -136,9 +157,18 @@ void mr_storage_release(mr_storage *storage) {
             mr_observer *observer = machine->observers.items[i];
             if (observer->storage_gone) observer->storage_gone(observer, storage);
         }
+        storage->observed = NULL;
     }
-    for (size_t i = 0; i < storage->used_by.count; i++)
-        mr_stream_release(storage->used_by.items[i]);
+}
+
+void mr_storage_forget_users(mr_storage *storage) {
+    while (storage->used_by.count) mr_stream_release(mr_vec_pop(&storage->used_by));
+}
+
+void mr_storage_release(mr_storage *storage) {
+    if (!storage || --storage->refs) return;
+    mr_storage_drop_given(storage);
+    mr_storage_forget_users(storage);
     mr_vec_free(&storage->used_by);
     discard(storage);
 }
@@ -161,19 +191,31 @@ void mr_storage_drop_handle(mr_storage *storage) {
     if (drop_last_handle(storage)) mr_storage_free_dropped(storage);
 }
 
-/* Submits the FREE. The order is that of `stream`: where it was made, or the script's choice. */
-static mr_status submit_free(mr_storage *storage, mr_stream *stream) {
-    mr_machine *machine = storage->machine;
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_FREE, stream, "free", 0, &action));
-    action->u.storage = storage;
+/* Submits the FREE. The order is that of `stream`: where it was made, or the script's choice. `at_once`: no
+ * order at all, and the stream only says whose memory it was. */
+static mr_status submit_free(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
+                             bool at_once) {
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_FREE, stream, "free", 0, &command));
+    command->u.storage = storage;
+    command->u.at_once = at_once;
     storage->refs++;
-    MR_TRY(mr_action_submit(action));
-    storage->freed = true;
-    storage->freed_where = machine->where;
-    storage->device->memory.live -= storage->bytes;
-    storage->device->memory.allocations--;
-    return MR_OK;
+    return mr_storage_submit_free(command);
+}
+
+mr_status mr_storage_submit_free(mr_command *command) {
+    mr_storage *storage = command->u.storage;
+    mr_site where = command->where;
+    mr_storage_retain(storage);
+    mr_status status = mr_command_submit(command);
+    if (!status) {
+        storage->freed = true;
+        storage->freed_where = where;
+        storage->device->memory.live -= storage->bytes;
+        storage->device->memory.allocations--;
+    }
+    mr_storage_release(storage);
+    return status;
 }
 
 /* Its stream may be closed (R9): the default stream's order is then the safe one to free in, after what the
@@ -183,33 +225,41 @@ static mr_stream *stream_to_free_in(const mr_storage *storage) {
 }
 
 void mr_storage_free_dropped(mr_storage *storage) {
-    mr_machine *machine = storage->machine;
-    mr_site where = machine->where;
-    machine->where = (mr_site){0};
+    mr_caller nobody = {.machine = storage->machine};
     /* nobody to tell; a refusal leaves it live */
-    mr_error_destroy(submit_free(storage, stream_to_free_in(storage)));
-    machine->where = where;
+    mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false));
 }
 
-mr_status mr_storage_close_handle(mr_storage *storage) {
+mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) {
     if (!drop_last_handle(storage)) return MR_OK;
-    mr_status status = submit_free(storage, stream_to_free_in(storage));
+    mr_status status = submit_free(caller, storage, stream_to_free_in(storage), false);
     if (status) storage->handles++;
     return status;
 }
 
-mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *stream) {
+mr_status mr_storage_free_wait(mr_storage *storage) {
     mr_machine *machine = storage->machine;
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = mr_machine_waited(machine, machine->backend->memory_free_wait(storage));
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_FREE_WAIT, .u.account.storage = storage);
+    return status;
+}
+
+mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_mode mode,
+                          mr_stream *stream) {
+    mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     mr_status status = mr_storage_usable(storage, "free: the tensor");
     if (status) {
-        if (storage->freed) status->code = MR_CODE_INVALID_ARGUMENT; /* R27: cudaFree's own word */
+        mr_error *error = mr_error_details(status);
+        if (storage->freed && error)
+            error->code = MR_CODE_INVALID_ARGUMENT; /* R27: cudaFree's own */
         return status;
     }
     if (storage->kind != MR_MEMORY_DEVICE) {
         /* Host memory stays while pending copies name it; only the script's view of it ends. */
         storage->freed = storage->recorded_free = true;
-        storage->freed_where = machine->where;
+        storage->freed_where = caller->where;
         return MR_OK;
     }
     if (mode == MR_FREE_ON_STREAM) {
@@ -221,9 +271,8 @@ mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *str
     } else {
         stream = stream_to_free_in(storage);
     }
-    if (mode == MR_FREE_SYNC)
-        MR_TRY(mr_machine_waited(machine, machine->backend->memory_free_wait(storage)));
-    MR_TRY(submit_free(storage, stream));
+    if (mode == MR_FREE_SYNC) MR_TRY(mr_storage_free_wait(storage));
+    MR_TRY(submit_free(caller, storage, stream, mode == MR_FREE_SYNC));
     storage->recorded_free = true;
     return MR_OK;
 }
@@ -238,6 +287,8 @@ mr_status mr_storage_record_stream(mr_storage *storage, mr_stream *stream) {
     if (!mr_vec_push(&storage->used_by, stream))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "record_stream: no memory");
     mr_stream_retain(stream);
+    MR_ACCOUNT(storage->machine, MR_OK, .kind = MR_COMMAND_RECORD_STREAM, .stream = stream,
+               .u.account.storage = storage);
     return MR_OK;
 }
 
@@ -254,18 +305,58 @@ mr_status mr_storage_usable(const mr_storage *storage, const char *what) {
     return MR_OK;
 }
 
-mr_status mr_host_access(mr_machine *machine, const char *name, mr_tensor *tensor, uint8_t access) {
+void mr_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
+    if (machine->watches_writes) machine->backend->host_writes(machine, operands, count);
+}
+
+/* The device may be at it. What only the host reaches, its own operations use without a look at the device. */
+static bool device_may_use(const mr_operand *operands, uint32_t count, const mr_op *row) {
+    if (!row) return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (operands[i].tensor->storage->kind != MR_MEMORY_PAGEABLE) return true;
+    return false;
+}
+
+mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_operand *operands,
+                           uint32_t count, const mr_op *row, const mr_params *params) {
+    mr_machine *machine = caller->machine;
+    mr_command *command = NULL;
+    mr_status status = MR_OK;
+    bool look = device_may_use(operands, count, row);
     if (machine->observers.count) {
-        mr_action *action;
-        MR_TRY(mr_action_create(machine, MR_ACTION_HOST_ACCESS, NULL, name, 1, &action));
-        mr_action_set_operand(action, 0, tensor, access);
-        MR_TRY(mr_action_announce(action));
+        MR_TRY(mr_command_create(caller, MR_COMMAND_HOST_ACCESS, NULL, name, count, &command));
+        for (uint32_t i = 0; i < count; i++)
+            mr_command_set_operand(command, i, operands[i].tensor, operands[i].access);
+        command->u.op.row = row;
+        if (params) command->u.op.params = *params;
+        status = mr_command_may(command);
     }
-    if (access & MR_WRITE) {
-        mr_storage *storage = mr_tensor_storage(tensor);
-        storage->writer = name;
-        storage->writer_where = machine->where;
-    }
-    if (machine->in_host_function || machine->lost) return MR_OK;
-    return mr_machine_waited(machine, machine->backend->host_access(machine));
+    bool allowed = !status;
+    if (!status && look && !machine->in_host_function && !machine->lost)
+        status = mr_machine_waited(machine, machine->backend->host_access(machine));
+    for (uint32_t i = 0; i < count && !status && (look || command); i++)
+        if (operands[i].access & MR_WRITE)
+            mr_storage_wrote(operands[i].tensor->storage, name, NULL, caller->where);
+    if (!status) mr_host_writes(machine, operands, count);
+    if (command && !status) mr_command_did(command);
+    else if (command && allowed) mr_command_failed(command, status);
+    mr_command_release(command);
+    return status;
+}
+
+mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *tensor,
+                         uint8_t access) {
+    mr_operand operand = {tensor, access};
+    return mr_host_accesses(caller, name, &operand, 1, NULL, NULL);
+}
+
+void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status) {
+    const mr_backend *backend = machine->backend;
+    if (!status && backend && backend->host_work) backend->host_work(machine, bytes);
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_HOST_WORK, .u.account.value = bytes);
+}
+
+void mr_host_reads(mr_machine *machine, mr_tensor *tensor) {
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_HOST_READ, .operand_count = 1,
+               .inline_operands = {{tensor, MR_READ}});
 }

@@ -2,8 +2,8 @@
  *
  * Two counts, because the life of the memory is not the life of the record. `handles` counts the
  * script's tensors: when the last goes, device memory is freed in stream order (R28) even though
- * pending actions still name it, which is exactly the bug that record_stream (R33) is for. `refs`
- * counts everyone who may still look at this struct: handles, actions, the checker's reports.
+ * pending commands still name it, which is exactly the bug that record_stream (R33) is for. `refs`
+ * counts everyone who may still look at this struct: handles, commands, the checker's reports.
  * Host memory has no stream order: it stays until the last reference goes. */
 #ifndef MR_MODEL_STORAGE_H
 #define MR_MODEL_STORAGE_H
@@ -22,6 +22,8 @@ struct mr_storage {
     uint32_t epoch;
     mr_memory_kind kind;
     bool freed;         /* device memory: the free has been submitted, no access is valid */
+    bool blank;         /* host memory that mr.empty made: its values mean nothing until written */
+    bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
@@ -34,44 +36,40 @@ struct mr_storage {
     MR_VEC(mr_stream *) used_by; /* R33: record_stream; owned references */
     mr_site made, freed_where;
     uint64_t made_seq;
-    const char *name;   /* interned; of the tensor that was named last, for reports */
+    mr_name *name;      /* of the tensor that was named last, for reports; one reference, or NULL */
     const char *writer; /* the operation submitted last that writes here, or NULL */
+    mr_name *writer_name; /* whose text that is; one reference; NULL: it is static */
     mr_site writer_where;
     void *impl;     /* the backend's */
     void *observed; /* the checker's access history */
 };
 
-/* Device memory is allocated in the order of `stream` (an ALLOC action); for host memory `stream`
+/* Device memory is allocated in the order of `stream` (an ALLOC command); for host memory `stream`
  * is NULL. The caller owns one reference and one handle. Contents are undefined. Out of memory: the
  * collect hook is called and the allocation tried again; then an error, everything as before. */
-mr_status mr_storage_create(mr_machine *machine, mr_memory_kind kind, uint64_t bytes,
+mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage);
 
 void mr_storage_retain(mr_storage *storage);
 void mr_storage_release(mr_storage *storage); /* accepts NULL */
-
-/* The model counts references to tensors, finds their storage, and knows nothing else of them
- * (src/tensor defines these). References are about the struct only: who held a handle drops it first. */
-void mr_tensor_retain(mr_tensor *tensor);
-void mr_tensor_release(mr_tensor *tensor);
-mr_storage *mr_tensor_storage(const mr_tensor *tensor);
 
 /* A tensor of the script comes and goes. The last handle frees device memory in the order of the
  * stream that it was made on, after the used_by streams' work so far (R33). Never fails, never
  * waits: safe in a finalizer. */
 void mr_storage_add_handle(mr_storage *storage);
 void mr_storage_drop_handle(mr_storage *storage);
-/* The same where the script says so, at the line that runs: an observer may refuse, and the handle remains. */
-mr_status mr_storage_close_handle(mr_storage *storage);
+/* The same where the script says so: an observer may refuse, and the handle remains. */
+mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage);
 
 typedef enum {
     MR_FREE_OWN_STREAM, /* t:free() */
     MR_FREE_ON_STREAM,  /* t:free{stream=s}: cudaFreeAsync on s */
-    MR_FREE_SYNC,       /* t:free{sync=true}: cudaFree: what the host waits for is R27's setting */
+    MR_FREE_SYNC,       /* t:free{sync=true}: cudaFree: at once, whatever still uses it (R27) */
 } mr_free_mode;
 
 /* Frees now. A second free is invalid-argument, as cudaFree's (R27). `stream` only for ON_STREAM. */
-mr_status mr_storage_free(mr_storage *storage, mr_free_mode mode, mr_stream *stream);
+mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_mode mode,
+                          mr_stream *stream);
 
 /* R33; nothing to do for the stream of allocation. Host memory: accepted, nothing to do. */
 mr_status mr_storage_record_stream(mr_storage *storage, mr_stream *stream);
@@ -82,6 +80,17 @@ mr_status mr_storage_usable(const mr_storage *storage, const char *what);
 /* To be called before the host reads or writes the bytes of pinned or pageable memory at `host`:
  * the observers hear of it and the virtual device moves to the host's present, so that what should
  * have landed has (and what has not, has not). */
-mr_status mr_host_access(mr_machine *machine, const char *name, mr_tensor *tensor, uint8_t access);
+mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *tensor,
+                         uint8_t access);
+/* The same for all operands of one piece of work; `row`, `params`: of the operation that it is, or NULL. */
+mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_operand *operands,
+                           uint32_t count, const mr_op *row, const mr_params *params);
+/* After such an operation: the host has computed on so many bytes, or failed to (borrows `status`). */
+void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status);
+/* The host takes the values of a tensor that was made for that alone (storage->transient). */
+void mr_host_reads(mr_machine *machine, mr_tensor *tensor);
+
+/* Before the host writes what is announced to nobody; mr_host_accesses does it by itself. */
+void mr_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count);
 
 #endif

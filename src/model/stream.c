@@ -4,54 +4,66 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/given.h"
 #include "model/internal.h"
 
-static mr_status stream_make(mr_device *device, mr_stream_kind kind,
+static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stream_kind kind,
                              const mr_stream_options *options, mr_stream **out_stream) {
-    mr_machine *machine = device->machine;
+    mr_machine *machine = caller->machine;
     *out_stream = NULL;
     mr_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+    mr_name *name;
+    mr_status status = mr_name_given(options->name, &name);
     *stream = (mr_stream){.refs = 1,
                           .id = ++machine->next_stream,
                           .epoch = machine->epoch,
                           .kind = kind,
                           .blocking = !options->nonblocking,
                           .priority = mr_device_clamp_priority(device, options->priority),
-                          .name = options->name,
+                          .name = name,
                           .device = device,
-                          .where = machine->where};
-    mr_status status = machine->backend->stream_open(stream);
+                          .where = caller->where};
+    if (!status) status = machine->backend->stream_open(stream);
     if (status) {
+        mr_name_release(name);
         free(stream);
         return status;
     }
+    machine->open_streams++;
     *out_stream = stream;
     return MR_OK;
 }
 
-mr_status mr_stream_create(mr_device *device, const mr_stream_options *options,
-                           mr_stream **out_stream) {
-    MR_TRY(mr_machine_ready(device->machine));
-    MR_TRY(stream_make(device, MR_STREAM_USER, options, out_stream));
-    mr_status status =
-        mr_announce(device->machine, MR_ACTION_STREAM_CREATE, *out_stream, NULL, device, "stream");
-    if (status) {
-        mr_stream_release(*out_stream);
-        *out_stream = NULL;
-    }
+static mr_status tell_created(const mr_caller *caller, mr_stream *stream) {
+    mr_command *command;
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_CREATE, stream, NULL, stream->device, "stream",
+                         &command));
+    return mr_host_end(caller->machine, command, MR_OK);
+}
+
+mr_status mr_stream_create(const mr_caller *caller, mr_device *device,
+                           const mr_stream_options *options, mr_stream **out_stream) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    MR_TRY(stream_make(caller, device, MR_STREAM_USER, options, out_stream));
+    mr_status status = tell_created(caller, *out_stream);
+    if (!status) return MR_OK;
+    mr_stream_release(*out_stream);
+    *out_stream = NULL;
     return status;
 }
 
-mr_status mr_stream_open_default(mr_device *device, mr_stream_kind kind, mr_stream **out_stream) {
+mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_stream_kind kind,
+                                 mr_stream **out_stream) {
     mr_stream_options options = {0};
-    return stream_make(device, kind, &options, out_stream);
+    return stream_make(caller, device, kind, &options, out_stream);
 }
 
-/* The backend lets go of it now; actions that are still pending keep the struct. */
+/* The backend lets go of it now; commands that are still pending keep the struct. */
 static void stream_shut(mr_stream *stream) {
     if (stream->closed) return;
     stream->closed = true;
+    stream->device->machine->open_streams--;
     stream->device->machine->backend->stream_close(stream);
     stream->impl = NULL;
 }
@@ -66,29 +78,47 @@ void mr_stream_retain(mr_stream *stream) {
     stream->refs++;
 }
 
-void mr_stream_release(mr_stream *stream) {
-    if (!stream || --stream->refs) return;
-    if (!stream->closed) stream_shut(stream);
+void mr_stream_drop_given(mr_stream *stream) {
+    mr_machine *machine = stream->device->machine;
+    if (!stream->closed) {
+        stream_shut(stream);
+        MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_STREAM_DROP, .stream = stream);
+    }
     if (stream->observed) {
-        mr_machine *machine = stream->device->machine;
         for (size_t i = 0; i < machine->observers.count; i++) {
             mr_observer *observer = machine->observers.items[i];
             if (observer->stream_gone) observer->stream_gone(observer, stream);
         }
     }
+}
+
+mr_status mr_stream_open_given(mr_stream *stream) {
+    const mr_caller caller = {.machine = stream->device->machine, .where = stream->where};
+    MR_TRY(caller.machine->backend->stream_open(stream));
+    caller.machine->open_streams++;
+    return tell_created(&caller, stream);
+}
+
+void mr_stream_release(mr_stream *stream) {
+    if (!stream || --stream->refs) return;
+    mr_stream_drop_given(stream);
+    mr_name_release(stream->name);
     free(stream);
 }
 
-mr_status mr_stream_close(mr_stream *stream) {
-    mr_machine *machine = stream->device->machine;
+mr_status mr_stream_close(const mr_caller *caller, mr_stream *stream) {
+    mr_machine *machine = caller->machine;
     char text[80];
     if (stream->closed || stream->epoch != machine->epoch) return MR_OK;
     if (stream->kind != MR_STREAM_USER)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "close: %s belongs to its device and stays open",
                        mr_stream_describe(stream, text, sizeof text));
     if (machine->in_host_function) return mr_machine_refuse(machine);
-    MR_TRY(mr_announce(machine, MR_ACTION_STREAM_CLOSE, stream, NULL, stream->device, "close"));
+    mr_command *command;
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_CLOSE, stream, NULL, stream->device, "close",
+                         &command));
     stream_shut(stream);
+    MR_TRY(mr_host_end(machine, command, MR_OK));
     if (stream->device->current == stream) {
         mr_stream_retain(stream->device->legacy);
         stream->device->current = stream->device->legacy;
@@ -109,92 +139,95 @@ mr_status mr_stream_usable(const mr_stream *stream) {
     return MR_OK;
 }
 
-mr_status mr_stream_query(mr_stream *stream, bool *out_done) {
-    mr_machine *machine = stream->device->machine;
+mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_done) {
+    mr_machine *machine = caller->machine;
     *out_done = false;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
+    mr_command *command;
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_QUERY, stream, NULL, NULL, "query", &command));
     mr_status status = machine->backend->stream_query(stream, out_done);
-    MR_TRY(mr_machine_waited(machine, status));
-    if (!*out_done) return MR_OK; /* an unsuccessful query orders nothing: nobody need know */
-    return mr_announce(machine, MR_ACTION_STREAM_QUERY, stream, NULL, NULL, "query");
+    return mr_host_end_query(machine, command, status, *out_done);
 }
 
-mr_status mr_stream_synchronize(mr_stream *stream) {
-    mr_machine *machine = stream->device->machine;
+mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream) {
+    mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
-    MR_TRY(mr_announce(machine, MR_ACTION_STREAM_SYNC, stream, NULL, NULL, "synchronize"));
-    mr_status status = machine->backend->stream_synchronize(stream);
-    return mr_machine_waited(machine, status);
+    mr_command *command;
+    MR_TRY(
+        mr_host_begin(caller, MR_COMMAND_STREAM_SYNC, stream, NULL, NULL, "synchronize", &command));
+    return mr_host_end(machine, command, machine->backend->stream_synchronize(stream));
 }
 
-static mr_status wait_event(mr_stream *stream, mr_event *event, const char *name) {
-    mr_machine *machine = stream->device->machine;
-    MR_TRY(mr_machine_ready(machine));
+static mr_status wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event,
+                            const char *name) {
+    MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_event_usable(event));
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_WAIT, stream, name, 0, &action));
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_WAIT, stream, name, 0, &command));
     mr_event_retain(event);
-    action->u.event.event = event;
-    action->u.event.record_seq = event->record_seq;
-    return mr_action_submit(action);
+    command->u.event.event = event;
+    command->u.event.record_seq = event->record_seq;
+    return mr_command_submit(command);
 }
 
-mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event) {
-    return wait_event(stream, event, "wait_event");
+mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event) {
+    return wait_event(caller, stream, event, "wait_event");
 }
 
-static mr_status follow(mr_stream *stream, mr_stream *other, const char *record, const char *wait) {
-    mr_machine *machine = stream->device->machine;
+static mr_status follow(const mr_caller *caller, mr_stream *stream, mr_stream *other,
+                        const char *record, const char *wait) {
     mr_event *event;
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_stream_usable(other));
     mr_event_options options = {0};
-    MR_TRY(mr_event_create(machine, &options, &event));
-    mr_status status = mr_event_record_as(event, other, record);
-    if (!status) status = wait_event(stream, event, wait);
+    MR_TRY(mr_event_create(caller, &options, &event));
+    mr_status status = mr_event_record_as(caller, event, other, record);
+    if (!status) status = wait_event(caller, stream, event, wait);
     mr_event_release(event); /* R19: the wait stays valid */
     return status;
 }
 
-mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other) {
-    return follow(stream, other, "record_event", "wait_event");
+mr_status mr_stream_wait_stream(const mr_caller *caller, mr_stream *stream, mr_stream *other) {
+    return follow(caller, stream, other, "record_event", "wait_event");
 }
 
-mr_status mr_stream_join(mr_stream *stream, mr_stream *other, const char *operation) {
-    return follow(stream, other, operation, operation);
+mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
+                         const char *operation) {
+    return follow(caller, stream, other, operation, operation);
 }
 
-mr_status mr_stream_host_function(mr_stream *stream, mr_status (*call)(void *context),
-                                  void (*drop)(void *context), void *context) {
-    mr_machine *machine = stream->device->machine;
-    mr_action *action = NULL;
+mr_status mr_stream_host_function(const mr_caller *caller, mr_stream *stream,
+                                  mr_status (*call)(void *context), void (*drop)(void *context),
+                                  void *context) {
+    mr_machine *machine = caller->machine;
+    mr_command *command = NULL;
     mr_status status = MR_OK;
     if (machine->lost || machine->in_host_function) status = mr_machine_refuse(machine);
     if (!status) status = mr_stream_usable(stream);
     if (!status)
         status =
-            mr_action_create(machine, MR_ACTION_HOST_FUNCTION, stream, "host_func", 0, &action);
+            mr_command_create(caller, MR_COMMAND_HOST_FUNCTION, stream, "host_func", 0, &command);
     if (status) {
         drop(context);
         return status;
     }
-    action->u.host.call = call;
-    action->u.host.drop = drop;
-    action->u.host.context = context;
-    return mr_action_submit(action);
+    command->u.host.call = call;
+    command->u.host.drop = drop;
+    command->u.host.context = context;
+    return mr_command_submit(command);
 }
 
-mr_status mr_stream_fault(mr_stream *stream, mr_code code) {
-    mr_action *action;
-    MR_TRY(mr_machine_ready(stream->device->machine));
+mr_status mr_stream_fault(const mr_caller *caller, mr_stream *stream, mr_code code) {
+    mr_command *command;
+    MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
-    MR_TRY(mr_action_create(stream->device->machine, MR_ACTION_FAULT, stream, "fault", 0, &action));
-    action->u.fault = code;
-    return mr_action_submit(action);
+    MR_TRY(mr_command_create(caller, MR_COMMAND_FAULT, stream, "fault", 0, &command));
+    command->u.fault = code;
+    return mr_command_submit(command);
 }
 
 mr_status mr_stream_set_current(mr_stream *stream) {
@@ -214,7 +247,7 @@ const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size) 
     if (stream->kind != MR_STREAM_USER && several)
         snprintf(out, size, "%s of device %d", kind, stream->device->index);
     else if (stream->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
-    else if (stream->name) snprintf(out, size, "stream `%s`", stream->name);
+    else if (stream->name) snprintf(out, size, "stream `%s`", stream->name->text);
     else snprintf(out, size, "stream #%u", stream->id);
     return out;
 }

@@ -1,5 +1,5 @@
-/* A stream: a queue of one device, in which actions run in the order of submission (R1). Counted:
- * a Lua handle and each pending action hold one reference. */
+/* A stream: a queue of one device, in which commands run in the order of submission (R1). Counted:
+ * a Lua handle and each pending command hold one reference. */
 #ifndef MR_MODEL_STREAM_H
 #define MR_MODEL_STREAM_H
 
@@ -20,11 +20,11 @@ struct mr_stream {
     mr_stream_kind kind;
     bool blocking; /* takes part in the legacy barrier (R4: false = cudaStreamNonBlocking) */
     bool closed;
-    int priority;     /* clamped (R8) */
-    const char *name; /* interned; NULL: unnamed */
+    int priority;  /* clamped (R8) */
+    mr_name *name; /* one reference; NULL: unnamed */
     mr_device *device;
     mr_site where;     /* the line that made it */
-    uint64_t last_seq; /* of the action submitted last, 0 = none yet; for observers */
+    uint64_t last_seq; /* of the command submitted last, 0 = none yet; for observers */
     void *impl;        /* the backend's */
     void *observed;    /* the hazard checker's clock; not owned here */
 };
@@ -32,36 +32,39 @@ struct mr_stream {
 typedef struct {
     bool nonblocking;
     int priority;
-    const char *name; /* interned, or NULL */
+    const char *name; /* copied; NULL: unnamed */
 } mr_stream_options;
 
-mr_status mr_stream_create(mr_device *device, const mr_stream_options *options,
-                           mr_stream **out_stream);
+mr_status mr_stream_create(const mr_caller *caller, mr_device *device,
+                           const mr_stream_options *options, mr_stream **out_stream);
 void mr_stream_retain(mr_stream *stream);
 void mr_stream_release(mr_stream *stream); /* accepts NULL; waits for nothing (R9) */
 
 /* R9: returns at once, pending work completes, later use is invalid-handle. Idempotent. Closing a
  * default stream is an error. A closed stream that was current gives way to the default stream. */
-mr_status mr_stream_close(mr_stream *stream);
+mr_status mr_stream_close(const mr_caller *caller, mr_stream *stream);
 
-mr_status mr_stream_query(mr_stream *stream, bool *out_done); /* R10; never blocks */
-mr_status mr_stream_synchronize(mr_stream *stream);           /* R10 */
+mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream,
+                          bool *out_done);                                   /* R10; never blocks */
+mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream); /* R10 */
 
 /* R12, R15: later work of `stream` waits for the event's most recent record; none is a no-op (R13). */
-mr_status mr_stream_wait_event(mr_stream *stream, mr_event *event);
+mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event);
 /* Later work of `stream` waits for what has been submitted to `other` so far. */
-mr_status mr_stream_wait_stream(mr_stream *stream, mr_stream *other);
+mr_status mr_stream_wait_stream(const mr_caller *caller, mr_stream *stream, mr_stream *other);
 /* The same as part of an operation, which its record and its wait are named after: observers can tell them
  * from those that the script asked for. */
-mr_status mr_stream_join(mr_stream *stream, mr_stream *other, const char *operation);
+mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
+                         const char *operation);
 
 /* R46: `call(context)` runs on the Lua thread, in stream order, while the host waits or asks.
  * `drop(context)` is called exactly once, after the call or instead of it. */
-mr_status mr_stream_host_function(mr_stream *stream, mr_status (*call)(void *context),
-                                  void (*drop)(void *context), void *context);
+mr_status mr_stream_host_function(const mr_caller *caller, mr_stream *stream,
+                                  mr_status (*call)(void *context), void (*drop)(void *context),
+                                  void *context);
 
 /* Submits work that fails with `code`, a sticky one, when its turn comes (virtual GPU only). */
-mr_status mr_stream_fault(mr_stream *stream, mr_code code);
+mr_status mr_stream_fault(const mr_caller *caller, mr_stream *stream, mr_code code);
 
 /* Makes it current on its device, and its device current. */
 mr_status mr_stream_set_current(mr_stream *stream);

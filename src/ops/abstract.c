@@ -55,11 +55,11 @@ static int64_t proportional(int64_t j, int64_t m, int64_t n) {
     return m == n ? j : (int64_t)((__int128)j * m / n);
 }
 
-int64_t mr_abstract_items(const mr_action *action) {
+int64_t mr_abstract_items(const mr_command *command) {
     int64_t items = 0;
     bool writes = false;
-    for (uint32_t k = 0; k < action->operand_count; k++) {
-        const mr_operand *o = &action->operands[k];
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_operand *o = &command->operands[k];
         bool write = o->access & MR_WRITE;
         if (write && !writes) items = 0;
         writes = writes || write;
@@ -68,10 +68,10 @@ int64_t mr_abstract_items(const mr_action *action) {
     return items;
 }
 
-static uint64_t hash_for(const mr_action *action, const mr_tensor *to, int64_t j) {
-    uint64_t h = scramble(action->u.op.params.mix + (uint64_t)j);
-    for (uint32_t k = 0; k < action->operand_count; k++) {
-        const mr_operand *o = &action->operands[k];
+static uint64_t hash_for(const mr_command *command, const mr_tensor *to, int64_t j) {
+    uint64_t h = scramble(command->u.op.params.mix + (uint64_t)j);
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_operand *o = &command->operands[k];
         const mr_tensor *from = o->tensor;
         if (!(o->access & MR_READ) || from->numel == 0) continue;
         if ((o->access & MR_WRITE) && from->numel != to->numel) continue;
@@ -80,39 +80,50 @@ static uint64_t hash_for(const mr_action *action, const mr_tensor *to, int64_t j
     return h;
 }
 
-void mr_abstract_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
     enum {
         MAX_TOGETHER = 16
     }; /* written tensors of one length whose old elements are read first */
-    int64_t items = mr_abstract_items(action);
+    int64_t items = mr_abstract_items(command);
     for (int64_t i = first; i < end; i++) {
         uint64_t hashes[MAX_TOGETHER];
         uint32_t kept = 0;
         /* All of an item's reads before its first write. */
         for (int pass = 0; pass < 2; pass++) {
             uint32_t written = 0;
-            for (uint32_t k = 0; k < action->operand_count; k++) {
-                const mr_tensor *to = action->operands[k].tensor;
-                if (!(action->operands[k].access & MR_WRITE) || to->numel == 0) continue;
+            for (uint32_t k = 0; k < command->operand_count; k++) {
+                const mr_tensor *to = command->operands[k].tensor;
+                if (!(command->operands[k].access & MR_WRITE) || to->numel == 0) continue;
                 /* Elements j with j * items / n in this item: none or one, as no n exceeds items. */
                 int64_t j = (int64_t)(((__int128)i * to->numel + items - 1) / items);
                 if (j >= to->numel || proportional(j, items, to->numel) != i) continue;
-                if (pass == 0 && kept < MAX_TOGETHER) hashes[kept++] = hash_for(action, to, j);
+                if (pass == 0 && kept < MAX_TOGETHER) hashes[kept++] = hash_for(command, to, j);
                 if (pass == 1) {
-                    store_hash(to, j, written < kept ? hashes[written] : hash_for(action, to, j));
+                    store_hash(to, j, written < kept ? hashes[written] : hash_for(command, to, j));
                     written++;
                 }
             }
         }
     }
+    return MR_OK;
 }
 
-void mr_abstract_cost(const mr_action *action, mr_cost *out_cost) {
-    const mr_params *params = &action->u.op.params;
+int64_t mr_spin_items(const mr_command *command) {
+    (void)command;
+    return 0;
+}
+
+mr_status mr_spin_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    (void)command, (void)state, (void)first, (void)end;
+    return MR_OK;
+}
+
+void mr_abstract_cost(const mr_command *command, mr_cost *out_cost) {
+    const mr_params *params = &command->u.op.params;
     double bytes = 0;
-    for (uint32_t k = 0; k < action->operand_count; k++) {
-        const mr_tensor *t = action->operands[k].tensor;
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_tensor *t = command->operands[k].tensor;
         bytes += (double)t->numel * (double)mr_dtype_size(t->dtype);
     }
     *out_cost = (mr_cost){.flops = 0,

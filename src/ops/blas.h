@@ -19,9 +19,12 @@ typedef struct {
                   const double *x, int incx, double beta, double *y, int incy);
 } mr_blas;
 
-/* NULL: none found. The first call opens it, which takes milliseconds. */
+/* NULL: there is none. The first call opens it, which takes milliseconds. */
 const mr_blas *mr_blas_open(void);
-/* The library's file name for `millrace doctor`, NULL: none found, and products use our own loops. */
-const char *mr_blas_name(void);
+/* Around each call of a function of it. */
+void mr_blas_enter(void);
+void mr_blas_leave(void);
+/* The library's file name for `millrace doctor`. NULL: products use our own loops, and *out_missing says why. */
+const char *mr_blas_name(const char **out_missing);
 
 #endif

@@ -110,47 +110,53 @@ typedef struct {
     mr_scalar scalar;
     const mr_tensor *tensor; /* NULL: the number */
 } mr_input;
-/* The inputs of an elementwise action, by the convention of op.h. */
-int mr_action_inputs(const mr_action *action, mr_input *out_inputs);
+/* The inputs of an elementwise command, by the convention of op.h. */
+int mr_command_inputs(const mr_command *command, mr_input *out_inputs);
 
-int64_t mr_elementwise_items(const mr_action *action);
-void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_elementwise_cost(const mr_action *action, mr_cost *out_cost);
+int64_t mr_elementwise_items(const mr_command *command);
+mr_status mr_elementwise_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_elementwise_cost(const mr_command *command, mr_cost *out_cost);
 
-void mr_copy_run(const mr_action *action, void *state, int64_t first, int64_t end);
-int64_t mr_bytes_items(const mr_action *action);
-void mr_bytes_run(const mr_action *action, void *state, int64_t first, int64_t end);
+mr_status mr_copy_run(const mr_command *command, void *state, int64_t first, int64_t end);
+int64_t mr_bytes_items(const mr_command *command);
+mr_status mr_bytes_run(const mr_command *command, void *state, int64_t first, int64_t end);
 
 /* FILL, RANDOM: `body` points to one of these; the block is of the dtype computed in. */
 typedef struct {
     mr_dtype (*computed)(mr_dtype out); /* the type in which it is computed for such an output */
-    void (*fill)(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block);
+    void (*fill)(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block);
+    /* Optional: checks the numbers of one call for such an output, and rewrites them as `fill` and the CUDA
+     * kernels take them. */
+    mr_status (*prepare)(const char *name, mr_dtype out, mr_params *params);
 } mr_generator;
 extern const mr_generator mr_gen_fill, mr_gen_zero, mr_gen_arange, mr_gen_linspace, mr_gen_eye;
 extern const mr_generator mr_gen_uniform, mr_gen_normal, mr_gen_bernoulli, mr_gen_randint;
-void mr_generator_run(const mr_action *action, void *state, int64_t first, int64_t end);
-int64_t mr_randperm_items(const mr_action *action);
-mr_status mr_randperm_begin(const mr_action *action, void **out_state);
-void mr_randperm_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_randperm_finish(const mr_action *action, void *state);
+mr_status mr_generator_run(const mr_command *command, void *state, int64_t first, int64_t end);
+int64_t mr_randperm_items(const mr_command *command);
+int64_t mr_randperm_state_bytes(const mr_command *command);
+mr_status mr_randperm_run(const mr_command *command, void *state, int64_t first, int64_t end);
 
-int64_t mr_reduce_items(const mr_action *action);
-mr_status mr_reduce_begin(const mr_action *action, void **out_state);
-void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_reduce_finish(const mr_action *action, void *state);
-void mr_reduce_cost(const mr_action *action, mr_cost *out_cost);
+int64_t mr_reduce_items(const mr_command *command);
+int64_t mr_reduce_state_bytes(const mr_command *command);
+mr_status mr_reduce_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_reduce_finish(const mr_command *command, void *state);
+void mr_reduce_cost(const mr_command *command, mr_cost *out_cost);
 
-int64_t mr_softmax_items(const mr_action *action);
-mr_status mr_softmax_begin(const mr_action *action, void **out_state);
-void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_softmax_finish(const mr_action *action, void *state);
+int64_t mr_softmax_items(const mr_command *command);
+int64_t mr_softmax_state_bytes(const mr_command *command);
+mr_status mr_softmax_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_softmax_finish(const mr_command *command, void *state);
 
-int64_t mr_matmul_items(const mr_action *action);
-void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_matmul_cost(const mr_action *action, mr_cost *out_cost);
+int64_t mr_matmul_items(const mr_command *command);
+mr_status mr_matmul_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_matmul_cost(const mr_command *command, mr_cost *out_cost);
+bool mr_matmul_brings_threads(const mr_command *command);
+bool mr_matmul_by_library(const mr_command *command);
 
-int64_t mr_abstract_items(const mr_action *action);
-void mr_abstract_run(const mr_action *action, void *state, int64_t first, int64_t end);
-void mr_abstract_cost(const mr_action *action, mr_cost *out_cost);
+int64_t mr_abstract_items(const mr_command *command);
+mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_abstract_cost(const mr_command *command, mr_cost *out_cost);
+int64_t mr_spin_items(const mr_command *command);
+mr_status mr_spin_run(const mr_command *command, void *state, int64_t first, int64_t end);
 
 #endif

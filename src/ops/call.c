@@ -1,8 +1,9 @@
-/* mr_call_run: the door for the rows of the table, and the families whose output has one element for
- * each position of the inputs. Reductions, softmax and products are in files of their own. */
+/* mr_call_run: the entry point for the rows of the table, and the families whose output has one element
+ * for each position of the inputs. Reductions, softmax and products are in files of their own. */
 #include "ops/launch.h"
 #include "ops/body.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------- dtypes */
@@ -15,39 +16,25 @@ static mr_status check_taken(const mr_launch *launch, mr_dtype dtype) {
                    launch->op->dtypes & MR_TAKES_INTEGER ? "i32" : "f32");
 }
 
-/* Whether an integer of the script is a value of the type. */
-static bool represents(mr_dtype dtype, int64_t i) {
-    switch (dtype) {
-    case MR_BOOL: return i == 0 || i == 1;
-    case MR_U8: return i >= 0 && i <= UINT8_MAX;
-    case MR_I32: return i >= INT32_MIN && i <= INT32_MAX;
-    default: return true;
-    }
+/* Whether a number of the script, if it is an integer, is a value of the type. */
+static bool represents(mr_dtype dtype, mr_scalar number) {
+    return !number.is_integer || mr_dtype_holds(dtype, number.i);
 }
 
-/* The type that the inputs from `first` on are computed in. Tensors decide; numbers beside them only by
- * their category. Comparing a u8 with 300 is done in i64, lest 300 become 44. */
+/* The type that the inputs from `first` on are computed in. Comparing a u8 with the number 300 is done in i64,
+ * lest 300 become 44: the result is bool in any case. */
 static mr_dtype computed_dtype(const mr_op *op, const mr_call *call, int first) {
-    mr_dtype dtype = MR_BOOL;
-    bool any = false;
+    mr_promotion promotion = {0};
     for (int k = first; k < call->in_count; k++) {
         const mr_tensor *t = call->in[k].tensor;
-        if (!t) continue;
-        dtype = any ? mr_dtype_promote(dtype, (mr_dtype)t->dtype) : (mr_dtype)t->dtype;
-        any = true;
+        if (t)
+            mr_promotion_add(&promotion, t->ndim > 0 ? MR_RANK_DIMS : MR_RANK_NO_DIMS,
+                             (mr_dtype)t->dtype);
+        else mr_promotion_add(&promotion, MR_RANK_NUMBER, mr_dtype_of_number(call->in[k].scalar));
     }
-    bool exact = op->family == MR_FAMILY_COMPARE || op->family == MR_FAMILY_TERNARY;
-    for (int k = first; k < call->in_count; k++) {
-        if (call->in[k].tensor) continue;
-        mr_scalar s = call->in[k].scalar;
-        if (!any) {
-            mr_dtype own = s.is_integer ? MR_I64 : MR_F32;
-            dtype = k == first ? own : mr_dtype_promote(dtype, own);
-            continue;
-        }
-        dtype = mr_dtype_promote_scalar(dtype, s);
-        if (exact && s.is_integer && !represents(dtype, s.i)) dtype = MR_I64;
-    }
+    mr_dtype dtype = mr_promotion_result(&promotion);
+    for (int k = first; op->family->widens && k < call->in_count; k++)
+        if (!call->in[k].tensor && !represents(dtype, call->in[k].scalar)) dtype = MR_I64;
     if (op->result == MR_RESULT_FLOAT && mr_dtype_category(dtype) < 2) dtype = MR_F32;
     return dtype;
 }
@@ -77,24 +64,40 @@ static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, 
     return MR_OK;
 }
 
+/* Of the rows whose result is one of the inputs: a number that the type does not hold would become another one. */
+static mr_status check_chosen(const mr_launch *launch, const mr_call *call, mr_dtype dtype) {
+    for (int k = 0; k < call->in_count; k++) {
+        mr_scalar s = call->in[k].scalar;
+        if (call->in[k].tensor || represents(dtype, s)) continue;
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: the tensors are %s, which cannot represent %" PRId64
+                       "; convert with x:to(\"%s\")",
+                       launch->name, mr_dtype_text(dtype), s.i,
+                       mr_dtype_text(represents(MR_I32, s) ? MR_I32 : MR_I64));
+    }
+    return MR_OK;
+}
+
 /* Checks that are about one operation. */
 static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype dtype) {
-    static const mr_op *pow_row, *square_row;
-    if (!pow_row) {
-        pow_row = mr_op_find("pow");
-        square_row = mr_op_find("square");
-    }
     const mr_value *power = &call->in[1];
-    if (launch->op == pow_row && !power->tensor) {
+    switch (launch->op->id) {
+    case MR_OP_pow:
+        if (power->tensor) return MR_OK;
         if (mr_dtype_category(dtype) == 1 && power->scalar.i < 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s: a negative power of integers would be cut off to 0; convert with "
+                           "%s: a negative power of integers would be truncated to 0; convert with "
                            "x:to(\"f32\")",
                            launch->name);
         /* The same value, much sooner. */
-        if (power->scalar.f == 2) launch->op = square_row;
+        if (power->scalar.f == 2) launch->op = &mr_ops[MR_OP_square];
+        return MR_OK;
+    case MR_OP_maximum:
+    case MR_OP_minimum:
+    case MR_OP_clamp:
+    case MR_OP_where: return check_chosen(launch, call, dtype);
+    default: return MR_OK;
     }
-    return MR_OK;
 }
 
 mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
@@ -166,14 +169,18 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
 mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *out = call->out;
     if (!out)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: there is no tensor to fill", launch->name);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the tensor to fill is missing", launch->name);
     MR_TRY(mr_launch_check(launch, out));
     MR_TRY(check_taken(launch, (mr_dtype)out->dtype));
     MR_TRY(mr_launch_check_out(launch, out, (mr_dtype)out->dtype, out->ndim, out->shape));
     MR_TRY(mr_launch_place(launch, call->stream));
-    if (launch->op->family == MR_FAMILY_RANDOM) {
-        launch->params.seed = launch->machine->seed;
-        launch->params.offset = launch->machine->draws++;
+    const mr_generator *generator = launch->op->body;
+    if (generator && generator->prepare)
+        MR_TRY(generator->prepare(launch->name, (mr_dtype)out->dtype, &launch->params));
+    if (launch->op->family->draws) {
+        mr_machine *machine = launch->caller->machine;
+        launch->params.seed = machine->seed;
+        launch->params.offset = machine->draws++;
     }
     mr_launch_operand(launch, out, MR_WRITE);
     MR_TRY(mr_launch_go(launch));
@@ -190,42 +197,45 @@ static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **o
     MR_TRY(mr_launch_check(launch, in));
     if (call->out) {
         *out_tensor = call->out;
-        return mr_copy(launch->machine, call->out, in, call->stream, false);
+        return mr_copy(launch->caller, call->out, in, call->stream, false);
     }
     MR_TRY(mr_launch_place(launch, call->stream));
     mr_tensor *out;
     MR_TRY(mr_launch_new(launch, (mr_dtype)in->dtype, in->ndim, in->shape, &out));
-    mr_status status = mr_copy(launch->machine, out, in, launch->stream, true);
+    mr_status status = mr_copy(launch->caller, out, in, launch->stream, true);
     if (status) mr_drop_new(out);
     else *out_tensor = out;
     return status;
 }
 
-/* ------------------------------------------------------------------------- the door */
+/* ------------------------------------------------------------------------- mr_call_run */
 
-static mr_status run_family(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
-    switch (launch->op->family) {
-    case MR_FAMILY_UNARY:
-    case MR_FAMILY_BINARY:
-    case MR_FAMILY_COMPARE:
-    case MR_FAMILY_TERNARY: return mr_call_elementwise(launch, call, out_tensor);
-    case MR_FAMILY_FILL:
-    case MR_FAMILY_RANDOM: return mr_call_generator(launch, call, out_tensor);
-    case MR_FAMILY_REDUCE: return mr_call_reduce(launch, call, out_tensor);
-    case MR_FAMILY_SOFTMAX: return mr_call_softmax(launch, call, out_tensor);
-    case MR_FAMILY_MATMUL: return mr_call_matmul(launch, call, out_tensor);
-    case MR_FAMILY_COPY: return call_copy(launch, call, out_tensor);
-    default: return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: is not called this way", launch->op->name);
-    }
-}
+/* By family; NULL: there is another way to call its rows. */
+static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
+                                      mr_tensor **out_tensor) = {
+    [MR_FAMILY_UNARY] = mr_call_elementwise,
+    [MR_FAMILY_BINARY] = mr_call_elementwise,
+    [MR_FAMILY_COMPARE] = mr_call_elementwise,
+    [MR_FAMILY_TERNARY] = mr_call_elementwise,
+    [MR_FAMILY_FILL] = mr_call_generator,
+    [MR_FAMILY_RANDOM] = mr_call_generator,
+    [MR_FAMILY_REDUCE] = mr_call_reduce,
+    [MR_FAMILY_SOFTMAX] = mr_call_softmax,
+    [MR_FAMILY_MATMUL] = mr_call_matmul,
+    [MR_FAMILY_COPY] = call_copy,
+    [MR_FAMILY_BYTES] = NULL,
+    [MR_FAMILY_ABSTRACT] = NULL,
+};
+_Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,
+               "a way to call each family");
 
 /* A message about shapes or dtypes, with the script's names of the tensors behind it. */
 static mr_status name_operands(mr_status error, const mr_call *call) {
     mr_buffer text = {0};
     for (int i = 0; i <= call->in_count; i++) {
         const mr_tensor *t = i < call->in_count ? call->in[i].tensor : call->out;
-        if (!t || !t->name || strstr(error->message, t->name)) continue;
-        mr_buffer_printf(&text, "%s`%s`", text.size ? ", " : "", t->name);
+        if (!t || !t->name || strstr(error->message, t->name->text)) continue;
+        mr_buffer_printf(&text, "%s`%s`", text.size ? ", " : "", t->name->text);
     }
     if (text.size && !text.failed) {
         mr_status named = mr_fail(error->code, "%s (tensors: %s)", error->message, text.data);
@@ -236,35 +246,39 @@ static mr_status name_operands(mr_status error, const mr_call *call) {
     return error;
 }
 
-mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
+mr_status mr_call_run(const mr_caller *caller, const mr_op *op, const mr_call *call,
                       mr_tensor **out_tensor, bool *out_new) {
     *out_tensor = NULL;
     *out_new = !call->out;
+    const mr_op_family *family = op->family;
+    if (!by_family[family->id])
+        return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: rows of the family `%s` are not called this way",
+                       op->name, family->name);
     mr_launch launch;
-    mr_launch_init(&launch, machine, op, call);
-    mr_status status = run_family(&launch, call, out_tensor);
+    mr_launch_init(&launch, caller, op, call);
+    mr_status status = by_family[family->id](&launch, call, out_tensor);
     if (status)
         return status->code == MR_CODE_INVALID_ARGUMENT ? name_operands(status, call) : status;
     if (call->out) mr_tensor_retain(*out_tensor);
     return MR_OK;
 }
 
-mr_status mr_create_empty(mr_machine *machine, const mr_placement *placement, mr_dtype dtype,
+mr_status mr_create_empty(const mr_caller *caller, const mr_placement *placement, mr_dtype dtype,
                           int ndim, const int64_t *shape, mr_tensor **out_tensor) {
     *out_tensor = NULL;
     mr_stream *stream = NULL;
     if (placement->kind == MR_MEMORY_DEVICE) {
-        MR_TRY(mr_machine_ready(machine));
-        mr_device *device = placement->device ? placement->device : machine->current_device;
+        MR_TRY(mr_machine_ready(caller->machine));
+        mr_device *device = placement->device ? placement->device : caller->machine->current_device;
         stream = placement->stream ? placement->stream : device->current;
         MR_TRY(mr_stream_usable(stream));
         if (stream->device != device) {
             char text[96];
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s belongs to device %d, but the tensor is to be on device %d",
+                           "%s belongs to device %d, but the tensor is made on device %d",
                            mr_stream_describe(stream, text, sizeof text), stream->device->index,
                            device->index);
         }
     }
-    return mr_tensor_create(machine, placement->kind, stream, dtype, ndim, shape, out_tensor);
+    return mr_tensor_create(caller, placement->kind, stream, dtype, ndim, shape, out_tensor);
 }

@@ -1,5 +1,5 @@
-/* The door to the operation table: checks the arguments of one call, broadcasts and promotes them,
- * allocates the result, makes the action and submits it (device tensors) or runs it at once (host
+/* The entry point of the operation table: checks the arguments of one call, broadcasts and promotes them,
+ * allocates the result, makes the command and submits it (device tensors) or runs it at once (host
  * tensors). All checks come before the first allocation: a call that fails has done nothing. */
 #ifndef MR_OPS_CALL_H
 #define MR_OPS_CALL_H
@@ -26,7 +26,7 @@ typedef struct {
 
 /* *out_tensor: the result with one reference and, when it was newly allocated, one handle for the
  * caller (call->out itself, retained, otherwise: *out_new tells which). */
-mr_status mr_call_run(mr_machine *machine, const mr_op *op, const mr_call *call,
+mr_status mr_call_run(const mr_caller *caller, const mr_op *op, const mr_call *call,
                       mr_tensor **out_tensor, bool *out_new);
 
 /* Where a new tensor is to live. */
@@ -37,39 +37,39 @@ typedef struct {
 } mr_placement;
 
 /* mr.empty and the bodies of all creation functions. */
-mr_status mr_create_empty(mr_machine *machine, const mr_placement *placement, mr_dtype dtype,
+mr_status mr_create_empty(const mr_caller *caller, const mr_placement *placement, mr_dtype dtype,
                           int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
 /* dst.copy_(src): any two memories, dtypes and strides; src is broadcast to dst. On the current
  * stream of the device side (`stream` NULL). Without non_blocking, and with the host on one side,
  * waits for that stream. What one copy engine command cannot do (strides, another dtype) goes
  * through a temporary on the side where it is converted. */
-mr_status mr_copy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                   bool non_blocking);
 
 /* CUDA's own forms, with CUDA's own synchrony (R20-R24). Both sides contiguous, of equal bytes. */
-mr_status mr_memcpy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                     bool synchronous);
-mr_status mr_memset(mr_machine *machine, mr_tensor *t, uint8_t byte, mr_stream *stream,
+mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stream *stream,
                     bool synchronous);
 
 /* The element as a number: copies it to the host in the current stream and waits. */
-mr_status mr_item(mr_machine *machine, mr_tensor *t, mr_scalar *out_value);
+mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value);
 /* A host tensor with t's values now: t itself (retained, plus a handle) if it is on the host, else a
  * contiguous pageable copy made in the current stream, which is waited for. */
-mr_status mr_to_host(mr_machine *machine, mr_tensor *t, mr_tensor **out_tensor);
+mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor);
 
 /* mr.op: an abstract operation. Reads and writes exactly these views; each element written becomes a
  * fixed mix of what was read and of the name. `writes` may also be read. */
 typedef struct {
-    const char *name; /* interned */
+    const char *name; /* copied; NULL: "op" */
     mr_tensor **reads, **writes;
     int read_count, write_count;
     uint64_t duration_ns;
     uint32_t blocks;
     mr_stream *stream; /* NULL: the current stream */
 } mr_abstract;
-mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op);
-mr_status mr_spin(mr_machine *machine, mr_stream *stream, uint64_t duration_ns);
+mr_status mr_abstract_op(const mr_caller *caller, const mr_abstract *op);
+mr_status mr_spin(const mr_caller *caller, mr_stream *stream, uint64_t duration_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* The doors of mr.op and mr.spin: operations on device tensors, and on pinned host tensors as the mapped
- * memory that they are. */
+/* The entry points of mr.op and mr.spin: operations on device tensors, and on pinned host tensors as the
+ * mapped memory that they are. */
 #include "ops/launch.h"
 
 #include <stdlib.h>
@@ -11,6 +11,10 @@ static uint64_t hash_name(const char *name) {
     return hash;
 }
 
+static const char *name_of(const mr_abstract *op) {
+    return op->name ? op->name : "op";
+}
+
 /* Another device's memory is no error here: whether the device can reach it is found out when the kernel
  * runs, as on hardware (R59). */
 static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t,
@@ -18,19 +22,18 @@ static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_te
     char text[160];
     if (t->storage->machine != machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine",
-                       op->name);
+                       name_of(op));
     MR_TRY(mr_tensor_usable(t));
     mr_tensor_describe(t, text, sizeof text);
     if (t->storage->kind == MR_MEMORY_PAGEABLE)
         return mr_fail(
             MR_CODE_INVALID_ARGUMENT,
             "%s: %s is in pageable host memory, which the device cannot reach; use pin_memory()",
-            op->name, text);
+            name_of(op), text);
     if (written && mr_tensor_self_overlaps(t))
-        return mr_fail(
-            MR_CODE_INVALID_ARGUMENT,
-            "%s: several elements of %s share one place in memory; write to a clone() of it",
-            op->name, text);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: several elements of %s share one memory location; write to its clone()",
+                       name_of(op), text);
     return MR_OK;
 }
 
@@ -45,9 +48,8 @@ static mr_stream *default_stream(const mr_abstract *op, mr_machine *machine) {
     return machine->current_device->current;
 }
 
-mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
-    static const mr_op *row;
-    if (!row) row = mr_op_find("op");
+mr_status mr_abstract_op(const mr_caller *caller, const mr_abstract *op) {
+    mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     mr_stream *stream = op->stream ? op->stream : default_stream(op, machine);
     MR_TRY(mr_stream_usable(stream));
@@ -59,7 +61,7 @@ mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
     /* Writes first; a tensor that is in both lists is one operand. */
     size_t most = (size_t)op->write_count + (size_t)op->read_count;
     mr_operand *operands = malloc((most ? most : 1) * sizeof *operands);
-    if (!operands) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", op->name);
+    if (!operands) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: out of host memory", name_of(op));
     uint32_t count = 0;
     for (size_t i = 0; i < most; i++) {
         bool write = i < (size_t)op->write_count;
@@ -69,31 +71,31 @@ mr_status mr_abstract_op(mr_machine *machine, const mr_abstract *op) {
         if (k == count) operands[count++] = (mr_operand){t, 0};
         operands[k].access |= write ? MR_WRITE : MR_READ;
     }
-    mr_action *action;
-    mr_status status = mr_action_create(machine, MR_ACTION_OP, stream, op->name, count, &action);
+    mr_command *command;
+    mr_status status = mr_command_create(caller, MR_COMMAND_OP, stream, "op", count, &command);
     if (!status) {
         for (uint32_t k = 0; k < count; k++)
-            mr_action_set_operand(action, k, operands[k].tensor, operands[k].access);
-        action->u.op.row = row;
-        action->u.op.params.duration_ns = op->duration_ns;
-        action->u.op.params.blocks = op->blocks;
-        action->u.op.params.mix = hash_name(op->name);
-        status = mr_action_submit(action);
+            mr_command_set_operand(command, k, operands[k].tensor, operands[k].access);
+        command->u.op.row = &mr_ops[MR_OP_op];
+        command->u.op.params.duration_ns = op->duration_ns;
+        command->u.op.params.blocks = op->blocks;
+        command->u.op.params.mix = hash_name(name_of(op));
+        if (op->name) status = mr_command_set_name(command, op->name);
+        if (!status) status = mr_command_submit(command);
+        else mr_command_release(command);
     }
     free(operands);
     return status;
 }
 
-mr_status mr_spin(mr_machine *machine, mr_stream *stream, uint64_t duration_ns) {
-    static const mr_op *row;
-    if (!row) row = mr_op_find("spin");
-    MR_TRY(mr_machine_ready(machine));
-    if (!stream) stream = machine->current_device->current;
+mr_status mr_spin(const mr_caller *caller, mr_stream *stream, uint64_t duration_ns) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    if (!stream) stream = caller->machine->current_device->current;
     MR_TRY(mr_stream_usable(stream));
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_OP, stream, "spin", 0, &action));
-    action->u.op.row = row;
-    action->u.op.params.duration_ns = duration_ns;
-    action->u.op.params.blocks = 1;
-    return mr_action_submit(action);
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_OP, stream, "spin", 0, &command));
+    command->u.op.row = &mr_ops[MR_OP_spin];
+    command->u.op.params.duration_ns = duration_ns;
+    command->u.op.params.blocks = 1;
+    return mr_command_submit(command);
 }

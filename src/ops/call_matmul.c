@@ -1,5 +1,5 @@
-/* The door for matrix products: PyTorch's rules of shape. A result that does not lie densely is computed
- * aside and copied, so the body only knows dense ones. */
+/* The entry point of matrix products: PyTorch's rules of shape. A result that is not contiguous is
+ * computed aside and copied, so the body only knows dense ones. */
 #include "ops/launch.h"
 
 #include <inttypes.h>
@@ -15,7 +15,8 @@ static mr_status check_ranks(const mr_launch *launch, const mr_tensor *a, const 
     int want_a = rules / MR_RULE_RANKS % 4, want_b = rules / (4 * MR_RULE_RANKS);
     if (a->ndim == want_a && b->ndim == want_b) return MR_OK;
     char text_a[192], text_b[192];
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %s and %s, not %s and %s; matmul takes any",
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: expected %s and %s, got %s and %s; matmul accepts any of these",
                    launch->name, kind[want_a], kind[want_b],
                    mr_shape_text(a->ndim, a->shape, text_a, sizeof text_a),
                    mr_shape_text(b->ndim, b->shape, text_b, sizeof text_b));
@@ -34,7 +35,7 @@ static mr_status check_dtypes(const mr_launch *launch, const mr_tensor *a, const
     }
     if (a->dtype == MR_BOOL)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: bool tensors have no product; convert with x:to(\"i32\")",
+                       "%s: bool tensors cannot be multiplied; convert with x:to(\"i32\")",
                        launch->name);
     return MR_OK;
 }
@@ -87,6 +88,7 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
         aside = !call->out->contiguous || call->out->dtype != dtype;
     }
     MR_TRY(mr_launch_place(launch, call->stream));
+    launch->params.tf32 = launch->caller->machine->allow_tf32;
     bool fresh = !call->out || aside;
     mr_tensor *out = call->out;
     if (fresh) MR_TRY(mr_launch_new(launch, dtype, ndim, shape, &out));
@@ -95,7 +97,7 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
     mr_launch_operand(launch, b, MR_READ); /* also when it is `a`: the body looks for it here */
     mr_status status = mr_launch_go(launch);
     if (!status && aside)
-        status = mr_launch_copy(launch->machine, launch->name, call->out, out, launch->stream);
+        status = mr_launch_copy(launch->caller, launch->name, call->out, out, launch->stream);
     if (fresh && (status || aside)) mr_drop_new(out);
     if (!status) *out_tensor = call->out ? call->out : out;
     return status;

@@ -1,5 +1,5 @@
-/* The door for reductions: which dims go, what shape is left, and a view whose last dims are those that
- * are reduced. */
+/* The entry point of reductions: which dims go, what shape is left, and a view whose last dims are those
+ * that are reduced. */
 #include "ops/launch.h"
 
 #include <inttypes.h>
@@ -15,11 +15,11 @@ static mr_status select_dims(const mr_launch *launch, const mr_call *call, const
     *out = (selection){.length = 1};
     if (call->dims_given) {
         for (int i = 0; i < call->dim_count; i++) {
-            int dim;
+            int dim = 0;
             MR_TRY(mr_dim_resolve(in->ndim, call->dims[i], launch->name, &dim));
             if (in->ndim == 0) continue;
             if (out->reduced[dim])
-                return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: dimension %d comes twice",
+                return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: dimension %d is given twice",
                                launch->name, dim + 1);
             out->reduced[dim] = true;
         }
@@ -49,7 +49,8 @@ static mr_dtype result_dtype(const mr_op *op, mr_dtype in) {
 }
 
 /* The dims that stay in front, those that go behind, each in their order. */
-static mr_status reduced_last(mr_tensor *in, const selection *s, mr_tensor **out_view) {
+static mr_status reduced_last(const mr_launch *launch, mr_tensor *in, const selection *s,
+                              mr_tensor **out_view) {
     int64_t shape[MR_MAX_DIMS], stride[MR_MAX_DIMS];
     int n = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -59,7 +60,8 @@ static mr_status reduced_last(mr_tensor *in, const selection *s, mr_tensor **out
             stride[n++] = in->stride[d];
         }
     }
-    return mr_tensor_alias(in, (mr_dtype)in->dtype, n, shape, stride, in->offset, out_view);
+    return mr_tensor_alias(launch->caller, in, (mr_dtype)in->dtype, n, shape, stride, in->offset,
+                           out_view);
 }
 
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
@@ -71,8 +73,8 @@ mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out
     MR_TRY(select_dims(launch, call, in, &s));
     if ((launch->op->rules & MR_RULE_NEEDS_ELEMENT) && s.length == 0) {
         char text[160];
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s has no elements to choose from",
-                       launch->name, mr_tensor_describe(in, text, sizeof text));
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s has no elements", launch->name,
+                       mr_tensor_describe(in, text, sizeof text));
     }
     int64_t shape[MR_MAX_DIMS];
     int ndim = 0;
@@ -89,7 +91,7 @@ mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out
     }
     MR_TRY(mr_launch_place(launch, call->stream));
     mr_tensor *view = in;
-    if (!sorted) MR_TRY(reduced_last(in, &s, &view));
+    if (!sorted) MR_TRY(reduced_last(launch, in, &s, &view));
     mr_status status = out ? MR_OK : mr_launch_new(launch, result, ndim, shape, &out);
     if (!status) {
         mr_launch_operand(launch, out, MR_WRITE);

@@ -1,4 +1,4 @@
-/* The door for softmax and log_softmax: which dim, and what the result is kept in. */
+/* The entry point of softmax and log_softmax: it checks the dim and the output. */
 #include "ops/launch.h"
 
 mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
@@ -9,7 +9,7 @@ mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **ou
     if (call->dim_count != 1)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one dimension, not %d", launch->name,
                        call->dim_count);
-    int dim;
+    int dim = 0;
     MR_TRY(mr_dim_resolve(in->ndim, call->dims[0], launch->name, &dim));
     mr_dtype result = mr_dtype_category((mr_dtype)in->dtype) == 2 ? (mr_dtype)in->dtype : MR_F32;
     mr_tensor *out = call->out;

@@ -1,24 +1,18 @@
 /* Copies: between any two memories, dtypes and layouts (mr_copy), in CUDA's own forms (mr_memcpy,
  * mr_memset), and to the host to be read (mr_item, mr_to_host).
  *
- * One copy engine command moves dense bytes. As in PyTorch, whatever else is to be done is done on the
- * source's side, into a temporary of the destination's dtype; only a destination that does not lie
- * densely gets a temporary on its own side. */
+ * One copy engine command copies contiguous bytes. As in PyTorch, conversion and gathering are done on the
+ * source's side, into a temporary with the destination's dtype. Only a destination that is not contiguous
+ * gets a temporary on its own side. */
 #include "ops/launch.h"
 
 #include <inttypes.h>
 
-static const mr_op *copy_row(void) {
-    static const mr_op *row;
-    if (!row) row = mr_op_find("copy");
-    return row;
-}
-
-mr_status mr_launch_copy(mr_machine *machine, const char *name, mr_tensor *dst, mr_tensor *src,
+mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream) {
     mr_call call = {.in_place = true};
     mr_launch launch;
-    mr_launch_init(&launch, machine, copy_row(), &call);
+    mr_launch_init(&launch, caller, &mr_ops[MR_OP_copy], &call);
     launch.name = name;
     launch.device = stream ? dst->storage->device : NULL;
     launch.stream = stream;
@@ -37,16 +31,16 @@ static mr_copy_direction direction_of(const mr_tensor *dst, const mr_tensor *src
 }
 
 /* Dense to dense, of equal bytes. */
-static mr_status submit_copy(mr_machine *machine, const char *name, mr_tensor *dst, mr_tensor *src,
-                             mr_stream *stream, bool synchronous) {
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_COPY, stream, name, 2, &action));
-    mr_action_set_operand(action, 0, dst, MR_WRITE);
-    mr_action_set_operand(action, 1, src, MR_READ);
-    action->u.copy.direction = direction_of(dst, src);
-    action->u.copy.synchronous = synchronous;
-    action->u.copy.bytes = (uint64_t)dst->numel * mr_dtype_size(dst->dtype);
-    return mr_action_submit(action);
+static mr_status submit_copy(const mr_caller *caller, const char *name, mr_tensor *dst,
+                             mr_tensor *src, mr_stream *stream, bool synchronous) {
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_COPY, stream, name, 2, &command));
+    mr_command_set_operand(command, 0, dst, MR_WRITE);
+    mr_command_set_operand(command, 1, src, MR_READ);
+    command->u.copy.direction = direction_of(dst, src);
+    command->u.copy.synchronous = synchronous;
+    command->u.copy.bytes = (uint64_t)dst->numel * mr_dtype_size(dst->dtype);
+    return mr_command_submit(command);
 }
 
 /* ------------------------------------------------------------------------- copy_ */
@@ -73,15 +67,16 @@ static mr_status check_copy(mr_machine *machine, const mr_tensor *dst, const mr_
         for (int d = 0; d < ndim && fits; d++) fits = shape[d] == dst->shape[d];
         char to[192], from[192];
         if (!fits)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "copy_: %s does not fit into %s, which is %s",
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "copy_: shape %s does not broadcast to %s, which is %s",
                            mr_shape_text(src->ndim, src->shape, from, sizeof from),
                            mr_tensor_describe(dst, name, sizeof name),
                            mr_shape_text(dst->ndim, dst->shape, to, sizeof to));
     }
     if (mr_tensor_self_overlaps(dst))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "copy_: several elements of %s share one place in memory (it was expanded); "
-                       "write to a clone() of it",
+                       "copy_: several elements of %s share one memory location (it was expanded); "
+                       "write to its clone()",
                        mr_tensor_describe(dst, name, sizeof name));
     if (!mr_same_view(dst, src) && mr_tensor_may_overlap(dst, src))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -91,46 +86,47 @@ static mr_status check_copy(mr_machine *machine, const mr_tensor *dst, const mr_
 }
 
 /* Dense, of this dtype and shape, in the memory of `beside`: on `stream`, or pageable. */
-static mr_status new_beside(const mr_tensor *beside, mr_stream *stream, mr_dtype dtype,
-                            const mr_tensor *shape, mr_tensor **out_tensor) {
+static mr_status new_beside(const mr_caller *caller, const mr_tensor *beside, mr_stream *stream,
+                            mr_dtype dtype, const mr_tensor *shape, mr_tensor **out_tensor) {
     bool host = mr_tensor_on_host(beside);
-    return mr_tensor_create(beside->storage->machine, host ? MR_MEMORY_PAGEABLE : MR_MEMORY_DEVICE,
+    return mr_tensor_create(caller, host ? MR_MEMORY_PAGEABLE : MR_MEMORY_DEVICE,
                             host ? NULL : stream, dtype, shape->ndim, shape->shape, out_tensor);
 }
 
 /* Between two memories. `from` and `to` are streams of the source's and the destination's device (NULL:
  * that side is the host); the transfer itself runs on `on`. */
-static mr_status copy_across(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *from,
-                             mr_stream *to, mr_stream *on) {
+static mr_status copy_across(const mr_caller *caller, mr_tensor *dst, mr_tensor *src,
+                             mr_stream *from, mr_stream *to, mr_stream *on) {
     mr_tensor *dense_src = src, *dense_dst = dst;
     mr_status status = MR_OK;
     if (!src->contiguous || src->dtype != dst->dtype || !same_shape(src, dst)) {
-        MR_TRY(new_beside(src, from, (mr_dtype)dst->dtype, dst, &dense_src));
-        status = mr_launch_copy(machine, "copy_", dense_src, src, from);
+        MR_TRY(new_beside(caller, src, from, (mr_dtype)dst->dtype, dst, &dense_src));
+        status = mr_launch_copy(caller, "copy_", dense_src, src, from);
     }
     if (!status && !dst->contiguous)
-        status = new_beside(dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
+        status = new_beside(caller, dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
     /* Two devices: the transfer begins when the destination's stream is ready for it, and that stream
      * goes on when it is done, so that neither side needs events of its own. */
-    if (!status && from && to) status = mr_stream_join(on, to, "copy_");
-    if (!status) status = submit_copy(machine, "copy_", dense_dst, dense_src, on, false);
-    if (!status && from && to) status = mr_stream_join(to, on, "copy_");
+    if (!status && from && to) status = mr_stream_join(caller, on, to, "copy_");
+    if (!status) status = submit_copy(caller, "copy_", dense_dst, dense_src, on, false);
+    if (!status && from && to) status = mr_stream_join(caller, to, on, "copy_");
     if (!status && dense_dst != dst) {
         if (!to)
-            status = mr_stream_synchronize(on); /* the host is about to read what was transferred */
-        if (!status) status = mr_launch_copy(machine, "copy_", dst, dense_dst, to);
+            status = mr_stream_synchronize(caller,
+                                           on); /* the host is about to read what was transferred */
+        if (!status) status = mr_launch_copy(caller, "copy_", dst, dense_dst, to);
     }
     if (dense_src != src) mr_drop_new(dense_src);
     if (dense_dst && dense_dst != dst) mr_drop_new(dense_dst);
     return status;
 }
 
-mr_status mr_copy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                   bool non_blocking) {
-    MR_TRY(check_copy(machine, dst, src));
+    MR_TRY(check_copy(caller->machine, dst, src));
     mr_copy_direction direction = direction_of(dst, src);
     if (direction == MR_COPY_H2H)
-        return mr_same_view(dst, src) ? MR_OK : mr_launch_copy(machine, "copy_", dst, src, NULL);
+        return mr_same_view(dst, src) ? MR_OK : mr_launch_copy(caller, "copy_", dst, src, NULL);
 
     mr_stream *from = NULL, *to = NULL;
     if (!mr_tensor_on_host(src)) from = src->storage->device->current;
@@ -139,19 +135,19 @@ mr_status mr_copy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream
     if (stream && to && stream->device == to->device) to = stream;
     mr_stream *on = stream ? stream : from ? from : to;
     if (on != from && on != to)
-        MR_TRY(mr_launch_check_stream(machine, "copy_", from ? src : dst, on));
-    if (from) MR_TRY(mr_launch_check_stream(machine, "copy_", src, from));
-    if (to) MR_TRY(mr_launch_check_stream(machine, "copy_", dst, to));
+        MR_TRY(mr_launch_check_stream(caller->machine, "copy_", from ? src : dst, on));
+    if (from) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", src, from));
+    if (to) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", dst, to));
     if (dst->numel == 0 || mr_same_view(dst, src)) return MR_OK;
 
     if (direction == MR_COPY_D2D) {
         if (dst->contiguous && src->contiguous && dst->dtype == src->dtype &&
             dst->numel == src->numel)
-            return submit_copy(machine, "copy_", dst, src, on, false);
-        return mr_launch_copy(machine, "copy_", dst, src, on);
+            return submit_copy(caller, "copy_", dst, src, on, false);
+        return mr_launch_copy(caller, "copy_", dst, src, on);
     }
-    MR_TRY(copy_across(machine, dst, src, from, to, on));
-    return non_blocking || direction == MR_COPY_PEER ? MR_OK : mr_stream_synchronize(on);
+    MR_TRY(copy_across(caller, dst, src, from, to, on));
+    return non_blocking || direction == MR_COPY_PEER ? MR_OK : mr_stream_synchronize(caller, on);
 }
 
 /* ------------------------------------------------------------------------- CUDA's own forms */
@@ -163,8 +159,8 @@ static mr_status check_dense(mr_machine *machine, const char *name, const mr_ten
     if (t->contiguous) return MR_OK;
     char text[160];
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "%s: %s does not lie densely in memory; use its contiguous() copy, or copy_",
-                   name, mr_tensor_describe(t, text, sizeof text));
+                   "%s: %s is not contiguous; use its contiguous() copy, or copy_", name,
+                   mr_tensor_describe(t, text, sizeof text));
 }
 
 /* The stream of CUDA's form: the legacy default stream (R20), or the one given, or the current one. A stream
@@ -182,11 +178,11 @@ static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_t
     return mr_stream_usable(stream);
 }
 
-mr_status mr_memcpy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                     bool synchronous) {
     const char *name = synchronous ? "memcpy" : "memcpy_async";
-    MR_TRY(check_dense(machine, name, dst));
-    MR_TRY(check_dense(machine, name, src));
+    MR_TRY(check_dense(caller->machine, name, dst));
+    MR_TRY(check_dense(caller->machine, name, src));
     int64_t bytes = dst->numel * (int64_t)mr_dtype_size(dst->dtype);
     int64_t from_bytes = src->numel * (int64_t)mr_dtype_size(src->dtype);
     char a[160], b[160];
@@ -199,16 +195,14 @@ mr_status mr_memcpy(mr_machine *machine, mr_tensor *dst, mr_tensor *src, mr_stre
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s and %s share memory", name,
                        mr_tensor_describe(src, a, sizeof a), mr_tensor_describe(dst, b, sizeof b));
     mr_stream *on;
-    MR_TRY(find_stream(machine, src, dst, stream, synchronous, name, &on));
-    return bytes == 0 ? MR_OK : submit_copy(machine, name, dst, src, on, synchronous);
+    MR_TRY(find_stream(caller->machine, src, dst, stream, synchronous, name, &on));
+    return bytes == 0 ? MR_OK : submit_copy(caller, name, dst, src, on, synchronous);
 }
 
-mr_status mr_memset(mr_machine *machine, mr_tensor *t, uint8_t byte, mr_stream *stream,
+mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stream *stream,
                     bool synchronous) {
-    static const mr_op *row;
-    if (!row) row = mr_op_find("memset");
     const char *name = synchronous ? "memset" : "memset_async";
-    MR_TRY(check_dense(machine, name, t));
+    MR_TRY(check_dense(caller->machine, name, t));
     if (t->storage->kind == MR_MEMORY_PAGEABLE) {
         char text[160];
         return mr_fail(
@@ -217,48 +211,54 @@ mr_status mr_memset(mr_machine *machine, mr_tensor *t, uint8_t byte, mr_stream *
             mr_tensor_describe(t, text, sizeof text));
     }
     mr_stream *on;
-    MR_TRY(find_stream(machine, t, NULL, stream, synchronous, name, &on));
+    MR_TRY(find_stream(caller->machine, t, NULL, stream, synchronous, name, &on));
     if (t->numel == 0) return MR_OK;
-    mr_action *action;
-    MR_TRY(mr_action_create(machine, MR_ACTION_OP, on, name, 1, &action));
-    mr_action_set_operand(action, 0, t, MR_WRITE);
-    action->u.op.row = row;
-    action->u.op.params.integer[0] = byte;
-    MR_TRY(mr_action_submit(action));
-    return synchronous && mr_tensor_on_host(t) ? mr_stream_synchronize(on) : MR_OK; /* R24 */
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_OP, on, name, 1, &command));
+    mr_command_set_operand(command, 0, t, MR_WRITE);
+    command->u.op.row = &mr_ops[MR_OP_memset];
+    command->u.op.params.integer[0] = byte;
+    MR_TRY(mr_command_submit(command));
+    return synchronous && mr_tensor_on_host(t) ? mr_stream_synchronize(caller, on)
+                                               : MR_OK; /* R24 */
 }
 
 /* ------------------------------------------------------------------------- reading on the host */
 
-mr_status mr_to_host(mr_machine *machine, mr_tensor *t, mr_tensor **out_tensor) {
+mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor) {
     *out_tensor = NULL;
     MR_TRY(mr_tensor_usable(t));
     if (mr_tensor_on_host(t)) {
-        MR_TRY(mr_host_access(machine, "read", t, MR_READ));
+        MR_TRY(mr_host_access(caller, "read", t, MR_READ));
         mr_tensor_retain(t);
         mr_storage_add_handle(t->storage);
         *out_tensor = t;
         return MR_OK;
     }
-    MR_TRY(mr_launch_check_stream(machine, "copy_", t, t->storage->device->current));
+    MR_TRY(mr_launch_check_stream(caller->machine, "copy_", t, t->storage->device->current));
     mr_tensor *host;
-    MR_TRY(mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, (mr_dtype)t->dtype, t->ndim,
-                            t->shape, &host));
-    mr_status status = mr_copy(machine, host, t, NULL, false);
-    if (status) mr_drop_new(host);
-    else *out_tensor = host;
-    return status;
+    MR_TRY(mr_tensor_create(caller, MR_MEMORY_PAGEABLE, NULL, (mr_dtype)t->dtype, t->ndim, t->shape,
+                            &host));
+    host->storage->transient = true;
+    mr_status status = mr_copy(caller, host, t, NULL, false);
+    if (status) {
+        mr_drop_new(host);
+        return status;
+    }
+    mr_host_reads(caller->machine, host);
+    *out_tensor = host;
+    return MR_OK;
 }
 
-mr_status mr_item(mr_machine *machine, mr_tensor *t, mr_scalar *out_value) {
+mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value) {
     MR_TRY(mr_tensor_usable(t));
     if (t->numel != 1) {
         char text[160];
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "item: %s has %" PRId64 " elements, not one",
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "item: %s has %" PRId64 " elements, expected one",
                        mr_tensor_describe(t, text, sizeof text), t->numel);
     }
     mr_tensor *host;
-    MR_TRY(mr_to_host(machine, t, &host));
+    MR_TRY(mr_to_host(caller, t, &host));
     *out_value = mr_dtype_load((mr_dtype)host->dtype, mr_tensor_data(host));
     mr_drop_new(host);
     return MR_OK;

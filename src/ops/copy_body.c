@@ -1,29 +1,29 @@
 /* The body of the copy operation: broadcast, converted, any strides. Copies between memories that need
- * none of that are COPY actions and never come here. */
+ * none of that are COPY commands and never come here. */
 #include "ops/body.h"
 
 #include <string.h>
 
-void mr_copy_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+mr_status mr_copy_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
-    if (first >= end) return;
+    if (first >= end) return MR_OK;
     mr_input input;
-    mr_action_inputs(action, &input);
-    const mr_tensor *to = action->operands[0].tensor, *from = input.tensor;
+    mr_command_inputs(command, &input);
+    const mr_tensor *to = command->operands[0].tensor, *from = input.tensor;
     size_t to_size = mr_dtype_size(to->dtype), from_size = mr_dtype_size(from->dtype);
     const char *data = mr_tensor_data(from);
     bool dense = from->contiguous && from->numel == to->numel;
     if (dense && to->contiguous) {
         mr_convert(to->dtype, (char *)mr_tensor_data(to) + first * (int64_t)to_size, from->dtype,
                    data + first * (int64_t)from_size, end - first);
-        return;
+        return MR_OK;
     }
     mr_walk walk;
     mr_walk_init(&walk, to->ndim, to->shape, 1, &from);
     if (to->contiguous && to->dtype == from->dtype) {
         mr_gather(data, from_size, walk.ndim, walk.shape, walk.stride[0], first, end - first,
                   (char *)mr_tensor_data(to) + first * (int64_t)to_size);
-        return;
+        return MR_OK;
     }
     mr_output out;
     mr_output_init(&out, to, to->dtype);
@@ -38,4 +38,5 @@ void mr_copy_run(const mr_action *action, void *state, int64_t first, int64_t en
         mr_convert(to->dtype, mr_output_begin(&out, i), from->dtype, x, n);
         mr_output_end(&out, i, n);
     }
+    return MR_OK;
 }

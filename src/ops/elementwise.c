@@ -1,4 +1,4 @@
-/* Runs an elementwise action over a range of items: element i of the output, in row-major order.
+/* Runs an elementwise command over a range of items: element i of the output, in row-major order.
  *
  * Three ways, the quick ones first. All operands dense, or a single number: one call of the loop. A
  * long last dim in which each operand advances by one element or stands still (a row with a matrix, a
@@ -10,24 +10,24 @@
 
 enum { LONG_ROW = 64 };
 
-int mr_action_inputs(const mr_action *action, mr_input *out_inputs) {
-    const mr_params *params = &action->u.op.params;
-    int count = action->u.op.row->inputs;
+int mr_command_inputs(const mr_command *command, mr_input *out_inputs) {
+    const mr_params *params = &command->u.op.params;
+    int count = command->u.op.row->inputs;
     uint32_t operand = 1;
     int number = 0;
     for (int k = 0; k < count; k++) {
         out_inputs[k].tensor = NULL;
         switch ((params->integer[0] >> (2 * k)) & 3) {
-        case MR_INPUT_OPERAND: out_inputs[k].tensor = action->operands[operand++].tensor; break;
-        case MR_INPUT_OUTPUT: out_inputs[k].tensor = action->operands[0].tensor; break;
+        case MR_INPUT_OPERAND: out_inputs[k].tensor = command->operands[operand++].tensor; break;
+        case MR_INPUT_OUTPUT: out_inputs[k].tensor = command->operands[0].tensor; break;
         default: out_inputs[k].scalar = params->scalar[number++]; break;
         }
     }
     return count;
 }
 
-int64_t mr_elementwise_items(const mr_action *action) {
-    return action->operands[0].tensor->numel;
+int64_t mr_elementwise_items(const mr_command *command) {
+    return command->operands[0].tensor->numel;
 }
 
 /* How one input is given to the loop. */
@@ -55,13 +55,13 @@ typedef struct {
     mr_walk walk;    /* operand 0: the output */
 } job;
 
-static void set_sources(job *j, const mr_action *action) {
-    const mr_elementwise *loops = action->u.op.row->body;
-    mr_dtype computed = (mr_dtype)action->u.op.params.integer[1];
+static void set_sources(job *j, const mr_command *command) {
+    const mr_elementwise *loops = command->u.op.row->body;
+    mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
     mr_input inputs[MR_MAX_INPUTS];
-    j->count = mr_action_inputs(action, inputs);
+    j->count = mr_command_inputs(command, inputs);
     j->kernel = loops->kernel[computed];
-    j->out = action->operands[0].tensor;
+    j->out = command->operands[0].tensor;
     j->result = loops->bool_result ? MR_BOOL : computed;
     j->fixed = 0;
     for (int k = 0; k < j->count; k++) {
@@ -165,11 +165,11 @@ static void run_blocks(const job *j, int64_t first, int64_t end) {
     }
 }
 
-void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+mr_status mr_elementwise_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
-    if (first >= end) return;
+    if (first >= end) return MR_OK;
     job j;
-    set_sources(&j, action);
+    set_sources(&j, command);
     bool dense = j.out->contiguous && j.out->dtype == j.result;
     for (int k = 0; k < j.count; k++) dense = dense && (j.in[k].dense || j.in[k].fixed);
     if (dense) {
@@ -178,24 +178,25 @@ void mr_elementwise_run(const mr_action *action, void *state, int64_t first, int
             in[k] = j.in[k].fixed ? j.in[k].data : j.in[k].data + first * (int64_t)j.in[k].size;
         j.kernel((char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in,
                  j.fixed, end - first);
-        return;
+        return MR_OK;
     }
     set_walk(&j);
     if (has_long_rows(&j)) run_rows(&j, first, end);
     else run_blocks(&j, first, end);
+    return MR_OK;
 }
 
-void mr_elementwise_cost(const mr_action *action, mr_cost *out_cost) {
+void mr_elementwise_cost(const mr_command *command, mr_cost *out_cost) {
     enum { THREADS = 256, PER_THREAD = 4 };
-    double items = (double)action->operands[0].tensor->numel;
+    double items = (double)command->operands[0].tensor->numel;
     double bytes = 0;
-    for (uint32_t k = 0; k < action->operand_count; k++) {
-        const mr_operand *operand = &action->operands[k];
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_operand *operand = &command->operands[k];
         double own = (double)operand->tensor->numel * (double)mr_dtype_size(operand->tensor->dtype);
         bytes += own * ((operand->access & MR_READ ? 1 : 0) + (operand->access & MR_WRITE ? 1 : 0));
     }
     double blocks = items / (THREADS * PER_THREAD) + 1;
-    *out_cost = (mr_cost){.flops = items * action->u.op.row->flops,
+    *out_cost = (mr_cost){.flops = items * command->u.op.row->flops,
                           .bytes = bytes,
                           .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX,
                           .threads = THREADS};

@@ -1,4 +1,4 @@
-/* The folds of the reductions: loops over dense elements, out of a list like the operation table's. */
+/* The folds of the reductions: loops over dense elements, made from a list like the operation table. */
 #include "ops/fold.h"
 #include "ops/expr.h"
 #include "ops/fold_table.h"

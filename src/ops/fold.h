@@ -18,9 +18,6 @@ typedef struct {
     int64_t i;
 } mr_cell;
 
-/* As many zeroed cells, for the `begin` of an operation whose work is cut into chunks; freed by its `finish`. */
-mr_status mr_fold_cells(const mr_action *action, int64_t count, void **out_state);
-
 typedef struct {
     /* `n` (<= MR_LEAF, maybe 0) dense elements, the first at position `first` of all that are reduced. */
     void (*leaf)(const void *x, int64_t n, int64_t first, mr_cell *out);

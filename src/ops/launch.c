@@ -1,4 +1,4 @@
-/* What the doors of all families share: see launch.h. */
+/* The code that the entry points of all families share: see launch.h. */
 #include "ops/launch.h"
 
 #include "model/backend.h"
@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void mr_launch_init(mr_launch *launch, mr_machine *machine, const mr_op *op, const mr_call *call) {
-    launch->machine = machine;
+void mr_launch_init(mr_launch *launch, const mr_caller *caller, const mr_op *op,
+                    const mr_call *call) {
+    launch->caller = caller;
     launch->op = op;
     launch->name = call->in_place ? op->name_in_place : op->name;
     launch->first = NULL;
@@ -38,7 +39,7 @@ static mr_status different_places(const mr_launch *launch, const mr_tensor *tens
 
 mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor) {
     const mr_storage *storage = tensor->storage;
-    if (storage->machine != launch->machine)
+    if (storage->machine != launch->caller->machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor belongs to another machine",
                        launch->name);
     MR_TRY(mr_tensor_usable(tensor));
@@ -55,7 +56,8 @@ mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor) {
 mr_status mr_launch_place(mr_launch *launch, mr_stream *stream) {
     if (!launch->device) return MR_OK; /* the host computes at once, whatever the stream */
     launch->stream = stream ? stream : launch->device->current;
-    return mr_launch_check_stream(launch->machine, launch->name, launch->first, launch->stream);
+    return mr_launch_check_stream(launch->caller->machine, launch->name, launch->first,
+                                  launch->stream);
 }
 
 mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr_tensor *tensor,
@@ -85,13 +87,13 @@ mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_
     if (out->dtype != dtype && mr_dtype_category(dtype) > mr_dtype_category(out->dtype))
         return mr_fail(
             MR_CODE_INVALID_ARGUMENT,
-            "%s: the result is %s and cannot be kept in %s, which is %s; use x:to(\"%s\")",
+            "%s: the result is %s and cannot be written to %s, which is %s; use x:to(\"%s\")",
             launch->name, mr_dtype_text(dtype), mr_tensor_describe(out, name, sizeof name),
             mr_dtype_text(out->dtype), mr_dtype_text(dtype));
     if (!out->contiguous && mr_tensor_self_overlaps(out))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: several elements of %s share one place in memory (it was expanded); "
-                       "write to a clone() of it",
+                       "%s: several elements of %s share one memory location (it was expanded); "
+                       "write to its clone()",
                        launch->name, mr_tensor_describe(out, name, sizeof name));
     return MR_OK;
 }
@@ -113,15 +115,15 @@ mr_status mr_launch_check_overlap(const mr_launch *launch, const mr_tensor *out,
     if (exact && mr_same_view(out, in)) return MR_OK;
     if (!mr_tensor_may_overlap(out, in)) return MR_OK;
     char a[160], b[160];
-    return mr_fail(
-        MR_CODE_INVALID_ARGUMENT,
-        "%s: %s, which is read, and %s, which is written, share memory; read from a clone()",
-        launch->name, mr_tensor_describe(in, a, sizeof a), mr_tensor_describe(out, b, sizeof b));
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: the input %s and the output %s share memory; use a clone() as the input",
+                   launch->name, mr_tensor_describe(in, a, sizeof a),
+                   mr_tensor_describe(out, b, sizeof b));
 }
 
 mr_status mr_launch_new(const mr_launch *launch, mr_dtype dtype, int ndim, const int64_t *shape,
                         mr_tensor **out_tensor) {
-    return mr_tensor_create(launch->machine, launch->device ? MR_MEMORY_DEVICE : MR_MEMORY_PAGEABLE,
+    return mr_tensor_create(launch->caller, launch->device ? MR_MEMORY_DEVICE : MR_MEMORY_PAGEABLE,
                             launch->stream, dtype, ndim, shape, out_tensor);
 }
 
@@ -130,41 +132,41 @@ void mr_drop_new(mr_tensor *tensor) {
     mr_tensor_release(tensor);
 }
 
-/* The action is only the form in which the body takes its arguments: nobody keeps it, so it is on the
+/* The command is only the form in which the body takes its arguments: nobody keeps it, so it is on the
  * stack and holds no references. */
 static mr_status run_on_host(const mr_launch *launch) {
-    mr_action action = {.kind = MR_ACTION_OP,
-                        .operand_count = launch->operand_count,
-                        .machine = launch->machine,
-                        .where = launch->machine->where,
-                        .name = launch->name};
-    action.operands = action.inline_operands;
-    action.u.op.row = launch->op;
-    action.u.op.params = launch->params;
+    mr_machine *machine = launch->caller->machine;
+    mr_command command = {.kind = MR_COMMAND_OP,
+                          .operand_count = launch->operand_count,
+                          .machine = machine,
+                          .where = launch->caller->where,
+                          .name = launch->name};
+    command.operands = command.inline_operands;
+    command.u.op.row = launch->op;
+    command.u.op.params = launch->params;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < launch->operand_count; i++) {
         mr_tensor *t = launch->operands[i];
-        action.inline_operands[i] = (mr_operand){t, launch->access[i]};
+        command.inline_operands[i] = (mr_operand){t, launch->access[i]};
         bytes += (uint64_t)t->numel * mr_dtype_size(t->dtype);
-        if (t->storage->kind == MR_MEMORY_PAGEABLE && launch->machine->observers.count == 0)
-            continue;
-        MR_TRY(mr_host_access(launch->machine, launch->name, t, launch->access[i]));
     }
-    MR_TRY(mr_op_run_now(&action));
-    const mr_backend *backend = launch->machine->backend;
-    if (backend && backend->host_work) backend->host_work(launch->machine, bytes);
-    return MR_OK;
+    MR_TRY(mr_host_accesses(launch->caller, launch->name, command.operands, launch->operand_count,
+                            launch->op, &launch->params));
+    mr_status status = mr_op_run_now(&command);
+    if (status) mr_command_blame(&command, status);
+    mr_host_worked(command.machine, bytes, status);
+    return status;
 }
 
 mr_status mr_launch_go(const mr_launch *launch) {
     if (launch->operand_count > 0 && launch->operands[0]->numel == 0) return MR_OK;
     if (!launch->device) return run_on_host(launch);
-    mr_action *action;
-    MR_TRY(mr_action_create(launch->machine, MR_ACTION_OP, launch->stream, launch->name,
-                            launch->operand_count, &action));
+    mr_command *command;
+    MR_TRY(mr_command_create(launch->caller, MR_COMMAND_OP, launch->stream, launch->name,
+                             launch->operand_count, &command));
     for (uint32_t i = 0; i < launch->operand_count; i++)
-        mr_action_set_operand(action, i, launch->operands[i], launch->access[i]);
-    action->u.op.row = launch->op;
-    action->u.op.params = launch->params;
-    return mr_action_submit(action);
+        mr_command_set_operand(command, i, launch->operands[i], launch->access[i]);
+    command->u.op.row = launch->op;
+    command->u.op.params = launch->params;
+    return mr_command_submit(command);
 }

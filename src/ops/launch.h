@@ -1,14 +1,15 @@
-/* Inside src/ops only: what the doors of all families share. A launch collects the operands of one
- * operation, checks that they can work together, and then runs it at once or submits an action. */
+/* Inside src/ops only: the code that the entry points of all families share. A launch collects the
+ * operands of one operation, checks that they can work together, and then runs it at once or submits a
+ * command. */
 #ifndef MR_OPS_LAUNCH_H
 #define MR_OPS_LAUNCH_H
 
 #include "ops/call.h"
 
 typedef struct {
-    mr_machine *machine;
+    const mr_caller *caller; /* borrowed */
     const mr_op *op;
-    const char *name;                        /* for messages and the action: "add", "add_" */
+    const char *name;                        /* for messages and the command: "add", "add_" */
     mr_tensor *first;                        /* the first operand seen: decides where it runs */
     mr_device *device;                       /* NULL: on the host */
     mr_stream *stream;                       /* NULL on the host */
@@ -18,7 +19,8 @@ typedef struct {
     mr_params params;
 } mr_launch;
 
-void mr_launch_init(mr_launch *launch, mr_machine *machine, const mr_op *op, const mr_call *call);
+void mr_launch_init(mr_launch *launch, const mr_caller *caller, const mr_op *op,
+                    const mr_call *call);
 
 /* Usable, of this machine, and in the same place as the operands before it. */
 mr_status mr_launch_check(mr_launch *launch, mr_tensor *tensor);
@@ -51,7 +53,7 @@ static inline void mr_launch_operand(mr_launch *launch, mr_tensor *tensor, uint8
 /* Runs or submits. Nothing is done for an output without elements. */
 mr_status mr_launch_go(const mr_launch *launch);
 
-/* The doors of single families; arguments as in mr_call_run. */
+/* The entry points of single families; arguments as in mr_call_run. */
 mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
@@ -60,7 +62,7 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
 
 /* The row `copy` as an operation on operands in one place, which must have been checked. `stream` NULL:
  * on the host. */
-mr_status mr_launch_copy(mr_machine *machine, const char *name, mr_tensor *dst, mr_tensor *src,
+mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream);
 
 /* "device 0", "the cpu" */

@@ -1,6 +1,6 @@
-/* Elementary functions as straight code: no branch, no table, no call, so that a loop over them becomes
- * vectors. A value is the same whether it is computed alone or in a vector, on any x86 or other machine
- * with IEEE arithmetic, which a vector library beside the C library's would not give.
+/* Elementary functions as code without branches: no branch, no table, no call, so that a loop over them
+ * becomes vectors. A value is the same whether it is computed alone or in a vector, on any x86 or other
+ * machine with IEEE arithmetic, which a vector library beside the C library's would not give.
  *
  * The polynomials are those of Cephes (f32) and FreeBSD's msun, after Sun's fdlibm (f64). Errors are
  * below 1.5 units in the last place, 2.5 for sin and cos of f64; tests/c/test_ops_math.c

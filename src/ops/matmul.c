@@ -125,6 +125,7 @@ static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, con
         return false;
     const mr_blas *blas = mr_blas_open();
     if (!blas) return false;
+    mr_blas_enter();
     int m = (int)rows, n = (int)p->n, k = (int)p->k;
     if (vector) {
         /* CBLAS counts the rows and columns of the matrix as it lies, before transposing. */
@@ -143,21 +144,22 @@ static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, con
         blas->dgemm(MR_BLAS_ROW_MAJOR, transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, 0, c,
                     n);
     }
+    mr_blas_leave();
     return true;
 }
 
-/* ------------------------------------------------------------------------- the action */
+/* ------------------------------------------------------------------------- the command */
 
-int64_t mr_matmul_items(const mr_action *action) {
-    const mr_tensor *out = action->operands[0].tensor, *b = action->operands[2].tensor;
+int64_t mr_matmul_items(const mr_command *command) {
+    const mr_tensor *out = command->operands[0].tensor, *b = command->operands[2].tensor;
     int64_t n = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
     return n > 0 ? out->numel / n : 0;
 }
 
-void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t end) {
+mr_status mr_matmul_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
-    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
-                    *b = action->operands[2].tensor;
+    const mr_tensor *out = command->operands[0].tensor, *a = command->operands[1].tensor,
+                    *b = command->operands[2].tensor;
     product p = product_of(a, b);
     int matrix_dims = (a->ndim > 1) + (b->ndim > 1);
     mr_dtype dtype = (mr_dtype)out->dtype;
@@ -183,31 +185,42 @@ void mr_matmul_run(const mr_action *action, void *state, int64_t first, int64_t 
         default: multiply_u8(&p, rows, x, y, c); break;
         }
     }
+    return MR_OK;
+}
+
+/* CBLAS has threads of its own. Asking opens the library, so only what is large asks. */
+bool mr_matmul_brings_threads(const mr_command *command) {
+    return mr_dtype_category(command->operands[0].tensor->dtype) == 2 && mr_blas_open();
 }
 
 /* ------------------------------------------------------------------------- on a GPU */
 
 /* Measured on an H200: launched as often as the host can, products of 128 x 128 x 128 take 5.9 us by the kernel for
  * small ones and 8.4 us by cuBLAS, of 192 x 192 x 192 9.0 and 8.3 us. */
-bool mr_matmul_is_small(const mr_action *action) {
+bool mr_matmul_is_small(const mr_command *command) {
     enum { LONGEST = 256, MOST = 128 * 128 * 128 };
-    const mr_tensor *out = action->operands[0].tensor;
-    product p = product_of(action->operands[1].tensor, action->operands[2].tensor);
+    const mr_tensor *out = command->operands[0].tensor;
+    product p = product_of(command->operands[1].tensor, command->operands[2].tensor);
     if (mr_dtype_category((mr_dtype)out->dtype) != 2) return false;
     return p.m <= LONGEST && p.n <= LONGEST && p.k <= LONGEST && out->numel <= MOST &&
            out->numel * p.k <= MOST;
+}
+
+bool mr_matmul_by_library(const mr_command *command) {
+    return mr_dtype_category((mr_dtype)command->operands[0].tensor->dtype) == 2 &&
+           !mr_matmul_is_small(command);
 }
 
 static double tiles_of(int64_t length, int64_t tile) {
     return (double)((length + tile - 1) / tile);
 }
 
-void mr_matmul_cost(const mr_action *action, mr_cost *out_cost) {
+void mr_matmul_cost(const mr_command *command, mr_cost *out_cost) {
     enum { LARGE_TILE = 128, SMALL_TILE = 64, SMALLEST_TILE = 16, FEW = 128, THREADS = 256 };
     enum { WAITING = 12 }; /* the small kernel's time, of which it reckons for one part */
-    bool is_small = mr_matmul_is_small(action);
-    const mr_tensor *out = action->operands[0].tensor, *a = action->operands[1].tensor,
-                    *b = action->operands[2].tensor;
+    bool is_small = mr_matmul_is_small(command);
+    const mr_tensor *out = command->operands[0].tensor, *a = command->operands[1].tensor,
+                    *b = command->operands[2].tensor;
     product p = product_of(a, b);
     double size = (double)mr_dtype_size(out->dtype), matrix = (double)p.m * (double)p.n;
     double batch = matrix > 0 ? (double)out->numel / matrix : 0;

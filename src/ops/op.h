@@ -2,13 +2,25 @@
  *
  * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in
  * slices: by threads, or spread over its virtual duration, where a race then tears data as it does
- * on hardware. Slices of one action may run in any order and give the same bits. */
+ * on hardware. Slices of one command may run in any order and give the same bits. */
 #ifndef MR_OPS_OP_H
 #define MR_OPS_OP_H
 
+#include "ops/table.h"
 #include "tensor/tensor.h"
 
 #define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
+
+/* The row `add` is mr_ops[MR_OP_add]. MR_OP_NONE is the id of all rows that are not in the table; who keeps
+ * something for each id has nothing for these, and says so. */
+typedef enum {
+    MR_OP_NONE,
+#define X(name, ...) MR_OP_##name,
+    MR_OP_TABLE(X)
+#undef X
+        MR_OP_COUNT,
+    MR_OP_FIRST = MR_OP_NONE + 1,
+} mr_op_id;
 
 typedef enum {
     MR_FAMILY_UNARY,    /* out = f(a), broadcast, any strides */
@@ -23,9 +35,27 @@ typedef enum {
     MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
     MR_FAMILY_BYTES,    /* memset */
     MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
-} mr_family;
+    MR_FAMILY_COUNT
+} mr_family_id;
 
-/* What an action costs a device; the cost model turns it into time. */
+/* What holds for all rows of a family. What others need for each family (checks of a call, kernels, Lua functions) they
+ * keep in tables of their own, by its id. */
+typedef struct {
+    mr_family_id id;
+    const char *name;
+    bool copies;    /* the output is the input, whether or not anything has been written there */
+    bool draws;     /* takes a seed and an offset of the machine's random numbers */
+    bool widens;    /* a number that the inputs' type does not hold makes it i64 */
+    double portion; /* how much work may pass between two looks at Ctrl-C (run.c); 0: the usual */
+    /* Optional: whether a library with threads of its own runs it on the CPU; and on a GPU, where that costs the
+     * host more than a launch. */
+    bool (*brings_threads)(const mr_command *command);
+    bool (*by_library)(const mr_command *command);
+} mr_op_family;
+
+extern const mr_op_family mr_families[MR_FAMILY_COUNT];
+
+/* What a command costs a device; the cost model turns it into time. */
 typedef struct {
     double flops;
     double bytes;     /* read + written */
@@ -36,7 +66,8 @@ typedef struct {
 struct mr_op {
     const char *name;          /* "add" */
     const char *name_in_place; /* "add_"; for messages, and the method where forms say so */
-    mr_family family;
+    mr_op_id id;
+    const mr_op_family *family;
     uint8_t inputs;         /* tensors or numbers read, besides the output */
     uint8_t dtypes;         /* which dtypes it takes: MR_TAKES_* */
     uint8_t result;         /* MR_RESULT_* */
@@ -47,18 +78,25 @@ struct mr_op {
     const char *help;       /* one or two sentences */
     const char *expression; /* the body's text, for the CUDA kernel and the reference page */
 
-    int64_t (*items)(const mr_action *action);
-    /* Runs items [first, end). `state` is what `begin` returned. */
-    void (*run)(const mr_action *action, void *state, int64_t first, int64_t end);
-    /* Optional pair: scratch for partial results of one action, and the last step after all items, which
-     * also frees it: to be called once for each `begin` that succeeded. */
-    mr_status (*begin)(const mr_action *action, void **out_state);
-    void (*finish)(const mr_action *action, void *state);
-    void (*cost)(const mr_action *action, mr_cost *out_cost);
+    int64_t (*items)(const mr_command *command);
+    /* Runs items [first, end), in order; after a failure the items behind the one that failed have not been
+     * run. Any code but INTERRUPTED: a code that is sticky (R50) loses the device, others fail this command
+     * only. */
+    mr_status (*run)(const mr_command *command, void *state, int64_t first, int64_t end);
+    /* Optional: how much memory one command needs from its first item to its last step, for partial results;
+     * 0: none, then `state` is NULL everywhere. The memory belongs to the runner of the command, which may
+     * at any time copy its bytes, go on later with the copy, or free it to abandon the command. So it
+     * holds no pointers into itself or to anything that must be freed. */
+    int64_t (*state_bytes)(const mr_command *command);
+    /* Optional: sets up a state, before the first item. Without it, a state's first bytes are any. */
+    void (*begin)(const mr_command *command, void *state);
+    /* Optional: the last step, after all items; not after a failure. Frees nothing. */
+    void (*finish)(const mr_command *command, void *state);
+    void (*cost)(const mr_command *command, mr_cost *out_cost);
     const void *body; /* the family's own: loops by dtype */
 };
 
-/* Where the inputs of a UNARY, BINARY, COMPARE, TERNARY or COPY action are. Operand 0 is the output;
+/* Where the inputs of a UNARY, BINARY, COMPARE, TERNARY or COPY command are. Operand 0 is the output;
  * an input is the next operand, the next of params.scalar, or (in place) operand 0 itself, which then
  * has MR_READ too. params.integer[0] holds two bits an input, the first in the lowest;
  * params.integer[1] is the mr_dtype in which it is computed. Shapes broadcast to the output's. */
@@ -67,9 +105,10 @@ enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
 /* What params mean elsewhere:
  *   FILL     fill: scalar[0] the value; arange: scalar[0] start, scalar[1] step; linspace: scalar[0]
  *            first, scalar[1] last value
- *   RANDOM   uniform: scalar[0] low, scalar[1] high; normal: mean, standard deviation; bernoulli:
- *            scalar[0] the probability; randint: integer[0] low, integer[1] high (exclusive);
- *            seed and offset are set by mr_call_run
+ *   RANDOM   uniform: scalar[0] low, scalar[1] high (exclusive), which mr_call_run makes numbers of the
+ *            output's type; normal: mean, standard deviation; bernoulli: scalar[0] the probability,
+ *            from which mr_call_run makes integer[0], how many of 2^32 words give a 1; randint:
+ *            integer[0] low, integer[1] high (exclusive); seed and offset are set by mr_call_run
  *   REDUCE   integer[0]: how many of operand 1's last dims are reduced; scalar[0].f: var, std: the
  *            correction (1: sample variance)
  *   SOFTMAX  integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
@@ -94,22 +133,32 @@ enum {
 };
 #define MR_RANKS(a, b) (MR_RULE_RANKS * (a) + 4 * MR_RULE_RANKS * (b))
 
-extern const mr_op mr_ops[];
-extern const int mr_op_count;
-const mr_op *mr_op_find(const char *name); /* NULL: there is none */
+extern const mr_op mr_ops[MR_OP_COUNT]; /* from MR_OP_FIRST on */
+/* For names that come from outside; NULL: there is none. */
+const mr_op *mr_op_find(const char *name);
 
 /* Of a MATMUL on a device: a product of floats so small that a GPU has a kernel of its own for it, since its library
  * takes longer to choose one than that takes. */
-bool mr_matmul_is_small(const mr_action *action);
+bool mr_matmul_is_small(const mr_command *command);
 
-/* Runs items [*io_first, end) on this thread and, where there is enough to do, its helpers: what a
- * backend calls between `begin` and `finish`. With `may_stop`, long work asks the machine's `interrupted`
- * hook now and then: INTERRUPTED leaves in *io_first where to go on. */
-mr_status mr_op_run_items(const mr_action *action, void *state, int64_t *io_first, int64_t end,
+/* The three steps of running a command. First: allocates and sets up its state. *out_state is NULL where
+ * the command has none, or a block for free(), at a multiple of MR_STATE_ALIGNMENT; a copy of it must be,
+ * too. */
+enum { MR_STATE_ALIGNMENT = 64 };
+int64_t mr_op_state_bytes(const mr_command *command);
+void *mr_op_state_alloc(int64_t bytes); /* aligned as a state must be; NULL: memory is out */
+mr_status mr_op_begin(const mr_command *command, void **out_state);
+
+/* Then: runs items [*io_first, end) on this thread and, where there is enough to do, its helpers. With
+ * `may_stop`, long work asks the machine's `interrupted` hook now and then: INTERRUPTED leaves in *io_first where
+ * to go on. If several threads fail, the failure of the first item counts. */
+mr_status mr_op_run_items(const mr_command *command, void *state, int64_t *io_first, int64_t end,
                           bool may_stop);
 
-/* Runs a whole action at once in that way: host tensors, and tests. Interrupted, it leaves the output
- * half written. */
-mr_status mr_op_run_now(const mr_action *action);
+/* Last, after all items; the state is still the caller's to free. */
+void mr_op_finish(const mr_command *command, void *state);
+
+/* All three at once: host tensors, and tests. Interrupted or failed, it leaves the output half written. */
+mr_status mr_op_run_now(const mr_command *command);
 
 #endif

@@ -5,7 +5,9 @@
 
 #include "base/philox.h"
 
-#include <stdlib.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* [0, 1): as many bits as the type holds exactly. */
@@ -21,8 +23,8 @@ typedef struct {
     uint64_t seed, offset;
 } key;
 
-static key key_of(const mr_action *action) {
-    return (key){action->u.op.params.seed, action->u.op.params.offset};
+static key key_of(const mr_command *command) {
+    return (key){command->u.op.params.seed, command->u.op.params.offset};
 }
 
 static mr_dtype as_is(mr_dtype out) {
@@ -76,7 +78,7 @@ MR_CLONES static void philox_run(key k, int64_t counter, block_run *out) {
  * positions [first, first + n) to `out`. Whole runs are made, whatever part of them is wanted. */
 typedef void (*run_maker)(const block_run *run, const mr_params *params, void *values);
 
-static void for_runs(const mr_action *action, int per, size_t size, run_maker make, int64_t first,
+static void for_runs(const mr_command *command, int per, size_t size, run_maker make, int64_t first,
                      int64_t n, void *out) {
     union {
         char bytes[BLOCKS * 4 * 8];
@@ -88,8 +90,8 @@ static void for_runs(const mr_action *action, int per, size_t size, run_maker ma
     for (int64_t i = first; i < first + n;) {
         int64_t at = i % per_run, count = per_run - at;
         if (count > first + n - i) count = first + n - i;
-        philox_run(key_of(action), i / per_run * BLOCKS, &run);
-        make(&run, &action->u.op.params, values.bytes);
+        philox_run(key_of(command), i / per_run * BLOCKS, &run);
+        make(&run, &command->u.op.params, values.bytes);
         memcpy(to, values.bytes + (size_t)at * size, (size_t)count * size);
         to += (size_t)count * size;
         i += count;
@@ -98,26 +100,69 @@ static void for_runs(const mr_action *action, int per, size_t size, run_maker ma
 
 /* ------------------------------------------------------------------------- the distributions */
 
+/* Rounding may carry a number up to `high`, which is not among those that are asked for: it becomes `low`. Both are
+ * the ends of the same number of roundings, so all numbers between stay equally probable. */
 MR_CLONES static void uniform_f32(const block_run *run, const mr_params *params, void *values) {
-    float *v = values, low = (float)params->scalar[0].f,
-          width = (float)(params->scalar[1].f - params->scalar[0].f);
-    for (int j = 0; j < BLOCKS; j++)
-        for (int w = 0; w < 4; w++) v[4 * j + w] = unit_f32(run->word[w][j]) * width + low;
+    float *v = values, low = (float)params->scalar[0].f, high = (float)params->scalar[1].f,
+          width = high - low;
+    for (int j = 0; j < BLOCKS; j++) {
+        for (int w = 0; w < 4; w++) {
+            float x = unit_f32(run->word[w][j]) * width + low;
+            v[4 * j + w] = x < high ? x : low;
+        }
+    }
 }
 
 static void uniform_f64(const block_run *run, const mr_params *params, void *values) {
-    double *v = values, low = params->scalar[0].f, width = params->scalar[1].f - low;
-    for (int j = 0; j < BLOCKS; j++)
-        for (int w = 0; w < 2; w++)
-            v[2 * j + w] = unit_f64(run->word[2 * w][j], run->word[2 * w + 1][j]) * width + low;
+    double *v = values, low = params->scalar[0].f, high = params->scalar[1].f, width = high - low;
+    for (int j = 0; j < BLOCKS; j++) {
+        for (int w = 0; w < 2; w++) {
+            double x = unit_f64(run->word[2 * w][j], run->word[2 * w + 1][j]) * width + low;
+            v[2 * j + w] = x < high ? x : low;
+        }
+    }
 }
 
-static void uniform(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+static void uniform(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                     void *block) {
-    if (dtype == MR_F32) for_runs(action, 4, sizeof(float), uniform_f32, first, n, block);
-    else for_runs(action, 2, sizeof(double), uniform_f64, first, n, block);
+    if (dtype == MR_F32) for_runs(command, 4, sizeof(float), uniform_f32, first, n, block);
+    else for_runs(command, 2, sizeof(double), uniform_f64, first, n, block);
 }
-const mr_generator mr_gen_uniform = {as_is, uniform};
+
+/* The least number of the type that is not below x. */
+static double not_below(mr_dtype dtype, double x) {
+    if (dtype == MR_F64) return x;
+    float f = (float)x;
+    return (double)f < x ? nextafterf(f, INFINITY) : f;
+}
+
+static bool holds(mr_dtype dtype, double x) {
+    return dtype == MR_F64 ? isfinite(x) : fabs(x) <= FLT_MAX; /* also false for NaN */
+}
+
+/* Both bounds become numbers of the type, such that the same numbers of the type lie between them. */
+static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *params) {
+    double low = params->scalar[0].f, high = params->scalar[1].f;
+    if (!(low < high))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: the range from %.17g up to, but not including, %.17g has no numbers",
+                       name, low, high);
+    if (!holds(out, low) || !holds(out, high) || !holds(out, high - low))
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: the range from %g to %g is too large for %s, whose largest number is %g", name,
+            low, high, mr_dtype_text(out), out == MR_F64 ? DBL_MAX : (double)FLT_MAX);
+    double first = not_below(out, low), end = not_below(out, high);
+    if (!(first < end))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: there is no %s number from %.17g up to, but not including, %.17g; "
+                       "convert with x:to(\"f64\")",
+                       name, mr_dtype_text(out), low, high);
+    params->scalar[0].f = first;
+    params->scalar[1].f = end;
+    return MR_OK;
+}
+const mr_generator mr_gen_uniform = {as_is, uniform, prepare_uniform};
 
 /* As MR_CLONES, but the vectors are those of processors that fuse a multiply with an add. The others get the same
  * numbers from the C library, slowly. */
@@ -163,25 +208,50 @@ MR_CLONES static void normal_f64(const block_run *run, const mr_params *params, 
     }
 }
 
-static void normal(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n, void *block) {
-    if (dtype == MR_F32) for_runs(action, 4, sizeof(float), normal_f32, first, n, block);
-    else for_runs(action, 2, sizeof(double), normal_f64, first, n, block);
+static void normal(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
+                   void *block) {
+    if (dtype == MR_F32) for_runs(command, 4, sizeof(float), normal_f32, first, n, block);
+    else for_runs(command, 2, sizeof(double), normal_f64, first, n, block);
 }
-const mr_generator mr_gen_normal = {as_is, normal};
+
+static mr_status prepare_normal(const char *name, mr_dtype out, mr_params *params) {
+    double mean = params->scalar[0].f, deviation = params->scalar[1].f;
+    if (!holds(out, mean))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the mean is %g, expected a finite %s number",
+                       name, mean, mr_dtype_text(out));
+    if (!(deviation >= 0) || !holds(out, deviation))
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: the standard deviation is %g, expected 0 or more, and a finite %s number", name,
+            deviation, mr_dtype_text(out));
+    return MR_OK;
+}
+const mr_generator mr_gen_normal = {as_is, normal, prepare_normal};
 
 static void bernoulli_run(const block_run *run, const mr_params *params, void *values) {
     uint8_t *v = values;
+    uint64_t bound = (uint64_t)params->integer[0];
     for (int j = 0; j < BLOCKS; j++)
-        for (int w = 0; w < 4; w++)
-            v[4 * j + w] = (double)unit_f32(run->word[w][j]) < params->scalar[0].f;
+        for (int w = 0; w < 4; w++) v[4 * j + w] = run->word[w][j] < bound;
 }
 
-static void bernoulli(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+static void bernoulli(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                       void *block) {
     (void)dtype;
-    for_runs(action, 4, 1, bernoulli_run, first, n, block);
+    for_runs(command, 4, 1, bernoulli_run, first, n, block);
 }
-const mr_generator mr_gen_bernoulli = {as_bool, bernoulli};
+
+/* integer[0]: how many of the 2^32 words give a 1; the nearest to the probability that there is. */
+static mr_status prepare_bernoulli(const char *name, mr_dtype out, mr_params *params) {
+    (void)out;
+    double p = params->scalar[0].f;
+    if (!(p >= 0 && p <= 1))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the probability is %g, expected 0 to 1", name,
+                       p);
+    params->integer[0] = (int64_t)(p * 0x1p32 + 0.5);
+    return MR_OK;
+}
+const mr_generator mr_gen_bernoulli = {as_bool, bernoulli, prepare_bernoulli};
 
 /* The high half of a 64 by 64 bit product maps 64 random bits to [0, range) with a bias below
  * range / 2^64. */
@@ -196,33 +266,39 @@ static void randint_run(const block_run *run, const mr_params *params, void *val
     }
 }
 
-static void randint(const mr_action *action, mr_dtype dtype, int64_t first, int64_t n,
+static void randint(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                     void *block) {
     (void)dtype;
-    for_runs(action, 2, sizeof(int64_t), randint_run, first, n, block);
+    for_runs(command, 2, sizeof(int64_t), randint_run, first, n, block);
 }
-const mr_generator mr_gen_randint = {as_i64, randint};
+
+/* Of 300 a u8 would keep 44. bool takes 0 and 1, floats take what comes. */
+static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *params) {
+    int64_t low = params->integer[0], last = params->integer[1] - 1;
+    if (mr_dtype_holds(out, low) && mr_dtype_holds(out, last)) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: %s cannot hold the integers from %" PRId64 " to %" PRId64, name,
+                   mr_dtype_text(out), low, last);
+}
+const mr_generator mr_gen_randint = {as_i64, randint, prepare_randint};
 
 /* ------------------------------------------------------------------------- randperm */
 
 /* The order in which 64 random bits, then the position itself, sort the positions: one item, since a
- * sort has no independent parts. The state is room for two arrays of keys with positions. */
+ * sort has no independent parts. The state is two arrays of keys with positions, of which nothing is kept from one call
+ * to the next. */
 typedef struct {
     uint64_t key;
     int64_t value;
 } ticket;
 
-int64_t mr_randperm_items(const mr_action *action) {
-    return action->operands[0].tensor->numel > 0;
+int64_t mr_randperm_items(const mr_command *command) {
+    return command->operands[0].tensor->numel > 0;
 }
 
-mr_status mr_randperm_begin(const mr_action *action, void **out_state) {
-    size_t n = (size_t)action->operands[0].tensor->numel;
-    *out_state =
-        n > SIZE_MAX / (2 * sizeof(ticket)) ? NULL : malloc(n ? 2 * n * sizeof(ticket) : 1);
-    return *out_state
-               ? MR_OK
-               : mr_fail(MR_CODE_OUT_OF_MEMORY, "randperm: no host memory to sort %zu keys in", n);
+int64_t mr_randperm_state_bytes(const mr_command *command) {
+    int64_t n = command->operands[0].tensor->numel, each = 2 * (int64_t)sizeof(ticket);
+    return n > INT64_MAX / each ? INT64_MAX : n * each;
 }
 
 /* Radix sort by bytes, least first; stable, so equal keys stay in order of position. */
@@ -239,12 +315,12 @@ static ticket *sort_tickets(ticket *from, ticket *to, int64_t n) {
     return from;
 }
 
-void mr_randperm_run(const mr_action *action, void *state, int64_t first, int64_t end) {
-    if (first >= end) return;
-    const mr_tensor *t = action->operands[0].tensor;
+mr_status mr_randperm_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    if (first >= end) return MR_OK;
+    const mr_tensor *t = command->operands[0].tensor;
     int64_t n = t->numel;
     ticket *tickets = state;
-    key k = key_of(action);
+    key k = key_of(command);
     for (int64_t i = 0; i < n; i++) {
         mr_philox_block r = mr_philox(k.seed, k.offset, (uint64_t)i / 2);
         int half = (int)(i % 2) * 2;
@@ -259,9 +335,5 @@ void mr_randperm_run(const mr_action *action, void *state, int64_t first, int64_
         for (int64_t j = 0; j < count; j++) to[j] = tickets[i + j].value + 1;
         mr_output_end(&out, i, count);
     }
-}
-
-void mr_randperm_finish(const mr_action *action, void *state) {
-    (void)action;
-    free(state);
+    return MR_OK;
 }

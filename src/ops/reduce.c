@@ -3,7 +3,6 @@
  * `finish` joins in the order of their numbers. */
 #include "ops/fold.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -30,10 +29,10 @@ typedef struct {
     bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
 } plan;
 
-static void count(const mr_action *action, plan *p) {
-    p->out = action->operands[0].tensor;
-    p->in = action->operands[1].tensor;
-    int reduced = (int)action->u.op.params.integer[0], kept = p->in->ndim - reduced;
+static void count(const mr_command *command, plan *p) {
+    p->out = command->operands[0].tensor;
+    p->in = command->operands[1].tensor;
+    int reduced = (int)command->u.op.params.integer[0], kept = p->in->ndim - reduced;
     p->outputs = p->length = 1;
     for (int d = 0; d < p->in->ndim; d++) *(d < kept ? &p->outputs : &p->length) *= p->in->shape[d];
     p->chunks = 1;
@@ -51,13 +50,13 @@ static void walk_part(mr_walk *walk, const mr_tensor *in, int first, int ndim) {
     mr_walk_init(walk, ndim, part.shape, 1, &(const mr_tensor *){&part});
 }
 
-static void make_plan(const mr_action *action, plan *p) {
-    count(action, p);
-    const mr_reduction *reduction = action->u.op.row->body;
+static void make_plan(const mr_command *command, plan *p) {
+    count(command, p);
+    const mr_reduction *reduction = command->u.op.row->body;
     p->fold = &reduction->fold[p->in->dtype];
     p->size = mr_dtype_size(p->in->dtype);
     p->data = mr_tensor_data(p->in);
-    int reduced = (int)action->u.op.params.integer[0], kept = p->in->ndim - reduced;
+    int reduced = (int)command->u.op.params.integer[0], kept = p->in->ndim - reduced;
     walk_part(&p->kept, p->in, 0, kept);
     walk_part(&p->reduced, p->in, kept, reduced);
     p->dense = p->reduced.ndim == 1 && p->reduced.stride[0][0] == 1;
@@ -68,9 +67,9 @@ static void make_plan(const mr_action *action, plan *p) {
     p->tiles = neighbours && !p->fold->columns;
 }
 
-int64_t mr_reduce_items(const mr_action *action) {
+int64_t mr_reduce_items(const mr_command *command) {
     plan p;
-    count(action, &p);
+    count(command, &p);
     return p.outputs * p.chunks;
 }
 
@@ -129,7 +128,7 @@ static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t 
     return tree_result(&t, p->fold);
 }
 
-static void store(const plan *p, const mr_action *action, int64_t output, const mr_cell *cell) {
+static void store(const plan *p, const mr_command *command, int64_t output, const mr_cell *cell) {
     const mr_tensor *out = p->out;
     int64_t at = output;
     if (!out->contiguous) {
@@ -139,7 +138,7 @@ static void store(const plan *p, const mr_action *action, int64_t output, const 
             output /= out->shape[d];
         }
     }
-    mr_scalar value = p->fold->final(cell, p->length, &action->u.op.params);
+    mr_scalar value = p->fold->final(cell, p->length, &command->u.op.params);
     mr_dtype_store(out->dtype,
                    (char *)mr_tensor_data(out) + at * (int64_t)mr_dtype_size(out->dtype), value);
 }
@@ -199,25 +198,18 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
     for (int64_t w = 0; w < width; w++) out_cells[w] = tree_result(&trees[w], p->fold);
 }
 
-/* ------------------------------------------------------------------------- the action */
+/* ------------------------------------------------------------------------- the command */
 
-mr_status mr_fold_cells(const mr_action *action, int64_t count, void **out_state) {
-    *out_state = calloc((size_t)count, sizeof(mr_cell));
-    return *out_state ? MR_OK
-                      : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", action->name);
+int64_t mr_reduce_state_bytes(const mr_command *command) {
+    plan p;
+    count(command, &p);
+    return p.chunks == 1 ? 0 : p.outputs * p.chunks * (int64_t)sizeof(mr_cell);
 }
 
-mr_status mr_reduce_begin(const mr_action *action, void **out_state) {
+mr_status mr_reduce_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    if (first >= end) return MR_OK;
     plan p;
-    count(action, &p);
-    *out_state = NULL;
-    return p.chunks == 1 ? MR_OK : mr_fold_cells(action, p.outputs * p.chunks, out_state);
-}
-
-void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t end) {
-    if (first >= end) return;
-    plan p;
-    make_plan(action, &p);
+    make_plan(command, &p);
     mr_cell *partial = state;
     int64_t run = p.kept.shape[p.kept.ndim - 1]; /* outputs whose elements may be neighbours */
     for (int64_t item = first; item < end;) {
@@ -236,32 +228,32 @@ void mr_reduce_run(const mr_action *action, void *state, int64_t first, int64_t 
         }
         for (int64_t w = 0; w < width; w++) {
             if (partial) partial[item + w] = cells[w];
-            else store(&p, action, output + w, &cells[w]);
+            else store(&p, command, output + w, &cells[w]);
         }
         item += width;
     }
+    return MR_OK;
 }
 
-void mr_reduce_finish(const mr_action *action, void *state) {
+void mr_reduce_finish(const mr_command *command, void *state) {
     if (!state) return;
     plan p;
-    make_plan(action, &p);
+    make_plan(command, &p);
     const mr_cell *partial = state;
     for (int64_t output = 0; output < p.outputs; output++) {
         tree t = {.leaves = 0};
         for (int64_t chunk = 0; chunk < p.chunks; chunk++)
             tree_push(&t, p.fold, partial[chunk * p.outputs + output]);
         mr_cell cell = tree_result(&t, p.fold);
-        store(&p, action, output, &cell);
+        store(&p, command, output, &cell);
     }
-    free(state);
 }
 
-void mr_reduce_cost(const mr_action *action, mr_cost *out_cost) {
+void mr_reduce_cost(const mr_command *command, mr_cost *out_cost) {
     enum { THREADS = 256, PER_THREAD = 8 };
-    const mr_tensor *out = action->operands[0].tensor, *in = action->operands[1].tensor;
+    const mr_tensor *out = command->operands[0].tensor, *in = command->operands[1].tensor;
     double items = (double)in->numel, blocks = items / (THREADS * PER_THREAD) + 1;
-    *out_cost = (mr_cost){.flops = items * action->u.op.row->flops,
+    *out_cost = (mr_cost){.flops = items * command->u.op.row->flops,
                           .bytes = items * (double)mr_dtype_size(in->dtype) +
                                    (double)out->numel * (double)mr_dtype_size(out->dtype),
                           .blocks = blocks < 65536 ? (uint32_t)blocks : 65536,

@@ -9,7 +9,6 @@
 
 #include "base/parallel.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -84,10 +83,10 @@ typedef struct {
     bool tiles;                 /* neighbours in memory belong to neighbouring rows */
 } plan;
 
-static void count(const mr_action *action, plan *p) {
-    p->out = action->operands[0].tensor;
-    p->in = action->operands[action->operand_count - 1].tensor;
-    int dim = (int)action->u.op.params.integer[0];
+static void count(const mr_command *command, plan *p) {
+    p->out = command->operands[0].tensor;
+    p->in = command->operands[command->operand_count - 1].tensor;
+    int dim = (int)command->u.op.params.integer[0];
     p->length = p->in->ndim > 0 ? p->in->shape[dim] : 1;
     p->rows = p->length > 0 ? p->in->numel / p->length : 0;
     p->chunks = 1;
@@ -109,13 +108,13 @@ static int64_t take_dim(const mr_tensor *t, int dim, mr_tensor *out_rest) {
     return t->ndim > 0 ? t->stride[dim] : 1;
 }
 
-static void make_plan(const mr_action *action, plan *p) {
-    count(action, p);
-    const mr_softmax *row = action->u.op.row->body;
+static void make_plan(const mr_command *command, plan *p) {
+    count(command, p);
+    const mr_softmax *row = command->u.op.row->body;
     p->dtype = p->in->dtype == MR_F64 ? MR_F64 : MR_F32;
     p->size = mr_dtype_size(p->dtype);
     p->loops = &row->loops[p->dtype];
-    int dim = (int)action->u.op.params.integer[0];
+    int dim = (int)command->u.op.params.integer[0];
     mr_tensor out, in;
     p->out_stride = take_dim(p->out, dim, &out);
     p->in_stride = take_dim(p->in, dim, &in);
@@ -127,9 +126,9 @@ static void make_plan(const mr_action *action, plan *p) {
         !p->in_direct && p->walk.stride[1][last] == 1 && p->walk.shape[last] >= MIN_NEIGHBOURS;
 }
 
-int64_t mr_softmax_items(const mr_action *action) {
+int64_t mr_softmax_items(const mr_command *command) {
     plan p;
-    count(action, &p);
+    count(command, &p);
     return p.rows * p.chunks;
 }
 
@@ -282,19 +281,18 @@ static void write_tile(const plan *p, tile *t, bool again) {
     }
 }
 
-/* ------------------------------------------------------------------------- the action */
+/* ------------------------------------------------------------------------- the command */
 
-mr_status mr_softmax_begin(const mr_action *action, void **out_state) {
+int64_t mr_softmax_state_bytes(const mr_command *command) {
     plan p;
-    count(action, &p);
-    *out_state = NULL;
-    return p.chunks == 1 ? MR_OK : mr_fold_cells(action, p.rows * p.chunks, out_state);
+    count(command, &p);
+    return p.chunks == 1 ? 0 : p.rows * p.chunks * (int64_t)sizeof(mr_cell);
 }
 
-void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t end) {
-    if (first >= end) return;
+mr_status mr_softmax_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    if (first >= end) return MR_OK;
     plan p;
-    make_plan(action, &p);
+    make_plan(command, &p);
     mr_cell *partial = state;
     tile t;
     for (int64_t item = first; item < end; item += t.width) {
@@ -306,6 +304,7 @@ void mr_softmax_run(const mr_action *action, void *state, int64_t first, int64_t
         }
         if (!partial) write_tile(&p, &t, !p.out_direct && p.length > MR_LEAF);
     }
+    return MR_OK;
 }
 
 /* The chunks of a row joined, into the cell of its first. */
@@ -340,12 +339,11 @@ static void write_items(void *context, int64_t first, int64_t end) {
     }
 }
 
-void mr_softmax_finish(const mr_action *action, void *state) {
+void mr_softmax_finish(const mr_command *command, void *state) {
     if (!state) return;
     plan p;
-    make_plan(action, &p);
+    make_plan(command, &p);
     for (int64_t row = 0; row < p.rows; row++) join_chunks(&p, state, row);
     results r = {&p, state};
     mr_parallel_for(p.rows * p.chunks, 1, write_items, &r);
-    free(state);
 }

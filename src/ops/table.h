@@ -1,5 +1,5 @@
-/* The operation table: one row an operation. From a row come the CPU loops of every dtype, the entry of
- * mr_ops[], the Lua method with its in-place and out= forms, and the reference page.
+/* The operation table: one row for each operation. The CPU loops of every dtype, the entry of mr_ops[],
+ * the Lua method with its in-place and out= forms, and the reference page are made from the row.
  *
  * A row of the elementwise families:
  *
@@ -20,97 +20,121 @@
 #define MR_UNARY_TABLE(X) \
     X(neg,         NUMBERS, SAME,  1, mr_neg(a),              "The negative of each element.") \
     X(abs,         ALL,     SAME,  1, mr_abs(a),              "The absolute value of each element.") \
-    X(sign,        ALL,     SAME,  2, (a > 0) - mr_below_zero(a),"-1, 0 or 1, as each element is below, equal to or above 0 (NaN gives 0).") \
+    X(sign,        ALL,     SAME,  2, (a > 0) - mr_below_zero(a),"The sign of each element: -1, 0 or 1 (0 for NaN).") \
     X(exp,         FLOATS,  FLOAT, 8, mr_exp(a),              "e to the power of each element.") \
     X(log,         FLOATS,  FLOAT, 8, mr_log(a),              "The natural logarithm of each element: NaN below 0, -inf at 0.") \
     X(sqrt,        FLOATS,  FLOAT, 4, mr_sqrt(a),             "The square root of each element: NaN below 0.") \
     X(rsqrt,       FLOATS,  FLOAT, 8, 1 / mr_sqrt(a),         "1 divided by the square root of each element.") \
     X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
     X(sigmoid,     FLOATS,  FLOAT, 8, 1 / (1 + mr_exp(-a)),   "1 / (1 + exp(-x)) of each element x.") \
-    X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 where it is negative.") \
+    X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 if it is negative.") \
     X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * mr_erfc(a * (T)-0.70710678118654752440), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
-    X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is not above each element.") \
-    X(ceil,        NUMBERS, SAME,  1, mr_ceil(a),             "The least integer that is not below each element.") \
-    X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element; of two equally near, the even one.") \
+    X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is less than or equal to each element.") \
+    X(ceil,        NUMBERS, SAME,  1, mr_ceil(a),             "The least integer that is greater than or equal to each element.") \
+    X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element. If two are equally near, the even one.") \
     X(reciprocal,  FLOATS,  FLOAT, 4, 1 / a,                  "1 divided by each element.") \
     X(square,      ALL,     SAME,  1, mr_mul(a, a),           "Each element times itself.") \
     X(logical_not, ALL,     BOOL,  1, a == 0,                 "True where an element is 0.")
 
-/* As unary, with an expression that becomes vectors and is equal where the condition after it holds. */
+/* Like unary, with a second expression that the compiler can vectorize. It gives the same value where the
+ * condition after it holds. */
 #define MR_RANGED_TABLE(X) \
     X(sin,         FLOATS,  FLOAT, 8, mr_sin(a), mr_sin_near(a), mr_is_near(a), "The sine of each element, in radians.") \
     X(cos,         FLOATS,  FLOAT, 8, mr_cos(a), mr_cos_near(a), mr_is_near(a), "The cosine of each element, in radians.")
 
 #define MR_BINARY_TABLE(X) \
-    X(add,         ALL,     SAME,  1, mr_add(a, b),           "The sum; of bools, whether one is true. Integers wrap.") \
+    X(add,         ALL,     SAME,  1, mr_add(a, b),           "The sum. For bools: whether at least one is true. Integers wrap.") \
     X(sub,         NUMBERS, SAME,  1, mr_sub(a, b),           "The difference. Integers wrap.") \
-    X(mul,         ALL,     SAME,  1, mr_mul(a, b),           "The product; of bools, whether both are true. Integers wrap.") \
-    X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Of integers too it is f32.") \
-    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap; a tensor's negative powers of them are cut off to 0.") \
-    X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements, NaN if one is.") \
-    X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements, NaN if one is.") \
-    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "What is left of x after taking y a whole number of times, with the sign of y, as Lua's %. Integers modulo 0 are 0.")
+    X(mul,         ALL,     SAME,  1, mr_mul(a, b),           "The product. For bools: whether both are true. Integers wrap.") \
+    X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Integers are converted to f32 first.") \
+    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor is truncated to 0.") \
+    X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements. NaN if one of them is NaN.") \
+    X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements. NaN if one of them is NaN.") \
+    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.")
 
 #define MR_COMPARE_TABLE(X) \
     X(eq,          ALL,     BOOL,  1, a == b,                 "True where two elements are equal.") \
-    X(ne,          ALL,     BOOL,  1, a != b,                 "True where two elements differ; NaN differs from all.") \
+    X(ne,          ALL,     BOOL,  1, a != b,                 "True where two elements differ. NaN differs from everything.") \
     X(lt,          ALL,     BOOL,  1, a < b,                  "True where x is less than y.") \
     X(le,          ALL,     BOOL,  1, a <= b,                 "True where x is less than y or equal.") \
     X(gt,          ALL,     BOOL,  1, a > b,                  "True where x is greater than y.") \
     X(ge,          ALL,     BOOL,  1, a >= b,                 "True where x is greater than y or equal.")
 
-/* Also the inputs' names after the first, for the usage. */
+/* These rows also have the names of the inputs after the first, for the usage line. */
 #define MR_TERNARY_TABLE(X) \
-    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", "Each element, or the bound that it is beyond. Bounds are numbers or tensors.") \
+    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", "Each element, limited to the range from least to greatest. The bounds are numbers or tensors.") \
     X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", "The point between x and y at weight w: x + w * (y - x).")
 
 /* Ternary with a bool `a`. */
 #define MR_SELECT_TABLE(X) \
-    X(where,       ALL,     SAME,  1, a ? b : c,              "y, z", "Elements of y where the condition is true, of z elsewhere.")
+    X(where,       ALL,     SAME,  1, a ? b : c,              "y, z", "The element of y where the condition is true, and of z elsewhere.")
 
 /* X(name, dtypes of the output, forms, flops, generator, usage, help) */
 #define MR_FILL_TABLE(X) \
-    X(fill,        ALL,     INPLACE, 0, mr_gen_fill,     "x:fill_(value) -> x",           "Makes every element `value`.") \
-    X(zero,        ALL,     INPLACE, 0, mr_gen_zero,     "x:zero_() -> x",                "Makes every element 0.") \
-    X(arange,      ALL,     NONE,    1, mr_gen_arange,   "mr.arange([start,] stop [, step [, options]]) -> tensor", "The numbers from `start` (or 0) up to and not including `stop`.") \
-    X(linspace,    ALL,     NONE,    2, mr_gen_linspace, "mr.linspace(first, last, count [, options]) -> tensor", "`count` numbers at equal distances, `first` and `last` among them.") \
+    X(fill,        ALL,     INPLACE, 0, mr_gen_fill,     "x:fill_(value) -> x",           "Sets every element to `value`.") \
+    X(zero,        ALL,     INPLACE, 0, mr_gen_zero,     "x:zero_() -> x",                "Sets every element to 0.") \
+    X(arange,      ALL,     NONE,    1, mr_gen_arange,   "mr.arange([start,] stop [, step [, options]]) -> tensor", "The numbers from `start` (default: 0) up to, but not including, `stop`.") \
+    X(linspace,    ALL,     NONE,    2, mr_gen_linspace, "mr.linspace(first, last, count [, options]) -> tensor", "`count` numbers at equal distances, including `first` and `last`.") \
     X(eye,         ALL,     NONE,    1, mr_gen_eye,      "mr.eye(rows [, columns [, options]]) -> tensor", "Ones on the diagonal, zeros elsewhere.")
 
 #define MR_RANDOM_TABLE(X) \
-    X(uniform,     FLOATS,  INPLACE, 12, mr_gen_uniform,   "x:uniform_([low, high]) -> x", "Random numbers from `low` (0) up to and not including `high` (1).") \
-    X(normal,      FLOATS,  INPLACE, 24, mr_gen_normal,    "x:normal_([mean, std]) -> x", "Random numbers of the normal distribution with this mean (0) and standard deviation (1).") \
-    X(bernoulli,   ALL,     INPLACE, 12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Each element 1 with probability `p` (0.5), else 0.") \
-    X(randint,     ALL,     NONE,    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (0) up to and not including `high`.")
+    X(uniform,     FLOATS,  INPLACE, 12, mr_gen_uniform,   "x:uniform_([low, high]) -> x", "Sets each element to a uniform random number from `low` (default: 0) up to, but not including, `high` (default: 1).") \
+    X(normal,      FLOATS,  INPLACE, 24, mr_gen_normal,    "x:normal_([mean, std]) -> x", "Sets each element to a random number from the normal distribution with this mean (default: 0) and standard deviation (default: 1).") \
+    X(bernoulli,   ALL,     INPLACE, 12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Sets each element to 1 with probability `p` (default: 0.5), otherwise to 0.") \
+    X(randint,     ALL,     NONE,    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (default: 0) up to, but not including, `high`.")
 
-/* X(name, dtypes taken, result, flops, rules, help). How each folds its elements is in fold.c. */
+/* X(name, dtypes taken, result, flops, rules, help). fold.c has the code that combines the elements. */
 #define MR_REDUCE_TABLE(X) \
-    X(sum,         ALL,     SUM,   1, 0,               "The sum. Of integers and bools it is i64; floats are added in double precision.") \
+    X(sum,         ALL,     SUM,   1, 0,               "The sum. For integers and bools it is i64. Floats are added in double precision.") \
     X(mean,        ALL,     FLOAT, 1, 0,               "The mean.") \
-    X(prod,        ALL,     SUM,   1, 0,               "The product. Of integers and bools it is i64.") \
-    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element, NaN if there is one. With one dim there is a second result: the positions, from 1, as argmax has them.") \
-    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element, NaN if there is one. With one dim there is a second result: the positions, from 1, as argmin has them.") \
-    X(any,         ALL,     BOOL,  1, 0,               "Whether an element is not 0.") \
-    X(all,         ALL,     BOOL,  1, 0,               "Whether no element is 0.") \
-    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position, from 1, of the first greatest element: in the dimension, or in row-major order over everything. NaN counts as greatest.") \
-    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position, from 1, of the first least element: in the dimension, or in row-major order over everything. NaN counts as least.") \
+    X(prod,        ALL,     SUM,   1, 0,               "The product. For integers and bools it is i64.") \
+    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmax.") \
+    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmin.") \
+    X(any,         ALL,     BOOL,  1, 0,               "Whether at least one element is not 0.") \
+    X(all,         ALL,     BOOL,  1, 0,               "Whether all elements are not 0.") \
+    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position (from 1) of the first greatest element: in the dim, or in row-major order over all elements. NaN counts as greatest.") \
+    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position (from 1) of the first least element: in the dim, or in row-major order over all elements. NaN counts as least.") \
     X(norm,        ALL,     FLOAT, 2, 0,               "The square root of the sum of squares.") \
-    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The variance; with {correction=0} of the whole population, else of a sample.") \
-    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The standard deviation; {correction=} as in var.")
+    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The variance of a sample. With {correction=0}: of the whole population.") \
+    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The standard deviation. {correction=} as in var.")
 
 /* X(name, flops, kept, norm, result, help), along one dim, in f32 or f64. Of an element x: d is x - max and e is
  * exp(d), either of which is kept as k; of all of them: s is the sum of e, in double, and n the norm; the
  * result is made of k and n. Subtracting the greatest element changes nothing and lets nothing overflow. */
 #define MR_SOFTMAX_TABLE(X) \
-    X(softmax,     12, e, 1 / s,     k * n, "e to the power of each element, divided by the sum of these in the dimension.") \
-    X(log_softmax, 12, d, mr_log(s), k - n, "The logarithm of softmax, also where softmax itself is too small for a number.")
+    X(softmax,     12, e, 1 / s,     k * n, "exp(x) of each element x, divided by the sum of exp over the dim.") \
+    X(log_softmax, 12, d, mr_log(s), k - n, "The logarithm of softmax. It is exact also where softmax itself underflows to 0.")
 
 /* X(name, rules, help) */
 #define MR_MATMUL_TABLE(X) \
-    X(matmul,      0,              "The matrix product. Dimensions before the last two are a batch and broadcast; a vector counts as a row on the left and as a column on the right.") \
+    X(matmul,      0,              "The matrix product. Dims before the last two are batch dims, and broadcast. A vector counts as a row on the left and as a column on the right.") \
     X(mm,          MR_RANKS(2, 2), "The product of two matrices.") \
     X(mv,          MR_RANKS(2, 1), "The product of a matrix and a vector.") \
-    X(dot,         MR_RANKS(1, 1), "The sum of the products of two vectors' elements.") \
-    X(bmm,         MR_RANKS(3, 3), "The products of two batches of matrices, one by one.")
+    X(dot,         MR_RANKS(1, 1), "The dot product of two vectors.") \
+    X(bmm,         MR_RANKS(3, 3), "The matrix products of two batches of matrices.")
+
+/* X(name, family, inputs, dtypes, flops, items, run, state_bytes, cost, usage, help): rows with bodies of their own. */
+#define MR_OTHER_TABLE(X) \
+    X(randperm, RANDOM,   0, NUMBERS, 64, mr_randperm_items,    mr_randperm_run, mr_randperm_state_bytes, mr_elementwise_cost, "mr.randperm(n [, options]) -> tensor", "The numbers from 1 to n in random order.") \
+    X(copy,     COPY,     1, ALL,     0,  mr_elementwise_items, mr_copy_run,     NULL,                    mr_elementwise_cost, "x:copy_(y [, {non_blocking=}]) -> x",  "Copies the elements of `y`, with broadcasting and conversion.") \
+    X(memset,   BYTES,    0, ALL,     0,  mr_bytes_items,       mr_bytes_run,    NULL,                    mr_elementwise_cost, "mr.memset(x, byte)",                   "Sets all bytes of a contiguous tensor.") \
+    X(op,       ABSTRACT, 0, ALL,     0,  mr_abstract_items,    mr_abstract_run, NULL,                    mr_abstract_cost,    "mr.op{name=, reads=, writes=, ms=, stream=, blocks=}", "An abstract operation with these accesses and this duration.") \
+    X(spin,     ABSTRACT, 0, ALL,     0,  mr_spin_items,        mr_spin_run,     NULL,                    mr_abstract_cost,    "mr.spin{ms=, stream=}",                "A delay on the device.")
 // clang-format on
+
+/* All rows, for macros that need only the name: X(name, ...). */
+#define MR_OP_TABLE(X)                                                                             \
+    MR_UNARY_TABLE(X)                                                                              \
+    MR_RANGED_TABLE(X)                                                                             \
+    MR_BINARY_TABLE(X)                                                                             \
+    MR_COMPARE_TABLE(X)                                                                            \
+    MR_TERNARY_TABLE(X)                                                                            \
+    MR_SELECT_TABLE(X)                                                                             \
+    MR_FILL_TABLE(X)                                                                               \
+    MR_RANDOM_TABLE(X)                                                                             \
+    MR_REDUCE_TABLE(X)                                                                             \
+    MR_SOFTMAX_TABLE(X)                                                                            \
+    MR_MATMUL_TABLE(X)                                                                             \
+    MR_OTHER_TABLE(X)
 
 #endif

@@ -1,5 +1,5 @@
-/* The loops of the ternary family, out of the table. The first input of `where` is a condition and so
- * of another type than the rest. */
+/* The loops of the ternary family, made from the table. The first input of `where` is a condition, so its
+ * type differs from that of the others. */
 #include "ops/loops.h"
 
 /* One of the eight ways in which inputs can be single elements: an index times 0 or 1. */

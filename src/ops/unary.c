@@ -1,4 +1,4 @@
-/* The loops of the unary family, out of the table. */
+/* The loops of the unary family, made from the table. */
 #include "ops/loops.h"
 
 #define LOOP(name, tag, T_, R, store, expression)                                                  \

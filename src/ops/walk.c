@@ -1,4 +1,4 @@
-/* Walking over strided operands: merging dims, and moving runs of elements between strided memory and
+/* Iterating over strided operands: merging dims, and moving runs of elements between strided memory and
  * dense blocks. */
 #include "ops/body.h"
 

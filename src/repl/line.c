@@ -86,6 +86,15 @@ static void on_line(char *line) {
     rl_callback_handler_remove();
 }
 
+#if RL_READLINE_VERSION >= 0x0802
+/* Readline ends the line of Ctrl-D, and then each later line, too, since only its other interface clears the
+ * mark. We end that line ourselves. */
+static void leave_terminal(void) {
+    rl_eof_found = 0;
+    rl_deprep_terminal();
+}
+#endif
+
 static void abandon_line(void) {
     rl_free_line_state();
     rl_callback_sigcleanup();
@@ -133,6 +142,9 @@ void mr_line_open(bool (*interrupted)(void)) {
     if (!at_terminal) return;
     rl_readline_name = "millrace";
     rl_catch_signals = 0;
+#if RL_READLINE_VERSION >= 0x0802
+    rl_deprep_term_function = leave_terminal;
+#endif
     rl_bind_key('\t', rl_insert); /* it would complete names of files */
     open_history();
 }

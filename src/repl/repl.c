@@ -1,5 +1,6 @@
-/* The prompt: see repl.h. Each chunk is compiled on its own, so a `local` ends with it; as many empty
- * lines are put in front as were entered before, so that every line has a place of its own. */
+/* The prompt: see repl.h. Each chunk is compiled separately, so a `local` ends with it. The chunk is
+ * preceded by as many empty lines as were entered before, so each line of the session has its own
+ * number. */
 #include "repl/repl.h"
 
 #include <lauxlib.h>
@@ -130,7 +131,7 @@ static int echo(lua_State *L) {
     int count = lua_gettop(L);
     luaL_checkstack(L, LUA_MINSTACK, "too many results to show");
     if (is_help(L, count)) {
-        puts("help() says where to begin, help(\"stream\") or help(mr.zeros) explains one thing");
+        puts("help() shows the first steps; help(\"stream\") or help(mr.zeros) explains one thing");
         fflush(stdout);
         return 0;
     }
@@ -149,10 +150,6 @@ static void run_chunk(lua_State *L, const mr_repl_host *host) {
     bool done = host->call(L, 0, LUA_MULTRET);
     int count = lua_gettop(L) - base;
     luaL_checkstack(L, 4, "too many results to show");
-    if (host->printed(L, done && count > 0 ? base + 1 : 0)) {
-        lua_remove(L, base + 1);
-        count--;
-    }
     if (!done || count == 0) return;
     lua_pushcfunction(L, echo);
     lua_insert(L, base + 1);

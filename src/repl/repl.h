@@ -5,18 +5,16 @@
 #include <lua.h>
 #include <stdbool.h>
 
-/* What errors and reports call the input; its lines count through the session. */
+/* The file name of the input in errors and reports; line numbers continue through the session. */
 #define MR_REPL_FILE "stdin"
 
-/* What the prompt needs of the program around it. */
+/* What the prompt needs from the host program. */
 typedef struct {
     const char *banner;
-    /* lua_pcall for a chunk of the user's, with everything around it: says a failure itself, leaves
-     * nothing on the stack then, and returns false. */
+    /* lua_pcall for a chunk of the user. On failure, prints the error, leaves nothing on the stack, and
+     * returns false. */
     bool (*call)(lua_State *L, int argument_count, int result_count);
-    /* Whether the chunk has printed its first result, which is at `index` (0: it has none), itself. */
-    bool (*printed)(lua_State *L, int index);
-    bool (*interrupted)(void); /* whether Ctrl-C came since the last question */
+    bool (*interrupted)(void); /* whether Ctrl-C came since the last call */
 } mr_repl_host;
 
 /* Returns at the end of the input (Ctrl-D). Called protected; raises only when memory is out. */

@@ -1,5 +1,5 @@
-/* Values at the prompt: see show.h. A table's list comes first, then its names in alphabetical order, so
- * that the same table always looks the same. */
+/* Values at the prompt: see show.h. The list part of a table comes first, then its keys in alphabetical
+ * order, so the same table is always shown in the same way. */
 #include "repl/show.h"
 
 #include <ctype.h>
@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/output.h"
+
 #define MOST_ENTRIES 20
 
 static void write_text(lua_State *L, int index) {
     size_t length;
     const char *text = luaL_tolstring(L, index, &length);
-    fwrite(text, 1, length, stdout);
+    mr_output_write(stdout, text, length);
     lua_pop(L, 1);
 }
 
@@ -64,7 +66,7 @@ static bool next_name(lua_State *L, int table) {
     return found;
 }
 
-/* What stands in front of the next entry; false: there is no more room. */
+/* Writes what comes before the next entry. Returns false if the line is full. */
 static bool begin_entry(int *shown) {
     if (*shown == MOST_ENTRIES) {
         fputs(", ...", stdout);
@@ -121,7 +123,7 @@ static void write_others(lua_State *L, int table, lua_Integer size, int *shown) 
 void mr_show(lua_State *L, int index) {
     int shown = 0;
     index = lua_absindex(L, index);
-    luaL_checkstack(L, 12, "no room to show a value");
+    luaL_checkstack(L, 12, "not enough Lua stack to show a value");
     if (!opens(L, index)) {
         write_text(L, index);
         return;

@@ -1,11 +1,11 @@
-/* A value as the prompt shows it. */
+/* Showing a value at the prompt. */
 #ifndef MR_REPL_SHOW_H
 #define MR_REPL_SHOW_H
 
 #include <lua.h>
 
-/* Writes the value at `index` to stdout: as tostring has it, but a table (without __tostring) one level
- * deep. Waits for nothing; raises what a __tostring raises. */
+/* Writes the value at `index` to stdout: like tostring, except that a table without __tostring is shown
+ * one level deep. Waits for nothing. Raises errors of __tostring. */
 void mr_show(lua_State *L, int index);
 
 #endif

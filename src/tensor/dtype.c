@@ -53,16 +53,42 @@ bool mr_dtype_find(const char *text, mr_dtype *out_dtype) {
     return false;
 }
 
+bool mr_dtype_holds(mr_dtype dtype, int64_t i) {
+    switch (dtype) {
+    case MR_BOOL: return i == 0 || i == 1;
+    case MR_U8: return i >= 0 && i <= UINT8_MAX;
+    case MR_I32: return i >= INT32_MIN && i <= INT32_MAX;
+    default: return true;
+    }
+}
+
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b) {
     if (dtypes[a].category != dtypes[b].category)
         return dtypes[a].category > dtypes[b].category ? a : b;
     return dtypes[a].size >= dtypes[b].size ? a : b;
 }
 
-mr_dtype mr_dtype_promote_scalar(mr_dtype tensor, mr_scalar scalar) {
-    int category = scalar.is_integer ? 1 : 2;
-    if (dtypes[tensor].category >= category) return tensor;
-    return category == 1 ? MR_I64 : MR_F32;
+mr_dtype mr_dtype_of_number(mr_scalar number) {
+    if (number.is_bool) return MR_BOOL;
+    return number.is_integer ? MR_I64 : MR_F32;
+}
+
+void mr_promotion_add(mr_promotion *promotion, mr_rank rank, mr_dtype dtype) {
+    uint8_t *known = &promotion->dtype[rank];
+    if (*known) dtype = mr_dtype_promote((mr_dtype)(*known - 1), dtype);
+    *known = (uint8_t)(dtype + 1);
+}
+
+mr_dtype mr_promotion_result(const mr_promotion *promotion) {
+    int category = -1;
+    mr_dtype result = MR_BOOL;
+    for (int rank = 0; rank < MR_RANK_COUNT; rank++) {
+        int known = promotion->dtype[rank];
+        if (known == 0 || dtypes[known - 1].category <= category) continue;
+        result = (mr_dtype)(known - 1);
+        category = dtypes[result].category;
+    }
+    return result;
 }
 
 /* Beyond the type's range C leaves the conversion undefined; here it saturates, and NaN gives 0. */

@@ -1,4 +1,4 @@
-/* Element types: the one list of them, and the rules of promotion (PyTorch's). */
+/* Element types: the one list of them, and the rules of promotion, which are PyTorch's. */
 #ifndef MR_TENSOR_DTYPE_H
 #define MR_TENSOR_DTYPE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/action.h"
+#include "model/command.h"
 
 /* name, C type, the word that scripts use, category (0 bool, 1 integer, 2 floating) */
 #define MR_DTYPE_LIST(X)                                                                           \
@@ -30,12 +30,27 @@ int mr_dtype_category(mr_dtype dtype);
 bool mr_dtype_find(const char *text,
                    mr_dtype *out_dtype); /* also PyTorch's words: "float32", "int64" */
 
-/* The type of an operation on both: the higher category wins; inside one, the wider type (u8 with
- * i32 is i32, i64 with f32 is f32). */
+/* Whether the integer is a value of the type. Floats count as holding all, rounded. */
+bool mr_dtype_holds(mr_dtype dtype, int64_t i);
+
+/* torch.promote_types: the higher category wins; inside one, the wider type (u8 with i32 is i32, i64 with
+ * f32 is f32). */
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b);
-/* A plain number beside a tensor changes the type only when its category is higher: i32 + 1.5 is
- * f32, u8 + 300 stays u8 (and wraps), f32 + 1 stays f32. */
-mr_dtype mr_dtype_promote_scalar(mr_dtype tensor, mr_scalar scalar);
+/* What a plain number counts as: bool, i64, or f32 (PyTorch's default dtype). */
+mr_dtype mr_dtype_of_number(mr_scalar number);
+
+/* torch.result_type: the dtype in which an operation on several inputs is computed. There are three ranks:
+ * tensors with dimensions, tensors without, plain numbers. Inside a rank mr_dtype_promote decides. A lower
+ * rank changes the dtype only if its category is higher than that of all ranks above it:
+ *     f32[2] + f64[] -> f32    u8[1] + i32[] -> u8    i32[2] + f64[] -> f64    f32[] + f64[] -> f64
+ *     u8[2] + 300 -> u8, which wraps    i32[] + 1.5 -> f32    bool[2] + true -> bool    bool[2] + 1 -> i64
+ * Start with {0}; at least one input must be added before the result is asked for. */
+typedef enum { MR_RANK_DIMS, MR_RANK_NO_DIMS, MR_RANK_NUMBER, MR_RANK_COUNT } mr_rank;
+typedef struct {
+    uint8_t dtype[MR_RANK_COUNT]; /* plus 1; 0: the rank has no input so far */
+} mr_promotion;
+void mr_promotion_add(mr_promotion *promotion, mr_rank rank, mr_dtype dtype);
+mr_dtype mr_promotion_result(const mr_promotion *promotion);
 
 /* One element, converted as C converts; float to integer truncates and saturates, NaN gives 0;
  * to bool: != 0. */

@@ -24,7 +24,7 @@ mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim) 
 
 mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel) {
     if (ndim < 0 || ndim > MR_MAX_DIMS)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "a tensor has at most %d dimensions, not %d",
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "a tensor has at most %d dimensions, got %d",
                        MR_MAX_DIMS, ndim);
     bool empty = false;
     for (int d = 0; d < ndim; d++) {

@@ -1,5 +1,5 @@
-/* Tensors: making one with its storage, making a view, counting, describing. What views are possible
- * is view.c's business. */
+/* Tensors: making one with its storage, making a view, describing. view.c decides which views are
+ * possible. */
 #include "tensor/tensor.h"
 
 #include <inttypes.h>
@@ -11,10 +11,8 @@ _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F3
                    MR_F64 == 5 && MR_DTYPE_COUNT == 6,
                "mr_tensor_data's table of element sizes follows MR_DTYPE_LIST");
 
-#define TENSORS_PER_CHUNK 64
-
 static mr_status out_of_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory");
 }
 
 /* Row-major strides. A tensor without elements gets strides that cannot overflow. */
@@ -37,39 +35,29 @@ static bool is_contiguous(const mr_tensor *t) {
     return true;
 }
 
-static mr_tensor *new_tensor(mr_machine *machine, mr_storage *storage, mr_dtype dtype, int ndim,
-                             const int64_t *shape) {
-    if (!machine->tensors.object_size)
-        mr_slab_init(&machine->tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);
-    mr_tensor *t = mr_slab_alloc(&machine->tensors);
+static mr_tensor *new_tensor(const mr_caller *caller, mr_storage *storage, mr_dtype dtype, int ndim,
+                             const int64_t *shape, int64_t numel) {
+    mr_tensor *t = mr_tensor_new(caller, storage);
     if (!t) return NULL;
-    t->refs = 1;
     t->ndim = (uint8_t)ndim;
     t->dtype = (uint8_t)dtype;
-    t->id = ++machine->next_tensor;
-    t->storage = storage;
-    t->offset = 0;
-    t->name = NULL;
-    t->where = machine->where;
+    t->numel = numel;
     for (int d = 0; d < ndim; d++) t->shape[d] = shape[d];
     return t;
 }
 
-mr_status mr_tensor_create(mr_machine *machine, mr_memory_kind kind, mr_stream *stream,
+mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {
     *out_tensor = NULL;
     int64_t numel;
     MR_TRY(mr_shape_numel(ndim, shape, &numel)); /* at most 2^48: its bytes cannot overflow */
     mr_storage *storage;
     uint64_t bytes = (uint64_t)numel * mr_dtype_size(dtype);
-    MR_TRY(mr_storage_create(machine, kind, bytes, stream, &storage));
-    mr_tensor *t = new_tensor(machine, storage, dtype, ndim, shape);
-    if (!t) {
-        mr_storage_drop_handle(storage);
-        mr_storage_release(storage);
-        return out_of_memory();
-    }
-    t->numel = numel;
+    MR_TRY(mr_storage_create(caller, kind, bytes, stream, &storage));
+    mr_tensor *t = new_tensor(caller, storage, dtype, ndim, shape, numel);
+    if (!t) mr_storage_drop_handle(storage);
+    mr_storage_release(storage); /* the tensor has a reference of its own */
+    if (!t) return out_of_memory();
     t->contiguous = true;
     set_strides(t);
     *out_tensor = t;
@@ -92,50 +80,44 @@ static bool fits(const mr_tensor *t) {
     return (uint64_t)end <= t->storage->bytes;
 }
 
-mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
-                          const int64_t *stride, int64_t offset, mr_tensor **out_tensor) {
+mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,
+                          const int64_t *shape, const int64_t *stride, int64_t offset,
+                          mr_tensor **out_tensor) {
     *out_tensor = NULL;
     int64_t numel;
     MR_TRY(mr_shape_numel(ndim, shape, &numel));
-    mr_tensor *t = new_tensor(base->storage->machine, base->storage, dtype, ndim, shape);
+    mr_tensor *t = new_tensor(caller, base->storage, dtype, ndim, shape, numel);
     if (!t) return out_of_memory();
-    t->numel = numel;
     t->offset = offset;
-    t->name = base->name;
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
     if (!fits(t)) {
-        mr_slab_free(&base->storage->machine->tensors, t);
+        mr_tensor_release(t);
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "the view does not lie inside its storage of %" PRIu64 " bytes",
+                       "the view is not inside its storage of %" PRIu64 " bytes",
                        base->storage->bytes);
     }
     t->contiguous = is_contiguous(t);
-    mr_storage_retain(base->storage);
+    t->name = mr_name_retain(base->name);
     *out_tensor = t;
     return MR_OK;
 }
 
-mr_status mr_tensor_view(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
-                         const int64_t *stride, int64_t offset, mr_tensor **out_tensor) {
-    MR_TRY(mr_tensor_alias(base, dtype, ndim, shape, stride, offset, out_tensor));
-    (*out_tensor)->name = NULL;
+mr_status mr_tensor_view(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,
+                         const int64_t *shape, const int64_t *stride, int64_t offset,
+                         mr_tensor **out_tensor) {
+    MR_TRY(mr_tensor_alias(caller, base, dtype, ndim, shape, stride, offset, out_tensor));
+    mr_name_keep(&(*out_tensor)->name, NULL);
     mr_storage_add_handle(base->storage);
     return MR_OK;
 }
 
-void mr_tensor_retain(mr_tensor *tensor) {
-    tensor->refs++;
-}
-
-mr_storage *mr_tensor_storage(const mr_tensor *tensor) {
-    return tensor->storage;
-}
-
-void mr_tensor_release(mr_tensor *tensor) {
-    if (!tensor || --tensor->refs > 0) return;
-    mr_slab *tensors = &tensor->storage->machine->tensors;
-    mr_storage_release(tensor->storage);
-    mr_slab_free(tensors, tensor);
+mr_status mr_tensor_set_name(mr_tensor *t, const char *text) {
+    mr_name *name = mr_name_new(text, strlen(text));
+    if (!name) return out_of_memory();
+    mr_name_keep(&t->storage->name, name);
+    mr_name_release(t->name);
+    t->name = name;
+    return MR_OK;
 }
 
 mr_status mr_tensor_usable(const mr_tensor *t) {
@@ -156,7 +138,7 @@ const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size) {
 
 const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size) {
     char signature[256];
-    if (t->name) snprintf(out, size, "`%s`", t->name);
+    if (t->name) snprintf(out, size, "`%s`", t->name->text);
     else if (t->where.line > 0)
         snprintf(out, size, "tensor #%" PRIu64 " %s made at line %d", t->id,
                  mr_tensor_signature(t, signature, sizeof signature), t->where.line);

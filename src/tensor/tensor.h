@@ -1,64 +1,57 @@
-/* A tensor: a typed, strided view of a storage. Immutable once made but for its name; counted.
- * Shapes and strides are in elements; dims count from 0 here and from 1 in scripts. */
+/* What can be done with a tensor (model/tensor.h): making one with its storage, views, overlap, names for messages,
+ * printing. */
 #ifndef MR_TENSOR_TENSOR_H
 #define MR_TENSOR_TENSOR_H
 
 #include "base/buffer.h"
-#include "model/storage.h"
+#include "model/tensor.h"
 #include "tensor/dtype.h"
 
-#define MR_MAX_DIMS 8
 /* Of a view too: an expanded dim makes more elements than there is memory, but nobody waits for an
  * operation on more of them. */
 #define MR_MAX_ELEMENTS ((int64_t)1 << 48)
 
-struct mr_tensor {
-    uint32_t refs;
-    uint8_t ndim;        /* 0: one element, no dims */
-    uint8_t dtype;       /* mr_dtype */
-    bool contiguous;     /* row-major without gaps (any tensor of at most one element is) */
-    uint64_t id;         /* "tensor #7"; a view has one of its own */
-    mr_storage *storage; /* one reference owned */
-    int64_t offset;      /* of the first element, in elements of dtype */
-    int64_t numel;
-    const char *name; /* interned; NULL: unnamed */
-    mr_site where;    /* the line that made it */
-    int64_t shape[MR_MAX_DIMS];
-    int64_t stride[MR_MAX_DIMS];
-};
-
 /* A new storage and a contiguous tensor over all of it, contents undefined. `stream` as in
  * mr_storage_create: the allocation's stream for device memory, NULL for host memory. The tensor
  * holds the storage's only reference; the script's handle count is 1 and belongs to the caller. */
-mr_status mr_tensor_create(mr_machine *machine, mr_memory_kind kind, mr_stream *stream,
+mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
 /* Another view of base's storage; adds a handle to it. Checks that every element lies inside. */
-mr_status mr_tensor_view(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
-                         const int64_t *stride, int64_t offset, mr_tensor **out_tensor);
+mr_status mr_tensor_view(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,
+                         const int64_t *shape, const int64_t *stride, int64_t offset,
+                         mr_tensor **out_tensor);
 
-/* The same without a handle: an operand of an action, which must not keep device memory from being
+/* The same without a handle: an operand of a command, which must not keep device memory from being
  * freed (R28). It carries base's name for messages. */
-mr_status mr_tensor_alias(mr_tensor *base, mr_dtype dtype, int ndim, const int64_t *shape,
-                          const int64_t *stride, int64_t offset, mr_tensor **out_tensor);
+mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,
+                          const int64_t *shape, const int64_t *stride, int64_t offset,
+                          mr_tensor **out_tensor);
 
-/* mr_tensor_retain, mr_tensor_release: see model/storage.h. */
+/* Its name, and its storage's: a storage goes by the name that was given last. */
+mr_status mr_tensor_set_name(mr_tensor *t, const char *text);
 
 /* Shape algebra. Each makes a view (with a handle) or explains why it cannot; `dim` may be negative
  * (from the end); messages show dims as scripts count them, from 1. */
-mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape,
+mr_status mr_tensor_reshape(const mr_caller *caller, mr_tensor *t, int ndim, const int64_t *shape,
                             mr_tensor **out); /* one -1
     allowed; NOT_SUPPORTED when no view can show it (the caller copies first) */
-mr_status mr_tensor_permute(mr_tensor *t, const int *dims, mr_tensor **out);
-mr_status mr_tensor_transpose(mr_tensor *t, int dim0, int dim1, mr_tensor **out);
-mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length, int64_t step,
+mr_status mr_tensor_permute(const mr_caller *caller, mr_tensor *t, const int *dims,
+                            mr_tensor **out);
+mr_status mr_tensor_transpose(const mr_caller *caller, mr_tensor *t, int dim0, int dim1,
+                              mr_tensor **out);
+mr_status mr_tensor_narrow(const mr_caller *caller, mr_tensor *t, int dim, int64_t start,
+                           int64_t length, int64_t step,
                            mr_tensor **out); /* start counts from 0; step >= 1 */
-mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out);
-mr_status mr_tensor_squeeze(mr_tensor *t, int dim /* INT_MIN: all */, mr_tensor **out);
-mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out);
-mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape,
-                           mr_tensor **out);                                     /* -1 keeps */
-mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out); /* as reshape */
+mr_status mr_tensor_select(const mr_caller *caller, mr_tensor *t, int dim, int64_t index,
+                           mr_tensor **out);
+mr_status mr_tensor_squeeze(const mr_caller *caller, mr_tensor *t, int dim /* INT_MIN: all */,
+                            mr_tensor **out);
+mr_status mr_tensor_unsqueeze(const mr_caller *caller, mr_tensor *t, int dim, mr_tensor **out);
+mr_status mr_tensor_expand(const mr_caller *caller, mr_tensor *t, int ndim, const int64_t *shape,
+                           mr_tensor **out); /* -1 keeps */
+mr_status mr_tensor_flatten(const mr_caller *caller, mr_tensor *t, int first, int last,
+                            mr_tensor **out); /* as reshape */
 
 /* Resolves a dim (0-based or negative) against ndim; `ndim` 0 is treated as 1 for 0 and -1. */
 mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim);

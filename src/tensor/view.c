@@ -20,8 +20,9 @@ static geometry geometry_of(const mr_tensor *t) {
     return g;
 }
 
-static mr_status make_view(mr_tensor *t, const geometry *g, mr_tensor **out) {
-    return mr_tensor_view(t, t->dtype, g->ndim, g->shape, g->stride, g->offset, out);
+static mr_status make_view(const mr_caller *caller, mr_tensor *t, const geometry *g,
+                           mr_tensor **out) {
+    return mr_tensor_view(caller, t, t->dtype, g->ndim, g->shape, g->stride, g->offset, out);
 }
 
 static void drop_dim(geometry *g, int dim) {
@@ -68,12 +69,13 @@ static bool reshape_strides(const mr_tensor *t, geometry *g) {
     return true;
 }
 
-mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out) {
+mr_status mr_tensor_reshape(const mr_caller *caller, mr_tensor *t, int ndim, const int64_t *shape,
+                            mr_tensor **out) {
     *out = NULL;
     char text[192], own[192];
     if (ndim < 0 || ndim > MR_MAX_DIMS)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "reshape: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
+                       "reshape: a tensor has at most %d dimensions, got %d", MR_MAX_DIMS, ndim);
     mr_shape_text(ndim, shape, text, sizeof text);
     mr_shape_text(t->ndim, t->shape, own, sizeof own);
     geometry g = {.ndim = ndim, .offset = t->offset};
@@ -83,7 +85,7 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
         if (shape[d] != -1) continue;
         if (unknown >= 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "reshape: only one size may be -1, but both dimensions %d and %d are",
+                           "reshape: only one size may be -1, but dimensions %d and %d both are",
                            unknown + 1, d + 1);
         unknown = d;
         g.shape[d] = 1;
@@ -93,7 +95,8 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
     if (unknown >= 0) {
         if (numel == 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "reshape: %s leaves the size of dimension %d open, as others are 0",
+                           "reshape: in %s, the size of dimension %d cannot be computed, because "
+                           "another size is 0",
                            text, unknown + 1);
         if (t->numel % numel != 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -111,15 +114,15 @@ mr_status mr_tensor_reshape(mr_tensor *t, int ndim, const int64_t *shape, mr_ten
         for (int d = 0; d < ndim; d++) g.stride[d] = 1;
     } else if (!reshape_strides(t, &g)) {
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "view: the elements of this %s tensor are not laid out so that %s can show "
-                       "them without a copy; "
-                       "use reshape or contiguous",
+                       "view: the strides of this %s tensor do not allow the shape %s without a "
+                       "copy; use reshape or contiguous",
                        own, text);
     }
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_permute(mr_tensor *t, const int *dims, mr_tensor **out) {
+mr_status mr_tensor_permute(const mr_caller *caller, mr_tensor *t, const int *dims,
+                            mr_tensor **out) {
     *out = NULL;
     geometry g = {.ndim = t->ndim, .offset = t->offset};
     unsigned seen = 0;
@@ -127,15 +130,17 @@ mr_status mr_tensor_permute(mr_tensor *t, const int *dims, mr_tensor **out) {
         int from;
         MR_TRY(mr_dim_resolve(t->ndim, dims[d], "permute", &from));
         if (seen & (1u << from))
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "permute: dimension %d comes twice", from + 1);
+            return mr_fail(MR_CODE_INVALID_ARGUMENT, "permute: dimension %d is given twice",
+                           from + 1);
         seen |= 1u << from;
         g.shape[d] = t->shape[from];
         g.stride[d] = t->stride[from];
     }
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_transpose(mr_tensor *t, int dim0, int dim1, mr_tensor **out) {
+mr_status mr_tensor_transpose(const mr_caller *caller, mr_tensor *t, int dim0, int dim1,
+                              mr_tensor **out) {
     *out = NULL;
     int a, b;
     MR_TRY(mr_dim_resolve(t->ndim, dim0, "transpose", &a));
@@ -145,16 +150,15 @@ mr_status mr_tensor_transpose(mr_tensor *t, int dim0, int dim1, mr_tensor **out)
         g.shape[a] = t->shape[b], g.stride[a] = t->stride[b];
         g.shape[b] = t->shape[a], g.stride[b] = t->stride[a];
     }
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length, int64_t step,
-                           mr_tensor **out) {
+mr_status mr_tensor_narrow(const mr_caller *caller, mr_tensor *t, int dim, int64_t start,
+                           int64_t length, int64_t step, mr_tensor **out) {
     *out = NULL;
     int d;
     if (t->ndim == 0)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "narrow: a tensor with no dimensions has no rows to choose from");
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "narrow: the tensor has no dimensions");
     MR_TRY(mr_dim_resolve(t->ndim, dim, "narrow", &d));
     if (step < 1)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -180,15 +184,17 @@ mr_status mr_tensor_narrow(mr_tensor *t, int dim, int64_t start, int64_t length,
     if (t->numel > 0) g.offset += start * t->stride[d];
     g.shape[d] = length;
     if (length > 1) g.stride[d] = t->stride[d] * step;
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out) {
+mr_status mr_tensor_select(const mr_caller *caller, mr_tensor *t, int dim, int64_t index,
+                           mr_tensor **out) {
     *out = NULL;
     int d;
     if (t->ndim == 0)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "select: a tensor with no dimensions cannot be indexed; item() reads it");
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "select: a tensor with no dimensions cannot be indexed; item() reads its value");
     MR_TRY(mr_dim_resolve(t->ndim, dim, "select", &d));
     int64_t size = t->shape[d];
     if (index < -size || index >= size)
@@ -198,24 +204,24 @@ mr_status mr_tensor_select(mr_tensor *t, int dim, int64_t index, mr_tensor **out
     geometry g = geometry_of(t);
     if (t->numel > 0) g.offset += (index < 0 ? index + size : index) * t->stride[d];
     drop_dim(&g, d);
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_squeeze(mr_tensor *t, int dim, mr_tensor **out) {
+mr_status mr_tensor_squeeze(const mr_caller *caller, mr_tensor *t, int dim, mr_tensor **out) {
     *out = NULL;
     geometry g = geometry_of(t);
     if (dim != INT_MIN) {
         int d;
         MR_TRY(mr_dim_resolve(t->ndim, dim, "squeeze", &d));
         if (t->ndim > 0 && t->shape[d] == 1) drop_dim(&g, d);
-        return make_view(t, &g, out);
+        return make_view(caller, t, &g, out);
     }
     for (int d = t->ndim; d-- > 0;)
         if (g.shape[d] == 1) drop_dim(&g, d);
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out) {
+mr_status mr_tensor_unsqueeze(const mr_caller *caller, mr_tensor *t, int dim, mr_tensor **out) {
     *out = NULL;
     if (t->ndim == MR_MAX_DIMS)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "unsqueeze: a tensor has at most %d dimensions",
@@ -230,16 +236,17 @@ mr_status mr_tensor_unsqueeze(mr_tensor *t, int dim, mr_tensor **out) {
     g.shape[at] = 1;
     g.stride[at] = at < t->ndim ? t->shape[at] * t->stride[at] : 1;
     g.ndim++;
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tensor **out) {
+mr_status mr_tensor_expand(const mr_caller *caller, mr_tensor *t, int ndim, const int64_t *shape,
+                           mr_tensor **out) {
     *out = NULL;
     char own[192], text[192];
     mr_shape_text(t->ndim, t->shape, own, sizeof own);
     if (ndim < 0 || ndim > MR_MAX_DIMS)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "expand: a tensor has at most %d dimensions, not %d", MR_MAX_DIMS, ndim);
+                       "expand: a tensor has at most %d dimensions, got %d", MR_MAX_DIMS, ndim);
     if (ndim < t->ndim)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "expand: %s cannot become %s, which has fewer dimensions", own,
@@ -261,10 +268,11 @@ mr_status mr_tensor_expand(mr_tensor *t, int ndim, const int64_t *shape, mr_tens
         g.shape[d] = wanted;
         g.stride[d] = size == wanted && d >= extra ? t->stride[d - extra] : 0;
     }
-    return make_view(t, &g, out);
+    return make_view(caller, t, &g, out);
 }
 
-mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out) {
+mr_status mr_tensor_flatten(const mr_caller *caller, mr_tensor *t, int first, int last,
+                            mr_tensor **out) {
     *out = NULL;
     int a, b;
     MR_TRY(mr_dim_resolve(t->ndim, first, "flatten", &a));
@@ -281,9 +289,9 @@ mr_status mr_tensor_flatten(mr_tensor *t, int first, int last, mr_tensor **out) 
     for (int d = a; d <= b && d < t->ndim && !empty; d++) {
         if (__builtin_mul_overflow(joined, t->shape[d], &joined))
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "flatten: the joined dimension would be too long");
+                           "flatten: the joined dimension would have too many elements");
     }
     shape[ndim++] = empty ? 0 : joined;
     for (int d = b + 1; d < t->ndim; d++) shape[ndim++] = t->shape[d];
-    return mr_tensor_reshape(t, ndim, shape, out);
+    return mr_tensor_reshape(caller, t, ndim, shape, out);
 }

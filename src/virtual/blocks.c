@@ -1,10 +1,10 @@
-/* Blocks of a device's arena: cutting, merging, and finding one of a size in constant time. Who may
- * have which block is reuse.c's business.
+/* Blocks of a device's arena: cutting, merging, and finding one of a size in constant time. reuse.c
+ * decides which allocation may use which block.
  *
  * Invariants: the blocks tile the arena without gaps; two neighbours are never both FREE nor both
  * UNRESERVED; p->reserved is the sum of all that is not UNRESERVED. */
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "virtual/state.h"
 
@@ -24,10 +24,14 @@ int mr_bin_of(uint64_t size) {
     return (log - 2) * 8 + (int)(granules >> (log - 3) & 7);
 }
 
+block *mr_bins_first(const bins *list, int bin) {
+    return list->occupied[bin / 64] >> bin % 64 & 1 ? list->first[bin] : NULL;
+}
+
 void mr_bins_insert(bins *list, block *b) {
     int bin = mr_bin_of(b->size);
     b->previous = NULL;
-    b->next = list->first[bin];
+    b->next = mr_bins_first(list, bin);
     if (b->next) b->next->previous = b;
     list->first[bin] = b;
     list->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
@@ -53,7 +57,7 @@ int mr_bins_next(const bins *list, int bin) {
 block *mr_bins_find(const bins *list, uint64_t size) {
     int bin = mr_bin_of(size), looked = 0;
     block *best = NULL;
-    for (block *b = list->first[bin]; b && looked < LOOK; b = b->next, looked++)
+    for (block *b = mr_bins_first(list, bin); b && looked < LOOK; b = b->next, looked++)
         if (b->size >= size && (!best || b->size < best->size)) best = b;
     if (best) return best;
     bin = mr_bins_next(list, bin + 1); /* anything there is large enough */
@@ -87,7 +91,8 @@ static void absorb_above(pool *p, block *b) {
     mr_slab_free(&p->blocks, gone);
 }
 
-static void put(pool *p, bins *list, block *b, block_state state) {
+/* Returns the block that it is now part of. */
+static block *put(pool *p, bins *list, block *b, block_state state) {
     b->state = state;
     if (b->above && b->above->state == state) {
         mr_bins_remove(list, b->above);
@@ -99,81 +104,75 @@ static void put(pool *p, bins *list, block *b, block_state state) {
         absorb_above(p, b);
     }
     mr_bins_insert(list, b);
+    return b;
 }
 
 void mr_pool_put(pool *p, block *b) {
-    put(p, &p->free, b, BLOCK_FREE);
+    put(p, &p->space->free, b, BLOCK_FREE);
 }
 
 block *mr_pool_carve(pool *p, uint64_t size) {
-    block *b = mr_bins_find(&p->free, size);
+    block *b = mr_bins_find(&p->space->free, size);
     if (!b) return NULL;
-    mr_bins_remove(&p->free, b);
+    mr_bins_remove(&p->space->free, b);
     block *rest = mr_pool_split(p, b, size);
-    if (rest) mr_bins_insert(&p->free, rest);
+    if (rest) mr_bins_insert(&p->space->free, rest);
     b->state = BLOCK_USED;
     return b;
 }
 
 /* ---- growing and shrinking */
 
-/* Address space without memory behind it: pages come when they are touched. A system that counts
- * every mapping may refuse a large one. */
-static bool map_arena(pool *p) {
-    if (p->base) return true;
-    void *base = mmap(NULL, p->limit, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return false;
-    p->base = base;
-    return true;
-}
-
 static bool may_reserve(const pool *p, uint64_t size) {
     return p->backing->used <= p->backing->limit && size <= p->backing->limit - p->backing->used;
 }
 
 block *mr_pool_grow(pool *p, uint64_t size) {
-    block *space = mr_bins_find(&p->unreserved, size);
-    if (!space || !map_arena(p)) return NULL;
+    block *space = mr_bins_find(&p->space->unreserved, size);
+    if (!space) return NULL;
     block *below = space->below && space->below->state == BLOCK_FREE ? space->below : NULL;
     uint64_t missing = below && below->size < size ? size - below->size : size;
     uint64_t growth = round_up(missing, GROWTH);
     if (growth > space->size || !may_reserve(p, growth)) growth = missing;
-    if (!may_reserve(p, growth)) return NULL;
+    if (!may_reserve(p, growth) || !mr_arena_extend(&p->space->arena, space->offset + growth))
+        return NULL;
 
-    mr_bins_remove(&p->unreserved, space);
+    mr_bins_remove(&p->space->unreserved, space);
     block *rest = mr_pool_split(p, space, growth);
-    if (rest) mr_bins_insert(&p->unreserved, rest);
+    if (rest) mr_bins_insert(&p->space->unreserved, rest);
     p->reserved += space->size; /* all of it, if it could not be split */
     p->backing->used += space->size;
     mr_pool_put(p, space); /* merges with `below` */
     return mr_pool_carve(p, size);
 }
 
-static void give_back_pages(const pool *p, const block *b) {
-    uint64_t page = 4096, first = round_up(b->offset, page);
-    uint64_t end = (b->offset + b->size) / page * page;
-    if (first < end) madvise(p->base + first, end - first, MADV_DONTNEED);
+/* Its pages are the system's again, and read as zero. */
+static void give_back(pool *p, const block *b) {
+    arena *a = &p->space->arena;
+    mr_undo_save(p->undo, a->base, a->base + a->mapped, a->base + b->offset,
+                 a->base + b->offset + b->size);
+    mr_arena_clear(a, b->offset, b->offset + b->size);
 }
 
 void mr_pool_release(pool *p, uint64_t keep) {
     for (block *b = p->lowest; b && p->reserved > keep; b = b->above) {
         if (b->state != BLOCK_FREE) continue;
         uint64_t excess = round_up(p->reserved - keep, BLOCK_GRANULE);
-        mr_bins_remove(&p->free, b);
+        mr_bins_remove(&p->space->free, b);
         if (b->size > excess) {
             block *rest = mr_pool_split(p, b, b->size - excess);
             if (rest) {
-                mr_bins_insert(&p->free, b);
+                mr_bins_insert(&p->space->free, b);
                 b = rest;
             }
         }
-        give_back_pages(p, b);
+        give_back(p, b);
         p->reserved -= b->size;
         p->backing->used -= b->size;
         /* Its neighbour below may be the one that stays: go on from what is below for certain. */
         block *below = b->below;
-        put(p, &p->unreserved, b, BLOCK_UNRESERVED);
+        b = put(p, &p->space->unreserved, b, BLOCK_UNRESERVED);
+        if (!b->above && !mr_undo_is_on(p->undo)) mr_arena_shrink(&p->space->arena, b->offset);
         b = below ? below : p->lowest;
     }
 }
@@ -184,37 +183,59 @@ static void lay_out(pool *p) {
     block *b = mr_slab_alloc(&p->blocks);
     p->lowest = b;
     if (!b) return;
-    *b = (block){.size = p->limit, .device = p->device, .state = BLOCK_UNRESERVED};
-    mr_bins_insert(&p->unreserved, b);
+    *b = (block){.size = p->space->arena.limit, .device = p->device, .state = BLOCK_UNRESERVED};
+    mr_bins_insert(&p->space->unreserved, b);
 }
 
-mr_status mr_pool_open(pool *p, vdevice *device, uint64_t address, uint64_t limit) {
-    *p = (pool){.address = address,
-                .limit = limit / BLOCK_GRANULE * BLOCK_GRANULE,
-                .backing = &device->gpu->backing,
+mr_status mr_pool_open(pool *p, vdevice *device) {
+    vgpu *gpu = device->gpu;
+    *p = (pool){.space = calloc(1, sizeof *p->space),
+                .backing = &gpu->backing,
+                .undo = &gpu->undo,
                 .device = device};
-    mr_slab_init(&p->blocks, sizeof(block), 64);
+    mr_slab_init_in(&p->blocks, &gpu->region, sizeof(block), 64);
+    return p->space ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a memory pool");
+}
+
+static void drop_blocks(pool *p) {
+    for (block *b = p->lowest, *above; b; b = above) {
+        above = b->above;
+        mr_slab_free(&p->blocks, b);
+    }
+    p->lowest = NULL;
+}
+
+mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t limit) {
+    mr_pool_forget(p);
+    drop_blocks(p);
+    mr_arena_close(&p->space->arena);
+    p->address = address;
+    p->space->arena.limit = limit / BLOCK_GRANULE * BLOCK_GRANULE;
+    memset(&p->space->unreserved, 0, sizeof p->space->unreserved);
     lay_out(p);
     return p->lowest ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a memory pool");
 }
 
 void mr_pool_forget(pool *p) {
-    if (p->base && p->reserved) madvise(p->base, p->limit, MADV_DONTNEED);
+    if (p->reserved) {
+        mr_arena_clear(&p->space->arena, 0, p->space->arena.mapped);
+        mr_arena_shrink(&p->space->arena, 0);
+    }
     p->backing->used -= p->reserved;
     p->reserved = 0;
     p->guarded = NULL;
     p->guarded_count = p->pending_count = 0;
-    memset(&p->unreserved, 0, sizeof p->unreserved);
-    memset(&p->free, 0, sizeof p->free);
-    memset(&p->cached, 0, sizeof p->cached);
-    memset(&p->pending, 0, sizeof p->pending);
-    mr_slab_destroy(&p->blocks);
+    memset(&p->space->unreserved, 0, sizeof p->space->unreserved);
+    memset(&p->space->free, 0, sizeof p->space->free);
+    memset(&p->space->cached, 0, sizeof p->space->cached);
+    memset(&p->space->pending, 0, sizeof p->space->pending);
+    drop_blocks(p);
     lay_out(p);
 }
 
 void mr_pool_close(pool *p) {
-    p->backing->used -= p->reserved;
-    if (p->base) munmap(p->base, p->limit);
-    mr_slab_destroy(&p->blocks);
-    *p = (pool){0};
+    if (!p->space) return;
+    mr_arena_close(&p->space->arena);
+    free(p->space);
+    p->space = NULL;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 
 static mr_status random_by_name(const char *digits, mr_chooser **out_chooser) {
     char *end;
@@ -11,7 +11,8 @@ static mr_status random_by_name(const char *digits, mr_chooser **out_chooser) {
     unsigned long long seed = strtoull(digits, &end, 10);
     if (*digits < '0' || *digits > '9' || *end || errno)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "chooser `random:%s`: the seed is a whole number, as in random:42", digits);
+                       "chooser `random:%s`: expected a whole number as the seed, as in random:42",
+                       digits);
     return mr_virtual_chooser_random(seed, out_chooser);
 }
 
@@ -25,6 +26,6 @@ mr_status mr_virtual_chooser_create(vgpu *gpu, const char *name, mr_chooser **ou
     if (strncmp(name, random_prefix, sizeof random_prefix - 1) == 0)
         return random_by_name(name + sizeof random_prefix - 1, out_chooser);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "there is no chooser `%s`: timed, adversarial, random:SEED and manual are known",
+                   "there is no chooser `%s`: expected timed, adversarial, random:SEED or manual",
                    name);
 }

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "tensor/tensor.h"
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 
 #define WINDOW    1024 /* newest works among which conflicts are looked for */
 #define LOOK_BACK 256  /* accesses with which each is compared */
@@ -36,11 +36,13 @@ typedef enum { CONFLICTING, GOAL, REST, LAZY } phase;
 typedef struct {
     mr_chooser base;
     vgpu *gpu;
-    uint64_t seen; /* seq of the newest work that has been looked at */
-    work *cursor;  /* the next candidate; NULL: none is left in this phase */
-    phase phase;
-    size_t conflicts;   /* works pending that are marked as conflicting */
-    MR_VEC(span) spans; /* what the works looked at touch, oldest first */
+    struct search {
+        uint64_t seen; /* seq of the newest work that has been looked at */
+        work *cursor;  /* the next candidate; NULL: none is left in this phase */
+        phase phase;
+        size_t conflicts; /* works pending that are marked as conflicting */
+    } now;
+    MR_VEC(span) spans; /* what the works looked at touch, oldest first; its memory never shrinks */
 } adversarial_chooser;
 
 /* ---- conflicts */
@@ -63,19 +65,19 @@ static bool conflicts_with_older(const adversarial_chooser *a, const span *mine,
 }
 
 static void add_spans(adversarial_chooser *a, work *w) {
-    const mr_action *action = action_of(w);
+    const mr_command *command = w->command;
     size_t own = a->spans.count;
-    for (uint32_t i = 0; i < action->operand_count; i++) {
-        const mr_tensor *t = action->operands[i].tensor;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_tensor *t = command->operands[i].tensor;
         uint64_t first, end;
         if (w->staged && i == 1) continue; /* its source was read at the call */
         mr_tensor_extent(t, &first, &end);
         uintptr_t base = (uintptr_t)t->storage->host;
-        bool write = (action->operands[i].access & MR_WRITE) != 0;
-        span mine = {base + first, base + end, w, action->seq, write};
+        bool write = (command->operands[i].access & MR_WRITE) != 0;
+        span mine = {base + first, base + end, w, command->seq, write};
         if (!w->conflicting && conflicts_with_older(a, &mine, own)) {
             w->conflicting = true;
-            a->conflicts++;
+            a->now.conflicts++;
         }
         if (!mr_vec_push(&a->spans, mine)) return; /* one conflict fewer is seen */
     }
@@ -97,10 +99,11 @@ static void tidy(adversarial_chooser *a) {
 static void find_conflicts(adversarial_chooser *a) {
     work *w = a->gpu->newest;
     tidy(a);
-    for (int i = 1; w->older && action_of(w->older)->seq > a->seen && i < WINDOW; i++) w = w->older;
+    for (int i = 1; w->older && w->older->command->seq > a->now.seen && i < WINDOW; i++)
+        w = w->older;
     for (; w; w = w->newer)
-        if (is_body(action_of(w))) add_spans(a, w);
-    a->seen = action_of(a->gpu->newest)->seq;
+        if (is_body(w->command)) add_spans(a, w);
+    a->now.seen = a->gpu->newest->command->seq;
 }
 
 static void forget_spans(adversarial_chooser *a, uint64_t seq) {
@@ -117,10 +120,10 @@ static void forget_spans(adversarial_chooser *a, uint64_t seq) {
 /* ---- choosing */
 
 static bool writes_host_memory(const work *w) {
-    const mr_action *action = action_of((work *)w);
-    for (uint32_t i = 0; i < action->operand_count; i++)
-        if (action->operands[i].access & MR_WRITE &&
-            action->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE)
+    const mr_command *command = w->command;
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].access & MR_WRITE &&
+            command->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE)
             return true;
     return false;
 }
@@ -133,41 +136,47 @@ static work *way_to(work *w, bool lazy_too) {
 }
 
 static bool is_candidate(const work *w, phase of) {
-    const mr_action *action = action_of((work *)w);
+    const mr_command *command = w->command;
     if (of == CONFLICTING) return w->conflicting;
-    return action->kind == MR_ACTION_HOST_FUNCTION || action->kind == MR_ACTION_FAULT ||
-           (is_body(action) && !writes_host_memory(w));
+    return command->kind == MR_COMMAND_HOST_FUNCTION || command->kind == MR_COMMAND_FAULT ||
+           (is_body(command) && !writes_host_memory(w));
+}
+
+/* Markers are no candidates, and are completed without being chosen: the cursor must not rest on one. */
+static work *skip_markers(work *w) {
+    while (w && mr_command_is(w->command, MR_TRAIT_MARKER)) w = w->older;
+    return w;
 }
 
 static work *next_candidate(adversarial_chooser *a) {
-    for (; a->cursor; a->cursor = a->cursor->older) {
-        work *w = is_candidate(a->cursor, a->phase) ? way_to(a->cursor, false) : NULL;
+    for (; a->now.cursor; a->now.cursor = skip_markers(a->now.cursor->older)) {
+        work *w = is_candidate(a->now.cursor, a->now.phase) ? way_to(a->now.cursor, false) : NULL;
         if (w) return w;
     }
     return NULL;
 }
 
 static void enter(adversarial_chooser *a, phase of) {
-    a->phase = of;
-    a->cursor = a->gpu->newest;
+    a->now.phase = of;
+    a->now.cursor = skip_markers(a->gpu->newest);
 }
 
 static void look_around(adversarial_chooser *a) {
-    if (action_of(a->gpu->newest)->seq <= a->seen) return;
+    if (a->gpu->newest->command->seq <= a->now.seen) return;
     find_conflicts(a);
     enter(a, CONFLICTING);
 }
 
-static work *choose(adversarial_chooser *a, mr_action *goal) {
+static work *choose(adversarial_chooser *a, work *goal) {
     work *w;
     look_around(a);
-    if (a->phase == CONFLICTING) {
-        if (a->conflicts && (w = next_candidate(a))) return w;
+    if (a->now.phase == CONFLICTING) {
+        if (a->now.conflicts && (w = next_candidate(a))) return w;
         enter(a, GOAL);
     }
-    if (goal) return way_to(work_of(goal), true);
-    if (a->phase == GOAL) enter(a, REST);
-    if (a->phase == REST) {
+    if (goal) return way_to(goal, true);
+    if (a->now.phase == GOAL) enter(a, REST);
+    if (a->now.phase == REST) {
         if ((w = next_candidate(a))) return w;
         enter(a, LAZY);
     }
@@ -177,9 +186,9 @@ static work *choose(adversarial_chooser *a, mr_action *goal) {
 /* ---- the chooser */
 
 static void leave_behind(adversarial_chooser *a, const work *w) {
-    if (a->cursor == w) a->cursor = w->older;
-    if (w->conflicting) a->conflicts--;
-    forget_spans(a, action_of((work *)w)->seq);
+    if (a->now.cursor == w) a->now.cursor = skip_markers(w->older);
+    if (w->conflicting) a->now.conflicts--;
+    forget_spans(a, w->command->seq);
 }
 
 static bool offer(mr_chooser *chooser, const mr_step *step) {
@@ -189,26 +198,40 @@ static bool offer(mr_chooser *chooser, const mr_step *step) {
 
 static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
     adversarial_chooser *a = (adversarial_chooser *)chooser;
-    if (!a->gpu->oldest || moment->point == MR_CHOICE_SUBMIT || moment->point == MR_CHOICE_ACCESS)
-        return false;
+    if (!a->gpu->oldest || moment->point <= MR_CHOICE_ACCESS) return false;
     if (moment->point == MR_CHOICE_QUERY && moment->taken) return false;
     work *w = choose(a, moment->goal);
     leave_behind(a, w);
-    *out_step = (mr_step){w->time, action_of(w), NULL};
+    *out_step = (mr_step){w->time, w->command, w, NULL};
     return true;
 }
 
-static void withdraw(mr_chooser *chooser, mr_action *action) {
-    leave_behind((adversarial_chooser *)chooser, work_of(action));
+static void withdraw(mr_chooser *chooser, const void *gone) {
+    leave_behind((adversarial_chooser *)chooser, gone);
 }
 
 static void clear(mr_chooser *chooser) {
     adversarial_chooser *a = (adversarial_chooser *)chooser;
-    a->seen = 0;
-    a->conflicts = a->spans.count = 0;
+    a->now.seen = 0;
+    a->now.conflicts = a->spans.count = 0;
     for (work *w = a->gpu->oldest; w; w = w->newer) w->conflicting = false;
-    a->cursor = NULL;
-    a->phase = CONFLICTING;
+    a->now.cursor = NULL;
+    a->now.phase = CONFLICTING;
+}
+
+static size_t saved_size(const mr_chooser *chooser) {
+    const adversarial_chooser *c = (const adversarial_chooser *)chooser;
+    return MR_SAVED_SIZE(c->now, c->spans);
+}
+
+static void save(const mr_chooser *chooser, void *out_copy) {
+    const adversarial_chooser *c = (const adversarial_chooser *)chooser;
+    MR_SAVE(c->now, c->spans, out_copy);
+}
+
+static void load(mr_chooser *chooser, const void *copy) {
+    adversarial_chooser *c = (adversarial_chooser *)chooser;
+    MR_LOAD(c->now, c->spans, copy);
 }
 
 static void destroy(mr_chooser *chooser) {
@@ -225,7 +248,10 @@ mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser) {
                                  .take = take,
                                  .withdraw = withdraw,
                                  .clear = clear,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .saved_size = saved_size,
+                                 .save = save,
+                                 .load = load};
     chooser->gpu = gpu;
     *out_chooser = &chooser->base;
     return MR_OK;

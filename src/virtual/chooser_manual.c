@@ -1,8 +1,8 @@
-/* The manual chooser: the device moves only when a person says so (mr.machine.step). A wait of the
- * host must end all the same; it then takes the oldest submission that is ready. */
+/* The manual chooser: the device advances only when the user calls mr.machine.step. A wait of the host
+ * must still end, so it runs the oldest ready submission. */
 #include <stdlib.h>
 
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 #include "virtual/step_heap.h"
 
 typedef struct {
@@ -18,17 +18,33 @@ static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step
     step_heap *heap = &((manual_chooser *)chooser)->heap;
     if (moment->point != MR_CHOICE_WAIT && moment->point != MR_CHOICE_STEP) return false;
     if (!heap->entries.count) return false;
-    *out_step = (mr_step){0, heap->entries.items[0].action, heap->entries.items[0].part};
+    const heap_entry *first = &heap->entries.items[0];
+    *out_step = (mr_step){0, first->command, first->work, first->part};
     mr_step_heap_pop(heap);
     return true;
 }
 
-static void withdraw(mr_chooser *chooser, mr_action *action) {
-    mr_step_heap_remove(&((manual_chooser *)chooser)->heap, action);
+static void withdraw(mr_chooser *chooser, const void *gone) {
+    mr_step_heap_remove(&((manual_chooser *)chooser)->heap, gone);
 }
 
 static void clear(mr_chooser *chooser) {
     ((manual_chooser *)chooser)->heap.entries.count = 0;
+}
+
+static size_t saved_size(const mr_chooser *chooser) {
+    const manual_chooser *c = (const manual_chooser *)chooser;
+    return MR_SAVED_SIZE(c->heap.offers, c->heap.entries);
+}
+
+static void save(const mr_chooser *chooser, void *out_copy) {
+    const manual_chooser *c = (const manual_chooser *)chooser;
+    MR_SAVE(c->heap.offers, c->heap.entries, out_copy);
+}
+
+static void load(mr_chooser *chooser, const void *copy) {
+    manual_chooser *c = (manual_chooser *)chooser;
+    MR_LOAD(c->heap.offers, c->heap.entries, copy);
 }
 
 static void destroy(mr_chooser *chooser) {
@@ -44,7 +60,10 @@ mr_status mr_virtual_chooser_manual(mr_chooser **out_chooser) {
                                  .take = take,
                                  .withdraw = withdraw,
                                  .clear = clear,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .saved_size = saved_size,
+                                 .save = save,
+                                 .load = load};
     *out_chooser = &chooser->base;
     return MR_OK;
 }

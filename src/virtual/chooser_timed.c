@@ -1,8 +1,8 @@
-/* The timed chooser: by virtual time, ties by the order of submission. The default: what a GPU of this
- * model would do. */
+/* The timed chooser, the default: steps in the order of virtual time, ties in the order of submission, as
+ * a GPU of this model would run them. */
 #include <stdlib.h>
 
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 #include "virtual/step_heap.h"
 
 typedef struct {
@@ -14,11 +14,11 @@ static bool offer(mr_chooser *chooser, const mr_step *step) {
     return mr_step_heap_push(&((timed_chooser *)chooser)->heap, step->time, step);
 }
 
-/* Nothing after an action that may not be taken now is taken either: time does not leap over it. */
-static bool allowed(const mr_action *action, mr_choice_point point) {
+/* Nothing after a command that may not be taken now is taken either: time does not leap over it. */
+static bool allowed(const mr_command *command, mr_choice_point point) {
     if (point > MR_CHOICE_ACCESS) return true;
-    if (action->kind == MR_ACTION_HOST_FUNCTION) return false;
-    return action->kind != MR_ACTION_FAULT || point == MR_CHOICE_ACCESS;
+    if (command->kind == MR_COMMAND_HOST_FUNCTION) return false;
+    return command->kind != MR_COMMAND_FAULT || point == MR_CHOICE_ACCESS;
 }
 
 static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
@@ -26,18 +26,33 @@ static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step
     if (!heap->entries.count) return false;
     const heap_entry *first = heap->entries.items;
     if (first->time > moment->until && moment->point != MR_CHOICE_STEP) return false;
-    if (!allowed(first->action, moment->point)) return false;
-    *out_step = (mr_step){first->time, first->action, first->part};
+    if (!allowed(first->command, moment->point)) return false;
+    *out_step = (mr_step){first->time, first->command, first->work, first->part};
     mr_step_heap_pop(heap);
     return true;
 }
 
-static void withdraw(mr_chooser *chooser, mr_action *action) {
-    mr_step_heap_remove(&((timed_chooser *)chooser)->heap, action);
+static void withdraw(mr_chooser *chooser, const void *gone) {
+    mr_step_heap_remove(&((timed_chooser *)chooser)->heap, gone);
 }
 
 static void clear(mr_chooser *chooser) {
     ((timed_chooser *)chooser)->heap.entries.count = 0;
+}
+
+static size_t saved_size(const mr_chooser *chooser) {
+    const timed_chooser *c = (const timed_chooser *)chooser;
+    return MR_SAVED_SIZE(c->heap.offers, c->heap.entries);
+}
+
+static void save(const mr_chooser *chooser, void *out_copy) {
+    const timed_chooser *c = (const timed_chooser *)chooser;
+    MR_SAVE(c->heap.offers, c->heap.entries, out_copy);
+}
+
+static void load(mr_chooser *chooser, const void *copy) {
+    timed_chooser *c = (timed_chooser *)chooser;
+    MR_LOAD(c->heap.offers, c->heap.entries, copy);
 }
 
 static void destroy(mr_chooser *chooser) {
@@ -54,7 +69,10 @@ mr_status mr_virtual_chooser_timed(mr_chooser **out_chooser) {
                                  .take = take,
                                  .withdraw = withdraw,
                                  .clear = clear,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .saved_size = saved_size,
+                                 .save = save,
+                                 .load = load};
     *out_chooser = &chooser->base;
     return MR_OK;
 }

@@ -1,5 +1,5 @@
-/* What an action costs the device: how long it takes alone, in how many thread blocks, on which
- * engine. The figures come from the device model; the work, from the operation's row.
+/* The cost of a command on the device: its duration when it runs alone, its thread blocks, and its engine.
+ * The speeds come from the device model, the amount of work from the operation's row.
  *
  * An operation with a duration of its own (mr.op, mr.spin) takes exactly that when it has the device
  * to itself; rounding is given back to its last blocks. */
@@ -27,8 +27,8 @@ bool mr_virtual_peers(const vdevice *a, const vdevice *b) {
 }
 
 /* Cuts `duration` into the waves that the blocks make on an idle device. `share`: of the device's rate that the
- * kernel needs for that duration. Nobody else can have that part, so its blocks take as much of the room,
- * however few threads they have. */
+ * kernel needs for that duration. No other kernel can use that part, so its blocks occupy that share of the
+ * threads, even if they have fewer. */
 static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t threads,
                        double share) {
     const device_model *model = &device->gpu->model;
@@ -36,13 +36,13 @@ static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t
     uint32_t least = sm_threads / (uint32_t)model->max_blocks_per_sm; /* R53 */
     b->engine = ENGINE_SM;
     b->blocks = blocks ? blocks : 1;
-    uint32_t room = (uint32_t)(share * (double)device->capacity / b->blocks);
-    if (threads < room) threads = room;
+    uint32_t wanted = (uint32_t)(share * (double)device->capacity / b->blocks);
+    if (threads < wanted) threads = wanted;
     b->unit = threads < least ? least : threads > sm_threads ? sm_threads : threads;
     if (!b->unit) b->unit = 1;
     uint64_t fit = device->capacity / b->unit;
     uint64_t waves = (b->blocks + fit - 1) / fit;
-    /* Nor the room in a last wave that is nearly empty: its time has been counted for the others. */
+    /* The threads that a nearly empty last wave leaves free count as occupied, too: its time is in the duration. */
     uint64_t needed = (uint64_t)(share * (double)(waves * fit));
     if (b->blocks < needed) b->blocks = (uint32_t)needed;
     b->block_ns = b->duration / waves;
@@ -63,28 +63,28 @@ static void set_kernel(const vdevice *device, body *b, double bytes, double flop
     set_blocks(device, b, blocks, threads, ns > 0 ? share * bound / ns : 0);
 }
 
-static bool touches_host_memory(const mr_action *action) {
-    for (uint32_t i = 0; i < action->operand_count; i++)
-        if (action->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE) return true;
+static bool touches_host_memory(const mr_command *command) {
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].tensor->storage->kind != MR_MEMORY_DEVICE) return true;
     return false;
 }
 
-static void prepare_op(const vdevice *device, const mr_action *action, body *b) {
+static void prepare_op(const vdevice *device, const mr_command *command, body *b) {
     const device_model *model = &device->gpu->model;
-    const mr_op *row = action->u.op.row;
-    const mr_params *params = &action->u.op.params;
-    b->items = row->items(action);
+    const mr_op *row = command->u.op.row;
+    const mr_params *params = &command->u.op.params;
+    b->items = row->items(command);
     if (params->duration_ns) {
         b->duration = params->duration_ns < LONGEST_NS ? params->duration_ns : LONGEST_NS;
         /* A block of an mr.op is there to be in the way of others; mr.spin's is not. */
-        bool small = !params->blocks || row == device->gpu->spin;
+        bool small = !params->blocks || row->id == MR_OP_spin;
         set_blocks(device, b, params->blocks, small ? 0 : UINT32_MAX, 0);
         return;
     }
     mr_cost cost = {0};
-    row->cost(action, &cost);
-    bool wide = action->operand_count && action->operands[0].tensor->dtype == MR_F64;
-    double gbs = touches_host_memory(action) ? model->h2d_gbs : model->kernel_memory_gbs;
+    row->cost(command, &cost);
+    bool wide = command->operand_count && command->operands[0].tensor->dtype == MR_F64;
+    double gbs = touches_host_memory(command) ? model->h2d_gbs : model->kernel_memory_gbs;
     set_kernel(device, b, cost.bytes, cost.flops, wide ? model->fp64_tflops : model->fp32_tflops,
                gbs, model->kernel_floor_ns, cost.blocks, cost.threads);
 }
@@ -99,14 +99,14 @@ static void use_engine(vdevice *device, body *b, int which) {
     b->engine = ENGINE_COPY;
 }
 
-static vdevice *home(vgpu *gpu, const mr_action *action, int operand) {
-    return &gpu->devices[action->operands[operand].tensor->storage->device->index];
+static vdevice *home(vgpu *gpu, const mr_command *command, int operand) {
+    return &gpu->devices[command->operands[operand].tensor->storage->device->index];
 }
 
-static void prepare_peer_copy(vgpu *gpu, const mr_action *action, body *b) {
+static void prepare_peer_copy(vgpu *gpu, const mr_command *command, body *b) {
     const device_model *model = &gpu->model;
-    vdevice *to = home(gpu, action, 0), *from = home(gpu, action, 1);
-    uint64_t bytes = action->u.copy.bytes;
+    vdevice *to = home(gpu, command, 0), *from = home(gpu, command, 1);
+    uint64_t bytes = command->u.copy.bytes;
     if (mr_virtual_peers(to, from)) {
         b->duration =
             whole_ns(model->peer_latency_ns) + mr_virtual_bytes_ns(bytes, model->peer_gbs);
@@ -121,22 +121,22 @@ static void prepare_peer_copy(vgpu *gpu, const mr_action *action, body *b) {
     }
 }
 
-static void prepare_copy(vdevice *device, const mr_action *action, body *b) {
+static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     vgpu *gpu = device->gpu;
     const device_model *model = &gpu->model;
-    uint64_t bytes = action->u.copy.bytes, latency = whole_ns(model->copy_latency_ns);
+    uint64_t bytes = command->u.copy.bytes, latency = whole_ns(model->copy_latency_ns);
     b->items = (int64_t)bytes;
     b->blocks = 1;
-    switch (action->u.copy.direction) {
+    switch (command->u.copy.direction) {
     case MR_COPY_H2D:
         b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs);
-        use_engine(home(gpu, action, 0), b, COPY_IN);
+        use_engine(home(gpu, command, 0), b, COPY_IN);
         break;
     case MR_COPY_D2H:
         b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs);
-        use_engine(home(gpu, action, 1), b, COPY_OUT);
+        use_engine(home(gpu, command, 1), b, COPY_OUT);
         break;
-    case MR_COPY_PEER: prepare_peer_copy(gpu, action, b); break;
+    case MR_COPY_PEER: prepare_peer_copy(gpu, command, b); break;
     case MR_COPY_H2H:
         b->duration = mr_virtual_bytes_ns(bytes, model->host_memory_gbs);
         b->engine = ENGINE_NONE;
@@ -152,28 +152,28 @@ static void prepare_copy(vdevice *device, const mr_action *action, body *b) {
     b->block_ns = b->duration;
 }
 
-static uint64_t output_bytes(const mr_action *action) {
-    if (action->kind == MR_ACTION_COPY) return action->u.copy.bytes;
-    if (!action->operand_count) return 0;
-    const mr_tensor *out = action->operands[0].tensor;
+static uint64_t output_bytes(const mr_command *command) {
+    if (command->kind == MR_COMMAND_COPY) return command->u.copy.bytes;
+    if (!command->operand_count) return 0;
+    const mr_tensor *out = command->operands[0].tensor;
     return (uint64_t)out->numel * mr_dtype_size((mr_dtype)out->dtype);
 }
 
-engine_kind mr_virtual_engine_of(const mr_action *action) {
-    if (action->kind == MR_ACTION_OP) return ENGINE_SM;
-    if (action->kind != MR_ACTION_COPY) return ENGINE_NONE;
-    switch (action->u.copy.direction) {
+engine_kind mr_virtual_engine_of(const mr_command *command) {
+    if (command->kind == MR_COMMAND_OP) return ENGINE_SM;
+    if (command->kind != MR_COMMAND_COPY) return ENGINE_NONE;
+    switch (command->u.copy.direction) {
     case MR_COPY_D2D: return ENGINE_SM;
     case MR_COPY_H2H: return ENGINE_NONE;
     default: return ENGINE_COPY;
     }
 }
 
-static uint32_t slice_count(const vgpu *gpu, const mr_action *action, const body *b) {
+static uint32_t slice_count(const vgpu *gpu, const mr_command *command, const body *b) {
     uint64_t most = (uint64_t)gpu->set.slices;
     if (b->duration < SLICED_NS) {
         if (gpu->chooser->timed || gpu->chooser->whole) return 1;
-        uint64_t by_size = output_bytes(action) / SLICE_BYTES;
+        uint64_t by_size = output_bytes(command) / SLICE_BYTES;
         if (by_size < most) most = by_size;
     }
     if (gpu->chooser->whole) return 1;
@@ -183,13 +183,13 @@ static uint32_t slice_count(const vgpu *gpu, const mr_action *action, const body
 
 bool mr_virtual_prepare(work *w) {
     vdevice *device = w->queue->device;
-    mr_action *action = action_of(w);
+    const mr_command *command = w->command;
     body *b = mr_slab_alloc(&device->gpu->bodies);
     if (!b) return false;
     memset(b, 0, sizeof *b);
     w->body = b;
-    if (action->kind == MR_ACTION_OP) prepare_op(device, action, b);
-    else prepare_copy(device, action, b);
-    b->slices = slice_count(device->gpu, action, b);
+    if (command->kind == MR_COMMAND_OP) prepare_op(device, command, b);
+    else prepare_copy(device, command, b);
+    b->slices = slice_count(device->gpu, command, b);
     return true;
 }

@@ -42,8 +42,8 @@ static char *trim(char *text) {
 
 static mr_status set_name(reader *r, const char *value) {
     if (!*value || strlen(value) >= sizeof r->model.name)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s:%d: a name has 1 to %zu characters", r->path,
-                       r->line, sizeof r->model.name - 1);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s:%d: a name must have 1 to %zu characters",
+                       r->path, r->line, sizeof r->model.name - 1);
     strcpy(r->model.name, value);
     r->named = true;
     return MR_OK;
@@ -56,8 +56,8 @@ static mr_status set_number(reader *r, const char *key, const char *value) {
         double number = strtod(value, &end);
         if (end == value || *end || !(number >= fields[i].least && number <= 1e18))
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s:%d: `%s` needs a number from %g on, got `%s`", r->path, r->line, key,
-                           fields[i].least, value);
+                           "%s:%d: `%s`: expected a number of at least %g, got `%s`", r->path,
+                           r->line, key, fields[i].least, value);
         if (r->seen[i])
             return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s:%d: `%s` is given twice", r->path, r->line,
                            key);
@@ -133,8 +133,8 @@ static mr_status unknown_model(const char *name) {
                          file->name + sizeof folder - 1);
     }
     mr_status status = mr_fail(MR_CODE_INVALID_ARGUMENT,
-                               "there is no device model `%s`: %s are known, or give the path of a "
-                               "model file (./NAME.model)",
+                               "there is no device model `%s`: expected one of %s, or the path of "
+                               "a model file (./NAME.model)",
                                name, list.data ? list.data : "none");
     mr_buffer_free(&list);
     return status;

@@ -1,4 +1,4 @@
-/* A device model: what a GPU has and how long things take on it. Data, read from a text file of lines
+/* A device model: the resources of a GPU, and the duration of its operations. Data, read from a text file of lines
  * `key = value  # where the figure comes from`; the keys are the names in the list below. */
 #ifndef MR_VIRTUAL_DEVICE_MODEL_H
 #define MR_VIRTUAL_DEVICE_MODEL_H

@@ -1,12 +1,11 @@
-/* Engines: SMs with a block scheduler, and copy engines. Under the timed chooser they say how long
- * things take and what runs beside what; under the others there is one thing at a time.
+/* Engines: SMs with a block scheduler, and copy engines. Under the timed chooser they determine how long
+ * work takes and what runs at the same time. Under the other choosers, one piece of work runs at a time.
  *
- * SMs are one room of threads. A kernel's blocks start as soon as there is room, by priority, then in
- * the order in which the kernels became ready; running blocks are never interrupted, and no kernel
- * overtakes one that is still short of room (R8, R54). Blocks that start together are one chunk.
+ * The SMs of a device are one pool of threads. The blocks of a kernel start as soon as enough threads are free, by
+ * priority, then in the order in which the kernels became ready. Running blocks are never interrupted, and no kernel
+ * overtakes one whose blocks have not all started (R8, R54). Blocks that start together are one chunk.
  *
- * Invariant: device->room + what the running chunks hold == capacity. */
-#include <stdlib.h>
+ * Invariant: device->free_threads + what the running chunks hold == capacity. */
 
 #include "ops/op.h"
 #include "virtual/state.h"
@@ -18,7 +17,7 @@ static uint64_t scale(uint64_t a, uint64_t b, uint64_t c) {
 
 void mr_virtual_offer(work *w, uint64_t time, void *part) {
     vgpu *gpu = w->queue->device->gpu;
-    mr_step step = {time, action_of(w), part};
+    mr_step step = {time, w->command, w, part};
     if (!gpu->chooser->offer(gpu->chooser, &step)) gpu->out_of_memory = true;
 }
 
@@ -30,18 +29,22 @@ static bool goes_before(const work *a, const work *b) {
 }
 
 static bool waiting_push(vdevice *device, work *w) {
-    if (!mr_vec_push(&device->waiting, w)) return false;
-    work **items = device->waiting.items;
-    size_t i = device->waiting.count - 1;
+    size_t i = device->waiting_count;
+    if (i == device->waiting_bytes / sizeof w &&
+        !mr_region_double(&device->gpu->region, &device->waiting, &device->waiting_bytes,
+                          8 * sizeof w))
+        return false;
+    work **items = device->waiting;
+    device->waiting_count++;
     for (; i && goes_before(w, items[(i - 1) / 2]); i = (i - 1) / 2) items[i] = items[(i - 1) / 2];
     items[i] = w;
     return true;
 }
 
 static void waiting_pop(vdevice *device) {
-    work **items = device->waiting.items;
-    work *last = mr_vec_pop(&device->waiting);
-    size_t count = device->waiting.count, i = 0;
+    work **items = device->waiting;
+    size_t count = --device->waiting_count, i = 0;
+    work *last = items[count];
     if (!count) return;
     for (size_t child; (child = 2 * i + 1) < count; i = child) {
         if (child + 1 < count && goes_before(items[child + 1], items[child])) child++;
@@ -104,12 +107,12 @@ static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now) {
 static void start_waiting(vdevice *device, uint64_t now) {
     vgpu *gpu = device->gpu;
     device->dispatch = false;
-    while (device->waiting.count) {
-        work *w = device->waiting.items[0];
+    while (device->waiting_count) {
+        work *w = device->waiting[0];
         body *b = w->body;
         bool fresh = !b->blocks_given;
         if (fresh && device->resident >= (uint32_t)gpu->model.max_resident_grids) return;
-        uint64_t fit = device->room / b->unit;
+        uint64_t fit = device->free_threads / b->unit;
         uint32_t left = b->blocks - b->blocks_given;
         if (!fit) return;
         uint32_t count = fit < left ? (uint32_t)fit : left;
@@ -117,13 +120,13 @@ static void start_waiting(vdevice *device, uint64_t now) {
             gpu->out_of_memory = true;
             return;
         }
-        device->room -= (uint64_t)count * b->unit;
+        device->free_threads -= (uint64_t)count * b->unit;
         if (fresh) device->resident++;
         if (count == left) waiting_pop(device);
     }
 }
 
-void mr_virtual_dispatch(vgpu *gpu, uint64_t now) {
+static void dispatch(vgpu *gpu, uint64_t now) {
     for (int i = 0; i < gpu->device_count; i++)
         if (gpu->devices[i].dispatch) start_waiting(&gpu->devices[i], now);
 }
@@ -161,7 +164,7 @@ static void start_copy(vgpu *gpu, copy_engine *engine, uint64_t now) {
     if (!start_blocks(gpu, w, 1, now)) gpu->out_of_memory = true;
 }
 
-void mr_virtual_unadmit(work *w) {
+static void unadmit(work *w) {
     for (uint32_t i = 0; w->body && i < w->body->engines; i++) {
         copy_engine *engine = w->body->copy_engine[i];
         work *before = NULL;
@@ -178,9 +181,61 @@ static void release_engines(vgpu *gpu, const body *b, uint64_t now) {
     for (uint32_t i = 0; i < b->engines; i++) start_copy(gpu, b->copy_engine[i], now);
 }
 
+/* ---- dropping */
+
+void mr_virtual_engines_reset(vdevice *device) {
+    device->free_threads = device->capacity;
+    device->resident = 0;
+    device->waiting_count = 0;
+    device->dispatch = false;
+    for (int i = 0; i < COPY_ENGINES; i++) device->copy_engine[i] = (copy_engine){0};
+}
+
+void mr_virtual_drop_pending(vgpu *gpu) {
+    for (int i = 0; i < gpu->device_count; i++) mr_virtual_engines_reset(&gpu->devices[i]);
+    mr_virtual_drop_works(gpu);
+}
+
+void mr_virtual_cancel(work *w) {
+    unadmit(w);
+    mr_virtual_unlink(w);
+}
+
+/* The text that every later call will show too: which failure it was, and what ends it. */
+static mr_status with_remedy(mr_status error) {
+    mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()",
+                             error->message, mr_code_text(error->code));
+    mr_error_destroy(error);
+    return full;
+}
+
+/* Takes `error` and fills in what failed. A sticky one (R50) loses the device: drops all pending work, `w` too, and
+ * returns what to raise. Any other one is deferred: returns OK, and `w` is to be completed. */
+static mr_status fail(work *w, mr_status error) {
+    vgpu *gpu = w->queue->device->gpu;
+    if (!mr_code_sticky(error->code)) {
+        mr_machine_defer_error(gpu->machine, w->command, error);
+        return MR_OK;
+    }
+    error = with_remedy(error);
+    mr_command_blame(w->command, error);
+    error = mr_machine_lose(gpu->machine, error);
+    mr_virtual_drop_pending(gpu);
+    return error;
+}
+
+static bool is_interruption(mr_status status) {
+    return status && status->code == MR_CODE_INTERRUPTED;
+}
+
+static mr_status run_body(work *w, int64_t *io_first, int64_t end) {
+    mr_status status = mr_virtual_body_run(w, io_first, end);
+    return !status || is_interruption(status) ? status : fail(w, status);
+}
+
 /* ---- timed */
 
-void mr_virtual_admit(work *w, uint64_t now) {
+static void admit(work *w, uint64_t now) {
     vdevice *device = w->queue->device;
     vgpu *gpu = device->gpu;
     if (!w->body && !mr_virtual_prepare(w)) {
@@ -214,8 +269,10 @@ static void chunk_done(vgpu *gpu, chunk *c, uint64_t now) {
     vdevice *device = w->queue->device;
     body *b = w->body;
     b->blocks_done += c->blocks;
+    mr_virtual_ran(w, c->start, now, b->blocks_done - c->blocks, b->blocks,
+                   b->blocks_done == b->blocks);
     if (b->engine == ENGINE_SM) {
-        device->room += (uint64_t)c->blocks * b->unit;
+        device->free_threads += (uint64_t)c->blocks * b->unit;
         device->dispatch = true;
     }
     chunk_free(gpu, c);
@@ -228,22 +285,15 @@ static void chunk_done(vgpu *gpu, chunk *c, uint64_t now) {
 static mr_status run_slice(chunk *c) {
     uint64_t items = (uint64_t)c->items;
     int64_t end = c->first + (int64_t)scale(items, c->slices_done + 1, c->slices);
-    MR_TRY(mr_virtual_body_run(c->work, &c->next_item, end));
+    MR_TRY(run_body(c->work, &c->next_item, end));
     c->slices_done++;
     return MR_OK;
 }
 
-static bool is_interruption(mr_status status) {
-    return status && status->code == MR_CODE_INTERRUPTED;
-}
-
 static mr_status step_chunk(vgpu *gpu, chunk *c, uint64_t now) {
     mr_status status = run_slice(c);
-    if (is_interruption(status)) { /* the slice goes on when the device next moves */
-        offer_slice(c);
-        return status;
-    }
-    if (status) return mr_virtual_fail(c->work, status);
+    if (is_interruption(status)) offer_slice(c); /* it goes on when the device next moves */
+    if (status) return status;
     if (c->slices_done < c->slices) offer_slice(c);
     else chunk_done(gpu, c, now);
     return MR_OK;
@@ -257,20 +307,19 @@ static uint64_t move_clock(vgpu *gpu, const work *w, uint64_t duration) {
 }
 
 static mr_status step_body(vgpu *gpu, work *w) {
-    if (!w->body && !mr_virtual_prepare(w))
-        return mr_virtual_fail(
-            w, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to run %s", action_of(w)->name));
+    if (!w->body && !mr_virtual_prepare(w)) {
+        gpu->out_of_memory = true;
+        return MR_OK;
+    }
     body *b = w->body;
     int64_t end = (int64_t)scale((uint64_t)b->items, b->slices_done + 1, b->slices);
     uint64_t share = scale(b->duration, b->slices_done + 1, b->slices) -
                      scale(b->duration, b->slices_done, b->slices);
-    mr_status status = mr_virtual_body_run(w, &b->items_done, end);
-    if (is_interruption(status)) {
-        mr_virtual_offer(w, gpu->device_ns, NULL);
-        return status;
-    }
-    if (status) return mr_virtual_fail(w, status);
+    mr_status status = run_body(w, &b->items_done, end);
+    if (is_interruption(status)) mr_virtual_offer(w, gpu->device_ns, NULL);
+    if (status) return status;
     uint64_t now = move_clock(gpu, w, share);
+    mr_virtual_ran(w, now - share, now, b->slices_done, b->slices, b->slices_done + 1 == b->slices);
     if (++b->slices_done < b->slices) mr_virtual_offer(w, now, NULL);
     else finish(w, now);
     return MR_OK;
@@ -278,78 +327,72 @@ static mr_status step_body(vgpu *gpu, work *w) {
 
 /* ---- either way */
 
+/* A work without a body. */
+static void complete_at(work *w, uint64_t begin, uint64_t now) {
+    mr_virtual_ran(w, begin, now, 0, 1, true);
+    mr_virtual_complete(w, now);
+}
+
 static void step_host_function(vgpu *gpu, work *w, uint64_t time) {
     if (gpu->host_ns < time) gpu->host_ns = time;
     uint64_t start = gpu->host_ns;
-    mr_machine_run_host_function(gpu->machine, action_of(w));
-    mr_virtual_complete(w, time + (gpu->host_ns - start));
+    mr_machine_run_host_function(gpu->machine, w->command);
+    complete_at(w, time, time + (gpu->host_ns - start));
 }
 
 mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step) {
-    work *w = work_of(step->action);
+    work *w = step->work;
     bool timed = gpu->chooser->timed;
     uint64_t now;
     if (timed) {
         if (gpu->device_ns < step->time) gpu->device_ns = step->time;
         now = step->time;
     } else {
-        now = is_body(step->action) ? gpu->device_ns : move_clock(gpu, w, 0);
+        now = is_body(step->command) ? gpu->device_ns : move_clock(gpu, w, 0);
     }
-    switch (step->action->kind) {
-    case MR_ACTION_FAULT:
-        return mr_virtual_fail(w, mr_fail(step->action->u.fault, "%s: the device failed on purpose",
-                                          step->action->name));
-    case MR_ACTION_HOST_FUNCTION: step_host_function(gpu, w, now); break;
-    case MR_ACTION_OP:
-    case MR_ACTION_COPY:
+    switch (step->command->kind) {
+    case MR_COMMAND_FAULT:
+        MR_TRY(fail(w, mr_fail(step->command->u.fault,
+                               "%s: this failure was requested by mr.machine.fault",
+                               w->command->name)));
+        complete_at(w, now, now);
+        break;
+    case MR_COMMAND_HOST_FUNCTION: step_host_function(gpu, w, now); break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
         if (!timed) MR_TRY(step_body(gpu, w));
         else if (step->part) MR_TRY(step_chunk(gpu, step->part, now));
-        else mr_virtual_admit(w, now);
+        else admit(w, now);
         break;
-    default: mr_virtual_complete(w, now);
+    default: complete_at(w, now, now);
     }
-    mr_virtual_settle(gpu, gpu->device_ns);
+    mr_virtual_start_ready(gpu, gpu->device_ns);
     return MR_OK;
 }
 
-/* Records, waits, allocations and frees have no effect but on what is ordered behind them: there is
- * nothing to choose. Offering them would make a schedule depend on when the collector frees. */
-static bool is_marker(const mr_action *action) {
-    switch (action->kind) {
-    case MR_ACTION_RECORD:
-    case MR_ACTION_WAIT:
-    case MR_ACTION_ALLOC:
-    case MR_ACTION_FREE: return true;
-    default: return false;
-    }
-}
-
-void mr_virtual_settle(vgpu *gpu, uint64_t now) {
+/* There is nothing to choose about a marker. Offering them would make a schedule depend on when the
+ * collector frees. */
+void mr_virtual_start_ready(vgpu *gpu, uint64_t now) {
     bool timed = gpu->chooser->timed;
     for (work *w; (w = gpu->ready_first);) {
         gpu->ready_first = w->next_ready;
         if (!gpu->ready_first) gpu->ready_last = NULL;
-        const mr_action *action = action_of(w);
-        if (is_marker(action)) {
-            if (!timed) mr_virtual_complete(w, move_clock(gpu, w, 0));
-            else if (w->time <= now) mr_virtual_complete(w, now);
-            else mr_virtual_offer(w, w->time, NULL);
-        } else if (!timed || w->time > now || !is_body(action)) {
+        const mr_command *command = w->command;
+        if (mr_command_is(command, MR_TRAIT_MARKER)) {
+            if (timed && w->time > now) {
+                mr_virtual_offer(w, w->time, NULL);
+                continue;
+            }
+            uint64_t at = timed ? now : move_clock(gpu, w, 0);
+            complete_at(w, at, at);
+        } else if (!timed || w->time > now || !is_body(command)) {
             mr_virtual_offer(w, w->time,
                              NULL); /* choice points differ in who may run a host function */
         } else {
-            mr_virtual_admit(w, now);
+            admit(w, now);
         }
     }
-    if (timed) mr_virtual_dispatch(gpu, now);
-}
-
-void mr_virtual_engines_reset(vdevice *device) {
-    device->room = device->capacity;
-    device->resident = 0;
-    device->waiting.count = 0;
-    device->dispatch = false;
-    for (int i = 0; i < COPY_ENGINES; i++) device->copy_engine[i] = (copy_engine){0};
+    if (timed) dispatch(gpu, now);
 }
 
 /* ---- between choosers: nothing is left half done, and the engines are empty */
@@ -360,7 +403,7 @@ static mr_status run_rest(work *w) {
         while (c->slices_done < c->slices) MR_TRY(run_slice(c));
     int64_t first = b->blocks_given ? (int64_t)scale((uint64_t)b->items, b->blocks_given, b->blocks)
                                     : b->items_done;
-    return mr_virtual_body_run(w, &first, b->items);
+    return run_body(w, &first, b->items);
 }
 
 mr_status mr_virtual_finish_started(vgpu *gpu) {
@@ -368,8 +411,8 @@ mr_status mr_virtual_finish_started(vgpu *gpu) {
     for (work *w = gpu->oldest, *next; w; w = next) {
         next = w->newer;
         if (w->state == WORK_STARTED) {
-            mr_status status = run_rest(w);
-            if (status) return mr_virtual_fail(w, status);
+            MR_TRY(run_rest(w));
+            mr_virtual_ran(w, w->time, gpu->device_ns, 0, 1, true);
             finish(w, gpu->device_ns);
         } else if (w->body) {
             mr_virtual_body_free(w); /* how it is cut depends on the chooser */

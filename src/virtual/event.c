@@ -20,7 +20,7 @@ mr_status mr_virtual_event_query(mr_event *event, bool *out_done) {
     vgpu *gpu = vgpu_of(event->machine);
     mark *m = event->impl;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
-    MR_TRY(mr_virtual_attend(gpu, MR_CHOICE_QUERY, m->record ? action_of(m->record) : NULL));
+    MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, m->record));
     *out_done = m->done;
     return MR_OK;
 }
@@ -36,18 +36,16 @@ static mr_status check_done(const mr_event *event) {
     const mark *m = event->impl;
     char text[80];
     if (m->done) return MR_OK;
-    return mr_fail(
-        MR_CODE_NOT_READY,
-        "elapsed_time: %s is not complete: synchronize with it, or with what comes after",
-        mr_event_describe(event, text, sizeof text));
+    return mr_fail(MR_CODE_NOT_READY,
+                   "elapsed_time: %s is not complete: call synchronize() on it first",
+                   mr_event_describe(event, text, sizeof text));
 }
 
 mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {
     vgpu *gpu = vgpu_of(from->machine);
     const mark *first = from->impl, *second = to->impl;
     gpu->host_ns += (uint64_t)gpu->model.query_ns; /* polling with it comes to an end */
-    MR_TRY(
-        mr_virtual_attend(gpu, MR_CHOICE_QUERY, second->record ? action_of(second->record) : NULL));
+    MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, second->record));
     MR_TRY(check_done(from));
     MR_TRY(check_done(to));
     *out_milliseconds = (double)((int64_t)second->time - (int64_t)first->time) / 1e6;

@@ -1,15 +1,16 @@
 /* The memory slots of the backend: device memory from the pools, host memory from the C library, and
- * both within what this computer can really back. Addresses that the script sees are numbers of our
+ * both within what this computer can really provide. Addresses that the script sees are numbers of our
  * own, the same on every run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "virtual/state.h"
 
-/* ---- what this computer can back */
+/* ---- the memory that this computer can provide */
 
 #define BACKED_SHARE    0.7 /* of the memory that is available when the machine is opened */
 #define UNKNOWN_BACKING ((uint64_t)2 << 30)
@@ -47,28 +48,76 @@ static uint64_t group_memory(void) {
     return used < most ? most - used : 0;
 }
 
-void mr_backing_open(backing *b) {
-    uint64_t available = available_memory(), group = group_memory();
-    if (group < available) available = group;
-    /* Batch systems bound the address space (ulimit -v), of which each arena takes its limit at once. */
-    struct rlimit space;
-    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur < available) available = space.rlim_cur;
-    *b = (backing){.limit = (uint64_t)((double)available * BACKED_SHARE)};
+/* What is left of a bound that batch systems set (ulimit). `field`: of /proc/self/statm, what is taken of it. */
+static uint64_t left_of(int resource, int field) {
+    struct rlimit bound;
+    unsigned long long pages[7] = {0};
+    if (getrlimit(resource, &bound) != 0 || bound.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file) {
+        for (int i = 0; i <= field && fscanf(file, "%llu", &pages[i]) == 1; i++) {}
+        fclose(file);
+    }
+    uint64_t taken = (uint64_t)pages[field] * (uint64_t)sysconf(_SC_PAGESIZE);
+    return taken < bound.rlim_cur ? bound.rlim_cur - taken : 0;
+}
+
+void mr_backing_open(backing *b, uint64_t most) {
+    const struct {
+        uint64_t bytes;
+        const char *what;
+    } bounds[] = {{available_memory(), "available memory"},
+                  {group_memory(), "memory left in the control group"},
+                  {left_of(RLIMIT_AS, 0), "address space left by ulimit -v"},
+                  {left_of(RLIMIT_DATA, 5), "memory left by ulimit -d"}};
+    int least = 0;
+    for (int i = 1; i < (int)(sizeof bounds / sizeof *bounds); i++)
+        if (bounds[i].bytes < bounds[least].bytes) least = i;
+    *b = (backing){.limit = (uint64_t)((double)bounds[least].bytes * BACKED_SHARE)};
+    snprintf(b->source, sizeof b->source, "%.0f %% of the %s at the start", BACKED_SHARE * 100,
+             bounds[least].what);
+    if (!most || most >= b->limit) return;
+    b->limit = most;
+    snprintf(b->source, sizeof b->source, "the limit of this sandbox");
 }
 
 /* ---- device memory */
 
 static mr_status out_of_memory(const mr_storage *storage) {
     vdevice *device = storage->device->impl;
-    vgpu *gpu = device->gpu;
     const pool *p = &device->pool;
-    uint64_t backed = gpu->backing.limit - gpu->backing.used + p->reserved;
-    const char *whose = backed < p->limit ? "what this computer can back" : "the device's limit";
+    const backing *b = &device->gpu->backing;
+    uint64_t backed = b->limit - b->used + p->reserved;
+    char limit[160];
+    if (storage->bytes <= b->limit - b->used &&
+        p->reserved + storage->bytes <= p->space->arena.limit)
+        snprintf(limit, sizeof limit,
+                 "no free block is large enough, and the system provides no more memory");
+    else if (backed < p->space->arena.limit)
+        snprintf(limit, sizeof limit, "this computer can provide %" PRIu64 " (%s)", backed,
+                 b->source);
+    else
+        snprintf(limit, sizeof limit, "the limit of the device is %" PRIu64 " (%s)",
+                 p->space->arena.limit, device->device->properties.memory_limit_source);
     return mr_fail(MR_CODE_OUT_OF_MEMORY,
                    "out of memory on device %d: %" PRIu64 " bytes wanted, %" PRIu64
-                   " live, %" PRIu64 " reserved, %s is %" PRIu64,
+                   " live, %" PRIu64 " reserved, %s",
                    device->device->index, storage->bytes, storage->device->memory.live, p->reserved,
-                   whose, backed < p->limit ? backed : p->limit);
+                   limit);
+}
+
+static mr_status find_block(queue *q, uint64_t size, block **out_block) {
+    vdevice *device = q->device;
+    pool_answer answer = mr_pool_alloc(q, size, POOL_FIRST, out_block);
+    if (answer == POOL_LOOK) { /* R49: what fails meanwhile is for a later call */
+        mr_error_destroy(mr_virtual_advance(device->gpu, MR_CHOICE_SUBMIT, NULL));
+        answer = mr_pool_alloc(q, size, POOL_LOOKED, out_block);
+    }
+    if (answer == POOL_WAIT) {
+        MR_TRY(mr_virtual_wait_frees(device));
+        mr_pool_alloc(q, size, POOL_WAITED, out_block);
+    }
+    return MR_OK;
 }
 
 static mr_status alloc_on_device(mr_storage *storage) {
@@ -76,13 +125,13 @@ static mr_status alloc_on_device(mr_storage *storage) {
     queue *q = storage->stream->impl;
     block *b = NULL;
     uint64_t size = storage->bytes ? storage->bytes : 1;
-    if (size <= device->pool.limit) {
+    if (size <= device->pool.space->arena.limit) {
         size = (size + BLOCK_GRANULE - 1) / BLOCK_GRANULE * BLOCK_GRANULE;
-        MR_TRY(mr_pool_alloc(q, size, &b));
+        MR_TRY(find_block(q, size, &b));
     }
     if (!b) return out_of_memory(storage);
     storage->impl = b;
-    storage->host = device->pool.base + b->offset;
+    storage->host = device->pool.space->arena.base + b->offset;
     storage->address = device->pool.address + b->offset;
     return MR_OK;
 }
@@ -92,18 +141,35 @@ static mr_status alloc_on_device(mr_storage *storage) {
 #define HOST_ALIGNMENT    64
 #define HOST_ADDRESS_STEP 256
 
+static void *host_bytes(const backing *b, uint64_t size) {
+    if (b->used > b->limit || size > b->limit - b->used) return NULL;
+    return aligned_alloc(HOST_ALIGNMENT,
+                         (size + HOST_ALIGNMENT - 1) / HOST_ALIGNMENT * HOST_ALIGNMENT);
+}
+
+/* What is freed may still be held by the pools. */
+static mr_status empty_pools(vgpu *gpu) {
+    for (int i = 0; i < gpu->device_count; i++) {
+        const pool *p = &gpu->devices[i].pool;
+        if (p->pending_count || p->guarded_count) MR_TRY(mr_virtual_wait_frees(&gpu->devices[i]));
+    }
+    mr_pool_give_back(gpu);
+    return MR_OK;
+}
+
 static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
     backing *b = &gpu->backing;
     uint64_t size = storage->bytes ? storage->bytes : 1;
-    if (b->used <= b->limit && size <= b->limit - b->used) {
-        size_t rounded = (size + HOST_ALIGNMENT - 1) / HOST_ALIGNMENT * HOST_ALIGNMENT;
-        storage->host = aligned_alloc(HOST_ALIGNMENT, rounded);
+    storage->host = host_bytes(b, size);
+    if (!storage->host && size <= b->limit) {
+        MR_TRY(empty_pools(gpu));
+        storage->host = host_bytes(b, size);
     }
     if (!storage->host)
         return mr_fail(MR_CODE_OUT_OF_MEMORY,
                        "out of host memory: %" PRIu64 " bytes wanted, %" PRIu64
-                       " in use by host and devices, what this computer can back is %" PRIu64,
-                       storage->bytes, b->used, b->limit);
+                       " in use by host and devices, this computer can provide %" PRIu64 " (%s)",
+                       storage->bytes, b->used, b->limit, b->source);
     b->used += size;
     storage->address = gpu->next_host_address;
     gpu->next_host_address +=
@@ -117,8 +183,7 @@ void mr_virtual_memory_release(mr_storage *storage) {
     storage->host = NULL;
 }
 
-mr_status mr_virtual_memory_alloc(mr_storage *storage, mr_action *alloc) {
-    (void)alloc; /* it finds what to wait for in block->reuse_after */
+mr_status mr_virtual_memory_alloc(mr_storage *storage) {
     if (storage->kind == MR_MEMORY_DEVICE) return alloc_on_device(storage);
     return alloc_on_host(vgpu_of(storage->machine), storage);
 }
@@ -130,7 +195,7 @@ uint64_t mr_virtual_memory_reserved(mr_device *device) {
 
 mr_status mr_virtual_memory_trim(mr_device *device) {
     vdevice *d = device->impl;
-    MR_TRY(mr_virtual_attend(d->gpu, MR_CHOICE_ACCESS, NULL));
+    MR_TRY(mr_virtual_advance(d->gpu, MR_CHOICE_ACCESS, NULL));
     mr_pool_merge(&d->pool);
     mr_pool_release(&d->pool, 0);
     return MR_OK;
@@ -138,5 +203,7 @@ mr_status mr_virtual_memory_trim(mr_device *device) {
 
 mr_status mr_virtual_memory_free_wait(mr_storage *storage) {
     vdevice *device = storage->device->impl;
-    return device->gpu->set.free_waits ? mr_virtual_wait_device(device) : MR_OK;
+    vgpu *gpu = device->gpu;
+    bool waits = mr_virtual_decide(gpu, MR_OPEN_FREE_WAITS, NULL, gpu->set.free_waits);
+    return waits ? mr_virtual_wait_device(device) : MR_OK;
 }

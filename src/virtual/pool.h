@@ -1,14 +1,16 @@
 /* The memory of one device: an arena of address space, cut into blocks, with the stream-ordered
- * reuse of R28-R31 and R33. Pages are the system's until they are first touched.
+ * reuse of R28-R31 and R33. A page takes no memory until its first access.
  *
  * A block is in use, or cached (freed in a stream; that stream may have it back at once, others by
- * the policies of R30), or guarded (freed, but record_stream says that someone may still use it), or
- * free for everyone. Neighbours are merged only in the last state. */
+ * the policies of R30), or guarded (freed, but another stream may still use it, because of record_stream),
+ * or free for everyone. Neighbours are merged only in the last state. */
 #ifndef MR_VIRTUAL_POOL_H
 #define MR_VIRTUAL_POOL_H
 
 #include "base/slab.h"
 #include "model/storage.h"
+#include "virtual/arena.h"
+#include "virtual/undo.h"
 
 #define BLOCK_GRANULE 512
 
@@ -43,7 +45,7 @@ struct block {
 #define BIN_COUNT 512
 typedef struct {
     uint64_t occupied[BIN_COUNT / 64];
-    block *first[BIN_COUNT];
+    block *first[BIN_COUNT]; /* means something where `occupied` has its bit */
 } bins;
 
 /* The same, coarser, one bin for each power of two: there is one of these for each stream. */
@@ -57,19 +59,27 @@ typedef struct {
  * kill us rather than refuse. */
 typedef struct {
     uint64_t limit, used;
+    char source[80]; /* what the limit comes from, in words */
 } backing;
 
-void mr_backing_open(backing *b);
+/* `most`: a bound that the embedder sets, 0: none. */
+void mr_backing_open(backing *b, uint64_t most);
+
+/* The part of a pool that a checkpoint does not copy as it is: the address space, which is the process's, and the
+ * bins, of which most are empty. */
+typedef struct {
+    arena arena;
+    bins unreserved, free, cached, pending;
+} pool_space;
 
 typedef struct {
-    char *base;       /* NULL until the first allocation */
-    uint64_t address; /* what the script sees for base */
-    uint64_t limit;   /* bytes of the arena */
+    pool_space *space;
+    uint64_t address; /* what the script sees for its base */
     uint64_t reserved;
     backing *backing;
+    undo *undo;
     struct vdevice *device;
     block *lowest; /* all blocks by address */
-    bins unreserved, free, cached, pending;
     block *guarded;
     size_t guarded_count, pending_count;
     mr_slab blocks;
@@ -77,8 +87,10 @@ typedef struct {
 
 /* ---- blocks.c: ranges and their lists; no policy */
 
-mr_status mr_pool_open(pool *p, struct vdevice *device, uint64_t address, uint64_t limit);
-void mr_pool_close(pool *p);
+mr_status mr_pool_open(pool *p, struct vdevice *device); /* of no bytes */
+void mr_pool_close(pool *p);                             /* its blocks are the region's */
+/* Begins anew with so many bytes of address space. */
+mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t limit);
 void mr_pool_forget(pool *p);                 /* all blocks are gone; contents too */
 block *mr_pool_carve(pool *p, uint64_t size); /* from free memory; NULL: none fits */
 block *mr_pool_grow(pool *p, uint64_t size);  /* from address space; NULL: the limit is reached */
@@ -90,21 +102,35 @@ void mr_pool_release(pool *p,
 block *mr_pool_split(pool *p, block *b, uint64_t size);
 void mr_bins_insert(bins *list, block *b);
 void mr_bins_remove(bins *list, block *b);
+block *mr_bins_first(const bins *list, int bin);
 block *mr_bins_find(const bins *list, uint64_t size); /* one that fits, NULL: none */
 int mr_bins_next(const bins *list, int bin);          /* first occupied from `bin` on, or -1 */
 int mr_bin_of(uint64_t size);
 
 /* ---- reuse.c: the policies */
 
-/* A block for an allocation in `q`, of a multiple of BLOCK_GRANULE bytes; *out_block is NULL when there
- * is none. Fails only when a wait for frees did (R30, policy 3). */
-mr_status mr_pool_alloc(struct queue *q, uint64_t size, block **out_block);
+/* The allocator does not move the device. It asks its caller to, and is then called again with what has been
+ * done for it. */
+typedef enum { POOL_FIRST, POOL_LOOKED, POOL_WAITED } pool_effort;
+typedef enum {
+    POOL_FOUND,
+    POOL_NONE,
+    POOL_LOOK, /* bring the device to the host's present: a free may be done by now */
+    POOL_WAIT, /* wait until no free is pending (R30, policy 3) */
+} pool_answer;
+/* A block for an allocation in `q`, of a multiple of BLOCK_GRANULE bytes; NULL unless FOUND. */
+pool_answer mr_pool_alloc(struct queue *q, uint64_t size, pool_effort effort, block **out_block);
+/* The memory that is free for everyone goes back to the system, on all devices. */
+struct vgpu;
+void mr_pool_give_back(struct vgpu *gpu);
 void mr_pool_merge(pool *p); /* what everyone may have becomes free, and whole again */
-/* The FREE of these blocks is done; the action that `w` belongs to is about to go. */
+/* The FREE of these blocks is done; the command that `w` belongs to is about to go. */
 void mr_pool_free_done(struct work *w);
 void mr_pool_guard_done(block *b);
 /* FREE of the storage is being submitted as `w`, which is linked into its queue already. */
 void mr_pool_free(struct work *w, mr_storage *storage);
+/* Without the order of a stream: everyone's at once, but for what record_stream named (R27, R33). */
+void mr_pool_free_now(mr_storage *storage);
 void mr_pool_queue_gone(struct queue *q);          /* what it had cached is free for everyone */
 void mr_pool_synchronized(struct vdevice *device); /* R31 */
 void mr_pool_reset(struct vdevice *device);

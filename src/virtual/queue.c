@@ -1,38 +1,16 @@
-/* Order: which action waits for which. Links new actions behind their predecessors, and takes those
- * that are done out again, which makes others ready. What ready ones then do is engine.c's business.
+/* Order: which command waits for which. Links new commands after their predecessors. Removes commands that
+ * are done, which makes others ready. engine.c runs ready commands.
  *
- * Every step here is O(1) but for one edge an ordering fact; nothing walks a queue. The invariant
- * easiest to break: mr_action_destroy runs the model's code, which may close a stream and submit
- * nothing else; so a work is out of every list before its action is destroyed, and nothing of it or of
- * its queue is touched after. */
+ * Each step is O(1) plus one edge for each rule that orders the command; nothing iterates over a queue.
+ * The invariant easiest to break: releasing a command runs the model's code, which may close a stream and
+ * submit nothing else; so a work is out of every list before it is destroyed, and nothing of it or of its
+ * queue is touched after. */
 #include <stdlib.h>
 
 #include "tensor/tensor.h"
 #include "virtual/state.h"
 
-/* ---- edges */
-
-static bool add_edge(vgpu *gpu, work *from, work *to) {
-    edge *e = mr_slab_alloc(&gpu->edges);
-    if (!e) return false;
-    *e = (edge){.from = from, .to = to, .next_out = from->out, .u.next_in = to->in};
-    from->out = to->in = e;
-    to->unfinished++;
-    return true;
-}
-
-static void free_edges_in(vgpu *gpu, work *w) {
-    for (edge *e = w->in, *next; e; e = next) {
-        next = e->u.next_in;
-        if (e->from) {
-            e->to = NULL; /* still in the predecessor's list, which frees it */
-            e->u.guarded = NULL;
-        } else {
-            mr_slab_free(&gpu->edges, e);
-        }
-    }
-    w->in = NULL;
-}
+/* ---- ready */
 
 static void push_ready(vgpu *gpu, work *w) {
     w->state = WORK_READY;
@@ -50,7 +28,7 @@ static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t
     const device_model *model = &gpu->model;
     if (now <= w->called || !gpu->chooser->timed) return now;
     uint64_t start = from->queue == w->queue ? now : now + (uint64_t)model->wait_latency_ns;
-    if (!is_launch(action_of(w))) { /* a marker hands on what it came behind */
+    if (!is_launch(w->command)) { /* a marker hands on what it came behind */
         if (w->ended < from->ended) {
             w->ended = from->ended;
             w->engine = from->engine;
@@ -66,7 +44,7 @@ static void predecessor_done(vgpu *gpu, const work *from, work *w, uint64_t now)
     uint64_t start = start_after(gpu, from, w, now);
     if (w->time < start) w->time = start;
     if (--w->unfinished) return;
-    free_edges_in(gpu, w);
+    mr_virtual_free_edges_in(gpu, w);
     push_ready(gpu, w);
 }
 
@@ -88,43 +66,43 @@ static void dirty_remove(queue *q) {
     q->dirty = false;
 }
 
-/* A legacy action waits for each blocking stream that got work since the legacy action before: older
+/* A legacy command waits for each blocking stream that got work since the legacy command before: older
  * work is behind that one already. */
 static bool join_blocking_streams(vgpu *gpu, vdevice *device, work *w) {
     for (queue *q = device->dirty; q; q = q->dirty_next)
-        if (q->tail && !add_edge(gpu, q->tail, w)) return false;
+        if (q->tail && !mr_virtual_add_edge(gpu, q->tail, w)) return false;
     return true;
 }
 
-/* And the other way round: only the first action after a legacy one needs an edge. */
+/* And the other way round: only the first command after a legacy one needs an edge. */
 static bool join_legacy(vgpu *gpu, queue *q, work *w) {
     queue *legacy = q->device->legacy;
     if (!legacy || q->legacy_seen == legacy->submitted) return true;
-    return !legacy->tail || add_edge(gpu, legacy->tail, w);
+    return !legacy->tail || mr_virtual_add_edge(gpu, legacy->tail, w);
 }
 
 /* ---- R60: the synchronous peer copy */
 
 static bool join_device(vgpu *gpu, const vdevice *device, work *w) {
     for (queue *q = device->first; q; q = q->next)
-        if (q->tail && q != w->queue && !add_edge(gpu, q->tail, w)) return false;
+        if (q->tail && q != w->queue && !mr_virtual_add_edge(gpu, q->tail, w)) return false;
     return true;
 }
 
-static void peer_devices(mr_action *action, vdevice *out[2]) {
-    vgpu *gpu = vgpu_of(action->machine);
+static void peer_devices(const mr_command *command, vdevice *out[2]) {
+    vgpu *gpu = vgpu_of(command->machine);
     for (int i = 0; i < 2; i++)
-        out[i] = &gpu->devices[action->operands[i].tensor->storage->device->index];
+        out[i] = &gpu->devices[command->operands[i].tensor->storage->device->index];
 }
 
-static bool is_peer_barrier(const mr_action *action) {
-    return action->kind == MR_ACTION_COPY && action->u.copy.direction == MR_COPY_PEER &&
-           action->u.copy.synchronous;
+static bool is_peer_barrier(const mr_command *command) {
+    return command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_PEER &&
+           command->u.copy.synchronous;
 }
 
 static void raise_barrier(work *w) {
     vdevice *devices[2];
-    peer_devices(action_of(w), devices);
+    peer_devices(w->command, devices);
     w->barrier = true;
     for (int i = 0; i < 2; i++) {
         devices[i]->barrier = w;
@@ -139,34 +117,35 @@ static void lower_barrier(vgpu *gpu, const work *w) {
 
 /* ---- enqueueing */
 
-static bool join_predecessors(vgpu *gpu, mr_action *action, work *w) {
+static bool join_predecessors(vgpu *gpu, const mr_command *command, work *w) {
     queue *q = w->queue;
     vdevice *device = q->device;
     if (q->tail) w->unfinished++;
     if (q->legacy ? device->dirty && !join_blocking_streams(gpu, device, w)
                   : q->blocking && !join_legacy(gpu, q, w))
         return false;
-    if (q->barrier_seen != device->barrier_count && device->barrier &&
-        !add_edge(gpu, device->barrier, w))
+    if (q->device_barrier_seen != device->barrier_count && device->barrier &&
+        !mr_virtual_add_edge(gpu, device->barrier, w))
         return false;
-    if (action->kind == MR_ACTION_WAIT) {
-        mark *m = action->u.event.event->impl;
-        if (m && m->record && m->record->queue != q && !add_edge(gpu, m->record, w)) return false;
-    } else if (action->kind == MR_ACTION_ALLOC) {
-        block *b = action->u.storage->impl;
+    if (command->kind == MR_COMMAND_WAIT) {
+        mark *m = command->u.event.event->impl;
+        if (m && m->record && m->record->queue != q && !mr_virtual_add_edge(gpu, m->record, w))
+            return false;
+    } else if (command->kind == MR_COMMAND_ALLOC) {
+        block *b = command->u.storage->impl;
         work *freeing = b->reuse_after;
         b->reuse_after = NULL;
-        if (freeing && !add_edge(gpu, freeing, w)) return false;
-    } else if (is_peer_barrier(action)) {
+        if (freeing && !mr_virtual_add_edge(gpu, freeing, w)) return false;
+    } else if (is_peer_barrier(command)) {
         vdevice *devices[2];
-        peer_devices(action, devices);
+        peer_devices(command, devices);
         if (!join_device(gpu, devices[0], w) || !join_device(gpu, devices[1], w)) return false;
     }
     return true;
 }
 
-static bool make_mark(vgpu *gpu, mr_action *action, work *w) {
-    mr_event *event = action->u.event.event;
+static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
+    mr_event *event = command->u.event.event;
     mark *m = mr_slab_alloc(&gpu->marks), *old = event->impl;
     if (!m) return false;
     *m = (mark){.record = w, .queue = w->queue, .held = true};
@@ -177,6 +156,13 @@ static bool make_mark(vgpu *gpu, mr_action *action, work *w) {
         if (!old->record) mr_slab_free(&gpu->marks, old);
     }
     return true;
+}
+
+/* Copies to it; and host functions, which do as they like. */
+static bool writes_pageable(const mr_command *command) {
+    if (command->kind == MR_COMMAND_HOST_FUNCTION) return true;
+    return command->kind == MR_COMMAND_COPY &&
+           command->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE;
 }
 
 static void link_tail(vgpu *gpu, work *w) {
@@ -202,22 +188,45 @@ static void link_tail(vgpu *gpu, work *w) {
     gpu->newest = w;
     gpu->pending++;
     q->device->pending++;
+    if (writes_pageable(w->command)) gpu->pageable_writers++;
 }
 
-mr_status mr_virtual_enqueue(mr_action *action, uint64_t earliest) {
-    vgpu *gpu = vgpu_of(action->machine);
-    work *w = work_of(action); /* zeroed */
-    queue *q = action->stream->impl;
+mr_status mr_virtual_work_create(vgpu *gpu, const mr_command *command, work **out_work) {
+    work *w = *out_work = mr_slab_alloc(&gpu->works);
+    if (!w)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
+                       command->name);
+    *w = (work){.command = command, .queue = command->stream->impl};
+    mr_command_retain(command);
+    return MR_OK;
+}
+
+void mr_virtual_staged_release(staged *s) {
+    if (s && --s->refs == 0) free(s);
+}
+
+/* Releasing the command may run the model's code, so it comes last. */
+void mr_virtual_work_destroy(work *w) {
+    vgpu *gpu = vgpu_of(w->command->machine);
+    const mr_command *command = w->command;
+    mr_virtual_staged_release(w->staged);
+    mr_slab_free(&gpu->works, w);
+    mr_command_release(command);
+}
+
+mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
+    const mr_command *command = w->command;
+    vgpu *gpu = vgpu_of(command->machine);
+    queue *q = w->queue;
     vdevice *device = q->device;
-    w->queue = q;
     w->time = earliest;
     w->called = gpu->host_ns;
-    w->engine = (uint8_t)mr_virtual_engine_of(action);
-    if (!join_predecessors(gpu, action, w) ||
-        (action->kind == MR_ACTION_RECORD && !make_mark(gpu, action, w))) {
-        free_edges_in(gpu, w);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for one more pending operation",
-                       action->name);
+    w->engine = (uint8_t)mr_virtual_engine_of(command);
+    if (!join_predecessors(gpu, command, w) ||
+        (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
+        mr_virtual_free_edges_in(gpu, w);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
+                       command->name);
     }
     if (q->legacy) {
         while (device->dirty) dirty_remove(device->dirty);
@@ -225,13 +234,13 @@ mr_status mr_virtual_enqueue(mr_action *action, uint64_t earliest) {
         q->legacy_seen = device->legacy ? device->legacy->submitted : 0;
         if (!q->dirty) dirty_insert(q);
     }
-    q->barrier_seen = device->barrier_count;
-    if (is_peer_barrier(action)) raise_barrier(w);
+    q->device_barrier_seen = device->barrier_count;
+    if (is_peer_barrier(command)) raise_barrier(w);
     link_tail(gpu, w);
-    if (is_launch(action)) q->launches++;
-    if (action->kind == MR_ACTION_FREE) mr_pool_free(w, action->u.storage);
+    if (is_launch(command)) q->launches++;
+    if (command->kind == MR_COMMAND_FREE) mr_pool_free(w, command->u.storage);
     if (!w->unfinished) {
-        free_edges_in(gpu, w);
+        mr_virtual_free_edges_in(gpu, w);
         push_ready(gpu, w);
     }
     return MR_OK;
@@ -246,7 +255,8 @@ static void unlink_work(vgpu *gpu, work *w) {
     else gpu->newest = w->older;
     gpu->pending--;
     w->queue->device->pending--;
-    if (is_launch(action_of(w))) w->queue->launches--;
+    if (writes_pageable(w->command)) gpu->pageable_writers--;
+    if (is_launch(w->command)) w->queue->launches--;
     if (w->barrier) lower_barrier(gpu, w);
 }
 
@@ -274,22 +284,15 @@ static void release_successors(vgpu *gpu, work *w, uint64_t now) {
     }
 }
 
-/* What an action of its kind has to let go of, whether it was carried out or dropped. */
-static void free_parts(work *w) {
-    if (w->body) mr_virtual_body_free(w);
-    free(w->staged);
-    w->staged = NULL;
-}
-
 void mr_virtual_complete(work *w, uint64_t now) {
     queue *q = w->queue;
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
-    mr_action *action = action_of(w);
-    if (action->kind == MR_ACTION_RECORD) mark_done(gpu, w->u.mark, now);
-    else if (action->kind == MR_ACTION_FREE) mr_pool_free_done(w);
+    const mr_command *command = w->command;
+    if (command->kind == MR_COMMAND_RECORD) mark_done(gpu, w->u.mark, now);
+    else if (command->kind == MR_COMMAND_FREE) mr_pool_free_done(w);
     unlink_work(gpu, w);
-    if (is_body(action)) w->ended = now;
+    if (is_body(command)) w->ended = now;
     q->completed++;
     q->last_end = now;
     if (device->last_end < now) device->last_end = now;
@@ -303,18 +306,18 @@ void mr_virtual_complete(work *w, uint64_t now) {
         if (q->blocking && !q->legacy) device->busy_blocking--;
     }
     release_successors(gpu, w, now);
-    if (w->body || w->staged) free_parts(w);
+    if (w->body) mr_virtual_body_free(w);
     if (gpu->keep == w) gpu->keep = NULL;
     if (q->closed && !q->head) mr_virtual_queue_destroy(q);
-    mr_action_destroy(action);
+    mr_virtual_work_destroy(w);
 }
 
-void mr_virtual_cancel(work *w) {
+void mr_virtual_unlink(work *w) {
     queue *q = w->queue;
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
     unlink_work(gpu, w);
-    free_edges_in(gpu, w);
+    mr_virtual_free_edges_in(gpu, w);
     q->submitted--;
     q->tail = w->before;
     if (q->tail) {
@@ -327,8 +330,8 @@ void mr_virtual_cancel(work *w) {
         q->last_join = w->prior_join;
         q->last_join_index = w->prior_join_index;
     }
-    /* Nobody may rely on having been ordered behind it: the next action joins afresh. */
-    q->legacy_seen = q->barrier_seen = UINT64_MAX;
+    /* Nobody may rely on having been ordered behind it: the next command joins afresh. */
+    q->legacy_seen = q->device_barrier_seen = UINT64_MAX;
     if (q->legacy)
         for (queue *other = device->first; other; other = other->next)
             if (other->blocking && !other->legacy && other->tail && !other->dirty)
@@ -341,9 +344,8 @@ void mr_virtual_cancel(work *w) {
             if (rest != w) push_ready(gpu, rest);
         }
     }
-    gpu->chooser->withdraw(gpu->chooser, action_of(w));
-    mr_virtual_unadmit(w);
-    free_parts(w);
+    gpu->chooser->withdraw(gpu->chooser, w);
+    if (w->body) mr_virtual_body_free(w);
 }
 
 /* ---- dropping: R50 and mr.reset */
@@ -367,28 +369,25 @@ static void destroy_closed_queues(vdevice *device) {
 }
 
 static void drop(vgpu *gpu, work *w) {
-    mr_action *action = action_of(w);
+    const mr_command *command = w->command;
     for (edge *e = w->in, *next; e; e = next) {
         next = e->u.next_in;
         mr_slab_free(&gpu->edges, e);
     }
     w->in = w->out = NULL;
-    if (action->kind == MR_ACTION_RECORD) mr_virtual_mark_release(gpu, w->u.mark);
-    else if (action->kind == MR_ACTION_FREE) mr_pool_free_done(w);
-    free_parts(w);
+    if (command->kind == MR_COMMAND_RECORD) mr_virtual_mark_release(gpu, w->u.mark);
+    else if (command->kind == MR_COMMAND_FREE) mr_pool_free_done(w);
+    if (w->body) mr_virtual_body_free(w);
     if (gpu->keep == w) gpu->keep = NULL;
-    else mr_action_destroy(action);
+    mr_virtual_work_destroy(w);
 }
 
-void mr_virtual_drop_pending(vgpu *gpu) {
+void mr_virtual_drop_works(vgpu *gpu) {
     work *list = gpu->oldest;
     gpu->oldest = gpu->newest = gpu->ready_first = gpu->ready_last = NULL;
-    gpu->pending = 0;
+    gpu->pending = gpu->pageable_writers = 0;
     gpu->chooser->clear(gpu->chooser);
-    for (int i = 0; i < gpu->device_count; i++) {
-        empty_queues(&gpu->devices[i]);
-        mr_virtual_engines_reset(&gpu->devices[i]);
-    }
+    for (int i = 0; i < gpu->device_count; i++) empty_queues(&gpu->devices[i]);
     /* Each edge is freed once: here those that nobody waits on, with their `to` the others. */
     for (work *w = list; w; w = w->newer)
         for (edge *e = w->out, *next; e; e = next) {
@@ -402,46 +401,7 @@ void mr_virtual_drop_pending(vgpu *gpu) {
     for (int i = 0; i < gpu->device_count; i++) destroy_closed_queues(&gpu->devices[i]);
 }
 
-/* ---- looking at the graph */
-
-work *mr_virtual_newest_predecessor(const work *w) {
-    work *newest = w->before;
-    for (const edge *e = w->in; e; e = e->u.next_in)
-        if (e->from && (!newest || action_of(e->from)->seq > action_of(newest)->seq))
-            newest = e->from;
-    return newest;
-}
-
-#define SEARCH_LIMIT 256
-
-/* Goes back from works that wait for another stream to what they wait for; between two of those a
- * stream is only its own past, which prior_join leaps over. */
-bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index) {
-    vgpu *gpu = w->queue->device->gpu;
-    work *stack[SEARCH_LIMIT];
-    int depth = 0;
-    uint64_t stamp = ++gpu->searches;
-    stack[depth++] = w;
-    for (int visits = 0; depth && visits < SEARCH_LIMIT; visits++) {
-        w = stack[--depth];
-        if (w->visited == stamp) continue;
-        w->visited = stamp;
-        if (w->queue == earlier && w->index >= index) return true;
-        for (const edge *e = w->in; e && depth < SEARCH_LIMIT; e = e->u.next_in)
-            if (e->from) stack[depth++] = e->from;
-        if (w->prior_join_index > w->queue->completed && depth < SEARCH_LIMIT)
-            stack[depth++] = w->prior_join;
-    }
-    return false;
-}
-
-queue *mr_virtual_queue_of(const mr_stream *stream) {
-    if (stream->impl) return stream->impl;
-    vdevice *device = stream->device->impl;
-    for (queue *q = device->first; q; q = q->next)
-        if (q->stream_id == stream->id) return q;
-    return NULL;
-}
+/* ---- the end of a stream */
 
 void mr_virtual_queue_destroy(queue *q) {
     vdevice *device = q->device;

@@ -5,7 +5,7 @@
  * free before; free for everyone; new memory; what another stream is about to free, with a wait. The
  * invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to
  * all blocks that it freed, so every taking out of a cache goes through take(). */
-#include <stdlib.h>
+#include <string.h>
 
 #include "virtual/state.h"
 
@@ -20,10 +20,13 @@ static int cache_bin(uint64_t size) {
 
 static void stream_insert(block *b) {
     queue *q = b->freed_in;
-    if (!q->cached) q->cached = calloc(1, sizeof *q->cached);
-    if (!q->cached) { /* out of memory: not for same-stream reuse, then */
-        b->freed_in = NULL;
-        return;
+    if (!q->cached) {
+        q->cached = mr_slab_alloc(&b->device->gpu->caches);
+        if (!q->cached) { /* out of memory: not for same-stream reuse, then */
+            b->freed_in = NULL;
+            return;
+        }
+        memset(q->cached, 0, sizeof *q->cached);
     }
     int bin = cache_bin(b->size);
     b->with_stream = true;
@@ -69,9 +72,9 @@ static void cache(block *b, block_state state) {
     b->state = state;
     if (state == BLOCK_PENDING) {
         p->pending_count++;
-        mr_bins_insert(&p->pending, b);
+        mr_bins_insert(&p->space->pending, b);
     } else {
-        mr_bins_insert(&p->cached, b);
+        mr_bins_insert(&p->space->cached, b);
     }
     stream_insert(b);
 }
@@ -80,9 +83,9 @@ static void uncache(block *b) {
     pool *p = pool_of(b);
     if (b->state == BLOCK_PENDING) {
         p->pending_count--;
-        mr_bins_remove(&p->pending, b);
+        mr_bins_remove(&p->space->pending, b);
     } else {
-        mr_bins_remove(&p->cached, b);
+        mr_bins_remove(&p->space->cached, b);
     }
     stream_remove(b);
 }
@@ -118,19 +121,22 @@ static block *take(block *b, uint64_t size) {
     return b;
 }
 
-static bool anyone_may_have(const block *b) {
-    return b->device->gpu->set.reuse_opportunistic || !b->freed_in ||
-           b->freed_index <= b->freed_in->proven;
+static bool anyone_may_have(const block *b, bool opportunistic) {
+    return opportunistic || !b->freed_in || b->freed_index <= b->freed_in->proven;
 }
 
-void mr_pool_merge(pool *p) {
-    for (int bin = 0; (bin = mr_bins_next(&p->cached, bin)) >= 0; bin++)
-        for (block *b = p->cached.first[bin], *next; b; b = next) {
+static void merge(pool *p, bool opportunistic) {
+    for (int bin = 0; (bin = mr_bins_next(&p->space->cached, bin)) >= 0; bin++)
+        for (block *b = p->space->cached.first[bin], *next; b; b = next) {
             next = b->next;
-            if (!anyone_may_have(b)) continue;
+            if (!anyone_may_have(b, opportunistic)) continue;
             uncache(b);
             mr_pool_put(p, b);
         }
+}
+
+void mr_pool_merge(pool *p) {
+    merge(p, p->device->gpu->set.reuse_opportunistic);
 }
 
 /* ---- freeing */
@@ -146,11 +152,15 @@ static void guard_against(block *b, const queue *freeing, const mr_stream *strea
     user->tail->out = e;
 }
 
-/* R33: the streams that record_stream named; and its own, if that was closed with work still in it,
- * so that it is freed in the order of another (R9). */
-static void guard(block *b, const queue *freeing, const mr_storage *storage) {
+/* R33: the streams that record_stream named. */
+static void guard_for_users(block *b, const queue *freeing, const mr_storage *storage) {
     for (size_t i = 0; i < storage->used_by.count; i++)
         guard_against(b, freeing, storage->used_by.items[i]);
+}
+
+/* And its own, if that was closed with work still in it, so that it is freed in the order of another (R9). */
+static void guard(block *b, const queue *freeing, const mr_storage *storage) {
+    guard_for_users(b, freeing, storage);
     if (storage->stream->closed) guard_against(b, freeing, storage->stream);
 }
 
@@ -177,6 +187,17 @@ void mr_pool_free(work *w, mr_storage *storage) {
     else cache(b, BLOCK_PENDING);
 }
 
+void mr_pool_free_now(mr_storage *storage) {
+    block *b = storage->impl;
+    if (!b) return;
+    storage->impl = NULL;
+    b->reuse_after = b->free_work = NULL;
+    b->freed_in = NULL;
+    guard_for_users(b, NULL, storage);
+    if (b->guards) hold_guarded(pool_of(b), b);
+    else mr_pool_put(pool_of(b), b);
+}
+
 void mr_pool_free_done(work *w) {
     for (block *b = w->u.freed, *next; b; b = next) {
         next = b->sibling;
@@ -184,8 +205,8 @@ void mr_pool_free_done(work *w) {
         if (b->state != BLOCK_PENDING) continue; /* still guarded */
         pool *p = pool_of(b);
         p->pending_count--;
-        mr_bins_remove(&p->pending, b);
-        mr_bins_insert(&p->cached, b);
+        mr_bins_remove(&p->space->pending, b);
+        mr_bins_insert(&p->space->cached, b);
         b->state = BLOCK_CACHED;
     }
     w->u.freed = NULL;
@@ -212,7 +233,7 @@ void mr_pool_queue_gone(queue *q) {
         uncache(b);
         mr_pool_put(pool_of(b), b);
     }
-    free(q->cached);
+    mr_slab_free(&q->device->gpu->caches, q->cached);
     q->cached = NULL;
 }
 
@@ -225,7 +246,7 @@ void mr_pool_synchronized(vdevice *device) {
 
 void mr_pool_reset(vdevice *device) {
     for (queue *q = device->first; q; q = q->next) {
-        free(q->cached);
+        if (q->cached) mr_slab_free(&device->gpu->caches, q->cached);
         q->cached = NULL;
     }
     mr_pool_forget(&device->pool);
@@ -237,8 +258,8 @@ void mr_pool_reset(vdevice *device) {
 static block *find_by_event(queue *q, uint64_t size) {
     const pool *p = &q->device->pool;
     int candidates = 0;
-    for (int bin = mr_bin_of(size); (bin = mr_bins_next(&p->pending, bin)) >= 0; bin++)
-        for (block *b = p->pending.first[bin]; b; b = b->next) {
+    for (int bin = mr_bin_of(size); (bin = mr_bins_next(&p->space->pending, bin)) >= 0; bin++)
+        for (block *b = p->space->pending.first[bin]; b; b = b->next) {
             if (b->size < size || b->freed_in == q) continue;
             if (mr_virtual_ordered_after(q->tail, b->freed_in, b->freed_index)) return b;
             if (++candidates == EVENT_CANDIDATES) return NULL;
@@ -247,45 +268,41 @@ static block *find_by_event(queue *q, uint64_t size) {
 }
 
 /* R30, policy 2, or proven free by a synchronisation. */
-static block *find_complete(const pool *p, const settings *set, uint64_t size) {
-    block *b = mr_bins_find(&p->cached, size);
-    if (!b || set->reuse_opportunistic) return b;
+static block *find_complete(const pool *p, bool opportunistic, uint64_t size) {
+    block *b = mr_bins_find(&p->space->cached, size);
+    if (!b || opportunistic) return b;
     for (int looked = 0; b && looked < LOOK; b = b->next, looked++)
-        if (b->size >= size && anyone_may_have(b)) return b;
+        if (b->size >= size && anyone_may_have(b, false)) return b;
     return NULL;
 }
 
-static block *find_shared(vdevice *device, uint64_t size) {
-    pool *p = &device->pool;
-    block *b = find_complete(p, &device->gpu->set, size);
+static block *find_shared(pool *p, bool opportunistic, uint64_t size) {
+    block *b = find_complete(p, opportunistic, size);
     if (b) return take(b, size);
     return mr_pool_carve(p, size);
 }
 
 /* Whether a free that may be done by now, if one only looked, would help. */
 static bool worth_a_look(const pool *p, uint64_t size) {
-    return p->guarded || (p->pending_count && mr_bins_find(&p->pending, size));
+    return p->guarded || (p->pending_count && mr_bins_find(&p->space->pending, size));
 }
 
-static block *find_reusable(queue *q, uint64_t size) {
-    vdevice *device = q->device;
-    vgpu *gpu = device->gpu;
+static block *find_reusable(queue *q, uint64_t size, bool opportunistic, bool looked) {
+    vgpu *gpu = q->device->gpu;
+    pool *p = &q->device->pool;
     block *b = stream_find(q, size);
     if (b) return take(b, size);
-    if (gpu->set.reuse_event && device->pool.pending_count && q->tail) {
+    if (!looked && p->pending_count && q->tail &&
+        mr_virtual_decide(gpu, MR_OPEN_REUSE_EVENT, NULL, gpu->set.reuse_event)) {
         b = find_by_event(q, size);
         if (b) return take(b, size);
     }
-    b = find_shared(device, size);
-    if (b || !worth_a_look(&device->pool, size)) return b;
-    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL)); /* R49: for a later call */
-    b = stream_find(q, size);
-    return b ? take(b, size) : find_shared(device, size);
+    return find_shared(p, opportunistic, size);
 }
 
 /* R30, policy 3: the allocation is to wait for another stream's free. */
-static block *find_to_come(vdevice *device, uint64_t size) {
-    block *b = mr_bins_find(&device->pool.pending, size);
+static block *find_to_come(pool *p, uint64_t size) {
+    block *b = mr_bins_find(&p->space->pending, size);
     if (!b) return NULL;
     work *freeing = b->free_work;
     b = take(b, size);
@@ -293,33 +310,48 @@ static block *find_to_come(vdevice *device, uint64_t size) {
     return b;
 }
 
-static block *squeeze(vdevice *device, uint64_t size) {
-    vgpu *gpu = device->gpu;
+void mr_pool_give_back(vgpu *gpu) {
     for (int i = 0; i < gpu->device_count; i++) {
         pool *p = &gpu->devices[i].pool;
         mr_pool_merge(p);
         mr_pool_release(p, 0);
     }
+}
+
+static block *squeeze(vdevice *device, uint64_t size) {
+    mr_pool_give_back(device->gpu);
     return mr_pool_grow(&device->pool, size);
 }
 
-mr_status mr_pool_alloc(queue *q, uint64_t size, block **out_block) {
-    vdevice *device = q->device;
+/* Memory that nobody has, or that another stream is about to free. */
+static block *find_other(vdevice *device, uint64_t size, bool opportunistic, bool internal) {
     pool *p = &device->pool;
-    *out_block = NULL;
-    block *b = find_reusable(q, size);
-    if (!b) {
-        mr_pool_merge(p);
-        b = mr_pool_carve(p, size);
-    }
+    merge(p, opportunistic);
+    block *b = mr_pool_carve(p, size);
     if (!b) b = mr_pool_grow(p, size);
-    if (!b && device->gpu->set.reuse_internal) b = find_to_come(device, size);
-    if (!b) b = squeeze(device, size);
-    if (!b && device->gpu->set.reuse_internal && (p->pending_count || p->guarded_count)) {
+    if (!b && internal) b = find_to_come(p, size);
+    return b ? b : squeeze(device, size);
+}
+
+pool_answer mr_pool_alloc(queue *q, uint64_t size, pool_effort effort, block **out_block) {
+    vdevice *device = q->device;
+    vgpu *gpu = device->gpu;
+    pool *p = &device->pool;
+    bool opportunistic =
+        mr_virtual_decide(gpu, MR_OPEN_REUSE_COMPLETE, NULL, gpu->set.reuse_opportunistic);
+    bool short_of_it = p->pending_count || p->guarded_count;
+    bool internal =
+        short_of_it && mr_virtual_decide(gpu, MR_OPEN_REUSE_WAIT, NULL, gpu->set.reuse_internal);
+    block *b = *out_block = NULL;
+    if (effort < POOL_WAITED) {
+        b = find_reusable(q, size, opportunistic, effort == POOL_LOOKED);
+        if (!b && effort == POOL_FIRST && worth_a_look(p, size)) return POOL_LOOK;
+        if (!b) b = find_other(device, size, opportunistic, internal);
         /* No single free is enough, but all of them together may be. */
-        MR_TRY(mr_virtual_wait_frees(device));
+        if (!b && internal) return POOL_WAIT;
+    } else {
         b = squeeze(device, size);
     }
     *out_block = b;
-    return MR_OK;
+    return b ? POOL_FOUND : POOL_NONE;
 }

@@ -1,67 +1,107 @@
-/* Bodies: the real work of operations and copies, done in slices of their items.
+/* Bodies: the computation of operations and copies, in slices of their items.
  *
- * A body reads and writes the bytes as they are at the moment of the slice; that is what makes an
- * unordered reader see half of a tensor. It never waits and never looks at a clock. */
-#include <stdio.h>
+ * A body reads and writes the bytes as they are at the time of the slice, so a reader that is not ordered
+ * can see a half-written tensor. A body never waits and never reads a clock. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ops/op.h"
 #include "virtual/state.h"
 
 /* R59: a kernel that follows a pointer into another device's memory needs access to it. */
-static mr_status check_reach(const work *w, const mr_action *action) {
+static mr_status check_reach(const work *w, const mr_command *command) {
     const vdevice *device = w->queue->device;
-    for (uint32_t i = 0; i < action->operand_count; i++) {
-        const mr_device *owner = action->operands[i].tensor->storage->device;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_device *owner = command->operands[i].tensor->storage->device;
         if (!owner || owner == device->device || (device->peers >> owner->index & 1)) continue;
         return mr_fail(MR_CODE_ILLEGAL_ADDRESS,
-                       "%s ran on device %d and touched memory of device %d without access to it: "
-                       "call enable_peer_access first, or copy the tensor over",
-                       action->name, device->device->index, owner->index);
+                       "%s ran on device %d and accessed memory of device %d without peer access: "
+                       "call enable_peer_access first, or copy the tensor",
+                       command->name, device->device->index, owner->index);
     }
     return MR_OK;
 }
 
-static mr_status begin(work *w, mr_action *action) {
+static mr_status begin(work *w, const mr_command *command) {
     body *b = w->body;
-    if (action->kind == MR_ACTION_OP) {
-        if (w->queue->device->gpu->device_count > 1) MR_TRY(check_reach(w, action));
-        const mr_op *row = action->u.op.row;
-        if (row->begin) MR_TRY(row->begin(action, &b->scratch));
-    }
     b->begun = true;
     w->state = WORK_STARTED;
+    if (command->kind == MR_COMMAND_OP) {
+        if (w->queue->device->gpu->device_count > 1) MR_TRY(check_reach(w, command));
+        MR_TRY(mr_op_begin(command, &b->scratch));
+    }
     return MR_OK;
 }
 
-mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
-    mr_action *action = action_of(w);
+/* ---- what checkpoints must know before a byte changes */
+
+void mr_virtual_keep_bytes(vgpu *gpu, const mr_storage *storage, uint64_t first, uint64_t end) {
+    char *base = storage->host;
+    if (first >= end || !base) return;
+    char *low = base, *high = base + storage->bytes;
+    if (storage->kind == MR_MEMORY_DEVICE) { /* whole pages: the device's memory is all ours */
+        const arena *a = &((vdevice *)storage->device->impl)->pool.space->arena;
+        low = a->base;
+        high = a->base + a->mapped;
+    }
+    mr_undo_save(&gpu->undo, low, high, base + first, base + end);
+}
+
+/* All of it at the first slice: a page is kept once for each checkpoint. */
+static void before_write(vgpu *gpu, const mr_command *command) {
+    for (uint32_t i = 0; mr_undo_is_on(&gpu->undo) && i < command->operand_count; i++) {
+        const mr_tensor *t = command->operands[i].tensor;
+        uint64_t first, end;
+        if (!(command->operands[i].access & MR_WRITE)) continue;
+        mr_tensor_extent(t, &first, &end);
+        mr_virtual_before_write(gpu, t->storage, first, end);
+    }
+}
+
+/* ---- running */
+
+static mr_status run_items(work *w, int64_t *io_first, int64_t end) {
+    const mr_command *command = w->command;
     body *b = w->body;
-    if (!b->begun) MR_TRY(begin(w, action));
+    if (!b->begun) MR_TRY(begin(w, command));
+    before_write(w->queue->device->gpu, command); /* `finish` writes, too, also after no items */
     if (*io_first >= end) return MR_OK;
-    if (action->kind == MR_ACTION_OP)
-        return mr_op_run_items(action, b->scratch, io_first, end,
+    if (command->kind == MR_COMMAND_OP)
+        return mr_op_run_items(command, b->scratch, io_first, end,
                                w->queue->device->gpu->interruptible);
-    const char *source = w->staged ? w->staged : mr_tensor_data(action->operands[1].tensor);
-    char *target = mr_tensor_data(action->operands[0].tensor);
+    const char *source = w->staged ? w->staged->bytes : mr_tensor_data(command->operands[1].tensor);
+    char *target = mr_tensor_data(command->operands[0].tensor);
     memmove(target + *io_first, source + *io_first, (size_t)(end - *io_first));
     *io_first = end;
     return MR_OK;
 }
 
-void mr_virtual_body_finish(work *w) {
-    mr_action *action = action_of(w);
+static void free_scratch(body *b) {
+    free(b->scratch);
+    b->scratch = NULL;
+}
+
+mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
     body *b = w->body;
-    if (b->begun && action->kind == MR_ACTION_OP && action->u.op.row->finish)
-        action->u.op.row->finish(action, b->scratch);
-    b->begun = false;
+    mr_status status = b->failed ? MR_OK : run_items(w, io_first, end);
+    if (status && status->code == MR_CODE_INTERRUPTED) return status;
+    *io_first = end;
+    if (!status) return MR_OK;
+    b->failed = true;
+    free_scratch(b);
+    return status;
+}
+
+void mr_virtual_body_finish(work *w) {
+    body *b = w->body;
+    if (w->command->kind == MR_COMMAND_OP && !b->failed) mr_op_finish(w->command, b->scratch);
+    free_scratch(b);
 }
 
 void mr_virtual_body_free(work *w) {
     vgpu *gpu = w->queue->device->gpu;
     body *b = w->body;
-    /* Dropped half way: `finish` is also what frees the scratch memory. */
-    if (b->begun) mr_virtual_body_finish(w);
+    free_scratch(b);
     for (chunk *c = b->chunks, *next; c; c = next) {
         next = c->next;
         if (c != &b->first_chunk) mr_slab_free(&gpu->chunks, c);
@@ -70,23 +110,6 @@ void mr_virtual_body_free(work *w) {
     w->body = NULL;
 }
 
-/* The text that every later call will show too: which failure it was, and what ends it. */
-static mr_status with_remedy(mr_status error) {
-    if (!mr_code_sticky(error->code)) return error;
-    mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()",
-                             error->message, mr_code_text(error->code));
-    mr_error_destroy(error);
-    return full;
-}
-
-mr_status mr_virtual_fail(work *w, mr_status error) {
-    vgpu *gpu = w->queue->device->gpu;
-    mr_action *action = action_of(w);
-    error = with_remedy(error);
-    snprintf(error->op, sizeof error->op, "%s", action->name);
-    mr_stream_describe(action->stream, error->stream, sizeof error->stream);
-    error->where = action->where;
-    error = mr_machine_lose(gpu->machine, error);
-    mr_virtual_drop_pending(gpu);
-    return error;
+int64_t mr_virtual_scratch_bytes(const work *w) {
+    return w->body && w->body->scratch ? mr_op_state_bytes(w->command) : 0;
 }

@@ -57,7 +57,7 @@ mr_status mr_settings_set(settings *set, const char *name, int64_t value) {
     MR_TRY(find(name, &i));
     if (value < rules[i].least)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "setting `%s`: %" PRId64 " is below the least value, %" PRId64, name, value,
+                       "setting `%s`: %" PRId64 ", expected at least %" PRId64, name, value,
                        rules[i].least);
     /* Beyond the greatest means "as much as there is". */
     *place(set, i) = value > rules[i].greatest ? rules[i].greatest : value;

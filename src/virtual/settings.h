@@ -1,4 +1,4 @@
-/* What CUDA leaves open (the [M] rules), and the other knobs of the machine: `mr.machine.settings`. */
+/* What CUDA leaves open (the [M] rules), and the other settings of the machine: `mr.machine.settings`. */
 #ifndef MR_VIRTUAL_SETTINGS_H
 #define MR_VIRTUAL_SETTINGS_H
 
@@ -30,7 +30,7 @@
       "unused bytes beyond this many reserved ones go back to the system at a synchronisation "    \
       "(R31); CUDA's own default is 0")                                                            \
     X(memory_bytes, "bytes", 0, 0, INT64_MAX,                                                      \
-      "memory of each device; 0: what the model has, as far as this computer can back it")
+      "memory of each device; 0: that of the model, or less if this computer cannot provide it")
 // clang-format on
 
 typedef struct {

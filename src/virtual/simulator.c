@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 
 /* ---- choosers */
 
@@ -14,6 +14,7 @@ static mr_status refuse_in_host_function(const mr_machine *machine, const char *
 /* What is ready goes to the new chooser, oldest first; what had begun is finished before, so that no
  * chooser meets work that was cut up by another's rules. */
 static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
+    mr_virtual_checkpoints_void(gpu);
     mr_status status = mr_virtual_finish_started(gpu);
     gpu->chooser->clear(gpu->chooser);
     gpu->chooser->destroy(gpu->chooser);
@@ -23,13 +24,18 @@ static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
     return status;
 }
 
+static mr_status use_chooser(mr_machine *machine, mr_chooser *chooser) {
+    vgpu *gpu = vgpu_of(machine);
+    mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL)); /* R49: for a later call */
+    return hand_over(gpu, chooser);
+}
+
 static mr_status set_chooser(mr_machine *machine, const char *name) {
     vgpu *gpu = vgpu_of(machine);
     mr_chooser *chooser;
     MR_TRY(refuse_in_host_function(machine, "chooser"));
     MR_TRY(mr_virtual_chooser_create(gpu, name, &chooser));
-    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL)); /* R49: for a later call */
-    return hand_over(gpu, chooser);
+    return use_chooser(machine, chooser);
 }
 
 static const char *chooser(mr_machine *machine) {
@@ -39,11 +45,8 @@ static const char *chooser(mr_machine *machine) {
 /* ---- stepping */
 
 static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t size) {
-    char stream[80];
-    const mr_action *action = step->action;
-    const work *w = work_of(step->action);
-    snprintf(text, size, "%s on %s", action->name,
-             mr_stream_describe(action->stream, stream, sizeof stream));
+    const work *w = step->work;
+    mr_command_describe(step->command, text, size);
     const body *b = w->body;
     size_t used = strlen(text);
     if (!b || gpu->chooser->whole) return;
@@ -54,8 +57,8 @@ static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t si
 
 /* A person has waited for it, so the host's clock follows. */
 static mr_status carry_out(vgpu *gpu, const mr_step *step, char *text, size_t size) {
-    work *w = work_of(step->action);
-    if (!gpu->chooser->timed && is_body(step->action) && !w->body) mr_virtual_prepare(w);
+    work *w = step->work;
+    if (!gpu->chooser->timed && is_body(step->command) && !w->body) mr_virtual_prepare(w);
     describe(gpu, step, text, size);
     mr_status status = mr_virtual_carry_out(gpu, step);
     if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
@@ -70,7 +73,7 @@ static mr_status step_timed(vgpu *gpu, const mr_stream *stream, bool *out_moved,
     mr_step step;
     if (q && !q->head) return MR_OK;
     while (gpu->chooser->take(gpu->chooser, &moment, &step)) {
-        *out_moved = !q || work_of(step.action)->queue == q;
+        *out_moved = !q || ((work *)step.work)->queue == q;
         MR_TRY(carry_out(gpu, &step, text, size));
         if (*out_moved || (q && !q->head)) return MR_OK;
         moment.taken++;
@@ -89,8 +92,8 @@ static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, c
     if (stream) {
         const queue *q = stream->impl;
         if (!q->head || q->head->unfinished) return MR_OK;
-        next = (mr_step){.action = action_of(q->head)};
-        gpu->chooser->withdraw(gpu->chooser, next.action);
+        next = (mr_step){.command = q->head->command, .work = q->head};
+        gpu->chooser->withdraw(gpu->chooser, q->head);
     } else if (!gpu->chooser->take(gpu->chooser, &moment, &next)) {
         return MR_OK;
     }
@@ -100,9 +103,9 @@ static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, c
 
 /* ---- looking in */
 
-static const mr_action *other_stream(const work *w) {
+static const mr_command *other_stream(const work *w) {
     for (const edge *e = w->in; e; e = e->u.next_in)
-        if (e->from && e->from->queue != w->queue) return action_of(e->from);
+        if (e->from && e->from->queue != w->queue) return e->from->command;
     return NULL;
 }
 
@@ -110,11 +113,11 @@ static void pending(mr_machine *machine, void (*see)(void *context, const mr_pen
                     void *context) {
     vgpu *gpu = vgpu_of(machine);
     if (!machine->in_host_function && !machine->lost) /* what is done by now is not pending */
-        mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL));
+        mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL));
     for (int i = 0; i < gpu->device_count; i++)
         for (const queue *q = gpu->devices[i].first; q; q = q->next)
             for (work *w = q->head; w; w = w->after) {
-                mr_pending one = {action_of(w), w->state == WORK_STARTED, !w->unfinished,
+                mr_pending one = {w->command, w->state == WORK_STARTED, !w->unfinished,
                                   other_stream(w)};
                 see(context, &one);
             }
@@ -136,14 +139,15 @@ static mr_status check_idle(const vgpu *gpu, const char *what) {
         const mr_memory_stats *memory = &gpu->devices[i].device->memory;
         if (memory->allocations)
             return mr_fail(MR_CODE_NOT_PERMITTED,
-                           "%s: %llu tensor%s in the memory of device %d: free what is there first",
-                           what, (unsigned long long)memory->allocations,
+                           "%s: %llu tensor%s in the memory of device %d: free them first", what,
+                           (unsigned long long)memory->allocations,
                            memory->allocations == 1 ? " is" : "s are", i);
     }
     return MR_OK;
 }
 
 static mr_status set_up_devices(vgpu *gpu) {
+    mr_virtual_checkpoints_void(gpu);
     for (int i = 0; i < gpu->device_count; i++) {
         mr_pool_reset(&gpu->devices[i]);
         mr_virtual_device_setup(&gpu->devices[i]);
@@ -154,7 +158,7 @@ static mr_status set_up_devices(vgpu *gpu) {
 
 static mr_status set_model(mr_machine *machine, const char *name) {
     vgpu *gpu = vgpu_of(machine);
-    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL));
+    mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL));
     MR_TRY(check_idle(gpu, "model"));
     MR_TRY(mr_device_model_load(name, &gpu->model));
     return set_up_devices(gpu);
@@ -181,6 +185,7 @@ static mr_status set_setting(mr_machine *machine, const char *name, int64_t valu
 
 const mr_simulator mr_virtual_simulator = {
     .set_chooser = set_chooser,
+    .use_chooser = use_chooser,
     .chooser = chooser,
     .step = step,
     .pending = pending,
@@ -190,4 +195,7 @@ const mr_simulator mr_virtual_simulator = {
     .settings = mr_settings_list,
     .get_setting = get_setting,
     .set_setting = set_setting,
+    .checkpoint = mr_virtual_checkpoint,
+    .restore = mr_virtual_restore,
+    .checkpoint_drop = mr_virtual_checkpoint_drop,
 };

@@ -1,15 +1,15 @@
 /* The structures of the virtual GPU, private to this folder.
  *
- * A `work` is the backend's part of an action, stored behind it. Works form a graph: each counts its
- * unfinished predecessors (the one before it in its stream, and one edge for every other ordering
- * rule), and becomes ready when the count reaches zero. The chooser then says when it goes on. A work
- * that is done is unlinked from everything and destroyed together with its action, so a pointer to a
- * work is valid exactly while it is pending; what must know of it later keeps a `mark` (events) or a
- * stream's count of completed works instead.
+ * A `work` is this backend's record of a command, from its submission until it is done. Works form a
+ * graph: each counts its unfinished predecessors (the one before it in its stream, and one edge for every
+ * other ordering rule), and becomes ready when the count reaches zero. The chooser then decides when its
+ * next step runs. A work that is done is unlinked from everything and destroyed, so a pointer to a work is
+ * valid exactly while it is pending; code that needs it later keeps a `mark` (events) or a stream's count
+ * of completed works instead.
  *
- * The invariant easiest to break: under the timed chooser no step later than the host's clock is ever
- * carried out without the host's clock being moved there too. Whatever has been carried out is then in
- * the host's past, and letting the device catch up early can never be noticed. */
+ * The invariant easiest to break: under the timed chooser, a step later than the host's clock is never
+ * carried out without also advancing the host's clock to its time. So everything that was carried out is
+ * in the host's past, and a program cannot notice that the device advanced early. */
 #ifndef MR_VIRTUAL_STATE_H
 #define MR_VIRTUAL_STATE_H
 
@@ -40,7 +40,7 @@ struct edge {
 };
 
 /* What an event stands for: one record of it. Belongs to the event while it is the event's latest, and
- * to the RECORD action while that is pending; whoever lets go last frees it (R12, R19). */
+ * to the RECORD's work while that is pending; the last one to release it frees it (R12, R19). */
 typedef struct {
     work *record;  /* pending, else NULL */
     queue *queue;  /* valid while the record is pending */
@@ -75,7 +75,14 @@ typedef enum {
 
 typedef struct copy_engine copy_engine;
 
+/* The source of a copy as it was at the call. Never changed, so checkpoints share it. */
+typedef struct {
+    size_t refs;
+    char bytes[];
+} staged;
+
 struct work {
+    const mr_command *command; /* one reference owned */
     queue *queue;
     work *before, *after; /* in its stream */
     work *older, *newer;  /* among all pending works of the machine, by seq */
@@ -101,7 +108,7 @@ struct work {
     uint64_t prior_join_index;
     uint64_t visited; /* stamp of the last search that came by */
     body *body;       /* OP, COPY: from the moment it is prepared to run */
-    void *staged;     /* COPY from pageable memory: the source as it was at the call; owned */
+    staged *staged;   /* COPY from pageable memory: one reference */
 };
 
 /* What a work needs while it is carried out. Apart from the work, because few run at a time and many
@@ -112,14 +119,15 @@ struct body {
     uint32_t engines;            /* how many of them */
     engine_kind engine;
     bool begun;
-    void *scratch; /* what op->begin returned */
+    bool failed;   /* but lost no device: what is left takes its time and does nothing */
+    void *scratch; /* the operation's state, mr_op_state_bytes() long; owned */
     int64_t items;
     int64_t items_done; /* untimed choosers: a prefix */
     uint64_t duration;  /* alone on the device */
     uint64_t block_ns;  /* of one thread block */
     uint64_t rounding;  /* what waves * block_ns lacks of the duration */
     uint32_t blocks, blocks_given, blocks_done;
-    uint32_t unit; /* threads that one block takes of the SMs' room */
+    uint32_t unit; /* threads of the SMs that one block takes */
     uint32_t slices, slices_done;
     uint64_t turn;     /* order of becoming ready, among works of one priority */
     chunk *chunks;     /* running */
@@ -127,21 +135,13 @@ struct body {
     bool first_chunk_used;
 };
 
-static inline mr_action *action_of(work *w) {
-    return (mr_action *)w - 1;
-}
-
-static inline work *work_of(mr_action *action) {
-    return mr_action_extra(action);
-}
-
 /* A stream. Lives until it is closed and empty. */
 struct queue {
     queue *previous, *next; /* of its device, in order of creation */
     vdevice *device;
     uint32_t stream_id; /* tells whether a stream's impl still means this queue */
     bool blocking, legacy, closed;
-    bool dirty; /* in the device's list of streams that the next legacy action waits for */
+    bool dirty; /* in the device's list of streams that the next legacy command waits for */
     queue *dirty_previous, *dirty_next;
     work *head, *tail;
     uint64_t submitted, completed; /* counts; FIFO, so they say which */
@@ -150,7 +150,7 @@ struct queue {
     uint32_t launches; /* pending ones that fill the launch queue (R56) */
     int priority;
     uint64_t legacy_seen; /* device->legacy->submitted when this stream last waited for it */
-    uint64_t barrier_seen;
+    uint64_t device_barrier_seen;
     work *last_join; /* see work.prior_join */
     uint64_t last_join_index;
     cache_bins *cached; /* memory freed in this stream, for its own later allocations (R29) */
@@ -168,7 +168,7 @@ struct vdevice {
     mr_device *device;
     queue *legacy; /* NULL only while streams are reopened by a reset */
     queue *first, *last;
-    queue *dirty;         /* blocking streams with work since the last legacy action */
+    queue *dirty;         /* blocking streams with work since the last legacy command */
     size_t busy_blocking; /* blocking streams, not the legacy one, with work pending */
     size_t pending;
     uint64_t last_end, blocking_end; /* of all completed works, and of those in blocking streams */
@@ -176,59 +176,64 @@ struct vdevice {
     uint64_t barrier_count;
     uint64_t peers; /* bit i: may reach the memory of device i (R59) */
 
-    uint64_t room, capacity; /* of the SMs, in threads */
-    uint32_t resident;       /* grids with blocks running (R53) */
-    MR_VEC(work *) waiting;  /* kernels with blocks not yet started: a heap by priority and turn */
-    bool dispatch;           /* room or `waiting` changed: the block scheduler must look */
+    uint64_t free_threads, capacity; /* of the SMs, in threads */
+    uint32_t resident;               /* grids with blocks running (R53) */
+    work **waiting; /* kernels with blocks not yet started: a heap by priority and turn */
+    size_t waiting_count, waiting_bytes;
+    bool dispatch; /* free_threads or `waiting` changed: the block scheduler must look */
     copy_engine copy_engine[COPY_ENGINES];
 
     pool pool;
 };
 
+/* All that changes while the device moves lies in `region`, or here from `set` on: that is what a checkpoint
+ * copies (checkpoint.c). The rest stays as it is as long as there are checkpoints. */
 struct vgpu {
     mr_machine *machine;
     device_model model;
-    settings set;
     mr_chooser *chooser;
-    const mr_op *spin; /* the row of mr.spin */
     vdevice *devices;
     int device_count;
+    mr_region region;
+    undo undo;
+    mr_checkpoint *newest_checkpoint, *spare_checkpoint;
 
+    settings set;
     uint64_t host_ns;   /* the host's clock */
     uint64_t device_ns; /* how far the devices have got */
 
     work *oldest, *newest; /* all pending, by seq */
     size_t pending;
+    size_t pageable_writers;        /* pending works that may write pageable memory */
     work *ready_first, *ready_last; /* just become ready, not yet offered or started */
-    work *keep;                     /* the action being submitted: a failure does not destroy it */
-    uint64_t turns;                 /* next work.turn */
-    uint64_t searches;              /* next work.visited */
-    bool interruptible;  /* a slice may stop half way: the wait that runs it can be given up */
-    unsigned unattended; /* submissions since the device was last brought up to date */
-    bool out_of_memory;  /* a step could not be offered: the machine is lost at the next chance */
+    work *keep;        /* a copy that the host waits for in its call, until it is done or dropped */
+    uint64_t turns;    /* next work.turn */
+    uint64_t searches; /* next work.visited */
+    bool interruptible;     /* a slice may stop half way: the wait that runs it can be given up */
+    unsigned since_advance; /* submissions since the device was last brought up to date */
+    bool out_of_memory; /* a step could not be offered: the machine is lost at the next chance */
 
     backing backing;
     uint64_t next_host_address; /* what the script sees of the next host allocation */
-    mr_slab queues, edges, marks, bodies, chunks;
+    mr_slab queues, works, edges, marks, bodies, chunks, caches;
 };
 
 static inline vgpu *vgpu_of(mr_machine *machine) {
     return machine->backend_state;
 }
 
-/* ---- queue.c: order */
+/* What CUDA leaves open: the chooser's answer, or what the settings say. */
+static inline bool mr_virtual_decide(const vgpu *gpu, mr_open_choice what,
+                                     const mr_command *command, bool usual) {
+    mr_chooser *chooser = gpu->chooser;
+    return chooser->decide ? chooser->decide(chooser, what, command, usual) : usual;
+}
 
-/* Links the action behind everything that it must wait for. On failure nothing has changed. */
-mr_status mr_virtual_enqueue(mr_action *action, uint64_t earliest);
-/* Takes back the work enqueued last, which must not have started. */
-void mr_virtual_cancel(work *w);
-/* It is done at `now`: frees its successors, unlinks and destroys it. */
-void mr_virtual_complete(work *w, uint64_t now);
-/* Offers, or under the timed chooser starts, what has become ready; `now` is the device's present. */
-void mr_virtual_settle(vgpu *gpu, uint64_t now);
-/* Drops all pending work of all devices, but for gpu->keep, which is only unlinked. */
-void mr_virtual_drop_pending(vgpu *gpu);
-void mr_virtual_offer(work *w, uint64_t time, void *part);
+/* ---- graph.c: who waits for whom; nothing there changes what is pending */
+
+bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to); /* false: memory is out */
+/* Nothing is to be done about `w`'s predecessors any more. */
+void mr_virtual_free_edges_in(vgpu *gpu, work *w);
 /* Whether `w` comes after the `index`-th work of `earlier`, which is pending; also false if that takes
  * long to find out. */
 bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index);
@@ -236,41 +241,85 @@ bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index);
 work *mr_virtual_newest_predecessor(const work *w);
 /* The queue behind a stream, also of a closed one that still has work; NULL: gone. */
 queue *mr_virtual_queue_of(const mr_stream *stream);
+
+/* ---- queue.c: order */
+
+/* A work that is in no queue yet. */
+mr_status mr_virtual_work_create(vgpu *gpu, const mr_command *command, work **out_work);
+void mr_virtual_work_destroy(work *w); /* likewise */
+/* Links it behind everything that it must wait for. On failure nothing has changed. */
+mr_status mr_virtual_enqueue(work *w, uint64_t earliest);
+/* Takes back the work enqueued last, which must not have started; it is then in no queue. */
+void mr_virtual_unlink(work *w);
+/* It is done at `now`: frees its successors, unlinks and destroys it. */
+void mr_virtual_complete(work *w, uint64_t now);
+/* Drops all pending work of all devices, but for gpu->keep, which is only unlinked. */
+void mr_virtual_drop_works(vgpu *gpu);
 void mr_virtual_queue_destroy(queue *q);
+void mr_virtual_staged_release(staged *s); /* accepts NULL */
 
 /* ---- engine.c, run.c, cost.c: carrying out */
 
 mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step);
-void mr_virtual_admit(work *w, uint64_t now); /* timed: to its engine; then mr_virtual_dispatch */
-void mr_virtual_unadmit(work *w);             /* a copy: out of the engines' lines again */
-void mr_virtual_dispatch(vgpu *gpu, uint64_t now);
+void mr_virtual_offer(work *w, uint64_t time, void *part);
+/* Offers, or under the timed chooser starts, what has become ready; `now` is the device's present. */
+void mr_virtual_start_ready(vgpu *gpu, uint64_t now);
+/* mr_virtual_unlink and mr_virtual_drop_works, for what may be on an engine too. */
+void mr_virtual_cancel(work *w);
+void mr_virtual_drop_pending(vgpu *gpu);
 void mr_virtual_engines_reset(vdevice *device); /* nothing is under way there any more */
 mr_status mr_virtual_finish_started(vgpu *gpu); /* what has begun is run to its end */
-bool mr_virtual_prepare(work *w);               /* makes w->body; false when memory is out */
+/* What a half-run body has in w->body->scratch; 0: nothing, or it has not begun. */
+int64_t mr_virtual_scratch_bytes(const work *w);
+bool mr_virtual_prepare(work *w); /* makes w->body; false when memory is out */
 void mr_virtual_body_free(work *w);
-/* Items [*io_first, end). INTERRUPTED: not done, but well; *io_first is where to go on. */
+/* Items [*io_first, end). INTERRUPTED: not done, but well; *io_first is where to go on. After any other failure it
+ * does nothing more. */
 mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end);
-void mr_virtual_body_finish(work *w); /* after all items; also to abandon it */
-/* R50: takes `error`, fills in what failed, drops all pending work; returns what to raise. */
-mr_status mr_virtual_fail(work *w, mr_status error);
-engine_kind mr_virtual_engine_of(const mr_action *action);
+void mr_virtual_body_finish(work *w); /* after all items */
+engine_kind mr_virtual_engine_of(const mr_command *command);
 uint64_t mr_virtual_bytes_ns(uint64_t bytes, double gigabytes_per_second);
 bool mr_virtual_peers(const vdevice *a, const vdevice *b); /* one may reach the other directly */
+
+/* Before anything writes to [first, end) of the storage: for checkpoints. */
+void mr_virtual_keep_bytes(vgpu *gpu, const mr_storage *storage, uint64_t first, uint64_t end);
+static inline void mr_virtual_before_write(vgpu *gpu, const mr_storage *storage, uint64_t first,
+                                           uint64_t end) {
+    if (__builtin_expect(mr_undo_is_on(&gpu->undo), 0))
+        mr_virtual_keep_bytes(gpu, storage, first, end);
+}
+
+/* ran.c: a part has been carried out, from `begin` to `end`. */
+void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part, uint32_t parts,
+                         bool last);
+static inline void mr_virtual_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part,
+                                  uint32_t parts, bool last) {
+    if (__builtin_expect(w->command->machine->ran_listeners, 0))
+        mr_virtual_tell_ran(w, begin, end, part, parts, last);
+}
+
+/* ---- checkpoint.c */
+
+mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpoint);
+mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *checkpoint);
+void mr_virtual_checkpoint_drop(mr_machine *machine, mr_checkpoint *checkpoint);
+/* Something happens that cannot be undone: none can be restored any more. */
+void mr_virtual_checkpoints_void(vgpu *gpu);
 
 /* ---- wait.c: the host's side of time */
 
 /* Lets the device move at a choice point that is not a wait. */
-mr_status mr_virtual_attend(vgpu *gpu, mr_choice_point point, mr_action *goal);
+mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal);
 mr_status mr_virtual_wait_stream(queue *q); /* the legacy stream: with blocking streams (P1) */
 mr_status mr_virtual_wait_device(vdevice *device);
 mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m);
-mr_status mr_virtual_wait_launch(queue *q); /* room in the launch queue (R56) */
+mr_status mr_virtual_wait_launch(queue *q); /* until the launch queue is not full (R56) */
 mr_status mr_virtual_wait_kept(work *w);    /* gpu->keep, just enqueued; on failure it is not */
 mr_status mr_virtual_wait_frees(vdevice *device); /* until no free is pending */
 
 /* ---- the slots of the backend, by file */
 
-mr_status mr_virtual_submit(mr_action *action);
+mr_status mr_virtual_submit(const mr_command *command, bool *out_taken);
 mr_status mr_virtual_stream_open(mr_stream *stream);
 void mr_virtual_stream_close(mr_stream *stream);
 mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done);
@@ -281,37 +330,28 @@ void mr_virtual_event_close(mr_event *event);
 mr_status mr_virtual_event_query(mr_event *event, bool *out_done);
 mr_status mr_virtual_event_synchronize(mr_event *event);
 mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
-mr_status mr_virtual_memory_alloc(mr_storage *storage, mr_action *alloc);
+mr_status mr_virtual_memory_alloc(mr_storage *storage);
 void mr_virtual_memory_release(mr_storage *storage);
 uint64_t mr_virtual_memory_reserved(mr_device *device);
 mr_status mr_virtual_memory_trim(mr_device *device);
 mr_status mr_virtual_memory_free_wait(mr_storage *storage);
 mr_status mr_virtual_host_access(mr_machine *machine);
+void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count);
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes);
 uint64_t mr_virtual_host_time(mr_machine *machine);
 
 void mr_virtual_mark_release(vgpu *gpu, mark *m); /* event.c: no longer pending */
 extern const mr_simulator mr_virtual_simulator;
-/* virtual.c: properties, engines and memory by the model and the settings; nothing may be in use */
+/* device.c: properties, engines and memory by the model and the settings; nothing may be in use */
 void mr_virtual_device_setup(vdevice *device);
 mr_status mr_virtual_pool_setup(vdevice *device);
 
-/* ---- the choosers */
-
-mr_status mr_virtual_chooser_create(vgpu *gpu, const char *name, mr_chooser **out_chooser);
-mr_status mr_virtual_chooser_timed(mr_chooser **out_chooser);
-mr_status mr_virtual_chooser_manual(mr_chooser **out_chooser);
-mr_status mr_virtual_chooser_random(uint64_t seed, mr_chooser **out_chooser);
-mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser);
-
-static inline bool is_body(const mr_action *action) {
-    return action->kind == MR_ACTION_OP || action->kind == MR_ACTION_COPY;
+static inline bool is_body(const mr_command *command) {
+    return mr_command_is(command, MR_TRAIT_WORK);
 }
 
-/* What takes a place in the launch queue: P6 saw 100,000 records not fill it. */
-static inline bool is_launch(const mr_action *action) {
-    return is_body(action) || action->kind == MR_ACTION_HOST_FUNCTION ||
-           action->kind == MR_ACTION_FAULT;
+static inline bool is_launch(const mr_command *command) {
+    return mr_command_is(command, MR_TRAIT_LAUNCH);
 }
 
 #endif

@@ -24,7 +24,8 @@ static void sift_down(heap_entry *entries, size_t count, size_t i, heap_entry en
 
 bool mr_step_heap_push(step_heap *heap, uint64_t time, const mr_step *step) {
     if (!mr_vec_reserve_one(&heap->entries)) return false;
-    heap_entry entry = {time, step->action->seq, heap->offers++, step->action, step->part};
+    heap_entry entry = {time,          step->command->seq, heap->offers++,
+                        step->command, step->work,         step->part};
     sift_up(heap->entries.items, heap->entries.count++, entry);
     return true;
 }
@@ -34,10 +35,10 @@ void mr_step_heap_pop(step_heap *heap) {
     if (heap->entries.count) sift_down(heap->entries.items, heap->entries.count, 0, last);
 }
 
-void mr_step_heap_remove(step_heap *heap, const mr_action *action) {
+void mr_step_heap_remove(step_heap *heap, const void *work) {
     size_t kept = 0;
     for (size_t i = 0; i < heap->entries.count; i++)
-        if (heap->entries.items[i].action != action)
+        if (heap->entries.items[i].work != work)
             heap->entries.items[kept++] = heap->entries.items[i];
     if (kept == heap->entries.count) return;
     heap->entries.count = kept;

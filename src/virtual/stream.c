@@ -32,7 +32,7 @@ mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
-    MR_TRY(mr_virtual_attend(gpu, MR_CHOICE_QUERY, q->tail ? action_of(q->tail) : NULL));
+    MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, q->tail));
     *out_done = !q->head && !(q->legacy && device->busy_blocking); /* P1 */
     if (*out_done) q->proven = q->completed;
     return MR_OK;

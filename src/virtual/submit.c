@@ -1,8 +1,8 @@
 /* Submission: what a call costs the host, and where it blocks: a full launch queue (R56), and copies
  * by the table of R20-R24.
  *
- * An action that was enqueued must not come back as failed, unless it can be taken out again: a copy
- * that the host waits for stays gpu->keep until it is done. */
+ * A command that was enqueued must not be reported as failed, unless it can be removed again: a copy that
+ * the host waits for stays gpu->keep until it is done. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +10,21 @@
 #include "ops/op.h"
 #include "virtual/state.h"
 
-#define ATTEND_EVERY 64 /* submissions after which the device is brought to the host's present */
+#define ADVANCE_EVERY 64 /* submissions after which the device is brought to the host's present */
 
-/* Lets the device catch up, so that what is done is gone; a failure is for a later call (R49). */
-static void attend_sometimes(vgpu *gpu) {
-    if (++gpu->unattended < ATTEND_EVERY) return;
-    mr_error_destroy(mr_virtual_attend(gpu, MR_CHOICE_SUBMIT, NULL));
+/* Lets the device catch up, so that what is done is gone; a failure is for a later call (R49). Frees are
+ * the collector's, which neither decides anything nor waits for long work. */
+static void advance_sometimes(vgpu *gpu, mr_command_id submitted) {
+    bool collected = submitted == MR_COMMAND_FREE;
+    bool decides = gpu->chooser->every_submission && !collected;
+    if (++gpu->since_advance < ADVANCE_EVERY && !decides) return;
+    mr_error_destroy(mr_virtual_advance(gpu, collected ? MR_CHOICE_LOOK : MR_CHOICE_SUBMIT, NULL));
 }
 
 /* What a kernel's launch costs beyond that of others: a library that chooses among kernels of its own. */
-static uint64_t library_ns(const device_model *model, const mr_action *action) {
-    if (action->u.op.row->family != MR_FAMILY_MATMUL ||
-        mr_dtype_category((mr_dtype)action->operands[0].tensor->dtype) < 2 ||
-        mr_matmul_is_small(action))
-        return 0;
+static uint64_t library_ns(const device_model *model, const mr_command *command) {
+    const mr_op_family *family = command->u.op.row->family;
+    if (!family->by_library || !family->by_library(command)) return 0;
     double beyond = model->product_ns - model->launch_ns;
     return beyond > 0 ? (uint64_t)beyond : 0;
 }
@@ -32,31 +33,30 @@ static uint64_t library_ns(const device_model *model, const mr_action *action) {
  * after its call began (a library's: after the library got to its launch), a marker after its call ended:
  * so nothing lies between an event and the kernel launched right after it, and events around a kernel show
  * its duration. */
-static uint64_t charge_call(vgpu *gpu, const mr_action *action) {
+static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
     const device_model *model = &gpu->model;
     uint64_t begin = gpu->host_ns, latency = (uint64_t)model->launch_latency_ns;
     double cost = 0;
-    switch (action->kind) {
-    case MR_ACTION_OP: begin = gpu->host_ns += library_ns(model, action); /* fall through */
-    case MR_ACTION_HOST_FUNCTION:
-    case MR_ACTION_FAULT: gpu->host_ns += (uint64_t)model->launch_ns; return begin + latency;
-    case MR_ACTION_COPY: gpu->host_ns += (uint64_t)model->copy_call_ns; return begin + latency;
-    case MR_ACTION_RECORD:
-        cost = action->u.event.event->timing ? model->record_timed_ns : model->record_ns;
+    switch (command->kind) {
+    case MR_COMMAND_OP: begin = gpu->host_ns += library_ns(model, command); /* fall through */
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: gpu->host_ns += (uint64_t)model->launch_ns; return begin + latency;
+    case MR_COMMAND_COPY: gpu->host_ns += (uint64_t)model->copy_call_ns; return begin + latency;
+    case MR_COMMAND_RECORD:
+        cost = command->u.event.event->timing ? model->record_timed_ns : model->record_ns;
         break;
-    case MR_ACTION_WAIT: cost = model->wait_event_ns; break;
-    case MR_ACTION_ALLOC: cost = model->alloc_ns; break;
-    case MR_ACTION_FREE: cost = model->free_ns; break;
+    case MR_COMMAND_WAIT: cost = model->wait_event_ns; break;
+    case MR_COMMAND_ALLOC: cost = model->alloc_ns; break;
+    case MR_COMMAND_FREE: cost = model->free_ns; break;
     default: break;
     }
     gpu->host_ns += (uint64_t)cost;
     return gpu->host_ns + latency;
 }
 
-static mr_status enqueue(vgpu *gpu, mr_action *action) {
-    uint64_t earliest = charge_call(gpu, action);
-    MR_TRY(mr_virtual_enqueue(action, earliest));
-    mr_virtual_settle(gpu, gpu->device_ns);
+static mr_status enqueue(vgpu *gpu, work *w) {
+    MR_TRY(mr_virtual_enqueue(w, charge_call(gpu, w->command)));
+    mr_virtual_start_ready(gpu, gpu->device_ns);
     return MR_OK;
 }
 
@@ -68,62 +68,88 @@ typedef struct {
     bool until_done;   /* the host waits for the copy itself */
 } host_synchrony;
 
-static host_synchrony synchrony_of(const vgpu *gpu, const mr_action *action) {
-    const settings *set = &gpu->set;
-    bool synchronous = action->u.copy.synchronous;
-    mr_memory_kind to = action->operands[0].tensor->storage->kind;
-    mr_memory_kind from = action->operands[1].tensor->storage->kind;
-    switch (action->u.copy.direction) {
+/* R23: whether an async copy of pageable memory returns before it is done. */
+static bool returns_early(const vgpu *gpu, const mr_command *command, mr_open_choice what,
+                          bool usual) {
+    return !command->u.copy.synchronous && mr_virtual_decide(gpu, what, command, usual);
+}
+
+static host_synchrony synchrony_of(const vgpu *gpu, const mr_command *command) {
+    bool synchronous = command->u.copy.synchronous;
+    mr_memory_kind to = command->operands[0].tensor->storage->kind;
+    mr_memory_kind from = command->operands[1].tensor->storage->kind;
+    switch (command->u.copy.direction) {
     case MR_COPY_D2D:
     case MR_COPY_PEER: return (host_synchrony){0}; /* R21, R60: not even the synchronous forms */
     case MR_COPY_H2H: return (host_synchrony){.until_done = true};
     case MR_COPY_D2H:
-        return (host_synchrony){
-            .until_done = synchronous || (to == MR_MEMORY_PAGEABLE && !set->pageable_d2h_async)};
+        return (host_synchrony){.until_done =
+                                    synchronous || (to == MR_MEMORY_PAGEABLE &&
+                                                    !returns_early(gpu, command, MR_OPEN_D2H_ASYNC,
+                                                                   gpu->set.pageable_d2h_async))};
     case MR_COPY_H2D:
         if (from == MR_MEMORY_PINNED) return (host_synchrony){.until_done = synchronous};
         /* The staging buffer is finite: what does not fit is copied piece by piece. */
-        if (action->u.copy.bytes > (uint64_t)set->staging_bytes ||
-            (!synchronous && !set->pageable_h2d_async))
+        if (command->u.copy.bytes > (uint64_t)gpu->set.staging_bytes ||
+            (!synchronous &&
+             !returns_early(gpu, command, MR_OPEN_H2D_ASYNC, gpu->set.pageable_h2d_async)))
             return (host_synchrony){.until_done = true};
-        return (host_synchrony){.stream_first = synchronous, .stage = true};
+        /* R1: staging may not overtake what the stream has to do before it, to these bytes too. */
+        return (host_synchrony){.stream_first = synchronous || gpu->pageable_writers,
+                                .stage = true};
     }
     return (host_synchrony){0};
 }
 
-static mr_status stage(vgpu *gpu, mr_action *action) {
-    uint64_t bytes = action->u.copy.bytes;
-    work *w = work_of(action);
-    w->staged = malloc(bytes ? bytes : 1);
+static mr_status stage(vgpu *gpu, work *w) {
+    const mr_command *command = w->command;
+    uint64_t bytes = command->u.copy.bytes;
+    w->staged = malloc(sizeof *w->staged + bytes);
     if (!w->staged)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory to stage %" PRIu64 " bytes",
-                       action->name, bytes);
-    memcpy(w->staged, mr_tensor_data(action->operands[1].tensor), bytes);
+                       command->name, bytes);
+    w->staged->refs = 1;
+    memcpy(w->staged->bytes, mr_tensor_data(command->operands[1].tensor), bytes);
     gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.staging_gbs);
     return MR_OK;
 }
 
-static mr_status submit_copy(vgpu *gpu, mr_action *action) {
-    host_synchrony host = synchrony_of(gpu, action);
-    work *w = work_of(action);
-    if (host.stream_first) MR_TRY(mr_virtual_wait_stream(action->stream->impl));
-    if (host.stage) MR_TRY(stage(gpu, action));
-    if (host.until_done) gpu->keep = w;
-    mr_status status = enqueue(gpu, action);
-    if (status) {
-        gpu->keep = NULL;
-        free(w->staged);
-        return status;
-    }
-    return host.until_done ? mr_virtual_wait_kept(w) : MR_OK;
+/* Before the copy is enqueued. */
+static mr_status prepare_copy(vgpu *gpu, work *w, host_synchrony host) {
+    if (host.stream_first) MR_TRY(mr_virtual_wait_stream(w->queue));
+    return host.stage ? stage(gpu, w) : MR_OK;
 }
 
-mr_status mr_virtual_submit(mr_action *action) {
-    vgpu *gpu = vgpu_of(action->machine);
-    queue *q = action->stream->impl;
-    if (is_launch(action) && q->launches >= (uint64_t)gpu->set.launch_queue_depth)
+/* R27: no work of a stream, so pending work is neither waited for nor looked at. */
+static void free_at_once(vgpu *gpu, const mr_command *command) {
+    gpu->host_ns += (uint64_t)gpu->model.free_ns;
+    mr_pool_free_now(command->u.storage);
+}
+
+mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
+    vgpu *gpu = vgpu_of(command->machine);
+    queue *q = command->stream->impl;
+    bool is_copy = command->kind == MR_COMMAND_COPY;
+    host_synchrony host = is_copy ? synchrony_of(gpu, command) : (host_synchrony){0};
+    work *w;
+    if (command->kind == MR_COMMAND_FREE && command->u.at_once) {
+        free_at_once(gpu, command);
+        *out_taken = true;
+        return MR_OK;
+    }
+    if (is_launch(command) && q->launches >= (uint64_t)gpu->set.launch_queue_depth)
         MR_TRY(mr_virtual_wait_launch(q));
-    MR_TRY(action->kind == MR_ACTION_COPY ? submit_copy(gpu, action) : enqueue(gpu, action));
-    attend_sometimes(gpu);
+    MR_TRY(mr_virtual_work_create(gpu, command, &w));
+    mr_status status = is_copy ? prepare_copy(gpu, w, host) : MR_OK;
+    if (host.until_done) gpu->keep = w;
+    if (!status) status = enqueue(gpu, w);
+    if (status) {
+        gpu->keep = NULL;
+        mr_virtual_work_destroy(w);
+        return status;
+    }
+    if (host.until_done) MR_TRY(mr_virtual_wait_kept(w));
+    *out_taken = true;
+    advance_sometimes(gpu, command->kind);
     return MR_OK;
 }

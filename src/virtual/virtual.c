@@ -7,55 +7,14 @@
 #include <string.h>
 
 #include "ops/op.h"
-#include "virtual/state.h"
+#include "virtual/chooser.h"
 
 #define MOST_DEVICES 64 /* peers are bits of one word */
 
-/* What scripts see as addresses: far apart, so that no two memories look like neighbours. */
-#define DEVICE_ADDRESS      ((uint64_t)0x7f0000000000)
-#define DEVICE_ADDRESS_STEP ((uint64_t)1 << 40)
-#define HOST_ADDRESS        ((uint64_t)0x100000000000)
+/* What scripts see as the address of the first host memory; see also device.c. */
+#define HOST_ADDRESS ((uint64_t)0x100000000000)
 
 /* ---- devices */
-
-void mr_virtual_device_setup(vdevice *device) {
-    const device_model *model = &device->gpu->model;
-    mr_device_properties *properties = &device->device->properties;
-    *properties = (mr_device_properties){
-        .sm_count = (int)model->sm_count,
-        .compute_major = (int)model->compute_major,
-        .compute_minor = (int)model->compute_minor,
-        .max_threads_per_block = (int)model->max_threads_per_block,
-        .max_threads_per_sm = (int)model->max_threads_per_sm,
-        .max_blocks_per_sm = (int)model->max_blocks_per_sm,
-        .warp_size = (int)model->warp_size,
-        .max_resident_grids = (int)model->max_resident_grids,
-        .registers_per_sm = (int)model->registers_per_sm,
-        .shared_per_sm = (int)model->shared_per_sm_bytes,
-        .shared_per_block = (int)model->shared_per_block_bytes,
-        .async_engine_count = (int)model->async_engine_count,
-        .priority_least = 0,
-        .priority_greatest = (int)model->priority_greatest,
-        .total_memory = (uint64_t)model->total_memory_bytes,
-        .l2_bytes = (uint64_t)model->l2_bytes,
-        .memory_bandwidth = model->memory_gbs * 1e9,
-    };
-    snprintf(properties->name, sizeof properties->name, "%.50s (virtual)", model->name);
-    device->capacity = (uint64_t)model->sm_count * (uint64_t)model->max_threads_per_sm;
-    mr_virtual_engines_reset(device);
-}
-
-mr_status mr_virtual_pool_setup(vdevice *device) {
-    const vgpu *gpu = device->gpu;
-    uint64_t wanted = gpu->set.memory_bytes ? (uint64_t)gpu->set.memory_bytes
-                                            : (uint64_t)gpu->model.total_memory_bytes;
-    uint64_t limit = wanted < gpu->backing.limit ? wanted : gpu->backing.limit;
-    if (limit < BLOCK_GRANULE) limit = BLOCK_GRANULE;
-    mr_pool_close(&device->pool);
-    device->device->properties.memory_limit = limit;
-    uint64_t address = DEVICE_ADDRESS + (uint64_t)device->device->index * DEVICE_ADDRESS_STEP;
-    return mr_pool_open(&device->pool, device, address, limit);
-}
 
 static mr_status open_device(vgpu *gpu, int index) {
     mr_device *device = calloc(1, sizeof *device);
@@ -67,8 +26,8 @@ static mr_status open_device(vgpu *gpu, int index) {
     device->impl = virtual;
     virtual->gpu = gpu;
     virtual->device = device;
-    virtual->pool.backing = &gpu->backing;
     mr_virtual_device_setup(virtual);
+    MR_TRY(mr_pool_open(&virtual->pool, virtual));
     return mr_virtual_pool_setup(virtual);
 }
 
@@ -92,16 +51,20 @@ static mr_status parse_device_count(const char *text, int *out_count) {
 /* ---- open and close */
 
 static void init_slabs(vgpu *gpu) {
-    mr_slab_init(&gpu->queues, sizeof(queue), 32);
-    mr_slab_init(&gpu->edges, sizeof(edge), 256);
-    mr_slab_init(&gpu->marks, sizeof(mark), 256);
-    mr_slab_init(&gpu->bodies, sizeof(body), 32);
-    mr_slab_init(&gpu->chunks, sizeof(chunk), 64);
+    mr_region *region = &gpu->region;
+    mr_slab_init_in(&gpu->queues, region, sizeof(queue), 32);
+    mr_slab_init_in(&gpu->works, region, sizeof(work), 256);
+    mr_slab_init_in(&gpu->edges, region, sizeof(edge), 256);
+    mr_slab_init_in(&gpu->marks, region, sizeof(mark), 256);
+    mr_slab_init_in(&gpu->bodies, region, sizeof(body), 32);
+    mr_slab_init_in(&gpu->chunks, region, sizeof(chunk), 64);
+    mr_slab_init_in(&gpu->caches, region, sizeof(cache_bins), 32);
 }
 
 static void close_backend(mr_machine *machine) {
     vgpu *gpu = machine->backend_state;
     if (!gpu) return;
+    mr_virtual_checkpoints_void(gpu);
     if (gpu->chooser) {
         mr_virtual_drop_pending(gpu);
         gpu->chooser->destroy(gpu->chooser);
@@ -109,16 +72,11 @@ static void close_backend(mr_machine *machine) {
     for (int i = 0; i < gpu->device_count; i++) {
         vdevice *device = &gpu->devices[i];
         while (device->first) mr_virtual_queue_destroy(device->first);
-        mr_vec_free(&device->waiting);
         mr_pool_close(&device->pool);
         if (machine->devices) free(machine->devices[i]);
     }
-    mr_slab_destroy(&gpu->queues);
-    mr_slab_destroy(&gpu->edges);
-    mr_slab_destroy(&gpu->marks);
-    mr_slab_destroy(&gpu->bodies);
-    mr_slab_destroy(&gpu->chunks);
-    free(gpu->devices);
+    mr_undo_free(&gpu->undo);
+    mr_region_free(&gpu->region);
     free(gpu);
     free(machine->devices);
     machine->devices = NULL;
@@ -134,7 +92,7 @@ static mr_status open_parts(vgpu *gpu, const mr_machine_options *options) {
     MR_TRY(mr_virtual_chooser_create(gpu, options->chooser ? options->chooser : "timed",
                                      &gpu->chooser));
     machine->devices = calloc((size_t)count, sizeof *machine->devices);
-    gpu->devices = calloc((size_t)count, sizeof *gpu->devices);
+    gpu->devices = mr_region_alloc(&gpu->region, (size_t)count * sizeof *gpu->devices);
     if (!machine->devices || !gpu->devices)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %d devices", count);
     for (int i = 0; i < count; i++) {
@@ -150,9 +108,8 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
     machine->backend_state = gpu;
     gpu->machine = machine;
     gpu->next_host_address = HOST_ADDRESS;
-    gpu->spin = mr_op_find("spin");
     mr_settings_init(&gpu->set);
-    mr_backing_open(&gpu->backing);
+    mr_backing_open(&gpu->backing, options->memory_limit);
     init_slabs(gpu);
     mr_status status = open_parts(gpu, options);
     if (status) close_backend(machine);
@@ -161,6 +118,7 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
 
 static mr_status reset(mr_machine *machine) {
     vgpu *gpu = vgpu_of(machine);
+    mr_virtual_checkpoints_void(gpu);
     mr_virtual_drop_pending(gpu);
     gpu->out_of_memory = false;
     if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
@@ -196,7 +154,6 @@ static mr_status enable_peer_access(mr_device *device, mr_device *peer) {
 
 const mr_backend mr_virtual_backend = {
     .name = "virtual",
-    .action_extra = sizeof(work),
     .open = open_backend,
     .close = close_backend,
     .reset = reset,
@@ -217,6 +174,7 @@ const mr_backend mr_virtual_backend = {
     .memory_free_wait = mr_virtual_memory_free_wait,
     .submit = mr_virtual_submit,
     .host_access = mr_virtual_host_access,
+    .host_writes = mr_virtual_host_writes,
     .host_work = mr_virtual_host_work,
     .host_time = mr_virtual_host_time,
     .can_access_peer = can_access_peer,

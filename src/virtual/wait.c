@@ -1,8 +1,8 @@
-/* The host's side of time: letting the device move until something holds, and moving the host's clock.
+/* Time on the host: lets the device advance until a condition holds, and advances the host's clock.
  *
- * A wait always comes to an end: the graph of pending actions has no cycle, so as long as something is
- * pending something is ready, and a chooser may not decline at a wait. After every wait, also one that
- * was interrupted, the host's clock is not behind the device's. */
+ * A wait always ends: the graph of pending commands has no cycle, so while something is pending, something
+ * is ready, and a chooser must take a step at a wait. After every wait, also one that was interrupted, the
+ * host's clock is not behind the device's. */
 #include "virtual/state.h"
 
 typedef enum {
@@ -37,19 +37,18 @@ static bool holds(const vgpu *gpu, const until *u) {
     return true;
 }
 
-/* An action whose end is needed for it; NULL: several. */
-static mr_action *goal_of(const until *u) {
-    work *w = NULL;
+/* A work whose end is needed for it; NULL: several. */
+static work *goal_of(const until *u) {
     switch (u->kind) {
-    case UNTIL_COUNT: w = u->queue->tail; break;
-    case UNTIL_LEGACY: w = u->queue->tail; break;
-    case UNTIL_MARK: w = u->mark->record; break;
-    case UNTIL_LAUNCH: w = u->queue->head; break;
-    case UNTIL_KEPT: w = u->work; break;
+    case UNTIL_COUNT:
+    case UNTIL_LEGACY: return u->queue->tail;
+    case UNTIL_MARK: return u->mark->record;
+    case UNTIL_LAUNCH: return u->queue->head;
+    case UNTIL_KEPT: return u->work;
     case UNTIL_DEVICE:
     case UNTIL_FREES: break;
     }
-    return w ? action_of(w) : NULL;
+    return NULL;
 }
 
 static mr_status lose(vgpu *gpu, mr_status error) {
@@ -85,18 +84,18 @@ static mr_status wait_until(vgpu *gpu, const until *u) {
         moment.goal = goal_of(u);
         if (!gpu->chooser->take(gpu->chooser, &moment, &step))
             return lose(gpu, mr_fail(MR_CODE_UNKNOWN,
-                                     "deadlock: the host waits and no pending operation can move; "
-                                     "this is an error of the virtual GPU"));
+                                     "deadlock: the host waits, and no pending operation "
+                                     "can run; this is a bug in the virtual GPU"));
         MR_TRY(mr_virtual_carry_out(gpu, &step));
         MR_TRY(check_memory(gpu));
     }
     return MR_OK;
 }
 
-mr_status mr_virtual_attend(vgpu *gpu, mr_choice_point point, mr_action *goal) {
+mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
     mr_step step;
     mr_moment moment = {.point = point, .until = gpu->host_ns, .goal = goal};
-    gpu->unattended = 0;
+    gpu->since_advance = 0;
     gpu->interruptible = true;
     for (; gpu->chooser->take(gpu->chooser, &moment, &step); moment.taken++) {
         MR_TRY(mr_virtual_carry_out(gpu, &step));
@@ -175,6 +174,7 @@ mr_status mr_virtual_wait_kept(work *w) {
         if (gpu->keep == w) { /* interrupted before it began */
             gpu->keep = NULL;
             mr_virtual_cancel(w);
+            mr_virtual_work_destroy(w);
         }
         return status;
     }
@@ -194,7 +194,7 @@ mr_status mr_virtual_device_synchronize(mr_device *device) {
 }
 
 mr_status mr_virtual_host_access(mr_machine *machine) {
-    return mr_virtual_attend(vgpu_of(machine), MR_CHOICE_ACCESS, NULL);
+    return mr_virtual_advance(vgpu_of(machine), MR_CHOICE_ACCESS, NULL);
 }
 
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes) {

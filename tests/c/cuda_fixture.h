@@ -33,7 +33,9 @@
 
 static fake_cuda_control *fake;
 static mr_machine *machine;
+static mr_caller caller; /* of the machine */
 static mr_device *device;
+static int own_registered; /* the machine's own pinned memory */
 
 #define OK(expression)                                                                             \
     do {                                                                                           \
@@ -77,19 +79,32 @@ static inline int setup(void **state) {
     if (!fake) find_driver();
     memset(fake, 0, sizeof *fake);
     OK(mr_machine_open(&mr_cuda_backend, NULL, &machine));
+    caller = (mr_caller){.machine = machine};
     device = machine->devices[0];
     /* A kernel is loaded at its first launch, which waits for host functions: once for all tests. */
-    OK(mr_spin(machine, device->legacy, 1000));
-    OK(mr_stream_synchronize(device->legacy));
+    OK(mr_spin(&caller, device->legacy, 1000));
+    OK(mr_stream_synchronize(&caller, device->legacy));
     fake->launches = fake->kernels_run = fake->queries = 0;
+    own_registered = fake->registered;
     return 0;
+}
+
+static size_t left_over;
+
+static inline void note_left_over(const char *kind, size_t count) {
+    print_error("%zu %s were not released\n", count, kind);
+    left_over += count;
 }
 
 static inline int teardown(void **state) {
     (void)state;
-    fake->hold = false;
+    fake->hold = fake->no_memory_operations = false;
+    fake->hardware_queues = 0;
+    left_over = 0;
+    if (machine) machine->left_over = note_left_over;
     mr_machine_close(machine);
     machine = NULL;
+    assert_int_equal(left_over, 0);
     assert_int_equal(fake->contexts, 0);
     assert_int_equal(fake->streams, 0);
     assert_int_equal(fake->events, 0);
@@ -103,7 +118,7 @@ static inline int teardown(void **state) {
 static inline mr_stream *stream_on(mr_device *where, bool nonblocking, const char *name) {
     mr_stream *stream;
     mr_stream_options options = {.nonblocking = nonblocking, .name = name};
-    OK(mr_stream_create(where, &options, &stream));
+    OK(mr_stream_create(&caller, where, &options, &stream));
     return stream;
 }
 static inline mr_stream *free_stream(void) { /* cudaStreamNonBlocking */
@@ -113,13 +128,13 @@ static inline mr_stream *free_stream(void) { /* cudaStreamNonBlocking */
 static inline mr_event *new_event(bool timing) {
     mr_event *event;
     mr_event_options options = {.timing = timing};
-    OK(mr_event_create(machine, &options, &event));
+    OK(mr_event_create(&caller, &options, &event));
     return event;
 }
 
 static inline mr_tensor *tensor(mr_memory_kind kind, mr_stream *stream, int64_t size) {
     mr_tensor *t;
-    OK(mr_tensor_create(machine, kind, stream, MR_I32, 1, &size, &t));
+    OK(mr_tensor_create(&caller, kind, stream, MR_I32, 1, &size, &t));
     return t;
 }
 static inline void drop(mr_tensor *t) {
@@ -133,26 +148,26 @@ static inline int32_t *values(const mr_tensor *t) {
 
 static inline bool stream_done(mr_stream *stream) {
     bool done;
-    OK(mr_stream_query(stream, &done));
+    OK(mr_stream_query(&caller, stream, &done));
     return done;
 }
 static inline bool event_done(mr_event *event) {
     bool done;
-    OK(mr_event_query(event, &done));
+    OK(mr_event_query(&caller, event, &done));
     return done;
 }
 
 /* ---- work */
 
 static inline void launch(mr_stream *stream) {
-    OK(mr_spin(machine, stream, 1000));
+    OK(mr_spin(&caller, stream, 1000));
 }
 static inline void launch_at(mr_stream *stream, int line) {
-    machine->where = (mr_site){"script.lua", line};
-    launch(stream);
+    mr_caller at = {machine, {"script.lua", line}, NULL};
+    OK(mr_spin(&at, stream, 1000));
 }
 static inline void copy(mr_stream *stream, mr_tensor *to, mr_tensor *from) {
-    OK(mr_memcpy(machine, to, from, stream, false));
+    OK(mr_memcpy(&caller, to, from, stream, false));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

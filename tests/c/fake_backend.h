@@ -1,4 +1,4 @@
-/* A backend for unit tests of src/tensor and src/ops: device memory is plain memory, and an action is
+/* A backend for unit tests of src/tensor and src/ops: device memory is plain memory, and a command is
  * carried out when it is submitted: an operation in slices of random length and order, so that every
  * test on the "device" is also a test that slicing cannot be seen. */
 #ifndef TESTS_FAKE_BACKEND_H
@@ -97,8 +97,7 @@ static void fake_event_close(mr_event *event) {
     (void)event;
 }
 
-static mr_status fake_memory_alloc(mr_storage *storage, mr_action *alloc) {
-    (void)alloc;
+static mr_status fake_memory_alloc(mr_storage *storage) {
     if (storage->bytes > fake.limit)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory: %llu bytes",
                        (unsigned long long)storage->bytes);
@@ -119,12 +118,25 @@ static uint64_t fake_memory_reserved(mr_device *device) {
     return 0;
 }
 
-static void run_in_slices(const mr_action *action) {
+/* A copy of a state's bytes is as good as the state, wherever it lies. */
+static void *moved_state(const mr_command *command, void *state) {
+    size_t bytes = (size_t)mr_op_state_bytes(command);
+    if (!state) return NULL;
+    void *copy = aligned_alloc(MR_STATE_ALIGNMENT, (bytes + MR_STATE_ALIGNMENT - 1) /
+                                                       MR_STATE_ALIGNMENT * MR_STATE_ALIGNMENT);
+    assert_non_null(copy);
+    memcpy(copy, state, bytes);
+    memset(state, 0x5a, bytes);
+    free(state);
+    return copy;
+}
+
+static void run_in_slices(const mr_command *command) {
     enum { MAX_CUTS = 12 };
-    const mr_op *row = action->u.op.row;
-    void *state = NULL;
-    if (row->begin) assert_null(row->begin(action, &state));
-    int64_t items = row->items(action), cuts[MAX_CUTS + 2];
+    const mr_op *row = command->u.op.row;
+    void *state;
+    assert_null(mr_op_begin(command, &state));
+    int64_t items = row->items(command), cuts[MAX_CUTS + 2];
     int count = 0;
     cuts[count++] = 0;
     for (int i = 0; i < MAX_CUTS && items > 1; i++) cuts[count++] = random_below(items + 1);
@@ -142,47 +154,52 @@ static void run_in_slices(const mr_action *action) {
         order[i] = order[j];
         order[j] = other;
     }
-    for (int i = 0; i < count - 1; i++) row->run(action, state, cuts[order[i]], cuts[order[i] + 1]);
-    if (row->finish) row->finish(action, state);
+    for (int i = 0; i < count - 1; i++) {
+        assert_null(row->run(command, state, cuts[order[i]], cuts[order[i] + 1]));
+        state = moved_state(command, state);
+    }
+    mr_op_finish(command, state);
+    free(state);
 }
 
-static mr_status fake_submit(mr_action *action) {
-    if (action->kind != MR_ACTION_FREE && fake.refuse > 0 && --fake.refuse == 0)
+static mr_status fake_submit(const mr_command *command, bool *out_taken) {
+    if (command->kind != MR_COMMAND_FREE && fake.refuse > 0 && --fake.refuse == 0)
         return mr_fail(MR_CODE_UNKNOWN, "refused");
-    fake.last_name = action->name;
-    fake.last_operands = (int)action->operand_count;
-    switch (action->kind) {
-    case MR_ACTION_OP: {
+    fake.last_name = command->name;
+    fake.last_operands = (int)command->operand_count;
+    switch (command->kind) {
+    case MR_COMMAND_OP: {
         mr_cost cost;
         fake.ops++;
-        if (action->operand_count) fake.last_access = action->operands[0].access;
-        action->u.op.row->cost(action, &cost);
+        if (command->operand_count) fake.last_access = command->operands[0].access;
+        command->u.op.row->cost(command, &cost);
         assert_true(cost.blocks >= 1 && cost.threads >= 1 && cost.bytes >= 0 && cost.flops >= 0);
-        run_in_slices(action);
+        run_in_slices(command);
         break;
     }
-    case MR_ACTION_COPY: {
-        mr_tensor *to = action->operands[0].tensor, *from = action->operands[1].tensor;
+    case MR_COMMAND_COPY: {
+        mr_tensor *to = command->operands[0].tensor, *from = command->operands[1].tensor;
         assert_true(to->contiguous && from->contiguous);
-        assert_true(to->numel * (int64_t)mr_dtype_size(to->dtype) == (int64_t)action->u.copy.bytes);
+        assert_true(to->numel * (int64_t)mr_dtype_size(to->dtype) ==
+                    (int64_t)command->u.copy.bytes);
         assert_true(from->numel * (int64_t)mr_dtype_size(from->dtype) ==
-                    (int64_t)action->u.copy.bytes);
+                    (int64_t)command->u.copy.bytes);
         fake.copies++;
-        fake.last_direction = action->u.copy.direction;
-        memcpy(mr_tensor_data(to), mr_tensor_data(from), action->u.copy.bytes);
+        fake.last_direction = command->u.copy.direction;
+        memcpy(mr_tensor_data(to), mr_tensor_data(from), command->u.copy.bytes);
         break;
     }
-    case MR_ACTION_WAIT: fake.waits++; break;
-    case MR_ACTION_ALLOC: fake.allocs++; break;
-    case MR_ACTION_FREE:
+    case MR_COMMAND_WAIT: fake.waits++; break;
+    case MR_COMMAND_ALLOC: fake.allocs++; break;
+    case MR_COMMAND_FREE:
         fake.frees++;
-        free(action->u.storage->host);
-        action->u.storage->host = NULL;
+        free(command->u.storage->host);
+        command->u.storage->host = NULL;
         fake.live--;
         break;
     default: break;
     }
-    mr_action_destroy(action);
+    *out_taken = true;
     return MR_OK;
 }
 
@@ -221,20 +238,31 @@ static const mr_backend fake_backend = {
 };
 
 static mr_machine *machine;
+static mr_caller caller; /* of the machine */
 
 static int open_machine(void **state) {
     (void)state;
     mr_status status = mr_machine_open(&fake_backend, NULL, &machine);
+    caller = (mr_caller){.machine = machine};
     return status ? -1 : 0;
+}
+
+static size_t left_over;
+
+static void note_left_over(const char *kind, size_t count) {
+    print_error("%zu %s were not released\n", count, kind);
+    left_over += count;
 }
 
 /* The machine goes, and with it everything must have gone. */
 static int close_machine(void **state) {
     (void)state;
     int live = fake.live;
+    left_over = 0;
+    machine->left_over = note_left_over;
     mr_machine_close(machine);
     if (live) print_error("%d memory blocks are still live\n", live);
-    return live ? -1 : 0;
+    return live || left_over ? -1 : 0;
 }
 
 /* ------------------------------------------------------------------------- tensors */
@@ -260,7 +288,7 @@ static inline mr_tensor *make_on(mr_memory_kind kind, int device, mr_dtype dtype
                                  const int64_t *shape) {
     mr_tensor *t;
     mr_stream *stream = kind == MR_MEMORY_DEVICE ? machine->devices[device]->current : NULL;
-    expect_ok(mr_tensor_create(machine, kind, stream, dtype, ndim, shape, &t));
+    expect_ok(mr_tensor_create(&caller, kind, stream, dtype, ndim, shape, &t));
     return t;
 }
 static inline mr_tensor *make(mr_dtype dtype, int ndim, const int64_t *shape) {
@@ -322,7 +350,7 @@ static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int 
         for (int d = 0; d < ndim; d++) offset += base->stride[d];
     if (how == EXPANDED) stride[0] = 0;
     if (base->numel == 0) offset = 0;
-    expect_ok(mr_tensor_view(base, dtype, ndim, shape, stride, offset, &view));
+    expect_ok(mr_tensor_view(&caller, base, dtype, ndim, shape, stride, offset, &view));
     drop(base);
     return view;
 }
@@ -349,12 +377,13 @@ static inline void fill_random(mr_tensor *t) {
 }
 
 /* Another memory, the same layout, the same values. */
-static inline mr_tensor *twin(const mr_tensor *t, mr_memory_kind kind) {
+static inline mr_tensor *copy_in(const mr_tensor *t, mr_memory_kind kind) {
     mr_tensor *base, *view;
     int64_t elements = (int64_t)(t->storage->bytes / mr_dtype_size(t->dtype));
     base = make_on(kind, 0, t->dtype, 1, &elements);
     memcpy(base->storage->host, t->storage->host, t->storage->bytes);
-    expect_ok(mr_tensor_view(base, t->dtype, t->ndim, t->shape, t->stride, t->offset, &view));
+    expect_ok(
+        mr_tensor_view(&caller, base, t->dtype, t->ndim, t->shape, t->stride, t->offset, &view));
     drop(base);
     return view;
 }
@@ -372,7 +401,7 @@ static inline mr_tensor *run_call(const char *op, const mr_call *call) {
     bool is_new;
     const mr_op *row = mr_op_find(op);
     if (!row) fail_msg("no row `%s`", op);
-    expect_ok(mr_call_run(machine, row, call, &out, &is_new));
+    expect_ok(mr_call_run(&caller, row, call, &out, &is_new));
     assert_true(is_new == !call->out);
     if (call->out) mr_tensor_release(out);
     return out;
@@ -380,7 +409,7 @@ static inline mr_tensor *run_call(const char *op, const mr_call *call) {
 static inline mr_status try_call(const char *op, const mr_call *call) {
     mr_tensor *out;
     bool is_new;
-    mr_status status = mr_call_run(machine, mr_op_find(op), call, &out, &is_new);
+    mr_status status = mr_call_run(&caller, mr_op_find(op), call, &out, &is_new);
     if (!status) {
         if (is_new) drop(out);
         else mr_tensor_release(out);

@@ -11,13 +11,13 @@
 
 /* ---- making them */
 
-static uint64_t state;
+static uint64_t drawn;
 
 static uint32_t draw(uint32_t n) { /* xorshift: the same programs everywhere */
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)((state * 2685821657736338717u) >> 33) % n;
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 7;
+    drawn ^= drawn << 17;
+    return (uint32_t)((drawn * 2685821657736338717u) >> 33) % n;
 }
 
 static sample_view random_view(void) {
@@ -128,6 +128,7 @@ static void random_step(const sample_program *p, sample_step *s) {
         s->kind = STEP_ALLOC;
     } else if (what < 96) {
         s->kind = STEP_FREE;
+        s->synchronous = draw(3) == 0;
     } else if (what < 97) {
         s->kind = STEP_RECORD_STREAM;
     } else {
@@ -191,7 +192,7 @@ static void program_tidy(sample_program *p) {
 
 void program_random(uint64_t seed, sample_program *p) {
     memset(p, 0, sizeof *p);
-    state = seed * 0x9e3779b97f4a7c15u + 0x1234567;
+    drawn = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     for (int i = 0; i < 4; i++) draw(2);
     p->device_count = draw(4) ? 1 : 2;
     many_functions = draw(4) == 0;
@@ -212,6 +213,7 @@ void program_random(uint64_t seed, sample_program *p) {
                               : memory < 9 ? MEMORY_PINNED
                                            : MEMORY_PAGEABLE;
         p->tensor[t].device = (int)draw((uint32_t)p->device_count);
+        p->tensor[t].blank = p->tensor[t].memory != MEMORY_DEVICE && draw(3) == 0;
     }
     p->event_count = 2 + (int)draw(2);
     p->step_count = 6 + (int)draw(MOST_STEPS - 8);
@@ -230,6 +232,13 @@ typedef struct {
 static bool with_advice;
 static int lines; /* steps i and i + lines stand on one line, as in a loop; 0: each on its own */
 static void (*at_end)(mr_hazard *hazard, const mr_machine *machine);
+
+/* MR_HAZARD_ERROR: what is refused is left out, as by a script that catches the errors. */
+static mr_hazard_mode checker_mode = MR_HAZARD_COLLECT;
+static bool was_refused[MOST_STEPS];
+/* The first hazard, as it was told in the step that had it; first_step: -1 without one. */
+static int first_step;
+static mr_buffer first_text;
 
 static int line_of(int step) {
     return (lines ? step % lines : step) + 1;
@@ -253,7 +262,7 @@ typedef struct {
     mr_event event[MOST_EVENTS];
     mr_storage storage[MOST_TENSORS];
     mr_tensor tensor[4];
-    uint64_t record_seq[MOST_STEPS]; /* of host function actions, by step */
+    uint64_t record_seq[MOST_STEPS]; /* of host function commands, by step */
 } fake;
 
 static mr_observer *observer_of(fake *f) {
@@ -293,36 +302,41 @@ static void make_tensor(fake *f, mr_tensor *t, const sample_access *a) {
     }
 }
 
-static void send(fake *f, mr_action *action, const sample_program *p, int i, uint64_t seq) {
+/* False: it was refused. */
+static bool send(fake *f, mr_command *command, const sample_program *p, int i, uint64_t seq) {
     const sample_step *s = &p->step[i];
-    action->seq = seq;
-    action->machine = &f->machine;
-    action->operands = action->inline_operands;
-    action->name = "step";
-    action->where = (mr_site){"program.lua", line_of(i)};
+    command->seq = seq;
+    command->machine = &f->machine;
+    command->operands = command->inline_operands;
+    command->name = "step";
+    command->where = (mr_site){"program.lua", line_of(i)};
     for (int k = 0; k < s->access_count; k++) {
         make_tensor(f, &f->tensor[k], &s->access[k]);
-        action->operands[k] = (mr_operand){&f->tensor[k], s->access[k].access};
+        command->operands[k] = (mr_operand){&f->tensor[k], s->access[k].access};
     }
-    action->operand_count = (uint32_t)s->access_count;
-    mr_error_destroy(observer_of(f)->action(observer_of(f), action));
+    command->operand_count = (uint32_t)s->access_count;
+    mr_observer *observer = observer_of(f);
+    mr_status refused = observer->may(observer, command);
+    if (!refused) observer->did(observer, command, true);
+    mr_error_destroy(refused);
+    return !refused;
 }
 
-static const mr_action_kind action_kinds[] = {
-    [STEP_OP] = MR_ACTION_OP,
-    [STEP_COPY] = MR_ACTION_COPY,
-    [STEP_RECORD] = MR_ACTION_RECORD,
-    [STEP_WAIT] = MR_ACTION_WAIT,
-    [STEP_STREAM_SYNC] = MR_ACTION_STREAM_SYNC,
-    [STEP_EVENT_SYNC] = MR_ACTION_EVENT_SYNC,
-    [STEP_DEVICE_SYNC] = MR_ACTION_DEVICE_SYNC,
-    [STEP_STREAM_QUERY] = MR_ACTION_STREAM_QUERY,
-    [STEP_EVENT_QUERY] = MR_ACTION_EVENT_QUERY,
-    [STEP_HOST_ACCESS] = MR_ACTION_HOST_ACCESS,
-    [STEP_HOST_FUNCTION] = MR_ACTION_HOST_FUNCTION,
-    [STEP_RUN] = MR_ACTION_HOST_ACCESS,
-    [STEP_ALLOC] = MR_ACTION_ALLOC,
-    [STEP_FREE] = MR_ACTION_FREE,
+static const mr_command_id command_kinds[] = {
+    [STEP_OP] = MR_COMMAND_OP,
+    [STEP_COPY] = MR_COMMAND_COPY,
+    [STEP_RECORD] = MR_COMMAND_RECORD,
+    [STEP_WAIT] = MR_COMMAND_WAIT,
+    [STEP_STREAM_SYNC] = MR_COMMAND_STREAM_SYNC,
+    [STEP_EVENT_SYNC] = MR_COMMAND_EVENT_SYNC,
+    [STEP_DEVICE_SYNC] = MR_COMMAND_DEVICE_SYNC,
+    [STEP_STREAM_QUERY] = MR_COMMAND_STREAM_QUERY,
+    [STEP_EVENT_QUERY] = MR_COMMAND_EVENT_QUERY,
+    [STEP_HOST_ACCESS] = MR_COMMAND_HOST_ACCESS,
+    [STEP_HOST_FUNCTION] = MR_COMMAND_HOST_FUNCTION,
+    [STEP_RUN] = MR_COMMAND_HOST_ACCESS,
+    [STEP_ALLOC] = MR_COMMAND_ALLOC,
+    [STEP_FREE] = MR_COMMAND_FREE,
 };
 
 static mr_copy_direction direction_of(const sample_program *p, const sample_step *s) {
@@ -349,61 +363,87 @@ static void replace_stream(fake *f, const sample_program *p, int i) {
     f->stream[i] = new_stream(f, p, i);
 }
 
-/* A host function runs: what it touches is told now, with the action that it was submitted as. */
-static void run_function(fake *f, const sample_program *p, int function, uint64_t seq) {
-    mr_action submitted = {.kind = MR_ACTION_HOST_FUNCTION,
-                           .seq = f->record_seq[function],
-                           .stream = f->stream[p->step[function].stream]};
-    mr_action action = {.kind = MR_ACTION_HOST_ACCESS};
+/* A host function runs: what it touches is told now, with the command that it was submitted as. */
+static bool run_function(fake *f, const sample_program *p, int function, uint64_t seq) {
+    mr_command submitted = {.kind = MR_COMMAND_HOST_FUNCTION,
+                            .seq = f->record_seq[function],
+                            .stream = f->stream[p->step[function].stream]};
+    mr_command command = {.kind = MR_COMMAND_HOST_ACCESS};
     f->machine.host_function = &submitted;
     f->machine.in_host_function = true;
-    send(f, &action, p, function, seq);
+    bool taken = send(f, &command, p, function, seq);
     f->machine.host_function = NULL;
     f->machine.in_host_function = false;
+    observer_of(f)->function_ran(observer_of(f), &submitted);
+    return taken;
 }
 
-static void step(fake *f, const sample_program *p, int i) {
+/* Those that the program does not run touch nothing, and run at the end. */
+static void run_other_functions(fake *f, const sample_program *p) {
+    for (int i = 0; i < p->step_count; i++) {
+        mr_command submitted = {.kind = MR_COMMAND_HOST_FUNCTION, .seq = f->record_seq[i]};
+        if (p->step[i].kind == STEP_HOST_FUNCTION)
+            observer_of(f)->function_ran(observer_of(f), &submitted);
+    }
+}
+
+/* False: it was refused. */
+static bool step(fake *f, const sample_program *p, int i) {
     const sample_step *s = &p->step[i];
     uint64_t seq = f->machine.next_seq++;
     step_of_seq[seq] = i;
-    mr_action action = {0};
-    if (s->kind <= STEP_FREE) action.kind = action_kinds[s->kind];
+    mr_command command = {0};
+    if (s->kind <= STEP_FREE) command.kind = command_kinds[s->kind];
     switch (s->kind) {
-    case STEP_NOTHING: return;
-    case STEP_REPLACE_STREAM: replace_stream(f, p, s->stream); return;
-    case STEP_RUN: run_function(f, p, s->partner, seq); return;
+    case STEP_NOTHING: return true;
+    case STEP_REPLACE_STREAM: replace_stream(f, p, s->stream); return true;
+    case STEP_RUN: return run_function(f, p, s->partner, seq);
     case STEP_RECORD_STREAM:
         mr_vec_push(&f->storage[s->tensor].used_by, f->stream[s->stream]);
-        return;
-    case STEP_DEVICE_SYNC: action.u.device = &f->device[s->device]; break;
+        return true;
+    case STEP_DEVICE_SYNC: command.u.device = &f->device[s->device]; break;
     case STEP_COPY:
-        action.u.copy.direction = direction_of(p, s);
-        action.u.copy.synchronous = s->synchronous;
+        command.u.copy.direction = direction_of(p, s);
+        command.u.copy.synchronous = s->synchronous;
         break;
     case STEP_ALLOC:
-    case STEP_FREE: action.u.storage = &f->storage[s->tensor]; break;
+    case STEP_FREE:
+        command.u.storage = &f->storage[s->tensor];
+        command.u.at_once = s->kind == STEP_FREE && s->synchronous;
+        break;
     case STEP_RECORD:
         f->event[s->event].record_seq = seq;
         /* fall through */
     case STEP_WAIT:
     case STEP_EVENT_SYNC:
     case STEP_EVENT_QUERY:
-        action.u.event.event = &f->event[s->event];
-        action.u.event.record_seq = f->event[s->event].record_seq;
+        command.u.event.event = &f->event[s->event];
+        command.u.event.record_seq = f->event[s->event].record_seq;
         if (!f->event[s->event].record_seq && s->kind == STEP_EVENT_QUERY)
-            return; /* not announced */
+            return true; /* not announced */
         break;
     default: break;
     }
     if (s->kind == STEP_HOST_FUNCTION) f->record_seq[i] = seq;
     bool host = s->kind == STEP_HOST_ACCESS || s->kind == STEP_DEVICE_SYNC ||
                 s->kind == STEP_EVENT_SYNC || s->kind == STEP_EVENT_QUERY;
-    action.stream = host ? NULL : f->stream[s->stream];
+    command.stream = host ? NULL : f->stream[s->stream];
     sample_program *mutable = (sample_program *)p;
     int accesses = s->access_count;
     if (s->kind == STEP_HOST_FUNCTION) mutable->step[i].access_count = 0; /* told when it runs */
-    send(f, &action, p, i, seq);
+    bool taken = send(f, &command, p, i, seq);
     mutable->step[i].access_count = accesses;
+    return taken;
+}
+
+static void see_first(const mr_hazard *hazard, int step) {
+    if (first_step >= 0 || !mr_hazard_report_count(hazard)) return;
+    const mr_hazard_report *r = mr_hazard_report_at(hazard, 0);
+    first_step = step;
+    mr_buffer_printf(&first_text, "%s %s %d -> %d\n%s\n", mr_hazard_kind_text(r->kind),
+                     mr_hazard_reason_text(r->reason), step_of_seq[r->first.seq] + 1,
+                     step_of_seq[r->second.seq] + 1, r->why);
+    mr_hazard_fix_text(r, &first_text);
 }
 
 static void run_program(const sample_program *p) {
@@ -421,7 +461,7 @@ static void run_program(const sample_program *p) {
     }
     pair_count = 0;
     mr_error_destroy(mr_hazard_create(&f.machine, &hooks, &hazard));
-    mr_error_destroy(mr_hazard_set_mode(hazard, MR_HAZARD_COLLECT));
+    mr_error_destroy(mr_hazard_set_mode(hazard, checker_mode));
     mr_hazard_set_advice(hazard, with_advice);
     for (int i = 0; i < p->stream_count; i++) f.stream[i] = new_stream(&f, p, i);
     for (int e = 0; e < p->event_count; e++)
@@ -435,9 +475,17 @@ static void run_program(const sample_program *p) {
                                                                         : MR_MEMORY_PAGEABLE,
                          .id = (uint64_t)t + 1,
                          .bytes = MOST_BYTES,
+                         .blank = p->tensor[t].blank,
                          .machine = &f.machine,
                          .device = &f.device[p->tensor[t].device]};
-    for (int i = 0; i < p->step_count; i++) step(&f, p, i);
+    first_step = -1;
+    first_text.size = 0;
+    for (int i = 0; i < p->step_count; i++) {
+        was_refused[i] = !step(&f, p, i);
+        see_first(hazard, i);
+    }
+    run_other_functions(&f, p);
+    see_first(hazard, p->step_count);
     if (at_end) at_end(hazard, &f.machine);
     mr_hazard_destroy(hazard);
     for (int i = 0; i < p->stream_count; i++) free(f.stream[i]);
@@ -447,7 +495,7 @@ static void run_program(const sample_program *p) {
 
 /* ---- both verdicts */
 
-static char difference[400];
+static char difference[1 << 15];
 
 static bool reported(bool (*matches)(mr_hazard_kind kind), int first, int second) {
     for (int i = 0; i < pair_count; i++)
@@ -464,6 +512,9 @@ static bool is_free(mr_hazard_kind kind) {
 }
 static bool is_alloc(mr_hazard_kind kind) {
     return kind == MR_HAZARD_USE_BEFORE_ALLOC;
+}
+static bool is_unset(mr_hazard_kind kind) {
+    return kind == MR_HAZARD_UNINITIALISED_READ;
 }
 
 /* Race (i, j) on this byte: reported, or an access that came between and was ordered after i has taken
@@ -535,11 +586,22 @@ static const char *missed_lifetime(const sample_program *p, const naive_verdict 
     return NULL;
 }
 
+static const char *missed_read(const sample_program *p, const naive_verdict *v) {
+    for (int i = 0; i < p->step_count; i++) {
+        if (!v->unset[i] || reported(is_unset, i, i)) continue;
+        snprintf(difference, sizeof difference, "missed: line %d reads what nothing has written",
+                 i + 1);
+        return difference;
+    }
+    return NULL;
+}
+
 static const char *false_alarm(const sample_program *p, const naive_verdict *v) {
     for (int n = 0; n < pair_count; n++) {
         int i = pairs[n].first, j = pairs[n].second;
-        bool right = is_data(pairs[n].kind)   ? v->race[i][j]
-                     : is_free(pairs[n].kind) ? v->free_race[i][j]
+        bool right = is_data(pairs[n].kind)    ? v->race[i][j]
+                     : is_unset(pairs[n].kind) ? v->unset[j]
+                     : is_free(pairs[n].kind)  ? v->free_race[i][j]
                                               : v->alloc_race[i][j] || p->step[j].kind == STEP_FREE;
         if (right) continue;
         snprintf(difference, sizeof difference, "false alarm: %s of lines %d and %d",
@@ -547,6 +609,45 @@ static const char *false_alarm(const sample_program *p, const naive_verdict *v) 
         return difference;
     }
     return NULL;
+}
+
+/* What error mode let pass is a program without a race. */
+static const char *refused_too_little(const sample_program *p) {
+    static sample_program rest;
+    static naive_verdict v;
+    rest = *p;
+    for (int i = 0; i < p->step_count; i++) {
+        if (!was_refused[i]) continue;
+        if (p->step[i].kind == STEP_RUN) rest.step[p->step[i].partner].access_count = 0;
+        rest.step[i] = (sample_step){.kind = STEP_NOTHING};
+    }
+    naive_check(&rest, &v);
+    for (int j = 0; j < p->step_count; j++)
+        for (int i = 0; i < j; i++) {
+            if (!v.race[i][j] && !v.free_race[i][j] && !v.alloc_race[i][j]) continue;
+            snprintf(difference, sizeof difference, "error mode lets lines %d and %d pass", i + 1,
+                     j + 1);
+            return difference;
+        }
+    return NULL;
+}
+
+/* Error mode refuses the step that has the first hazard, and says the same of it. After a run in the other. */
+static const char *modes_differ(const sample_program *p) {
+    static char told[1 << 14];
+    int step = first_step, count = pair_count;
+    snprintf(told, sizeof told, "%.*s", (int)first_text.size, first_text.data);
+    checker_mode = MR_HAZARD_ERROR;
+    run_program(p);
+    checker_mode = MR_HAZARD_COLLECT;
+    pair_count = count;
+    if (step == first_step && first_text.size == strlen(told) &&
+        (!first_text.size || memcmp(told, first_text.data, first_text.size) == 0))
+        return refused_too_little(p);
+    snprintf(difference, sizeof difference,
+             "error mode refuses line %d, and line %d has the first hazard:\n%.*s\n%s",
+             first_step + 1, step + 1, (int)first_text.size, first_text.data, told);
+    return difference;
 }
 
 const char *program_differs(const sample_program *program) {
@@ -558,7 +659,9 @@ const char *program_differs(const sample_program *program) {
     run_program(&p);
     const char *text = false_alarm(&p, &v);
     if (!text) text = missed_race(&p, &v);
-    return text ? text : missed_lifetime(&p, &v);
+    if (!text) text = missed_read(&p, &v);
+    if (!text) text = missed_lifetime(&p, &v);
+    return text ? text : modes_differ(&p);
 }
 
 void program_shrink(sample_program *p) {
@@ -616,7 +719,10 @@ static void print_step(const sample_program *p, int i) {
     case STEP_ALLOC:
         printf("t%d = mr.empty(16, {stream=s%d})", s->tensor + 1, s->stream + 1);
         break;
-    case STEP_FREE: printf("t%d:free{stream=s%d}", s->tensor + 1, s->stream + 1); break;
+    case STEP_FREE:
+        if (s->synchronous) printf("t%d:free{sync=true}", s->tensor + 1);
+        else printf("t%d:free{stream=s%d}", s->tensor + 1, s->stream + 1);
+        break;
     case STEP_RECORD_STREAM: printf("t%d:record_stream(s%d)", s->tensor + 1, s->stream + 1); break;
     case STEP_REPLACE_STREAM:
         printf("s%d:close() s%d = mr.stream()", s->stream + 1, s->stream + 1);

@@ -1,4 +1,4 @@
-/* Random stream programs for the checker: making them, feeding them to it by hand-made actions, holding
+/* Random stream programs for the checker: making them, feeding them to it by hand-made commands, holding
  * its verdict against the simple checker's, and shrinking what differs. */
 #ifndef HAZARD_PROGRAMS_H
 #define HAZARD_PROGRAMS_H

@@ -18,8 +18,8 @@ static bool on_stream(const sample_step *s) {
     case STEP_RECORD:
     case STEP_WAIT:
     case STEP_HOST_FUNCTION:
-    case STEP_ALLOC:
-    case STEP_FREE: return true;
+    case STEP_ALLOC: return true;
+    case STEP_FREE: return !s->synchronous;
     default: return false;
     }
 }
@@ -32,6 +32,7 @@ static bool by_host(const sample_step *s) {
     case STEP_STREAM_QUERY:
     case STEP_EVENT_QUERY:
     case STEP_HOST_ACCESS: return true;
+    case STEP_FREE: return s->synchronous;
     default: return false;
     }
 }
@@ -87,9 +88,8 @@ static bool stream_edge(const sample_program *p, int i, int j, int stream) {
 static bool host_edge(const sample_program *p, int i, int j) {
     const sample_step *a = &p->step[i], *s = &p->step[j];
     if (s->kind == STEP_STREAM_SYNC || s->kind == STEP_STREAM_QUERY) {
-        if (!on_stream(a)) return false;
-        if (identity(p, i, a->stream) == identity(p, j, s->stream)) return true;
-        return p->stream[s->stream].legacy && in_barrier(p, a->stream, s->stream);
+        /* The default stream too: its own commands, and what was before them. */
+        return on_stream(a) && identity(p, i, a->stream) == identity(p, j, s->stream);
     }
     if (s->kind == STEP_EVENT_SYNC || s->kind == STEP_EVENT_QUERY) return bound_record(p, j) == i;
     if (s->kind == STEP_DEVICE_SYNC)
@@ -163,7 +163,7 @@ static bool touches(const sample_program *p, int step, int tensor) {
  * submitted. So earlier work of the stream is before everything later. */
 static bool staged_edge(const sample_program *p, int i, int staged) {
     const sample_step *a = &p->step[i], *s = &p->step[staged];
-    return on_stream(a) && stream_edge(p, i, staged, s->stream);
+    return on_stream(a) && identity(p, i, a->stream) == identity(p, staged, s->stream);
 }
 
 static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_STEPS]) {
@@ -229,8 +229,38 @@ bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, in
     return false;
 }
 
+/* What was reported counts as written. */
+static void find_unset(const sample_program *p, naive_verdict *v) {
+    bool missing[MOST_TENSORS][MOST_BYTES];
+    for (int t = 0; t < MOST_TENSORS; t++) memset(missing[t], p->tensor[t].blank, MOST_BYTES);
+    for (int i = 0; i < p->step_count; i++) {
+        const sample_step *s = &p->step[i];
+        if (s->kind == STEP_ALLOC) memset(missing[s->tensor], true, MOST_BYTES);
+        if (s->kind == STEP_RUN) continue;
+        if (s->kind == STEP_COPY) {
+            const sample_access *to = &s->access[0], *from = &s->access[1];
+            for (int k = 0; k < 32; k++)
+                missing[to->tensor][to->view.offset * 4 + k] =
+                    missing[from->tensor][from->view.offset * 4 + k];
+            continue;
+        }
+        for (int pass = 0; pass < 2; pass++) {
+            for (int k = 0; k < s->access_count; k++) {
+                const sample_access *a = &s->access[k];
+                if (!(a->access & (pass ? NAIVE_WRITE : NAIVE_READ))) continue;
+                for (int byte = 0; byte < MOST_BYTES; byte++) {
+                    if (!covers_byte(&a->view, byte)) continue;
+                    if (missing[a->tensor][byte] && !pass) v->unset[i] = true;
+                    missing[a->tensor][byte] = false;
+                }
+            }
+        }
+    }
+}
+
 void naive_check(const sample_program *p, naive_verdict *v) {
     naive_order(p, v);
+    find_unset(p, v);
     for (int j = 0; j < p->step_count; j++) {
         for (int i = 0; i < j; i++) {
             const sample_step *a = &p->step[i], *b = &p->step[j];

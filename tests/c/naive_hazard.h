@@ -56,7 +56,8 @@ typedef struct {
     step_kind kind;
     int stream; /* a variable: index into the program's streams */
     int event, tensor, device, partner;
-    bool synchronous; /* STEP_COPY: operand 0 destination, 1 source */
+    bool
+        synchronous; /* STEP_COPY: operand 0 destination, 1 source. STEP_FREE: cudaFree, by the host */
     int access_count;
     sample_access access[3];
 } sample_step;
@@ -72,6 +73,8 @@ typedef struct {
     struct {
         sample_memory memory;
         int device;
+        bool
+            blank; /* host memory: nothing is in it at the start. Device memory: from STEP_ALLOC on */
     } tensor[MOST_TENSORS];
     int event_count;
     int step_count;
@@ -85,6 +88,7 @@ typedef struct {
     bool race[MOST_STEPS][MOST_STEPS];       /* unordered, conflicting, a byte in common */
     bool free_race[MOST_STEPS][MOST_STEPS];  /* access i is not ordered before free j */
     bool alloc_race[MOST_STEPS][MOST_STEPS]; /* access or free j is not ordered after alloc i */
+    bool unset[MOST_STEPS];                  /* reads a byte that nothing has written */
 } naive_verdict;
 
 void naive_check(const sample_program *p, naive_verdict *out);

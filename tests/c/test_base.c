@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/intern.h"
+#include "base/name.h"
 #include "base/philox.h"
 #include "base/slab.h"
 #include "base/status.h"
@@ -72,19 +73,54 @@ static void buffers_grow(void **state) {
 
 static void equal_strings_are_one(void **state) {
     (void)state;
+    mr_interned table = {0}, other = {0};
     const char *known[500];
     char text[32];
     for (int i = 0; i < 500; i++) {
         int size = snprintf(text, sizeof text, "name%d", i);
-        known[i] = mr_intern(text, (size_t)size);
+        known[i] = mr_intern(&table, text, (size_t)size, "?");
         assert_string_equal(known[i], text);
     }
     for (int i = 0; i < 500; i++) {
         int size = snprintf(text, sizeof text, "name%d", i);
-        assert_ptr_equal(mr_intern(text, (size_t)size), known[i]);
+        assert_ptr_equal(mr_intern(&table, text, (size_t)size, "?"), known[i]);
     }
-    assert_ptr_not_equal(mr_intern("name1", 5), mr_intern("name1", 4)); /* a prefix is another */
-    assert_string_equal(mr_intern("", 0), "");
+    const char *whole = mr_intern(&table, "name1", 5, "?");
+    assert_ptr_not_equal(whole, mr_intern(&table, "name1", 4, "?")); /* a prefix is another */
+    assert_ptr_not_equal(whole, mr_intern(&other, "name1", 5, "?")); /* tables share nothing */
+    assert_string_equal(mr_intern(&table, "", 0, "?"), "");
+    mr_interned_free(&table);
+    mr_interned_free(&other);
+}
+
+static void interned_strings_are_bounded(void **state) {
+    (void)state;
+    mr_interned table = {0};
+    char text[32];
+    for (int i = 0; i < MR_MOST_INTERNED + 1000; i++) {
+        int size = snprintf(text, sizeof text, "name%d", i);
+        const char *kept = mr_intern(&table, text, (size_t)size, "?");
+        assert_string_equal(kept, i < MR_MOST_INTERNED ? text : "?");
+    }
+    assert_string_equal(mr_intern(&table, "name7", 5, "?"), "name7");
+    assert_int_equal(table.count, MR_MOST_INTERNED);
+    mr_interned_free(&table);
+}
+
+static void names_are_counted(void **state) {
+    (void)state;
+    mr_name *a = mr_name_new("alpha beta", 5), *kept = NULL;
+    assert_string_equal(mr_name_text(a), "alpha");
+    assert_null(mr_name_text(NULL));
+    mr_name_keep(&kept, a);
+    mr_name_keep(&kept, a);
+    assert_int_equal(a->refs, 2);
+    mr_name_release(a);
+    assert_string_equal(kept->text, "alpha"); /* the other reference keeps it */
+    mr_name_keep(&kept, NULL);
+    assert_null(kept);
+    assert_null(mr_name_retain(NULL));
+    mr_name_release(NULL);
 }
 
 static void assert_put(void (*put)(mr_buffer *, const char *), const char *text,
@@ -187,6 +223,8 @@ int main(void) {
         cmocka_unit_test(the_first_error_wins),
         cmocka_unit_test(buffers_grow),
         cmocka_unit_test(equal_strings_are_one),
+        cmocka_unit_test(interned_strings_are_bounded),
+        cmocka_unit_test(names_are_counted),
         cmocka_unit_test(texts_are_escaped_for_their_reader),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(slabs_reuse_and_align),

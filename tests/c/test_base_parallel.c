@@ -1,5 +1,5 @@
 /* The pool: every position is handled once, whatever the range and the grain, also from two threads at
- * a time and from inside a loop. */
+ * a time, from inside a loop, and in the child of a fork. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,7 +7,11 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 
@@ -65,12 +69,75 @@ static void a_loop_in_a_loop(void **state) {
     assert_true(ok);
 }
 
+/* The exit status of a child that runs `body` right after the fork; a child that hangs dies by SIGALRM. */
+static int in_a_child(int (*body)(void)) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        _exit(body());
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    return status;
+}
+
+/* Each waits for the other, so the loop ends only if more than one thread runs it. */
+static void meet(void *context, int64_t first, int64_t end) {
+    atomic_llong *arrived = context;
+    atomic_fetch_add(arrived, end - first);
+    while (atomic_load(arrived) < 2) usleep(100);
+}
+
+static int loops_of_a_child(void) {
+    atomic_llong arrived = 0;
+    for (int round = 0; round < 20; round++)
+        if (!all_once(65537, 7)) return 1;
+    mr_parallel_for(2, 1, meet, &arrived); /* it has helpers of its own */
+    return 0;
+}
+
+static int loops_of_a_grandchild(void) {
+    if (loops_of_a_child() != 0) return 1;
+    return in_a_child(loops_of_a_child) == 0 ? 0 : 2;
+}
+
+static void a_child_has_a_pool_of_its_own(void **state) {
+    (void)state;
+    assert_true(all_once(65537, 7));
+    assert_int_equal(in_a_child(loops_of_a_grandchild), 0);
+    assert_true(all_once(65537, 7)); /* the parent keeps its own */
+}
+
+static atomic_bool stop_looping;
+
+static void *loop_until_stopped(void *out) {
+    int ok = 1;
+    while (!atomic_load(&stop_looping)) ok &= all_once(5000, 7);
+    *(int *)out = ok;
+    return NULL;
+}
+
+/* The locks are then mostly held, by a thread that the child does not have. */
+static void a_fork_while_another_thread_loops(void **state) {
+    (void)state;
+    pthread_t thread;
+    int ok = 0, children = 0;
+    assert_int_equal(pthread_create(&thread, NULL, loop_until_stopped, &ok), 0);
+    for (int round = 0; round < 50; round++) children += in_a_child(loops_of_a_child) == 0;
+    atomic_store(&stop_looping, true);
+    pthread_join(thread, NULL);
+    assert_true(ok);
+    assert_int_equal(children, 50);
+}
+
 int main(void) {
     setenv("MILLRACE_THREADS", "4", 1); /* more than one, on any machine */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_position_once),
         cmocka_unit_test(two_callers),
         cmocka_unit_test(a_loop_in_a_loop),
+        cmocka_unit_test(a_child_has_a_pool_of_its_own),
+        cmocka_unit_test(a_fork_while_another_thread_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

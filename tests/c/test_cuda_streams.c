@@ -21,7 +21,7 @@ static void a_synchronize_waits(void **state) {
     mr_stream *s = free_stream();
     fake->kernel_ticks = 100;
     launch(s);
-    OK(mr_stream_synchronize(s));
+    OK(mr_stream_synchronize(&caller, s));
     assert_int_equal(fake->kernels_run, 1);
     assert_int_equal(fake->blocking_calls, 0); /* nothing that Ctrl-C could not end */
     mr_stream_release(s);
@@ -36,7 +36,7 @@ static void the_legacy_stream_waits_for_blocking_ones_only(void **state) {
     launch(blocking);
     assert_false(stream_done(device->legacy));
     fake->hold = false;
-    OK(mr_stream_synchronize(device->legacy));
+    OK(mr_stream_synchronize(&caller, device->legacy));
     mr_stream_release(blocking);
     mr_stream_release(other);
 }
@@ -45,11 +45,11 @@ static void a_wait_keeps_the_record_that_it_found(void **state) {
     (void)state;
     mr_stream *a = free_stream(), *b = free_stream();
     mr_event *e = new_event(false);
-    OK(mr_event_record(e, a));
-    OK(mr_stream_wait_event(b, e));
+    OK(mr_event_record(&caller, e, a));
+    OK(mr_stream_wait_event(&caller, b, e));
     fake->hold = true;
     launch(a);
-    OK(mr_event_record(e, a));
+    OK(mr_event_record(&caller, e, a));
     fake->hold = false;
     fake->kernel_ticks = 0;
     assert_true(stream_done(b));
@@ -63,11 +63,11 @@ static void an_event_waited_for_may_be_closed_and_its_handle_used_again(void **s
     mr_stream *a = free_stream(), *b = free_stream();
     fake->hold = true;
     launch(a);
-    for (int i = 0; i < 100; i++) OK(mr_stream_wait_stream(b, a));
+    for (int i = 0; i < 100; i++) OK(mr_stream_wait_stream(&caller, b, a));
     assert_int_equal(fake->events, 1);
     launch(b);
     fake->hold = false;
-    OK(mr_stream_synchronize(b));
+    OK(mr_stream_synchronize(&caller, b));
     assert_int_equal(fake->kernels_run, 2);
     mr_stream_release(a);
     mr_stream_release(b);
@@ -78,15 +78,15 @@ static void elapsed_time_tells_pending_from_untimed(void **state) {
     double ms;
     mr_stream *s = free_stream();
     mr_event *first = new_event(true), *second = new_event(true), *untimed = new_event(false);
-    OK(mr_event_record(first, s));
-    OK(mr_event_record(untimed, s));
+    OK(mr_event_record(&caller, first, s));
+    OK(mr_event_record(&caller, untimed, s));
     fake->hold = true;
     launch(s);
-    OK(mr_event_record(second, s));
+    OK(mr_event_record(&caller, second, s));
     FAILS(MR_CODE_NOT_READY, "not complete", mr_event_elapsed(first, second, &ms));
     FAILS(MR_CODE_INVALID_HANDLE, "timing=true", mr_event_elapsed(first, untimed, &ms));
     fake->hold = false;
-    OK(mr_event_synchronize(second));
+    OK(mr_event_synchronize(&caller, second));
     OK(mr_event_elapsed(first, second, &ms));
     assert_true(ms >= 0);
     mr_event_release(first);
@@ -100,10 +100,10 @@ static void a_closed_stream_finishes_and_a_device_synchronize_knows(void **state
     mr_stream *s = free_stream();
     fake->kernel_ticks = 50;
     launch(s);
-    OK(mr_stream_close(s));
+    OK(mr_stream_close(&caller, s));
     mr_stream_release(s);
     assert_int_equal(fake->kernels_run, 0);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(fake->kernels_run, 1);
 }
 
@@ -114,12 +114,12 @@ static void events_order_streams_of_different_devices(void **state) {
     mr_event *e = new_event(false);
     fake->hold = true;
     launch(a);
-    OK(mr_event_record(e, a));
-    OK(mr_stream_wait_event(b, e));
-    FAILS(MR_CODE_INVALID_HANDLE, "belongs to device 0", mr_event_record(e, b));
+    OK(mr_event_record(&caller, e, a));
+    OK(mr_stream_wait_event(&caller, b, e));
+    FAILS(MR_CODE_INVALID_HANDLE, "belongs to device 0", mr_event_record(&caller, e, b));
     assert_false(stream_done(b));
     fake->hold = false;
-    OK(mr_stream_synchronize(b));
+    OK(mr_stream_synchronize(&caller, b));
     assert_int_equal(fake->contexts, 2);
     mr_event_release(e);
     mr_stream_release(a);
@@ -133,17 +133,17 @@ static void a_synchronous_copy_between_devices_is_a_barrier_of_both(void **state
     mr_tensor *here = tensor(MR_MEMORY_DEVICE, a, 4), *there = tensor(MR_MEMORY_DEVICE, b, 4);
     fake->hold = true;
     launch(b);
-    OK(mr_memcpy(machine, here, there, NULL, true));
+    OK(mr_memcpy(&caller, here, there, NULL, true));
     mr_stream *later = free_stream();
     assert_false(stream_done(a));
     assert_false(stream_done(b));
     assert_false(stream_done(later));
     assert_int_equal(fake->copies_run, 0);
     fake->hold = false;
-    OK(mr_stream_synchronize(later));
+    OK(mr_stream_synchronize(&caller, later));
     assert_int_equal(fake->kernels_run, 1);
     assert_int_equal(fake->copies_run, 1);
-    OK(mr_stream_synchronize(b));
+    OK(mr_stream_synchronize(&caller, b));
     drop(here);
     drop(there);
     mr_stream_release(a);
@@ -154,7 +154,7 @@ static void a_synchronous_copy_between_devices_is_a_barrier_of_both(void **state
 static void a_device_that_nobody_uses_has_no_context(void **state) {
     (void)state;
     assert_int_equal(fake->contexts, 1);
-    OK(mr_device_synchronize(machine->devices[1]));
+    OK(mr_device_synchronize(&caller, machine->devices[1]));
     assert_int_equal(fake->contexts, 1);
     mr_stream *s = stream_on(machine->devices[1], true, NULL);
     assert_int_equal(fake->contexts, 2);

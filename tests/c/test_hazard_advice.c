@@ -1,7 +1,6 @@
-/* Whoever follows advice gets no hazard from it: of random programs, some of them loops, each line that is
- * called superfluous is taken out (a device synchronise is replaced by that of the one stream that is
- * named), and the simple checker must find nothing that it did not find before. MR_HAZARD_PROGRAMS sets how
- * many. */
+/* Following advice causes no hazard: of random programs, some of them loops, each line that is called
+ * superfluous is taken out (a device synchronise is replaced by that of the one stream that is named), and
+ * the simple checker must find nothing that it did not find before. MR_HAZARD_PROGRAMS sets how many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +18,7 @@
 enum { MOST_ADVICE = 64 };
 
 static struct {
-    mr_action_kind kind;
+    mr_command_id kind;
     int line, stream; /* `stream`: a variable */
 } advice[MOST_ADVICE];
 static int advice_count, given[3];
@@ -41,7 +40,7 @@ static void collect(mr_hazard *hazard, const mr_machine *machine) {
         /* Streams are numbered from 1 in the order of their variables; a new one goes on behind. */
         int stream = (int)p->producer - 1;
         if (!p->told) continue;
-        if (p->kind == MR_ACTION_DEVICE_SYNC &&
+        if (p->kind == MR_COMMAND_DEVICE_SYNC &&
             (stream >= program.stream_count || is_replaced(stream)))
             continue;
         advice[advice_count].kind = p->kind;
@@ -54,7 +53,7 @@ static void follow(sample_program *p, int which) {
     for (int i = 0; i < p->step_count; i++) {
         sample_step *s = &p->step[i];
         if (line_of(i) != advice[which].line || s->kind > STEP_FREE ||
-            action_kinds[s->kind] != advice[which].kind)
+            command_kinds[s->kind] != advice[which].kind)
             continue;
         if (s->kind == STEP_DEVICE_SYNC) {
             s->kind = STEP_STREAM_SYNC;
@@ -125,7 +124,7 @@ static void synchronise_devices(sample_program *p) {
 static void following_advice_makes_no_hazard(void **unused) {
     (void)unused;
     const char *setting = getenv("MR_HAZARD_PROGRAMS");
-    uint64_t count = setting ? strtoull(setting, NULL, 10) : 3000;
+    uint64_t count = setting ? strtoull(setting, NULL, 10) : 1500;
     with_advice = true;
     at_end = collect;
     for (uint64_t seed = 1; seed <= count; seed++) {
@@ -143,9 +142,9 @@ static void following_advice_makes_no_hazard(void **unused) {
             follow(&followed, k);
             naive_check(&followed, &after);
             const char *what = new_hazard(&before, &after, &i, &j);
-            given[advice[k].kind == MR_ACTION_WAIT     ? 0
-                  : advice[k].kind == MR_ACTION_RECORD ? 1
-                                                       : 2]++;
+            given[advice[k].kind == MR_COMMAND_WAIT     ? 0
+                  : advice[k].kind == MR_COMMAND_RECORD ? 1
+                                                        : 2]++;
             if (!what) continue;
             program_print(&program);
             fail_msg("seed %llu: without line %d (of %d in the loop) a %s, of lines %d and %d",

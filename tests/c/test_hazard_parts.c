@@ -135,37 +135,39 @@ static mr_observer *observer_of(bench *b) {
     return b->machine.observers.items[0];
 }
 
-static uint64_t send(bench *b, mr_action *action) {
-    action->seq = b->machine.next_seq++;
-    action->machine = &b->machine;
-    action->operands = action->inline_operands;
-    action->name = "w";
-    action->where = (mr_site){"bounds.lua", 1};
-    assert_null(observer_of(b)->action(observer_of(b), action));
-    return action->seq;
+static uint64_t send(bench *b, mr_command *command) {
+    command->seq = b->machine.next_seq++;
+    command->machine = &b->machine;
+    command->operands = command->inline_operands;
+    command->name = "w";
+    command->where = (mr_site){"bounds.lua", 1};
+    mr_observer *observer = observer_of(b);
+    assert_null(observer->may(observer, command));
+    observer->did(observer, command, true);
+    return command->seq;
 }
 
 static void write_to(bench *b, mr_stream *s, mr_tensor *t) {
-    mr_action action = {.kind = MR_ACTION_OP, .stream = s, .operand_count = 1};
-    action.inline_operands[0] = (mr_operand){t, MR_WRITE};
-    send(b, &action);
+    mr_command command = {.kind = MR_COMMAND_OP, .stream = s, .operand_count = 1};
+    command.inline_operands[0] = (mr_operand){t, MR_WRITE};
+    send(b, &command);
 }
 
 static void wait_for(bench *b, mr_stream *s, mr_stream *other) {
     mr_event event = {.refs = 1, .machine = &b->machine};
-    mr_action record = {.kind = MR_ACTION_RECORD, .stream = other};
+    mr_command record = {.kind = MR_COMMAND_RECORD, .stream = other};
     record.u.event.event = &event;
     event.record_seq = record.u.event.record_seq = send(b, &record);
-    mr_action wait = {.kind = MR_ACTION_WAIT, .stream = s};
+    mr_command wait = {.kind = MR_COMMAND_WAIT, .stream = s};
     wait.u.event.event = &event;
     wait.u.event.record_seq = event.record_seq;
     send(b, &wait);
     observer_of(b)->event_gone(observer_of(b), &event);
 }
 
-/* MR_HAZARD_ACTIONS sets how many; 100 million when somebody wants to see it. */
-static uint64_t actions(void) {
-    const char *text = getenv("MR_HAZARD_ACTIONS");
+/* MR_HAZARD_COMMANDS sets how many; 100 million when somebody wants to see it. */
+static uint64_t commands(void) {
+    const char *text = getenv("MR_HAZARD_COMMANDS");
     return text ? strtoull(text, NULL, 10) : 1000000;
 }
 
@@ -184,7 +186,7 @@ static void memory_is_bounded_without_any_host_wait(void **unused) {
                                  .device = &b.device,
                                  .blocking = i % 3 == 0};
     uint32_t id = STREAMS;
-    for (uint64_t n = 0; n < actions(); n += 3) {
+    for (uint64_t n = 0; n < commands(); n += 3) {
         int i = draw(STREAMS), k = draw(STREAMS);
         t.offset = draw(32) * 32;
         t.numel = t.shape[0] = 32;
@@ -214,12 +216,12 @@ static void the_host_s_waits_free_what_is_done(void **unused) {
     mr_stream s = {.refs = 1, .kind = MR_STREAM_USER, .id = 1, .device = &b.device};
     mr_storage storage = {.refs = 1, .bytes = 1 << 20, .machine = &b.machine, .device = &b.device};
     mr_tensor t = {.refs = 1, .dtype = MR_F32, .ndim = 1, .storage = &storage, .contiguous = true};
-    for (uint64_t n = 0; n < actions(); n++) { /* a window that slides */
+    for (uint64_t n = 0; n < commands(); n++) { /* a window that slides */
         t.offset = (int64_t)(n % 200000);
         t.numel = t.shape[0] = 10;
         write_to(&b, &s, &t);
         if (n % 1000) continue;
-        mr_action sync = {.kind = MR_ACTION_STREAM_SYNC, .stream = &s};
+        mr_command sync = {.kind = MR_COMMAND_STREAM_SYNC, .stream = &s};
         send(&b, &sync);
     }
     assert_true(b.hazard->entry_count < 10000);
@@ -246,14 +248,14 @@ static void memory_is_bounded_while_host_functions_are_pending(void **unused) {
             mr_tensor t = {.refs = 1, .dtype = MR_F32, .ndim = 1, .storage = &storage};
             t.contiguous = true;
             t.numel = t.shape[0] = 32;
-            for (uint64_t n = 0; n < actions() / 20; n++) {
-                mr_action function = {.kind = MR_ACTION_HOST_FUNCTION, .stream = &s[0]};
+            for (uint64_t n = 0; n < commands() / 20; n++) {
+                mr_command function = {.kind = MR_COMMAND_HOST_FUNCTION, .stream = &s[0]};
                 if (many || n == 0) send(&b, &function);
                 mr_stream *writer = &s[1 + n % (uint64_t)in_turn];
                 write_to(&b, writer, &t);
                 wait_for(&b, &s[1 + (n + 1) % (uint64_t)in_turn], writer);
                 if (n == 1000 && !many) wait_for(&b, writer, &s[0]);
-                mr_action sync = {.kind = MR_ACTION_STREAM_SYNC, .stream = &s[1]};
+                mr_command sync = {.kind = MR_COMMAND_STREAM_SYNC, .stream = &s[1]};
                 if (n % 100 == 0) send(&b, &sync);
             }
             assert_true(b.hazard->entry_count <= 100);

@@ -9,7 +9,7 @@ static void abstract(const char *name, mr_tensor **reads, int read_count, mr_ten
                       .writes = writes,
                       .read_count = read_count,
                       .write_count = write_count};
-    expect_ok(mr_abstract_op(machine, &op));
+    expect_ok(mr_abstract_op(&caller, &op));
 }
 #define LIST(...)                                                                                  \
     ((mr_tensor *[]){__VA_ARGS__}),                                                                \
@@ -58,7 +58,7 @@ static void each_part_of_a_read_matters(void **state) {
                   *out = make_device(MR_F64, SHAPE(100)), *before = make(MR_F64, SHAPE(100));
         zero(in);
         abstract("k", LIST(in), LIST(out));
-        expect_ok(mr_copy(machine, before, out, NULL, false));
+        expect_ok(mr_copy(&caller, before, out, NULL, false));
         /* Its first half changes, as if it had been read half-written: the first half of the output does. */
         for (int64_t i = 0; i < (sizes[k] + 1) / 2; i++) set(in, i, whole(5));
         abstract("k", LIST(in), LIST(out));
@@ -81,7 +81,7 @@ static void slices_cannot_be_seen(void **state) {
         }
         for (int again = 0; again < 2; again++) {
             for (int i = 0; i < 3; i++) {
-                all[again * 3 + i] = twin(in[i], in[i]->storage->kind);
+                all[again * 3 + i] = copy_in(in[i], in[i]->storage->kind);
                 zero(all[again * 3 + i]);
             }
             mr_tensor **t = &all[again * 3];
@@ -107,13 +107,14 @@ static void operands_and_misuse(void **state) {
     assert_int_equal(fake.last_access, MR_READ);
     abstract("nothing", NULL, 0, NULL, 0);
     mr_abstract op = {.name = "k", .reads = &host, .read_count = 1};
-    expect_error(mr_abstract_op(machine, &op), MR_CODE_INVALID_ARGUMENT, "pageable");
+    expect_error(mr_abstract_op(&caller, &op), MR_CODE_INVALID_ARGUMENT, "pageable");
     abstract("peer", LIST(other),
              LIST(a)); /* whether it can be reached is found out on the device (R59) */
-    expect_ok(mr_tensor_expand(a, SHAPE(2, 5), &wide));
+    expect_ok(mr_tensor_expand(&caller, a, SHAPE(2, 5), &wide));
     op = (mr_abstract){.name = "k", .writes = &wide, .write_count = 1};
-    expect_error(mr_abstract_op(machine, &op), MR_CODE_INVALID_ARGUMENT, "share one place");
-    expect_ok(mr_spin(machine, NULL, 1000));
+    expect_error(mr_abstract_op(&caller, &op), MR_CODE_INVALID_ARGUMENT,
+                 "share one memory location");
+    expect_ok(mr_spin(&caller, NULL, 1000));
     assert_string_equal(fake.last_name, "spin");
     drop(a), drop(host), drop(other), drop(wide);
 }

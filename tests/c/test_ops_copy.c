@@ -16,7 +16,7 @@ static void every_memory_layout_and_dtype(void **state) {
                 mr_tensor *b =
                     make_laid_out(kinds[to], b_dtype, SHAPE(6, 11), (layout)(how % EXPANDED));
                 for (int64_t i = 0; i < 66; i++) set(a, i, whole(random_below(100)));
-                expect_ok(mr_copy(machine, b, a, NULL, random_below(2)));
+                expect_ok(mr_copy(&caller, b, a, NULL, random_below(2)));
                 for (int64_t i = 0; i < 66; i++) assert_true(get(b, i).f == get(a, i).f);
                 drop(a), drop(b);
             }
@@ -28,10 +28,10 @@ static void source_is_broadcast(void **state) {
     (void)state;
     mr_tensor *row = make(MR_F32, SHAPE(3)), *device = make_device(MR_F64, SHAPE(2, 3));
     for (int64_t i = 0; i < 3; i++) set(row, i, real((double)i));
-    expect_ok(mr_copy(machine, device, row, NULL, false));
+    expect_ok(mr_copy(&caller, device, row, NULL, false));
     for (int64_t i = 0; i < 6; i++) assert_true(f64_at(device, i) == (double)(i % 3));
-    expect_error(mr_copy(machine, row, device, NULL, false), MR_CODE_INVALID_ARGUMENT,
-                 "copy_: 2x3 does not fit");
+    expect_error(mr_copy(&caller, row, device, NULL, false), MR_CODE_INVALID_ARGUMENT,
+                 "copy_: shape 2x3 does not broadcast");
     drop(row), drop(device);
 }
 
@@ -40,21 +40,21 @@ static void simple_copies_are_one_command(void **state) {
     mr_tensor *host = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(8)),
               *a = make_device(MR_F32, SHAPE(8)), *b = make_device(MR_F32, SHAPE(8));
     int copies = fake.copies, ops = fake.ops, allocs = fake.allocs, waits = fake.synchronizes;
-    expect_ok(mr_copy(machine, a, host, NULL, true));
+    expect_ok(mr_copy(&caller, a, host, NULL, true));
     assert_int_equal(fake.last_direction, MR_COPY_H2D);
     assert_int_equal(fake.synchronizes, waits);
-    expect_ok(mr_copy(machine, a, host, NULL, false));
+    expect_ok(mr_copy(&caller, a, host, NULL, false));
     assert_int_equal(fake.synchronizes, waits + 1);
-    expect_ok(mr_copy(machine, b, a, NULL, false));
+    expect_ok(mr_copy(&caller, b, a, NULL, false));
     assert_int_equal(fake.last_direction, MR_COPY_D2D);
     assert_int_equal(fake.synchronizes, waits + 1); /* no host side: nothing to wait for */
-    expect_ok(mr_copy(machine, host, b, NULL, false));
+    expect_ok(mr_copy(&caller, host, b, NULL, false));
     assert_int_equal(fake.last_direction, MR_COPY_D2H);
     assert_int_equal(fake.synchronizes, waits + 2);
     assert_int_equal(fake.copies, copies + 4);
     assert_int_equal(fake.ops, ops);
     assert_int_equal(fake.allocs, allocs);
-    expect_ok(mr_copy(machine, a, a, NULL, false));
+    expect_ok(mr_copy(&caller, a, a, NULL, false));
     assert_int_equal(fake.copies, copies + 4);
     drop(host), drop(a), drop(b);
 }
@@ -65,7 +65,7 @@ static void strided_destination_on_the_host_waits(void **state) {
     mr_tensor *device = make_device(MR_F32, SHAPE(8)),
               *host = make_laid_out(MR_MEMORY_PINNED, MR_F32, SHAPE(8), STEPPED);
     int waits = fake.synchronizes;
-    expect_ok(mr_copy(machine, host, device, NULL, true));
+    expect_ok(mr_copy(&caller, host, device, NULL, true));
     assert_int_equal(fake.synchronizes, waits + 1);
     drop(device), drop(host);
 }
@@ -76,7 +76,7 @@ static void between_devices(void **state) {
               *b = make_on(MR_MEMORY_DEVICE, 1, MR_F64, SHAPE(40));
     for (int64_t i = 0; i < 40; i++) set(a, i, real((double)i));
     int waits = fake.waits;
-    expect_ok(mr_copy(machine, b, a, NULL, false));
+    expect_ok(mr_copy(&caller, b, a, NULL, false));
     assert_int_equal(fake.last_direction, MR_COPY_PEER);
     assert_int_equal(fake.waits, waits + 2); /* the destination's stream before, and after */
     for (int64_t i = 0; i < 40; i++) assert_true(f64_at(b, i) == (double)i);
@@ -86,15 +86,15 @@ static void between_devices(void **state) {
 static void overlap_is_refused(void **state) {
     (void)state;
     mr_tensor *t = make(MR_F32, SHAPE(8)), *a, *b, *wide;
-    expect_ok(mr_tensor_narrow(t, 0, 0, 7, 1, &a));
-    expect_ok(mr_tensor_narrow(t, 0, 1, 7, 1, &b));
-    expect_error(mr_copy(machine, a, b, NULL, false), MR_CODE_INVALID_ARGUMENT, "share memory");
-    expect_ok(mr_tensor_expand(t, SHAPE(2, 8), &wide));
-    expect_error(mr_copy(machine, wide, a, NULL, false), MR_CODE_INVALID_ARGUMENT,
+    expect_ok(mr_tensor_narrow(&caller, t, 0, 0, 7, 1, &a));
+    expect_ok(mr_tensor_narrow(&caller, t, 0, 1, 7, 1, &b));
+    expect_error(mr_copy(&caller, a, b, NULL, false), MR_CODE_INVALID_ARGUMENT, "share memory");
+    expect_ok(mr_tensor_expand(&caller, t, SHAPE(2, 8), &wide));
+    expect_error(mr_copy(&caller, wide, a, NULL, false), MR_CODE_INVALID_ARGUMENT,
                  "cannot broadcast");
     mr_tensor *other = make(MR_F32, SHAPE(8));
-    expect_error(mr_copy(machine, wide, other, NULL, false), MR_CODE_INVALID_ARGUMENT,
-                 "share one place");
+    expect_error(mr_copy(&caller, wide, other, NULL, false), MR_CODE_INVALID_ARGUMENT,
+                 "share one memory location");
     drop(t), drop(a), drop(b), drop(wide), drop(other);
 }
 
@@ -116,31 +116,31 @@ static void cudas_own_forms(void **state) {
               *pinned = make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(6)),
               *device = make_device(MR_F64, SHAPE(3)), *view;
     for (int64_t i = 0; i < 6; i++) set(host, i, real((double)i));
-    expect_ok(mr_memcpy(machine, device, host, NULL, true)); /* bytes, whatever they mean */
-    expect_ok(mr_memcpy(machine, pinned, device, machine->devices[0]->per_thread, false));
+    expect_ok(mr_memcpy(&caller, device, host, NULL, true)); /* bytes, whatever they mean */
+    expect_ok(mr_memcpy(&caller, pinned, device, machine->devices[0]->per_thread, false));
     assert_true(same_bits(host, pinned));
-    expect_ok(mr_memcpy(machine, pinned, host, NULL, true));
+    expect_ok(mr_memcpy(&caller, pinned, host, NULL, true));
     assert_int_equal(fake.last_direction, MR_COPY_H2H);
     mr_tensor *longer = make(MR_F32, SHAPE(7));
-    expect_error(mr_memcpy(machine, device, longer, NULL, true), MR_CODE_INVALID_ARGUMENT,
+    expect_error(mr_memcpy(&caller, device, longer, NULL, true), MR_CODE_INVALID_ARGUMENT,
                  "has 28 bytes, but");
-    expect_ok(mr_tensor_narrow(host, 0, 0, 3, 2, &view));
-    expect_error(mr_memcpy(machine, device, view, NULL, true), MR_CODE_INVALID_ARGUMENT,
-                 "does not lie densely");
-    expect_error(mr_memcpy(machine, host, host, NULL, true), MR_CODE_INVALID_ARGUMENT,
+    expect_ok(mr_tensor_narrow(&caller, host, 0, 0, 3, 2, &view));
+    expect_error(mr_memcpy(&caller, device, view, NULL, true), MR_CODE_INVALID_ARGUMENT,
+                 "is not contiguous");
+    expect_error(mr_memcpy(&caller, host, host, NULL, true), MR_CODE_INVALID_ARGUMENT,
                  "share memory");
-    expect_error(mr_memcpy(machine, device, host, machine->devices[1]->current, false),
+    expect_error(mr_memcpy(&caller, device, host, machine->devices[1]->current, false),
                  MR_CODE_INVALID_ARGUMENT, "belongs to device 1");
 
     int waits = fake.synchronizes;
-    expect_ok(mr_memset(machine, device, 0x3f, NULL, true));
+    expect_ok(mr_memset(&caller, device, 0x3f, NULL, true));
     assert_int_equal(fake.synchronizes, waits);
     assert_int_equal(((uint8_t *)mr_tensor_data(device))[17], 0x3f);
-    expect_ok(mr_memset(machine, pinned, 0x40, NULL, true));
+    expect_ok(mr_memset(&caller, pinned, 0x40, NULL, true));
     assert_int_equal(fake.synchronizes, waits + 1); /* R24 */
-    expect_ok(mr_memset(machine, pinned, 0x40, NULL, false));
+    expect_ok(mr_memset(&caller, pinned, 0x40, NULL, false));
     assert_int_equal(fake.synchronizes, waits + 1);
-    expect_error(mr_memset(machine, host, 0, NULL, true), MR_CODE_INVALID_ARGUMENT, "pageable");
+    expect_error(mr_memset(&caller, host, 0, NULL, true), MR_CODE_INVALID_ARGUMENT, "pageable");
     drop(host), drop(pinned), drop(device), drop(longer), drop(view);
 }
 
@@ -149,22 +149,22 @@ static void reading_on_the_host(void **state) {
     mr_tensor *t = make_laid_out(MR_MEMORY_DEVICE, MR_F32, SHAPE(3, 4), TRANSPOSED), *one, *host;
     for (int64_t i = 0; i < 12; i++) set(t, i, real((double)i));
     mr_scalar v;
-    expect_error(mr_item(machine, t, &v), MR_CODE_INVALID_ARGUMENT, "12 elements, not one");
-    expect_ok(mr_tensor_select(t, 0, 1, &host));
-    expect_ok(mr_tensor_select(host, 0, 2, &one));
+    expect_error(mr_item(&caller, t, &v), MR_CODE_INVALID_ARGUMENT, "12 elements, expected one");
+    expect_ok(mr_tensor_select(&caller, t, 0, 1, &host));
+    expect_ok(mr_tensor_select(&caller, host, 0, 2, &one));
     drop(host);
-    expect_ok(mr_item(machine, one, &v));
+    expect_ok(mr_item(&caller, one, &v));
     assert_true(v.f == 6);
     drop(one);
-    expect_ok(mr_to_host(machine, t, &host));
+    expect_ok(mr_to_host(&caller, t, &host));
     assert_true(mr_tensor_on_host(host) && host->contiguous && same_bits(host, t));
     mr_tensor *same;
-    expect_ok(mr_to_host(machine, host, &same));
+    expect_ok(mr_to_host(&caller, host, &same));
     assert_ptr_equal(same, host);
     drop(same), drop(host), drop(t);
 }
 
-/* A refused action, at each place of a copy with detours: everything as before. */
+/* A refused command, at each place of a copy with detours: everything as before. */
 static void failures_leave_nothing_behind(void **state) {
     (void)state;
     mr_tensor *a = make_laid_out(MR_MEMORY_DEVICE, MR_F32, SHAPE(4, 5), TRANSPOSED),
@@ -174,7 +174,7 @@ static void failures_leave_nothing_behind(void **state) {
     bool worked = false;
     for (int at = 1; at < 20 && !worked; at++) {
         fake.refuse = at;
-        mr_status status = mr_copy(machine, b, a, NULL, false);
+        mr_status status = mr_copy(&caller, b, a, NULL, false);
         worked = !status;
         mr_error_destroy(status);
         fake.refuse = 0;

@@ -62,7 +62,7 @@ static void constants(void **state) {
     }
     mr_tensor *wide = make_laid_out(MR_MEMORY_PAGEABLE, MR_F32, SHAPE(4, 5), EXPANDED);
     mr_call call = {.out = wide, .in_place = true};
-    expect_error(try_call("fill", &call), MR_CODE_INVALID_ARGUMENT, "share one place");
+    expect_error(try_call("fill", &call), MR_CODE_INVALID_ARGUMENT, "share one memory location");
     drop(wide);
 }
 
@@ -183,7 +183,8 @@ static void wrong_dtypes(void **state) {
     expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT,
                  "normal_: i32 tensors have no normal; convert with x:to(\"f32\")");
     call.out = NULL;
-    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT, "no tensor to fill");
+    expect_error(try_call("normal", &call), MR_CODE_INVALID_ARGUMENT,
+                 "the tensor to fill is missing");
     drop(t);
 }
 

@@ -58,7 +58,7 @@ static void check_product(mr_tensor *a, mr_tensor *b) {
             assert_int_equal(got.i, mr_dtype_load(out->dtype, bytes).i);
         }
     }
-    mr_tensor *da = twin(a, MR_MEMORY_DEVICE), *db = twin(b, MR_MEMORY_DEVICE);
+    mr_tensor *da = copy_in(a, MR_MEMORY_DEVICE), *db = copy_in(b, MR_MEMORY_DEVICE);
     call.in[0].tensor = da, call.in[1].tensor = db;
     mr_tensor *device = run_call("matmul", &call);
     for (int64_t i = 0; i < out->numel; i++) {
@@ -124,7 +124,7 @@ static void own_loop_is_the_same_in_slices(void **state) {
     mr_call call = {.in = {{.tensor = a}, {.tensor = b}}, .in_count = 2};
     mr_tensor *host = run_call("mm", &call);
     for (int i = 0; i < 20; i++) {
-        mr_tensor *da = twin(a, MR_MEMORY_DEVICE), *db = twin(b, MR_MEMORY_DEVICE);
+        mr_tensor *da = copy_in(a, MR_MEMORY_DEVICE), *db = copy_in(b, MR_MEMORY_DEVICE);
         mr_call again = {.in = {{.tensor = da}, {.tensor = db}}, .in_count = 2};
         mr_tensor *device = run_call("mm", &again);
         assert_true(same_bits(host, device));
@@ -144,14 +144,14 @@ static void wrong_products_say_why(void **state) {
                  "matmul: shapes 3x2 and 3x2 do not match: 2 columns against 3 rows");
     call.in[1].tensor = v;
     expect_error(try_call("mm", &call), MR_CODE_INVALID_ARGUMENT,
-                 "mm: takes a matrix and a matrix, not 3x2 and 2");
+                 "mm: expected a matrix and a matrix, got 3x2 and 2");
     call.in[1].tensor = i;
     expect_error(try_call("matmul", &call), MR_CODE_INVALID_ARGUMENT, "to(\"f32\")");
     call.in[1].tensor = s;
     expect_error(try_call("matmul", &call), MR_CODE_INVALID_ARGUMENT, "no dimensions");
     call.in[0].tensor = call.in[1].tensor = bits;
     expect_error(try_call("matmul", &call), MR_CODE_INVALID_ARGUMENT,
-                 "bool tensors have no product");
+                 "bool tensors cannot be multiplied");
     call.in[0].tensor = x, call.in[1].tensor = y;
     expect_error(try_call("matmul", &call), MR_CODE_INVALID_ARGUMENT, "cannot broadcast");
     expect_error(try_call("bmm", &call), MR_CODE_INVALID_ARGUMENT, "2 matrices against 5");

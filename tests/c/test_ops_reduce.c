@@ -112,7 +112,7 @@ static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bo
                      (long long)got.i, want.f, (long long)want.i);
     }
     free(x);
-    mr_tensor *device_in = twin(in, MR_MEMORY_DEVICE);
+    mr_tensor *device_in = copy_in(in, MR_MEMORY_DEVICE);
     for (int i = 0; i < 3; i++) {
         call.in[0].tensor = device_in;
         mr_tensor *device = run_call(op->name, &call);
@@ -133,9 +133,9 @@ static const struct {
 
 static void reductions_agree_with_naive_ones(void **state) {
     (void)state;
-    for (int i = 0; i < mr_op_count; i++) {
+    for (int i = MR_OP_FIRST; i < MR_OP_COUNT; i++) {
         const mr_op *op = &mr_ops[i];
-        if (op->family != MR_FAMILY_REDUCE) continue;
+        if (op->family->id != MR_FAMILY_REDUCE) continue;
         for (int d = 0; d < MR_DTYPE_COUNT; d++) {
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 for (int how = 0; how < LAYOUTS; how++) {
@@ -224,7 +224,7 @@ static void out_and_wrong_dims(void **state) {
     run_call("sum", &call);
     for (int r = 0; r < 4; r++) assert_true(f64_at(out, r) == 36 * r + 15);
     call.out = ints;
-    expect_error(try_call("mean", &call), MR_CODE_INVALID_ARGUMENT, "cannot be kept in");
+    expect_error(try_call("mean", &call), MR_CODE_INVALID_ARGUMENT, "cannot be written to");
     run_call("argmax", &call);
     assert_int_equal(get(ints, 2).i, 6);
     call.out = NULL;
@@ -235,12 +235,12 @@ static void out_and_wrong_dims(void **state) {
     expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "dimension -3");
     call.dims[0] = call.dims[1] = 1;
     call.dim_count = 2;
-    expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "dimension 2 comes twice");
+    expect_error(try_call("sum", &call), MR_CODE_INVALID_ARGUMENT, "dimension 2 is given twice");
     call.dims[1] = 0;
     expect_error(try_call("argmax", &call), MR_CODE_INVALID_ARGUMENT, "one dimension or none");
     mr_call overlap = {
         .in[0].tensor = t, .in_count = 1, .dims_given = true, .dims = {1}, .dim_count = 1};
-    expect_ok(mr_tensor_select(t, 1, 0, &overlap.out));
+    expect_ok(mr_tensor_select(&caller, t, 1, 0, &overlap.out));
     expect_error(try_call("sum", &overlap), MR_CODE_INVALID_ARGUMENT, "share memory");
     drop(overlap.out);
     drop(t), drop(out), drop(ints);

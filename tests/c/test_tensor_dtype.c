@@ -25,11 +25,53 @@ static void promotion(void **state) {
     assert_int_equal(mr_dtype_promote(MR_I64, MR_F32), MR_F32);
     assert_int_equal(mr_dtype_promote(MR_F32, MR_F64), MR_F64);
     assert_int_equal(mr_dtype_promote(MR_BOOL, MR_U8), MR_U8);
-    assert_int_equal(mr_dtype_promote_scalar(MR_I32, real(1.5)), MR_F32);
-    assert_int_equal(mr_dtype_promote_scalar(MR_U8, whole(300)), MR_U8);
-    assert_int_equal(mr_dtype_promote_scalar(MR_F32, whole(1)), MR_F32);
-    assert_int_equal(mr_dtype_promote_scalar(MR_F64, real(1)), MR_F64);
-    assert_int_equal(mr_dtype_promote_scalar(MR_BOOL, whole(1)), MR_I64);
+}
+
+/* PyTorch's rule as its documentation words it ("type promotion"): a category higher than that of all tensors with
+ * dimensions is needed for what has none to count, and likewise for plain numbers. */
+static void inputs_without_dimensions_count_less(void **state) {
+    (void)state;
+#define A MR_RANK_DIMS
+#define Z MR_RANK_NO_DIMS
+#define N MR_RANK_NUMBER
+    static const struct {
+        struct {
+            mr_rank rank;
+            mr_dtype dtype;
+        } in[3];
+        int count;
+        mr_dtype result;
+    } cases[] = {
+        {{{A, MR_F32}, {Z, MR_F64}}, 2, MR_F32},
+        {{{Z, MR_F64}, {A, MR_F32}}, 2, MR_F32},
+        {{{A, MR_U8}, {Z, MR_I32}}, 2, MR_U8},
+        {{{A, MR_I32}, {Z, MR_F64}}, 2, MR_F64},
+        {{{A, MR_BOOL}, {Z, MR_U8}}, 2, MR_U8},
+        {{{Z, MR_F32}, {Z, MR_F64}}, 2, MR_F64},
+        {{{Z, MR_U8}, {Z, MR_I32}}, 2, MR_I32},
+        {{{A, MR_U8}, {N, MR_I64}}, 2, MR_U8},
+        {{{Z, MR_U8}, {N, MR_I64}}, 2, MR_U8},
+        {{{A, MR_BOOL}, {N, MR_BOOL}}, 2, MR_BOOL},
+        {{{A, MR_BOOL}, {N, MR_I64}}, 2, MR_I64},
+        {{{A, MR_I64}, {N, MR_F32}}, 2, MR_F32},
+        {{{A, MR_F64}, {N, MR_F32}}, 2, MR_F64},
+        {{{A, MR_U8}, {Z, MR_F64}, {A, MR_I32}}, 3, MR_F64},
+        {{{A, MR_BOOL}, {Z, MR_I32}, {N, MR_I64}}, 3, MR_I32},
+        {{{A, MR_BOOL}, {Z, MR_U8}, {N, MR_F32}}, 3, MR_F32},
+        {{{N, MR_BOOL}, {N, MR_F32}}, 2, MR_F32},
+    };
+#undef A
+#undef Z
+#undef N
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mr_promotion promotion = {0};
+        for (int k = 0; k < cases[i].count; k++)
+            mr_promotion_add(&promotion, cases[i].in[k].rank, cases[i].in[k].dtype);
+        assert_int_equal(mr_promotion_result(&promotion), cases[i].result);
+    }
+    assert_int_equal(mr_dtype_of_number((mr_scalar){true, true, 1, 1}), MR_BOOL);
+    assert_int_equal(mr_dtype_of_number(whole(1)), MR_I64);
+    assert_int_equal(mr_dtype_of_number(real(1)), MR_F32);
 }
 
 static void numbers_beyond_the_range(void **state) {
@@ -68,7 +110,7 @@ static void blocks_convert_as_elements_do(void **state) {
                                  (double)random_below(3) - 1);
                     set(a, i, v);
                 }
-                expect_ok(mr_copy(machine, b, a, NULL, false));
+                expect_ok(mr_copy(&caller, b, a, NULL, false));
                 for (int64_t i = 0; i < a->numel; i++) {
                     mr_scalar want = stored((mr_dtype)to, get(a, i)), got = get(b, i);
                     if (isnan(want.f) ? !isnan(got.f) : want.f != got.f || want.i != got.i)
@@ -86,6 +128,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
         cmocka_unit_test(promotion),
+        cmocka_unit_test(inputs_without_dimensions_count_less),
         cmocka_unit_test(numbers_beyond_the_range),
         cmocka_unit_test(blocks_convert_as_elements_do),
     };

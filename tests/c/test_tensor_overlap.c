@@ -33,7 +33,8 @@ static mr_tensor *random_view(mr_tensor *base) {
         int64_t room =
             limit - span < 40 ? limit - span : 40; /* near each other, so that many overlap */
         mr_tensor *view;
-        expect_ok(mr_tensor_view(base, dtype, ndim, shape, stride, random_below(room + 1), &view));
+        expect_ok(mr_tensor_view(&caller, base, dtype, ndim, shape, stride, random_below(room + 1),
+                                 &view));
         return view;
     }
 }
@@ -73,9 +74,9 @@ static void random_views(void **state) {
 static void columns_of_a_matrix_are_apart(void **state) {
     (void)state;
     mr_tensor *t = make(MR_F32, SHAPE(1000, 8)), *a, *b, *empty;
-    expect_ok(mr_tensor_select(t, 1, 3, &a));
-    expect_ok(mr_tensor_select(t, 1, 4, &b));
-    expect_ok(mr_tensor_narrow(t, 0, 0, 0, 1, &empty));
+    expect_ok(mr_tensor_select(&caller, t, 1, 3, &a));
+    expect_ok(mr_tensor_select(&caller, t, 1, 4, &b));
+    expect_ok(mr_tensor_narrow(&caller, t, 0, 0, 0, 1, &empty));
     assert_false(mr_tensor_may_overlap(a, b));
     assert_true(mr_tensor_may_overlap(a, t));
     assert_false(mr_tensor_may_overlap(empty, t));

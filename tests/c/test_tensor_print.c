@@ -66,7 +66,7 @@ static void large_tensors_show_their_ends(void **state) {
 static void strides_and_places(void **state) {
     (void)state;
     mr_tensor *t = of(MR_I32, SHAPE(2, 3), REALS(1, 2, 3, 4, 5, 6)), *v;
-    expect_ok(mr_tensor_transpose(t, 0, 1, &v));
+    expect_ok(mr_tensor_transpose(&caller, t, 0, 1, &v));
     drop(t);
     expect_print(v, "[[1, 4],\n [2, 5],\n [3, 6]]\ni32[3,2] on cpu");
     expect_print(make_on(MR_MEMORY_PINNED, 0, MR_F32, SHAPE(0)), "[]\nf32[0] on cpu, pinned");

@@ -17,10 +17,10 @@ static void set_all(mr_tensor *t, int32_t value) {
 /* How long the host takes for a copy behind a kernel of 10 ms in `stream`. */
 static double host_wait(mr_stream *busy, mr_stream *stream, mr_tensor *to, mr_tensor *from,
                         bool synchronous) {
-    OK(mr_device_synchronize(device));
-    OK(mr_spin(machine, busy, ns(10)));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_spin(&caller, busy, ns(10)));
     double before = host_ms();
-    OK(mr_memcpy(machine, to, from, stream, synchronous));
+    OK(mr_memcpy(&caller, to, from, stream, synchronous));
     return host_ms() - before;
 }
 
@@ -65,27 +65,27 @@ static void a_staged_source_may_be_overwritten(void **state) { /* R20, R23 */
     mr_stream *a = free_stream();
     mr_tensor *d = tensor(a, SIZE), *page = pageable();
     set_all(page, 1);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     copy(a, d, page);
     set_all(page, 2);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_int_equal(values(d)[0], 1);
-    OK(mr_memcpy(machine, d, page, NULL, true));
+    OK(mr_memcpy(&caller, d, page, NULL, true));
     set_all(page, 3);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(d)[SIZE - 1], 2);
 }
 
 static void the_dma_of_a_synchronous_copy_may_be_pending(void **state) { /* R20 */
     (void)state;
     mr_tensor *d = tensor(device->legacy, SIZE), *page = pageable();
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     choose("manual");
     set_all(page, 1);
     values(d)[0] = 0;
-    OK(mr_memcpy(machine, d, page, NULL, true));
+    OK(mr_memcpy(&caller, d, page, NULL, true));
     assert_int_equal(values(d)[0], 0);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(d)[0], 1);
 }
 
@@ -94,11 +94,11 @@ static void a_pinned_source_may_not_be_overwritten(void **state) { /* R22 */
     mr_stream *a = free_stream();
     mr_tensor *d = tensor(a, SIZE), *pin = pinned();
     set_all(pin, 1);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     copy(a, d, pin);
-    OK(mr_host_access(machine, "fill", pin, MR_WRITE));
+    OK(mr_host_access(&caller, "fill", pin, MR_WRITE));
     set_all(pin, 2);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_int_equal(values(d)[0], 2);
 }
 
@@ -108,13 +108,13 @@ static void the_host_sees_pinned_memory_as_it_is_by_then(void **state) { /* R22 
     mr_tensor *d = tensor(a, SIZE), *pin = pinned();
     set_all(pin, 1);
     fill(a, d, 7);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     copy(a, pin, d);
-    OK(mr_host_access(machine, "read", pin, MR_READ));
+    OK(mr_host_access(&caller, "read", pin, MR_READ));
     assert_int_equal(values(pin)[0], 1);
-    OK(mr_spin(machine, clock, ns(11)));
-    OK(mr_stream_synchronize(clock));
-    OK(mr_host_access(machine, "read", pin, MR_READ));
+    OK(mr_spin(&caller, clock, ns(11)));
+    OK(mr_stream_synchronize(&caller, clock));
+    OK(mr_host_access(&caller, "read", pin, MR_READ));
     assert_int_equal(values(pin)[0], 7);
 }
 
@@ -125,14 +125,14 @@ static void a_large_copy_lands_piece_by_piece(void **state) {
     mr_tensor *d = tensor(a, LARGE), *pin = tensor_of(MR_MEMORY_PINNED, NULL, LARGE);
     fill(a, d, 7);
     set_all(pin, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     copy(a, pin, d); /* 600 us */
-    OK(mr_spin(machine, clock, ns(0.3)));
-    OK(mr_stream_synchronize(clock));
-    OK(mr_host_access(machine, "read", pin, MR_READ));
+    OK(mr_spin(&caller, clock, ns(0.3)));
+    OK(mr_stream_synchronize(&caller, clock));
+    OK(mr_host_access(&caller, "read", pin, MR_READ));
     assert_int_equal(values(pin)[0], 7);
     assert_int_equal(values(pin)[LARGE - 1], 1);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_int_equal(values(pin)[LARGE - 1], 7);
 }
 
@@ -140,9 +140,9 @@ static void arguments_are_those_of_the_call(void **state) { /* R26 */
     (void)state;
     mr_stream *a = free_stream();
     mr_tensor *d = tensor(a, SIZE);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     for (int32_t i = 1; i <= 3; i++) fill(a, d, i);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_int_equal(values(d)[0], 3);
 }
 
@@ -158,21 +158,21 @@ static void an_interrupted_copy_has_not_happened(void **state) {
     mr_stream *b = blocking_stream();
     mr_tensor *d = tensor(b, SIZE), *page = pageable();
     set_all(page, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     fill(b, d, 7);
-    OK(mr_spin(machine, b, ns(10)));
+    OK(mr_spin(&caller, b, ns(10)));
     polls = 0;
     machine->interrupted = interrupt;
-    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(machine, page, d, b, false));
-    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(machine, page, d, NULL, true));
-    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(machine, d, page, NULL, true));
-    FAILS(MR_CODE_INTERRUPTED, mr_device_synchronize(device));
+    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, d, b, false));
+    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, d, NULL, true));
+    FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, d, page, NULL, true));
+    FAILS(MR_CODE_INTERRUPTED, mr_device_synchronize(&caller, device));
     assert_int_equal(polls, 4);
     machine->interrupted = NULL;
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(page)[0], 1);
     assert_int_equal(values(d)[0], 7);
-    OK(mr_memcpy(machine, page, d, NULL, true));
+    OK(mr_memcpy(&caller, page, d, NULL, true));
     assert_int_equal(values(page)[0], 7);
 }
 
@@ -185,17 +185,17 @@ static void a_copy_in_line_can_be_interrupted(void **state) {
     mr_tensor *page = pageable(), *small = tensor(b, SIZE);
     set_all(page, 1);
     fill(b, small, 7);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     set("slices", 1024); /* many steps, so that the wait polls while the copy is in line */
     machine->interrupted = interrupt;
     for (int first = 0; first < 9; first += 3) {
         polls = -first;
         copy(a, pin, d);
-        FAILS(MR_CODE_INTERRUPTED, mr_memcpy(machine, page, small, b, false));
+        FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, small, b, false));
         assert_int_equal(values(page)[0], 1);
     }
     machine->interrupted = NULL;
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(page)[0], 1);
     copy(b, page, small);
     assert_int_equal(values(page)[0], 7);

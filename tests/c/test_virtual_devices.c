@@ -20,24 +20,24 @@ static mr_stream *stream_on(mr_device *where) {
     return stream;
 }
 
-static double ms_of(mr_status (*wait)(mr_device *), mr_device *where) {
+static double ms_of(mr_status (*wait)(const mr_caller *, mr_device *), mr_device *where) {
     double before = host_ms();
-    OK(wait(where));
+    OK(wait(&caller, where));
     return host_ms() - before;
 }
 
 static void default_streams_of_two_devices_are_unordered(void **state) { /* R3, R58 */
     (void)state;
     assert_int_equal(machine->device_count, 3);
-    OK(mr_spin(machine, device->legacy, ns(10)));
-    OK(mr_spin(machine, other->legacy, ns(10)));
+    OK(mr_spin(&caller, device->legacy, ns(10)));
+    OK(mr_spin(&caller, other->legacy, ns(10)));
     assert_ms(ms_of(mr_device_synchronize, device), 10);
     assert_ms(ms_of(mr_device_synchronize, other), 0);
 }
 
 static void a_synchronisation_is_of_one_device(void **state) { /* R10 */
     (void)state;
-    OK(mr_spin(machine, other->legacy, ns(10)));
+    OK(mr_spin(&caller, other->legacy, ns(10)));
     assert_ms(ms_of(mr_device_synchronize, device), 0);
     assert_ms(ms_of(mr_device_synchronize, other), 10);
 }
@@ -45,9 +45,9 @@ static void a_synchronisation_is_of_one_device(void **state) { /* R10 */
 static void a_wait_crosses_devices(void **state) { /* R14, R58 */
     (void)state;
     mr_stream *a = stream_on(device), *b = stream_on(other);
-    OK(mr_spin(machine, a, ns(10)));
-    OK(mr_stream_wait_stream(b, a));
-    OK(mr_spin(machine, b, ns(5)));
+    OK(mr_spin(&caller, a, ns(10)));
+    OK(mr_stream_wait_stream(&caller, b, a));
+    OK(mr_spin(&caller, b, ns(5)));
     assert_ms(ms_of(mr_device_synchronize, other), 15);
 }
 
@@ -55,17 +55,17 @@ static void elapsed_time_does_not(void **state) { /* R17, P10 */
     (void)state;
     double ms;
     mr_event *e1 = record(device->legacy), *e2 = record(other->legacy);
-    OK(mr_device_synchronize(device));
-    OK(mr_device_synchronize(other));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_device_synchronize(&caller, other));
     FAILS(MR_CODE_INVALID_HANDLE, mr_event_elapsed(e1, e2, &ms));
-    FAILS(MR_CODE_INVALID_HANDLE, mr_event_record(e1, other->legacy));
+    FAILS(MR_CODE_INVALID_HANDLE, mr_event_record(&caller, e1, other->legacy));
 }
 
 static double peer_copy_ms(mr_tensor *to, mr_tensor *from, mr_stream *stream) {
     mr_event *start = record(stream);
     copy(stream, to, from);
     mr_event *end = record(stream);
-    OK(mr_stream_synchronize(stream));
+    OK(mr_stream_synchronize(&caller, stream));
     return between(start, end);
 }
 
@@ -74,8 +74,8 @@ static void peer_access_makes_copies_faster(void **state) { /* R59 */
     mr_stream *a = stream_on(device), *b = stream_on(other);
     mr_tensor *x = tensor(a, SIZE), *y = tensor(b, SIZE);
     fill(a, x, 7);
-    OK(mr_device_synchronize(device));
-    OK(mr_device_synchronize(other));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_device_synchronize(&caller, other));
     double staged = peer_copy_ms(y, x, b);
     assert_int_equal(values(y)[SIZE - 1], 7);
     assert_in_range((int)(staged * 1e3), 150, 160); /* 4 MiB, twice over PCIe */
@@ -98,11 +98,11 @@ static void peer_copies_in_a_ring_come_to_an_end(void **state) {
         for (int k = 0; k < 3; k++)
             if (k != i) OK(mr_device_enable_peer_access(machine->devices[i], machine->devices[k]));
     }
-    for (int i = 0; i < 3; i++) OK(mr_device_synchronize(machine->devices[i]));
+    for (int i = 0; i < 3; i++) OK(mr_device_synchronize(&caller, machine->devices[i]));
     double before = host_ms();
     for (int round = 0; round < 30; round++)
         for (int i = 0; i < 3; i++) copy(s[i], t[(i + 1) % 3], t[i]);
-    for (int i = 0; i < 3; i++) OK(mr_device_synchronize(machine->devices[i]));
+    for (int i = 0; i < 3; i++) OK(mr_device_synchronize(&caller, machine->devices[i]));
     assert_ms(host_ms() - before, 30 * 0.0235); /* all three links at once */
 }
 
@@ -110,12 +110,12 @@ static void the_asynchronous_peer_copy_is_ordered_by_its_stream_alone(void **sta
     (void)state;
     mr_stream *a = stream_on(device), *b = stream_on(other);
     mr_tensor *x = tensor(a, 8), *y = tensor(b, 8);
-    OK(mr_device_synchronize(device));
-    OK(mr_device_synchronize(other));
-    OK(mr_spin(machine, b, ns(10)));
-    OK(mr_memcpy(machine, x, y, a, false));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_device_synchronize(&caller, other));
+    OK(mr_spin(&caller, b, ns(10)));
+    OK(mr_memcpy(&caller, x, y, a, false));
     double before = host_ms();
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_ms(host_ms() - before, 0);
 }
 
@@ -124,18 +124,18 @@ static void the_synchronous_peer_copy_is_a_barrier_on_both_devices(void **state)
     mr_stream *a = stream_on(device), *b = stream_on(other), *a2 = stream_on(device);
     mr_stream *third = stream_on(machine->devices[2]);
     mr_tensor *x = tensor(a, 8), *y = tensor(b, 8);
-    OK(mr_device_synchronize(device));
-    OK(mr_device_synchronize(other));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_device_synchronize(&caller, other));
     double before = host_ms();
-    OK(mr_spin(machine, b, ns(10)));
-    OK(mr_spin(machine, a, ns(20)));
-    OK(mr_memcpy(machine, x, y, NULL, true));
+    OK(mr_spin(&caller, b, ns(10)));
+    OK(mr_spin(&caller, a, ns(20)));
+    OK(mr_memcpy(&caller, x, y, NULL, true));
     assert_ms(host_ms() - before, 0); /* asynchronous for the host */
-    OK(mr_spin(machine, a2, ns(1)));
-    OK(mr_spin(machine, third, ns(1)));
-    OK(mr_stream_synchronize(third));
+    OK(mr_spin(&caller, a2, ns(1)));
+    OK(mr_spin(&caller, third, ns(1)));
+    OK(mr_stream_synchronize(&caller, third));
     assert_ms(host_ms() - before, 1);
-    OK(mr_stream_synchronize(a2));
+    OK(mr_stream_synchronize(&caller, a2));
     assert_ms(host_ms() - before, 21);
 }
 
@@ -148,10 +148,10 @@ static void memory_is_each_devices_own(void **state) {
     /* Used by another device's stream (R33). */
     uint64_t before = x->storage->address;
     OK(mr_storage_record_stream(x->storage, b));
-    OK(mr_spin(machine, b, ns(10)));
+    OK(mr_spin(&caller, b, ns(10)));
     drop(x);
     assert_true(tensor(a, 8)->storage->address != before);
-    OK(mr_device_synchronize(other));
+    OK(mr_device_synchronize(&caller, other));
     assert_true(tensor(a, 8)->storage->address == before);
 }
 

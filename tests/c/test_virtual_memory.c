@@ -19,7 +19,7 @@ static void addresses_are_the_same_on_every_run(void **state) {
 static void the_same_stream_has_its_memory_back_at_once(void **state) { /* R29 */
     (void)state;
     mr_stream *a = free_stream();
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
     drop(p);
@@ -38,14 +38,14 @@ static void an_event_lets_another_stream_have_it(void **state) { /* R30, policy 
     mr_stream *a = free_stream(), *b = free_stream(), *c = free_stream();
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     drop(p);
     mr_tensor *unordered = tensor(b, SIZE);
     assert_true(address(unordered) != before);
-    OK(mr_stream_wait_stream(c, a)); /* over two streams */
-    OK(mr_spin(machine, c, 1000));
-    OK(mr_stream_wait_stream(b, c));
-    OK(mr_spin(machine, b, 1000));
+    OK(mr_stream_wait_stream(&caller, c, a)); /* over two streams */
+    OK(mr_spin(&caller, c, 1000));
+    OK(mr_stream_wait_stream(&caller, b, c));
+    OK(mr_spin(&caller, b, 1000));
     mr_tensor *q = tensor(b, SIZE);
     assert_true(address(q) == before);
 }
@@ -56,9 +56,9 @@ static void policy_one_can_be_off(void **state) {
     set("reuse_event", 0);
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     drop(p);
-    OK(mr_stream_wait_stream(b, a));
+    OK(mr_stream_wait_stream(&caller, b, a));
     mr_tensor *q = tensor(b, SIZE);
     assert_true(address(q) != before);
 }
@@ -68,14 +68,14 @@ static void a_free_that_is_complete_serves_every_stream(void **state) { /* R30, 
     mr_stream *a = free_stream(), *b = free_stream(), *clock = free_stream();
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     drop(p);
-    OK(mr_spin(machine, clock, ns(5)));
-    OK(mr_stream_synchronize(clock)); /* the host is at 5 ms */
+    OK(mr_spin(&caller, clock, ns(5)));
+    OK(mr_stream_synchronize(&caller, clock)); /* the host is at 5 ms */
     mr_tensor *early = tensor(b, SIZE);
     assert_true(address(early) != before);
-    OK(mr_spin(machine, clock, ns(6)));
-    OK(mr_stream_synchronize(clock)); /* at 11 ms; nothing has looked at `a` */
+    OK(mr_spin(&caller, clock, ns(6)));
+    OK(mr_stream_synchronize(&caller, clock)); /* at 11 ms; nothing has looked at `a` */
     mr_tensor *late = tensor(b, SIZE);
     assert_true(address(late) == before);
 }
@@ -87,11 +87,11 @@ static void policy_two_can_be_off(void **state) {
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
     drop(p);
-    OK(mr_spin(machine, clock, ns(5)));
-    OK(mr_stream_synchronize(clock));
+    OK(mr_spin(&caller, clock, ns(5)));
+    OK(mr_stream_synchronize(&caller, clock));
     mr_tensor *q = tensor(b, SIZE);
     assert_true(address(q) != before);
-    OK(mr_stream_synchronize(a)); /* a proof (R31) */
+    OK(mr_stream_synchronize(&caller, a)); /* a proof (R31) */
     mr_tensor *r = tensor(b, SIZE);
     assert_true(address(r) == before);
 }
@@ -103,14 +103,14 @@ static void at_the_limit_the_stream_waits_for_a_free(void **state) { /* R30, pol
     mr_tensor *p = tensor(a, SIZE);
     uint64_t before = address(p);
     mr_event *base = record(a);
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     drop(p);
     double host = host_ms();
     mr_tensor *q = tensor(b, SIZE);
     span k = kernel(b, 1);
     assert_true(address(q) == before);
     assert_ms(host_ms() - host, 0);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k, 11);
 }
 
@@ -120,12 +120,12 @@ static void policy_three_can_be_off(void **state) {
     set("reuse_internal", 0);
     mr_stream *a = free_stream(), *b = free_stream();
     mr_tensor *p = tensor(a, SIZE), *q;
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     drop(p);
     int64_t size = SIZE;
     FAILS(MR_CODE_OUT_OF_MEMORY,
-          mr_tensor_create(machine, MR_MEMORY_DEVICE, b, MR_I32, 1, &size, &q));
-    OK(mr_device_synchronize(device));
+          mr_tensor_create(&caller, MR_MEMORY_DEVICE, b, MR_I32, 1, &size, &q));
+    OK(mr_device_synchronize(&caller, device));
     tensor(b, SIZE);
 }
 
@@ -134,8 +134,8 @@ static void several_frees_together_are_waited_for(void **state) {
     set("memory_bytes", SIZE * 4);
     mr_stream *a = free_stream(), *b = free_stream();
     mr_tensor *p = tensor(a, SIZE / 2), *q = tensor(b, SIZE / 2);
-    OK(mr_spin(machine, a, ns(10)));
-    OK(mr_spin(machine, b, ns(20)));
+    OK(mr_spin(&caller, a, ns(10)));
+    OK(mr_spin(&caller, b, ns(20)));
     drop(p);
     drop(q);
     double host = host_ms();
@@ -147,19 +147,19 @@ static void unused_memory_goes_back_beyond_the_threshold(void **state) { /* R31 
     (void)state;
     mr_stream *a = free_stream();
     drop(tensor(a, SIZE));
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(mr_device_memory(device).reserved, SIZE * 4); /* kept by default */
     set("release_threshold", SIZE);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(mr_device_memory(device).reserved, SIZE);
     set("release_threshold", 0);
     mr_tensor *t = tensor(a, SIZE);
     fill(a, t, 5);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(mr_device_memory(device).reserved, SIZE * 4); /* in use */
     assert_int_equal(values(t)[0], 5);
     drop(t);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(mr_device_memory(device).reserved, 0);
 }
 
@@ -169,13 +169,13 @@ static void trim_gives_everything_unused_back(void **state) {
     mr_tensor *kept = tensor(a, SIZE), *gone = tensor(a, SIZE), *also = tensor(a, SIZE);
     drop(gone);
     fill(a, also, 3);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     OK(mr_device_trim(device));
     assert_int_equal(mr_device_memory(device).reserved, SIZE * 8);
     fill(a, kept, 2);
     mr_tensor *again = tensor(a, SIZE);
     fill(a, again, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(kept)[SIZE - 1] * 100 + values(also)[0] * 10 + values(again)[9], 231);
 }
 
@@ -185,13 +185,13 @@ static void record_stream_keeps_memory_from_being_reused(void **state) { /* R33 
     mr_tensor *t = tensor(a, SIZE);
     uint64_t before = address(t);
     OK(mr_storage_record_stream(t->storage, b));
-    OK(mr_spin(machine, b, ns(10)));
+    OK(mr_spin(&caller, b, ns(10)));
     drop(t);
     mr_tensor *u = tensor(a, SIZE);
     assert_true(address(u) != before);
-    OK(mr_spin(machine, b, ns(50))); /* later work of `b` does not count */
-    OK(mr_spin(machine, clock, ns(11)));
-    OK(mr_stream_synchronize(clock));
+    OK(mr_spin(&caller, b, ns(50))); /* later work of `b` does not count */
+    OK(mr_spin(&caller, clock, ns(11)));
+    OK(mr_stream_synchronize(&caller, clock));
     mr_tensor *v = tensor(a, SIZE);
     assert_true(address(v) == before);
 }
@@ -202,11 +202,11 @@ static void record_stream_counts_for_a_closed_stream(void **state) { /* R9, R33 
     mr_tensor *t = tensor(a, SIZE);
     uint64_t before = address(t);
     OK(mr_storage_record_stream(t->storage, b));
-    OK(mr_spin(machine, b, ns(10)));
-    OK(mr_stream_close(b));
+    OK(mr_spin(&caller, b, ns(10)));
+    OK(mr_stream_close(&caller, b));
     drop(t);
     assert_true(address(tensor(a, SIZE)) != before);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_true(address(tensor(a, SIZE)) == before);
 }
 
@@ -215,11 +215,11 @@ static void memory_of_a_closed_stream_waits_for_its_work(void **state) { /* R9 *
     mr_stream *a = free_stream(), *b = free_stream();
     mr_tensor *t = tensor(a, SIZE);
     uint64_t before = address(t);
-    OK(mr_spin(machine, a, ns(10)));
-    OK(mr_stream_close(a));
+    OK(mr_spin(&caller, a, ns(10)));
+    OK(mr_stream_close(&caller, a));
     drop(t); /* in the order of the default stream, which knows nothing of `a` */
     assert_true(address(tensor(device->legacy, SIZE)) != before);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_true(address(tensor(b, SIZE)) == before);
 }
 
@@ -230,16 +230,16 @@ static void too_much_is_refused_and_changes_nothing(void **state) {
     mr_memory_stats before = mr_device_memory(device);
     for (int64_t size = (int64_t)1 << 34; size < (int64_t)1 << 60; size <<= 2) {
         FAILS(MR_CODE_OUT_OF_MEMORY,
-              mr_tensor_create(machine, MR_MEMORY_DEVICE, a, MR_I32, 1, &size, &t));
+              mr_tensor_create(&caller, MR_MEMORY_DEVICE, a, MR_I32, 1, &size, &t));
         FAILS(MR_CODE_OUT_OF_MEMORY,
-              mr_tensor_create(machine, MR_MEMORY_PINNED, NULL, MR_I32, 1, &size, &t));
+              mr_tensor_create(&caller, MR_MEMORY_PINNED, NULL, MR_I32, 1, &size, &t));
         FAILS(MR_CODE_OUT_OF_MEMORY,
-              mr_tensor_create(machine, MR_MEMORY_PAGEABLE, NULL, MR_I32, 1, &size, &t));
+              mr_tensor_create(&caller, MR_MEMORY_PAGEABLE, NULL, MR_I32, 1, &size, &t));
     }
     mr_memory_stats after = mr_device_memory(device);
     assert_memory_equal(&before, &after, sizeof before);
     fill(a, kept, 9);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_int_equal(values(kept)[SIZE - 1], 9);
 }
 
@@ -254,7 +254,7 @@ static void all_of_the_memory_can_be_had_again_and_again(void **state) {
         for (int i = 0; i < PIECES; i++) pieces[i] = tensor(i % 2 ? a : b, size);
         mr_tensor *t;
         FAILS(MR_CODE_OUT_OF_MEMORY,
-              mr_tensor_create(machine, MR_MEMORY_DEVICE, a, MR_I32, 1, &size, &t));
+              mr_tensor_create(&caller, MR_MEMORY_DEVICE, a, MR_I32, 1, &size, &t));
         for (int i = 0; i < PIECES; i++) drop(pieces[(i * 7 + round) % PIECES]);
         drop(tensor(a, SIZE / 4 * PIECES)); /* in one piece: everything has merged */
     }
@@ -284,8 +284,8 @@ static void blocks_never_overlap(void **state) {
             live[slot] = tensor(streams[s], size);
             values(live[slot])[0] = values(live[slot])[size - 1] = slot;
         }
-        if (i % 3 == 0) OK(mr_spin(machine, streams[s], 2000));
-        if (i % 100 == 0) OK(mr_stream_synchronize(streams[s]));
+        if (i % 3 == 0) OK(mr_spin(&caller, streams[s], 2000));
+        if (i % 100 == 0) OK(mr_stream_synchronize(&caller, streams[s]));
     }
 }
 
@@ -295,11 +295,33 @@ static void cuda_free_waits_only_when_told_to(void **state) { /* R27, R28, P5 */
     for (int waits = 0; waits < 2; waits++) {
         set("free_waits", waits);
         mr_tensor *t = tensor(a, SIZE);
-        OK(mr_spin(machine, b, ns(10)));
+        OK(mr_spin(&caller, b, ns(10)));
         double before = host_ms();
-        OK(mr_storage_free(t->storage, MR_FREE_SYNC, NULL));
+        OK(mr_storage_free(&caller, t->storage, MR_FREE_SYNC, NULL));
         assert_ms(host_ms() - before, waits ? 10 : 0);
-        OK(mr_device_synchronize(device));
+        OK(mr_device_synchronize(&caller, device));
+    }
+}
+
+/* R27: the caller must make sure that nothing uses the memory. */
+static void cuda_free_gives_memory_to_anyone_at_once(void **state) {
+    (void)state;
+    mr_stream *a = free_stream(), *b = free_stream();
+    for (int recorded = 0; recorded < 2; recorded++) {
+        mr_tensor *t = tensor(a, SIZE);
+        uint64_t address = t->storage->address;
+        if (recorded) OK(mr_storage_record_stream(t->storage, b));
+        OK(mr_device_synchronize(&caller, device));
+        OK(mr_spin(&caller, a, ns(10)));
+        fill(a, t, 1);
+        OK(mr_spin(&caller, b, ns(10)));
+        OK(mr_storage_free(&caller, t->storage, MR_FREE_SYNC, NULL));
+        mr_tensor *next = tensor(b, SIZE);
+        assert_int_equal(next->storage->address == address, !recorded); /* R33 */
+        OK(mr_device_synchronize(&caller, device));
+        if (!recorded) assert_int_equal(values(next)[0], 1); /* the work of before */
+        drop(next);
+        OK(mr_device_synchronize(&caller, device));
     }
 }
 
@@ -324,6 +346,7 @@ int main(void) {
         T(all_of_the_memory_can_be_had_again_and_again),
         T(blocks_never_overlap),
         T(cuda_free_waits_only_when_told_to),
+        T(cuda_free_gives_memory_to_anyone_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

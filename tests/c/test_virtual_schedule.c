@@ -12,7 +12,7 @@ static void a_grid_runs_in_waves(void **state) {
     mr_event *base = record(a);
     span k1 = wide_kernel(a, 30, 3 * SMS); /* three waves of 10 */
     span k2 = wide_kernel(b, 10, SMS);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_true(between(k1.start, k1.end) == 30);
     assert_ran(base, k2, 40);
 }
@@ -25,7 +25,7 @@ static void high_priority_starts_at_the_next_wave(void **state) { /* R8, P13 */
     span k1 = wide_kernel(low, 20, 2 * SMS);
     span k2 = wide_kernel(equal, 10, SMS);
     span k3 = wide_kernel(high, 10, SMS);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k3, 20); /* 10..20 */
     assert_ran(base, k1, 30); /* its second wave after */
     assert_ran(base, k2, 40);
@@ -37,7 +37,7 @@ static void a_tail_leaves_room(void **state) { /* R54 */
     mr_event *base = record(a);
     span k1 = wide_kernel(a, 20, SMS + SMS / 2); /* one wave and a half */
     span k2 = wide_kernel(b, 1, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k1, 20);
     assert_ran(base, k2, 11);
 }
@@ -47,7 +47,7 @@ static void small_grids_run_side_by_side(void **state) {
     mr_stream *a = free_stream(), *b = free_stream();
     mr_event *base = record(a);
     span k1 = wide_kernel(a, 10, SMS / 2), k2 = wide_kernel(b, 10, SMS / 2);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k1, 10);
     assert_ran(base, k2, 10);
 }
@@ -58,12 +58,12 @@ static void resident_grids_are_limited(void **state) { /* R53, P7 */
     mr_stream *streams[129];
     for (int i = 0; i < 129; i++) streams[i] = free_stream();
     before = host_ms();
-    for (int i = 0; i < 128; i++) OK(mr_spin(machine, streams[i], ns(10)));
-    OK(mr_device_synchronize(device));
+    for (int i = 0; i < 128; i++) OK(mr_spin(&caller, streams[i], ns(10)));
+    OK(mr_device_synchronize(&caller, device));
     double at_once = host_ms() - before;
     before = host_ms();
-    for (int i = 0; i < 129; i++) OK(mr_spin(machine, streams[i], ns(10)));
-    OK(mr_device_synchronize(device));
+    for (int i = 0; i < 129; i++) OK(mr_spin(&caller, streams[i], ns(10)));
+    OK(mr_device_synchronize(&caller, device));
     double one_more = host_ms() - before;
     assert_in_range((int)(at_once * 10), 100, 106); /* 128 launches take 0.35 ms */
     assert_in_range((int)(one_more * 10), 200, 206);
@@ -106,7 +106,7 @@ static void directions_overlap_and_one_direction_does_not(void **state) { /* R25
     mr_stream *n = free_stream(), *m = free_stream(), *k = free_stream();
     mr_tensor *host = tensor_of(MR_MEMORY_PINNED, NULL, SIZE), *d1 = tensor(n, SIZE);
     mr_tensor *host2 = tensor_of(MR_MEMORY_PINNED, NULL, SIZE), *d2 = tensor(n, SIZE);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
 
     mr_event *base = record(n);
     copy(n, d1, host);
@@ -114,7 +114,7 @@ static void directions_overlap_and_one_direction_does_not(void **state) { /* R25
     copy(m, host2, d2);
     mr_event *out = record(m);
     span beside = kernel(k, 0.07);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     double alone = between(base, in);
     assert_in_range((int)(alone * 1e3), 75, 80);
     assert_in_range((int)(between(base, out) * 1e3), 75, 85);
@@ -124,7 +124,7 @@ static void directions_overlap_and_one_direction_does_not(void **state) { /* R25
     copy(n, d1, host);
     copy(m, d2, host2);
     mr_event *second = record(m);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_in_range((int)(between(base, second) * 1e3), 150, 160);
 }
 
@@ -137,12 +137,12 @@ static void one_engine_serves_both_directions(void **state) { /* R25 */
     mr_stream *n = free_stream(), *m = free_stream();
     mr_tensor *host = tensor_of(MR_MEMORY_PINNED, NULL, SIZE), *d1 = tensor(n, SIZE);
     mr_tensor *host2 = tensor_of(MR_MEMORY_PINNED, NULL, SIZE), *d2 = tensor(n, SIZE);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     mr_event *base = record(n);
     copy(n, d1, host);
     copy(m, host2, d2);
     mr_event *out = record(m);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_in_range((int)(between(base, out) * 1e3), 150, 160);
 }
 
@@ -150,19 +150,19 @@ static void the_launch_queue_is_finite(void **state) { /* R56, P6 */
     (void)state;
     mr_stream *a = free_stream();
     double before = host_ms();
-    OK(mr_spin(machine, a, ns(10)));
+    OK(mr_spin(&caller, a, ns(10)));
     for (int i = 0; i < 100000; i++)
-        OK(mr_event_record(made_events.count ? made_events.items[0] : new_event(), a));
+        OK(mr_event_record(&caller, made_events.count ? made_events.items[0] : new_event(), a));
     double recorded = host_ms();
-    OK(mr_spin(machine, a, ns(50))); /* still free to go on */
+    OK(mr_spin(&caller, a, ns(50))); /* still free to go on */
     assert_ms(host_ms() - recorded, 0);
 
     mr_stream *b = free_stream();
     before = host_ms();
-    OK(mr_spin(machine, b, ns(10)));
-    for (int i = 0; i < 1021; i++) OK(mr_spin(machine, b, 1000));
+    OK(mr_spin(&caller, b, ns(10)));
+    for (int i = 0; i < 1021; i++) OK(mr_spin(&caller, b, 1000));
     assert_in_range((int)(host_ms() - before), 2, 6); /* 1022 launches of 4 us: not yet blocked */
-    OK(mr_spin(machine, b, 1000));
+    OK(mr_spin(&caller, b, 1000));
     assert_ms(host_ms() - before, 10);
 }
 
@@ -173,17 +173,17 @@ static void the_timeline_of_a_pipeline(void **state) {
     mr_tensor *host = tensor_of(MR_MEMORY_PINNED, NULL, SIZE);
     mr_tensor *buffer[2] = {tensor(in, SIZE), tensor(in, SIZE)};
     mr_event *filled[2] = {new_event(), new_event()}, *used[2] = {new_event(), new_event()};
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     double before = host_ms();
     for (int i = 0; i < ROUNDS; i++) {
-        OK(mr_stream_wait_event(in, used[i % 2]));
+        OK(mr_stream_wait_event(&caller, in, used[i % 2]));
         copy(in, buffer[i % 2], host);
-        OK(mr_event_record(filled[i % 2], in));
-        OK(mr_stream_wait_event(compute, filled[i % 2]));
-        OK(mr_spin(machine, compute, ns(1)));
-        OK(mr_event_record(used[i % 2], compute));
+        OK(mr_event_record(&caller, filled[i % 2], in));
+        OK(mr_stream_wait_event(&caller, compute, filled[i % 2]));
+        OK(mr_spin(&caller, compute, ns(1)));
+        OK(mr_event_record(&caller, used[i % 2], compute));
     }
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ms(host_ms() - before, ROUNDS + 0.08); /* only the first copy is not hidden */
 }
 
@@ -193,14 +193,14 @@ static void table_operations_take_their_bandwidth(void **state) {
     with_figures("kernel_memory_gbs = 4200", "kernel_floor_ns = 2000");
     mr_stream *a = free_stream();
     mr_tensor *t = tensor(a, SIZE), *small = tensor(a, 1);
-    OK(mr_stream_synchronize(a));
-    OK(mr_spin(machine, a, ns(1))); /* else it is the host's pace that shows */
+    OK(mr_stream_synchronize(&caller, a));
+    OK(mr_spin(&caller, a, ns(1))); /* else it is the host's pace that shows */
     mr_event *e0 = record(a);
     fill(a, small, 1);
     mr_event *e1 = record(a);
     fill(a, t, 1);
     mr_event *e2 = record(a);
-    OK(mr_stream_synchronize(a));
+    OK(mr_stream_synchronize(&caller, a));
     assert_true(between(e0, e1) == 0.002);
     assert_in_range((int)(between(e1, e2) * 1e6), 5950, 6050);
     assert_int_equal(values(t)[SIZE - 1], 1);
@@ -215,7 +215,7 @@ typedef struct {
 
 static route small_route(mr_stream *stream) {
     route r = {stream, tensor_of(MR_MEMORY_PINNED, NULL, 1), tensor(stream, 1)};
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     return r;
 }
 
@@ -232,7 +232,7 @@ static void kernels_and_copies_hand_over(void **state) {
     span k1 = kernel(r.stream, 5);
     mr_event *c1 = copied(r), *c2 = copied(r);
     span k2 = kernel(r.stream, 5), k3 = kernel(r.stream, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k1, 5);
     assert_ms(between(base, c1), 7);
     assert_ms(between(base, c2), 7); /* the same engine goes on */
@@ -247,11 +247,11 @@ static void they_hand_over_by_events_too(void **state) {
     mr_stream *compute = free_stream();
     mr_event *base = record(compute);
     span k = kernel(compute, 5);
-    OK(mr_stream_wait_event(r.stream, k.end));
+    OK(mr_stream_wait_event(&caller, r.stream, k.end));
     mr_event *waited = record(r.stream), *c = copied(r);
-    OK(mr_stream_wait_event(compute, c));
+    OK(mr_stream_wait_event(&caller, compute, c));
     span after_copy = kernel(compute, 1);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ms(between(base, waited), 5); /* an event needs no engine */
     assert_ms(between(base, c), 7);
     assert_ran(base, after_copy, 10);
@@ -267,20 +267,20 @@ static void only_what_waits_is_handed_over_to(void **state) {
     with_figure("handover_ns = 2e6");
     route r = small_route(free_stream());
     double before = host_ms();
-    OK(mr_spin(machine, r.stream, ns(0.005)));
+    OK(mr_spin(&caller, r.stream, ns(0.005)));
     pass_time(before, 0.05); /* it has ended, and nobody has looked */
-    OK(mr_event_synchronize(copied(r)));
+    OK(mr_event_synchronize(&caller, copied(r)));
     assert_ms(host_ms() - before, 0.05);
 
-    OK(mr_spin(machine, free_stream(), ns(5))); /* another stream's work is nothing to it */
+    OK(mr_spin(&caller, free_stream(), ns(5))); /* another stream's work is nothing to it */
     before = host_ms();
-    OK(mr_event_synchronize(copied(r)));
+    OK(mr_event_synchronize(&caller, copied(r)));
     assert_ms(host_ms() - before, 0);
 
     choose("random:1"); /* which has no engines */
     before = host_ms();
-    OK(mr_spin(machine, r.stream, ns(1)));
-    OK(mr_event_synchronize(copied(r)));
+    OK(mr_spin(&caller, r.stream, ns(1)));
+    OK(mr_event_synchronize(&caller, copied(r)));
     assert_ms(host_ms() - before, 1);
 }
 
@@ -289,11 +289,11 @@ static void a_marker_under_way_does_not_make_a_copy_wait(void **state) {
     with_figures("handover_ns = 5e6", "launch_latency_ns = 1e6");
     route r = small_route(free_stream());
     double before = host_ms();
-    OK(mr_spin(machine, r.stream, ns(0.2))); /* 1.0..1.2 */
+    OK(mr_spin(&caller, r.stream, ns(0.2))); /* 1.0..1.2 */
     pass_time(before, 0.9);
     record(r.stream); /* at 1.9, and had the kernel to wait for */
     pass_time(before, 1.5);
-    OK(mr_event_synchronize(copied(r))); /* had not */
+    OK(mr_event_synchronize(&caller, copied(r))); /* had not */
     assert_ms(host_ms() - before, 2.5);
 }
 
@@ -303,22 +303,22 @@ static void a_wait_for_another_stream_takes_time(void **state) {
     mr_stream *a = free_stream(), *b = free_stream();
     mr_event *base = record(a);
     span k1 = kernel(a, 5);
-    OK(mr_stream_wait_event(b, k1.end));
+    OK(mr_stream_wait_event(&caller, b, k1.end));
     span k2 = kernel(b, 5);
-    OK(mr_stream_wait_event(a, k1.end)); /* its own */
+    OK(mr_stream_wait_event(&caller, a, k1.end)); /* its own */
     span k3 = kernel(a, 5);
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ran(base, k1, 5);
     assert_ran(base, k2, 12);
     assert_ran(base, k3, 10);
 
     double before = host_ms();
-    OK(mr_spin(machine, a, ns(0.005)));
+    OK(mr_spin(&caller, a, ns(0.005)));
     mr_event *end = record(a);
     pass_time(before, 0.05); /* it has ended, and nobody has looked */
-    OK(mr_stream_wait_event(b, end));
-    OK(mr_spin(machine, b, ns(1)));
-    OK(mr_stream_synchronize(b));
+    OK(mr_stream_wait_event(&caller, b, end));
+    OK(mr_spin(&caller, b, ns(1)));
+    OK(mr_stream_synchronize(&caller, b));
     assert_ms(host_ms() - before, 1.05);
 }
 
@@ -327,7 +327,7 @@ static void a_wait_for_another_stream_takes_time(void **state) {
 static mr_tensor *square(mr_stream *stream, mr_dtype dtype, int64_t size) {
     const int64_t shape[2] = {size, size};
     mr_tensor *t;
-    OK(mr_tensor_create(machine, MR_MEMORY_DEVICE, stream, dtype, 2, shape, &t));
+    OK(mr_tensor_create(&caller, MR_MEMORY_DEVICE, stream, dtype, 2, shape, &t));
     assert_true(mr_vec_push(&made_tensors, t));
     return t;
 }
@@ -342,7 +342,7 @@ static double product_ms(mr_dtype dtype, int64_t size) {
                     .stream = a};
     double before = host_ms();
     bool fresh;
-    OK(mr_call_run(machine, mr_op_find("mm"), &call, &out, &fresh));
+    OK(mr_call_run(&caller, mr_op_find("mm"), &call, &out, &fresh));
     mr_tensor_release(out);
     return host_ms() - before;
 }
@@ -361,11 +361,11 @@ static void a_wait_for_the_device_goes_on_when_its_work_is_done(void **state) {
     with_figure("device_synchronize_ns = 3e6");
     mr_stream *a = free_stream();
     double before = host_ms();
-    OK(mr_device_synchronize(device));
+    OK(mr_device_synchronize(&caller, device));
     assert_ms(host_ms() - before, 3);
     before = host_ms();
-    OK(mr_spin(machine, a, ns(5)));
-    OK(mr_device_synchronize(device));
+    OK(mr_spin(&caller, a, ns(5)));
+    OK(mr_device_synchronize(&caller, device));
     assert_ms(host_ms() - before, 8);
 }
 

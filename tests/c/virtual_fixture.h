@@ -17,6 +17,7 @@
 #include "virtual/virtual.h"
 
 static mr_machine *machine;
+static mr_caller caller; /* of the machine */
 static mr_device *device;
 
 /* What a test has made; the end of the test lets go of it. */
@@ -39,10 +40,19 @@ static MR_VEC(mr_tensor *) made_tensors;
         mr_error_destroy(fails_status_);                                                           \
     } while (0)
 
+static size_t left_over;
+
+static inline void note_left_over(const char *kind, size_t count) {
+    print_error("%zu %s were not released\n", count, kind);
+    left_over += count;
+}
+
 static inline void open_machine(const char *devices, const char *chooser) {
     mr_machine_options options = {.device = devices, .chooser = chooser};
     OK(mr_machine_open(&mr_virtual_backend, &options, &machine));
+    caller = (mr_caller){.machine = machine};
     device = machine->devices[0];
+    machine->left_over = note_left_over;
 }
 
 static inline int setup(void **state) {
@@ -63,9 +73,10 @@ static inline int teardown(void **state) {
     mr_vec_free(&made_tensors);
     mr_vec_free(&made_events);
     mr_vec_free(&made_streams);
+    left_over = 0;
     mr_machine_close(machine);
     machine = NULL;
-    return 0;
+    return left_over ? -1 : 0;
 }
 
 static inline void set(const char *name, int64_t value) {
@@ -81,7 +92,7 @@ static inline void choose(const char *chooser) {
 static inline mr_stream *stream_with(bool nonblocking, int priority) {
     mr_stream *stream;
     mr_stream_options options = {.nonblocking = nonblocking, .priority = priority};
-    OK(mr_stream_create(device, &options, &stream));
+    OK(mr_stream_create(&caller, device, &options, &stream));
     assert_true(mr_vec_push(&made_streams, stream));
     return stream;
 }
@@ -95,26 +106,26 @@ static inline mr_stream *free_stream(void) { /* cudaStreamNonBlocking */
 static inline mr_event *new_event(void) {
     mr_event *event;
     mr_event_options options = {.timing = true};
-    OK(mr_event_create(machine, &options, &event));
+    OK(mr_event_create(&caller, &options, &event));
     assert_true(mr_vec_push(&made_events, event));
     return event;
 }
 
 static inline mr_event *record(mr_stream *stream) {
     mr_event *event = new_event();
-    OK(mr_event_record(event, stream));
+    OK(mr_event_record(&caller, event, stream));
     return event;
 }
 
 static inline bool event_done(mr_event *event) {
     bool done;
-    OK(mr_event_query(event, &done));
+    OK(mr_event_query(&caller, event, &done));
     return done;
 }
 
 static inline bool stream_done(mr_stream *stream) {
     bool done;
-    OK(mr_stream_query(stream, &done));
+    OK(mr_stream_query(&caller, stream, &done));
     return done;
 }
 
@@ -124,7 +135,7 @@ static inline double host_ms(void) {
 
 static inline mr_tensor *tensor_of(mr_memory_kind kind, mr_stream *stream, int64_t size) {
     mr_tensor *t;
-    OK(mr_tensor_create(machine, kind, stream, MR_I32, 1, &size, &t));
+    OK(mr_tensor_create(&caller, kind, stream, MR_I32, 1, &size, &t));
     assert_true(mr_vec_push(&made_tensors, t));
     return t;
 }
@@ -152,15 +163,15 @@ static inline uint64_t ns(double ms) {
 /* Occupies `blocks` whole SMs. */
 static inline void occupy(mr_stream *stream, double ms, uint32_t blocks) {
     mr_abstract op = {.name = "occupy", .duration_ns = ns(ms), .blocks = blocks, .stream = stream};
-    OK(mr_abstract_op(machine, &op));
+    OK(mr_abstract_op(&caller, &op));
 }
 
 static inline void fill(mr_stream *stream, mr_tensor *t, int32_t value) {
     mr_tensor *out;
     bool fresh;
     mr_call call = {.out = t, .stream = stream};
-    call.params.scalar[0] = (mr_scalar){true, value, value};
-    OK(mr_call_run(machine, mr_op_find("fill"), &call, &out, &fresh));
+    call.params.scalar[0] = (mr_scalar){true, false, value, value};
+    OK(mr_call_run(&caller, mr_op_find("fill"), &call, &out, &fresh));
     mr_tensor_release(out);
 }
 
@@ -175,11 +186,11 @@ static inline void mix(mr_stream *stream, const char *name, double ms, mr_tensor
                       .duration_ns = ns(ms),
                       .blocks = 1,
                       .stream = stream};
-    OK(mr_abstract_op(machine, &op));
+    OK(mr_abstract_op(&caller, &op));
 }
 
 static inline void copy(mr_stream *stream, mr_tensor *to, mr_tensor *from) {
-    OK(mr_memcpy(machine, to, from, stream, false));
+    OK(mr_memcpy(&caller, to, from, stream, false));
 }
 
 /* ---- when a kernel ran */
@@ -191,7 +202,7 @@ typedef struct {
 static inline span kernel(mr_stream *stream, double ms) {
     span k;
     k.start = record(stream);
-    OK(mr_spin(machine, stream, ns(ms)));
+    OK(mr_spin(&caller, stream, ns(ms)));
     k.end = record(stream);
     return k;
 }

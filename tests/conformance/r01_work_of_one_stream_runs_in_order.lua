@@ -36,3 +36,44 @@ T.always(5 * 2, function()
   s:synchronize()
   return result:item()
 end, "copies and kernels of one stream")
+
+-- And through pageable memory, whenever the calls return: what is staged is what the stream has left there.
+local function through_pageable_memory()
+  local host, y = mr.zeros(4, {device = "cpu"}), mr.zeros(4)
+  local other = mr.stream()
+  T.always(28, function()
+    host:zero_()
+    local sevens = mr.full(4, 7, {dtype = "f32"})
+    mr.synchronize()
+    mr.memcpy_async(host, sevens, {stream = s})
+    mr.memcpy_async(y, host, {stream = s})
+    s:synchronize()
+    return y:sum():item()
+  end, "two copies through one pageable buffer")
+  T.always(28, function()
+    host:zero_()
+    local sevens = mr.full(4, 7, {dtype = "f32"})
+    mr.synchronize()
+    mr.memcpy_async(host, sevens, {stream = s})
+    other:wait_stream(s)
+    mr.memcpy_async(y, host, {stream = other})
+    other:synchronize()
+    return y:sum():item()
+  end, "the same in two streams, with an event between them")
+  T.always(16, function()
+    host:zero_()
+    s:host_func(function() host:fill_(4) end)
+    mr.memcpy_async(y, host, {stream = s})
+    s:synchronize()
+    return y:sum():item()
+  end, "a host function, and a copy of what it writes")
+end
+through_pageable_memory()
+if mr.machine then
+  for _, to_host in ipairs { false, true } do
+    for _, to_device in ipairs { false, true } do
+      mr.machine.settings{pageable_d2h_async = to_host, pageable_h2d_async = to_device}
+      through_pageable_memory()
+    end
+  end
+end

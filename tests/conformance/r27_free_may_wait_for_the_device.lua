@@ -1,7 +1,9 @@
 -- R27: cudaFree may synchronise the device.
--- May: CUDA Runtime API, cudaFree ("may perform implicit synchronization", not for cudaMallocAsync's pointers);
--- CUDA Programming Guide, 4.3.1. Seen on an H200: cudaFree of cudaMalloc's memory waits for all streams, of
--- cudaMallocAsync's it does not, cudaMalloc does not wait. All tensors here are the latter's.
+-- May: CUDA Runtime API, cudaFree ("may perform implicit synchronization"); CUDA Programming Guide, 4.3.1.
+-- Guaranteed: of cudaMallocAsync's pointers it does not, and the caller makes sure that all accesses are complete
+-- (CUDA Runtime API, cudaFree; CUDA Driver API, cuMemFree; CUDA Programming Guide, 4.3).
+-- Seen on an H200: cudaFree of cudaMalloc's memory waits for all streams, of cudaMallocAsync's it does not,
+-- cudaMalloc does not wait. All tensors here are the latter's.
 -- Setting: free_waits.
 local mr = require "millrace"
 local T = require "millrace.testing"
@@ -28,6 +30,21 @@ T.less(T.took(function() mr.empty(0):free{sync = true} end), 5, "nothing can be 
 local t = mr.empty(1024)
 t:free{sync = true}
 T.check(not pcall(t.free, t), "freeing twice is an error")
+
+-- What nobody waited for may find its memory with somebody else.
+if mr.machine then
+  local a = mr.empty(1024, {stream = user})
+  local address = a.data_ptr
+  mr.synchronize()
+  mr.spin{ms = 10, stream = user}
+  user:run(function() a:fill_(1) end)
+  a:free{sync = true}
+  local b = mr.empty(1024, {stream = other})
+  T.equal(b.data_ptr, address, "another stream has the memory at once")
+  other:run(function() b:fill_(2) end)
+  mr.synchronize()
+  T.equal(b:sum():item(), 1024, "and the work of before writes to it")
+end
 
 if mr.machine then
   mr.machine.settings{free_waits = true}

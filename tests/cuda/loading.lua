@@ -102,7 +102,7 @@ function TestLoading.test_an_ordinal_that_does_not_exist()
   luaunit.assertStrContains(complaint("FAKE_CUDA_DEVICES=4", "cuda:4"), "there are devices 0 to 3")
   luaunit.assertStrContains(complaint("", "cuda:"), "expected cuda, or cuda:I")
   luaunit.assertStrContains(complaint("", "cuda:-1"), "expected cuda, or cuda:I")
-  luaunit.assertStrContains(complaint("", "cuda:0 --chooser timed"), "virtual GPU's")
+  luaunit.assertStrContains(complaint("", "cuda:0 --chooser timed"), "need --device virtual")
 end
 
 function TestLoading.test_whoever_asks_for_a_chooser_gets_the_virtual_gpu()

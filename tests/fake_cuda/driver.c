@@ -107,6 +107,9 @@ CUresult fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdev
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+        *value = number_of("FAKE_CUDA_MEMORY_OPERATIONS", 1);
+        break;
     default: *value = 1; break;
     }
     return CUDA_SUCCESS;
@@ -147,6 +150,7 @@ static void destroy_context(int device) {
     fake_drop(device);
     fake_free_all(device);
     fake_devices[device].streams = NULL;
+    fake_devices[device].stream_count = 0;
     fake_cuda.contexts--;
 }
 

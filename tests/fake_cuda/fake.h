@@ -19,6 +19,8 @@ typedef enum {
     TASK_WAIT,
     TASK_HOST,
     TASK_FREE,
+    TASK_WRITE_VALUE,
+    TASK_WAIT_VALUE,
 } task_kind;
 
 /* One record of an event: waits hold on to the one that they found (R12). */
@@ -39,9 +41,11 @@ struct task {
     void *staged; /* owned */
     size_t bytes;
     int byte;
-    mark *mark; /* TASK_RECORD, TASK_WAIT; one reference owned */
+    uint64_t value; /* TASK_WRITE_VALUE, TASK_WAIT_VALUE, at `to` */
+    mark *mark;     /* TASK_RECORD, TASK_WAIT; one reference owned */
     CUhostFn call;
     void *context;
+    bool switches; /* TASK_HOST: it comes behind other work */
     bool running;  /* TASK_HOST: its thread has been started... */
     bool returned; /* ...and is done */
 };
@@ -50,7 +54,10 @@ struct task {
 struct CUstream_st {
     CUstream next; /* of the device, open or with work */
     int device;
+    int ordinal; /* its hardware queue follows from it */
     bool blocking, legacy, closed;
+    int places;      /* taken in its queue by its tasks */
+    bool after_work; /* the last task that takes a place is no host function */
     task *first, **end;
 };
 
@@ -78,6 +85,8 @@ typedef struct {
     CUresult lost;
     struct CUstream_st legacy, per_thread;
     CUstream streams;
+    int stream_count;         /* ever */
+    int switches;             /* pending */
     struct CUevent_st events; /* the list's head */
     block *blocks;
     size_t used, reserved;
@@ -101,11 +110,12 @@ CUresult fake_leave(CUresult result);
 
 /* queue.c, all under the lock */
 CUstream fake_stream_of(CUstream handle);
-task *fake_add(CUstream stream, task_kind kind); /* at the end of the stream */
-void fake_move(void);                            /* carries out whatever can go on */
-bool fake_stream_done(CUstream stream);          /* the legacy stream: with blocking ones */
-CUresult fake_finish(CUstream stream);           /* waits for it; NULL: for the current device */
-void fake_drop(int device); /* the context is gone, and with it streams and events */
+task *fake_add(CUstream stream,
+               task_kind kind);         /* at the end of the stream, once there is a place */
+void fake_move(void);                   /* carries out whatever can go on */
+bool fake_stream_done(CUstream stream); /* the legacy stream: with blocking ones */
+CUresult fake_finish(CUstream stream);  /* waits for it; NULL: for the current device */
+void fake_drop(int device);             /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
 
 /* memory.c, under the lock */

@@ -5,6 +5,10 @@
  * A queue moves when somebody asks: at each call that asks or waits, everything that is in order and not
  * held up by `hold` or by ticks is carried out. So a test decides what is pending.
  *
+ * What pends is bounded as it was seen to be on hardware, and a call for which there is no place blocks for good if
+ * nobody else lets the queue go on: QUEUE_DEPTH pieces of work in a hardware queue (records, waits, allocations and frees
+ * take no place), and HOST_SWITCHES host functions that come behind other work.
+ *
  * The environment sets what must hold from the start:
  *   FAKE_CUDA_DEVICES=2         how many devices (0: CUDA_ERROR_NO_DEVICE); default 1
  *   FAKE_CUDA_VERSION=12040     what cuDriverGetVersion says
@@ -12,6 +16,7 @@
  *   FAKE_CUDA_RETAIN=46         what cuDevicePrimaryCtxRetain returns
  *   FAKE_CUDA_UNUSABLE=1        only the first so many devices refuse their contexts (default: all do)
  *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1
+ *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations
  *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result */
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H
@@ -21,6 +26,8 @@
 #include <cuda.h>
 
 /* Set and read by C tests, which find it as the symbol `fake_cuda`. */
+enum { QUEUE_DEPTH = 1021, HOST_SWITCHES = 57 };
+
 typedef struct {
     bool hold;            /* nothing moves; cleared by a call that would wait for ever */
     int kernel_ticks;     /* a kernel is done when it has been asked about so often */
@@ -31,10 +38,13 @@ typedef struct {
     CUresult lose_with;   /* ...with this */
     bool lost_for_good;   /* a reset does not help */
     bool no_peers;
+    bool no_memory_operations; /* refused, although the device has said that it has them */
+    int hardware_queues;       /* streams share so many, each in order of submission; 0: one each */
 
     int launches, kernels_run, copies_run, callbacks_run;
     int contexts, streams, events, blocks, registered; /* alive */
-    int blocking_calls;                                /* calls that waited for a stream */
+    int blocking_calls; /* calls that waited for a stream, or for a place in a queue */
+    int most_pending;   /* places taken in one hardware queue */
     int current_changes;
     int queries;
 } fake_cuda_control;

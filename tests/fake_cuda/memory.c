@@ -88,6 +88,13 @@ CUresult fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     return fake_leave(CUDA_SUCCESS);
 }
 
+/* Memory of a pool: at once, whatever is pending. */
+CUresult fake_MemFree(CUdeviceptr address) {
+    ENTER();
+    fake_free_block(fake_current, (void *)(uintptr_t)address);
+    return fake_leave(CUDA_SUCCESS);
+}
+
 CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {
     ENTER();
     *total = TOTAL_MEMORY;

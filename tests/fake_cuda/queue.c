@@ -13,6 +13,7 @@ static uint64_t next_number;
 void fake_stream_init(CUstream stream, int device, bool blocking) {
     *stream = (struct CUstream_st){.device = device, .blocking = blocking};
     stream->end = &stream->first;
+    stream->ordinal = fake_devices[device].stream_count++;
     stream->next = fake_devices[device].streams;
     fake_devices[device].streams = stream;
 }
@@ -24,10 +25,50 @@ CUstream fake_stream_of(CUstream handle) {
     return handle;
 }
 
+static bool share_a_queue(const struct CUstream_st *a, const struct CUstream_st *b) {
+    if (a == b || !fake_cuda.hardware_queues) return a == b;
+    return a->device == b->device &&
+           a->ordinal % fake_cuda.hardware_queues == b->ordinal % fake_cuda.hardware_queues;
+}
+
+static bool takes_a_place(task_kind kind) {
+    return kind != TASK_RECORD && kind != TASK_WAIT && kind != TASK_FREE;
+}
+
+static int places_taken(const struct CUstream_st *stream) {
+    int taken = 0;
+    for (CUstream s = fake_devices[stream->device].streams; s; s = s->next)
+        if (share_a_queue(s, stream)) taken += s->places;
+    if (taken > fake_cuda.most_pending) fake_cuda.most_pending = taken;
+    return taken;
+}
+
+/* As the real one blocks: nothing but the queue's own progress ends it. */
+static void wait_for_a_place(const struct CUstream_st *stream, bool switches) {
+    while (places_taken(stream) >= QUEUE_DEPTH ||
+           (switches && fake_devices[stream->device].switches >= HOST_SWITCHES)) {
+        if (fake_devices[stream->device].lost) return;
+        fake_cuda.hold = false;
+        fake_cuda.blocking_calls++;
+        pthread_mutex_unlock(&fake_lock);
+        usleep(50);
+        pthread_mutex_lock(&fake_lock);
+        fake_move();
+    }
+}
+
 task *fake_add(CUstream stream, task_kind kind) {
+    bool switches = kind == TASK_HOST && stream->after_work;
+    if (takes_a_place(kind)) {
+        wait_for_a_place(stream, switches);
+        stream->places++;
+        fake_devices[stream->device].switches += switches;
+        stream->after_work = kind != TASK_HOST;
+    }
     task *t = calloc(1, sizeof *t);
     if (!t) abort();
     t->kind = kind;
+    t->switches = switches;
     t->number = ++next_number;
     *stream->end = t;
     stream->end = &t->next;
@@ -50,6 +91,8 @@ static void remove_first(CUstream stream) {
     task *t = stream->first;
     stream->first = t->next;
     if (!t->next) stream->end = &stream->first;
+    stream->places -= takes_a_place(t->kind);
+    fake_devices[stream->device].switches -= t->switches;
     let_go(t->mark);
     free(t->staged);
     free(t);
@@ -77,6 +120,11 @@ static bool may_go(CUstream stream) {
     const task *t = stream->first;
     const fake_device *device = &fake_devices[stream->device];
     if (t->kind == TASK_WAIT && t->mark && !t->mark->done) return false;
+    if (t->kind == TASK_WAIT_VALUE &&
+        __atomic_load_n((uint64_t *)t->to, __ATOMIC_ACQUIRE) < t->value)
+        return false;
+    for (CUstream s = fake_cuda.hardware_queues ? device->streams : NULL; s; s = s->next)
+        if (share_a_queue(s, stream) && older_in(s, t->number)) return false;
     if (!stream->blocking) return true;
     if (!stream->legacy) return !older_in(&device->legacy, t->number);
     for (CUstream s = device->streams; s; s = s->next)
@@ -115,7 +163,11 @@ static bool carry_out(CUstream stream, task *t) {
         t->mark->time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
         t->mark->done = true;
         return true;
-    case TASK_WAIT: return true;
+    case TASK_WRITE_VALUE:
+        __atomic_store_n((uint64_t *)t->to, t->value, __ATOMIC_RELEASE);
+        return true;
+    case TASK_WAIT:
+    case TASK_WAIT_VALUE: return true;
     case TASK_FREE: fake_free_block(stream->device, t->to); return true;
     case TASK_HOST:
         if (!t->running && pthread_create(&thread, NULL, run_callback, t) == 0) {
@@ -296,6 +348,27 @@ CUresult fake_LaunchHostFunc(CUstream stream, CUhostFn call, void *context) {
     task *t = fake_add(fake_stream_of(stream), TASK_HOST);
     t->call = call;
     t->context = context;
+    fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_StreamBatchMemOp(CUstream stream, unsigned count,
+                               CUstreamBatchMemOpParams *operations, unsigned flags) {
+    ENTER();
+    if (fake_cuda.no_memory_operations) return fake_leave(CUDA_ERROR_NOT_SUPPORTED);
+    if (flags || count > 255) return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    for (unsigned i = 0; i < count; i++) {
+        bool writes = operations[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+        if (!writes && operations[i].operation != CU_STREAM_MEM_OP_WAIT_VALUE_64)
+            return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const CUstreamBatchMemOpParams *o = &operations[i];
+        bool writes = o->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+        task *t = fake_add(fake_stream_of(stream), writes ? TASK_WRITE_VALUE : TASK_WAIT_VALUE);
+        t->to = (void *)(uintptr_t)(writes ? o->writeValue.address : o->waitValue.address);
+        t->value = writes ? o->writeValue.value64 : o->waitValue.value64;
+    }
     fake_move();
     return fake_leave(CUDA_SUCCESS);
 }

@@ -1,5 +1,5 @@
 -- A variable that only the main chunk's stack holds: not found, and not said to be absent.
--- expect: kind=read-after-write fix=mr.synchronize()_--_nothing_in_scope_here_leads_to_a place=before:12
+-- expect: kind=read-after-write fix=mr.synchronize()_--_no_variable_in_scope_here_leads_to_a place=before:12
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

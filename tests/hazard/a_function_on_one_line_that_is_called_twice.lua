@@ -1,4 +1,4 @@
--- Both operations are of one line, which is a whole function: the cure stands where it is called for the second time.
+-- Both operations are of one line, which is a whole function: the fix is where it is called for the second time.
 -- expect: kind=write-after-write reason=no-path tensor=x fix=b:wait_stream(a) place=before:12
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,5 +1,5 @@
--- The stream's name looks like a variable and is none where the cure goes.
--- expect: kind=read-after-write reason=no-path first_stream=worker first=10 second=15 fix=mr.synchronize()_--_nothing_in_scope_here_leads_to_worker
+-- The stream's name looks like a variable and is none where the fix goes.
+-- expect: kind=read-after-write reason=no-path first_stream=worker first=10 second=15 fix=mr.synchronize()_--_no_variable_in_scope_here_leads_to_worker
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

@@ -1,4 +1,4 @@
--- One line, twice: the cure goes in front of it.
+-- One line, twice: the fix goes in front of it.
 -- expect: kind=read-after-write reason=no-path first=11 second=11 fix=streams[i]:wait_stream(streams[1]) place=before:11
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,6 +1,6 @@
--- In front of it a cure would come once and too early, and there is no line in its body.
+-- In front of it a fix would come once and too early, and there is no line in its body.
 -- expect: kind=read-after-write reason=no-path first=11 second=11 fix=streams[2]:wait_stream(streams[1]) place=within:11
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

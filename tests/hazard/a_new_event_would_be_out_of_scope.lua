@@ -1,4 +1,4 @@
--- A local event of the inner block could not be waited for outside of it, so the cure waits for the stream.
+-- A local event of the inner block could not be waited for outside of it, so the fix waits for the stream.
 -- expect: kind=read-after-write reason=no-path first=10 second=15 fix=b:wait_stream(a)
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- Two events cover the read; the cure takes the earlier one, by the index that it has in the loop.
+-- Two events cover the read; the fix takes the earlier one, by the index that it has in the loop.
 -- expect: kind=write-after-read reason=one-way first=15 second=12 fix=copy:wait_event(free[k]) place=before:12
 if require "hazard_pair" () then return end
 local mr = require "millrace"

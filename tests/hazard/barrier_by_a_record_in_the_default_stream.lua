@@ -1,4 +1,4 @@
--- A record in the default stream is an action of it: it comes after all blocking streams (R5, R16).
+-- A record in the default stream is a command of it: it comes after all blocking streams (R5, R16).
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- A wait in the default stream is an action of it: later work of blocking streams waits too (R5).
+-- A wait in the default stream is a command of it: later work of blocking streams waits too (R5).
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

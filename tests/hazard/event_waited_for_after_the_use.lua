@@ -1,4 +1,4 @@
--- A wait holds up the work behind it, not the work before it (R15).
+-- A wait delays the work behind it, not the work before it (R15).
 -- expect: kind=read-after-write reason=waited-after-use first=9 second=12
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,6 +1,6 @@
 -- Between two functions of one table no line is ever run; what calls them is a loop on one line.
 -- expect: kind=read-after-write reason=no-path first=10 second=11 fix=b:wait_stream(a) place=within:15
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

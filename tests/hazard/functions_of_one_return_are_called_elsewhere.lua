@@ -1,4 +1,4 @@
--- Two functions on one line each, of one statement: the cure stands where the second is called.
+-- Two functions on one line each, of one statement: the fix is where the second is called.
 -- expect: kind=read-after-write reason=no-path first=10 second=11 fix=b:wait_stream(a) place=before:17
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,6 +1,6 @@
 -- What a host function touches belongs to its stream: another stream is not ordered with it (R46).
 -- expect: kind=read-after-write first=11 second=14
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

@@ -1,6 +1,6 @@
 -- A stream that was given work after the host function was submitted is not ordered behind it.
 -- expect: kind=write-after-read first=12 second=15
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

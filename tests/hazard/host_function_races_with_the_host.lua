@@ -1,6 +1,6 @@
 -- The host goes on while a host function is pending.
 -- expect: kind=write-after-read first=11 second=14
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

@@ -1,5 +1,6 @@
--- That cudaFree waits is not guaranteed (R27).
--- expect: kind=use-after-free reason=freed-without-record-stream first=10 second=12
+-- cudaFree of a pool's memory waits for nothing (R27): the host has to have waited for all work on it.
+-- expect: kind=use-after-free reason=host-did-not-wait first=9 second=13 fix=a:synchronize()
+-- expect: kind=use-after-free reason=host-did-not-wait first=11 second=13 fix=b:synchronize()
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

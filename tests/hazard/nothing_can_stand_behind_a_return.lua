@@ -1,6 +1,6 @@
 -- The last use is in a return, and the variable is gone when it is reported: words have to do.
 -- expect: kind=use-after-free reason=collected-while-pending first=12 second=collected place=none
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

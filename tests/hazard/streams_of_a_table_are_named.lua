@@ -1,4 +1,4 @@
--- The cure names a stream that a table holds.
+-- The fix names a stream that a table holds.
 -- expect: kind=read-after-write reason=no-path first=9 second=11 fix=streams[2]:wait_stream(streams[1])
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,7 +1,7 @@
 -- The operations are of other lines, and one line calls both.
 -- expect: kind=write-after-write reason=no-path first=10 second=10 fix=b:wait_stream(a) place=within:14
 -- expect: kind=write-after-write reason=no-path first=11 second=11 fix=b:wait_stream(a) place=within:16
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

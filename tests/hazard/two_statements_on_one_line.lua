@@ -1,7 +1,7 @@
--- In front of the line a cure would come before both: the line has to be split.
+-- In front of the line a fix would come before both: the line has to be split.
 -- expect: kind=read-after-write reason=no-path first=12 second=12 fix=b:wait_stream(a) place=within:12
 -- expect: kind=read-after-write reason=no-path first=16 second=16 fix=b:wait_stream(a) place=within:16
--- cure: none
+-- proposed fix: none
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

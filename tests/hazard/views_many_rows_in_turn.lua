@@ -1,5 +1,5 @@
 -- Many disjoint rows, each in its own order, and one of them without.
--- expect: kind=read-after-write reason=waited-after-use first=10 second=13 count=1
+-- expect: kind=read-after-write reason=waited-before-work first=10 second=13 count=1
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

@@ -130,7 +130,7 @@ function TestStatus.test_what_the_host_read_is_a_caveat()
   local result = run(CLEAN .. " print(a:sum():item())", "--check")
   lu.assertEquals(result.status, 0)
   lu.assertStrMatches(result.err, "no hazards: every legal schedule of these %d+ operations gives the same values, " ..
-    "as long as [^\n]*\n")
+    "if [^\n]*\n")
 end
 
 function TestStatus.test_a_script_that_fails_gives_1()
@@ -210,9 +210,9 @@ function TestStatus.test_where_nothing_was_checked_nothing_is_claimed()
   result = run("mr.hazard.mode('off')\n" .. RACE, "--check")
   lu.assertEquals(result.status, 0)
   lu.assertEquals(result.err, "nothing was checked: the checker is off\n" ..
-    "not checked: what was submitted while the checker was off\n")
+    "not checked: work that was submitted while the checker was off\n")
   result = run(CLEAN .. " mr.hazard.mode('off')\n" .. RACE .. "mr.hazard.mode('warn')", "--check")
-  lu.assertEquals(result.err, PROOF:format(2) .. "\nnot checked: what was submitted while the checker was off\n")
+  lu.assertEquals(result.err, PROOF:format(2) .. "\nnot checked: work that was submitted while the checker was off\n")
   lu.assertEquals(run(CLEAN .. " mr.hazard.mode('collect')", "--check").err, PROOF:format(2) .. "\n")
   result = command.run{ "--check", "/nowhere/race.lua" }
   lu.assertEquals(result.status, 1)
@@ -229,8 +229,8 @@ print(g[1]:item())
 ]]
   local result = run(code, "--check")
   lu.assertEquals(result.status, 0)
-  lu.assertStrContains(result.err, ", except 1 use of pageable memory under asynchronous copies, which CUDA leaves " ..
-    "open (--check=advice tells)")
+  lu.assertStrContains(result.err, ", except 1 use of pageable memory during asynchronous copies, which CUDA does " ..
+    "not specify (see --check=advice)")
   result = run(code, "--check=error", "--report=json")
   lu.assertEquals(parse_lines(result.err)[1].unspecified, 1)
   result = run((code:gsub('"cpu"', '"cpu", pinned = true'):gsub("print", "s:synchronize() print")), "--check")
@@ -269,26 +269,10 @@ function TestChoice.test_the_environment_stands_for_the_option()
   lu.assertEquals(with("loud").status, 2)
 end
 
--- What a plain lua5.4 says that loads the module beside the host; nil: there is none.
-local function run_plain(text, environment)
-  local folder = command.host:match("^(.*)/[^/]*$") or "."
-  local module = io.open(folder .. "/millrace.so")
-  if not module then
-    print("skipped: no millrace.so beside the host")
-    return nil
-  end
-  module:close()
-  return command.with_file(text, function(path)
-    local pipe = io.popen(("%s LUA_CPATH=%s lua5.4 %s 2>&1"):format(environment or "",
-      command.quote(folder .. "/?.so"), path))
-    local said = pipe:read("a")
-    return said, pipe:close()
-  end)
-end
-
 function TestChoice.test_the_module_of_a_plain_lua_starts_in_the_mode_of_the_environment()
   local function plain(value)
-    return run_plain('mr = require "millrace"\n' .. RACE .. "print(mr.hazard.mode())", "MILLRACE_CHECK=" .. value)
+    local text = 'mr = require "millrace"\n' .. RACE .. "print(mr.hazard.mode())"
+    return command.run_plain(text, "MILLRACE_CHECK=" .. value)
   end
   if not plain("") then return end
   lu.assertEquals(plain(""), "done\noff\n")
@@ -300,7 +284,7 @@ end
 
 -- A finalizer that was set before the module was loaded runs when all of it is closed.
 function TestChoice.test_what_comes_after_the_machine_is_refused()
-  local said, ok = run_plain([[
+  local said, ok = command.run_plain([[
 keep = setmetatable({}, {__gc = function()
   for _, late in ipairs{
     function() mr.zeros(3) end, function() s:synchronize() end, function() mr.hazard.mode() end,
@@ -371,13 +355,14 @@ function TestChoice.test_in_the_sandbox()
   lu.assertEquals(result.status, 1)
 end
 
-function TestChoice.test_why_prints_and_returns()
+function TestChoice.test_why_returns_what_a_script_prints()
   local result, path = run(RACE .. [[
     local text = mr.hazard.why(":3", ":6")
     assert(text:find("nothing orders"), text)
-    mr.synchronize()
+    mr.synchronize() print(text)
     A:sum()
-    mr.hazard.why(":3", ":12")]], "--check")
+    print(mr.hazard.why(":3", ":12"))]], "--check")
+  lu.assertEquals(select(2, result.out:gsub("nothing orders", "")), 1)
   lu.assertStrContains(result.out, ("nothing orders `normal_` by the default stream at %s:3 (#"):format(path))
   lu.assertStrContains(result.out, (") before `sum` by stream s at %s:6 (#"):format(path))
   lu.assertStrContains(result.out, (") is ordered before `sum` by the default stream at %s:12 (#"):format(path))
@@ -444,7 +429,7 @@ function TestForm.test_json_is_an_object_a_line()
   lu.assertEquals({ objects[2].type, objects[2].hazards, objects[2].operations }, { "summary", 1, 3 })
 end
 
--- What is met again is not printed again: the summary has the last numbers.
+-- What is met again is not printed again, unless it needs lines of its own: the summary has the last numbers.
 function TestForm.test_the_counts_of_the_end_are_in_the_summary()
   local result = run([[
 local x, streams = mr.zeros(4), {}
@@ -454,7 +439,7 @@ for i = 1, 5 do
   streams[i]:run(function() x:fill_(i) end)
 end]], "--report=json")
   local objects = parse_lines(result.err)
-  lu.assertEquals({ objects[1].count, objects[#objects - 1].count }, { 1, 2 })
+  lu.assertEquals({ #objects, objects[1].count, objects[2].count, objects[3].count }, { 4, 1, 2, 10 })
   lu.assertEquals(objects[#objects].counts, { { number = 1, count = 10, stream_pairs = 10 } })
 end
 
@@ -485,7 +470,7 @@ b:wait_stream(a)]], "--check")
   local _, whole = result.err:gsub("hazard: ", "")
   lu.assertEquals(whole, 1)
   lu.assertStrContains(result.err, ("amended: read-after-write on `x`, %s:4 after %s:3\n" ..
-    "b waits for a at %s:5, but only after the use"):format(path, path, path))
+    "b waits for a at %s:5, but this wait was submitted after the use"):format(path, path, path))
   lu.assertStrContains(result.err, "kind=read-after-write reason=waited-after-use tensor=x")
 end
 
@@ -497,16 +482,27 @@ for i = 1, 4 do
   streams[i]:run(function() total:add_(i) end)
 end]]
 
-function TestForm.test_other_streams_at_the_same_places_are_told_once()
+function TestForm.test_all_tensors_of_an_operation_are_named()
+  local result = run([[
+local x, y, s = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"}), mr.stream()
+s:run(function() return x + y end)]], "--report=json")
+  lu.assertEquals(parse_lines(result.err)[1].tensors, { "x", "y" })
+end
+
+function TestForm.test_other_streams_at_the_same_places_are_told_at_once_and_at_the_end()
   local result, path = run(LOOP, "--check")
   local _, whole = result.err:gsub("hazard: ", "")
   local _, amended = result.err:gsub("amended: ", "")
-  lu.assertEquals({ whole, amended }, { 1, 1 })
+  lu.assertEquals({ whole, amended }, { 1, 2 })
+  for i = 1, 3 do
+    lu.assertStrContains(result.err, ("add   streams[i]:wait_stream(streams[%d])\n"):format(i))
+  end
   lu.assertStrContains(result.err, ("amended: read-after-write on `total`, %s:5 after %s:5\n" ..
     "also between other streams (streams[3] after streams[1]): 2 times, 2 pairs of streams; " ..
-    "each pair needs the cure.\n"):format(path, path))
+    "each pair needs its fix.\n"):format(path, path))
   local objects = parse_lines(run(LOOP, "--report=json").err)
-  lu.assertEquals({ #objects, objects[2].number, objects[2].amended, objects[2].stream_pairs }, { 3, 1, true, 2 })
+  lu.assertEquals({ #objects, objects[2].number, objects[2].amended, objects[2].stream_pairs }, { 4, 1, true, 2 })
+  lu.assertEquals(#objects[3].fixes, 3)
 end
 
 function TestForm.test_json_of_a_clean_run_of_advice_and_of_odd_names()
@@ -571,7 +567,7 @@ function TestForm.test_names_do_not_break_lines_nor_command_the_terminal()
   local shown = run(race_in(odd, "f.lua") .. [[
     mr.hazard.ignore{ tensor = name }
     local r = mr.hazard.reports()[1]
-    mr.hazard.why(r.first, r.second)]], "--check")
+    print(mr.hazard.why(r.first, r.second))]], "--check")
   lu.assertEquals({ shown.out:find("[\27\r\xff]") }, {})
   lu.assertStrContains(shown.out, [[stream ba b\n"q"\r\x1b[31m\xff\u{9b} at f.lua:1]])
   lu.assertStrContains(shown.err, [[ignored 0: tensor="a b\n\"q\"\r\x1b[31m\xff\u{9b}"]])
@@ -586,7 +582,7 @@ mr.with(a, function() x:fill_(1) end)
 mr.with(mr.stream{ name = "b\nos.exit(9)" }, function() x:fill_(2) end)
 mr.synchronize()]], "--report=json")
   local r = parse_lines(result.err)[1]
-  lu.assertEquals(r.fix, [[mr.synchronize() -- nothing in scope here leads to b\nos.exit(9)]])
+  lu.assertEquals(r.fix, [[mr.synchronize() -- no variable in scope here leads to b\nos.exit(9)]])
 end
 
 function TestForm.test_json_in_error_mode_comes_beside_the_error()

@@ -183,6 +183,23 @@ function TestScripts.test_stack_overflow_and_errors_in_handlers()
   end
 end
 
+-- Lua allows 200 C functions inside each other, also where the system gives the program little stack.
+function TestScripts.test_deep_recursion_under_a_small_limit_of_the_stack()
+  for _, kilobytes in ipairs{ 64, 128, 1024 } do
+    for _, call in ipairs{
+      "mr.with(mr.default_stream(), f)", "mr.default_stream():run(f)", "pcall(f)", "string.gsub('x', 'x', f)",
+      "table.sort({1, 2}, f)", "load(f)", "tostring(setmetatable({}, {__tostring = f}))", "coroutine.wrap(f)()",
+    } do
+      local code = ("local depth = 0 function f() depth = depth + 1 %s end pcall(f) print(depth > 150)"):format(call)
+      local result = run{ "-e", code, environment = "ulimit -s " .. kilobytes }
+      lu.assertEquals(result.out, "true\n", call)
+      lu.assertEquals(result.status, 0, call)
+    end
+  end
+  local result = run{ "-e", "os.exit(7)", environment = "ulimit -s 128" }
+  lu.assertEquals(result.status, 7)
+end
+
 TestLeaving = {}
 
 function TestLeaving.test_exit_codes()
@@ -222,6 +239,21 @@ function TestLeaving.test_what_finalizers_make_at_the_end_is_finalised()
       event = stream:record_event()
     end })]]
   lu.assertEquals(result, { status = 0, out = "3 made and finalised\n", err = "" })
+end
+
+-- What is kept in memory until then, LeakSanitizer finds; a stream that a row of queues() holds, the host itself.
+function TestLeaving.test_what_calls_in_finalizers_copy_at_the_end_is_released()
+  local result = eval [[
+    local s = mr.stream()
+    local x = mr.zeros(4)
+    closing = setmetatable({}, { __gc = function()
+      mr.hazard.mode("collect")
+      s:run(function() x:add_(1) end)
+      x:add_(1)
+      local function race() s:run(function() x:add_(1) end) x:add_(1) end
+      io.write(#mr.machine.queues(), #mr.hazard.reports(), #mr.hazard.check(race), #mr.hazard.advice(), "\n")
+    end })]]
+  lu.assertEquals(result, { status = 0, out = "2110\n", err = "" })
 end
 
 function TestLeaving.test_exit_from_a_finalizer()

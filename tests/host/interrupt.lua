@@ -19,6 +19,15 @@ function TestInterrupt.test_loops()
   assert_stopped("for _ in function() return 1 end do end")
 end
 
+-- The script then runs on a thread of its own, to which the signal must find its way.
+function TestInterrupt.test_under_a_small_limit_of_the_stack()
+  for _, code in ipairs{ "while true do end", "io.popen('sleep 20'):read()" } do
+    local result = command.run{ "-e", "print('ready') " .. code, interrupts = 1, environment = "ulimit -s 128" }
+    lu.assertStrContains(result.err, "millrace: interrupted")
+    lu.assertEquals(result.status, 130)
+  end
+end
+
 function TestInterrupt.test_pcall_does_not_swallow_it()
   assert_stopped("local function f() while true do end end\nwhile true do pcall(f) end")
   assert_stopped("local function f() pcall(f) while true do end end\nwhile true do f() end")
@@ -78,11 +87,39 @@ function TestInterrupt.test_a_long_computation()
   end
 end
 
+-- Loops of C that are as long as the script makes them: one press ends each.
+function TestInterrupt.test_making_many_parts_and_values()
+  local long = "mr.ones(1, {device = 'cpu'}):expand(1 << 40)"
+  for _, call in ipairs{ ":split(1)", ":chunk(1 << 40)", ":totable()", ":reshape(1 << 20, 1 << 20):totable()" } do
+    assert_stopped(long .. call)
+  end
+  assert_stopped("local t = " .. long .. " mr.equal(t, t)")
+  assert_stopped("local t = " .. long .. " mr.allclose(t, t)")
+end
+
 -- What was interrupted goes on at the next wait, from where it was.
 function TestInterrupt.test_a_computation_goes_on_after_the_interruption()
   local result = command.run{ "-i", input = "x = mr.ones(1 << 8, 1):expand(-1, 1 << 22)\nprint('ready')\n" ..
     "s = x:sum()\nmr.synchronize()\nprint(s:item() == 2^30)\n", interrupts = 1 }
   lu.assertStrContains(result.out, "true")
+end
+
+-- A wait orders what came true, and nothing when it was interrupted.
+function TestInterrupt.test_an_interrupted_wait_is_no_wait_for_the_checker()
+  for _, wait in ipairs{ "s:synchronize()", "e:synchronize()", "mr.synchronize()" } do
+    local result = command.run{ "-i", interrupts = 1, input = ([[
+s, p, one = mr.stream(), mr.zeros(1, {device = "cpu", pinned = true}), mr.ones(1)
+mr.synchronize()
+mr.with(s, function() endless = one:expand(1 << 46):sum() p:copy_(one, {non_blocking = true}) end)
+e = s:record_event()
+print("ready")
+WAIT
+value = p[1]:item()
+print("found", #mr.hazard.reports(), mr.hazard.reports()[1].kind)
+]]):gsub("WAIT", wait) }
+    lu.assertStrContains(result.err, "interrupted")
+    lu.assertStrContains(result.out, "found\t1\tread-after-write")
+  end
 end
 
 function TestInterrupt.test_current_stream_is_restored_on_the_way_out()

@@ -1,8 +1,9 @@
 -- virtual only: about the documentation, the same on every backend
 -- Every bound function says how it is used and what it does, and is called by some test or example.
 --
--- What is called is seen, not searched for in the texts: the scripts run again under a hook
--- (coverage/record.lua). Those with a time limit of their own are long, and are left out.
+-- What is called is seen, not searched for in the texts: the runner notes it while the other tests run
+-- (coverage/record.lua). Alone, this test has them run for that.
+-- after: the others
 -- timeout: 300
 local lu = require "luaunit"
 local mr = require "millrace"
@@ -18,43 +19,24 @@ local function list(command)
   return lines
 end
 
--- The options for the host; nil for a script that is not to be run here.
-local function options_of(path)
-  local options, n = "", 0
-  for line in io.lines(path) do
-    n = n + 1
-    if line:find("^%-%- timeout:") then return nil end
-    options = line:match("^%-%- options: *(.*)$") or options
-    if n == 15 then break end
-  end
-  return options
+-- The folder with what was noted, and whether it is ours.
+local function find_calls()
+  local dir = os.getenv("MILLRACE_CALLS")
+  if dir and dir ~= "" then return dir, false end
+  dir = list("mktemp -d")[1]
+  os.execute(("%s tests/run.lua --host %s --calls %s tests/conformance/*.lua scripts/examples/*.lua " ..
+    "$(ls tests/lua/*.lua | grep -v docs_coverage) >/dev/null"):format(HOST, HOST, dir))
+  return dir, true
 end
 
--- Runs the scripts under the hook, some at once, and returns the set of what was called.
-local function record()
-  local dir = list("mktemp -d")[1]
-  local jobs = {}
-  for _, path in ipairs(list("ls tests/conformance/*.lua tests/lua/*.lua tests/host/*.lua scripts/examples/*.lua " ..
-    "2>/dev/null")) do
-    local options = not path:find("docs_coverage") and options_of(path)
-    if options then
-      local number = #jobs + 1
-      jobs[number] = ("%s %s tests/lua/coverage/record.lua %s/%d.calls %s"):format(HOST, options, dir, number, path)
-    end
-  end
-  local file = assert(io.open(dir .. "/jobs", "w"))
-  for _, job in ipairs(jobs) do file:write(job, " >/dev/null 2>&1 </dev/null\n") end
-  file:close()
-  os.execute(("xargs -P \"$(nproc)\" -d '\\n' -I {} timeout 60 sh -c '{}' <%s/jobs"):format(dir))
+-- The set of what was called.
+local function read_calls()
+  local dir, ours = find_calls()
   local called = {}
-  for number = 1, #jobs do
-    local calls = io.open(("%s/%d.calls"):format(dir, number))
-    if calls then
-      for line in calls:lines() do called[line] = true end
-      calls:close()
-    end
+  for _, path in ipairs(list("ls " .. dir .. "/*")) do
+    for line in io.lines(path) do called[line] = true end
   end
-  os.execute("rm -rf '" .. dir .. "'")
+  if ours then os.execute("rm -rf '" .. dir .. "'") end
   return called
 end
 
@@ -85,7 +67,7 @@ function TestDocs.test_everything_is_documented()
 end
 
 function TestDocs.test_everything_is_called_by_a_test()
-  local called = record()
+  local called = read_calls()
   local missing = {}
   for _, e in ipairs((mr.docs())) do
     if e.kind ~= "property" and not called[key(e)] then missing[#missing + 1] = key(e) end

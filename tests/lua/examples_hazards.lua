@@ -1,4 +1,4 @@
--- The examples' programs under the checker: the repaired ones are clean, and each racy one reports.
+-- The examples' programs under the checker: the fixed ones are clean, and each racy one reports.
 -- options: --device virtual:3
 local lu = require "luaunit"
 local mr = require "millrace"

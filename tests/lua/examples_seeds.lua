@@ -1,6 +1,6 @@
 -- virtual only: choosers
 -- The examples' programs under every kind of chooser: the racy ones give a wrong value under the
--- adversarial one, and the repaired ones give the right value under each of 1,000 seeds.
+-- adversarial one, and the fixed ones give the right value under each of 1,000 seeds.
 -- options: --device virtual:3
 -- timeout: 120
 local lu = require "luaunit"
@@ -64,7 +64,7 @@ function TestExamples.test_racy_ones_show_it_under_the_adversarial_chooser()
   end
 end
 
-function TestExamples.test_repaired_ones_are_right_under_the_adversarial_chooser()
+function TestExamples.test_fixed_ones_are_right_under_the_adversarial_chooser()
   mr.machine.chooser("adversarial")
   for _, name in ipairs(names) do
     local ok, got, expected = right(examples[name].fixed)
@@ -72,7 +72,7 @@ function TestExamples.test_repaired_ones_are_right_under_the_adversarial_chooser
   end
 end
 
-function TestExamples.test_repaired_ones_are_right_under_every_seed()
+function TestExamples.test_fixed_ones_are_right_under_every_seed()
   for seed = 1, SEEDS do
     mr.machine.chooser("random:" .. seed)
     for _, name in ipairs(names) do

@@ -53,7 +53,7 @@ function TestModes.test_collect_keeps_reports_until_clear()
   lu.assertEquals(#mr.hazard.reports(), 0)
 end
 
-function TestModes.test_error_raises_before_the_action_is_carried_out()
+function TestModes.test_error_raises_before_the_command_is_carried_out()
   local x, a, b = mr.zeros(4, {name = "x"}), mr.stream(), mr.stream()
   mr.synchronize()
   mr.hazard.mode("error")
@@ -66,7 +66,7 @@ function TestModes.test_error_raises_before_the_action_is_carried_out()
   lu.assertEquals(x:totable(), { 1.0, 1.0, 1.0, 1.0 })
 end
 
-function TestModes.test_a_refused_action_leaves_no_trace()
+function TestModes.test_a_refused_command_leaves_no_trace()
   local x, a, b = mr.zeros(4), mr.stream(), mr.stream()
   mr.synchronize()
   mr.hazard.mode("error")
@@ -114,6 +114,40 @@ function TestModes.test_a_free_that_was_refused_can_be_tried_again()
   mr.with(a, function() x:add_(1) end)
   x:free()
   lu.assertEquals(#mr.hazard.reports(), 1)
+end
+
+-- Each race is of another kind, and one wait orders them: the second time, too.
+function TestModes.test_an_error_names_all_tensors_of_the_command()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y, z = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"}), mr.zeros(4, {name = "z"})
+  mr.synchronize()
+  mr.hazard.mode("error")
+  mr.op{name = "first", writes = {x, z}, reads = {y}, stream = a}
+  for _ = 1, 2 do
+    local err = T.raises("hazard", mr.op, {name = "second", reads = {x}, writes = {y, z}, stream = b})
+    lu.assertStrContains(tostring(err), "read-after-write on `x`")
+    lu.assertStrContains(tostring(err), "and 2 more: y, z\n")
+  end
+  lu.assertEquals(#mr.hazard.reports(), 1)
+  lu.assertEquals(mr.hazard.reports()[1].tensors, { "x", "y", "z" })
+  local _, totals = mr.hazard.summary()
+  lu.assertEquals({ totals.hazards, totals.follow_ups }, { 2, 4 })
+end
+
+-- The wait for the event that there is would not order the other race.
+function TestModes.test_an_error_does_not_name_what_its_fix_does_not_order()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
+  mr.synchronize()
+  mr.hazard.mode("error")
+  mr.op{name = "first", writes = {x}, stream = a}
+  local done = a:record_event()
+  mr.op{name = "later", reads = {y}, stream = a}
+  T.raises("hazard", mr.op, {name = "second", reads = {x}, writes = {y}, stream = b})
+  lu.assertEquals(#mr.hazard.reports(), 2)
+  lu.assertStrContains(mr.hazard.reports()[1].fix, "b:wait_event(done)")
+  lu.assertEquals(mr.hazard.reports()[1].tensors, { "x" })
+  done:synchronize()
 end
 
 function TestModes.test_an_error_at_known_places_describes_the_hazard_at_hand()
@@ -284,9 +318,9 @@ end
 
 function TestIgnore.test_misuse()
   lu.assertErrorMsgContains("no kind", mr.hazard.ignore, { kind = "read-before-write" })
-  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = "hazard.lua:4294967301" })
-  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = "hazard.lua:0" })
-  lu.assertErrorMsgContains("a line is a number from 1", mr.hazard.ignore, { where = ":99999999999999999999" })
+  lu.assertErrorMsgContains("expected a line number from 1", mr.hazard.ignore, { where = "hazard.lua:4294967301" })
+  lu.assertErrorMsgContains("expected a line number from 1", mr.hazard.ignore, { where = "hazard.lua:0" })
+  lu.assertErrorMsgContains("expected a line number from 1", mr.hazard.ignore, { where = ":99999999999999999999" })
   lu.assertErrorMsgContains("nothing to match", mr.hazard.ignore, {})
   lu.assertError(mr.hazard.ignore, { tensr = "x" })
 end
@@ -400,7 +434,7 @@ function TestWhy.test_it_names_streams_events_and_lines()
   lu.assertStrContains(text, "is ordered before `wait_event` of event `ready` by stream held at ")
 end
 
--- One cure is blamed for what it orders, and for no more.
+-- Follow-ups are exactly the pairs that the fix orders.
 TestReach = {}
 TestReach.setUp = fresh
 TestReach.tearDown = fresh
@@ -491,7 +525,7 @@ function TestStreams.test_a_pair_of_places_says_between_how_many_streams()
   r = all(4)
   lu.assertEquals({ r.stream_pairs, r.amended }, { r.count, true })
   lu.assertStrContains(r.message, "also between other streams (s3 after s")
-  lu.assertStrContains(r.message, ("): %d times, %d pairs of streams; each pair needs the cure.")
+  lu.assertStrContains(r.message, ("): %d times, %d pairs of streams; each pair needs its fix.")
     :format(r.count, r.count))
   r = all(30)
   lu.assertEquals(r.stream_pairs, 16)

@@ -114,6 +114,26 @@ function TestCheck.test_leaving_a_check_by_os_exit_ends_it()
   end
 end
 
+-- Other host functions cannot run then: what they touch would never be known, or would count as ordered.
+function TestCheck.test_a_host_function_cannot_begin_a_check_nor_change_the_mode()
+  local s = mr.stream()
+  local p = mr.zeros(4, {pinned = true, name = "p"})
+  mr.hazard.mode("collect")
+  s:host_func(function()
+    lu.assertEquals(mr.hazard.mode(), "collect")
+    for _, call in ipairs { function() mr.hazard.mode("off") end, function() mr.hazard.check(print) end } do
+      local ok, problem = pcall(call)
+      lu.assertFalse(ok)
+      lu.assertEquals(problem.code, "not-permitted")
+    end
+    p:fill_(1)
+  end)
+  p:fill_(2)
+  s:synchronize()
+  lu.assertEquals(select(2, mr.hazard.summary()).not_run, 0)
+  lu.assertEquals(mr.hazard.reports()[1].kind, "write-after-write")
+end
+
 -- What is asked about a coroutine that the collector has taken is asked about freed memory.
 function TestCheck.test_a_finalizer_asks_nothing_of_a_coroutine_that_is_gone()
   local status, text = run("", [[

@@ -141,6 +141,79 @@ function TestSentences.test_a_host_wait_is_the_hosts()
   lu.assertStrContains(r.why, "the host waits for event")
 end
 
+function TestSentences.test_a_wait_that_came_too_early_is_named()
+  local x, a, b = mr.zeros(4), mr.stream{name = "a"}, mr.stream{name = "b"}
+  mr.synchronize()
+  local r = only(function()
+    b:wait_stream(a)
+    a:run(function() x:zero_() end)
+    b:run(function() return x:sum() end)
+  end)
+  lu.assertStrMatches(r.why, "b waits for a at %S+:%d+, but this wait was submitted before `zero_`: .*")
+end
+
+function TestSentences.test_a_record_that_was_replaced_is_named()
+  local x, a, b, c = mr.zeros(4), mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  mr.synchronize()
+  local r = only(function()
+    local e = mr.event{name = "e"}
+    a:run(function() x:zero_() end)
+    e:record(a)
+    e:record(c)
+    b:wait_event(e)
+    b:run(function() return x:sum() end)
+  end)
+  lu.assertStrContains(r.why, "the record that covers `zero_`, on a at ")
+  lu.assertStrContains(r.why, "the event was recorded again on c")
+  r = only(function()
+    local e = c:record_event()
+    a:run(function() x:zero_() end)
+    b:wait_event(e) e:record(a)
+    b:run(function() return x:sum() end)
+  end)
+  lu.assertStrContains(r.why, "and a recorded it again at ")
+  lu.assertStrContains(r.why, "which was made on c")
+end
+
+function TestSentences.test_all_tensors_of_a_launch_are_named()
+  local t, a, b = {}, mr.stream{name = "a"}, mr.stream{name = "b"}
+  for i = 1, 10 do t[i] = mr.zeros(4, {name = "t" .. i}) end
+  mr.synchronize()
+  local function race()
+    mr.op{name = "w", writes = t, stream = a}
+    mr.op{name = "r", reads = t, stream = b}
+  end
+  local r = only(race)
+  lu.assertEquals(r.tensor, "t1")
+  lu.assertEquals(r.tensors, { "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10" })
+  lu.assertStrContains(r.message, "\n  and 9 more: t2, t3, t4, t5, t6, t7, t8, t9, t10\n")
+  lu.assertEquals(r.count, 10)
+  mr.hazard.mode("error")
+  local err = T.raises("hazard", race)
+  mr.hazard.mode("off")
+  mr.hazard.clear()
+  lu.assertStrContains(tostring(err), "and 9 more: t2, ")
+end
+
+-- The second command waits for the default stream's read and not for that of `a`. Its own read takes the place of the
+-- first, before its write is looked at; in error mode, nothing takes any place.
+function TestSentences.test_the_reason_is_that_of_error_mode()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b", nonblocking = false}
+  local x = mr.zeros(4, {name = "x"})
+  mr.synchronize()
+  local function race()
+    mr.op{name = "r", reads = {x}, stream = a}
+    mr.op{name = "d", reads = {x}, stream = mr.default_stream()}
+    mr.op{name = "w", reads = {x}, writes = {x[1]}, stream = b}
+  end
+  lu.assertEquals(only(race).reason, "one-of-several")
+  mr.hazard.mode("error")
+  local err = T.raises("hazard", race)
+  mr.hazard.mode("off")
+  mr.hazard.clear()
+  lu.assertStrContains(tostring(err), "reason=one-of-several")
+end
+
 TestCures = {}
 
 function TestCures.test_in_words_where_no_line_can_stand()

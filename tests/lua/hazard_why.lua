@@ -58,7 +58,7 @@ function TestWhy.test_an_operation_is_not_before_itself()
   mr.op{name = "w"}
   local text, is_ordered = mr.hazard.why(line(1), line(1))
   lu.assertFalse(is_ordered)
-  lu.assertStrContains(text, "one operation")
+  lu.assertStrContains(text, "the same operation")
 end
 
 function TestWhy.test_an_access_in_a_host_function_is_at_that_function_s_place()

@@ -135,8 +135,8 @@ function TestFailure:test_launch_blocking_reports_at_the_call()
 end
 
 function TestFailure:test_unknown_faults()
-  lu.assertErrorMsgContains("no failure of a running kernel", mr.machine.fault, "out-of-memory")
-  lu.assertErrorMsgContains("no failure of a running kernel", mr.machine.fault, "nonsense")
+  lu.assertErrorMsgContains("is not a failure of a kernel", mr.machine.fault, "out-of-memory")
+  lu.assertErrorMsgContains("is not a failure of a kernel", mr.machine.fault, "nonsense")
 end
 
 TestSimulator = {}
@@ -174,6 +174,19 @@ function TestSimulator:test_manual_stepping()
   while mr.machine.step() do steps = steps + 1 end
   lu.assertEquals(steps, 1) -- waits and records are no steps: they have no effect of their own
   lu.assertEquals(#mr.machine.queues(), 0)
+end
+
+-- Two operations of one name on one line: the number tells which has moved.
+function TestSimulator:test_a_step_names_the_line_and_the_number_of_its_operation()
+  mr.machine.chooser("manual")
+  local s, x = mr.stream{name = "one"}, mr.zeros(1, {pinned = true, device = "cpu"})
+  while mr.machine.step() do end
+  for _ = 1, 2 do mr.op{name = "a", writes = {x}, stream = s, ms = 0.001} end
+  local pending = mr.machine.queues()[1].pending
+  for i = 1, 2 do
+    lu.assertEquals(mr.machine.step(), ("a on stream `one` at %s (#%d)"):format(pending[i].where, pending[i].seq))
+  end
+  mr.synchronize()
 end
 
 function TestSimulator:test_settings()

@@ -63,7 +63,9 @@ end
 
 function TestProbe.test_the_table_marks_what_differs()
   local marked = {}
-  local text = probe("--device", "virtual", "scripts/probe.lua")
+  local ids = {}
+  for id in pairs(DIFFERENT) do ids[#ids + 1] = id end
+  local text = probe("--device", "virtual", "scripts/probe.lua", "P1a", table.unpack(ids))
   for id in text:gmatch("\n%*%s+(%w+)") do marked[id] = true end
   for id, reason in pairs(DIFFERENT) do
     lu.assertTrue(marked[id], id)
@@ -71,6 +73,13 @@ function TestProbe.test_the_table_marks_what_differs()
     marked[id] = nil
   end
   lu.assertNil(next(marked))
+  lu.assertStrContains(text, "P1a")
+end
+
+function TestProbe.test_there_is_no_such_question()
+  local result = command.run{ "--device", "virtual", "scripts/probe.lua", "P1a", "P99" }
+  lu.assertEquals({ result.status, result.out }, { 1, "" })
+  lu.assertStrContains(result.err, "there is no question P99")
 end
 
 -- Settings under which it is no longer so: the question is really asked.
@@ -78,7 +87,9 @@ function TestProbe.test_the_answers_come_from_the_machine()
   local expected = { P4c = "yes", P4e = "no", P5d = "yes", P6a = "100", P12c = "another" }
   local code = [[mr.machine.settings{pageable_h2d_async = false, pageable_d2h_async = true, free_waits = true,
     launch_queue_depth = 100, reuse_event = false}]]
-  local text = probe("--device", "virtual", "-e", code, "scripts/probe.lua", "--raw")
+  local ids = {}
+  for id in pairs(expected) do ids[#ids + 1] = id end
+  local text = probe("--device", "virtual", "-e", code, "scripts/probe.lua", "--raw", table.unpack(ids))
   for line in text:gmatch("[^\n]+") do
     local id, verdict, answer = line:match("^(.-)\t(.-)\t(.-)\t")
     if expected[id] then

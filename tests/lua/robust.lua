@@ -41,6 +41,7 @@ end
 TestFinalizers = {}
 
 function TestFinalizers:tearDown()
+  collectgarbage("restart")
   collectgarbage(); collectgarbage()
   mr.reset()
   mr.machine.settings{memory_bytes = 0}
@@ -54,6 +55,7 @@ function TestFinalizers:test_a_reset_in_the_middle_of_an_allocation_is_refused()
   mr.machine.settings{memory_bytes = 16 << 20}
   local x, code = mr.ones(1 << 20), nil
   local kept = {}
+  collectgarbage("stop") -- until an allocation fails, and collects
   at_collection(function() local ok, err = pcall(mr.reset); code = not ok and err.code end)
   pcall(function() for _ = 1, 100 do table.insert(kept, x + x) end end)
   lu.assertEquals(code, "not-permitted")
@@ -65,6 +67,7 @@ function TestFinalizers:test_a_stream_closed_in_the_middle_of_an_allocation()
   mr.synchronize()
   mr.machine.settings{memory_bytes = 16 << 20}
   local s, kept, message = mr.stream{name = "s"}, {}, nil
+  collectgarbage("stop")
   at_collection(function() s:close() end)
   s:run(function()
     local ok, err = pcall(function()

@@ -181,8 +181,8 @@ function TestLiteral:test_what_is_wrong_is_said_with_its_place()
   raises("[2] is nil", mr.tensor, { 1, nil, 3 })
   raises("element [2] has a hole: [1] is nil", mr.tensor, { { 1, 2 }, { nil, 2 } })
   raises("element [2] has 3 values where those before it have 2", mr.tensor, { { 1, 2 }, { 1, 2, 3 } })
-  raises("element [2] is a number where others are tables", mr.tensor, { { 1 }, 2 })
-  raises("element [2] is a table where others are values", mr.tensor, { 1, { 2 } })
+  raises("element [2] is a number, but its neighbours are tables", mr.tensor, { { 1 }, 2 })
+  raises("element [2] is a table, but its neighbours are values", mr.tensor, { 1, { 2 } })
   raises("element [1][2] is a string", mr.tensor, { { 1, "2" } })
   raises("element [2] is a boolean among numbers", mr.tensor, { 1, true })
   raises("element [2] is a number among booleans", mr.tensor, { true, 1 })
@@ -203,7 +203,7 @@ function TestLiteral:test_what_is_wrong_is_said_with_its_place()
     for i = 1, 1000 do outer[i] = wide end
     wide = outer
   end
-  raises("hold more than", mr.tensor, wide)
+  raises("have more than", mr.tensor, wide)
 end
 
 function TestLiteral:test_a_finalizer_that_changes_the_tables_is_noticed()

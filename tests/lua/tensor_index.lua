@@ -110,7 +110,7 @@ function TestRanges:test_wrong_ones()
   naive.assert_raises("range for dim 1", index { { 1, 2, 3, 4 } })
   naive.assert_raises("range for dim 1", index { { 1.5, 2 } })
   naive.assert_raises("is a string", index { "1" })
-  naive.assert_raises("lists numbers and ranges", index { first = 1 })
+  naive.assert_raises("expected an index such as", index { first = 1 })
 end
 
 TestAssignment = {}

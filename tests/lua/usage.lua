@@ -29,7 +29,7 @@ end
 function TestNames.test_mistyped()
   says("there is no `mr.zeroes`: did you mean `mr.zeros`?", function() return mr.zeroes(3) end)
   says("help(\"mr\")", function() return mr.no_such_thing_at_all end)
-  says("mr.help(\"tensor\") lists what it has", function() return mr.zeros(1).no_such_thing_at_all end)
+  says("mr.help(\"tensor\") lists all names", function() return mr.zeros(1).no_such_thing_at_all end)
   says("mr.help(\"event\")", function() return mr.event().no_such_thing_at_all end)
 end
 

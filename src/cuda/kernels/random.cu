@@ -70,14 +70,20 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
 
 /* ------------------------------------------------------------------------- uniform, normal */
 
-/* p.real and p.single are the least number and the width, or the mean and the deviation. */
+/* p.real and p.single are the least number and the bound that is not reached, or the mean and the deviation. */
+
+/* Rounding may carry a number up to the bound: it becomes the least one. */
+template <class T> MR_DEVICE T uniform_in(T unit, T low, T high) {
+    T x = unit * (high - low) + low;
+    return x < high ? x : low;
+}
 
 struct uniform_f32 {
     typedef float T;
     MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
         four r = philox(p.philox, quad);
 #pragma unroll
-        for (int j = 0; j < 4; j++) v[j] = unit_f32(r.v[j]) * p.single[1] + p.single[0];
+        for (int j = 0; j < 4; j++) v[j] = uniform_in(unit_f32(r.v[j]), p.single[0], p.single[1]);
     }
 };
 GENERATOR(uniform, f32)
@@ -88,8 +94,8 @@ struct uniform_f64 {
 #pragma unroll
         for (int j = 0; j < 4; j += 2) {
             four r = philox(p.philox, quad * 2 + j / 2);
-            v[j] = unit_f64(r.v[0], r.v[1]) * p.real[1] + p.real[0];
-            v[j + 1] = unit_f64(r.v[2], r.v[3]) * p.real[1] + p.real[0];
+            v[j] = uniform_in(unit_f64(r.v[0], r.v[1]), p.real[0], p.real[1]);
+            v[j + 1] = uniform_in(unit_f64(r.v[2], r.v[3]), p.real[0], p.real[1]);
         }
     }
 };
@@ -162,7 +168,7 @@ GENERATOR(normal, f64)
 MAKE(bernoulli, {
     four r = philox(p.philox, quad);
     UNROLL
-    for (int j = 0; j < 4; j++) v[j] = (T)((double)unit_f32(r.v[j]) < p.real[0]);
+    for (int j = 0; j < 4; j++) v[j] = (T)(r.v[j] < (uint64_t)p.integer[0]);
 })
 
 /* 64 bits a value: two blocks for four of them. */

@@ -14,6 +14,9 @@ end
 local host = find_host()
 command.host = host
 
+-- Seconds that a program may take.
+local limit = math.ceil(50 * (tonumber(os.getenv("MILLRACE_TIMES")) or 1))
+
 function command.quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
@@ -63,7 +66,7 @@ function command.run(arguments)
     script = script .. SIGNALS:gsub("%u+", { OUT = out, TIMES = arguments.interrupts })
   end
   script = script .. ("exec %s <%s >%s 2>%s"):format(table.concat(words, " "), input, out, err)
-  local _, _, status = os.execute(default_signal .. "timeout -k 5 50 sh -c " .. command.quote(script))
+  local _, _, status = os.execute(("%stimeout -k 5 %d sh -c %s"):format(default_signal, limit, command.quote(script)))
   local result = { status = status, out = command.read(out), err = command.read(err) }
   for _, path in ipairs{ out, err, input } do os.remove(path) end
   return result
@@ -75,6 +78,23 @@ function command.eval(code, ...)
   arguments[#arguments + 1] = "-e"
   arguments[#arguments + 1] = code
   return command.run(arguments)
+end
+
+-- What a plain lua5.4 says that loads the module beside the host, and whether it ended well; nil: there is none.
+function command.run_plain(text, environment)
+  local folder = host:match("^(.*)/[^/]*$") or "."
+  local module = io.open(folder .. "/millrace.so")
+  if not module then
+    print("skipped: no millrace.so beside the host")
+    return nil
+  end
+  module:close()
+  return command.with_file(text, function(path)
+    local pipe = io.popen(("%s LUA_CPATH=%s timeout -k 5 %d lua5.4 %s 2>&1"):format(environment or "",
+      command.quote(folder .. "/?.so"), limit, path))
+    local said = pipe:read("a")
+    return said, pipe:close()
+  end)
 end
 
 return command

@@ -1,70 +1,64 @@
--- Runs one script and notes which of millrace's functions were called while it ran.
+-- Notes which of millrace's functions a script calls. The runner loads it in front of a script:
 --
---     millrace tests/lua/coverage/record.lua OUTPUT SCRIPT
+--     MILLRACE_CALLS=OUTPUT millrace -e 'require "lua.coverage.record"' SCRIPT
 --
--- Writes "owner.name" lines to OUTPUT. A hook sees every call, also those that Lua makes by itself for
--- operators, pcall(f), and `<close>`; it sees them as calls of the function itself, whatever the name under
--- which it was called. It changes nothing for the script. Coroutines made by the script are not seen.
+-- When the state closes, "owner.name" lines are written to OUTPUT. A hook sees every call, also those that Lua makes by
+-- itself for operators, pcall(f), and `<close>`; it sees them as calls of the function itself, whatever the name under
+-- which it was called. For the script nothing changes: no object is made, and after its first calls, which are what
+-- counts, the hook is gone, as it costs a microsecond. Coroutines made by the script are not seen.
+local MOST_CALLS = 300000
+
 local mr = require "millrace"
 
-local output, script = arg[1], arg[2]
+local output = assert(os.getenv "MILLRACE_CALLS")
 local key_of, called = {}, {}
 
-do
-  local mr_tables = { mr = mr }
-  for name, value in pairs(mr) do
-    if type(value) == "table" then mr_tables["mr." .. name] = value end
-  end
-  local stream = mr.stream()
-  local samples = {
-    stream = stream, event = mr.event(), tensor = mr.zeros(1, {device = "cpu"}), device = mr.device(0),
-    scope = stream:scope(),
-  }
-  debug.getmetatable(samples.scope).__close(samples.scope)
-  for _, e in ipairs((mr.docs())) do
-    if e.kind ~= "property" then
-      local f
-      if mr_tables[e.owner] then
-        f = rawget(mr_tables[e.owner], e.name)
-      elseif samples[e.owner] then
-        f = debug.getmetatable(samples[e.owner])[e.name]
-        if not f and e.name:sub(1, 2) ~= "__" then f = samples[e.owner][e.name] end
-      end
-      if type(f) == "boolean" then f = debug.getmetatable(f).__call end -- t.contiguous and t:contiguous()
-      if f then
-        key_of[f] = key_of[f] or {}
-        table.insert(key_of[f], e.owner .. "." .. e.name)
-      end
-    end
-  end
-  stream:close()
+-- The functions by owner: tables of mr, and the methods and metamethods of a class.
+local tables = { mr = mr }
+for name, value in pairs(mr) do
+  if type(value) == "table" then tables["mr." .. name] = value end
 end
 
-local function save()
+-- The metatables of the classes, by the class's name.
+local classes = {}
+for _, value in pairs(debug.getregistry()) do
+  local name = type(value) == "table" and rawget(value, "__name")
+  if type(name) == "string" then classes[name:match("^millrace%.(.*)$") or ""] = value end
+end
+
+local function of_class(class, name)
+  local metatable = classes[class]
+  local f = metatable and (metatable[name] or metatable.methods[name])
+  -- t.contiguous is a boolean, which can be called.
+  if class == "tensor" and name == "contiguous" then f = debug.getmetatable(true).__call end
+  return f
+end
+
+for _, e in ipairs((mr.docs())) do
+  if e.kind ~= "property" then
+    local f
+    if tables[e.owner] then f = rawget(tables[e.owner], e.name) else f = of_class(e.owner, e.name) end
+    if f then
+      key_of[f] = key_of[f] or {}
+      table.insert(key_of[f], e.owner .. "." .. e.name)
+    end
+  end
+end
+
+-- Kept by the registry to the end.
+debug.getregistry().coverage = setmetatable({}, { __gc = function()
   debug.sethook()
   local file = assert(io.open(output, "w"))
   for f in pairs(called) do
     for _, key in ipairs(key_of[f]) do file:write(key, "\n") end
   end
   file:close()
-end
+end })
 
-local exit = os.exit
-os.exit = function(...) -- luacheck: ignore 122
-  save()
-  exit(...)
-end
-
-arg = { [0] = script } -- luacheck: ignore 121
-local main = assert(loadfile(script))
-local getinfo = debug.getinfo
-debug.sethook(function()
+local getinfo, sethook, calls = debug.getinfo, debug.sethook, 0
+sethook(function()
   local f = getinfo(2, "f").func
   if key_of[f] then called[f] = true end
+  calls = calls + 1
+  if calls == MOST_CALLS then sethook() end
 end, "c")
-local ok, problem = pcall(main)
-save()
-if not ok then
-  io.stderr:write(tostring(problem), "\n")
-  exit(1)
-end

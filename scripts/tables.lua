@@ -1,0 +1,53 @@
+-- Who in src/bind looks into tables: an object that is taken out of a script's table and popped can be collected
+-- before it is used, so only args.c takes objects out of tables. Prints each offence, exits with 1 if any.
+--
+--     lua5.4 scripts/tables.lua [SOURCES]
+local src = (arg[1] or "src") .. "/bind"
+
+-- What else looks into tables, and why it may.
+local MAY_LOOK = {
+  ["args.c"] = "the one place for what a script's tables hold",
+  -- into tables that no script reaches, or the module's own
+  ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
+  ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
+  -- at functions of Lua's libraries, and at texts
+  ["source.c"] = true,
+  -- at numbers and names, which are copied at once
+  ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
+  ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
+  -- at what holds an object, which is known already; makes no value
+  ["variable.c"] = true,
+}
+local LOOKS = { "lua_rawgeti?%(", "lua_geti%(", "lua_gettable%(", "lua_getfield%(", "lua_next%(", "lua_rawgetp%(" }
+-- An object at the top of the stack is about to be popped.
+local BORROWS = { "%*%([%w_ ]+%*%*%) ?mr_test%(L, %-%d" }
+for _, class in ipairs { "tensor", "stream", "event", "device", "facts" } do
+  table.insert(BORROWS, "mr_check_" .. class .. "%(L, %-%d")
+  table.insert(BORROWS, "mr_check_" .. class .. "%(L, lua_gettop%(L%)[,)]")
+end
+
+local offences = 0
+local function offend(path, number, text)
+  offences = offences + 1
+  print(("%s:%d: %s"):format(path, number, text))
+end
+
+local files = io.popen(("ls '%s'/*.c | LC_ALL=C sort"):format(src))
+for path in files:lines() do
+  local name, number = path:match("[^/]+$"), 0
+  for line in io.lines(path) do
+    number = number + 1
+    for _, pattern in ipairs(LOOKS) do
+      if not MAY_LOOK[name] and line:find(pattern) then
+        offend(path, number, "looks into a table: args.c does that, with mr_check_options or mr_check_tensors")
+      end
+    end
+    for _, pattern in ipairs(BORROWS) do
+      if name ~= "args.c" and line:find(pattern) then
+        offend(path, number, "takes an object from the top of the stack, where nothing keeps it")
+      end
+    end
+  end
+end
+files:close()
+os.exit(offences == 0)

@@ -1,0 +1,107 @@
+-- Which variables of the whole process there are: each state and thread shares them, so none comes unseen. Reads the
+-- symbol tables of what was compiled, and the table in docs/design.md ("Several Lua states, threads, forks"), which
+-- says why each is safe. Prints each offence, exits with 1 if any.
+--
+--     lua5.4 scripts/variables.lua [BUILD]
+local build = arg[1] or "build"
+
+-- By the column "Where" of that table: the files of src/ and their variables. For `host` and `repl` all are allowed.
+local KNOWN = {
+  ["base/parallel.c"] = { ["base/parallel.c"] = "pool threads once" },
+  ["base/output.c"] = { ["base/output.c"] = "limit on_failure state is_told problem written" },
+  ["base/status.c"] = { ["base/status.c"] = "no_memory" },
+  ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
+  ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
+  ["cuda/device.c"] = { ["cuda/device.c"] = "mr_cuda_current is_kept kept" },
+  ["cuda/driver.c"] = { ["cuda/driver.c"] = "mr_cu mr_cublas lock forked found version once" },
+  ["cuda/turn.c"] = { ["cuda/turn.c"] = "lock passed ended" },
+}
+local FOLDERS = { host = true, repl = true }
+
+local offences = 0
+local function offend(text, ...)
+  offences = offences + 1
+  print(text:format(...))
+end
+
+local function words(text)
+  local set = {}
+  for word in text:gmatch("%S+") do set[word] = true end
+  return set
+end
+
+local function lines_of(command)
+  local lines, pipe = {}, assert(io.popen(command))
+  for line in pipe:lines() do lines[#lines + 1] = line end
+  assert(pipe:close())
+  return lines
+end
+
+-- ".data.rel.ro" is written by the loader, and by nobody afterwards.
+local function is_writable(section)
+  return section == "*COM*" or (section:find("^%.t?bss") or section:find("^%.t?data"))
+    and not section:find("^%.data%.rel%.ro")
+end
+
+-- {name = true} of one object file; a static of a function is called NAME.NUMBER.
+local function variables_of(object)
+  local names = {}
+  for _, line in ipairs(lines_of("LC_ALL=C objdump -t '" .. object .. "'")) do
+    local flags, section, name = line:match("^%x+ (.......) (%S+)\t%x+%s+(.*)$")
+    local is_object = flags and (flags:find("O", 1, true) or section:find("^%.t[bd]"))
+    if is_object and is_writable(section) and not flags:find("[dF]") then
+      names[name:gsub("^%.hidden ", ""):gsub("%.%d+$", "")] = true
+    end
+  end
+  return names
+end
+
+-- ---------------------------------------------------------------- the objects against the list
+
+local expected, is_compiled = {}, {}
+for _, files in pairs(KNOWN) do
+  for file, names in pairs(files) do expected[file] = words(names) end
+end
+-- Without CUDA=1 there may be older objects of src/cuda.
+local up_to_date = ([[
+  for source in src/*/*.c; do
+    if [ 'BUILD/obj/'"${source%c}o" -nt "$source" ]; then echo "$source"; fi
+  done]]):gsub("BUILD", build)
+for _, source in ipairs(lines_of(up_to_date)) do
+  local object, file = build .. "/obj/" .. source:gsub("c$", "o"), source:match("^src/(.*)$")
+  if not FOLDERS[file:match("^%w+")] then
+    is_compiled[file] = true
+    local found = variables_of(object)
+    for name in pairs(found) do
+      if not (expected[file] or {})[name] then
+        offend("%s: `%s` is a variable of the whole process: keep it in the machine, or list it here and in " ..
+          "docs/design.md", source, name)
+      end
+    end
+    for name in pairs(expected[file] or {}) do
+      if not found[name] then offend("scripts/variables.lua: %s has no variable `%s`", source, name) end
+    end
+  end
+end
+if not is_compiled["base/status.c"] then offend("%s: no object files", build) end
+
+-- ---------------------------------------------------------------- the list against the document
+
+local page = assert(io.open("docs/design.md"))
+local rows = page:read("a"):match("| What | Where | Why it is safe |\n(.-)\n\n")
+page:close()
+local told = {}
+for cell in rows:gmatch("\n|[^|]*|([^|]*)|") do
+  for where in cell:gmatch("`([^`]+)`") do
+    told[where] = true
+    if not KNOWN[where] and not FOLDERS[where] then
+      offend("docs/design.md: nothing in %s is shared by the whole process", where)
+    end
+  end
+end
+for _, list in ipairs { KNOWN, FOLDERS } do
+  for where in pairs(list) do
+    if not told[where] then offend("docs/design.md: the table of what states share does not name %s", where) end
+  end
+end
+os.exit(offences == 0)

@@ -1,0 +1,59 @@
+/* Counting the output: see output.h. Lua's io library writes to the same streams directly. Their error
+ * flags stay set, so its failures are found at the next check. */
+#include "base/output.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static uint64_t limit;
+static atomic_uint_fast64_t written;
+static void (*on_failure)(void);
+static _Atomic mr_output_state state;
+static atomic_flag is_told = ATOMIC_FLAG_INIT; /* in `problem`, by the one who set it */
+static char problem[128];
+
+void mr_output_open(uint64_t most, void (*failed)(void)) {
+    limit = most;
+    on_failure = failed;
+}
+
+/* The first failure counts. */
+static void fail(mr_output_state why) {
+    mr_output_state whole = MR_OUTPUT_WHOLE;
+    atomic_compare_exchange_strong(&state, &whole, why);
+    if (on_failure) on_failure();
+}
+
+void mr_output_flush(FILE *file) {
+    errno = 0;
+    bool flushed = fflush(file) == 0;
+    if (flushed && !ferror(file)) return;
+    int reason = errno;
+    if (state == MR_OUTPUT_WHOLE && !atomic_flag_test_and_set(&is_told))
+        snprintf(problem, sizeof problem, "cannot write to standard %s: %s",
+                 file == stdout ? "output" : "error",
+                 reason ? strerror(reason) : "part of the output was lost");
+    fail(reason == EPIPE ? MR_OUTPUT_UNREAD : MR_OUTPUT_LOST);
+}
+
+void mr_output_write(FILE *file, const char *text, size_t size) {
+    if (limit && (size > limit || written > limit - size)) {
+        written = limit; /* nothing smaller comes behind it */
+        fail(MR_OUTPUT_BOUNDED);
+        return;
+    }
+    if (limit) written += size;
+    fwrite(text, 1, size, file);
+    if (ferror(file)) mr_output_flush(file);
+}
+
+mr_output_state mr_output_check(void) {
+    mr_output_flush(stdout);
+    mr_output_flush(stderr);
+    return state;
+}
+
+const char *mr_output_problem(void) {
+    return problem;
+}

@@ -1,0 +1,29 @@
+/* Finds the caller: every bound function that uses the machine starts with these functions. */
+#include "bind/internal.h"
+
+static mr_machine *machine_in(lua_State *L, const mr_module *module) {
+    mr_machine *machine = module->machine;
+    if (__builtin_expect(!machine, 0)) mr_misuse(L, "the machine is closed: the script has ended");
+    return machine;
+}
+
+mr_machine *mr_machine_of(lua_State *L) {
+    return machine_in(L, mr_module_of(L));
+}
+
+mr_machine *mr_set_context(lua_State *L) {
+    mr_machine *machine = mr_machine_of(L);
+    machine->hook_context = L;
+    return machine;
+}
+
+mr_caller mr_enter_as(lua_State *L, const char *name) {
+    mr_module *module = mr_module_of(L);
+    mr_machine *machine = machine_in(L, module);
+    machine->hook_context = L;
+    return (mr_caller){machine, mr_bind_site(L, module), name};
+}
+
+mr_caller mr_enter(lua_State *L) {
+    return mr_enter_as(L, NULL);
+}

@@ -1,0 +1,156 @@
+/* The module `mr`: opened on a backend, closed with the Lua state.
+ *
+ * Easiest to break: the order of finalizers at lua_close. Lua runs them in the reverse order of
+ * creation, and the module's box is created before any other object of ours, so it goes last. Finalizers of what
+ * the script made before that come later still: they find the box without a machine. */
+#include <string.h>
+
+#include "base/embedded.h"
+#include "bind/internal.h"
+#include "bind/open.h"
+#include "script/script.h"
+#include "model/backend.h"
+
+static const char module_table; /* its address is the registry key */
+
+/* In the order of the reference page. */
+static const mr_class *const classes[] = {&mr_machine_class,
+                                          &mr_device_class,
+                                          &mr_streams_class,
+                                          &mr_stream_class,
+                                          &mr_events_class,
+                                          &mr_event_class,
+                                          &mr_literal_class,
+                                          &mr_creation_class,
+                                          &mr_random_class,
+                                          &mr_tensor_class,
+                                          &mr_tensor_facts_class,
+                                          &mr_tensor_view_class,
+                                          &mr_tensor_move_class,
+                                          &mr_operators_class,
+                                          &mr_linear_class,
+                                          &mr_linear_functions_class,
+                                          &mr_joining_class,
+                                          &mr_compare_class,
+                                          &mr_format_class,
+                                          &mr_forms_class,
+                                          &mr_memory_class,
+                                          &mr_hazard_class,
+                                          &mr_simulator_class,
+                                          &mr_help_class,
+                                          NULL};
+
+/* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
+static int close_module(lua_State *L) {
+    mr_module *module = lua_touserdata(L, 1);
+    mr_machine *machine = module->machine;
+    if (!machine) return 0;
+    machine->hook_context = L;
+    mr_finalise_late(L);
+    mr_scripts_free(&module->scripts);
+    mr_interned_free(&module->sources);
+    *module = (mr_module){.classes = module->classes}; /* messages and help still name functions */
+    mr_machine_close(machine);
+    return 0;
+}
+
+static void collect_garbage(void *context) {
+    lua_gc(context, LUA_GCCOLLECT);
+}
+
+/* --- the Lua modules inside the binary ---------------------------------------------------------- */
+
+static int load_embedded(lua_State *L) {
+    const mr_embedded *file = lua_touserdata(L, lua_upvalueindex(1));
+    lua_pushfstring(L, "=%s", lua_tostring(L, 1)); /* "=millrace.nn": see mr_bind_frame */
+    if (luaL_loadbufferx(L, (const char *)file->data, file->size, lua_tostring(L, -1), "t") !=
+        LUA_OK)
+        return lua_error(L);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+static void preload_embedded(lua_State *L) {
+    static const char folder[] = "lua/millrace/";
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
+        size_t length = strlen(file->name);
+        if (strncmp(file->name, folder, sizeof folder - 1) != 0 || length < 4) continue;
+        lua_pushliteral(L, "millrace.");
+        lua_pushlstring(L, file->name + sizeof folder - 1, length - (sizeof folder - 1) - 4);
+        lua_concat(L, 2);
+        lua_pushlightuserdata(L, (void *)file);
+        lua_pushcclosure(L, load_embedded, 1);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+}
+
+/* package.preload.millrace: a script that clears package.loaded and requires the module again gets the same one. */
+static int load_again(lua_State *L) {
+    return mr_bind_push(L);
+}
+
+bool mr_bind_push(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &module_table) == LUA_TTABLE) return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine_options *options) {
+    mr_module *module = lua_newuserdatauv(L, sizeof *module, 0);
+    *module = (mr_module){0};
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, close_module);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    mr_status status = mr_machine_open(backend, options, &module->machine);
+    if (status) {
+        lua_pop(L, 1);
+        return status;
+    }
+    module->machine->hook_context = L;
+    module->machine->collect = collect_garbage;
+    mr_keep_module(L);
+    module->classes = classes;
+    mr_open_error(L);
+    lua_createtable(L, 0, 128);
+    lua_pushstring(L, backend->name);
+    lua_setfield(L, -2, "backend");
+    mr_open_machine(L);
+    mr_open_device(L);
+    mr_open_stream(L);
+    mr_open_event(L);
+    mr_open_tensor(L);
+    mr_open_tensor_facts(L);
+    mr_open_tensor_view(L);
+    mr_open_tensor_move(L);
+    mr_open_literal(L);
+    mr_open_joining(L);
+    mr_open_compare(L);
+    mr_open_format(L);
+    mr_open_creation(L);
+    mr_open_random(L);
+    mr_open_ops(L);
+    mr_open_operators(L);
+    mr_open_linear(L);
+    mr_open_cuda_forms(L);
+    mr_open_memory(L);
+    mr_open_hazard(L);
+    if (backend->simulator) mr_open_simulator(L);
+    mr_open_help(L);
+    mr_open_foreign(L);
+    preload_embedded(L);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "millrace");
+    lua_pop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, load_again);
+    lua_setfield(L, -2, "millrace");
+    lua_pop(L, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &module_table);
+    return MR_OK;
+}

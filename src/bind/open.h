@@ -1,0 +1,42 @@
+/* The parts of the module: each file that has some defines a class, and a function that adds it. Only open.c asks for
+ * them all. */
+#ifndef MR_BIND_OPEN_H
+#define MR_BIND_OPEN_H
+
+#include "bind/bind.h"
+
+extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_device_class,
+    mr_event_class, mr_events_class, mr_format_class, mr_hazard_class, mr_help_class,
+    mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class, mr_memory_class,
+    mr_operators_class, mr_random_class, mr_simulator_class, mr_stream_class, mr_streams_class,
+    mr_tensor_class, mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class,
+    mr_tensor_view_class;
+
+/* Each adds to the `mr` table at the top of the stack. */
+void mr_open_compare(lua_State *L);
+void mr_open_creation(lua_State *L);
+void mr_open_cuda_forms(lua_State *L);
+void mr_open_device(lua_State *L);
+void mr_open_error(lua_State *L);
+void mr_open_event(lua_State *L);
+void mr_open_foreign(lua_State *L);
+void mr_open_format(lua_State *L);
+void mr_open_hazard(lua_State *L);
+void mr_open_help(lua_State *L);
+void mr_open_joining(lua_State *L);
+void mr_open_linear(lua_State *L);
+void mr_open_machine(lua_State *L);
+void mr_open_memory(lua_State *L);
+void mr_open_operators(lua_State *L);
+void mr_open_ops(lua_State *L);
+void mr_open_random(lua_State *L);
+void mr_open_scope(lua_State *L);
+void mr_open_simulator(lua_State *L);
+void mr_open_stream(lua_State *L);
+void mr_open_tensor(lua_State *L);
+void mr_open_tensor_facts(lua_State *L);
+void mr_open_literal(lua_State *L);
+void mr_open_tensor_move(lua_State *L);
+void mr_open_tensor_view(lua_State *L);
+
+#endif

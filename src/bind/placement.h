@@ -1,0 +1,27 @@
+/* placement.c: where a new tensor goes: the options that all functions that make one take. */
+#ifndef MR_BIND_PLACEMENT_H
+#define MR_BIND_PLACEMENT_H
+
+#include "bind/bind.h"
+
+typedef struct {
+    mr_placement placement;
+    mr_dtype dtype;
+    bool dtype_given;
+    const char *name; /* Lua's string, or NULL */
+} mr_new_options;
+
+/* The options {dtype=, device=, pinned=, name=, stream=} at `arg` (0: none). `like`: the tensor that
+ * gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
+void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
+                          mr_new_options *out_options);
+mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text);
+/* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host. False:
+ * the string is none of these. */
+bool mr_read_device(lua_State *L, int index, mr_device **out_device);
+
+/* Pushes an empty tensor of that kind. */
+mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_options *options,
+                         int ndim, const int64_t *shape);
+
+#endif

@@ -1,0 +1,39 @@
+/* Running a row of the operation table for a script. */
+#include "bind/row.h"
+
+int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call,
+                   int out_arg) {
+    bool is_new;
+    if (out_arg) {
+        mr_tensor *out;
+        mr_raise(L, mr_call_run(caller, op, call, &out, &is_new));
+        mr_tensor_release(out); /* the box on the stack has its own reference */
+        lua_pushvalue(L, out_arg);
+        return 1;
+    }
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_raise(L, mr_call_run(caller, op, call, slot, &is_new));
+    mr_made_tensor(L, *slot);
+    return 1;
+}
+
+mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, bool in_place,
+                      mr_stream *stream, const mr_params *params) {
+    mr_call call = {.out = out, .in_place = in_place, .stream = stream, .params = *params};
+    bool is_new;
+    mr_tensor *same;
+    MR_TRY(mr_call_run(caller, op, &call, &same, &is_new));
+    mr_tensor_release(same);
+    return MR_OK;
+}
+
+mr_status mr_fill_with(const mr_caller *caller, mr_tensor *out, mr_scalar value) {
+    mr_params params = {.scalar[0] = value};
+    return mr_generate(caller, &mr_ops[MR_OP_fill], out, true, NULL, &params);
+}
+
+mr_value mr_check_value(lua_State *L, int arg) {
+    if (lua_type(L, arg) == LUA_TUSERDATA) return (mr_value){.tensor = mr_check_tensor(L, arg)};
+    if (!mr_is_scalar(L, arg)) mr_bad_argument(L, arg, "a tensor or a number");
+    return (mr_value){.scalar = mr_check_scalar(L, arg)};
+}

@@ -1,0 +1,21 @@
+/* The files that scripts were run from: the only ones that the checker reads to place a fix. What a chunk says of
+ * itself does not count, since load(text, "@/any/file") may say anything. */
+#ifndef MR_BIND_SOURCE_H
+#define MR_BIND_SOURCE_H
+
+#include <lua.h>
+
+#include "script/script.h"
+
+/* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. Not to be
+ * called in a sandbox: then none is ever read. */
+void mr_source_watch(lua_State *L);
+void mr_source_add(lua_State *L, const char *path);
+
+/* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
+void mr_source_keep_name(lua_State *L, const char *name);
+
+/* The text of a file that a script was run from; NULL: it is none, or mr_script_read says so. */
+mr_script *mr_source_read(lua_State *L, const char *file);
+
+#endif

@@ -1,0 +1,105 @@
+/* The box of a tensor: the userdata, and who owns what.
+ *
+ * Easiest to break: a userdata owns one reference to the tensor and one handle to its storage. The
+ * handle says that the script can still reach the memory; when the last one goes, device memory is
+ * freed in stream order, although pending work may still name it. */
+#include <stdio.h>
+
+#include "bind/tensor.h"
+
+/* --- state -------------------------------------------------------------------------------------- */
+
+/* A closed box has dropped its handle and keeps its reference until it is collected: a finalizer may
+ * close a tensor in the middle of a call that is using it. */
+typedef struct {
+    mr_tensor *tensor; /* first: mr_new_tensor hands out its address. NULL: not made yet */
+    bool closed;
+    mr_site where; /* it was closed */
+} box;
+
+#define COLLECT_AFTER_BYTES ((uint64_t)64 << 20)
+
+/* --- check -------------------------------------------------------------------------------------- */
+
+static int was_closed(lua_State *L, const box *b) {
+    char name[160], where[160] = "";
+    if (b->where.file) snprintf(where, sizeof where, " at %s:%d", b->where.file, b->where.line);
+    return mr_misuse(L, "%s was closed%s: it was a <close> variable, and its block has ended",
+                     mr_tensor_describe(b->tensor, name, sizeof name), where);
+}
+
+/* Only the debug library gets here. */
+static int finalised(lua_State *L) {
+    return mr_misuse(L, "the tensor was already collected");
+}
+
+mr_tensor *mr_check_facts(lua_State *L, int arg, bool *out_closed) {
+    box *b = mr_check(L, arg, &mr_kind_tensor);
+    if (!b->tensor) finalised(L);
+    if (out_closed) *out_closed = b->closed;
+    return b->tensor;
+}
+
+mr_tensor *mr_check_tensor(lua_State *L, int arg) {
+    box *b = mr_check(L, arg, &mr_kind_tensor);
+    if (!b->tensor) finalised(L);
+    if (b->closed) was_closed(L, b);
+    mr_raise(L, mr_tensor_usable(b->tensor));
+    return b->tensor;
+}
+
+mr_tensor *mr_test_tensor(lua_State *L, int arg) {
+    box *b = mr_test(L, arg, &mr_kind_tensor);
+    return b ? b->tensor : NULL;
+}
+
+/* --- constructor -------------------------------------------------------------------------------- */
+
+mr_tensor **mr_new_tensor(lua_State *L) {
+    box *b = mr_new(L, &mr_kind_tensor, sizeof *b);
+    return &b->tensor;
+}
+
+static uint64_t live_bytes(const mr_machine *machine) {
+    uint64_t live = machine->host_live_bytes;
+    for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
+    return live;
+}
+
+/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch
+ * for it: the garbage goes when as much has been allocated since the last collection as was live after
+ * it, which is what is live now without what came since. */
+void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
+    mr_machine *machine = tensor->storage->machine;
+    if (machine->bytes_since_collect < COLLECT_AFTER_BYTES) return;
+    if (machine->bytes_since_collect < live_bytes(machine) / 2) return;
+    machine->bytes_since_collect = 0;
+    lua_gc(L, LUA_GCCOLLECT);
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+/* Leaves an empty box; a closed one has dropped its handle before. */
+void mr_let_go(lua_State *L, int index) {
+    box *b = mr_test(L, index, &mr_kind_tensor);
+    if (!b || !b->tensor) return;
+    mr_tensor *t = b->tensor;
+    b->tensor = NULL;
+    if (!b->closed) mr_storage_drop_handle(t->storage);
+    mr_tensor_release(t);
+}
+
+void mr_finish_new(lua_State *L, mr_status status) {
+    if (!status) return;
+    mr_let_go(L, -1);
+    mr_raise(L, status);
+}
+
+void mr_close_tensor(lua_State *L, int index) {
+    box *b = mr_test(L, index, &mr_kind_tensor);
+    if (!b || !b->tensor || b->closed) return;
+    mr_caller caller = mr_enter(L);
+    b->where = caller.where;
+    mr_raise(L, mr_storage_close_handle(&caller, b->tensor->storage));
+    b->closed = true;
+}

@@ -1,0 +1,94 @@
+/* Explaining: from an unordered pair to a report that says what is wrong, why, and what fixes it. Detection calls
+ * mr_hazard_pair_found; nothing here changes a verdict. */
+#ifndef MR_HAZARD_EXPLAIN_H
+#define MR_HAZARD_EXPLAIN_H
+
+#include "hazard/state.h"
+
+/* An unordered pair, as detection hands it over. `first` and `second` point into the history or the
+ * stack and are valid only during the call. */
+struct found_pair {
+    mr_hazard_kind kind;
+    history *history;
+    const mr_tensor *tensor; /* of the second; NULL for a free */
+    actor *first, *second;
+    uint64_t first_seq, second_seq;
+    uint8_t first_access, second_access;
+    const char *first_op, *second_op;
+    mr_site first_where, second_where;
+    mr_site
+        submitted; /* where the second was given to its stream, if that was before; or no file */
+    const byte_view *first_view, *second_view; /* NULL: the whole storage */
+    const char *first_name;
+    const mr_command
+        *command; /* that is being looked at, with all its operands; NULL: an ALLOC or FREE */
+    bool
+        covered_other; /* the same command is ordered after another stream's work on its operands */
+    uint64_t unset_bytes; /* of an uninitialised read: how many */
+    mr_site unset_made;   /* and where they were allocated, if a copy has brought them */
+    bool advisory;
+    bool only_look; /* error mode: it has not happened, and may be looked at again */
+};
+
+/* report.c: counts it, or reports it; whatever it may take, the pair has been found unordered. */
+void mr_hazard_pair_found(checker *c, const found_pair *pair);
+/* Adds to the report of this pair of places, or makes it; *out_new then. The draft gets its number and
+ * count. NULL: ignored, or no room. */
+mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
+/* One of the last, which nobody has seen: what it counted are follow-ups. */
+void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
+void mr_hazard_publish(checker *c, const mr_hazard_report *report);
+/* What has become part of reports since they were amended. */
+void mr_hazard_write_rest(checker *c);
+
+/* merge.c: one command may race on many tensors, and what is of one report is written as one. A report is held
+ * until its command has been looked at as a whole. */
+/* To be published by mr_hazard_publish_held; `own`: then freed. */
+void mr_hazard_hold(checker *c, mr_hazard_report *report, bool own);
+void mr_hazard_publish_held(checker *c);
+/* A new report, of what a host function touches: it may do so in any order, and so may come to the race whose fix
+ * orders others after those. The held ones that it orders become part of it. False: there is none. */
+bool mr_hazard_take_over(checker *c, mr_hazard_report *report);
+mr_hazard_report *mr_hazard_held(const checker *c, uint64_t number); /* NULL: it is not held */
+/* The report of this command, if one is held, whose fix orders these two streams. */
+mr_hazard_report *mr_hazard_held_for(const checker *c, const found_pair *pair);
+void mr_hazard_add_tensor(mr_hazard_report *report, const char *name);
+/* True: `draft`, of the same places, needs lines that `report` did not have; it has them now. */
+bool mr_hazard_add_fixes(mr_hazard_report *report, const mr_hazard_report *draft);
+/* check.c: what the call in progress is refused with, which is over then; MR_OK: nothing. */
+mr_status mr_hazard_refuse(checker *c);
+/* A wait of `t` may come after a use that was reported. */
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
+
+void mr_hazard_explain(const checker *c, const found_pair *pair,
+                       mr_hazard_report *report); /* reason.c */
+void mr_hazard_find_fix(const checker *c, const found_pair *pair,
+                        mr_hazard_report *report); /* fix.c */
+
+/* names.c: what a person calls it, and an expression that a script can use. */
+#define NAME_SIZE 64
+void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
+/* An expression for it at that place; false: nothing that the script has there leads to it. */
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spot *spot, char *out,
+                           size_t size);
+const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_hazard_spot *spot, char *out,
+                          size_t size);
+void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+                           char *out, size_t size);
+/* "race.lua:3"; without the room for it, "...ce.lua:3". What has PLACE_SIZE is always whole. */
+#define PLACE_SIZE (MR_LONGEST_NAME + 16)
+const char *mr_hazard_place(mr_site where, char *out, size_t size);
+
+/* advice.c: called only with c->advice. `carries`: see mr_hazard_order_submitted. */
+void mr_hazard_advise_command(checker *c, const mr_command *command);
+bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
+void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries);
+void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries);
+void mr_hazard_advise_used(checker *c, const snapshot *s);
+void mr_hazard_advise_needed(checker *c, const actor *first, uint64_t seq);
+void mr_hazard_advice_clear(checker *c);
+void mr_hazard_advice_forget(checker *c);
+
+#endif

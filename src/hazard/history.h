@@ -1,0 +1,72 @@
+/* Histories: for each storage, the accesses that a later access may still race with. */
+#ifndef MR_HAZARD_HISTORY_H
+#define MR_HAZARD_HISTORY_H
+
+#include "hazard/order.h"
+#include "hazard/view.h"
+
+/* An access of the entry's stream that the entry replaced while a host function was pending: a wait in front of it
+ * orders both behind that function. */
+typedef struct {
+    uint64_t seq; /* 0: none */
+    uint8_t access;
+    const char *op;
+    mr_name *op_name; /* as in an entry */
+    mr_site where;
+} earlier_access;
+
+struct entry {
+    actor *actor; /* one reference */
+    uint64_t seq;
+    uint8_t access;
+    bool advisory;  /* pageable memory by an asynchronous copy: unspecified, not a hazard (R23) */
+    bool large;     /* which slab */
+    uint32_t at;    /* in history.entries */
+    uint64_t stamp; /* of the search that met it last */
+    uint64_t from, length; /* where the index has it (index.c) */
+    const char *op;
+    mr_name *op_name; /* whose text `op` is; one reference; NULL: it is static */
+    mr_site where;
+    mr_name *tensor_name; /* one reference, or NULL */
+    earlier_access earlier;
+    vclock *clock;  /* what the actor knew, while host functions are pending; else NULL */
+    byte_view view; /* only the first ndim dims are there in a small entry */
+};
+#define SMALL_ENTRY_DIMS 1
+
+typedef struct view_index view_index;
+
+typedef struct history history;
+struct history {
+    mr_storage *storage;
+    history *previous, *next;
+    entry **entries; /* `few`, or an array of its own */
+    entry *few[2];
+    uint32_t count, capacity;
+    view_index *index;  /* NULL while there are few */
+    actor *alloc_actor; /* NULL: made before the checker was on, or host memory */
+    uint64_t alloc_seq;
+    struct unset *unset;   /* bytes that nothing has written; NULL: there are none */
+    uint32_t unset_events; /* that wait for host functions */
+    bool watched;          /* one of the two is there */
+    bool freed; /* the free has been submitted; later uses are errors before they get here */
+    bool alloc_unordered; /* a use before the allocation has been reported */
+};
+
+/* Many views of one storage, found by where they lie (index.c). */
+view_index *mr_hazard_index_create(history *h); /* of all its entries; NULL: out of memory */
+void mr_hazard_index_destroy(view_index *index);
+bool mr_hazard_index_add(view_index *index, entry *e);
+void mr_hazard_index_remove(view_index *index, entry *e);
+void mr_hazard_index_search(checker *c, view_index *index, const byte_view *view);
+
+history *mr_hazard_history_of(checker *c,
+                              mr_storage *storage); /* made if need be; NULL: no memory */
+void mr_hazard_history_drop(checker *c, history *h);
+void mr_hazard_history_drop_all(checker *c);
+/* Puts the entries whose extent meets `view`'s into c->found. */
+void mr_hazard_history_search(checker *c, history *h, const byte_view *view);
+entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *view);
+void mr_hazard_history_remove(checker *c, history *h, entry *e);
+
+#endif

@@ -1,0 +1,61 @@
+/* The log: the last commands. Only the code that explains a report reads it. */
+#ifndef MR_HAZARD_LOG_H
+#define MR_HAZARD_LOG_H
+
+#include "hazard/clock.h"
+
+/* What a copy means for the host and for other streams (R20-R24, R60). */
+typedef struct {
+    bool host_waits; /* until it is done */
+    bool staged;     /* the host waits for the stream's earlier work and reads the source itself */
+    bool peer;       /* a barrier for both devices */
+} copy_effect;
+
+static inline copy_effect mr_hazard_copy_effect(const mr_command *command) {
+    mr_copy_direction direction = command->u.copy.direction;
+    bool synchronous = command->u.copy.synchronous;
+    copy_effect r = {.peer = synchronous && direction == MR_COPY_PEER,
+                     .staged = synchronous && direction == MR_COPY_H2D &&
+                               command->operands[1].tensor->storage->kind == MR_MEMORY_PAGEABLE};
+    r.host_waits = direction == MR_COPY_H2H ||
+                   (synchronous && direction != MR_COPY_D2D && !r.peer && !r.staged);
+    return r;
+}
+
+typedef struct {
+    uint64_t seq;
+    uint64_t bound; /* the record that a wait, sync or query was bound to */
+    const char *op;
+    mr_name *op_name, *stream_name,
+        *event_name; /* a reference each, or NULL; `op` as in an entry */
+    mr_site where;
+    uint32_t stream, event; /* ids; 0: the host, none */
+    uint32_t bound_stream;
+    mr_command_id kind;
+    int device;
+    int16_t peer_device[2]; /* of a copy that is a barrier for both */
+    bool blocking, legacy, per_thread;
+    bool synchronous; /* a copy of cudaMemcpy's kind */
+    copy_effect copy; /* likewise */
+    bool inside; /* an access in a host function: `seq` and place in the order are that one's */
+} log_line;
+
+static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
+    return (mr_command_kinds[line->kind].traits & traits) != 0;
+}
+/* After it the host comes after what the event's record captured. */
+static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
+    return mr_hazard_line_is(line, MR_TRAIT_HOST_KNOWS) && mr_hazard_line_is(line, MR_TRAIT_EVENT);
+}
+
+void mr_hazard_log_command(checker *c, const mr_command *command);
+void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
+void mr_hazard_log_free(checker *c);
+const log_line *mr_hazard_log_back(const checker *c,
+                                   uint64_t back); /* 0: the newest; NULL: no more */
+const log_line *mr_hazard_log_find(const checker *c, uint64_t seq);
+/* By mr_hazard_log_back's number: what CUDA orders before that command (why.c). The caller frees it; NULL: no
+ * memory. */
+bool *mr_hazard_log_before(const checker *c, uint64_t seq);
+
+#endif

@@ -1,0 +1,114 @@
+/* Order: which stream knows which commands. Only order.c uses the fields that hold clocks. */
+#ifndef MR_HAZARD_ORDER_H
+#define MR_HAZARD_ORDER_H
+
+#include "hazard/clock.h"
+
+/* A stream. Outlives it while the history names it. */
+typedef struct actor actor;
+struct actor {
+    mr_stream *stream; /* NULL: the stream is gone */
+    uint32_t slot;
+    uint32_t refs; /* entries and snapshots that name it, and the stream itself */
+    uint32_t id;   /* the stream's */
+    int device;    /* index; -1: the host */
+    mr_stream_kind kind;
+    bool grouped; /* takes part in the legacy barrier: the legacy stream or a blocking one */
+    bool legacy;
+    bool slot_given;              /* its slot has been handed on */
+    mr_name *name;                /* one reference, or NULL */
+    vclock *clock;                /* what waits have brought */
+    uint64_t acquired;            /* seq of the last wait that changed `clock` */
+    uint64_t last;                /* seq of the last command */
+    uint64_t legacy_seen;         /* the last legacy command before that, for a blocking stream */
+    vclock *released;             /* and what the barrier had brought by then */
+    uint64_t device_barrier_seen; /* the last device barrier that it has passed */
+    actor *previous, *next;
+};
+
+/* What a record captured: the recording actor up to seq, and what that knew. Belongs to the event. */
+typedef struct snapshot snapshot;
+struct snapshot {
+    actor *actor;
+    uint64_t seq;
+    vclock *clock;
+    vclock *barrier; /* what the legacy barrier had brought, or NULL */
+    uint64_t group;  /* all of the actor's group up to here */
+    mr_event *event;
+    mr_site where;
+    bool used;    /* somebody waited, synchronised or asked */
+    bool carries; /* the record itself ordered more than what it captured (R5) */
+    bool timed;   /* for elapsed_time: nobody need wait for it */
+    snapshot *previous, *next;
+};
+
+/* What the host knew right before a device's last synchronise. */
+typedef struct {
+    struct host_past *before; /* NULL: there was none */
+    uint64_t seq;
+    uint32_t place; /* index + 1 in `advised` */
+} sync_watch;
+
+/* The legacy barrier of a device, and two slots that stand for many streams at once. */
+typedef struct {
+    uint32_t group_slot;  /* the legacy stream and all blocking ones */
+    uint32_t all_slot;    /* every stream of the device */
+    uint64_t legacy_last; /* seq of the last legacy command */
+    vclock *gathered;     /* what all blocking streams have waited for so far */
+    vclock *released;     /* `gathered` as it was at the last legacy command */
+    sync_watch watch;     /* for advice */
+    vclock *
+        device_barrier; /* R60: the clock that the next command of every stream of the device will merge */
+    uint64_t device_barrier_seq;
+} barrier;
+
+actor *mr_hazard_actor_of(checker *c, mr_stream *stream); /* NULL: out of memory */
+void mr_hazard_actor_retain(actor *a);
+void mr_hazard_actor_release(checker *c, actor *a);
+void mr_hazard_order_open(checker *c);
+void mr_hazard_order_close(checker *c); /* forgets all streams and snapshots */
+
+bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq);
+bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a, uint64_t seq);
+/* Whether a command of `t`, or of the host (`t` is &c->host_actor), comes after `a`'s command seq. */
+bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq);
+
+/* The same for `t`'s last command instead of its next: what waiting for `t` is worth. */
+bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
+
+/* For every command of a stream except an allocation or a free. True:
+ * by this alone `t` came after more than before, or for the legacy stream other streams may have. */
+bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq);
+/* R28: what is used comes after the allocation and before the free, but no order between two pieces of
+ * work follows from either: when Lua's collector frees is nothing that a script can rely on. */
+void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq);
+void mr_hazard_order_free(checker *c, actor *t, uint64_t seq);
+bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq);
+void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries);
+/* False: it added nothing. */
+bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s);
+void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
+void mr_hazard_order_event_sync(checker *c, const snapshot *s);
+void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);
+/* All that a command brings to its stream before it touches anything: mr_hazard_order_submitted, and for
+ * a peer copy R60. */
+bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command);
+
+/* What mr_hazard_order_before changes, as it was: for a look at what the command would come after. */
+typedef struct {
+    actor *actor;
+    actor was;
+    uint32_t barriers;
+    struct {
+        barrier *at, was;
+    } barrier[3];
+} order_before;
+void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
+                          order_before *out_before);
+void mr_hazard_order_restore(checker *c, order_before *before);
+
+snapshot *
+mr_hazard_snapshot_of(const mr_command *command); /* the record that it is bound to, or NULL */
+void mr_hazard_snapshot_free(checker *c, snapshot *s);
+
+#endif

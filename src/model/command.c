@@ -1,0 +1,293 @@
+/* Commands: see command.h. Everything that reaches a backend passes mr_command_submit. Observers are told of commands
+ * there, and of what the host does by itself in mr_command_did. */
+#include "model/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/internal.h"
+
+/* ---- kinds */
+
+static void release_event(mr_command *command) {
+    mr_event_release(command->u.event.event);
+}
+
+static void release_storage(mr_command *command) {
+    mr_storage_release(command->u.storage);
+}
+
+static void free_arguments(mr_command *command) {
+    free(command->u.op.arguments);
+}
+
+static void drop_function(mr_command *command) {
+    if (command->u.host.drop) command->u.host.drop(command->u.host.context);
+}
+
+static void event_detail(const mr_command *command, char *out, size_t size) {
+    char event[80];
+    snprintf(out, size, " of %s", mr_event_describe(command->u.event.event, event, sizeof event));
+}
+
+static void copy_detail(const mr_command *command, char *out, size_t size) {
+    static const char *const ways[] = {[MR_COPY_H2D] = "host to device",
+                                       [MR_COPY_D2H] = "device to host",
+                                       [MR_COPY_D2D] = "inside a device",
+                                       [MR_COPY_PEER] = "between devices",
+                                       [MR_COPY_H2H] = "host to host"};
+    snprintf(out, size, " of %" PRIu64 " bytes %s", command->u.copy.bytes,
+             ways[command->u.copy.direction]);
+}
+
+#define NONE       0
+#define SUBMITTED  MR_TRAIT_SUBMITTED
+#define WORK       MR_TRAIT_WORK
+#define LAUNCH     MR_TRAIT_LAUNCH
+#define MARKER     MR_TRAIT_MARKER
+#define MEMORY     MR_TRAIT_MEMORY
+#define EVENT      MR_TRAIT_EVENT
+#define HOST_KNOWS MR_TRAIT_HOST_KNOWS
+#define QUERY      MR_TRAIT_QUERY
+#define ACCOUNT    MR_TRAIT_ACCOUNT
+const mr_command_kind mr_command_kinds[] = {
+#define X(id, text, traits_)                                                                        \
+    [MR_COMMAND_##id] = {.name = text,                                                              \
+                         .traits = (traits_),                                                       \
+                         .destroy = (traits_)&EVENT                               ? release_event   \
+                                    : (traits_)&MEMORY                            ? release_storage \
+                                    : MR_COMMAND_##id == MR_COMMAND_OP            ? free_arguments  \
+                                    : MR_COMMAND_##id == MR_COMMAND_HOST_FUNCTION ? drop_function   \
+                                                                                  : NULL,           \
+                         .detail = (traits_)&EVENT                      ? event_detail              \
+                                   : MR_COMMAND_##id == MR_COMMAND_COPY ? copy_detail               \
+                                                                        : NULL},
+    MR_COMMAND_LIST(X)
+#undef X
+};
+
+void mr_command_blame(const mr_command *command, mr_status error) {
+    mr_error *details = mr_error_details(error);
+    if (!details) return;
+    if (!details->op[0]) snprintf(details->op, sizeof details->op, "%s", command->name);
+    if (!details->stream[0] && command->stream)
+        mr_stream_describe(command->stream, details->stream, sizeof details->stream);
+    if (!details->where.file) details->where = command->where;
+}
+
+const char *mr_command_describe(const mr_command *command, char *out, size_t size) {
+    const mr_command_kind *kind = &mr_command_kinds[command->kind];
+    char detail[120] = "", stream[80] = "", place[120] = "", on[100] = "";
+    if (kind->detail) kind->detail(command, detail, sizeof detail);
+    if (command->stream)
+        snprintf(on, sizeof on, " on %s",
+                 mr_stream_describe(command->stream, stream, sizeof stream));
+    if (command->where.file)
+        snprintf(place, sizeof place, " at %.100s:%d", command->where.file, command->where.line);
+    mr_text_format(out, size, "%s", command->name);
+    size_t used = strlen(out);
+    snprintf(out + used, size - used, "%s%s%s (#%" PRIu64 ")", detail, on, place, command->seq);
+    return out;
+}
+
+/* ---- life */
+
+mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
+                            const char *name, uint32_t operand_count, mr_command **out_command) {
+    mr_machine *machine = caller->machine;
+    mr_command *command = mr_slab_alloc(&machine->commands);
+    *out_command = NULL;
+    if (!command) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more pending operation");
+    memset(command, 0, sizeof *command);
+    command->refs = 1;
+    command->operands = command->inline_operands;
+    if (operand_count > MR_INLINE_OPERANDS) {
+        command->operands = calloc(operand_count, sizeof *command->operands);
+        if (!command->operands) {
+            mr_slab_free(&machine->commands, command);
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for %u operands", name,
+                           operand_count);
+        }
+    }
+    command->kind = kind;
+    command->operand_count = operand_count;
+    command->seq = machine->next_seq++;
+    command->machine = machine;
+    command->where = caller->where;
+    bool is_work = mr_command_is(command, MR_TRAIT_WORK);
+    command->name = is_work && caller->name ? caller->name : name;
+    command->stream = stream;
+    if (stream) mr_stream_retain(stream);
+    *out_command = command;
+    return MR_OK;
+}
+
+mr_status mr_command_set_name(mr_command *command, const char *name) {
+    MR_TRY(mr_name_given(name, &command->own_name));
+    command->name = command->own_name->text;
+    return MR_OK;
+}
+
+mr_status mr_command_set_arguments(mr_command *command, const void *bytes, size_t size) {
+    void *copy = malloc(size ? size : 1);
+    if (!copy)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for %zu bytes of arguments",
+                       command->name, size);
+    if (size) memcpy(copy, bytes, size);
+    free(command->u.op.arguments);
+    command->u.op.arguments = copy;
+    command->u.op.argument_bytes = size;
+    return MR_OK;
+}
+
+void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, uint8_t access) {
+    mr_tensor_retain(tensor);
+    command->operands[i] = (mr_operand){tensor, access};
+}
+
+mr_status mr_command_may(const mr_command *command) {
+    mr_machine *machine = command->machine;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->may) MR_TRY(observer->may(observer, command));
+    }
+    return MR_OK;
+}
+
+static void tell(const mr_command *command, bool host_waited) {
+    mr_machine *machine = command->machine;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        observer->did(observer, command, host_waited);
+    }
+}
+
+void mr_command_did(const mr_command *command) {
+    tell(command, true);
+}
+
+void mr_command_failed(const mr_command *command, mr_status status) {
+    mr_machine *machine = command->machine;
+    if (!machine->everything_listeners) return;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->everything && observer->failed) observer->failed(observer, command, status);
+    }
+}
+
+void mr_command_account_may(mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->everything && observer->before) observer->before(observer);
+    }
+}
+
+void mr_command_account(mr_machine *machine, mr_command *command, mr_status status) {
+    command->refs = 1;
+    command->machine = machine;
+    command->name = mr_command_kinds[command->kind].name;
+    if (!command->operands) command->operands = command->inline_operands;
+    if (status) {
+        mr_command_failed(command, status);
+        return;
+    }
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->everything) observer->did(observer, command, true);
+    }
+}
+
+static void note_writer(const mr_command *command) {
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        if (!(command->operands[i].access & MR_WRITE)) continue;
+        mr_storage *storage = command->operands[i].tensor->storage;
+        mr_storage_wrote(storage, command->name, command->own_name, command->where);
+    }
+}
+
+mr_status mr_command_submit(mr_command *command) {
+    mr_machine *machine = command->machine;
+    mr_stream *stream = command->stream;
+    bool taken = false, allowed = false;
+    mr_status status = MR_OK;
+    if (stream->closed)
+        status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
+    if (!status) status = mr_command_may(command);
+    if (!status) {
+        allowed = true;
+        status = machine->backend->submit(command, &taken);
+    }
+    if (taken) {
+        stream->last_seq = command->seq;
+        note_writer(command);
+        tell(command, !status);
+    }
+    if (status) {
+        mr_status error = mr_machine_waited(machine, status);
+        if (allowed) mr_command_failed(command, error);
+        mr_command_release(command);
+        return error;
+    }
+    bool memory = mr_command_is(command, MR_TRAIT_MEMORY);
+    bool work =
+        mr_command_is(command, MR_TRAIT_LAUNCH) && command->kind != MR_COMMAND_HOST_FUNCTION;
+    if (machine->launch_blocking && work) status = machine->backend->stream_synchronize(stream);
+    /* The error of a host function that ran meanwhile is not that of an allocation: its caller
+     * would take the memory for not allocated, or not freed. The next call has it. */
+    if (!memory) status = mr_machine_waited(machine, status);
+    if (status) mr_command_failed(command, status);
+    mr_command_release(command);
+    return status;
+}
+
+static void destroy(mr_command *command) {
+    mr_machine *machine = command->machine;
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].tensor) mr_tensor_release(command->operands[i].tensor);
+    if (command->operands != command->inline_operands) free(command->operands);
+    mr_name_release(command->own_name);
+    void (*destroy_part)(mr_command *) = mr_command_kinds[command->kind].destroy;
+    if (destroy_part) destroy_part(command);
+    mr_stream_release(command->stream);
+    mr_slab_free(&machine->commands, command);
+}
+
+void mr_command_release(const mr_command *command) {
+    mr_command *counted = (mr_command *)command;
+    if (counted && --counted->refs == 0) destroy(counted);
+}
+
+mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
+                        mr_event *event, mr_device *device, const char *name,
+                        mr_command **out_command) {
+    *out_command = NULL;
+    if (!caller->machine->observers.count) return MR_OK;
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, kind, stream, name, 0, &command));
+    if (event) {
+        mr_event_retain(event);
+        command->u.event.event = event;
+        command->u.event.record_seq = event->record_seq;
+    } else if (kind == MR_COMMAND_DEVICE_SYNC) {
+        command->u.device = device;
+    }
+    mr_status status = mr_command_may(command);
+    if (status) mr_command_release(command);
+    else *out_command = command;
+    return status;
+}
+
+mr_status mr_host_end_query(mr_machine *machine, mr_command *command, mr_status status, bool done) {
+    if (command && !status && done) mr_command_did(command);
+    status = mr_machine_waited(machine, status);
+    if (command && (status || !done)) mr_command_failed(command, status);
+    mr_command_release(command);
+    return status;
+}
+
+mr_status mr_host_end(mr_machine *machine, mr_command *command, mr_status status) {
+    return mr_host_end_query(machine, command, status, true);
+}

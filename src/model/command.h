@@ -1,0 +1,240 @@
+/* A command: the description of one request to the machine. It says what is asked, on which stream, which bytes of
+ * which storages are read and written, and which line of the script asked. A backend is given nothing else, and
+ * observers see nothing else. A command is counted, and it does not change once it has been submitted: a backend's
+ * queue, a trace or a recorded program keeps a reference to it. */
+#ifndef MR_MODEL_COMMAND_H
+#define MR_MODEL_COMMAND_H
+
+#include "model/event.h"
+#include "model/tensor.h"
+
+/* What holds for all commands of a kind. */
+enum {
+    MR_TRAIT_SUBMITTED =
+        1,             /* it has a stream and is given to a backend; else the host did it itself */
+    MR_TRAIT_WORK = 2, /* an engine of the device moves or computes bytes */
+    MR_TRAIT_LAUNCH =
+        4, /* it takes a place in the launch queue (R56): P6 saw 100,000 records not fill it */
+    MR_TRAIT_MARKER = 8,  /* it has no effect but on what is ordered behind it */
+    MR_TRAIT_MEMORY = 16, /* u.storage: the life of memory, which orders no work (R28) */
+    MR_TRAIT_EVENT = 32,  /* u.event */
+    MR_TRAIT_HOST_KNOWS =
+        64, /* once it has come true, the host comes after what it asked for (R10) */
+    MR_TRAIT_QUERY = 128,
+    MR_TRAIT_ACCOUNT = 256, /* only observers that ask for everything are told; it has no number */
+};
+
+/* One line a kind: id, what a person calls it, traits. */
+#define MR_COMMAND_LIST(X)                                                                              \
+    X(OP, "op", SUBMITTED | WORK | LAUNCH)     /* a kernel: a row of the operation table */             \
+    X(COPY, "copy", SUBMITTED | WORK | LAUNCH) /* bytes between storages: a copy engine's work */       \
+    X(RECORD, "record", SUBMITTED | MARKER | EVENT)                                                     \
+    X(WAIT, "wait", SUBMITTED | MARKER | EVENT)                                                         \
+    X(HOST_FUNCTION, "host-function", SUBMITTED | LAUNCH)                                               \
+    X(ALLOC, "alloc", SUBMITTED | MARKER | MEMORY) /* R28: accesses must be ordered after it */         \
+    X(FREE, "free", SUBMITTED | MARKER | MEMORY)   /* R28: and before this */                           \
+    X(FAULT, "fault", SUBMITTED | LAUNCH)          /* fails on purpose (virtual GPU only) */            \
+    X(STREAM_SYNC, "stream-synchronize", HOST_KNOWS)                                                    \
+    X(EVENT_SYNC, "event-synchronize", HOST_KNOWS | EVENT)                                              \
+    X(DEVICE_SYNC, "device-synchronize", HOST_KNOWS)                                                    \
+    X(STREAM_QUERY, "stream-query", HOST_KNOWS | QUERY)                                                 \
+    X(EVENT_QUERY, "event-query", HOST_KNOWS | QUERY | EVENT)                                           \
+    X(HOST_ACCESS, "host-access", NONE) /* the host reads or writes the operands, now */                \
+    X(STREAM_CREATE, "stream-create", NONE)                                                             \
+    X(STREAM_CLOSE, "stream-close", NONE)                                                               \
+    X(RESET, "reset", NONE)                                                                             \
+    /* The rest of what a backend is asked for: with it, carrying out the commands again gives the    \
+     * same bytes and times. Each is told after it was done, and refused by nobody. */ \
+    X(STREAM_DROP, "stream-drop", ACCOUNT) /* closed with its last reference */                         \
+    X(EVENT_CREATE, "event-create", ACCOUNT | EVENT)                                                    \
+    X(EVENT_CLOSE, "event-close", ACCOUNT | EVENT) /* by the script, or with its last reference */      \
+    X(HOST_ALLOC, "host-alloc", ACCOUNT)           /* u.account.storage */                              \
+    X(HOST_FREE, "host-free", ACCOUNT)             /* likewise: about to go */                          \
+    X(FREE_WAIT, "free-wait", ACCOUNT)             /* what cudaFree waits for, before its FREE */       \
+    X(RECORD_STREAM, "record-stream", ACCOUNT)     /* R33: a stream and u.account.storage */            \
+    X(HOST_READ, "host-read", ACCOUNT)  /* operand 0: values are taken from memory of our own */        \
+    X(HOST_WORK, "host-work", ACCOUNT)  /* the host has computed: u.account.value bytes */              \
+    X(ELAPSED, "elapsed-time", ACCOUNT) /* u.account.from, to, number: milliseconds */                  \
+    X(DRAIN, "drain", ACCOUNT) /* u.account.device is waited for; the host learns nothing */            \
+    X(TRIM, "trim", ACCOUNT)   /* u.account.device */                                                   \
+    X(ENABLE_PEER, "enable-peer-access", ACCOUNT) /* u.account.device, peer */                          \
+    X(MEMORY_LOOK, "memory-look",                                                                       \
+      ACCOUNT)                         /* u.account.device, value: bytes that its pool holds */         \
+    X(HOST_TIME, "host-time", ACCOUNT) /* u.account.value: the answer, nanoseconds */                   \
+    X(DEVICE_TIME, "device-time", ACCOUNT)         /* likewise */                                       \
+    X(LAUNCH_BLOCKING, "launch-blocking", ACCOUNT) /* u.account.value */                                \
+    X(CHOOSER, "chooser", ACCOUNT)                 /* u.account.text */                                 \
+    X(MODEL, "model", ACCOUNT)                     /* u.account.text */                                 \
+    X(SETTING, "setting", ACCOUNT)                 /* u.account.text, value */                          \
+    X(STEP, "step", ACCOUNT) /* of a stream, or NULL; u.account.value: whether anything moved */        \
+    X(LOOK, "look", ACCOUNT) /* somebody looked at what is pending */
+
+typedef enum {
+#define X(name, text, traits) MR_COMMAND_##name,
+    MR_COMMAND_LIST(X)
+#undef X
+} mr_command_id;
+
+typedef struct {
+    const char *name;
+    uint32_t traits;
+    /* Optional: releases what its part of `u` owns. */
+    void (*destroy)(mr_command *command);
+    /* Optional: what a person needs beside name, stream and place, as " of event `e`". */
+    void (*detail)(const mr_command *command, char *out, size_t size);
+} mr_command_kind;
+
+extern const mr_command_kind mr_command_kinds[];
+
+enum { MR_READ = 1, MR_WRITE = 2 };
+
+struct mr_operand {
+    mr_tensor *tensor; /* the exact bytes: a view; one reference owned */
+    uint8_t access;    /* MR_READ | MR_WRITE */
+};
+
+typedef struct {
+    bool is_integer;
+    bool is_bool; /* an integer that the script wrote as true or false */
+    int64_t i;
+    double f; /* always set, also for integers */
+} mr_scalar;
+
+/* Arguments by value, copied at the call (R26). What each means is the operation row's business. */
+struct mr_params {
+    mr_scalar scalar[2];
+    int64_t integer[2];
+    uint64_t seed, offset; /* Philox, for random operations */
+    uint64_t duration_ns;  /* > 0: takes this long on the device, whatever the cost model says */
+    uint32_t blocks;       /* with duration_ns: thread blocks, each of which occupies a whole SM */
+    uint64_t mix;          /* mr.op: hash of the operation's name, for the values that it writes */
+    bool tf32; /* products of f32: whether TF32 was allowed at the call (mr.allow_tf32) */
+};
+
+typedef enum {
+    MR_COPY_H2D,
+    MR_COPY_D2H,
+    MR_COPY_D2D,
+    MR_COPY_PEER, /* between devices */
+    MR_COPY_H2H,
+} mr_copy_direction;
+
+#define MR_INLINE_OPERANDS 4
+
+struct mr_command {
+    uint32_t refs;
+    mr_command_id kind;
+    uint32_t operand_count;
+    mr_operand *operands; /* inline_operands, or an array of its own (freed with the command) */
+    mr_operand inline_operands[MR_INLINE_OPERANDS];
+    uint64_t seq; /* order of submission by the host, over all streams and devices */
+    mr_machine *machine;
+    mr_stream *stream; /* NULL when the host itself acts; one reference owned */
+    mr_site where;
+    const char *name;  /* what a person would call it: "add_", "copy_"; static, or the text of: */
+    mr_name *own_name; /* the name that the script gave an mr.op; one reference; else NULL */
+    union {
+        struct {
+            const mr_op *row; /* HOST_ACCESS: NULL where the host does something else */
+            mr_params params;
+            void *arguments; /* what else the row takes, by value; owned; NULL: nothing */
+            size_t argument_bytes;
+        } op; /* OP, HOST_ACCESS: operands[0] is the output, unless the row says otherwise */
+        struct {
+            mr_copy_direction direction;
+            bool synchronous; /* cudaMemcpy rather than cudaMemcpyAsync (R20, R21) */
+            uint64_t bytes;
+        } copy; /* operands: 0 destination, 1 source; both contiguous, of equal bytes */
+        struct {
+            mr_event *event;     /* one reference owned */
+            uint64_t record_seq; /* the record bound at the call (R12); 0: none */
+        } event;
+        struct {
+            mr_storage *storage; /* ALLOC, FREE; one reference owned */
+            bool at_once; /* FREE: cudaFree, by the host and in the order of no stream (R27) */
+        };
+        struct {
+            mr_status (*call)(void *context);
+            void (*drop)(void *context);
+            void *context;
+        } host;
+        mr_code fault;
+        mr_device *device; /* DEVICE_SYNC */
+        struct {
+            mr_storage *storage;
+            mr_event *from, *to;
+            mr_device *device, *peer;
+            uint64_t value;
+            double number;
+            const char *text;
+        } account; /* kinds with the trait ACCOUNT but not EVENT; only what is said of the kind is set */
+    } u;
+};
+
+/* A zeroed command with seq, where and a reference to `stream` (may be NULL) filled in, and space for
+ * `operand_count` operands. The caller owns one reference. The seq is taken now: create and submit
+ * without another in between. */
+mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
+                            const char *name, uint32_t operand_count, mr_command **out_command);
+
+/* Gives it a name of the script's. */
+mr_status mr_command_set_name(mr_command *command, const char *name);
+
+/* Gives an OP a copy of these bytes, which only its row understands: of any size, aligned to 16. */
+mr_status mr_command_set_arguments(mr_command *command, const void *bytes, size_t size);
+
+/* Sets operand i and takes a reference to the tensor. */
+void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, uint8_t access);
+
+/* Asks the observers (one of which may refuse: "error" mode), gives it to the backend, and tells the
+ * observers what came of it. Takes over the caller's reference, also on failure. After a failure the
+ * device does nothing for it, with one exception: INTERRUPTED, for a synchronous copy that had begun,
+ * ends only the host's wait for it. With launch-blocking (R52) waits for it. */
+mr_status mr_command_submit(mr_command *command);
+
+/* The two moments of what the host does itself (waits, queries, accesses, closing a stream): `may`
+ * before it begins, after which nothing has happened if it fails; `did` once it has come true. A
+ * wait that was interrupted never gets to `did`. */
+mr_status mr_command_may(const mr_command *command);
+void mr_command_did(const mr_command *command);
+/* What observers that ask for everything are told, see observer.h: the call that made the command returns this
+ * error, or a query said no (`status` NULL). */
+void mr_command_failed(const mr_command *command, mr_status status);
+
+/* A command of the trait ACCOUNT has come true or, with an error, has not. It is the caller's, who sets kind, stream
+ * and `u` and takes it back at once: nobody may keep a reference. MR_ACCOUNT costs a comparison where nobody
+ * listens. */
+void mr_command_account(mr_machine *machine, mr_command *command, mr_status status);
+void mr_command_account_may(mr_machine *machine);
+/* Before the backend does such a thing, if it may let the device move: an observer that wants the bytes of before must
+ * look now. */
+#define MR_ACCOUNT_BEFORE(machine)                                                                 \
+    do {                                                                                           \
+        if (__builtin_expect((machine)->everything_listeners != 0, 0))                             \
+            mr_command_account_may(machine);                                                       \
+    } while (0)
+#define MR_ACCOUNT(machine, status, ...)                                                           \
+    do {                                                                                           \
+        if (__builtin_expect((machine)->everything_listeners != 0, 0)) {                           \
+            mr_command account_ = {__VA_ARGS__};                                                   \
+            mr_command_account(machine, &account_, status);                                        \
+        }                                                                                          \
+    } while (0)
+
+static inline void mr_command_retain(const mr_command *command) {
+    ((mr_command *)command)->refs++; /* the count is no part of the description */
+}
+/* The last one drops the command's own references. Accepts NULL. */
+void mr_command_release(const mr_command *command);
+
+static inline bool mr_command_is(const mr_command *command, uint32_t traits) {
+    return (mr_command_kinds[command->kind].traits & traits) != 0;
+}
+
+/* Fills in what of an error is still empty: the operation, the stream and the line of the command that failed. */
+void mr_command_blame(const mr_command *command, mr_status error);
+
+/* "record_event of event `e` on stream `s` at race.lua:7 (#12)"; returns `out`. */
+const char *mr_command_describe(const mr_command *command, char *out, size_t size);
+
+#endif

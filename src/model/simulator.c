@@ -1,0 +1,53 @@
+/* What a script may do to a simulated device: the backend's slots of simulator.h, with the checks that every other call has. */
+#include "model/simulator.h"
+
+#include "model/internal.h"
+
+mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
+                          size_t text_size) {
+    *out_moved = false;
+    MR_TRY(mr_machine_ready(machine));
+    if (stream) MR_TRY(mr_stream_usable(stream));
+    const mr_simulator *simulator = machine->backend->simulator;
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = mr_machine_waited(
+        machine, simulator->step(machine, stream, out_moved, out_text, text_size));
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_STEP, .stream = stream,
+               .u.account.value = *out_moved);
+    return status;
+}
+
+mr_status mr_machine_set_chooser(mr_machine *machine, const char *name) {
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = machine->backend->simulator->set_chooser(machine, name);
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_CHOOSER, .u.account.text = name);
+    return status;
+}
+
+mr_status mr_machine_set_model(mr_machine *machine, const char *name) {
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = machine->backend->simulator->set_model(machine, name);
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_MODEL, .u.account.text = name);
+    return status;
+}
+
+mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t value) {
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = machine->backend->simulator->set_setting(machine, name, value);
+    MR_ACCOUNT(machine, status, .kind = MR_COMMAND_SETTING,
+               .u.account = {.text = name, .value = (uint64_t)value});
+    return status;
+}
+
+void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
+                        void *context) {
+    MR_ACCOUNT_BEFORE(machine);
+    machine->backend->simulator->pending(machine, see, context);
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_LOOK);
+}
+
+uint64_t mr_machine_device_time(mr_machine *machine) {
+    uint64_t time = machine->backend->simulator->device_time(machine);
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_DEVICE_TIME, .u.account.value = time);
+    return time;
+}

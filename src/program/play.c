@@ -1,0 +1,351 @@
+/* Carries out a program's items, each through the function of the model that the script's call went through, and
+ * compares the result with what was recorded. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/backend.h"
+#include "model/given.h"
+#include "program/player.h"
+
+/* ---- what differs */
+
+__attribute__((format(printf, 3, 4))) static void differs(mr_player *p, mr_difference_kind kind,
+                                                          const char *format, ...) {
+    mr_difference *d = p->difference;
+    if (!d || d->kind != MR_DIFFERS_NOTHING) return;
+    d->kind = kind;
+    d->item = p->position;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->text, sizeof d->text, format, args);
+    va_end(args);
+}
+
+static void check_answer(mr_player *p, const item *it, uint64_t answer, uint64_t recorded) {
+    if (answer != recorded)
+        differs(p, MR_DIFFERS_ANSWER, "%s: %" PRIu64 ", and %" PRIu64 " was recorded",
+                mr_command_kinds[it->kind].name, answer, recorded);
+}
+
+/* Since the recording began, or the player's items. */
+static uint64_t clock_of(const mr_player *p) {
+    return p->machine->backend->host_time(p->machine) - p->start_time;
+}
+
+static void check_time(mr_player *p, const item *it, uint64_t recorded) {
+    if (p->keep_chooser || p->keep_model) return; /* times are those of the recorded ones */
+    uint64_t now = clock_of(p), then = recorded - p->program->start_time;
+    if (now != then)
+        differs(p, MR_DIFFERS_TIME,
+                "%s: the host's clock is at %" PRIu64 " ns, and was at %" PRIu64,
+                mr_command_kinds[it->kind].name, now, then);
+}
+
+static void check_values(mr_player *p, const item *it) {
+    const mr_operand *operands = &p->operands[it->first_operand];
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < it->operand_count; i++) {
+        if (operands[i].access == MR_WRITE) continue;
+        if (!operands[i].tensor->storage->host) return;
+        hash = hash * 31 + mr_value_hash_view(operands[i].tensor);
+    }
+    if (hash != it->hash)
+        differs(p, MR_DIFFERS_VALUE, "%s: the host reads other values than were recorded",
+                it->name);
+}
+
+static bool same_error(const mr_player *p, const item *it, const mr_error *status) {
+    if (status->code != it->code) return false;
+    /* What is free is told in it, and depends on what else this process holds. */
+    if (status->code == MR_CODE_OUT_OF_MEMORY || it->error == NO_SLOT) return true;
+    return strcmp(status->message, p->program->texts.items[it->error]) == 0;
+}
+
+/* Takes `status`, and returns it if it was not recorded. */
+static mr_status check_error(mr_player *p, const item *it, mr_status status) {
+    if (!status && !it->has_error) return MR_OK;
+    if (status && it->has_error && same_error(p, it, status)) {
+        mr_error_destroy(status);
+        return MR_OK;
+    }
+    const char *recorded = it->error == NO_SLOT ? "no error" : p->program->texts.items[it->error];
+    differs(p, MR_DIFFERS_ERROR, "%s: %.100s; recorded: %.100s", it->name,
+            status ? status->message : "no error", it->has_error ? recorded : "no error");
+    p->stopped = true;
+    return status;
+}
+
+static mr_caller caller_of(const mr_player *p, const item *it) {
+    return (mr_caller){.machine = p->machine, .where = it->where};
+}
+
+/* ---- the host */
+
+static void put_bytes(const mr_program *program, blob from, size_t skip, const mr_tensor *view) {
+    size_t size = mr_value_view_bytes(view);
+    if (from.size >= skip + size) mr_value_scatter(view, program->bytes.items + from.at + skip);
+}
+
+static void write_as_recorded(mr_player *p, const item *it) {
+    const mr_operand *operands = &p->operands[it->first_operand];
+    size_t done = 0;
+    for (uint32_t i = 0; i < it->operand_count; i++) {
+        if (!(operands[i].access & MR_WRITE)) continue;
+        put_bytes(p->program, it->bytes, done, operands[i].tensor);
+        done += mr_value_view_bytes(operands[i].tensor);
+    }
+}
+
+static mr_status host_access(mr_player *p, const item *it) {
+    const mr_params *params = it->row ? &p->program->params.items[it->params] : NULL;
+    mr_caller caller = caller_of(p, it);
+    MR_TRY(mr_host_accesses(&caller, it->name, &p->operands[it->first_operand], it->operand_count,
+                            it->row, params));
+    if (!it->row) {
+        check_values(p, it);
+        write_as_recorded(p, it);
+        return MR_OK;
+    }
+    mr_error_destroy(p->host_work);
+    p->host_work = mr_op_run_now(command_at(p, it));
+    return MR_OK;
+}
+
+static mr_status host_work(mr_player *p, const item *it) {
+    mr_status status = p->host_work;
+    p->host_work = MR_OK;
+    mr_host_worked(p->machine, it->value, status);
+    return status;
+}
+
+static mr_status host_alloc(mr_player *p, const item *it) {
+    mr_storage *storage = &p->storages[it->object];
+    blob first = p->program->storages.items[it->object].first;
+    MR_TRY(mr_storage_place(storage, NULL));
+    if (first.zero) memset(storage->host, 0, first.size);
+    else if (first.size) memcpy(storage->host, p->program->bytes.items + first.at, first.size);
+    return MR_OK;
+}
+
+/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it. The backend
+ * holds a reference to each that is pending. */
+static bool is_used(const mr_player *p, uint32_t storage) {
+    for (size_t i = p->users_from[storage]; i < p->users_from[storage + 1]; i++)
+        if (p->commands[p->users[i]].refs > MR_GIVEN_REFS) return true;
+    return false;
+}
+
+static void free_due(mr_player *p) {
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i <= p->due[0]; i++) {
+        uint32_t storage = p->due[i];
+        if (is_used(p, storage)) p->due[++kept] = storage;
+        else mr_storage_drop_given(&p->storages[storage]);
+    }
+    p->due[0] = kept;
+}
+
+static mr_status host_free(mr_player *p, const item *it) {
+    p->due[++p->due[0]] = it->object;
+    free_due(p);
+    return MR_OK;
+}
+
+/* ---- what is submitted */
+
+static mr_status submit(mr_player *p, const item *it, mr_command *command) {
+    command->refs = MR_GIVEN_REFS + 1; /* one for the call, which takes it over */
+    mr_status status;
+    switch (it->kind) {
+    case MR_COMMAND_RECORD:
+        status = mr_command_submit(command);
+        if (!status) mr_event_recorded(&p->events[it->object], command);
+        return status;
+    case MR_COMMAND_ALLOC:
+        MR_TRY(mr_storage_place(&p->storages[it->object], command));
+        return mr_command_submit(command);
+    case MR_COMMAND_FREE: return mr_storage_submit_free(command);
+    default: return mr_command_submit(command);
+    }
+}
+
+mr_status mr_player_run_function(void *context) {
+    const function_context *function = context;
+    const item *it = function->item;
+    mr_player *p = function->player;
+    const mr_program *program = p->program;
+    for (uint32_t i = 0; i < it->inner_count && !p->stopped; i++)
+        MR_TRY(mr_player_carry_out(p, &program->inner.items[it->inner + i]));
+    if (it->other == NO_SLOT) return MR_OK;
+    return mr_fail((mr_code)it->value, "%s", program->texts.items[it->other]);
+}
+
+/* ---- queries and other looks */
+
+static mr_status query(mr_player *p, const item *it) {
+    mr_caller caller = caller_of(p, it);
+    bool done = false;
+    if (it->kind == MR_COMMAND_STREAM_QUERY)
+        MR_TRY(mr_stream_query(&caller, p->stream_at[it->stream], &done));
+    else MR_TRY(mr_event_query(&caller, &p->events[it->object], &done));
+    if (!it->has_error) check_answer(p, it, done, it->outcome == CAME_TRUE);
+    return MR_OK;
+}
+
+static mr_status elapsed(mr_player *p, const item *it) {
+    double milliseconds;
+    MR_TRY(mr_event_elapsed(&p->events[it->object], &p->events[it->other], &milliseconds));
+    if (milliseconds != it->number)
+        differs(p, MR_DIFFERS_ANSWER, "elapsed_time: %g ms, and %g was recorded", milliseconds,
+                it->number);
+    return MR_OK;
+}
+
+static void see_nothing(void *context, const mr_pending *pending) {
+    (void)context, (void)pending;
+}
+
+static mr_status step(mr_player *p, const item *it) {
+    char text[256];
+    bool moved;
+    mr_stream *stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream];
+    MR_TRY(mr_machine_step(p->machine, stream, &moved, text, sizeof text));
+    check_answer(p, it, moved, it->value);
+    return MR_OK;
+}
+
+static mr_status look(mr_player *p, const item *it) {
+    mr_machine *machine = p->machine;
+    switch (it->kind) {
+    case MR_COMMAND_HOST_TIME:
+        mr_machine_time(machine);
+        check_time(p, it, it->value);
+        break;
+    case MR_COMMAND_DEVICE_TIME:
+        if (p->program->from_the_start)
+            check_answer(p, it, mr_machine_device_time(machine), it->value);
+        break;
+    case MR_COMMAND_MEMORY_LOOK: {
+        mr_memory_stats stats = mr_device_memory(machine->devices[it->object]);
+        if (p->program->from_the_start) check_answer(p, it, stats.reserved, it->value);
+        break;
+    }
+    default: mr_machine_pending(machine, see_nothing, NULL); break;
+    }
+    return MR_OK;
+}
+
+/* ---- the machine as a whole */
+
+static mr_status reset(mr_player *p, const item *it) {
+    mr_caller caller = caller_of(p, it);
+    mr_machine *machine = p->machine;
+    const mr_program *program = p->program;
+    for (size_t i = 0; i < program->streams.count; i++) /* ids stay different */
+        if (machine->next_stream < program->streams.items[i].id)
+            machine->next_stream = program->streams.items[i].id;
+    MR_TRY(mr_machine_reset(&caller));
+    mr_player_find_default_streams(p, machine->epoch);
+    return MR_OK;
+}
+
+static mr_status configure(mr_player *p, const item *it) {
+    mr_machine *machine = p->machine;
+    const char *text = it->own_name == NO_SLOT ? "" : p->program->texts.items[it->own_name];
+    switch (it->kind) {
+    case MR_COMMAND_CHOOSER: return p->keep_chooser ? MR_OK : mr_machine_set_chooser(machine, text);
+    case MR_COMMAND_MODEL: return p->keep_model ? MR_OK : mr_machine_set_model(machine, text);
+    case MR_COMMAND_SETTING: return mr_machine_set_setting(machine, text, (int64_t)it->value);
+    default: mr_machine_set_launch_blocking(machine, it->value != 0); return MR_OK;
+    }
+}
+
+/* ---- objects come and go */
+
+static mr_status event_close(const mr_player *p, mr_event *event) {
+    if (event->closed) return MR_OK;
+    if (!p->machine->in_host_function) return mr_event_close(event);
+    mr_event_drop_given(event); /* the collector's, in a host function */
+    return MR_OK;
+}
+
+static mr_status object_life(mr_player *p, const item *it) {
+    mr_caller caller = caller_of(p, it);
+    switch (it->kind) {
+    case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
+    case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
+    case MR_COMMAND_STREAM_DROP: mr_stream_drop_given(p->stream_at[it->stream]); return MR_OK;
+    case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);
+    case MR_COMMAND_EVENT_CLOSE: return event_close(p, &p->events[it->object]);
+    case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);
+    case MR_COMMAND_HOST_FREE: return host_free(p, it);
+    case MR_COMMAND_FREE_WAIT: return mr_storage_free_wait(&p->storages[it->object]);
+    default: return mr_storage_record_stream(&p->storages[it->object], p->stream_at[it->stream]);
+    }
+}
+
+/* ---- one item */
+
+static mr_status dispatch(mr_player *p, const item *it) {
+    mr_device **devices = p->machine->devices;
+    mr_caller caller = caller_of(p, it);
+    switch (it->kind) {
+    case MR_COMMAND_STREAM_SYNC: return mr_stream_synchronize(&caller, p->stream_at[it->stream]);
+    case MR_COMMAND_EVENT_SYNC: return mr_event_synchronize(&caller, &p->events[it->object]);
+    case MR_COMMAND_DEVICE_SYNC: return mr_device_synchronize(&caller, devices[it->object]);
+    case MR_COMMAND_DRAIN: return mr_device_drain(devices[it->object]);
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY: return query(p, it);
+    case MR_COMMAND_HOST_ACCESS: return host_access(p, it);
+    case MR_COMMAND_HOST_WORK: return host_work(p, it);
+    case MR_COMMAND_HOST_READ: check_values(p, it); return MR_OK;
+    case MR_COMMAND_ELAPSED: return elapsed(p, it);
+    case MR_COMMAND_TRIM: return mr_device_trim(devices[it->object]);
+    case MR_COMMAND_ENABLE_PEER:
+        return mr_device_enable_peer_access(devices[it->object], devices[it->other]);
+    case MR_COMMAND_STEP: return step(p, it);
+    case MR_COMMAND_RESET: return reset(p, it);
+    case MR_COMMAND_HOST_TIME:
+    case MR_COMMAND_DEVICE_TIME:
+    case MR_COMMAND_MEMORY_LOOK:
+    case MR_COMMAND_LOOK: return look(p, it);
+    case MR_COMMAND_CHOOSER:
+    case MR_COMMAND_MODEL:
+    case MR_COMMAND_SETTING:
+    case MR_COMMAND_LAUNCH_BLOCKING: return configure(p, it);
+    default: return object_life(p, it);
+    }
+}
+
+mr_status mr_player_carry_out(mr_player *p, const item *it) {
+    mr_machine *machine = p->machine;
+    mr_command *command = command_at(p, it);
+    mr_status status;
+    if (command && command->stream) {
+        status = submit(p, it, command);
+    } else {
+        if (it->seq) machine->next_seq = it->seq;
+        status = dispatch(p, it);
+        if (it->time && !status) check_time(p, it, it->time);
+        if (p->due[0]) free_due(p);
+    }
+    if (__builtin_expect(!status && !it->has_error, 1)) return MR_OK;
+    return check_error(p, it, status);
+}
+
+mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference) {
+    const mr_program *program = p->program;
+    mr_status status = MR_OK;
+    if (until > program->items.count) until = program->items.count;
+    p->difference = io_difference;
+    p->stopped = false;
+    while (p->position < until && !status && !p->stopped) {
+        status = mr_player_carry_out(p, &program->items.items[p->position]);
+        if (!status && !p->stopped) p->position++;
+    }
+    p->difference = NULL;
+    return status;
+}

@@ -1,0 +1,62 @@
+/* The inside of a player, private to this folder. */
+#ifndef MR_PROGRAM_PLAYER_H
+#define MR_PROGRAM_PLAYER_H
+
+#include "program/state.h"
+
+/* What the player's commands of host functions get as their context. */
+typedef struct {
+    mr_player *player;
+    const item *item;
+} function_context;
+
+struct mr_player {
+    const mr_program *program;
+    mr_machine *machine;
+    uint64_t start_time;
+    bool keep_chooser, keep_model; /* the caller's, whatever the program says */
+
+    /* One block (build.c), in this order. */
+    char *block;
+    size_t block_bytes;
+    mr_stream *streams; /* by slot; those of devices are not used */
+    mr_event *events;
+    mr_storage *storages;
+    mr_tensor *views;
+    mr_operand *operands;
+    mr_command *commands;
+    function_context *functions;
+    uint32_t *
+        due; /* [0]: how many; from 1: host storages whose memory goes as soon as no command uses it */
+
+    mr_stream **stream_at;   /* by slot; those of devices are the machine's own */
+    mr_command **command_of; /* by item, then by inner item; NULL: it has none */
+    uint32_t *users; /* of storage i, those from users_from[i] to [i + 1]: indices of commands */
+    size_t *users_from;
+
+    mr_status (*run_function)(void *context);
+    size_t position;
+    mr_difference *difference; /* of the run that is under way */
+    bool stopped;              /* an error came that was not recorded, or the other way round */
+    mr_status host_work;       /* how the last operation of the host ended; owned */
+};
+
+static inline mr_command *command_at(const mr_player *p, const item *it) {
+    const mr_program *program = p->program;
+    size_t inner = (size_t)(it - program->inner.items);
+    if (it >= program->items.items && it < program->items.items + program->items.count)
+        return p->command_of[it - program->items.items];
+    return p->command_of[program->items.count + inner];
+}
+
+/* build.c */
+/* `run_function`: the host function of all commands of that kind, called with its function_context. */
+mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context));
+/* Streams of the devices, which are new after a reset; `epoch` counts from 1. */
+void mr_player_find_default_streams(mr_player *p, uint32_t epoch);
+
+/* play.c */
+mr_status mr_player_run_function(void *context);
+mr_status mr_player_carry_out(mr_player *p, const item *it);
+
+#endif

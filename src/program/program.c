@@ -1,0 +1,65 @@
+/* Programs that have been recorded: counting them, and what can be asked of them. See program.h. */
+#include <stdlib.h>
+
+#include "program/state.h"
+
+void mr_program_retain(const mr_program *program) {
+    atomic_fetch_add(&((mr_program *)program)->refs, 1);
+}
+
+static void destroy(mr_program *p) {
+    for (size_t i = 0; i < p->settings.count; i++) free(p->settings.items[i].name);
+    for (size_t i = 0; i < p->texts.count; i++) free(p->texts.items[i]);
+    mr_vec_free(&p->settings);
+    mr_vec_free(&p->peers);
+    mr_vec_free(&p->streams);
+    mr_vec_free(&p->events);
+    mr_vec_free(&p->storages);
+    mr_vec_free(&p->views);
+    mr_vec_free(&p->items);
+    mr_vec_free(&p->inner);
+    mr_vec_free(&p->operands);
+    mr_vec_free(&p->params);
+    mr_vec_free(&p->texts);
+    mr_vec_free(&p->bytes);
+    mr_interned_free(&p->files);
+    free(p->backend);
+    free(p->model);
+    free(p->chooser);
+    free(p->inexact);
+    free(p);
+}
+
+void mr_program_release(const mr_program *program) {
+    mr_program *p = (mr_program *)program; /* the count is no part of what it says */
+    if (p && atomic_fetch_sub(&p->refs, 1) == 1) destroy(p);
+}
+
+size_t mr_program_count(const mr_program *program) {
+    return program->items.count;
+}
+
+size_t mr_program_bytes(const mr_program *p) {
+    return (p->items.capacity + p->inner.capacity) * sizeof(item) + p->bytes.capacity +
+           p->views.capacity * sizeof(view_slot) + p->storages.capacity * sizeof(storage_slot) +
+           p->events.capacity * sizeof(event_slot) + p->streams.capacity * sizeof(stream_slot) +
+           p->operands.capacity * sizeof(item_operand) + p->params.capacity * sizeof(mr_params);
+}
+
+const char *mr_program_inexact(const mr_program *program) {
+    return program->inexact;
+}
+
+mr_program_facts mr_program_facts_of(const mr_program *p) {
+    return (mr_program_facts){.backend = p->backend,
+                              .device_count = p->device_count,
+                              .model = p->model,
+                              .chooser = p->chooser,
+                              .from_the_start = p->from_the_start};
+}
+
+mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
+    const item *it = &program->items.items[i];
+    return (mr_program_item){
+        .kind = (mr_command_id)it->kind, .name = it->name, .where = it->where, .seq = it->seq};
+}

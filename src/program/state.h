@@ -1,0 +1,160 @@
+/* The inside of programs, private to this folder: slots for objects, items, and the bytes that they refer to. All
+ * references are numbers; nothing points to a machine. */
+#ifndef MR_PROGRAM_STATE_H
+#define MR_PROGRAM_STATE_H
+
+#include <stdatomic.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "ops/op.h"
+#include "program/program.h"
+
+#define NO_SLOT UINT32_MAX
+
+/* ---- slots.c: numbers to numbers, open addressing */
+
+typedef struct {
+    uint64_t *keys; /* 0: empty */
+    uint32_t *slots;
+    size_t capacity, count;
+} slot_map;
+
+uint32_t mr_slot_find(const slot_map *map, uint64_t key);     /* NO_SLOT: there is none */
+bool mr_slot_put(slot_map *map, uint64_t key, uint32_t slot); /* false: no memory; `key` is not 0 */
+void mr_slot_map_free(slot_map *map);
+
+/* ---- values.c: bytes */
+
+/* A piece of program->bytes, or as many zeros. */
+typedef struct {
+    size_t at, size;
+    bool zero;
+} blob;
+#define NO_BLOB ((blob){0})
+
+uint64_t mr_value_hash(uint64_t hash, const void *data, size_t size);
+/* Of the elements of a view that the CPU can reach, in row-major order. */
+uint64_t mr_value_hash_view(const mr_tensor *view);
+size_t mr_value_view_bytes(const mr_tensor *view);
+void mr_value_gather(const mr_tensor *view, char *out);
+void mr_value_scatter(const mr_tensor *view, const char *from);
+
+/* ---- slots for objects */
+
+typedef struct {
+    uint32_t id, epoch; /* epochs count from 1, the recording's first */
+    mr_stream_kind kind;
+    bool blocking;
+    bool before; /* it was there before the recording */
+    int priority, device;
+    uint32_t name; /* text or NO_SLOT */
+    mr_site where;
+} stream_slot;
+
+typedef struct {
+    uint32_t id, epoch;
+    bool timing, blocking;
+    bool before, recorded; /* `recorded`: before, too, and complete when the recording began */
+    int device;            /* of that record */
+    uint32_t name;
+    mr_site where;
+} event_slot;
+
+typedef struct {
+    uint64_t id, bytes, made_seq;
+    uint32_t epoch;
+    mr_memory_kind kind;
+    bool blank, transient, before;
+    int device;
+    uint32_t stream;  /* device memory */
+    uint32_t used_by; /* how many streams record_stream names */
+    uint32_t name;
+    mr_site made;
+    blob first; /* what is in it at first; none: any bytes */
+    bool live;  /* at the end of the recording, with these bytes: */
+    uint64_t last_hash;
+} storage_slot;
+
+typedef struct {
+    mr_tensor view; /* without storage, name, references */
+    uint32_t storage, name;
+} view_slot;
+
+/* ---- items */
+
+typedef enum {
+    CAME_TRUE, /* the observers' `did` */
+    SAID_NO,   /* a query */
+    FAILED,    /* tried */
+} outcome;
+
+typedef struct {
+    uint8_t kind;      /* mr_command_id */
+    uint8_t outcome;   /* of above */
+    bool has_error;    /* with FAILED, or with CAME_TRUE: the call returned it all the same */
+    bool flag;         /* COPY: synchronous; FREE: at once; ALLOC: memory was found */
+    uint8_t direction; /* COPY */
+    mr_code code;      /* of the error; FAULT: see value */
+    uint32_t error;    /* its text */
+    uint32_t stream, object, other; /* slots; devices by index */
+    uint32_t first_operand, operand_count;
+    uint32_t own_name;
+    uint32_t params;             /* with `row` */
+    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, in program->inner */
+    const char *name;            /* static, unless own_name */
+    const mr_op *row;
+    mr_site where;
+    uint64_t seq;
+    uint64_t time; /* the host's clock after a wait */
+    uint64_t value;
+    double number;
+    uint64_t hash;  /* of what the host read */
+    blob arguments; /* with `row`: what else it takes, at a multiple of 16 */
+    blob
+        bytes; /* HOST_ACCESS: what the host wrote, one operand behind the other; or read, if it is short */
+} item;
+
+typedef struct {
+    uint32_t view;
+    uint8_t access;
+} item_operand;
+
+typedef struct {
+    char *name;
+    int64_t value;
+} setting_value;
+
+typedef MR_VEC(item) item_list;
+
+struct mr_program {
+    atomic_uint refs;
+    /* what it began with */
+    char *backend, *model, *chooser;
+    MR_VEC(setting_value) settings;
+    MR_VEC(uint64_t) peers; /* by device: bit i: it may reach device i */
+    int device_count;
+    bool from_the_start, launch_blocking;
+    uint64_t first_seq, first_storage, start_time; /* the next number, and the last id, of before */
+    uint32_t first_epoch;
+
+    MR_VEC(stream_slot) streams;
+    MR_VEC(event_slot) events;
+    MR_VEC(storage_slot) storages;
+    MR_VEC(view_slot) views;
+    item_list items, inner;
+    MR_VEC(item_operand) operands;
+    MR_VEC(mr_params) params;
+    MR_VEC(char *) texts;
+    MR_VEC(char) bytes;
+    mr_interned files;
+
+    char *inexact;
+    uint64_t end_time, end_device_time;
+    bool lost;
+    mr_code lost_code;
+};
+
+#define VALUE_KEPT 64 /* bytes of a value that the host read, beyond its hash */
+
+#endif

@@ -1,0 +1,158 @@
+/* Lines: where a new line can be inserted, and in which block it would be. */
+#include "script/text.h"
+
+int mr_script_word_at(const mr_script *s, int line) {
+    int low = 0, high = (int)s->words.count - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (s->words.items[middle].line >= line) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* A statement can stand in front of this word, which is the first of its line, and would be reached. */
+static bool takes(const mr_script *s, int at) {
+    const word *w = &s->words.items[at];
+    bool closes = s->blocks.items[w->block].closed == at;
+    return w->is_first && (w->begins || closes) && !w->is_missed;
+}
+
+static bool is_alone(const mr_script *s, int at) {
+    const word *w = &s->words.items[at];
+    return w->kind == END_OF_TEXT || w[1].line > w->line;
+}
+
+/* `end` and then a statement on one line: which of the two is meant cannot be told. */
+static bool follows_an_end(const mr_script *s, int at) {
+    const word *w = &s->words.items[at];
+    for (const word *next = w + 1; w->kind != END_OF_TEXT && next->line == w->line; next++)
+        if (next->begins && next->kind != END_OF_TEXT) return true;
+    return false;
+}
+
+int mr_script_front(const mr_script *s, int line) {
+    int at = mr_script_word_at(s, line);
+    if (s->words.items[at].line != line) return 0;
+    if (s->blocks.items[s->words.items[at].block].closed == at) {
+        if (is_alone(s, at)) return takes(s, at) ? line : 0; /* what a block's end does: <close> */
+        if (follows_an_end(s, at)) return 0;
+    }
+    for (int previous = -1; at >= 0 && at != previous;) {
+        previous = at;
+        at = s->words.items[at].statement;
+        if (at < 0) return 0;
+        /* What else stands before it on its line? */
+        int first = mr_script_word_at(s, s->words.items[at].line);
+        if (first == at) return takes(s, at) ? s->words.items[at].line : 0;
+        at = first;
+    }
+    return 0;
+}
+
+/* The block begins on the line, and so does what is in it. */
+static bool has_body_on(const mr_script *s, const block *b, int line) {
+    const word *opens = &s->words.items[b->opened];
+    return opens->line == line && opens[1].line == line && b->closed > b->opened + 1;
+}
+
+bool mr_script_defines(const mr_script *s, int line) {
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (!b->is_function || !b->is_defined) continue;
+        if (has_body_on(s, b, line)) return true;
+    }
+    return false;
+}
+
+/* Right behind `last`, unless a comment that goes on stands between the two. */
+static int line_behind(const word *last, const word *next) {
+    const char *comment = strstr(last->text + last->length, "--[");
+    return comment && comment < next->text ? next->line : last->last_line + 1;
+}
+
+int mr_script_behind(const mr_script *s, int line) {
+    int at = mr_script_word_at(s, line), last = (int)s->words.count - 1;
+    const word *w = s->words.items;
+    if (w[at].line != line || at == last || mr_script_defines(s, line)) return 0;
+    int statement = w[at].statement;
+    while (statement >= 0) {
+        int in = w[statement].block;
+        const block *b = &s->blocks.items[in];
+        int next =
+            at; /* the first word of a line behind it, in the same block, where a line may stand */
+        while (next <= b->closed &&
+               (w[next].line <= line || w[next].block != in || !takes(s, next)))
+            next++;
+        if (next <= b->closed) return line_behind(&w[next - 1], &w[next]);
+        if (in == 0 || (b->is_function && b->is_defined)) return 0;
+        statement = b->statement;
+    }
+    return 0;
+}
+
+int mr_script_block_of(const mr_script *s, int front) {
+    return s->words.items[mr_script_word_at(s, front)].block;
+}
+
+int mr_script_function_of(const mr_script *s, int in) {
+    while (!s->blocks.items[in].is_function) in = s->blocks.items[in].outer;
+    return in;
+}
+
+int mr_script_function(const mr_script *s, int front) {
+    int in = mr_script_function_of(s, mr_script_block_of(s, front));
+    if (in == 0) return 0;
+    int at = s->blocks.items[in].opened; /* the list's end; Lua counts from the word `function` */
+    while (at && !says(&s->words.items[at], "function")) at--;
+    return s->words.items[at].line;
+}
+
+bool mr_script_in_loop(const mr_script *s, int front) {
+    for (int in = mr_script_block_of(s, front); in > 0 && !s->blocks.items[in].is_function;
+         in = s->blocks.items[in].outer)
+        if (s->blocks.items[in].is_loop) return true;
+    return false;
+}
+
+bool mr_script_is_loop(const mr_script *s, int front) {
+    static const char *const loops[] = {"for", "while", "repeat", NULL};
+    return says_any(&s->words.items[mr_script_word_at(s, front)], loops);
+}
+
+int mr_script_group_end(const mr_script *s, int at) {
+    const word *w = s->words.items;
+    int in = w[at].block, next = at + 1;
+    if (at + 1 >= (int)s->words.count) return at;
+    while (next + 1 < (int)s->words.count && s->blocks.items[in].closed != next &&
+           !(w[next].block == in && w[next].begins && w[next].line > w[next - 1].last_line))
+        next++;
+    return next;
+}
+
+bool mr_script_is_within(const mr_script *s, int front, int line) {
+    int end = mr_script_group_end(s, mr_script_word_at(s, front));
+    return line >= front && end && s->words.items[end - 1].last_line >= line;
+}
+
+bool mr_script_loops(const mr_script *s, int front, int line) {
+    int function = mr_script_function_of(s, mr_script_block_of(s, front));
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (b->is_loop && has_body_on(s, b, line) && mr_script_function_of(s, b->outer) == function)
+            return true;
+    }
+    return false;
+}
+
+bool mr_script_has_several(const mr_script *s, int front) {
+    static const char *const heads[] = {"do", "for", "if", "repeat", "while", NULL};
+    int count = 0, at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    int function = mr_script_function_of(s, s->words.items[at].block);
+    for (int i = at; i < end; i++) {
+        const word *w = &s->words.items[i];
+        if (w->begins && !says_any(w, heads) && mr_script_function_of(s, w->block) == function)
+            count++;
+    }
+    return count > 1;
+}

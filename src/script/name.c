@@ -1,0 +1,105 @@
+/* Names: what a name refers to at a place, and where it is assigned. */
+#include <stdio.h>
+
+#include "script/text.h"
+
+/* ---- names */
+
+static bool encloses(const mr_script *s, int outer, int inner) {
+    while (inner >= 0 && inner != outer) inner = s->blocks.items[inner].outer;
+    return inner == outer;
+}
+
+static bool is_named(const mr_script *s, const declaration *d, const char *name) {
+    return d->name < 0 ? strcmp(name, "self") == 0 : says(&s->words.items[d->name], name);
+}
+
+int mr_script_binding(const mr_script *s, const char *name, int front) {
+    int at = mr_script_word_at(s, front), in = s->words.items[at].block, found = 0;
+    for (size_t i = 0; i < s->declarations.count; i++) {
+        const declaration *d = &s->declarations.items[i];
+        if (d->from < at && encloses(s, d->block, in) && is_named(s, d, name)) found = (int)i + 1;
+    }
+    return found;
+}
+
+bool mr_script_declares(const mr_script *s, const char *name, int line) {
+    for (size_t i = 0; i < s->declarations.count; i++) {
+        const declaration *d = &s->declarations.items[i];
+        if (is_named(s, d, name) && s->words.items[d->name < 0 ? d->from : d->name].line == line)
+            return true;
+    }
+    return false;
+}
+
+bool mr_script_reaches(const mr_script *s, int from, int to) {
+    return from <= to && encloses(s, mr_script_block_of(s, from), mr_script_block_of(s, to));
+}
+
+bool mr_script_uses(const mr_script *s, const char *name) {
+    for (size_t i = 0; i < s->words.count; i++)
+        if (s->words.items[i].kind == NAME && says(&s->words.items[i], name)) return true;
+    return false;
+}
+
+/* What is called by that name, or the text that gives an operation its name. */
+static bool calls(const word *w, const char *name) {
+    if (w->kind == VALUE)
+        return (*w->text == '"' || *w->text == '\'') && (size_t)w->length == strlen(name) + 2 &&
+               memcmp(w->text + 1, name, strlen(name)) == 0;
+    return w->kind == NAME && says(w, name) &&
+           (w[1].kind == VALUE || says(&w[1], "(") || says(&w[1], "{"));
+}
+
+int mr_script_count(const mr_script *s, int front, const char *name) {
+    int count = 0, at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    for (int i = at; i < end; i++) count += calls(&s->words.items[i], name);
+    return count;
+}
+
+/* The innermost function around the block that is kept rather than called there and then. */
+static int kept_function(const mr_script *s, int in) {
+    while (in > 0 && !(s->blocks.items[in].is_function && s->blocks.items[in].is_defined))
+        in = s->blocks.items[in].outer;
+    return in;
+}
+
+bool mr_script_is_one_run(const mr_script *s, int line, int other) {
+    return kept_function(s, mr_script_block_of(s, line)) ==
+           kept_function(s, mr_script_block_of(s, other));
+}
+
+bool mr_script_follows(const mr_script *s, int front, const char *first, const char *second) {
+    int at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    const word *w = s->words.items;
+    for (int i = at; i < end; i++)
+        for (int k = i + 1; calls(&w[i], first) && k < end; k++)
+            if (calls(&w[k], second) &&
+                kept_function(s, w[i].block) == kept_function(s, w[k].block))
+                return true;
+    return false;
+}
+
+bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index) {
+    const word *w = s->words.items;
+    const block *b = &s->blocks.items[w[mr_script_word_at(s, front)].block];
+    char number[24];
+    int length = snprintf(number, sizeof number, "%lld", index);
+    for (int i = b->opened + 1; i + 2 < b->closed; i++)
+        if (w[i].kind == NAME && says(&w[i], table) && says(&w[i + 1], "[") &&
+            w[i + 2].length == length && memcmp(w[i + 2].text, number, (size_t)length) == 0 &&
+            says(&w[i + 3], "]"))
+            return true;
+    return false;
+}
+
+bool mr_script_indexes(const mr_script *s, int front, const char *name) {
+    const word *w = s->words.items;
+    int at = mr_script_word_at(s, front), binding = mr_script_binding(s, name, front);
+    const block *b = &s->blocks.items[w[at].block];
+    for (int i = b->opened + 1; i < b->closed; i++)
+        if (w[i].kind == NAME && says(&w[i], name) && i && says(&w[i - 1], "[") &&
+            says(&w[i + 1], "]") && mr_script_binding(s, name, w[i].line) == binding)
+            return true;
+    return false;
+}

@@ -1,0 +1,60 @@
+/* A script's text as the checker's fixes need it: where a line can be put in, and what a name means there. Read
+ * when a report is written and at no other time. A place is "in front of line n"; behind line n is in front of
+ * line n + 1. */
+#ifndef MR_SCRIPT_SCRIPT_H
+#define MR_SCRIPT_SCRIPT_H
+
+#include <stdbool.h>
+
+typedef struct mr_script mr_script;
+
+/* Those read last; zeroed at first. */
+typedef struct {
+    mr_script *kept[4];
+    unsigned next;
+} mr_scripts;
+
+/* A reference; NULL: no such file, too large, or not Lua. */
+mr_script *mr_script_read(mr_scripts *scripts, const char *path);
+void mr_scripts_free(mr_scripts *scripts);
+void mr_script_free(mr_script *script); /* accepts NULL */
+
+/* The line that the statement around `line` begins on, if a line can be put in front of that: nothing else stands
+ * before it, and it is reached. 0: there is none. */
+int mr_script_front(const mr_script *script, int line);
+/* The line in front of which the first line can be put that runs when the statements of `line` are done. 0: none, as
+ * behind a return, or where the line holds a function's definition, whose body runs at other times. */
+int mr_script_behind(const mr_script *script, int line);
+/* On the line stands a body of a function that is not called there and then, as far as one can see. */
+bool mr_script_defines(const mr_script *script, int line);
+
+/* The first line of the function whose body the place is in; 0: the main chunk. */
+int mr_script_function(const mr_script *script, int front);
+/* The place is in a loop of its function. */
+bool mr_script_in_loop(const mr_script *script, int front);
+bool mr_script_is_loop(const mr_script *script, int front); /* the statement that begins there */
+/* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
+bool mr_script_is_within(const mr_script *script, int front, int line);
+/* On `line` stands the body of a loop, in the function that the place `front` is in. */
+bool mr_script_loops(const mr_script *script, int front, int line);
+bool mr_script_has_several(const mr_script *script, int front); /* statements begin on that line */
+
+/* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
+int mr_script_binding(const mr_script *script, const char *name, int front);
+/* A local that is declared at the place `from` is in force at the place `to`, behind it. */
+bool mr_script_reaches(const mr_script *script, int from, int to);
+bool mr_script_declares(const mr_script *script, const char *name,
+                        int line);                              /* on that very line */
+bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
+/* Of the statements that begin on line `front`: how often something is called by that name, and whether a `second`
+ * stands behind a `first` so that the same run comes to both. */
+int mr_script_count(const mr_script *script, int front, const char *name);
+bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);
+/* Nothing that is called at other times stands around one of the two lines and not the other. */
+bool mr_script_is_one_run(const mr_script *script, int line, int other);
+/* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
+bool mr_script_indexes(const mr_script *script, int front, const char *name);
+/* `table[2]` is written in that block. */
+bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index);
+
+#endif

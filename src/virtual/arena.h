@@ -1,0 +1,24 @@
+/* The address space of one pool: a range [0, mapped) at a base that stays where it is and grows in place,
+ * so that the process uses no more of it than the pool has used. A page takes no memory until its first
+ * access, and is then zero. */
+#ifndef MR_VIRTUAL_ARENA_H
+#define MR_VIRTUAL_ARENA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    char *base; /* NULL until it is first extended */
+    uint64_t limit, mapped;
+    bool is_whole; /* all of `limit` was mapped at once: there was no place to grow in */
+} arena;
+
+/* Makes [0, end) usable. False: the system gives no more address space, and nothing has changed. */
+bool mr_arena_extend(arena *a, uint64_t end);
+/* [from, to) is not used any more: its whole pages read as zero again. */
+void mr_arena_clear(arena *a, uint64_t from, uint64_t to);
+/* Nothing from `end` on is used any more: gives that address space back if it is worth a call. */
+void mr_arena_shrink(arena *a, uint64_t end);
+void mr_arena_close(arena *a);
+
+#endif

@@ -1,0 +1,109 @@
+/* See undo.h. Kept pages are a stack: putting them back from the newest to the oldest ends with what was there at
+ * the mark, also where a page was kept for a later checkpoint too. */
+#include "virtual/undo.h"
+
+#include <string.h>
+
+#define PAGE ((uintptr_t)4096)
+
+static undo_kept *find(const undo *u, uintptr_t at) {
+    uint64_t hash = (uint64_t)at * 0x9e3779b97f4a7c15u;
+    size_t i = (size_t)(hash >> 20) & (u->table_size - 1);
+    while (u->table[i].at && u->table[i].at != at) i = (i + 1) & (u->table_size - 1);
+    return &u->table[i];
+}
+
+static bool grow_table(undo *u) {
+    undo larger = {.table_size = u->table_size ? 2 * u->table_size : 64};
+    larger.table = calloc(larger.table_size, sizeof *larger.table);
+    if (!larger.table) return false;
+    for (size_t i = 0; i < u->table_size; i++)
+        if (u->table[i].at) *find(&larger, u->table[i].at) = u->table[i];
+    free(u->table);
+    u->table = larger.table;
+    u->table_size = larger.table_size;
+    return true;
+}
+
+/* True: it has been kept for the newest checkpoint already. */
+static bool note(undo *u, uintptr_t at) {
+    if (2 * (u->table_used + 1) > u->table_size && !grow_table(u)) {
+        u->failed = true;
+        return true;
+    }
+    undo_kept *kept = find(u, at);
+    if (kept->at && kept->generation >= u->generation) return true;
+    if (!kept->at) u->table_used++;
+    *kept = (undo_kept){at, u->generation};
+    return false;
+}
+
+static bool is_zero(const char *at, size_t size) {
+    return !*at && memcmp(at, at + 1, size - 1) == 0;
+}
+
+static bool reserve(undo *u, size_t size) {
+    if (u->capacity - u->used >= size) return true;
+    size_t wanted = u->capacity ? 2 * u->capacity : 16 * PAGE;
+    char *grown = realloc(u->bytes, wanted);
+    if (!grown) return false;
+    u->bytes = grown;
+    u->capacity = wanted;
+    return true;
+}
+
+static void keep(undo *u, char *at, size_t size) {
+    undo_page page = {
+        .at = at, .size = (uint32_t)size, .zero = is_zero(at, size), .bytes = u->used};
+    if (!mr_vec_reserve_one(&u->pages) || (!page.zero && !reserve(u, size))) {
+        u->failed = true;
+        return;
+    }
+    if (!page.zero) {
+        memcpy(u->bytes + u->used, at, size);
+        u->used += size;
+    }
+    mr_vec_push(&u->pages, page);
+}
+
+void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end) {
+    for (uintptr_t page = (uintptr_t)first / PAGE * PAGE; page < (uintptr_t)end; page += PAGE) {
+        char *at = page < (uintptr_t)low ? low : (char *)page;
+        char *last = (uintptr_t)high - page < PAGE ? high : at + (page + PAGE - (uintptr_t)at);
+        if (!note(u, (uintptr_t)at)) keep(u, at, (size_t)(last - at));
+    }
+}
+
+size_t mr_undo_mark(undo *u) {
+    u->generation = ++u->generations;
+    return u->pages.count;
+}
+
+void mr_undo_roll_back(undo *u, size_t mark) {
+    while (u->pages.count > mark) {
+        undo_page page = mr_vec_pop(&u->pages);
+        find(u, (uintptr_t)page.at)->generation = 0; /* to be kept again, also for those below */
+        if (page.zero) {
+            memset(page.at, 0, page.size);
+        } else {
+            memcpy(page.at, u->bytes + page.bytes, page.size);
+            u->used = page.bytes;
+        }
+    }
+}
+
+void mr_undo_pop(undo *u, uint64_t generation) {
+    u->generation = generation;
+    if (generation) return;
+    u->pages.count = u->used = 0;
+    u->failed = false;
+    if (u->table_used) memset(u->table, 0, u->table_size * sizeof *u->table);
+    u->table_used = 0;
+}
+
+void mr_undo_free(undo *u) {
+    mr_vec_free(&u->pages);
+    free(u->bytes);
+    free(u->table);
+    *u = (undo){0};
+}

@@ -1,0 +1,54 @@
+/* Saves the old contents of memory before it is overwritten, page by page, for checkpoints. Each page is
+ * saved once for each checkpoint, however often it is written. So a checkpoint costs nothing when it is
+ * made, and later only what has changed since.
+ *
+ * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. */
+#ifndef MR_VIRTUAL_UNDO_H
+#define MR_VIRTUAL_UNDO_H
+
+#include <stdint.h>
+
+#include "base/vec.h"
+
+typedef struct {
+    char *at;
+    uint32_t size;
+    bool zero;    /* nothing but zeros was there, which are not kept */
+    size_t bytes; /* where in undo.bytes what was there is kept */
+} undo_page;
+
+typedef struct {
+    uintptr_t at;        /* of the page, or where it begins to be memory that is watched */
+    uint64_t generation; /* of the newest checkpoint when it was kept last */
+} undo_kept;
+
+typedef struct {
+    uint64_t generation; /* of the newest checkpoint; 0: there is none, and nothing is kept */
+    uint64_t generations;
+    bool failed; /* memory was out: what was overwritten then is lost */
+    MR_VEC(undo_page) pages;
+    char *bytes;
+    size_t used, capacity;
+    undo_kept *table; /* open addressing; `at` 0: empty */
+    size_t table_size, table_used;
+} undo;
+
+static inline bool mr_undo_is_on(const undo *u) {
+    return u->generation != 0;
+}
+
+/* [first, end) is about to change; it is part of memory that is all ours from `low` to `high`. */
+void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end);
+static inline void mr_undo_save(undo *u, char *low, char *high, char *first, char *end) {
+    if (__builtin_expect(mr_undo_is_on(u), 0)) mr_undo_save_on(u, low, high, first, end);
+}
+
+/* A checkpoint begins: returns its mark. From now on pages are kept for it, under a generation of its own. */
+size_t mr_undo_mark(undo *u);
+/* Puts back what has changed since `mark`, which stays the newest one. */
+void mr_undo_roll_back(undo *u, size_t mark);
+/* The newest checkpoint is gone; `generation` is that of the one below, 0: none is left. */
+void mr_undo_pop(undo *u, uint64_t generation);
+void mr_undo_free(undo *u);
+
+#endif

@@ -1,0 +1,394 @@
+/* Checkpoints of the virtual GPU: whatever happens after one, restoring it leads back to the same state, and what
+ * follows is the same again, in bytes, order and times. */
+#include "virtual_fixture.h"
+
+#include "model/chooser.h"
+
+static const mr_simulator *simulator(void) {
+    return machine->backend->simulator;
+}
+
+static mr_checkpoint *checkpoint(void) {
+    mr_checkpoint *c;
+    OK(simulator()->checkpoint(machine, &c));
+    return c;
+}
+
+static void restore(mr_checkpoint *c) {
+    OK(simulator()->restore(machine, c));
+}
+
+static void drop_checkpoint(mr_checkpoint *c) {
+    simulator()->checkpoint_drop(machine, c);
+}
+
+/* ---- random programs */
+
+static uint64_t state_of_chance;
+
+static uint32_t chance(uint32_t below) {
+    state_of_chance = state_of_chance * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((state_of_chance >> 33) % below);
+}
+
+enum { STREAMS = 3, TENSORS = 8, EVENTS = 3 };
+static mr_stream *streams[STREAMS];
+static mr_tensor *tensors[TENSORS];
+static mr_event *events[EVENTS];
+static mr_tensor *pinned, *pageable;
+
+static int64_t random_size(void) {
+    static const int64_t sizes[] = {1, 3, 64, 1000, 1024, 5000, 40000};
+    return sizes[chance(sizeof sizes / sizeof *sizes)];
+}
+
+static void make_objects(void) {
+    for (int i = 0; i < STREAMS; i++) streams[i] = i ? free_stream() : blocking_stream();
+    for (int i = 0; i < EVENTS; i++) events[i] = record(streams[i]);
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = tensor(streams[chance(STREAMS)], random_size());
+        fill(tensors[i]->storage->stream, tensors[i], i);
+    }
+    pinned = tensor_of(MR_MEMORY_PINNED, NULL, 2000);
+    pageable = tensor_of(MR_MEMORY_PAGEABLE, NULL, 2000);
+    memset(values(pinned), 1, 8000);
+    memset(values(pageable), 2, 8000);
+    OK(mr_device_synchronize(&caller, device));
+}
+
+static mr_tensor *first_of(mr_tensor *t, int64_t count) {
+    mr_tensor *view;
+    OK(mr_tensor_narrow(&caller, t, 0, 0, count, 1, &view));
+    assert_true(mr_vec_push(&made_tensors, view));
+    return view;
+}
+
+/* Into the whole of a dense tensor from host memory, or back. */
+static void copy_some(mr_stream *stream, mr_tensor *t, mr_tensor *host, bool to_host) {
+    int64_t count = t->numel < host->numel ? t->numel : host->numel;
+    mr_tensor *a = first_of(t, count), *b = first_of(host, count);
+    if (to_host) copy(stream, b, a);
+    else copy(stream, a, b);
+}
+
+/* An operation with scratch: half of it may be done at a checkpoint. */
+static void sum(mr_stream *stream, mr_tensor *from) {
+    mr_tensor *out;
+    bool fresh;
+    mr_call call = {.in = {{.tensor = from}}, .in_count = 1, .stream = stream};
+    OK(mr_call_run(&caller, mr_op_find("sum"), &call, &out, &fresh));
+    assert_true(fresh && mr_vec_push(&made_tensors, out));
+}
+
+static void submit_something(void) {
+    mr_stream *s = streams[chance(STREAMS)];
+    int i = (int)chance(TENSORS), j = (int)chance(TENSORS);
+    switch (chance(11)) {
+    case 0: fill(s, tensors[i], (int32_t)chance(1000)); break;
+    case 1:
+    case 2: mix(s, "mix", 0.01 * (1 + chance(40)), tensors[i], i == j ? NULL : tensors[j]); break;
+    case 3: sum(s, tensors[i]); break;
+    case 4: OK(mr_event_record(&caller, events[chance(EVENTS)], s)); break;
+    case 5: OK(mr_stream_wait_event(&caller, s, events[chance(EVENTS)])); break;
+    case 6: copy_some(s, tensors[i], pinned, false); break;
+    case 7: copy_some(s, tensors[i], pinned, true); break;
+    case 8: copy_some(s, tensors[i], pageable, false); break;
+    case 9: /* memory comes and goes */
+        drop(tensors[i]);
+        tensors[i] = tensor(s, random_size());
+        fill(s, tensors[i], (int32_t)chance(1000));
+        break;
+    case 10: OK(mr_stream_wait_stream(&caller, s, streams[chance(STREAMS)])); break;
+    }
+}
+
+/* ---- what there is to see */
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static void hash_pending(void *context, const mr_pending *one) {
+    uint64_t *hash = context;
+    uint64_t seq[2] = {one->command->seq, one->waits_for ? one->waits_for->seq : 0};
+    bool flags[2] = {one->running, one->ready};
+    *hash = hash_bytes(hash_bytes(*hash, seq, sizeof seq), flags, sizeof flags);
+}
+
+static uint64_t picture(void) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    simulator()->pending(machine, hash_pending, &hash); /* first: it lets go what is over by now */
+    uint64_t times[] = {mr_machine_time(machine), simulator()->device_time(machine),
+                        machine->backend->memory_reserved(device)};
+    for (size_t i = 0; i < made_tensors.count; i++)
+        hash = hash_bytes(hash, values(made_tensors.items[i]),
+                          (size_t)made_tensors.items[i]->numel * sizeof(int32_t));
+    return hash_bytes(hash, times, sizeof times);
+}
+
+static bool step(uint64_t *io_hash) {
+    char text[256];
+    bool moved;
+    OK(mr_machine_step(machine, NULL, &moved, text, sizeof text));
+    *io_hash = hash_bytes(*io_hash, text, strlen(text));
+    return moved;
+}
+
+/* The rest of the program, every step of it. */
+static uint64_t run_on(void) {
+    uint64_t hash = 1;
+    while (step(&hash)) {}
+    return hash_bytes(hash, &(uint64_t){picture()}, sizeof(uint64_t));
+}
+
+static void some_steps(uint32_t most) {
+    uint64_t hash = 0;
+    for (uint32_t n = chance(most); n && step(&hash);) n--;
+}
+
+static const char *const choosers[] = {"timed", "adversarial", "manual", "random:7"};
+enum { CHOOSERS = sizeof choosers / sizeof *choosers };
+
+static void what_follows_a_restore_is_what_followed_before(void **state) {
+    for (int round = 0; round < 60; round++) {
+        state_of_chance = (uint64_t)round + 1;
+        choose(choosers[round % CHOOSERS]);
+        make_objects();
+        for (uint32_t n = 5 + chance(60); n; n--) submit_something();
+        some_steps(40);
+        uint64_t before = picture();
+        mr_checkpoint *c = checkpoint();
+        uint64_t first = run_on();
+        for (int again = 0; again < 3; again++) {
+            restore(c);
+            assert_true(picture() == before);
+            if (again == 1) some_steps(30); /* half way is as good */
+            if (again == 1) continue;
+            assert_true(run_on() == first);
+        }
+        drop_checkpoint(c);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void checkpoints_are_a_stack(void **state) {
+    for (int round = 0; round < 40; round++) {
+        state_of_chance = (uint64_t)round + 1000;
+        choose(choosers[round % CHOOSERS]);
+        make_objects();
+        for (int n = 0; n < 50; n++) submit_something();
+        mr_checkpoint *stack[6];
+        uint64_t pictures[6];
+        int depth = 0;
+        for (int n = 0; n < 40; n++) {
+            if (depth < 6 && chance(2)) {
+                pictures[depth] = picture();
+                stack[depth++] = checkpoint();
+            } else if (depth && chance(2)) {
+                depth = (int)chance((uint32_t)depth) + 1; /* the ones above are gone */
+                restore(stack[depth - 1]);
+                assert_true(picture() == pictures[depth - 1]);
+            } else if (depth && chance(4) == 0) {
+                drop_checkpoint(stack[--depth]);
+            }
+            some_steps(6);
+        }
+        if (depth) drop_checkpoint(stack[0]);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* ---- one by one */
+
+static void what_was_submitted_since_is_gone(void **state) {
+    (void)state;
+    choose("manual");
+    make_objects();
+    fill(streams[1], tensors[0], 5);
+    mr_checkpoint *c = checkpoint();
+    uint64_t before = picture();
+    fill(streams[1], tensors[0], 6);
+    mix(streams[2], "mix", 1, tensors[1], tensors[0]);
+    uint64_t hash = 0;
+    while (step(&hash)) {}
+    assert_int_equal(values(tensors[0])[0], 6);
+    restore(c);
+    assert_true(picture() == before);
+    OK(mr_device_synchronize(&caller, device));
+    assert_int_equal(values(tensors[0])[0], 5);
+    drop_checkpoint(c);
+}
+
+static void what_the_host_wrote_comes_back(void **state) {
+    (void)state;
+    make_objects();
+    mr_checkpoint *c = checkpoint();
+    OK(mr_host_access(&caller, "write", pageable, MR_WRITE));
+    values(pageable)[1999] = 77;
+    fill(NULL, pinned, 78); /* an operation of the host's */
+    restore(c);
+    assert_int_equal(values(pageable)[1999], 0x02020202);
+    assert_int_equal(values(pinned)[0], 0x01010101);
+    drop_checkpoint(c);
+}
+
+static void memory_that_went_back_to_the_system_comes_back(void **state) {
+    (void)state;
+    make_objects();
+    mr_tensor *large = tensor(streams[1], 4 << 20);
+    fill(streams[1], large, 9);
+    OK(mr_device_synchronize(&caller, device));
+    int32_t *bytes = values(large);
+    uint64_t before = machine->backend->memory_reserved(device);
+    drop(large); /* its bytes stay where they are until it is trimmed */
+    OK(mr_device_synchronize(&caller, device));
+    mr_checkpoint *c = checkpoint();
+    OK(machine->backend->memory_trim(device));
+    assert_true(machine->backend->memory_reserved(device) < before);
+    assert_int_equal(bytes[1 << 20], 0);
+    restore(c);
+    assert_int_equal(machine->backend->memory_reserved(device), before);
+    assert_int_equal(bytes[1 << 20], 9);
+    drop_checkpoint(c);
+}
+
+static void a_device_that_was_lost_is_well_again(void **state) {
+    (void)state;
+    make_objects();
+    fill(streams[1], tensors[0], 3);
+    OK(mr_stream_fault(&caller, streams[1], MR_CODE_LAUNCH_FAILURE));
+    mr_checkpoint *c = checkpoint();
+    for (int again = 0; again < 2; again++) {
+        FAILS(MR_CODE_LAUNCH_FAILURE, mr_stream_synchronize(&caller, streams[1]));
+        FAILS(MR_CODE_LAUNCH_FAILURE, mr_stream_synchronize(&caller, streams[2]));
+        restore(c);
+        OK(mr_stream_synchronize(&caller, streams[2]));
+    }
+    drop_checkpoint(c);
+}
+
+static void a_new_chooser_ends_checkpoints(void **state) {
+    (void)state;
+    mr_checkpoint *c = checkpoint();
+    choose("manual");
+    FAILS(MR_CODE_NOT_PERMITTED, simulator()->restore(machine, c));
+    drop_checkpoint(c);
+    c = checkpoint();
+    OK(mr_machine_reset(&caller));
+    FAILS(MR_CODE_NOT_PERMITTED, simulator()->restore(machine, c));
+    drop_checkpoint(c);
+}
+
+static mr_status call_checkpoint(void *context) {
+    mr_checkpoint **out = context;
+    return simulator()->checkpoint(machine, out);
+}
+
+static void not_inside_a_host_function(void **state) {
+    (void)state;
+    mr_checkpoint *c;
+    mr_stream *s = free_stream();
+    OK(mr_stream_host_function(&caller, s, call_checkpoint, NULL, &c));
+    FAILS(MR_CODE_NOT_PERMITTED, mr_stream_synchronize(&caller, s));
+}
+
+/* ---- a chooser from outside */
+
+typedef struct {
+    mr_chooser base;
+    MR_VEC(mr_step) steps;
+    int questions;
+    bool answer;
+} own_chooser;
+
+static bool own_offer(mr_chooser *chooser, const mr_step *one) {
+    return mr_vec_push(&((own_chooser *)chooser)->steps, *one);
+}
+
+/* The newest first. */
+static bool own_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+    own_chooser *own = (own_chooser *)chooser;
+    if (moment->point < MR_CHOICE_WAIT || !own->steps.count) return false;
+    *out_step = mr_vec_pop(&own->steps);
+    return true;
+}
+
+static void own_withdraw(mr_chooser *chooser, const void *work) {
+    own_chooser *own = (own_chooser *)chooser;
+    size_t kept = 0;
+    for (size_t i = 0; i < own->steps.count; i++)
+        if (own->steps.items[i].work != work) own->steps.items[kept++] = own->steps.items[i];
+    own->steps.count = kept;
+}
+
+static void own_clear(mr_chooser *chooser) {
+    ((own_chooser *)chooser)->steps.count = 0;
+}
+
+static void own_destroy(mr_chooser *chooser) {
+    own_clear(chooser);
+    mr_vec_free(&((own_chooser *)chooser)->steps);
+}
+
+static bool own_decide(mr_chooser *chooser, mr_open_choice what, const mr_command *command,
+                       bool usual) {
+    own_chooser *own = (own_chooser *)chooser;
+    (void)command, (void)usual;
+    if (what == MR_OPEN_D2H_ASYNC) own->questions++;
+    return own->answer;
+}
+
+static void a_chooser_from_outside_decides_what_is_open(void **state) {
+    (void)state;
+    static own_chooser own = {.base = {.name = "own",
+                                       .whole = true,
+                                       .offer = own_offer,
+                                       .take = own_take,
+                                       .withdraw = own_withdraw,
+                                       .clear = own_clear,
+                                       .destroy = own_destroy,
+                                       .decide = own_decide}};
+    make_objects();
+    OK(simulator()->use_chooser(machine, &own.base));
+    assert_string_equal(simulator()->chooser(machine), "own");
+    fill(streams[1], tensors[0], 1);
+    fill(streams[2], tensors[1], 2);
+    char text[256];
+    bool moved;
+    OK(mr_machine_step(machine, NULL, &moved, text, sizeof text));
+    assert_int_equal(values(tensors[1])[0], 2); /* the newest first */
+    assert_int_equal(values(tensors[0])[0], 0);
+    OK(mr_device_synchronize(&caller, device));
+    /* R23: whether an async copy to pageable memory returns early is open; the setting says that it waits. */
+    fill(streams[1], tensors[0], 4);
+    mr_tensor *one = first_of(tensors[0], 1), *to = first_of(pageable, 1);
+    own.answer = true;
+    copy(streams[1], to, one);
+    assert_int_equal(own.questions, 1);
+    assert_int_equal(values(to)[0], 0x02020202);
+    own.answer = false;
+    copy(streams[1], to, one);
+    assert_int_equal(own.questions, 2);
+    assert_int_equal(values(to)[0], 4);
+    choose("timed");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(what_follows_a_restore_is_what_followed_before),
+        TEST(checkpoints_are_a_stack),
+        TEST(what_was_submitted_since_is_gone),
+        TEST(what_the_host_wrote_comes_back),
+        TEST(memory_that_went_back_to_the_system_comes_back),
+        TEST(a_device_that_was_lost_is_well_again),
+        TEST(a_new_chooser_ends_checkpoints),
+        TEST(not_inside_a_host_function),
+        TEST(a_chooser_from_outside_decides_what_is_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

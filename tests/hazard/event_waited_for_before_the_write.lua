@@ -1,0 +1,13 @@
+-- Record and wait both came before the write.
+-- expect: kind=read-after-write reason=waited-before-work first=11 second=13
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local x = mr.zeros(64, {name = "x"})
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+mr.synchronize()
+local e = a:record_event()
+b:wait_event(e)
+mr.op{name = "produce", writes = {x}, stream = a}
+-- fix: b:wait_stream(a)
+mr.op{name = "consume", reads = {x}, stream = b}
