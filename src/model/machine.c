@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/given.h"
 #include "model/internal.h"
 
 #define COMMANDS_PER_CHUNK 256
@@ -127,6 +128,48 @@ mr_status mr_machine_reset(const mr_caller *caller) {
     }
     machine->current_device = machine->first_device;
     return open_default_streams(caller);
+}
+
+/* ---- counts (given.h) */
+
+#define FIRST_COUNT offsetof(mr_machine, next_seq)
+#define COUNTS_SIZE (offsetof(mr_machine, memory_limit) - FIRST_COUNT)
+
+typedef struct {
+    uint32_t legacy_refs, per_thread_refs;
+    uint64_t peers;
+    mr_memory_stats memory;
+} device_counts;
+
+size_t mr_machine_counts_bytes(const mr_machine *machine) {
+    return (size_t)machine->device_count * sizeof(device_counts) + COUNTS_SIZE;
+}
+
+void mr_machine_counts_save(const mr_machine *machine, void *out) {
+    char *to = out;
+    for (int i = 0; i < machine->device_count; i++, to += sizeof(device_counts)) {
+        const mr_device *device = machine->devices[i];
+        device_counts counts = {.legacy_refs = device->legacy->refs,
+                                .per_thread_refs = device->per_thread->refs,
+                                .peers = device->peers,
+                                .memory = device->memory};
+        memcpy(to, &counts, sizeof counts);
+    }
+    memcpy(to, (const char *)machine + FIRST_COUNT, COUNTS_SIZE);
+}
+
+void mr_machine_counts_load(mr_machine *machine, const void *in) {
+    const char *from = in;
+    for (int i = 0; i < machine->device_count; i++, from += sizeof(device_counts)) {
+        mr_device *device = machine->devices[i];
+        device_counts counts;
+        memcpy(&counts, from, sizeof counts);
+        device->legacy->refs = counts.legacy_refs;
+        device->per_thread->refs = counts.per_thread_refs;
+        device->peers = counts.peers;
+        device->memory = counts.memory;
+    }
+    memcpy((char *)machine + FIRST_COUNT, from, COUNTS_SIZE);
 }
 
 mr_status mr_machine_refuse(mr_machine *machine) {

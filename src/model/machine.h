@@ -39,20 +39,27 @@ struct mr_machine {
     uint32_t epoch;
     mr_status lost; /* the sticky error (R50) since when every call fails, or NULL; owned */
 
-    mr_interned files;    /* that sites name */
+    mr_interned files; /* that sites name */
+
+    /* What the model counts, up to `memory_limit`: mr_machine_counts_save copies it. */
     uint64_t next_seq;    /* of the next command; starts at 1 */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
     uint32_t next_event;
     uint64_t next_storage;
     uint64_t next_tensor;
-
     uint64_t seed;  /* mr.manual_seed */
     uint64_t draws; /* random operations since then: the Philox offset of the next one */
+    uint32_t open_streams, open_events; /* that the backend holds, the default streams among them */
+    uint64_t host_live_bytes;           /* pinned and pageable storages */
+    uint64_t host_peak_bytes;
+    uint64_t host_allocations;    /* live ones */
+    uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
+    bool launch_blocking;         /* R52 */
 
-    bool launch_blocking; /* R52 */
-    bool collecting;      /* the collect hook runs, in the middle of an allocation: no reset then */
-    bool watches_writes;  /* of the host, too: a simulator has checkpoints */
-    bool allow_tf32; /* products of f32 may be computed with 10-bit mantissas on tensor cores */
+    uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
+    bool collecting;     /* the collect hook runs, in the middle of an allocation: no reset then */
+    bool watches_writes; /* of the host, too: a simulator has checkpoints */
+    bool allow_tf32;     /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_command *host_function; /* which one: its accesses count as its stream's */
     mr_status deferred_error;        /* see mr_machine_defer_error; owned, or NULL */
@@ -64,14 +71,6 @@ struct mr_machine {
     unsigned ran_listeners;              /* observers that have a `ran` */
     unsigned everything_listeners;       /* observers that ask for everything */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
-
-    uint32_t open_streams, open_events; /* that the backend holds, the default streams among them */
-
-    uint64_t host_live_bytes; /* pinned and pageable storages */
-    uint64_t host_peak_bytes;
-    uint64_t host_allocations; /* live ones */
-    uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
-    uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
 
     /* Hooks of the program that embeds the machine; each may be NULL. */
     void *hook_context;

@@ -173,12 +173,3 @@ const mr_storage *mr_player_storage(const mr_player *player, uint32_t slot) {
 size_t mr_player_position(const mr_player *player) {
     return player->position;
 }
-
-void *mr_player_block(mr_player *player, size_t *out_bytes) {
-    *out_bytes = player->block_bytes;
-    return player->block;
-}
-
-void mr_player_set_position(mr_player *player, size_t position) {
-    player->position = position;
-}

@@ -113,9 +113,12 @@ void mr_player_compare_end(const mr_player *player, mr_difference *io_difference
 mr_status mr_program_replay(const mr_program *program, const mr_player_options *options,
                             mr_observer *observer, mr_difference *out_difference);
 
-/* Records of the player's objects, all in one block: copying the block's bytes there and back, together with a
- * checkpoint of the player's machine, brings the player back to `position`. Not across a mr.reset in the program. */
-void *mr_player_block(mr_player *player, size_t *out_bytes);
-void mr_player_set_position(mr_player *player, size_t position);
+/* A point of the run that a player can return to, as often as wanted: a checkpoint of its machine (simulator.h) with
+ * the player's objects and the model's counts. Marks are a stack like checkpoints: going back to one drops those that
+ * were made after it. Observers keep what they were told. Going back beyond a mr.reset is refused. */
+typedef struct mr_player_mark mr_player_mark;
+mr_status mr_player_mark_make(mr_player *player, mr_player_mark **out_mark);
+mr_status mr_player_go_back(mr_player *player, mr_player_mark *mark);
+void mr_player_mark_drop(mr_player_mark *mark); /* accepts NULL; before the player is closed */
 
 #endif

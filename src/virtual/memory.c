@@ -170,6 +170,11 @@ static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
                        "out of host memory: %" PRIu64 " bytes wanted, %" PRIu64
                        " in use by host and devices, this computer can provide %" PRIu64 " (%s)",
                        storage->bytes, b->used, b->limit, b->source);
+    if (!mr_undo_allocated(&gpu->undo, storage->host)) {
+        free(storage->host);
+        storage->host = NULL;
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory: no memory for a checkpoint");
+    }
     b->used += size;
     storage->address = gpu->next_host_address;
     gpu->next_host_address +=
@@ -178,8 +183,9 @@ static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
 }
 
 void mr_virtual_memory_release(mr_storage *storage) {
-    vgpu_of(storage->machine)->backing.used -= storage->bytes ? storage->bytes : 1;
-    free(storage->host);
+    vgpu *gpu = vgpu_of(storage->machine);
+    gpu->backing.used -= storage->bytes ? storage->bytes : 1;
+    mr_undo_free_later(&gpu->undo, storage->host);
     storage->host = NULL;
 }
 

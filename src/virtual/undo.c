@@ -1,7 +1,8 @@
-/* See undo.h. Kept pages are a stack: putting them back from the newest to the oldest ends with what was there at
+/* See undo.h. Entries are a stack: putting them back from the newest to the oldest ends with what was there at
  * the mark, also where a page was kept for a later checkpoint too. */
 #include "virtual/undo.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE ((uintptr_t)4096)
@@ -53,17 +54,19 @@ static bool reserve(undo *u, size_t size) {
 }
 
 static void keep(undo *u, char *at, size_t size) {
-    undo_page page = {
-        .at = at, .size = (uint32_t)size, .zero = is_zero(at, size), .bytes = u->used};
-    if (!mr_vec_reserve_one(&u->pages) || (!page.zero && !reserve(u, size))) {
+    undo_entry page = {.at = at,
+                       .size = (uint32_t)size,
+                       .what = is_zero(at, size) ? UNDO_ZEROS : UNDO_BYTES,
+                       .bytes = u->used};
+    if (!mr_vec_reserve_one(&u->entries) || (page.what == UNDO_BYTES && !reserve(u, size))) {
         u->failed = true;
         return;
     }
-    if (!page.zero) {
+    if (page.what == UNDO_BYTES) {
         memcpy(u->bytes + u->used, at, size);
         u->used += size;
     }
-    mr_vec_push(&u->pages, page);
+    mr_vec_push(&u->entries, page);
 }
 
 void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end) {
@@ -74,35 +77,58 @@ void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end) {
     }
 }
 
+bool mr_undo_allocated(undo *u, void *at) {
+    if (!mr_undo_is_on(u)) return true;
+    undo_entry entry = {.at = at, .what = UNDO_ALLOCATED};
+    return mr_vec_push(&u->entries, entry);
+}
+
+void mr_undo_free_later(undo *u, void *at) {
+    undo_entry entry = {.at = at, .what = UNDO_FREED};
+    if (mr_undo_is_on(u) && mr_vec_push(&u->entries, entry)) return;
+    u->failed = mr_undo_is_on(u);
+    free(at);
+}
+
 size_t mr_undo_mark(undo *u) {
     u->generation = ++u->generations;
-    return u->pages.count;
+    return u->entries.count;
+}
+
+static void take_back(undo *u, const undo_entry *entry) {
+    switch (entry->what) {
+    case UNDO_BYTES:
+        memcpy(entry->at, u->bytes + entry->bytes, entry->size);
+        u->used = entry->bytes;
+        break;
+    case UNDO_ZEROS: memset(entry->at, 0, entry->size); break;
+    case UNDO_ALLOCATED: free(entry->at); return;
+    case UNDO_FREED: return;
+    }
+    find(u, (uintptr_t)entry->at)->generation = 0; /* to be kept again, also for those below */
 }
 
 void mr_undo_roll_back(undo *u, size_t mark) {
-    while (u->pages.count > mark) {
-        undo_page page = mr_vec_pop(&u->pages);
-        find(u, (uintptr_t)page.at)->generation = 0; /* to be kept again, also for those below */
-        if (page.zero) {
-            memset(page.at, 0, page.size);
-        } else {
-            memcpy(page.at, u->bytes + page.bytes, page.size);
-            u->used = page.bytes;
-        }
+    while (u->entries.count > mark) {
+        undo_entry entry = mr_vec_pop(&u->entries);
+        take_back(u, &entry);
     }
 }
 
 void mr_undo_pop(undo *u, uint64_t generation) {
     u->generation = generation;
     if (generation) return;
-    u->pages.count = u->used = 0;
+    for (size_t i = 0; i < u->entries.count; i++)
+        if (u->entries.items[i].what == UNDO_FREED) free(u->entries.items[i].at);
+    u->entries.count = u->used = 0;
     u->failed = false;
     if (u->table_used) memset(u->table, 0, u->table_size * sizeof *u->table);
     u->table_used = 0;
 }
 
 void mr_undo_free(undo *u) {
-    mr_vec_free(&u->pages);
+    mr_undo_pop(u, 0);
+    mr_vec_free(&u->entries);
     free(u->bytes);
     free(u->table);
     *u = (undo){0};

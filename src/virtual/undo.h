@@ -2,7 +2,8 @@
  * saved once for each checkpoint, however often it is written. So a checkpoint costs nothing when it is
  * made, and later only what has changed since.
  *
- * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. */
+ * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. Host memory is
+ * the C library's: mr_undo_allocated and mr_undo_free_later keep what comes and goes. */
 #ifndef MR_VIRTUAL_UNDO_H
 #define MR_VIRTUAL_UNDO_H
 
@@ -10,12 +11,19 @@
 
 #include "base/vec.h"
 
+typedef enum {
+    UNDO_BYTES,
+    UNDO_ZEROS, /* nothing but zeros was there, which are not kept */
+    UNDO_ALLOCATED,
+    UNDO_FREED,
+} undo_what;
+
 typedef struct {
     char *at;
-    uint32_t size;
-    bool zero;    /* nothing but zeros was there, which are not kept */
-    size_t bytes; /* where in undo.bytes what was there is kept */
-} undo_page;
+    uint32_t size; /* of bytes and zeros */
+    undo_what what;
+    size_t bytes; /* UNDO_BYTES: where in undo.bytes what was there is kept */
+} undo_entry;
 
 typedef struct {
     uintptr_t at;        /* of the page, or where it begins to be memory that is watched */
@@ -26,7 +34,7 @@ typedef struct {
     uint64_t generation; /* of the newest checkpoint; 0: there is none, and nothing is kept */
     uint64_t generations;
     bool failed; /* memory was out: what was overwritten then is lost */
-    MR_VEC(undo_page) pages;
+    MR_VEC(undo_entry) entries;
     char *bytes;
     size_t used, capacity;
     undo_kept *table; /* open addressing; `at` 0: empty */
@@ -42,6 +50,11 @@ void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end);
 static inline void mr_undo_save(undo *u, char *low, char *high, char *first, char *end) {
     if (__builtin_expect(mr_undo_is_on(u), 0)) mr_undo_save_on(u, low, high, first, end);
 }
+
+/* `at` was allocated: going back frees it. False: memory is out, and it must not be used. */
+bool mr_undo_allocated(undo *u, void *at);
+/* `at` is to be freed, as soon as nothing can go back to when it was not. */
+void mr_undo_free_later(undo *u, void *at);
 
 /* A checkpoint begins: returns its mark. From now on pages are kept for it, under a generation of its own. */
 size_t mr_undo_mark(undo *u);

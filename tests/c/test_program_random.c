@@ -312,7 +312,7 @@ static const char *replay_differs(const mr_program *program, mr_difference *d) {
     return NULL;
 }
 
-/* ---- going back: a checkpoint of the player's machine and a copy of the player's block */
+/* ---- going back to a mark */
 
 static const char *end_differs(mr_player *player) {
     static mr_difference d;
@@ -326,33 +326,26 @@ static const char *end_differs(mr_player *player) {
 static const char *going_back_differs(const mr_program *program, uint64_t seed) {
     mr_player_options options = {.backend = &mr_virtual_backend};
     mr_player *player;
-    mr_checkpoint *checkpoint;
+    mr_player_mark *mark;
     mr_difference d = {0};
-    const mr_simulator *simulator = mr_virtual_backend.simulator;
-    size_t count = mr_program_count(program), bytes, from = seed * 7919 % (count + 1);
+    size_t from = seed * 7919 % (mr_program_count(program) + 1);
     OK(mr_player_open(program, &options, &player));
     mr_error_destroy(mr_player_run(player, from, &d));
-    mr_machine *played = mr_player_machine(player);
     const char *text = d.kind ? d.text : NULL;
-    mr_status status = text ? MR_OK : simulator->checkpoint(played, &checkpoint);
+    mr_status status = text ? MR_OK : mr_player_mark_make(player, &mark);
     if (!text && !status) {
-        void *block = mr_player_block(player, &bytes), *copy = malloc(bytes ? bytes : 1);
-        assert_non_null(copy);
-        memcpy(copy, block, bytes);
         text = end_differs(player);
         for (int again = 0; again < 2 && !text; again++) {
-            OK(simulator->restore(played, checkpoint));
-            memcpy(block, copy, bytes);
-            mr_player_set_position(player, from);
+            OK(mr_player_go_back(player, mark));
             text = end_differs(player);
         }
-        simulator->checkpoint_drop(played, checkpoint);
-        free(copy);
+        mr_player_mark_drop(mark);
     }
     mr_error_destroy(status); /* the device is lost already */
     static char kept[400];
     if (text)
-        snprintf(kept, sizeof kept, "after going back to item %zu of %zu: %s", from, count, text);
+        snprintf(kept, sizeof kept, "after going back to item %zu of %zu: %s", from,
+                 mr_program_count(program), text);
     mr_player_close(player);
     return text ? kept : NULL;
 }

@@ -256,6 +256,30 @@ static void memory_that_went_back_to_the_system_comes_back(void **state) {
     drop_checkpoint(c);
 }
 
+static void host_memory_comes_back_and_goes(void **state) {
+    (void)state;
+    mr_checkpoint *c[2];
+    mr_tensor *before, *since;
+    int64_t size = 3000;
+    OK(mr_tensor_create(&caller, MR_MEMORY_PINNED, NULL, MR_F32, 1, &size, &before));
+    memset(values(before), 3, 12000);
+    char *bytes = before->storage->host;
+    mr_storage again =
+        *before
+             ->storage; /* the record goes with the tensor, and comes back with whoever keeps it */
+    c[0] = checkpoint();
+    OK(mr_tensor_create(&caller, MR_MEMORY_PAGEABLE, NULL, MR_F32, 1, &size, &since));
+    memset(values(since), 4, 12000);
+    c[1] = checkpoint();
+    mr_tensor_release(before);
+    mr_tensor_release(since);
+    restore(c[1]);
+    restore(c[0]); /* frees what `since` held */
+    for (int i = 0; i < 12000; i++) assert_int_equal(bytes[i], 3);
+    drop_checkpoint(c[0]);
+    machine->backend->memory_release(&again);
+}
+
 static void a_device_that_was_lost_is_well_again(void **state) {
     (void)state;
     make_objects();
@@ -385,6 +409,7 @@ int main(void) {
         TEST(what_was_submitted_since_is_gone),
         TEST(what_the_host_wrote_comes_back),
         TEST(memory_that_went_back_to_the_system_comes_back),
+        TEST(host_memory_comes_back_and_goes),
         TEST(a_device_that_was_lost_is_well_again),
         TEST(a_new_chooser_ends_checkpoints),
         TEST(not_inside_a_host_function),
