@@ -1,0 +1,154 @@
+/* PTX modules on the virtual GPU: load one, look at its kernels, run blocks of a launch.
+ *
+ * This folder knows no streams, tensors or commands (it includes base/ only). A caller hands it the memory that there is
+ * as address ranges, and gets back what the kernel did to it. One module may be used by several threads at once; blocks
+ * of one launch may run on several threads at once. */
+#ifndef MR_PTX_PTX_H
+#define MR_PTX_PTX_H
+
+#include "ptx/tree.h"
+
+/* ---- modules */
+
+typedef struct mr_ptx_module mr_ptx_module;
+
+typedef struct {
+    const char *name; /* as in the C source where the compiler gives it, else "0", "1", ... */
+    ptx_type type;    /* of an element */
+    uint32_t bytes, align;
+    uint32_t offset;     /* in the block of parameters */
+    bool is_struct;      /* an array of bytes: a struct passed by value */
+    bool may_be_pointer; /* 8 bytes of type b64, u64 or s64 */
+} mr_ptx_param;
+
+typedef struct {
+    const mr_ptx_module *module;
+    const ptx_function *function;
+    const char *name; /* the symbol in the PTX */
+    const mr_ptx_param *params;
+    uint32_t param_count;
+    uint32_t param_bytes;
+    uint32_t shared_bytes; /* static, with those of the functions that it calls */
+    uint32_t local_bytes;  /* a thread: the largest known depth of calls, without recursion */
+    uint32_t
+        registers; /* 32-bit ones that are live at once at most: an estimate of what ptxas would use */
+    uint32_t max_threads; /* a block; 1024 unless .maxntid says less */
+    bool recursive;
+} mr_ptx_kernel;
+
+/* Reads and decodes. `name` stands for the text in messages. What the machine does not cover is an error here
+ * (NOT_SUPPORTED, with the source line), not when it runs. */
+mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
+                             mr_ptx_module **out_module);
+void mr_ptx_module_retain(
+    mr_ptx_module *module); /* atomic, as programs are shared between threads */
+void mr_ptx_module_release(mr_ptx_module *module); /* accepts NULL */
+const ptx_tree *mr_ptx_module_tree(const mr_ptx_module *module);
+uint32_t mr_ptx_kernel_count(const mr_ptx_module *module);
+const mr_ptx_kernel *mr_ptx_kernel_at(const mr_ptx_module *module, uint32_t i);
+const mr_ptx_kernel *mr_ptx_kernel_find(const mr_ptx_module *module,
+                                        const char *name); /* NULL: there is none */
+
+/* The variables of the module in global and constant memory. The caller finds memory for each one of
+ * `tree->variables` whose space is PTX_GLOBAL or PTX_CONST and whose bytes are not 0; `addresses` (by index of variable) says
+ * where. Writes the initial value of variable `i` to `out`: tree->variables[i].bytes bytes. */
+void mr_ptx_variable_init(const mr_ptx_module *module, uint32_t i, const uint64_t *addresses,
+                          void *out);
+
+/* ---- the memory of a launch */
+
+/* One allocation that the device can reach. */
+typedef struct {
+    uint64_t first, end; /* addresses */
+    char *host;          /* where the byte at `first` is */
+    void *owner;         /* the caller's, for `describe` and `will_write` */
+    bool read_only;      /* constant memory */
+    /* One bit a byte, lowest bit first; 1: nothing has ever been written there. NULL: all is written. The machine
+     * clears bits that it writes, atomically. */
+    uint8_t *unset;
+} mr_ptx_range;
+
+typedef struct {
+    void *context;
+    /* The allocation in which `address` lies. False: none is there, or it was freed. Any thread. */
+    bool (*find)(void *context, uint64_t address, mr_ptx_range *out_range);
+    /* Before the first write of a call of mr_ptx_run to a range. May be NULL. Any thread. */
+    void (*will_write)(void *context, const mr_ptx_range *range);
+    /* For messages: "x (f32 tensor of 1000 elements, made at a.lua:3)", or what is near an address where
+     * nothing is: "16 bytes past the end of y (...)", "in z, freed at a.lua:9"; size and text may be cut. */
+    void (*describe)(void *context, uint64_t address, char *out, size_t size);
+} mr_ptx_memory;
+
+/* ---- launches */
+
+typedef struct mr_ptx_watch mr_ptx_watch;     /* watch.h: races, uninitialised reads */
+typedef struct mr_ptx_profile mr_ptx_profile; /* profile.h: counts by line */
+
+/* What the special registers and limits say of the device. */
+typedef struct {
+    uint32_t sm_count;
+    uint32_t max_shared; /* bytes a block may ask for, dynamic and static together */
+    uint64_t
+        stack_bytes; /* of local memory a thread; 0: 64 KiB (CUDA's default is 1 KiB, which grows) */
+    uint64_t
+        instruction_limit; /* a warp may execute; 0: none. Beyond it: LAUNCH_TIMEOUT, which names the loop's line */
+    uint64_t clock_hz; /* of %clock; %globaltimer counts nanoseconds from `start_ns` */
+    uint64_t start_ns;
+} mr_ptx_device;
+
+typedef struct {
+    const mr_ptx_kernel *kernel;
+    uint32_t grid[3], block[3]; /* checked by the caller against R48's limits; none is 0 */
+    uint32_t dynamic_shared;
+    const void *params;        /* kernel->param_bytes */
+    const uint64_t *variables; /* addresses, by index of the module's variables */
+    mr_ptx_memory memory;
+    mr_ptx_device device;
+    bool check; /* bounds by allocation, alignment, unset bytes; else only what keeps the host safe:
+                                 * an access outside of every range is an error either way */
+    mr_ptx_watch *watch;     /* NULL: races are not looked for */
+    mr_ptx_profile *profile; /* NULL: nothing is counted */
+    /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.
+     * NULL: it goes nowhere. */
+    void (*print)(void *context, const char *text, size_t size);
+    /* Asked now and then while a block runs: true ends the run with INTERRUPTED. NULL: never. Any thread. */
+    bool (*interrupted)(void *context);
+    void *context;
+} mr_ptx_launch;
+
+/* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. An error is that of the
+ * first access (instruction, thread) that failed, with CUDA's code where CUDA has one (ILLEGAL_ADDRESS,
+ * MISALIGNED_ADDRESS, ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT) and a sentence that
+ * names kernel, source line, thread, block, and what was accessed. Memory then is as the kernel left it. */
+mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
+
+/* ---- what a kernel reads and writes (access.c) */
+
+enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
+
+/* Of one pointer parameter: what may be accessed through it, of any launch. Conservative: what cannot be told counts as
+ * both, and `reason` then says why in a few words, with the line. */
+typedef struct {
+    uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
+    bool known;       /* false: the inference gave up; access is both */
+    ptx_type element; /* the type of the loads and stores, PTX_NO_TYPE if they differ */
+    const char *reason;
+} mr_ptx_param_access;
+/* By param; computed once when the module is loaded. */
+const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
+/* Other memory that it may touch: of module variables, or through pointers that lie in memory. */
+bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
+
+/* Of one launch: bytes [first, end) relative to the pointer's value that it may touch; never less than what it does. */
+typedef struct {
+    uint32_t param;
+    uint8_t access;
+    int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
+} mr_ptx_extent;
+/* Interval analysis with the launch's numbers: grid, block, and the values in `params` (pointers count as opaque). Writes at
+ * most `most` extents, one for each param and kind of access, and returns how many there are. */
+uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],
+                               const uint32_t block[3], const void *params, mr_ptx_extent *out,
+                               uint32_t most);
+
+#endif

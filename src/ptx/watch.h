@@ -1,0 +1,92 @@
+/* Looks for races inside one launch: two accesses of different threads to the same byte, at least one of them a write, not
+ * both atomic in a scope that holds both threads, and nothing that orders them. Exact for the run at hand, whatever order
+ * blocks and warps ran in.
+ *
+ * The interpreter tells each access before it is carried out, and each barrier when it is complete. One object serves one
+ * launch, whose blocks may run on several threads at once: so the calls lock or use atomics. */
+#ifndef MR_PTX_WATCH_H
+#define MR_PTX_WATCH_H
+
+#include "ptx/ptx.h"
+
+typedef enum {
+    PTX_WEAK,
+    PTX_VOLATILE,
+    PTX_RELAXED,
+    PTX_ACQUIRE,
+    PTX_RELEASE,
+    PTX_ACQ_REL,
+    PTX_SEQ_CST
+} ptx_order;
+typedef enum {
+    PTX_SCOPE_NONE,
+    PTX_SCOPE_BLOCK,
+    PTX_SCOPE_CLUSTER,
+    PTX_SCOPE_DEVICE,
+    PTX_SCOPE_SYSTEM
+} ptx_scope;
+
+/* One load, store or atomic of a warp. Lanes access `bytes` each at their addresses. */
+typedef struct {
+    uint64_t block; /* linear */
+    uint32_t warp;  /* in the block; thread = 32 * warp + lane, x fastest */
+    uint32_t mask;  /* lanes that take part */
+    ptx_space
+        space; /* PTX_GLOBAL or PTX_SHARED: generic addresses are resolved; local memory is not told */
+    const uint64_t
+        *address;   /* 32; global: the address; shared: the offset in the block's shared memory */
+    uint32_t bytes; /* of each lane, a vector's parts together */
+    uint8_t access; /* MR_PTX_READS | MR_PTX_WRITES */
+    bool atomic;    /* atom, red; or a strong load or store (relaxed and above: morally strong) */
+    ptx_order order;
+    ptx_scope scope;
+    const uint64_t *
+        value; /* of a store or what an atomic wrote / NULL: for reads; 32, zero-extended; lets two writes of
+                            * the same value be told apart from others in the report */
+    const ptx_instruction *instruction;
+} ptx_watched;
+
+typedef struct {
+    uint64_t block;
+    uint32_t warp, lane;
+    uint8_t access;
+    bool atomic;
+    const ptx_instruction *instruction;
+} ptx_race_side;
+
+typedef struct {
+    ptx_space space;
+    uint64_t address;            /* of the first byte */
+    ptx_race_side first, second; /* as they ran */
+    bool same_value;             /* both wrote the same bytes: CUDA still calls it a race */
+    uint64_t count;              /* further pairs of the same two instructions */
+    const char *advice;          /* what would order them, in a sentence; static */
+} ptx_race;
+
+/* `blocks`, `threads`: of the launch. NULL: memory is out. */
+mr_ptx_watch *mr_ptx_watch_create(const mr_ptx_module *module, uint64_t blocks, uint32_t threads);
+void mr_ptx_watch_destroy(mr_ptx_watch *watch);
+
+/* A block begins (again): what is known of its shared memory and of its barriers is forgotten. */
+void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes);
+void ptx_watch_block_done(mr_ptx_watch *watch, uint64_t block);
+void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access);
+/* All threads of the block (`warps` NULL), or of some warps (barrier with a count; bit w of warps[w / 64]), have come to a
+ * barrier and go on: what they did before is ordered before what they all do from now on. */
+void ptx_watch_barrier(mr_ptx_watch *watch, uint64_t block, const uint64_t *warps,
+                       uint32_t warp_count);
+/* The lanes of `mask` have come together (bar.warp.sync, and any .sync instruction of the warp counts, too, as it orders
+ * memory only for bar.warp.sync: tell only that one). */
+void ptx_watch_warp_sync(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask);
+void ptx_watch_fence(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
+                     ptx_order order, ptx_scope scope);
+
+/* What was found so far: one for each pair of instructions and space, the first that ran. */
+uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);
+const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i);
+/* "race in kernel `k`: thread (3,0,0) of block (0,0,0) writes shared memory s[3] at t.cu:14, and thread (4,0,0) reads it
+ * at t.cu:15; nothing orders the two: __syncthreads() between them would"; returns `out`. */
+const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
+                             const mr_ptx_launch *launch, char *out, size_t size);
+
+#endif
