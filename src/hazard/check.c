@@ -423,7 +423,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     actor *a = mr_hazard_actor_of(c, command->stream);
     if (!a) return;
     if (c->functions_may_be_done) mr_hazard_functions_drop(c, false);
-    if (mr_command_is(command, MR_TRAIT_MEMORY)) {
+    if (mr_command_has(command, MR_PART_MEMORY)) {
         memory_command(c, a, command);
         return;
     }
@@ -454,39 +454,34 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
 }
 
-static void host_did(checker *c, const mr_command *command) {
-    actor *a;
-    snapshot *s;
-    if (command->kind != MR_COMMAND_HOST_ACCESS) c->functions_may_be_done = c->functions.count > 0;
-    switch (command->kind) {
-    case MR_COMMAND_STREAM_QUERY:
-        c->totals.decided_by_host++;
-        if (MR_BROKEN(QUERY)) break;
-        /* fall through */
-    case MR_COMMAND_STREAM_SYNC:
-        a = mr_hazard_actor_of(c, command->stream);
+/* The host goes on behind what it has waited for. */
+static void order_host(checker *c, const mr_command *command) {
+    switch (mr_command_kinds[command->kind].after) {
+    case MR_AFTER_STREAM: {
+        actor *a = mr_hazard_actor_of(c, command->stream);
         if (a) mr_hazard_order_stream_sync(c, a, command->seq);
         break;
-    case MR_COMMAND_EVENT_QUERY:
-        c->totals.decided_by_host++;
-        if (MR_BROKEN(QUERY)) break;
-        /* fall through */
-    case MR_COMMAND_EVENT_SYNC:
-        s = mr_hazard_snapshot_of(command);
+    }
+    case MR_AFTER_RECORD: {
+        snapshot *s = mr_hazard_snapshot_of(command);
         if (!s) break;
         use_record(c, s);
         mr_hazard_order_event_sync(c, s);
         break;
-    case MR_COMMAND_DEVICE_SYNC:
-        mr_hazard_order_device_sync(c, command->u.device, command->seq);
-        break;
-    case MR_COMMAND_HOST_ACCESS:
-        host_access(c, command, false);
-        c->totals.decided_by_host++;
-        break;
-    case MR_COMMAND_RESET: forget_everything(c); break;
-    default: break;
     }
+    case MR_AFTER_DEVICE: mr_hazard_order_device_sync(c, command->u.device, command->seq); break;
+    case MR_AFTER_NOTHING: break;
+    }
+}
+
+static void host_did(checker *c, const mr_command *command) {
+    bool access = command->kind == MR_COMMAND_HOST_ACCESS;
+    bool query = mr_command_is(command, MR_TRAIT_QUERY);
+    if (access || query) c->totals.decided_by_host++;
+    if (!access) c->functions_may_be_done = c->functions.count > 0;
+    if (access) host_access(c, command, false);
+    else if (command->kind == MR_COMMAND_RESET) forget_everything(c);
+    else if (!query || !MR_BROKEN(QUERY)) order_host(c, command);
 }
 
 mr_status mr_hazard_refuse(checker *c) {

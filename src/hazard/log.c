@@ -41,7 +41,7 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     if (line->inside) line->seq = c->machine->host_function->seq;
     if (command->kind == MR_COMMAND_COPY) log_copy(line, command);
     else if (command->kind == MR_COMMAND_DEVICE_SYNC) line->device = command->u.device->index;
-    else if (mr_command_is(command, MR_TRAIT_EVENT)) log_event(line, command);
+    else if (mr_command_has(command, MR_PART_EVENT)) log_event(line, command);
 }
 
 void mr_hazard_log_take_back(checker *c) {

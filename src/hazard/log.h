@@ -43,9 +43,12 @@ typedef struct {
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
     return (mr_command_kinds[line->kind].traits & traits) != 0;
 }
+static inline mr_command_after mr_hazard_line_after(const log_line *line) {
+    return mr_command_kinds[line->kind].after;
+}
 /* After it the host comes after what the event's record captured. */
 static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
-    return mr_hazard_line_is(line, MR_TRAIT_HOST_KNOWS) && mr_hazard_line_is(line, MR_TRAIT_EVENT);
+    return mr_hazard_line_after(line) == MR_AFTER_RECORD;
 }
 
 void mr_hazard_log_command(checker *c, const mr_command *command);

@@ -64,7 +64,7 @@ static bool is_asked_for(const log_line *line) {
 /* Work of a default stream that would order the two if they were blocking streams of its device. */
 static bool is_barrier(const log_line *line, const found_pair *pair) {
     return line->legacy && mr_hazard_line_is(line, MR_TRAIT_SUBMITTED) &&
-           !mr_hazard_line_is(line, MR_TRAIT_MEMORY) && line->seq > pair->first_seq &&
+           mr_command_kinds[line->kind].part != MR_PART_MEMORY && line->seq > pair->first_seq &&
            line->device == pair->first->device && line->device == pair->second->device;
 }
 
@@ -98,12 +98,12 @@ static void see_wait(investigation *v, const log_line *line, uint64_t back) {
 }
 
 static void see_sync(findings *f, const log_line *line, const found_pair *pair) {
-    bool covers = line->kind == MR_COMMAND_DEVICE_SYNC ? line->device == pair->first->device
-                                                       : line->stream == pair->first->id;
+    bool of_device = mr_hazard_line_after(line) == MR_AFTER_DEVICE;
+    bool covers = of_device ? line->device == pair->first->device : line->stream == pair->first->id;
     /* Waiting for that very stream was meant for its work; a device synchronise is often just a start. */
     bool meant = line->kind == MR_COMMAND_STREAM_SYNC;
     if (covers && meant && line->seq < pair->first_seq && !f->sync_before) f->sync_before = line;
-    bool own = line->kind != MR_COMMAND_DEVICE_SYNC && line->stream == pair->second->id;
+    bool own = !of_device && line->stream == pair->second->id;
     if (!covers && !own && line->seq > pair->first_seq && !f->sync_other) f->sync_other = line;
 }
 
@@ -113,8 +113,8 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     uint32_t first = pair->first->id, second = pair->second->id;
     if (line->seq == pair->second_seq) return;
     if (is_barrier(line, pair) && !f->barrier) f->barrier = line;
-    if (mr_hazard_line_is(line, MR_TRAIT_HOST_KNOWS) && !mr_hazard_line_is(line, MR_TRAIT_EVENT))
-        see_sync(f, line, pair);
+    mr_command_after after = mr_hazard_line_after(line);
+    if (after == MR_AFTER_STREAM || after == MR_AFTER_DEVICE) see_sync(f, line, pair);
     if (!is_asked_for(line)) return;
     if (line->kind == MR_COMMAND_RECORD) {
         if (line->stream == first && line->seq > pair->first_seq && line->seq < pair->second_seq)

@@ -66,12 +66,13 @@ static bool joins_peer_copy(const log_line *copy, const log_line *other) {
 
 /* Does the host know `e` to be done when it goes on from `line`? */
 static bool is_covered(const log_line *line, const log_line *e) {
-    switch (line->kind) {
-    case MR_COMMAND_STREAM_SYNC:
-    case MR_COMMAND_STREAM_QUERY: return e->stream == line->stream;
-    case MR_COMMAND_DEVICE_SYNC: return e->device == line->device;
-    default: return false;
+    switch (mr_hazard_line_after(line)) {
+    case MR_AFTER_STREAM: return e->stream == line->stream;
+    case MR_AFTER_DEVICE: return e->device == line->device;
+    case MR_AFTER_RECORD: /* what it captured lies behind the record */
+    case MR_AFTER_NOTHING: break;
     }
+    return false;
 }
 
 static void reach_back_to_host(search *s, uint32_t at) {

@@ -43,28 +43,34 @@ static void copy_detail(const mr_command *command, char *out, size_t size) {
              ways[command->u.copy.direction]);
 }
 
-#define NONE       0
-#define SUBMITTED  MR_TRAIT_SUBMITTED
-#define WORK       MR_TRAIT_WORK
-#define LAUNCH     MR_TRAIT_LAUNCH
-#define MARKER     MR_TRAIT_MARKER
-#define MEMORY     MR_TRAIT_MEMORY
-#define EVENT      MR_TRAIT_EVENT
-#define HOST_KNOWS MR_TRAIT_HOST_KNOWS
-#define QUERY      MR_TRAIT_QUERY
-#define ACCOUNT    MR_TRAIT_ACCOUNT
+/* Both are optional. */
+static const struct {
+    /* Releases what the part owns. */
+    void (*destroy)(mr_command *command);
+    /* What a person needs beside name, stream and place, as " of event `e`". */
+    void (*detail)(const mr_command *command, char *out, size_t size);
+} parts[] = {
+    [MR_PART_NONE] = {NULL, NULL},
+    [MR_PART_OP] = {free_arguments, NULL},
+    [MR_PART_COPY] = {NULL, copy_detail},
+    [MR_PART_EVENT] = {release_event, event_detail},
+    [MR_PART_MEMORY] = {release_storage, NULL},
+    [MR_PART_HOST] = {drop_function, NULL},
+    [MR_PART_FAULT] = {NULL, NULL},
+    [MR_PART_DEVICE] = {NULL, NULL},
+    [MR_PART_ACCOUNT] = {NULL, NULL},
+};
+
+#define NONE      0
+#define SUBMITTED MR_TRAIT_SUBMITTED
+#define WORK      MR_TRAIT_WORK
+#define LAUNCH    MR_TRAIT_LAUNCH
+#define MARKER    MR_TRAIT_MARKER
+#define QUERY     MR_TRAIT_QUERY
+#define ACCOUNT   MR_TRAIT_ACCOUNT
 const mr_command_kind mr_command_kinds[] = {
-#define X(id, text, traits_)                                                                        \
-    [MR_COMMAND_##id] = {.name = text,                                                              \
-                         .traits = (traits_),                                                       \
-                         .destroy = (traits_)&EVENT                               ? release_event   \
-                                    : (traits_)&MEMORY                            ? release_storage \
-                                    : MR_COMMAND_##id == MR_COMMAND_OP            ? free_arguments  \
-                                    : MR_COMMAND_##id == MR_COMMAND_HOST_FUNCTION ? drop_function   \
-                                                                                  : NULL,           \
-                         .detail = (traits_)&EVENT                      ? event_detail              \
-                                   : MR_COMMAND_##id == MR_COMMAND_COPY ? copy_detail               \
-                                                                        : NULL},
+#define X(id, text, traits, part, after)                                                           \
+    [MR_COMMAND_##id] = {text, traits, MR_PART_##part, MR_AFTER_##after},
     MR_COMMAND_LIST(X)
 #undef X
 };
@@ -79,9 +85,9 @@ void mr_command_blame(const mr_command *command, mr_status error) {
 }
 
 const char *mr_command_describe(const mr_command *command, char *out, size_t size) {
-    const mr_command_kind *kind = &mr_command_kinds[command->kind];
+    mr_command_part part = mr_command_kinds[command->kind].part;
     char detail[120] = "", stream[80] = "", place[120] = "", on[100] = "";
-    if (kind->detail) kind->detail(command, detail, sizeof detail);
+    if (parts[part].detail) parts[part].detail(command, detail, sizeof detail);
     if (command->stream)
         snprintf(on, sizeof on, " on %s",
                  mr_stream_describe(command->stream, stream, sizeof stream));
@@ -231,7 +237,7 @@ mr_status mr_command_submit(mr_command *command) {
         mr_command_release(command);
         return error;
     }
-    bool memory = mr_command_is(command, MR_TRAIT_MEMORY);
+    bool memory = mr_command_has(command, MR_PART_MEMORY);
     bool work =
         mr_command_is(command, MR_TRAIT_LAUNCH) && command->kind != MR_COMMAND_HOST_FUNCTION;
     if (machine->launch_blocking && work) status = machine->backend->stream_synchronize(stream);
@@ -249,8 +255,8 @@ static void destroy(mr_command *command) {
         if (command->operands[i].tensor) mr_tensor_release(command->operands[i].tensor);
     if (command->operands != command->inline_operands) free(command->operands);
     mr_name_release(command->own_name);
-    void (*destroy_part)(mr_command *) = mr_command_kinds[command->kind].destroy;
-    if (destroy_part) destroy_part(command);
+    mr_command_part part = mr_command_kinds[command->kind].part;
+    if (parts[part].destroy) parts[part].destroy(command);
     mr_stream_release(command->stream);
     mr_slab_free(&machine->commands, command);
 }

@@ -15,62 +15,80 @@ enum {
     MR_TRAIT_WORK = 2, /* an engine of the device moves or computes bytes */
     MR_TRAIT_LAUNCH =
         4, /* it takes a place in the launch queue (R56): P6 saw 100,000 records not fill it */
-    MR_TRAIT_MARKER = 8,  /* it has no effect but on what is ordered behind it */
-    MR_TRAIT_MEMORY = 16, /* u.storage: the life of memory, which orders no work (R28) */
-    MR_TRAIT_EVENT = 32,  /* u.event */
-    MR_TRAIT_HOST_KNOWS =
-        64, /* once it has come true, the host comes after what it asked for (R10) */
-    MR_TRAIT_QUERY = 128,
-    MR_TRAIT_ACCOUNT = 256, /* only observers that ask for everything are told; it has no number */
+    MR_TRAIT_MARKER = 8, /* it has no effect but on what is ordered behind it */
+    MR_TRAIT_QUERY = 16,
+    MR_TRAIT_ACCOUNT = 32, /* only observers that ask for everything are told; it has no number */
 };
 
-/* One line a kind: id, what a person calls it, traits. */
-#define MR_COMMAND_LIST(X)                                                                              \
-    X(OP, "op", SUBMITTED | WORK | LAUNCH)     /* a kernel: a row of the operation table */             \
-    X(COPY, "copy", SUBMITTED | WORK | LAUNCH) /* bytes between storages: a copy engine's work */       \
-    X(RECORD, "record", SUBMITTED | MARKER | EVENT)                                                     \
-    X(WAIT, "wait", SUBMITTED | MARKER | EVENT)                                                         \
-    X(HOST_FUNCTION, "host-function", SUBMITTED | LAUNCH)                                               \
-    X(ALLOC, "alloc", SUBMITTED | MARKER | MEMORY) /* R28: accesses must be ordered after it */         \
-    X(FREE, "free", SUBMITTED | MARKER | MEMORY)   /* R28: and before this */                           \
-    X(FAULT, "fault", SUBMITTED | LAUNCH)          /* fails on purpose (virtual GPU only) */            \
-    X(STREAM_SYNC, "stream-synchronize", HOST_KNOWS)                                                    \
-    X(EVENT_SYNC, "event-synchronize", HOST_KNOWS | EVENT)                                              \
-    X(DEVICE_SYNC, "device-synchronize", HOST_KNOWS)                                                    \
-    X(STREAM_QUERY, "stream-query", HOST_KNOWS | QUERY)                                                 \
-    X(EVENT_QUERY, "event-query", HOST_KNOWS | QUERY | EVENT)                                           \
-    X(HOST_ACCESS, "host-access", NONE) /* the host reads or writes the operands, now */                \
-    X(STREAM_CREATE, "stream-create", NONE)                                                             \
-    X(STREAM_CLOSE, "stream-close", NONE)                                                               \
-    X(RESET, "reset", NONE)                                                                             \
-    /* The rest of what a backend is asked for: with it, carrying out the commands again gives the    \
-     * same bytes and times. Each is told after it was done, and refused by nobody. */ \
-    X(STREAM_DROP, "stream-drop", ACCOUNT) /* closed with its last reference */                         \
-    X(EVENT_CREATE, "event-create", ACCOUNT | EVENT)                                                    \
-    X(EVENT_CLOSE, "event-close", ACCOUNT | EVENT) /* by the script, or with its last reference */      \
-    X(HOST_ALLOC, "host-alloc", ACCOUNT)           /* u.account.storage */                              \
-    X(HOST_FREE, "host-free", ACCOUNT)             /* likewise: about to go */                          \
-    X(FREE_WAIT, "free-wait", ACCOUNT)             /* what cudaFree waits for, before its FREE */       \
-    X(RECORD_STREAM, "record-stream", ACCOUNT)     /* R33: a stream and u.account.storage */            \
-    X(HOST_READ, "host-read", ACCOUNT)  /* operand 0: values are taken from memory of our own */        \
-    X(HOST_WORK, "host-work", ACCOUNT)  /* the host has computed: u.account.value bytes */              \
-    X(ELAPSED, "elapsed-time", ACCOUNT) /* u.account.from, to, number: milliseconds */                  \
-    X(DRAIN, "drain", ACCOUNT) /* u.account.device is waited for; the host learns nothing */            \
-    X(TRIM, "trim", ACCOUNT)   /* u.account.device */                                                   \
-    X(ENABLE_PEER, "enable-peer-access", ACCOUNT) /* u.account.device, peer */                          \
-    X(MEMORY_LOOK, "memory-look",                                                                       \
-      ACCOUNT)                         /* u.account.device, value: bytes that its pool holds */         \
-    X(HOST_TIME, "host-time", ACCOUNT) /* u.account.value: the answer, nanoseconds */                   \
-    X(DEVICE_TIME, "device-time", ACCOUNT)         /* likewise */                                       \
-    X(LAUNCH_BLOCKING, "launch-blocking", ACCOUNT) /* u.account.value */                                \
-    X(CHOOSER, "chooser", ACCOUNT)                 /* u.account.text */                                 \
-    X(MODEL, "model", ACCOUNT)                     /* u.account.text */                                 \
-    X(SETTING, "setting", ACCOUNT)                 /* u.account.text, value */                          \
-    X(STEP, "step", ACCOUNT) /* of a stream, or NULL; u.account.value: whether anything moved */        \
-    X(LOOK, "look", ACCOUNT) /* somebody looked at what is pending */
+/* The member of `u` that a kind uses. command.c releases and describes it. */
+typedef enum {
+    MR_PART_NONE,
+    MR_PART_OP,      /* u.op */
+    MR_PART_COPY,    /* u.copy */
+    MR_PART_EVENT,   /* u.event */
+    MR_PART_MEMORY,  /* u.storage: the life of device memory, which orders no work (R28) */
+    MR_PART_HOST,    /* u.host */
+    MR_PART_FAULT,   /* u.fault */
+    MR_PART_DEVICE,  /* u.device */
+    MR_PART_ACCOUNT, /* u.account, which owns nothing */
+} mr_command_part;
+
+/* What the host comes after once a command of the kind has come true (R10). */
+typedef enum {
+    MR_AFTER_NOTHING,
+    MR_AFTER_STREAM, /* all that was submitted to `stream` */
+    MR_AFTER_RECORD, /* what the event's record captured */
+    MR_AFTER_DEVICE, /* all that was submitted to u.device */
+} mr_command_after;
+
+/* One line for each kind: id, what a person calls it, traits, part, what the host comes after. */
+// clang-format off
+#define MR_COMMAND_LIST(X)                                                                                                                          \
+    X(OP,              "op",                 SUBMITTED | WORK | LAUNCH, OP,      NOTHING) /* a kernel: a row of the operation table */              \
+    X(COPY,            "copy",               SUBMITTED | WORK | LAUNCH, COPY,    NOTHING) /* bytes between storages: a copy engine's work */        \
+    X(RECORD,          "record",             SUBMITTED | MARKER,        EVENT,   NOTHING)                                                           \
+    X(WAIT,            "wait",               SUBMITTED | MARKER,        EVENT,   NOTHING)                                                           \
+    X(HOST_FUNCTION,   "host-function",      SUBMITTED | LAUNCH,        HOST,    NOTHING)                                                           \
+    X(ALLOC,           "alloc",              SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: accesses must be ordered after it */              \
+    X(FREE,            "free",               SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: and before this */                                \
+    X(FAULT,           "fault",              SUBMITTED | LAUNCH,        FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */                 \
+    X(STREAM_SYNC,     "stream-synchronize", NONE,                      NONE,    STREAM)                                                            \
+    X(EVENT_SYNC,      "event-synchronize",  NONE,                      EVENT,   RECORD)                                                            \
+    X(DEVICE_SYNC,     "device-synchronize", NONE,                      DEVICE,  DEVICE)                                                            \
+    X(STREAM_QUERY,    "stream-query",       QUERY,                     NONE,    STREAM)                                                            \
+    X(EVENT_QUERY,     "event-query",        QUERY,                     EVENT,   RECORD)                                                            \
+    X(HOST_ACCESS,     "host-access",        NONE,                      OP,      NOTHING) /* the host reads or writes the operands, now */          \
+    X(STREAM_CREATE,   "stream-create",      NONE,                      NONE,    NOTHING)                                                           \
+    X(STREAM_CLOSE,    "stream-close",       NONE,                      NONE,    NOTHING)                                                           \
+    X(RESET,           "reset",              NONE,                      NONE,    NOTHING)                                                           \
+    /* The rest of what a backend is asked for: with it, carrying out the commands again gives the                                                  \
+     * same bytes and times. Each is told after it was done, and refused by nobody. */                                                              \
+    X(STREAM_DROP,     "stream-drop",        ACCOUNT,                   NONE,    NOTHING) /* closed with its last reference */                      \
+    X(EVENT_CREATE,    "event-create",       ACCOUNT,                   EVENT,   NOTHING)                                                           \
+    X(EVENT_CLOSE,     "event-close",        ACCOUNT,                   EVENT,   NOTHING) /* by the script, or with its last reference */           \
+    X(HOST_ALLOC,      "host-alloc",         ACCOUNT,                   ACCOUNT, NOTHING) /* storage */                                             \
+    X(HOST_FREE,       "host-free",          ACCOUNT,                   ACCOUNT, NOTHING) /* storage: about to go */                                \
+    X(FREE_WAIT,       "free-wait",          ACCOUNT,                   ACCOUNT, NOTHING) /* what cudaFree waits for, before its FREE */            \
+    X(RECORD_STREAM,   "record-stream",      ACCOUNT,                   ACCOUNT, NOTHING) /* R33: a stream and storage */                           \
+    X(HOST_READ,       "host-read",          ACCOUNT,                   NONE,    NOTHING) /* operand 0, our memory: the script takes values */      \
+    X(HOST_WORK,       "host-work",          ACCOUNT,                   ACCOUNT, NOTHING) /* the host has computed: value bytes */                  \
+    X(ELAPSED,         "elapsed-time",       ACCOUNT,                   ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
+    X(DRAIN,           "drain",              ACCOUNT,                   ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */       \
+    X(TRIM,            "trim",               ACCOUNT,                   ACCOUNT, NOTHING) /* device */                                              \
+    X(ENABLE_PEER,     "enable-peer-access", ACCOUNT,                   ACCOUNT, NOTHING) /* device, peer */                                        \
+    X(MEMORY_LOOK,     "memory-look",        ACCOUNT,                   ACCOUNT, NOTHING) /* device, value: bytes in its pool */                    \
+    X(HOST_TIME,       "host-time",          ACCOUNT,                   ACCOUNT, NOTHING) /* value: the answer, nanoseconds */                      \
+    X(DEVICE_TIME,     "device-time",        ACCOUNT,                   ACCOUNT, NOTHING) /* likewise */                                            \
+    X(LAUNCH_BLOCKING, "launch-blocking",    ACCOUNT,                   ACCOUNT, NOTHING) /* value */                                               \
+    X(CHOOSER,         "chooser",            ACCOUNT,                   ACCOUNT, NOTHING) /* text */                                                \
+    X(MODEL,           "model",              ACCOUNT,                   ACCOUNT, NOTHING) /* text */                                                \
+    X(SETTING,         "setting",            ACCOUNT,                   ACCOUNT, NOTHING) /* text, value */                                         \
+    X(STEP,            "step",               ACCOUNT,                   ACCOUNT, NOTHING) /* of a stream, or NULL; value: whether anything moved */ \
+    X(LOOK,            "look",               ACCOUNT,                   ACCOUNT, NOTHING) /* somebody looked at what is pending */
+// clang-format on
 
 typedef enum {
-#define X(name, text, traits) MR_COMMAND_##name,
+#define X(name, text, traits, part, after) MR_COMMAND_##name,
     MR_COMMAND_LIST(X)
 #undef X
 } mr_command_id;
@@ -78,10 +96,8 @@ typedef enum {
 typedef struct {
     const char *name;
     uint32_t traits;
-    /* Optional: releases what its part of `u` owns. */
-    void (*destroy)(mr_command *command);
-    /* Optional: what a person needs beside name, stream and place, as " of event `e`". */
-    void (*detail)(const mr_command *command, char *out, size_t size);
+    mr_command_part part;
+    mr_command_after after;
 } mr_command_kind;
 
 extern const mr_command_kind mr_command_kinds[];
@@ -167,7 +183,7 @@ struct mr_command {
             uint64_t value;
             double number;
             const char *text;
-        } account; /* kinds with the trait ACCOUNT but not EVENT; only what is said of the kind is set */
+        } account; /* only what the list says of the kind is set */
     } u;
 };
 
@@ -229,6 +245,9 @@ void mr_command_release(const mr_command *command);
 
 static inline bool mr_command_is(const mr_command *command, uint32_t traits) {
     return (mr_command_kinds[command->kind].traits & traits) != 0;
+}
+static inline bool mr_command_has(const mr_command *command, mr_command_part part) {
+    return mr_command_kinds[command->kind].part == part;
 }
 
 /* Fills in what of an error is still empty: the operation, the stream and the line of the command that failed. */

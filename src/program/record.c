@@ -290,7 +290,7 @@ static uint32_t device_index(const mr_device *device) {
 }
 
 static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
-    if (mr_command_is(command, MR_TRAIT_EVENT)) {
+    if (mr_command_has(command, MR_PART_EVENT)) {
         it->object = event_slot_of(r, command->u.event.event, it->kind == MR_COMMAND_EVENT_CREATE);
         return;
     }
@@ -336,7 +336,7 @@ static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
     }
     if (mr_command_is(command, MR_TRAIT_ACCOUNT)) {
         keep_account(r, it, command);
-    } else if (mr_command_is(command, MR_TRAIT_EVENT)) {
+    } else if (mr_command_has(command, MR_PART_EVENT)) {
         it->object = event_slot_of(r, command->u.event.event, false);
         it->value = command->u.event.record_seq;
     }
@@ -380,7 +380,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
                .where = keep_site(r, command->where),
                .seq = command->seq};
     keep_kind(r, &it, command);
-    if (mr_command_is(command, MR_TRAIT_HOST_KNOWS))
+    if (mr_command_kinds[command->kind].after != MR_AFTER_NOTHING)
         it.time = r->machine->backend->host_time(r->machine);
     if (r->machine->host_function) count_inner(r);
     item_list *list = list_of(r);
