@@ -140,7 +140,9 @@ endif
 # Files carried inside the binary, as name=path. The editor stub is for editors only.
 EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua)))
 EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
-EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f))
+EMBED_DEVICE := $(sort $(shell find src/compile/device -type f))
+EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f)) \
+                $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f))
 
 # ---------------------------------------------------------------- building
 
@@ -206,7 +208,7 @@ $(BUILD)/embed: scripts/embed.c
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -O1 -Wall -Wextra -o $@ $<
 
-$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS)
+$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS) $(EMBED_DEVICE)
 	$(call say,EMBED,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BUILD)/embed $@ $(EMBED)
@@ -245,6 +247,16 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
 	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
+
+# What each compiler of this machine makes of the kernels of tests/kernels, to look at: build/ptx/NAME.nvrtc.ptx.
+$(BUILD)/ptx_of: tests/kernels/ptx_of.c $(LIB) $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LIBS)
+
+.PHONY: ptx
+ptx: $(BUILD)/ptx_of  ## write the PTX of tests/kernels by each compiler to $(BUILD)/ptx
+	@mkdir -p $(BUILD)/ptx
+	@$(BUILD)/ptx_of $(BUILD)/ptx tests/kernels/*.cu
 
 # Each operation on the GPU beside its CPU body. Nothing but glibc is needed to run it.
 $(BUILD)/compare_ops: tests/gpu/compare_ops.c $(LIB) $(BUILD)/flags.stamp

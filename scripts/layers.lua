@@ -9,7 +9,7 @@ local src, build = arg[1] or "src", arg[2] or "build"
 
 local below_backends = { "base", "model", "tensor", "ops", "ptx" }
 local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-                     "bind" }
+                     "compile", "bind" }
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -22,13 +22,14 @@ local may_include = {
   cuda    = below_backends,
   program = { "base", "model", "tensor", "ops" },
   hazard  = { "base", "model", "tensor", "ops" },
+  compile = { "base" },
   script  = { "base", "hazard" },
   explore = { "base", "model", "tensor", "ops", "program" },
   trace   = { "base", "model", "tensor", "ops", "program" },
   bind    = below_repl,
   repl    = below_repl,
   host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-              "bind", "repl",
+              "compile", "bind", "repl",
               "virtual", "cuda" },
 }
 
