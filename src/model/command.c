@@ -235,6 +235,7 @@ mr_status mr_command_submit(mr_command *command) {
         mr_status error = mr_machine_waited(machine, status);
         if (allowed) mr_command_failed(command, error);
         mr_command_release(command);
+        mr_machine_free_dropped(machine);
         return error;
     }
     bool memory = mr_command_has(command, MR_PART_MEMORY);
@@ -246,6 +247,7 @@ mr_status mr_command_submit(mr_command *command) {
     if (!memory) status = mr_machine_waited(machine, status);
     if (status) mr_command_failed(command, status);
     mr_command_release(command);
+    if (!memory) mr_machine_free_dropped(machine);
     return status;
 }
 
@@ -291,6 +293,7 @@ mr_status mr_host_end_query(mr_machine *machine, mr_command *command, mr_status 
     status = mr_machine_waited(machine, status);
     if (command && (status || !done)) mr_command_failed(command, status);
     mr_command_release(command);
+    mr_machine_free_dropped(machine);
     return status;
 }
 

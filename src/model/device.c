@@ -56,5 +56,6 @@ mr_status mr_device_drain(mr_device *device) {
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->device_synchronize(device));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_DRAIN, .u.account.device = device);
+    mr_machine_free_dropped(machine);
     return status;
 }

@@ -5,9 +5,11 @@
 #include "model/backend.h"
 #include "model/observer.h"
 
-/* After a backend slot that may have run host functions or kernels: frees what the collector dropped in the
- * functions and returns `status` or, if that is OK, the deferred error. */
+/* After a backend slot that may have run host functions or kernels: returns `status` or, if that is OK, the deferred
+ * error. The caller tells the observers what came of its call, and then calls mr_machine_free_dropped. */
 mr_status mr_machine_waited(mr_machine *machine, mr_status status);
+/* Frees what the collector dropped in those host functions: submissions of their own, after the one that waited. */
+void mr_machine_free_dropped(mr_machine *machine);
 
 mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_stream_kind kind,
                                  mr_stream **out_stream);

@@ -191,11 +191,11 @@ void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_s
     machine->deferred_error = mr_error_first(machine->deferred_error, error);
 }
 
-/* What the collector dropped while a host function ran; see mr_storage_drop_handle. A free is a
- * submission of its own and comes back here: it must find the list empty. */
-static void free_deferred(mr_machine *machine) {
+/* See mr_storage_drop_handle. A free may come back here: it must find the list empty. */
+void mr_machine_free_dropped(mr_machine *machine) {
     mr_storage **storages = machine->deferred_frees.items;
     size_t count = machine->deferred_frees.count;
+    if (!count) return;
     memset(&machine->deferred_frees, 0, sizeof machine->deferred_frees);
     for (size_t i = 0; i < count; i++) {
         mr_storage_free_dropped(storages[i]);
@@ -205,7 +205,6 @@ static void free_deferred(mr_machine *machine) {
 }
 
 mr_status mr_machine_waited(mr_machine *machine, mr_status status) {
-    if (machine->deferred_frees.count) free_deferred(machine);
     mr_status failed = machine->deferred_error;
     if (!failed) return status;
     machine->deferred_error = NULL;

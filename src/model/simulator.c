@@ -14,6 +14,7 @@ mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_move
         machine, simulator->step(machine, stream, out_moved, out_text, text_size));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_STEP, .stream = stream,
                .u.account.value = *out_moved);
+    mr_machine_free_dropped(machine);
     return status;
 }
 

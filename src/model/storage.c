@@ -94,7 +94,9 @@ static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) 
     mr_status status = mr_storage_place(storage, alloc);
     if (status) {
         mr_command_release(alloc);
-        return mr_machine_waited(caller->machine, status);
+        status = mr_machine_waited(caller->machine, status);
+        mr_machine_free_dropped(caller->machine);
+        return status;
     }
     status = mr_command_submit(alloc);
     if (status) mr_storage_free_dropped(storage);
@@ -242,6 +244,7 @@ mr_status mr_storage_free_wait(mr_storage *storage) {
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->memory_free_wait(storage));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_FREE_WAIT, .u.account.storage = storage);
+    mr_machine_free_dropped(machine);
     return status;
 }
 
@@ -341,6 +344,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     if (command && !status) mr_command_did(command);
     else if (command && allowed) mr_command_failed(command, status);
     mr_command_release(command);
+    if (!machine->in_host_function) mr_machine_free_dropped(machine);
     return status;
 }
 
