@@ -10,7 +10,8 @@
 -- A file that counted nothing has failed, whatever its exit status. So has one that left objects behind: the host is
 -- told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit status is 70 then. What a script asks of the
 -- machine is carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something
--- else came of it.
+-- else came of it. A file that was not carried out again has failed, and so has a file of tests/hazard in which the
+-- checker was not on, so that no verdicts were compared.
 -- --all adds every tests/<folder>/*.lua and every example. Deeper folders hold what tests read.
 -- --calls notes in files of DIR which functions the Lua files call (lua/coverage/record.lua), except those that are
 -- about the host itself.
@@ -22,6 +23,7 @@
 --     -- after: the others             it runs when all others have ended, and finds what --calls noted in the
 --                                      folder MILLRACE_CALLS; with --all the runner makes one
 --     -- not recorded: WHY             --calls leaves it out
+--     -- not replayed: WHY             it is not carried out again
 --
 -- Exit status 77 means "not available here": skipped, and the output must say why.
 -- Tests find the host's path in the environment as MILLRACE, and the N of --times as MILLRACE_TIMES. Standard input is
@@ -122,6 +124,8 @@ local function make_test(path, options)
     test.records = (path:find("^tests/lua/") or path:find("^tests/conformance/") or path:find("^scripts/examples/"))
       and not test.last and not settings["not recorded"]
     test.replays = not path:find("^tests/host/") and not path:find("^tests/fuzz/") and not test.last
+      and not settings["not replayed"]
+    test.compares_verdicts = path:find("^tests/hazard/") ~= nil
     test.command = ("%s %s %s %s"):format(quote(options.host), settings.options or "",
       test.records and options.calls and [[-e 'require "lua.coverage.record"']] or "", quote(path))
     local name = path:match("^scripts/examples/([^/]+)%.lua$")
@@ -149,7 +153,7 @@ local function write_job(dir, number, test, options)
   local merge = test.expected and ("2>%s.err"):format(base) or "2>&1"
   local calls = options.calls or ""
   if test.records then calls = calls .. "/" .. number end
-  local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=1\n" or ""
+  local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=say\n" or ""
   local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times)
   write(base .. ".sh", environment .. verify .. ([[
 began=$(date +%%s%%N)
@@ -202,6 +206,15 @@ local function cpu_seconds(status)
   return sum
 end
 
+-- `text` has the host's line about the replay. nil: nothing is wrong with it.
+local function problem_of_replay(test, text)
+  local checks = text:match("millrace: replayed: [^\n]*checker on (%d+) times")
+  if not checks then
+    return "it was not replayed: " .. (text:match("millrace: not re%l+: ([^\n]*)") or "the host did not say why")
+  end
+  if test.compares_verdicts and checks == "0" then return "the checker was never on" end
+end
+
 -- Fills in test.counts, test.seconds, test.cpu, test.output and, where it failed, test.problem.
 local function judge(dir, number, test)
   local base = dir .. "/" .. number
@@ -222,6 +235,10 @@ local function judge(dir, number, test)
     test.problem = ("exit status %s, expected %d"):format(status or "unknown", test.exit)
   end
 
+  local err = read(base .. ".err") or ""
+  if test.replays and not test.problem and status ~= SKIPPED then
+    test.problem = problem_of_replay(test, test.expected and err or test.output)
+  end
   if test.expected then
     local expected = read(test.expected)
     if not expected then
@@ -230,7 +247,6 @@ local function judge(dir, number, test)
       test.problem = test.problem or "output differs from " .. test.expected
       test.output = table.concat(lines_of(("diff -u %s %s.out"):format(quote(test.expected), base)), "\n") .. "\n"
     end
-    local err = read(base .. ".err") or ""
     if err ~= "" then test.output = test.output .. "---- standard error:\n" .. err end
   elseif status ~= SKIPPED then
     counts = (test.is_c and counts_of_cmocka or counts_of_script)(test.output) or counts

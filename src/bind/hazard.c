@@ -32,6 +32,10 @@ static mr_hazard *hazard_of(lua_State *L) {
     return state_of(L)->hazard;
 }
 
+mr_hazard *mr_bind_hazard(lua_State *L) {
+    return hazard_of(L);
+}
+
 static bool variable(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size) {
     const state *s = context;

@@ -5,6 +5,9 @@
 #include "bind/bind.h"
 #include "hazard/hazard.h"
 
+/* The checker itself: for who compares verdicts. It lives until the state is closed. */
+mr_hazard *mr_bind_hazard(lua_State *L);
+
 /* For `--check=` (and MILLRACE_CHECK) and `--report=`: `mode` is "off", "warn", "error", "collect" or
  * "advice" (warn, and advice too); unknown: invalid-argument. To be called after mr_bind_open. */
 mr_status mr_bind_check(lua_State *L, const char *mode, bool json);

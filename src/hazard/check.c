@@ -71,8 +71,8 @@ static bool ordered(const checker *c, const touch *t, const entry *e) {
            (t->waited_for && mr_hazard_knew(c, t->waited_for, e->actor, e->seq));
 }
 
-static void found(checker *c, history *h, const touch *t, const byte_view *view, entry *e,
-                  mr_hazard_kind kind) {
+static void races_with(checker *c, history *h, const touch *t, const byte_view *view,
+                       const entry *e, mr_hazard_kind kind) {
     found_pair pair = {.kind = kind,
                        .history = h,
                        .tensor = t->tensor,
@@ -94,12 +94,17 @@ static void found(checker *c, history *h, const touch *t, const byte_view *view,
                        .covered_other = t->covered_other,
                        .advisory = e->advisory || t->advisory,
                        .only_look = t->only_look};
-    if (e->seq > t->seq) { /* submitted after the host function that runs only now */
+    bool is_late = e->seq > t->seq; /* submitted after the host function that runs only now */
+    if (is_late) {
         pair.first = t->actor, pair.second = e->actor;
         pair.first_seq = t->seq, pair.second_seq = e->seq;
         pair.first_access = t->access, pair.second_access = e->access;
         pair.first_op = t->op, pair.second_op = e->op;
         pair.first_where = t->where, pair.second_where = e->where;
+    }
+    if (!pair.advisory) mr_hazard_tell_found(c, &pair);
+    if (outdated(c, e, t->seq)) return;
+    if (is_late) {
         const earlier_access *earlier = &e->earlier;
         if (earlier->seq > t->seq && conflict(t->access, earlier->access, &pair.kind)) {
             pair.second_seq = earlier->seq, pair.second_access = earlier->access;
@@ -162,7 +167,7 @@ static void used_before_alloc(checker *c, history *h, const touch *t) {
                        .first_where = h->storage->made,
                        .second_where = t->where,
                        .only_look = t->only_look};
-    if (c->hooks.detected) c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, t->seq);
+    mr_hazard_tell_found(c, &pair);
     mr_hazard_pair_found(c, &pair);
 }
 
@@ -239,10 +244,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         mr_hazard_kind kind = MR_HAZARD_READ_AFTER_WRITE;
         if (!e) continue;
         conflict(e->access, t->access, &kind);
-        if (c->hooks.detected && !e->advisory && !t->advisory)
-            c->hooks.detected(c->hooks.context, kind, e->seq < t->seq ? e->seq : t->seq,
-                              e->seq < t->seq ? t->seq : e->seq);
-        if (!outdated(c, e, t->seq)) found(c, h, t, view, e, kind);
+        races_with(c, h, t, view, e, kind);
         /* The work of a stream that is gone can hardly be waited for any more. Once it has been reported
          * against what overwrites it, keeping it would only grow the history of a broken program. */
         if (!e->actor->stream && h->count > CROWDED && replaces(t->access, e->access) &&

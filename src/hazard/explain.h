@@ -30,6 +30,8 @@ struct found_pair {
     bool only_look; /* error mode: it has not happened, and may be looked at again */
 };
 
+/* report.c: tells the watcher of it. */
+void mr_hazard_tell_found(const checker *c, const found_pair *pair);
 /* report.c: counts it, or reports it; whatever it may take, the pair has been found unordered. */
 void mr_hazard_pair_found(checker *c, const found_pair *pair);
 /* Adds to the report of this pair of places, or makes it; *out_new then. The draft gets its number and

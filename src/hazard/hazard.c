@@ -26,7 +26,15 @@ static void switch_off(checker *c) {
     c->off_since = c->machine->next_seq;
 }
 
-mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
+static void tell_turn(const checker *c, mr_hazard_turn turn, mr_hazard_mode mode) {
+    if (c->watcher.turned) c->watcher.turned(c->watcher.context, turn, mode);
+}
+
+void mr_hazard_watch(mr_hazard *c, const mr_hazard_watcher *watcher) {
+    c->watcher = watcher ? *watcher : (mr_hazard_watcher){0};
+}
+
+static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
     if (c->checking) { /* takes effect when the check ends */
         c->mode_before_check = mode;
         return MR_OK;
@@ -50,6 +58,12 @@ mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
     return MR_OK;
 }
 
+mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
+    MR_TRY(set_mode(c, mode));
+    tell_turn(c, MR_HAZARD_TURN_MODE, mode);
+    return MR_OK;
+}
+
 mr_hazard_mode mr_hazard_get_mode(const mr_hazard *c) {
     return c->mode;
 }
@@ -62,7 +76,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     mr_hazard_mode before = c->mode;
     mr_hazard_flush_collected(c); /* found before the check: not its own */
     MR_TRY(mr_hazard_refuse(c));
-    MR_TRY(mr_hazard_set_mode(c, MR_HAZARD_COLLECT));
+    MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
     c->checking = true;
     c->returned_before_check = c->returned;
     c->returned = false;
@@ -71,6 +85,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     c->totals_before_check = c->totals;
     c->floor = c->opened = c->machine->next_seq - 1;
     c->functions_may_be_done = c->functions.count > 0;
+    tell_turn(c, MR_HAZARD_TURN_CHECK_BEGIN, c->mode);
     return MR_OK;
 }
 
@@ -87,14 +102,15 @@ void mr_hazard_check_end(mr_hazard *c, size_t *out_first) {
     c->checking = false;
     c->returned = c->returned_before_check;
     c->check_first = 0;
-    mr_error_destroy(
-        mr_hazard_set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
+    mr_error_destroy(set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
+    tell_turn(c, MR_HAZARD_TURN_CHECK_END, c->mode);
 }
 
 /* What was collected before is reported when anything comes after it: after a check the script goes on. */
 void mr_hazard_returned(mr_hazard *c) {
     if (!c->checking) mr_hazard_drop_collected(c);
     c->returned = true;
+    tell_turn(c, MR_HAZARD_TURN_RETURNED, c->mode);
 }
 
 void mr_hazard_check_abandon(mr_hazard *c) {

@@ -268,14 +268,40 @@ typedef struct {
     bool (*new_local)(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size);
-    /* Every unordered pair, also those that are not reported (follow-ups, ignored): for tests. */
-    void (*detected)(void *context, mr_hazard_kind kind, uint64_t first_seq, uint64_t second_seq);
 } mr_hazard_hooks;
 
 /* Created in mode off. `hooks` is copied. The machine must outlive it. */
 mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
                            mr_hazard **out_hazard);
 void mr_hazard_destroy(mr_hazard *hazard); /* accepts NULL */
+
+/* An unordered pair, whether or not it is reported: it may be a follow-up, or ignored. */
+typedef struct {
+    mr_hazard_kind kind;
+    bool ahead; /* error mode: of a command that has not been carried out and may be refused */
+    uint64_t first_seq, second_seq; /* in the order of submission */
+    mr_site first_where, second_where;
+    uint64_t bytes_first, bytes_last; /* of the storage: what both touch lies between */
+} mr_hazard_found;
+
+/* A call that changes what is judged from then on. */
+typedef enum {
+    MR_HAZARD_TURN_MODE,
+    MR_HAZARD_TURN_CHECK_BEGIN,
+    MR_HAZARD_TURN_CHECK_END,
+    MR_HAZARD_TURN_RETURNED,
+} mr_hazard_turn;
+
+/* Whoever compares verdicts, as tests do. Each function is optional. */
+typedef struct {
+    void *context;
+    void (*found)(void *context, const mr_hazard_found *found);
+    /* Such a call has succeeded; `mode`: of TURN_MODE. */
+    void (*turned)(void *context, mr_hazard_turn turn, mr_hazard_mode mode);
+} mr_hazard_watcher;
+
+/* `watcher` is copied; NULL: nobody. */
+void mr_hazard_watch(mr_hazard *hazard, const mr_hazard_watcher *watcher);
 
 /* Inside a check it takes effect when that ends. Switching on starts from a state in which all earlier work counts as ordered; switching off forgets
  * the history and keeps the reports. */

@@ -54,7 +54,8 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
                        .first_name = mr_name_text(e->tensor_name),
                        .advisory = e->advisory,
                        .only_look = only_look};
-    mr_hazard_pair_found(c, &pair);
+    mr_hazard_tell_found(c, &pair);
+    if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);
 }
 
 void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool only_look) {
@@ -68,9 +69,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
         if (c->advice && !only_look && waits && e->actor != t)
             mr_hazard_advise_needed(c, e->actor, e->seq);
         if (MR_BROKEN(FREE_CHECKED) || waits || !judged) continue;
-        if (c->hooks.detected)
-            c->hooks.detected(c->hooks.context, MR_HAZARD_USE_AFTER_FREE, e->seq, command->seq);
-        if (is_last_of_its_stream(h, e)) free_races(c, h, t, command, e, only_look);
+        free_races(c, h, t, command, e, only_look);
     }
     /* Memory that nobody has touched can still be freed before it was allocated. */
     if (judged && h->alloc_actor &&
@@ -87,8 +86,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
                            .first_where = storage->made,
                            .second_where = command->where,
                            .only_look = only_look};
-        if (c->hooks.detected)
-            c->hooks.detected(c->hooks.context, pair.kind, pair.first_seq, command->seq);
+        mr_hazard_tell_found(c, &pair);
         bool closed = storage->stream && storage->stream->closed;
         if (!closed) mr_hazard_pair_found(c, &pair);
     }

@@ -347,15 +347,40 @@ static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, ui
     mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
 }
 
+typedef struct {
+    uint64_t first, last;
+} byte_range;
+
+/* What both touch lies between. */
+static byte_range shared_range(const found_pair *pair) {
+    const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
+    uint64_t bytes = pair->history->storage->bytes;
+    if (!a) return (byte_range){0, bytes ? bytes - 1 : 0};
+    return (byte_range){a->first > b->first ? a->first : b->first,
+                        (a->end < b->end ? a->end : b->end) - 1};
+}
+
 static void fill_bytes(const found_pair *pair, mr_hazard_report *report) {
     const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
-    if (!a) {
-        report->bytes_last = pair->history->storage->bytes ? pair->history->storage->bytes - 1 : 0;
-        return;
-    }
-    report->bytes_first = a->first > b->first ? a->first : b->first;
-    report->bytes_last = (a->end < b->end ? a->end : b->end) - 1;
-    report->bytes_shared = pair->unset_bytes ? pair->unset_bytes : mr_hazard_view_shared(a, b);
+    byte_range range = shared_range(pair);
+    report->bytes_first = range.first;
+    report->bytes_last = range.last;
+    if (a)
+        report->bytes_shared = pair->unset_bytes ? pair->unset_bytes : mr_hazard_view_shared(a, b);
+}
+
+void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
+    if (!c->watcher.found) return;
+    byte_range range = shared_range(pair);
+    mr_hazard_found found = {.kind = pair->kind,
+                             .ahead = pair->only_look,
+                             .first_seq = pair->first_seq,
+                             .second_seq = pair->second_seq,
+                             .first_where = pair->first_where,
+                             .second_where = pair->second_where,
+                             .bytes_first = range.first,
+                             .bytes_last = range.last};
+    c->watcher.found(c->watcher.context, &found);
 }
 
 static void draft_report(const checker *c, const found_pair *pair, mr_hazard_report *report) {

@@ -61,6 +61,7 @@ struct mr_hazard {
     mr_observer observer;
     mr_machine *machine;
     mr_hazard_hooks hooks;
+    mr_hazard_watcher watcher;
     mr_hazard_mode mode, mode_before_check;
     bool advice, checking, out_of_memory;
     bool returned, returned_before_check; /* the code that is judged */

@@ -300,7 +300,7 @@ static void report_read(checker *c, const unset_event *e, const byte_view *view,
                        .unset_bytes = g.count,
                        .only_look = e->only_look};
     if (h->unset != &nothing) pair.unset_made = h->unset->made;
-    if (c->hooks.detected) c->hooks.detected(c->hooks.context, pair.kind, e->seq, e->seq);
+    mr_hazard_tell_found(c, &pair);
     mr_hazard_pair_found(c, &pair);
 }
 

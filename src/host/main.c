@@ -157,7 +157,7 @@ static bool open_module(lua_State *L, mr_session *session) {
         return false;
     }
     mr_machine *machine = mr_bind_machine(L);
-    mr_verify_begin(machine, &options->machine);
+    mr_verify_begin(machine, &options->machine, mr_bind_hazard(L));
     machine->interrupted = mr_stop_pending;
     if (getenv("MILLRACE_VERIFY_CLOSE")) machine->left_over = note_left_over;
     if (options->launch_blocking) mr_machine_set_launch_blocking(machine, true);

@@ -121,8 +121,14 @@ static mr_status host_work(mr_player *p, const item *it) {
     return status;
 }
 
+/* Observers tell by it what was there before. */
+static void count_storage(mr_player *p, const mr_storage *storage) {
+    if (p->machine->next_storage < storage->id) p->machine->next_storage = storage->id;
+}
+
 static mr_status host_alloc(mr_player *p, const item *it) {
     mr_storage *storage = &p->storages[it->object];
+    count_storage(p, storage);
     blob first = p->program->storages.items[it->object].first;
     MR_TRY(mr_storage_place(storage, NULL));
     if (first.zero) memset(storage->host, 0, first.size);
@@ -130,9 +136,10 @@ static mr_status host_alloc(mr_player *p, const item *it) {
     return MR_OK;
 }
 
-/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it. The backend
- * holds a reference to each that is pending. */
+/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it, or an observer
+ * until then. The backend holds a reference to each command that is pending. */
 static bool is_used(const mr_player *p, uint32_t storage) {
+    if (p->storages[storage].refs > MR_GIVEN_REFS) return true;
     for (size_t i = p->users_from[storage]; i < p->users_from[storage + 1]; i++)
         if (p->commands[p->users[i]].refs > MR_GIVEN_REFS) return true;
     return false;
@@ -165,6 +172,7 @@ static mr_status submit(mr_player *p, const item *it, mr_command *command) {
         if (!status) mr_event_recorded(&p->events[it->object], command);
         return status;
     case MR_COMMAND_ALLOC:
+        count_storage(p, &p->storages[it->object]);
         MR_TRY(mr_storage_place(&p->storages[it->object], command));
         return mr_command_submit(command);
     case MR_COMMAND_FREE: return mr_storage_submit_free(command);
@@ -332,6 +340,7 @@ mr_status mr_player_carry_out(mr_player *p, const item *it) {
         if (it->time && !status) check_time(p, it, it->time);
         if (p->due[0]) free_due(p);
     }
+    if (it->seq >= machine->next_seq) machine->next_seq = it->seq + 1;
     if (__builtin_expect(!status && !it->has_error, 1)) return MR_OK;
     return check_error(p, it, status);
 }

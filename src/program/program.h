@@ -29,6 +29,9 @@ typedef struct mr_player mr_player;
  * `most_items`: a longer program is cut there and not exact; 0: no bound. */
 mr_status mr_program_record(mr_machine *machine, size_t most_items, mr_recorder **out_recorder);
 
+/* Items so far, not counting those inside host functions. */
+size_t mr_recorder_count(const mr_recorder *recorder);
+
 /* Ends the recording, at any moment outside of a host function. Takes the recorder, also on failure; the caller owns
  * one reference to the program. OUT_OF_MEMORY: at some moment it was. */
 mr_status mr_recorder_finish(mr_recorder *recorder, mr_program **out_program);

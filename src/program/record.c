@@ -615,6 +615,10 @@ mr_status mr_program_record(mr_machine *machine, size_t most_items, mr_recorder 
     return status;
 }
 
+size_t mr_recorder_count(const mr_recorder *recorder) {
+    return recorder->program->items.count;
+}
+
 /* ---- the end */
 
 static void note_end(mr_recorder *r) {

@@ -224,22 +224,19 @@ static void drop_objects(runner *r) {
 
 /* ---- the checker's verdict on a machine */
 
-typedef struct {
-    mr_hazard_kind kind;
-    uint64_t first, second;
-} found_pair;
-typedef MR_VEC(found_pair) verdict;
+typedef MR_VEC(mr_hazard_found) verdict;
 
-static void found(void *context, mr_hazard_kind kind, uint64_t first, uint64_t second) {
+static void note_found(void *context, const mr_hazard_found *found) {
     verdict *v = context;
-    assert_true(mr_vec_push(v, ((found_pair){kind, first, second})));
+    assert_true(mr_vec_push(v, *found));
 }
 
 static mr_hazard *watch(mr_machine *watched, verdict *v) {
     mr_hazard *hazard;
-    mr_hazard_hooks hooks = {.context = v, .detected = found};
+    mr_hazard_watcher watcher = {.context = v, .found = note_found};
     v->count = 0;
-    OK(mr_hazard_create(watched, &hooks, &hazard));
+    OK(mr_hazard_create(watched, NULL, &hazard));
+    mr_hazard_watch(hazard, &watcher);
     OK(mr_hazard_set_mode(hazard, MR_HAZARD_COLLECT));
     return hazard;
 }
@@ -301,12 +298,15 @@ static const char *replay_differs(const mr_program *program, mr_difference *d) {
         return text;
     }
     for (size_t i = 0; i < seen.count || i < replayed.count; i++) {
-        found_pair none = {0}, a = i < seen.count ? seen.items[i] : none,
-                   b = i < replayed.count ? replayed.items[i] : none;
-        if (a.kind == b.kind && a.first == b.first && a.second == b.second) continue;
+        mr_hazard_found none = {0}, a = i < seen.count ? seen.items[i] : none,
+                        b = i < replayed.count ? replayed.items[i] : none;
+        if (a.kind == b.kind && a.first_seq == b.first_seq && a.second_seq == b.second_seq &&
+            a.bytes_first == b.bytes_first && a.bytes_last == b.bytes_last)
+            continue;
         snprintf(text, sizeof text, "hazard %zu of %zu: %s #%d #%d, and in the replay %s #%d #%d",
-                 i + 1, seen.count, mr_hazard_kind_text(a.kind), (int)a.first, (int)a.second,
-                 mr_hazard_kind_text(b.kind), (int)b.first, (int)b.second);
+                 i + 1, seen.count, mr_hazard_kind_text(a.kind), (int)a.first_seq,
+                 (int)a.second_seq, mr_hazard_kind_text(b.kind), (int)b.first_seq,
+                 (int)b.second_seq);
         return text;
     }
     return NULL;

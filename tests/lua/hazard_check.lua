@@ -82,6 +82,35 @@ for _, mode in ipairs { "off", "collect" } do
   end
 end
 
+function TestCheck.test_pending_work_of_before_counts_as_ordered()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(4)
+  mr.synchronize()
+  mr.hazard.mode("collect")
+  mr.op{name = "pending", writes = {x}, stream = a}
+  lu.assertEquals(#mr.hazard.check(function() mr.op{name = "use", reads = {x}, stream = b} end), 0)
+end
+
+-- What the collector frees once the function has returned is not the function's doing.
+function TestCheck.test_what_is_collected_after_the_function_returned_is_not_judged()
+  local a, b, c = mr.stream(), mr.stream(), mr.stream()
+  local garbage
+  local function leave_garbage(collects_inside)
+    garbage = mr.zeros(4, {stream = a})
+    b:wait_stream(a)
+    mr.op{name = "use", reads = {garbage}, stream = b}
+    c:host_func(function()
+      garbage = nil
+      collectgarbage() collectgarbage()
+    end)
+    if collects_inside then c:synchronize() end
+  end
+  lu.assertEquals(#mr.hazard.check(leave_garbage, false), 0)
+  mr.synchronize()
+  lu.assertNil(garbage)
+  local reports = mr.hazard.check(function() leave_garbage(true) mr.op{name = "more", stream = a} end)
+  lu.assertEquals({ #reports, reports[1].kind }, { 1, "use-after-free" })
+end
+
 -- A script in a process of its own: its exit status, and what it wrote.
 local function run(options, script)
   local name = os.tmpname()
