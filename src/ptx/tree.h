@@ -52,6 +52,12 @@ typedef enum {
         PTX_SREG_COUNT
 } ptx_special;
 
+/* As PTX spells them; "" for none. Special registers are without the `%`. */
+extern const char *const ptx_opcode_names[PTX_OP_COUNT];
+extern const char *const ptx_modifier_names[PTX_MOD_COUNT];
+extern const char *const ptx_special_names[PTX_SREG_COUNT];
+bool ptx_special_is_vector(ptx_special special); /* has .x .y .z: tid, ctaid, ... */
+
 typedef enum {
     PTX_GENERIC,
     PTX_GLOBAL,
@@ -89,7 +95,9 @@ typedef struct {
     uint64_t bytes; /* all of it; 0: .extern .shared x[], whose size the launch gives */
     uint64_t count; /* elements, rows and columns multiplied; 1: no array */
     bool is_extern, is_visible, is_managed;
-    const uint8_t *init; /* `bytes` of them; NULL: zeros */
+    const uint8_t
+        *init; /* the first `init_bytes` of its bytes; the others are zeros. NULL: all are */
+    uint64_t init_bytes;
     const ptx_relocation *relocations;
     uint32_t relocation_count;
     /* Only of a parameter whose attribute .ptr says so: the space that it points into (else PTX_GENERIC), and the
