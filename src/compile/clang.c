@@ -16,8 +16,7 @@
 #include "compile/folder.h"
 #include "compile/ptx.h"
 
-#define HEADERS      "device/clang/" /* the embedded files */
-#define PROBE_LIMIT  10000           /* ms */
+#define PROBE_LIMIT  10000 /* ms */
 #define LONGEST_LOG  ((size_t)256 << 10)
 #define ENTRY_PREFIX "mr_entry_"
 
@@ -75,40 +74,40 @@ static mr_status run(const mr_compile_source *source, const char *const *argumen
     return mr_child_run(&child, end);
 }
 
-/* Appends why it cannot be used. */
-static bool probe(const char *path, const mr_compile_source *source, char *out_name,
-                  size_t name_size, mr_buffer *out_missing) {
+/* -v writes the version. False: it cannot be used, and the reason is appended. */
+static bool probe(const char *path, const mr_compile_job *job, mr_compile_result *out,
+                  mr_buffer *out_problem) {
     const char *const arguments[] = {path, "-v", "-print-targets", NULL};
     static const char title[] = "clang version ";
-    mr_child_end end = {0};
-    mr_status status = run(source, arguments, PROBE_LIMIT, &end);
-    const char *text = end.output.data ? end.output.data : "";
-    const char *version = strstr(text, title);
-    bool is_ok = false;
-    const char *gap = out_missing->size ? "; " : "";
-    if (status) mr_buffer_printf(out_missing, "%s%s", gap, status->message);
+    mr_child_end end;
+    mr_status status = run(job->source, arguments, PROBE_LIMIT, &end);
+    const char *text = end.output.data ? end.output.data : "", *version = strstr(text, title);
+    const char *gap = out_problem->size ? "; " : "";
+    bool is_usable = false;
+    if (status) mr_buffer_printf(out_problem, "%s%s", gap, status->message);
     else if (end.is_late)
-        mr_buffer_printf(out_missing, "%s%s did not tell its version in %d s", gap, path,
+        mr_buffer_printf(out_problem, "%s%s did not tell its version within %d s", gap, path,
                          PROBE_LIMIT / 1000);
     else if (end.exit_status != 0 || !version)
-        mr_buffer_printf(out_missing, "%s%s is not clang", gap, path);
+        mr_buffer_printf(out_problem, "%s%s is not a working clang", gap, path);
     else if (!strstr(text, "nvptx64"))
-        mr_buffer_printf(out_missing, "%s%s has no NVPTX back end", gap, path);
+        mr_buffer_printf(out_problem, "%s%s has no NVPTX back end", gap, path);
     else {
         version += strlen(title);
-        snprintf(out_name, name_size, "clang %.*s", (int)strspn(version, "0123456789."), version);
-        is_ok = true;
+        snprintf(out->compiler, sizeof out->compiler, "clang %.*s",
+                 (int)strspn(version, "0123456789."), version);
+        is_usable = true;
     }
     mr_error_destroy(status);
     mr_buffer_free(&end.output);
-    return is_ok;
+    return is_usable;
 }
 
-int mr_clang_probe(const mr_clang_list *list, const mr_compile_source *source, char *out_name,
-                   size_t name_size, mr_buffer *out_missing) {
+int mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list, mr_compile_result *out,
+                   mr_buffer *out_problem) {
     for (int i = 0; i < list->count; i++)
-        if (probe(list->paths[i], source, out_name, name_size, out_missing)) return i;
-    if (!list->count) mr_buffer_puts(out_missing, "no clang was found in PATH");
+        if (probe(list->paths[i], job, out, out_problem)) return i;
+    if (!list->count) mr_buffer_puts(out_problem, "no clang was found in PATH");
     return -1;
 }
 
@@ -225,7 +224,8 @@ static void put_options(command_line *line, const mr_compile_source *source) {
 }
 
 static void put_arguments(command_line *line, const char *path, const mr_compile_job *job,
-                          const mr_folder *folder, int architecture, const char *ptx) {
+                          const mr_folder *folder, int architecture, const char *ptx, int version) {
+    char folder_option[4200];
     put(line, "%s", path);
     put(line, "--cuda-gpu-arch=sm_%d", architecture);
     static const char *const fixed[] = {"--no-default-config", /* from clang 16 on */
@@ -248,7 +248,6 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
                                         "-S",
                                         "-x",
                                         "cuda"};
-    int version = job->clang_version;
     for (size_t i = version >= 16 ? 0 : 1; i < sizeof fixed / sizeof *fixed; i++)
         put(line, "%s", fixed[i]);
     put(line, "-ivfsoverlay");
@@ -260,16 +259,14 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
     put(line, "-Xclang");
     put(line, "%s", ptx);
     put_options(line, job->source);
+    if (mr_compile_put_folder(job, folder_option, sizeof folder_option))
+        put(line, "%s", folder_option);
     put(line, "-o");
     put(line, "%s/ptx", folder->path);
     put(line, "%s/kernel.cu", folder->path);
 }
 
 /* ---------------------------------------------------------------- the files */
-
-static bool is_header(const mr_embedded *file) {
-    return strncmp(file->name, HEADERS, strlen(HEADERS)) == 0;
-}
 
 /* The names as JSON strings: a name of ours needs no escapes, the folder's may. */
 static void put_overlay_file(mr_buffer *out, const char *name, const mr_folder *folder,
@@ -282,14 +279,24 @@ static void put_overlay_file(mr_buffer *out, const char *name, const mr_folder *
     mr_buffer_printf(out, "/%s\"},\n", file);
 }
 
+/* The name under which an embedded file is included; NULL: it is not a header. */
+static const char *header_name(const mr_embedded *file) {
+    static const char *const folders[] = {MR_COMPILE_HEADERS_CLANG, MR_COMPILE_HEADERS_STD};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(file->name, folders[i], strlen(folders[i])) == 0)
+            return file->name + strlen(folders[i]);
+    return NULL;
+}
+
 static mr_status write_headers(const mr_folder *folder, mr_buffer *overlay) {
     int number = 0;
     for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
         char name[24];
-        if (!is_header(file)) continue;
-        snprintf(name, sizeof name, "%d.h", number++);
+        const char *included = header_name(file);
+        if (!included) continue;
+        snprintf(name, sizeof name, "header-%d", number++);
         MR_TRY(mr_folder_write(folder, name, file->data, file->size));
-        put_overlay_file(overlay, file->name + strlen(HEADERS), folder, name);
+        put_overlay_file(overlay, included, folder, name);
     }
     return MR_OK;
 }
@@ -348,13 +355,14 @@ static mr_status run_compiler(const char *path, const mr_compile_job *job, const
     const char *ptx;
     command_line line = {0};
     mr_child_end end = {0};
-    int architecture = choose_architecture(job->architecture, job->clang_version, &ptx);
+    int version = atoi(out->compiler + strlen("clang "));
+    int architecture = choose_architecture(job->architecture, version, &ptx);
     if (!architecture)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "%s cannot compile kernels for compute capability %d.%d: millrace needs "
                        "clang 14 or newer",
                        out->compiler, job->architecture / 10, job->architecture % 10);
-    put_arguments(&line, path, job, folder, architecture, ptx);
+    put_arguments(&line, path, job, folder, architecture, ptx, version);
     if (!mr_vec_push(&line.items, NULL)) line.failed = true;
     mr_status status = line.failed ? no_memory()
                                    : run(job->source, (const char *const *)line.items.items,
@@ -394,20 +402,10 @@ static mr_status compile_in(const char *path, const mr_compile_job *job, const m
     return status;
 }
 
-mr_status mr_clang_compile(const mr_compile_job *job, const mr_clang_list *list,
-                           mr_compile_result *out) {
-    mr_buffer missing = {0};
+mr_status mr_clang_compile(const mr_compile_job *job, const char *path, mr_compile_result *out) {
     mr_folder folder = {{0}};
-    int index = mr_clang_probe(list, job->source, out->compiler, sizeof out->compiler, &missing);
-    mr_status status = MR_OK;
-    if (index < 0)
-        status = mr_fail(MR_CODE_NOT_SUPPORTED, "%s", missing.data ? missing.data : "no clang");
-    mr_buffer_free(&missing);
-    MR_TRY(status);
-    mr_compile_job known = *job;
-    known.clang_version = atoi(out->compiler + strlen("clang "));
-    status = mr_folder_make(&folder);
-    if (!status) status = compile_in(list->paths[index], &known, &folder, out);
+    mr_status status = mr_folder_make(&folder);
+    if (!status) status = compile_in(path, job, &folder, out);
     mr_folder_remove(&folder);
     if (!status && !out->is_rejected)
         mr_ptx_take_entries(&out->ptx, ENTRY_PREFIX, out->entries, job->source->name_count);

@@ -17,15 +17,12 @@ typedef struct {
 mr_status mr_clang_find(const char *only, mr_clang_list *out);
 void mr_clang_free(mr_clang_list *list);
 
-/* Asks them one after the other, and returns the index of the first that can compile to PTX; its name is
- * "clang 14.0.6". -1: none; `out_missing` then says why. */
-int mr_clang_probe(const mr_clang_list *list, const mr_compile_source *source, char *out_name,
-                   size_t name_size, mr_buffer *out_missing);
+/* Asks them one after the other, and returns the index of the first that can compile to PTX; sets out->compiler, such as
+ * "clang 14.0.6". -1: none can; the reasons are appended to `out_problem`. */
+int mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list, mr_compile_result *out,
+                   mr_buffer *out_problem);
 
-mr_status mr_clang_compile(const mr_compile_job *job, const mr_clang_list *list,
-                           mr_compile_result *out);
-
-/* A hash of the device headers: what was compiled with others is of no use. */
-void mr_clang_headers(const void **out_data, size_t *out_size, int index);
+/* By the program `path`, whose name is in out->compiler. */
+mr_status mr_clang_compile(const mr_compile_job *job, const char *path, mr_compile_result *out);
 
 #endif

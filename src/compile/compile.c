@@ -1,46 +1,334 @@
 /* CUDA C++ to PTX: see compile.h. Chooses the compiler, asks the cache, and turns what a compiler says into an error. */
 #include "compile/compile.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "compile/cache.h"
 #include "compile/clang.h"
+#include "compile/entry.h"
+#include "compile/include.h"
 #include "compile/internal.h"
+#include "compile/messages.h"
 #include "compile/nvrtc.h"
 #include "compile/ptx.h"
+#include "compile/scan.h"
+
+/* ---------------------------------------------------------------- the arguments */
+
+static mr_status no_memory(const mr_compile_job *job) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
+}
+
+/* A name becomes a part of the text that is compiled, so it must be an expression on one line. */
+static mr_status check_name(const char *name) {
+    if (!*name || strlen(name) > 1000)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "the name of a kernel has 1 to 1000 characters");
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && (unsigned char)*c < 0x80 &&
+            !strchr("_:<>,*&()-+ []'.|%!~/", *c))
+            return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                           "'%s' cannot be the name of a kernel: expected a name such as 'saxpy' "
+                           "or 'block_sum<256>'",
+                           name);
+    if (strstr(name, "//") || strstr(name, "/*"))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "'%s' cannot be the name of a kernel: it contains a comment", name);
+    return MR_OK;
+}
+
+static mr_status check_option(const char *option) {
+    static const char *const refused[] = {"-arch", "--gpu-architecture", "--cuda-gpu-arch",
+                                          "--offload-arch"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (strncmp(option, refused[i], strlen(refused[i])) == 0)
+            return mr_fail(
+                MR_CODE_INVALID_ARGUMENT,
+                "the compiler option '%s' must be left out: the architecture is that of the device",
+                option);
+    return MR_OK;
+}
+
+static mr_status check(const mr_compile_job *job) {
+    const mr_compile_source *source = job->source;
+    if (!source->text || source->size > MR_LONGEST_SOURCE)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s:%d: the text has more than %zu MiB", job->file,
+                       job->line, MR_LONGEST_SOURCE >> 20);
+    const char *zero = memchr(source->text, '\0', source->size);
+    if (zero)
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s:%d: the text has a zero byte (at byte %zu), which CUDA C++ does not allow",
+            job->file, job->line, (size_t)(zero - source->text) + 1);
+    for (int i = 0; i < source->name_count; i++) MR_TRY(check_name(source->names[i]));
+    for (int i = 0; i < source->option_count; i++) MR_TRY(check_option(source->options[i]));
+    return source->in_process_only ? mr_include_confine(job) : MR_OK;
+}
+
+/* ---------------------------------------------------------------- which compiler */
+
+typedef struct {
+    bool may_use_nvrtc, may_use_clang;
+    const char *only_clang; /* NULL: any */
+    mr_clang_list clangs;
+} choice;
+
+static bool is_library(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && strstr(slash, "nvrtc");
+}
+
+static mr_status choose(bool in_process_only, choice *out) {
+    const char *wanted = getenv("MILLRACE_COMPILER");
+    *out = (choice){.may_use_nvrtc = true, .may_use_clang = true};
+    if (wanted && *wanted) {
+        out->may_use_nvrtc = strcmp(wanted, "nvrtc") == 0 || is_library(wanted);
+        out->may_use_clang = !out->may_use_nvrtc;
+        if (out->may_use_clang && strcmp(wanted, "clang") != 0) out->only_clang = wanted;
+    }
+    if (in_process_only) out->may_use_clang = false;
+    if (out->may_use_nvrtc && !mr_nvrtc_path()) out->may_use_nvrtc = false;
+    return out->may_use_clang && !out->may_use_nvrtc ? mr_clang_find(out->only_clang, &out->clangs)
+                                                     : MR_OK;
+}
+
+/* By which a cache tells compilers apart, without starting one. */
+static void put_identity(mr_buffer *out, const char *path) {
+    struct stat facts;
+    if (stat(path, &facts) != 0) return;
+    mr_buffer_printf(out, "%s %lld %lld.%09ld %llu\n", path, (long long)facts.st_size,
+                     (long long)facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
+                     (unsigned long long)facts.st_ino);
+}
+
+static void put_identities(mr_buffer *out, const choice *chosen) {
+    mr_buffer_puts(out, "");
+    if (chosen->may_use_nvrtc) put_identity(out, mr_nvrtc_path());
+    for (int i = 0; i < chosen->clangs.count; i++) put_identity(out, chosen->clangs.paths[i]);
+}
+
+#define INSTALL                                                                                    \
+    "Install the CUDA toolkit (CUDA_HOME tells where it is) or clang 14 or newer (Debian: "        \
+    "apt-get install clang)"
+
+static mr_status no_compiler(const mr_compile_job *job, const char *nvrtc_problem,
+                             const char *clang_problem) {
+    if (job->source->in_process_only)
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "the sandbox starts no other programs, so only NVRTC can compile a kernel "
+                       "here: %s. Run without "
+                       "--sandbox, or load PTX",
+                       nvrtc_problem);
+    return mr_fail(MR_CODE_NOT_SUPPORTED, "no compiler for kernels: %s; %s. " INSTALL,
+                   nvrtc_problem, clang_problem);
+}
+
+static mr_status compile_by_clang(const mr_compile_job *job, choice *chosen,
+                                  const char *nvrtc_problem, mr_compile_result *out) {
+    mr_buffer problem = {0};
+    if (!chosen->clangs.count) MR_TRY(mr_clang_find(chosen->only_clang, &chosen->clangs));
+    int index = mr_clang_probe(job, &chosen->clangs, out, &problem);
+    mr_status status =
+        index >= 0 ? mr_clang_compile(job, chosen->clangs.paths[index], out)
+                   : no_compiler(job, nvrtc_problem, problem.data ? problem.data : "no clang");
+    mr_buffer_free(&problem);
+    return status;
+}
+
+static mr_status compile_by(const mr_compile_job *job, choice *chosen, mr_compile_result *out) {
+    const char *problem;
+    if (chosen->may_use_nvrtc && mr_nvrtc_open(&problem)) return mr_nvrtc_compile(job, out);
+    if (!chosen->may_use_nvrtc && chosen->may_use_clang && mr_nvrtc_path())
+        problem = "NVRTC is turned off by MILLRACE_COMPILER";
+    else mr_nvrtc_open(&problem);
+    if (chosen->may_use_clang) return compile_by_clang(job, chosen, problem, out);
+    return no_compiler(job, problem, "MILLRACE_COMPILER allows no other");
+}
+
+/* ---------------------------------------------------------------- what a compiler made */
+
+static mr_status bad_name(const mr_compile_job *job, int index, const char *problem) {
+    mr_buffer code = {0}, kernels = {0};
+    const char *name = job->source->names[index];
+    mr_scan_code(job->source->text, job->source->size, &code);
+    if (code.data) mr_scan_kernels(code.data, &kernels);
+    mr_status status =
+        kernels.size
+            ? mr_fail(MR_CODE_INVALID_ARGUMENT,
+                      "there is no kernel '%s' in the text at %s:%d; the text has: %s (the "
+                      "compiler says: %s)",
+                      name, job->file, job->line, kernels.data, problem)
+            : mr_fail(
+                  MR_CODE_INVALID_ARGUMENT,
+                  "there is no kernel '%s' in the text at %s:%d: no function of it is __global__",
+                  name, job->file, job->line);
+    mr_buffer_free(&code);
+    mr_buffer_free(&kernels);
+    return status;
+}
+
+static mr_status rejected(const mr_compile_job *job, const mr_compile_result *result) {
+    mr_messages said;
+    const mr_compile_source *source = job->source;
+    const char *log = result->log.data ? result->log.data : "";
+    mr_status status;
+    mr_messages_read(log, source->names, source->name_count, &said);
+    if (said.error_count == 0 && said.bad_name >= 0)
+        status = bad_name(job, said.bad_name,
+                          said.name_problem.data ? said.name_problem.data : "it is not known");
+    else if (said.text.size) status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s", said.text.data);
+    else
+        status = mr_fail(MR_CODE_UNKNOWN, "%s failed on %s:%d and gave no reason", result->compiler,
+                         job->file, job->line);
+    mr_messages_free(&said);
+    return status;
+}
+
+/* Moves what the result holds to `out`. */
+static mr_status take(const mr_compile_job *job, mr_compile_result *result, mr_compiled *out) {
+    const mr_compile_source *source = job->source;
+    mr_messages said;
+    mr_ptx_name_file(&result->ptx, job->file);
+    if (result->ptx.failed || result->log.failed) return no_memory(job);
+    for (int i = 0; i < source->name_count; i++)
+        if (!result->entries[i] || !mr_ptx_has_entry(result->ptx.data, result->entries[i]))
+            return bad_name(job, i, "it is not a __global__ function");
+    mr_messages_read(result->log.data ? result->log.data : "", source->names, source->name_count,
+                     &said);
+    if (said.text.size) {
+        out->log = said.text.data;
+        said.text = (mr_buffer){0};
+    }
+    mr_messages_free(&said);
+    mr_compile_set_name(out->compiler, sizeof out->compiler, result->compiler);
+    out->ptx = result->ptx.data;
+    out->size = result->ptx.size;
+    out->entries = result->entries;
+    out->entry_count = source->name_count;
+    result->ptx = (mr_buffer){0};
+    result->entries = NULL;
+    return MR_OK;
+}
+
+static mr_status compile_now(const mr_compile_job *job, choice *chosen, mr_compiled *out) {
+    mr_compile_result result = {
+        .entries = calloc((size_t)job->source->name_count + 1, sizeof *result.entries)};
+    if (!result.entries) return no_memory(job);
+    mr_status status = compile_by(job, chosen, &result);
+    if (!status) status = result.is_rejected ? rejected(job, &result) : take(job, &result, out);
+    for (int i = 0; result.entries && i < job->source->name_count; i++) free(result.entries[i]);
+    free(result.entries);
+    mr_buffer_free(&result.ptx);
+    mr_buffer_free(&result.log);
+    return status;
+}
+
+/* ---------------------------------------------------------------- the entry points */
+
+static bool get(const mr_cache *cache, const mr_cache_key *key, const mr_compile_job *job,
+                mr_compiled *out) {
+    mr_buffer entry = {0};
+    bool is_found = mr_cache_get(cache, key, &entry) && mr_entry_read(job, &entry, out);
+    mr_buffer_free(&entry);
+    return is_found;
+}
+
+static void store(const mr_cache *cache, const mr_cache_key *key, const mr_compile_job *job,
+                  const mr_compiled *compiled) {
+    mr_buffer entry = {0};
+    mr_entry_write(job, compiled, &entry);
+    if (!entry.failed) mr_cache_put(cache, key, entry.data, entry.size);
+    mr_buffer_free(&entry);
+}
+
+static mr_status compile_cached(const mr_compile_job *job, choice *chosen, const mr_cache *cache,
+                                mr_compiled *out) {
+    mr_buffer compilers = {0};
+    mr_cache_key key;
+    put_identities(&compilers, chosen);
+    bool may_store = cache->folder && !compilers.failed && compilers.size &&
+                     mr_entry_key(job, compilers.data, &key);
+    mr_buffer_free(&compilers);
+    if (may_store && get(cache, &key, job, out)) return MR_OK;
+    MR_TRY(compile_now(job, chosen, out));
+    if (may_store) store(cache, &key, job, out);
+    return MR_OK;
+}
+
+mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
+    const mr_compile_job job = {.source = source,
+                                .file = source->file && *source->file ? source->file : "kernel.cu",
+                                .line = source->line > 0 ? source->line : 1,
+                                .architecture = source->compute_major * 10 + source->compute_minor};
+    mr_cache cache = {NULL};
+    choice chosen = {.may_use_nvrtc = false};
+    *out = (mr_compiled){.ptx = NULL};
+    MR_TRY(check(&job));
+    mr_status status = choose(source->in_process_only, &chosen);
+    if (!source->in_process_only) mr_cache_open(&cache);
+    if (!status) status = compile_cached(&job, &chosen, &cache, out);
+    mr_cache_close(&cache);
+    mr_clang_free(&chosen.clangs);
+    if (status) mr_compiled_free(out);
+    return status;
+}
 
 void mr_compiled_free(mr_compiled *compiled) {
     free(compiled->ptx);
     free(compiled->log);
     for (int i = 0; i < compiled->entry_count; i++) free(compiled->entries[i]);
     free(compiled->entries);
-    *compiled = (mr_compiled){0};
+    *compiled = (mr_compiled){.ptx = NULL};
 }
 
-mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
-    mr_compile_job job = {.source = source,
-                          .file = source->file ? source->file : "kernel.cu",
-                          .line = source->line > 0 ? source->line : 1,
-                          .architecture = source->compute_major * 10 + source->compute_minor};
-    mr_compile_result result = {0};
-    mr_clang_list list = {0};
-    *out = (mr_compiled){0};
-    result.entries = calloc((size_t)source->name_count + 1, sizeof *result.entries);
-    const char *which = getenv("MILLRACE_COMPILER");
-    mr_status status;
-    if (which && strcmp(which, "clang") == 0) {
-        status = mr_clang_find(NULL, &list);
-        if (!status) status = mr_clang_compile(&job, &list, &result);
-    } else status = mr_nvrtc_compile(&job, &result);
-    if (!status && result.is_rejected)
-        status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s", result.log.data);
-    if (status) return status;
-    mr_ptx_name_file(&result.ptx, job.file);
-    out->ptx = result.ptx.data;
-    out->size = result.ptx.size;
-    out->entries = result.entries;
-    out->entry_count = source->name_count;
-    out->log = result.log.data;
-    strcpy(out->compiler, result.compiler);
-    return MR_OK;
+/* ---------------------------------------------------------------- for millrace doctor */
+
+static void say_clang(void (*say)(const char *what, const char *text), bool is_second) {
+    mr_compile_source source = {.text = ""};
+    const mr_compile_job job = {.source = &source, .file = ""};
+    mr_compile_result found = {.is_rejected = false};
+    mr_clang_list list = {.count = 0};
+    mr_buffer text = {0};
+    mr_status status = mr_clang_find(NULL, &list);
+    int index = status ? -1 : mr_clang_probe(&job, &list, &found, &text);
+    const char *role = is_second ? "; used with MILLRACE_COMPILER=clang" : "";
+    if (index >= 0) {
+        mr_buffer_free(&text);
+        mr_buffer_printf(&text, "%s (%s)%s", found.compiler, list.paths[index], role);
+    } else mr_buffer_printf(&text, " (install clang 14 or newer)");
+    say("kernel compiler", text.data ? text.data : "clang");
+    mr_error_destroy(status);
+    mr_clang_free(&list);
+    mr_buffer_free(&text);
+}
+
+static void say_cache(void (*say)(const char *what, const char *text)) {
+    mr_cache cache;
+    mr_buffer text = {0};
+    size_t count, size;
+    mr_cache_open(&cache);
+    if (!cache.folder)
+        mr_buffer_puts(&text, "none (MILLRACE_CACHE=off, or there is no home folder)");
+    else if (!mr_cache_measure(&cache, &count, &size))
+        mr_buffer_printf(&text, "%s (does not exist yet)", cache.folder);
+    else
+        mr_buffer_printf(&text, "%s: %zu kernels, %.1f MiB", cache.folder, count,
+                         (double)size / (1 << 20));
+    say("kernel cache", text.data ? text.data : "");
+    mr_buffer_free(&text);
+    mr_cache_close(&cache);
+}
+
+void mr_compile_describe(void (*say)(const char *what, const char *text)) {
+    const char *problem, *name = mr_nvrtc_open(&problem);
+    mr_buffer text = {0};
+    if (name) mr_buffer_printf(&text, "%s (%s)", name, mr_nvrtc_path());
+    else mr_buffer_printf(&text, "NVRTC: %s", problem);
+    say("kernel compiler", text.data ? text.data : "NVRTC");
+    mr_buffer_free(&text);
+    say_clang(say, name != NULL);
+    say_cache(say);
 }

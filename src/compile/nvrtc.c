@@ -5,7 +5,6 @@
  * turns off what needs it. */
 #include "compile/nvrtc.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/embedded.h"
 
 typedef struct program_handle *program;
 enum { SUCCESS = 0, OUT_OF_MEMORY = 1, INVALID_OPTION = 5, COMPILATION = 6 };
@@ -50,6 +51,8 @@ static char *include_folder; /* of the toolkit, beside the library; NULL: not fo
 static void *library;
 static char name[48];
 static char missing[256];
+
+#define MOST_HEADERS 64
 
 static const char *const versions[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 #define VERSION_COUNT (sizeof versions / sizeof *versions)
@@ -135,7 +138,18 @@ static void find_include_folder(void) {
     }
 }
 
+static bool is_chosen(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && strstr(slash, "nvrtc");
+}
+
 static void find(void) {
+    const char *chosen = getenv("MILLRACE_COMPILER");
+    if (is_chosen(chosen)) {
+        found = strdup(chosen);
+        if (found) find_include_folder();
+        return;
+    }
     if (find_in_toolkit(getenv("CUDA_HOME")) || find_in_toolkit(getenv("CUDA_PATH")) ||
         find_in_toolkit("/usr/local/cuda") || find_in_toolkit("/opt/cuda") || find_by_loader() ||
         find_in_python(getenv("VIRTUAL_ENV")) || find_in_python(getenv("CONDA_PREFIX")) ||
@@ -160,8 +174,7 @@ static bool look_up(const char *symbol, void *out_function) {
 static void open_library(void) {
     int major = 0, minor = 0;
     if (!mr_nvrtc_path()) {
-        snprintf(missing, sizeof missing,
-                 "no libnvrtc.so was found (it comes with the CUDA toolkit)");
+        snprintf(missing, sizeof missing, "libnvrtc.so was not found");
         return;
     }
     library = dlopen(found, RTLD_LAZY | RTLD_LOCAL);
@@ -200,6 +213,18 @@ static int choose_architecture(int wanted) {
             if (list[i] <= wanted && list[i] > best) best = list[i];
     free(list);
     return best < MR_FIRST_ARCHITECTURE ? 0 : best;
+}
+
+/* The C headers, which NVRTC does not have: names and texts, as many as MOST_HEADERS. */
+static int list_headers(const char **out_names, const char **out_texts) {
+    static const char folder[] = MR_COMPILE_HEADERS_STD;
+    int count = 0;
+    for (const mr_embedded *file = mr_embedded_files; file->name && count < MOST_HEADERS; file++) {
+        if (strncmp(file->name, folder, sizeof folder - 1) != 0) continue;
+        out_names[count] = file->name + sizeof folder - 1;
+        out_texts[count++] = (const char *)file->data;
+    }
+    return count;
 }
 
 typedef struct {
@@ -244,15 +269,17 @@ static bool take_text(program handle, int (*size_of)(program, size_t *),
     return !out->failed;
 }
 
-static int run(program handle, const mr_compile_source *source, int architecture) {
-    char arch[40], include[4200];
+static int run(program handle, const mr_compile_job *job, int architecture) {
+    const mr_compile_source *source = job->source;
+    char arch[40], include[4200], users[4200];
     int count = 0;
-    const char **options = calloc((size_t)source->option_count + 3, sizeof *options);
+    const char **options = calloc((size_t)source->option_count + 4, sizeof *options);
     if (!options) return OUT_OF_MEMORY;
     snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", architecture);
     options[count++] = arch;
     options[count++] = "-lineinfo";
     for (int i = 0; i < source->option_count; i++) options[count++] = source->options[i];
+    if (mr_compile_put_folder(job, users, sizeof users)) options[count++] = users;
     if (include_folder &&
         snprintf(include, sizeof include, "-I%s", include_folder) < (int)sizeof include)
         options[count++] = include;
@@ -272,7 +299,7 @@ static void take_entries(program handle, const mr_compile_source *source, mr_com
 static mr_status compile_program(program handle, const mr_compile_job *job, int architecture,
                                  mr_compile_result *out) {
     const mr_compile_source *source = job->source;
-    int limit = source->time_limit_ms > 0 ? source->time_limit_ms : MR_LIMIT_DEFAULT_MS;
+    int limit = mr_compile_limit(source);
     watch w = {.source = source};
     clock_gettime(CLOCK_MONOTONIC, &w.end);
     w.end.tv_sec += limit / 1000;
@@ -283,7 +310,7 @@ static mr_status compile_program(program handle, const mr_compile_job *job, int 
                            source->names[i]);
     if (api.set_flow) api.set_flow(handle, must_stop, &w);
 
-    int result = run(handle, source, architecture);
+    int result = run(handle, job, architecture);
     if (w.is_stopped)
         return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
     if (w.is_late)
@@ -304,24 +331,28 @@ static mr_status compile_program(program handle, const mr_compile_job *job, int 
     return MR_OK;
 }
 
+static int create(const mr_compile_job *job, program *out) {
+    const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
+    int count = list_headers(names, texts);
+    mr_buffer text = {0};
+    mr_compile_put_line(&text, job->line, job->file);
+    mr_buffer_add(&text, job->source->text, job->source->size);
+    int result =
+        text.failed ? OUT_OF_MEMORY : api.create(out, text.data, job->file, count, texts, names);
+    mr_buffer_free(&text);
+    return result;
+}
+
 mr_status mr_nvrtc_compile(const mr_compile_job *job, mr_compile_result *out) {
-    const char *problem;
-    if (!mr_nvrtc_open(&problem)) return mr_fail(MR_CODE_NOT_SUPPORTED, "NVRTC: %s", problem);
+    program handle = NULL;
     int architecture = choose_architecture(job->architecture);
     if (!architecture)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "%s knows no architecture that a device of compute capability %d.%d runs",
                        name, job->architecture / 10, job->architecture % 10);
-    mr_buffer text = {0};
-    program handle = NULL;
-    mr_compile_put_line(&text, job->line, job->file);
-    mr_buffer_add(&text, job->source->text, job->source->size);
-    int result =
-        text.failed ? OUT_OF_MEMORY : api.create(&handle, text.data, job->file, 0, NULL, NULL);
-    mr_buffer_free(&text);
-    if (result != SUCCESS)
+    if (create(job, &handle) != SUCCESS)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
-    snprintf(out->compiler, sizeof out->compiler, "%s", name);
+    mr_compile_set_name(out->compiler, sizeof out->compiler, name);
     mr_status status = compile_program(handle, job, architecture, out);
     api.destroy(&handle);
     return status;

@@ -1,0 +1,25 @@
+/* The user's files that a text includes: their contents are a part of what is compiled. And what the sandbox allows. */
+#ifndef MR_COMPILE_INCLUDE_H
+#define MR_COMPILE_INCLUDE_H
+
+#include "compile/internal.h"
+
+/* The folder of the user's file, where the compiler looks for what the text includes; "." without a slash. The caller
+ * frees it. */
+char *mr_include_folder(const char *file);
+
+typedef struct {
+    mr_buffer
+        contents; /* of each file that may be included, with its name, in the order of finding them */
+    bool is_unknown; /* there may be others: the result must not be cached */
+    bool uses_place; /* the PTX may contain a line number of the user's file */
+} mr_dependencies;
+
+/* Follows each #include, also those that an #if turns off. */
+void mr_include_collect(const mr_compile_job *job, mr_dependencies *out);
+
+/* Refuses a text or an option that could make a compiler read a file other than a header of CUDA or C. The script may
+ * be hostile, so this does not rely on reading C++ as a compiler does. */
+mr_status mr_include_confine(const mr_compile_job *job);
+
+#endif
