@@ -276,14 +276,6 @@ mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
     return status;
 }
 
-void mr_compiled_free(mr_compiled *compiled) {
-    free(compiled->ptx);
-    free(compiled->log);
-    for (int i = 0; i < compiled->entry_count; i++) free(compiled->entries[i]);
-    free(compiled->entries);
-    *compiled = (mr_compiled){.ptx = NULL};
-}
-
 /* ---------------------------------------------------------------- for millrace doctor */
 
 static void say_clang(void (*say)(const char *what, const char *text), bool is_second) {

@@ -104,7 +104,8 @@ __device__ void *memcpy(void *to, const void *from, size_t size);
 __device__ void *memmove(void *to, const void *from, size_t size);
 __device__ void *memset(void *to, int byte, size_t size);
 __device__ void __assertfail(const char *condition, const char *file, unsigned int line,
-                             const char *function, size_t char_size) __attribute__((noreturn));
+                             const char *function,
+                             size_t char_size); /* not noreturn: PTX must not end behind it */
 }
 
 #ifdef NDEBUG
