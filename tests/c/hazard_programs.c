@@ -252,8 +252,8 @@ static void note_pair(void *context, const mr_hazard_found *found) {
     (void)context;
     int second = step_of_seq[found->second_seq];
     /* The naive checker knows of no allocation behind such a read. */
-    bool unset = found->kind == MR_HAZARD_UNINITIALISED_READ;
-    int first = unset ? second : step_of_seq[found->first_seq];
+    bool alone = found->kind == MR_HAZARD_UNINITIALISED_READ;
+    int first = alone ? second : step_of_seq[found->first_seq];
     if (pair_count < (int)(sizeof pairs / sizeof *pairs))
         pairs[pair_count++] = (verdict_pair){found->kind, first, second};
 }
