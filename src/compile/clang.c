@@ -175,7 +175,7 @@ static const translation translations[] = {
     {"prec-sqrt", "true", {0}},
     {"prec-sqrt", "false", {ROOT_APPROX}},
     {"fmad", "true", {0}},
-    {"fmad", "false", {"-ffp-contract=off"}},
+    {"fmad", "false", {"-Xclang", "-ffp-contract=off"}},
     {"disable-warnings", NULL, {"-w"}},
 };
 
@@ -238,7 +238,8 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
                                         "-I" MR_COMPILE_ROOT,
                                         "-std=c++17",
                                         "-O3",
-                                        "-ffp-contract=fast",
+                                        "-Xclang", /* the driver does not know this value */
+                                        "-ffp-contract=fast-honor-pragmas",
                                         "-fno-exceptions",
                                         "-gline-directives-only",
                                         "-fdebug-compilation-dir=" MR_COMPILE_ROOT,

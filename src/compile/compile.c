@@ -179,7 +179,12 @@ static mr_status rejected(const mr_compile_job *job, const mr_compile_result *re
     if (said.error_count == 0 && said.bad_name >= 0)
         status = bad_name(job, said.bad_name,
                           said.name_problem.data ? said.name_problem.data : "it is not known");
-    else if (said.text.size) status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s", said.text.data);
+    else if (said.error_count > 0) status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s", said.text.data);
+    else if (said.text
+                 .size) /* about no line: an option that it does not know, or its own failure */
+        status = mr_fail(strstr(log, "Stack dump") ? MR_CODE_UNKNOWN : MR_CODE_INVALID_ARGUMENT,
+                         "%s failed on %s:%d: %.*s", result->compiler, job->file, job->line,
+                         (int)strcspn(said.text.data, "\n"), said.text.data);
     else
         status = mr_fail(MR_CODE_UNKNOWN, "%s failed on %s:%d and gave no reason", result->compiler,
                          job->file, job->line);
