@@ -7,9 +7,10 @@
 /* ---- declarations */
 
 static mr_status read_variable(ptx_reader *r, ptx_space space) {
+    ptx_declaration attributes, d;
+    MR_TRY(ptx_read_attributes(r, space, &attributes));
     for (bool more = true; more;) {
-        ptx_declaration d;
-        MR_TRY(ptx_read_declaration(r, space, &d));
+        MR_TRY(ptx_read_declarator(r, &attributes, &d));
         ptx_symbol symbol = {PTX_NAMES_LOCAL_VARIABLE, (uint32_t)r->body.variables.count, 1};
         if (ptx_at(r, '='))
             return ptx_wrong(r, "a variable in local or shared memory has no initial value");

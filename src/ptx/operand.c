@@ -137,9 +137,18 @@ static mr_status read_address(ptx_reader *r, ptx_operand *out) {
     return ptx_expect(r, ']', "behind the address");
 }
 
+/* `!%p1`; but `!0` is a constant. */
+static bool negates_name(const ptx_reader *r) {
+    ptx_lexer ahead = r->lexer;
+    ptx_token next;
+    if (!ptx_at(r, '!')) return false;
+    ptx_lex(&ahead, &next);
+    return next.kind == PTX_TOKEN_WORD;
+}
+
 static mr_status read_item(ptx_reader *r, ptx_operand *out) {
-    bool negated;
-    MR_TRY(ptx_accept(r, '!', &negated));
+    bool negated = negates_name(r);
+    if (negated) MR_TRY(ptx_advance(r));
     if (r->token.kind == PTX_TOKEN_WORD) {
         MR_TRY(read_name(r, out));
         if (takes_offset(out)) MR_TRY(ptx_read_offset(r, &out->offset));

@@ -19,7 +19,7 @@ static mr_status read_version(ptx_reader *r) {
             part[dots] = part[dots] * 10 + (t->text[i] - '0');
         else good = false;
     }
-    if (!good || dots != 1) return ptx_expected(r, "a version, such as `8.3`,");
+    if (!good || dots != 1) return ptx_expected(r, "a version such as `8.3`");
     r->version_major = part[0];
     r->version_minor = part[1];
     return ptx_advance(r);
@@ -40,7 +40,7 @@ static mr_status read_target(ptx_reader *r) {
     char shown[PTX_SHOWN];
     for (bool more = true; more;) {
         const ptx_token t = r->token;
-        if (t.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a target, such as `sm_90`,");
+        if (t.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a target such as `sm_90`");
         ptx_shown(t.text, t.size, shown);
         int number = architecture(&t);
         if (number > NEWEST_TARGET)
@@ -103,10 +103,11 @@ static mr_status declare_variable(ptx_reader *r, const ptx_declaration *d, uint3
 
 static mr_status read_variables(ptx_reader *r, ptx_space space, const ptx_function *linkage,
                                 bool is_extern) {
+    ptx_declaration attributes, d;
+    MR_TRY(ptx_read_attributes(r, space, &attributes));
     for (bool more = true; more;) {
-        ptx_declaration d;
         uint32_t index;
-        MR_TRY(ptx_read_declaration(r, space, &d));
+        MR_TRY(ptx_read_declarator(r, &attributes, &d));
         d.variable.is_extern = is_extern;
         d.variable.is_visible = linkage->is_visible || linkage->is_weak;
         MR_TRY(declare_variable(r, &d, &index));

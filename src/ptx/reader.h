@@ -124,7 +124,7 @@ bool ptx_begins_constant(const ptx_reader *r);
 
 /* ---- variable.c, initialiser.c */
 
-/* Behind the directive of the space, up to and with the name and its dimensions; not the initial value. */
+/* What stands behind the directive of a space. */
 typedef struct {
     ptx_variable variable;
     ptx_name name;
@@ -132,11 +132,13 @@ typedef struct {
     uint32_t dimension_count;
     uint32_t vector; /* .v2, .v4: its parts; else 1 */
 } ptx_declaration;
-mr_status ptx_read_declaration(ptx_reader *r, ptx_space space, ptx_declaration *out);
+/* .align 4 .v4 .b32 .ptr .global: the type and all attributes that stand before the names. */
+mr_status ptx_read_attributes(ptx_reader *r, ptx_space space, ptx_declaration *out);
+/* x[4][2]: a name with its dimensions, not the initial value. */
+mr_status ptx_read_declarator(ptx_reader *r, const ptx_declaration *attributes,
+                              ptx_declaration *out);
 /* "= ..."; sets bytes, too, where they depend on it. */
 mr_status ptx_read_initialiser(ptx_reader *r, ptx_declaration *declaration);
-/* The type and attributes of a declaration, up to the name: .align 4 .v4 .b32 .ptr .global */
-mr_status ptx_read_attributes(ptx_reader *r, ptx_declaration *out);
 
 /* ---- location.c */
 

@@ -4,14 +4,15 @@
 #define MOST_PARAMETERS 4096
 
 static mr_status read_parameter(ptx_reader *r, ptx_variable *out) {
-    ptx_declaration declaration;
+    ptx_declaration attributes, declaration;
     bool is_param;
     if (ptx_at_dot(r, "reg"))
         return ptx_fail(r, r->token.line, MR_CODE_NOT_SUPPORTED,
                         "a parameter in a register is not covered: declare it as `.param`");
     MR_TRY(ptx_accept_dot(r, "param", &is_param));
     if (!is_param) return ptx_expected(r, "`.param`");
-    MR_TRY(ptx_read_declaration(r, PTX_PARAM, &declaration));
+    MR_TRY(ptx_read_attributes(r, PTX_PARAM, &attributes));
+    MR_TRY(ptx_read_declarator(r, &attributes, &declaration));
     *out = declaration.variable;
     return MR_OK;
 }

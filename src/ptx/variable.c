@@ -69,7 +69,8 @@ static mr_status take_type(ptx_reader *r, ptx_declaration *out) {
     return ptx_advance(r);
 }
 
-mr_status ptx_read_attributes(ptx_reader *r, ptx_declaration *out) {
+mr_status ptx_read_attributes(ptx_reader *r, ptx_space space, ptx_declaration *out) {
+    *out = (ptx_declaration){.variable.space = space, .vector = 1};
     while (r->token.kind == PTX_TOKEN_DOT) {
         bool vector = ptx_at_dot(r, "v2") || ptx_at_dot(r, "v4") || ptx_at_dot(r, "v8");
         if (vector) out->vector = (uint32_t)(r->token.text[1] - '0');
@@ -88,7 +89,7 @@ mr_status ptx_read_attributes(ptx_reader *r, ptx_declaration *out) {
             MR_TRY(take_type(r, out));
         }
     }
-    if (out->variable.type == PTX_NO_TYPE) return ptx_expected(r, "a type, such as `.b32`,");
+    if (out->variable.type == PTX_NO_TYPE) return ptx_expected(r, "a type such as `.b32`");
     return MR_OK;
 }
 
@@ -123,9 +124,9 @@ static mr_status read_dimensions(ptx_reader *r, ptx_declaration *d) {
     }
 }
 
-mr_status ptx_read_declaration(ptx_reader *r, ptx_space space, ptx_declaration *out) {
-    *out = (ptx_declaration){.variable.space = space, .vector = 1};
-    MR_TRY(ptx_read_attributes(r, out));
+mr_status ptx_read_declarator(ptx_reader *r, const ptx_declaration *attributes,
+                              ptx_declaration *out) {
+    *out = *attributes;
     ptx_variable *v = &out->variable;
     if (v->type == PTX_pred)
         return ptx_wrong(r, "a variable in memory cannot be a predicate (`.pred`)");
@@ -171,8 +172,8 @@ static mr_status add_range(ptx_reader *r, ptx_name prefix, ptx_type type) {
 }
 
 mr_status ptx_read_registers(ptx_reader *r) {
-    ptx_declaration d = {.vector = 1};
-    MR_TRY(ptx_read_attributes(r, &d));
+    ptx_declaration d;
+    MR_TRY(ptx_read_attributes(r, PTX_GENERIC, &d));
     if (d.vector == 8) return ptx_wrong(r, "a vector register has 2 or 4 parts, not 8");
     for (bool more = true, range; more;) {
         ptx_name name;
