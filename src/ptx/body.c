@@ -18,7 +18,7 @@ static mr_status read_variable(ptx_reader *r, ptx_space space) {
         MR_TRY(ptx_bind(r, d.name, symbol));
         MR_TRY(ptx_accept(r, ',', &more));
     }
-    return ptx_expect(r, ';', "behind the variable");
+    return ptx_expect(r, ';', "after the variable");
 }
 
 static mr_status read_directive(ptx_reader *r) {
@@ -46,12 +46,12 @@ static mr_status read_directive(ptx_reader *r) {
 
 /* ---- labels, and what looks like one */
 
-/* Behind `name: .branchtargets`. */
+/* After `name: .branchtargets`. */
 static mr_status read_targets(ptx_reader *r, ptx_name name) {
     MR_VEC(ptx_label_use) uses = {0};
     mr_status status = MR_OK;
     for (bool more = true; !status && more;) {
-        ptx_label_use use = {.line = r->token.line};
+        ptx_label_use use = {.line = r->token.line, .place = r->place};
         status = ptx_take_name(r, "a label", &use.name);
         if (!status && !mr_vec_push(&uses, use)) status = ptx_no_memory(r);
         if (!status) status = ptx_accept(r, ',', &more);
@@ -68,7 +68,7 @@ static mr_status read_targets(ptx_reader *r, ptx_name name) {
     MR_TRY(status);
     if (!mr_vec_push(&r->body.targets, targets)) return ptx_no_memory(r);
     MR_TRY(ptx_bind(r, name, symbol));
-    return ptx_expect(r, ';', "behind the labels");
+    return ptx_expect(r, ';', "after the labels");
 }
 
 static mr_status bind_prototype(ptx_reader *r, ptx_name name, const ptx_signature *signature) {
@@ -77,7 +77,7 @@ static mr_status bind_prototype(ptx_reader *r, ptx_name name, const ptx_signatur
     return ptx_bind(r, name, symbol);
 }
 
-/* Behind `name: .callprototype`. */
+/* After `name: .callprototype`. */
 static mr_status read_prototype(ptx_reader *r, ptx_name name) {
     ptx_signature signature;
     ptx_name placeholder;
@@ -85,10 +85,10 @@ static mr_status read_prototype(ptx_reader *r, ptx_name name) {
     MR_TRY(ptx_read_signature(r, &signature, &placeholder));
     MR_TRY(ptx_accept_dot(r, "noreturn", &taken));
     MR_TRY(bind_prototype(r, name, &signature));
-    return ptx_expect(r, ';', "behind the prototype");
+    return ptx_expect(r, ';', "after the prototype");
 }
 
-/* Behind `name: .calltargets`: functions of one signature, which serves as the prototype. */
+/* After `name: .calltargets`: functions of one signature, which serves as the prototype. */
 static mr_status read_call_targets(ptx_reader *r, ptx_name name) {
     const ptx_signature *signature = NULL;
     for (bool more = true; more;) {
@@ -103,10 +103,10 @@ static mr_status read_call_targets(ptx_reader *r, ptx_name name) {
         MR_TRY(ptx_accept(r, ',', &more));
     }
     MR_TRY(bind_prototype(r, name, signature));
-    return ptx_expect(r, ';', "behind the functions");
+    return ptx_expect(r, ';', "after the functions");
 }
 
-/* Behind `name:`. */
+/* After `name:`. */
 static mr_status read_label(ptx_reader *r, ptx_name name) {
     bool taken;
     MR_TRY(ptx_accept_dot(r, "branchtargets", &taken));
@@ -121,16 +121,16 @@ static mr_status read_label(ptx_reader *r, ptx_name name) {
 
 /* ---- statements */
 
-/* Behind `@`. */
+/* After `@`. */
 static mr_status read_guard(ptx_reader *r, int32_t *out_guard, bool *out_negated) {
     ptx_operand operand;
     uint32_t line = r->token.line;
     MR_TRY(ptx_accept(r, '!', out_negated));
-    if (r->token.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a predicate register behind `@`");
+    if (r->token.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a predicate register after `@`");
     MR_TRY(ptx_read_operand(r, &operand));
     if (operand.kind != PTX_REGISTER || r->body.registers.items[operand.index].type != PTX_pred)
         return ptx_fail(r, line, MR_CODE_INVALID_ARGUMENT,
-                        "the guard behind `@` must be a register of the type `.pred`");
+                        "the guard after `@` must be a register of the type `.pred`");
     *out_guard = (int32_t)operand.index;
     return MR_OK;
 }
@@ -145,7 +145,8 @@ static mr_status read_statement(ptx_reader *r) {
     if (guarded) MR_TRY(read_guard(r, &guard, &negated));
     MR_TRY(ptx_take_name(r, "an instruction", &name));
     MR_TRY(ptx_accept(r, ':', &labelled));
-    if (labelled && guarded) return ptx_wrong(r, "a guard stands behind a label, not before it");
+    if (labelled && guarded)
+        return ptx_wrong(r, "a guard (`@%%p`) stands after a label, not before it");
     if (labelled) return read_label(r, name);
     return ptx_read_instruction(r, guard, negated, line, name);
 }
@@ -218,5 +219,5 @@ mr_status ptx_read_body(ptx_reader *r, ptx_function *f) {
     MR_TRY(read_statements(r));
     MR_TRY(keep(r, f));
     r->place = (ptx_place){0};
-    return ptx_advance(r); /* the brace, only now: an error behind it has no source line */
+    return ptx_advance(r); /* the brace, only now: an error after it has no source line */
 }

@@ -59,10 +59,14 @@ static bool less(const ptx_constant *a, const ptx_constant *b, bool is_unsigned)
     return is_unsigned ? a->bits < b->bits : (int64_t)a->bits < (int64_t)b->bits;
 }
 
+static mr_status real_arithmetic(ptx_reader *r) {
+    return ptx_fail(r, r->token.line, MR_CODE_NOT_SUPPORTED,
+                    "arithmetic of real constants is not covered");
+}
+
 static mr_status apply(ptx_reader *r, uint16_t mark, const ptx_constant *a, const ptx_constant *b,
                        ptx_constant *out) {
-    if (a->is_real || b->is_real)
-        return ptx_wrong(r, "arithmetic of real constants is not covered");
+    if (a->is_real || b->is_real) return real_arithmetic(r);
     bool u = a->is_unsigned || b->is_unsigned;
     ptx_constant result = {.is_unsigned = u};
     switch (mark) {
@@ -113,7 +117,7 @@ static mr_status read_conditional(ptx_reader *r, int depth, ptx_constant *out) {
     return MR_OK;
 }
 
-/* Behind `(`: a cast or an expression. */
+/* After `(`: a cast or an expression. */
 static mr_status read_parenthesis(ptx_reader *r, int depth, ptx_constant *out) {
     bool to_signed = ptx_at_dot(r, "s64"), cast = to_signed || ptx_at_dot(r, "u64");
     if (cast) MR_TRY(ptx_advance(r));
@@ -147,8 +151,7 @@ static mr_status read_unary(ptx_reader *r, int depth, ptx_constant *out) {
     MR_TRY(ptx_advance(r));
     if (t.mark == '(') return read_parenthesis(r, depth + 1, out);
     MR_TRY(read_unary(r, depth + 1, out));
-    if (out->is_real && t.mark != '-' && t.mark != '+')
-        return ptx_wrong(r, "arithmetic of real constants is not covered");
+    if (out->is_real && t.mark != '-' && t.mark != '+') return real_arithmetic(r);
     if (t.mark == '-') negate(out);
     if (t.mark == '~') out->bits = ~out->bits;
     if (t.mark == '!') *out = (ptx_constant){.bits = !out->bits};

@@ -3,7 +3,7 @@
 
 #include "ptx/reader.h"
 
-/* ---- directives behind the signature */
+/* ---- directives after the signature */
 
 /* .maxntid 16, 4: what is left out is 1. */
 static mr_status read_extents(ptx_reader *r, uint32_t out[3]) {
@@ -46,8 +46,8 @@ static mr_status read_directive(ptx_reader *r, ptx_function *f) {
     const char *group = ptx_uncovered(t.text - 1, t.size + 1);
     if (group)
         return ptx_fail(r, t.line, MR_CODE_NOT_SUPPORTED, "%s is not covered: %s", shown, group);
-    return ptx_fail(r, t.line, MR_CODE_INVALID_ARGUMENT,
-                    "%s is no directive that may follow the parameters of a function", shown);
+    return ptx_fail(r, t.line, MR_CODE_INVALID_ARGUMENT, "%s is not a directive of a function",
+                    shown);
 }
 
 /* ---- declarations and definitions */
@@ -63,7 +63,7 @@ static mr_status declare(ptx_reader *r, ptx_name name, ptx_function *f, uint32_t
         if (before->signature.parameter_count != f->signature.parameter_count ||
             before->signature.result_count != f->signature.result_count)
             return ptx_fail(r, f->place.ptx_line, MR_CODE_INVALID_ARGUMENT,
-                            "the function %.200s was declared on line %u with other parameters",
+                            "the function `%.200s` was declared on line %u with other parameters",
                             f->name, (unsigned)before->place.ptx_line);
         f->is_visible |= before->is_visible;
         f->is_weak |= before->is_weak;
@@ -95,7 +95,7 @@ mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage) {
     }
     if (r->functions.items[index].is_defined)
         return ptx_fail(r, f.place.ptx_line, MR_CODE_INVALID_ARGUMENT,
-                        "the function %.200s is defined twice", f.name);
+                        "the function `%.200s` is defined twice", f.name);
     MR_TRY(ptx_read_body(r, &f));
     r->functions.items[index] = f;
     return MR_OK;

@@ -93,7 +93,7 @@ static mr_status read_address(ptx_reader *r, ptx_relocation *out) {
     out->function = symbol.kind == PTX_NAMES_FUNCTION ? (int32_t)symbol.index : -1;
     MR_TRY(ptx_read_offset(r, &out->addend));
     if (!open) return MR_OK;
-    MR_TRY(ptx_expect(r, ')', "behind the name of the variable"));
+    MR_TRY(ptx_expect(r, ')', "after the name of the variable"));
     int64_t further;
     MR_TRY(ptx_read_offset(r, &further));
     out->addend = (int64_t)((uint64_t)out->addend + (uint64_t)further);
@@ -121,11 +121,11 @@ static bool continues(const masked *m, const ptx_relocation *next, uint64_t mask
            next->addend == first->addend && next->generic == first->generic;
 }
 
-/* Behind `0xFF00(`. Compilers write an address in a packed struct as eight such bytes. */
+/* After `0xFF00(`. Compilers write an address in a packed struct as eight such bytes. */
 static mr_status write_masked(values *v, uint64_t mask) {
     ptx_relocation relocation = {.offset = v->at * v->element, .size = 8};
     MR_TRY(read_address(v->r, &relocation));
-    MR_TRY(ptx_expect(v->r, ')', "behind the masked address"));
+    MR_TRY(ptx_expect(v->r, ')', "after the masked address"));
     if (!v->masked.parts && mask == 0xFF) v->masked.relocation = relocation;
     if (v->element != 1 || !continues(&v->masked, &relocation, mask))
         return ptx_fail(v->r, v->r->token.line, MR_CODE_NOT_SUPPORTED,
@@ -165,7 +165,7 @@ static mr_status write_string(values *v, uint64_t end_element) {
         if (byte == '\\' && at < end) byte = escaped(&at, end);
         MR_TRY(write_element(v, byte));
     }
-    if (at < end) return ptx_wrong(v->r, "the string is longer than %s", v->d->variable.name);
+    if (at < end) return ptx_wrong(v->r, "the string is longer than `%.200s`", v->d->variable.name);
     if (v->at < end_element) MR_TRY(write_element(v, 0));
     return ptx_advance(v->r);
 }
@@ -174,8 +174,8 @@ static mr_status read_value(values *v, uint64_t end_element) {
     ptx_reader *r = v->r;
     if (r->token.kind == PTX_TOKEN_STRING) return write_string(v, end_element);
     if (v->at >= end_element)
-        return ptx_wrong(r, "%s has more initial values than there is room for: %llu",
-                         v->d->variable.name, (unsigned long long)v->d->variable.count);
+        return ptx_wrong(r, "`%.200s` or a row of it has more initial values than elements",
+                         v->d->variable.name);
     bool is_number = ptx_begins_constant(r), mask = false;
     ptx_constant constant;
     if (is_number) {
@@ -201,13 +201,14 @@ static uint64_t extent_of(const ptx_declaration *d, uint32_t depth) {
 /* Values, braces and commas, without recursion: `ends` says for each open brace where its row ends. */
 static mr_status read_values(values *v) {
     uint64_t ends[PTX_DEEPEST + 3] = {extent_of(v->d, 0)};
-    uint32_t depth = 0, deepest = v->d->dimension_count + 1 + (v->d->vector > 1);
+    uint32_t depth = 0, dimensions = v->d->dimension_count;
+    uint32_t deepest = (dimensions ? dimensions : 1) + (v->d->vector > 1);
     do {
         bool open, close = false, comma = false;
         MR_TRY(ptx_accept(v->r, '{', &open));
         if (open) {
             if (depth == deepest)
-                return ptx_wrong(v->r, "the braces are nested deeper than the array %s",
+                return ptx_wrong(v->r, "the braces are nested deeper than the array `%.200s`",
                                  v->d->variable.name);
             depth++;
             uint64_t extent = extent_of(v->d, depth), room = ends[depth - 1] - v->at;
@@ -221,7 +222,7 @@ static mr_status read_values(values *v) {
             MR_TRY(ptx_accept(v->r, ',', &comma));
             if (comma) break;
             MR_TRY(ptx_accept(v->r, '}', &close));
-            if (!close) return ptx_expected(v->r, "`,` or `}` behind an initial value");
+            if (!close) return ptx_expected(v->r, "`,` or `}` after an initial value");
             if (ends[depth] != UINT64_MAX) v->at = ends[depth];
             depth--;
         }

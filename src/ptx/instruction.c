@@ -5,18 +5,20 @@
 
 #include "ptx/reader.h"
 
+/* `of` is the opcode that a modifier belongs to; NULL: the word is the opcode. */
 static mr_status unknown_word(ptx_reader *r, uint32_t line, const char *word, uint32_t size,
-                              const char *what) {
+                              const char *of) {
     char shown[PTX_SHOWN];
     const char *group = ptx_uncovered(word, size);
     ptx_shown(word, size, shown);
-    if (group)
-        return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED, "%s is not covered: %s", shown, group);
-    return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED,
-                    "%s is not covered: it is no %s that the virtual GPU knows", shown, what);
+    if (of)
+        return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED, "%s of `%s` is not covered: %s", shown, of,
+                        group ? group : "the virtual GPU knows no such modifier or type");
+    return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED, "%s is not covered: %s", shown,
+                    group ? group : "the virtual GPU knows no such instruction");
 }
 
-/* The words behind the opcode, each of which begins with a dot. */
+/* The words after the opcode, each of which begins with a dot. */
 static mr_status read_words(ptx_reader *r, ptx_instruction *i, const char *opcode) {
     for (; r->token.kind == PTX_TOKEN_DOT;) {
         const ptx_token *t = &r->token;
@@ -31,9 +33,7 @@ static mr_status read_words(ptx_reader *r, ptx_instruction *i, const char *opcod
                 return ptx_wrong(r, "`%s` has more than %d modifiers", opcode, PTX_MOST_MODIFIERS);
             i->modifiers[i->modifier_count++] = record->modifier;
         } else {
-            char what[60];
-            snprintf(what, sizeof what, "modifier or type of `%s`", opcode);
-            return unknown_word(r, t->line, t->text - 1, t->size + 1, what);
+            return unknown_word(r, t->line, t->text - 1, t->size + 1, opcode);
         }
         MR_TRY(ptx_advance(r));
     }
@@ -58,6 +58,7 @@ static mr_status read_operand(ptx_reader *r, ptx_instruction *i) {
 
 static mr_status read_label(ptx_reader *r, ptx_instruction *i) {
     ptx_label_use use = {.line = r->token.line,
+                         .place = r->place,
                          .instruction = (uint32_t)r->body.instructions.count,
                          .operand = i->operand_count};
     MR_TRY(ptx_take_name(r, "the label to branch to", &use.name));
@@ -76,7 +77,7 @@ static mr_status read_declared(ptx_reader *r, ptx_instruction *i, uint8_t kind, 
 
 static mr_status read_indexed_branch(ptx_reader *r, ptx_instruction *i) {
     MR_TRY(read_operand(r, i));
-    MR_TRY(ptx_expect(r, ',', "behind the index"));
+    MR_TRY(ptx_expect(r, ',', "after the index"));
     return read_declared(r, i, PTX_TARGETS, "a list of labels (`.branchtargets`)");
 }
 
@@ -96,7 +97,7 @@ static mr_status read_call_list(ptx_reader *r, ptx_instruction *i) {
 static mr_status read_call(ptx_reader *r, ptx_instruction *i) {
     bool has_results = ptx_at(r, '('), more;
     MR_TRY(read_call_list(r, i));
-    if (has_results) MR_TRY(ptx_expect(r, ',', "behind the results of the call"));
+    if (has_results) MR_TRY(ptx_expect(r, ',', "after the results of the call"));
     MR_TRY(read_operand(r, i));
     uint8_t callee = i->operands[1].kind;
     if (callee != PTX_FUNCTION && callee != PTX_REGISTER)
@@ -134,7 +135,7 @@ mr_status ptx_read_instruction(ptx_reader *r, int32_t guard, bool guard_negated,
                          .guard_negated = guard_negated,
                          .place = r->place};
     i.place.ptx_line = line;
-    if (!i.opcode) return unknown_word(r, line, text, record->size, "instruction");
+    if (!i.opcode) return unknown_word(r, line, text, record->size, NULL);
     MR_TRY(read_words(r, &i, text));
     if (i.opcode == PTX_OP_bra) MR_TRY(read_label(r, &i));
     else if (i.opcode == PTX_OP_brx) MR_TRY(read_indexed_branch(r, &i));
@@ -142,7 +143,7 @@ mr_status ptx_read_instruction(ptx_reader *r, int32_t guard, bool guard_negated,
     else MR_TRY(read_operands(r, &i));
     if (!ptx_at(r, ';')) {
         char what[100];
-        snprintf(what, sizeof what, "`,` or `;` behind the operands of `%s`", text);
+        snprintf(what, sizeof what, "`,` or `;` after the operands of `%s`", text);
         return ptx_expected(r, what);
     }
     MR_TRY(ptx_advance(r));

@@ -54,6 +54,13 @@ static bool skip_blanks(ptx_lexer *l) {
     }
 }
 
+/* The rest of a number that is none belongs to it. */
+static void bad_number(ptx_lexer *l, ptx_token *t, const char *problem) {
+    while (is(l, l->at, FIRST | DIGIT)) l->at++;
+    t->kind = PTX_TOKEN_BAD;
+    t->problem = problem;
+}
+
 static void bad(ptx_token *t, const char *problem) {
     t->kind = PTX_TOKEN_BAD;
     t->problem = problem;
@@ -63,7 +70,7 @@ static void lex_word(ptx_lexer *l) {
     while (is(l, l->at, FIRST | DIGIT)) l->at++;
 }
 
-/* What stands behind a dot may begin with a digit and hold `::`. */
+/* What stands after a dot may begin with a digit and hold `::`. */
 static void lex_dot_word(ptx_lexer *l) {
     for (;;) {
         lex_word(l);
@@ -97,14 +104,14 @@ static void lex_integer(ptx_lexer *l, ptx_token *t, unsigned base) {
     for (; is(l, l->at, HEX) && digit_value(*l->at) < base; l->at++) {
         unsigned digit = digit_value(*l->at);
         if (t->bits > (UINT64_MAX - digit) / base) {
-            bad(t, "the number needs more than 64 bits");
+            bad_number(l, t, "the number needs more than 64 bits");
             return;
         }
         t->bits = t->bits * base + digit;
     }
     t->is_unsigned = t->bits > INT64_MAX;
     if (peek(l, 0) == 'U') t->is_unsigned = true, l->at++;
-    if (l->at == first || is(l, l->at, FIRST | DIGIT)) bad(t, "this is not a number");
+    if (l->at == first || is(l, l->at, FIRST | DIGIT)) bad_number(l, t, "this is not a number");
 }
 
 /* 0f3F800000, 0d3FF0000000000000: exactly as many digits as the type has. */
@@ -139,7 +146,7 @@ static void lex_decimal(ptx_lexer *l, ptx_token *t) {
     char copy[64];
     size_t size = (size_t)(l->at - first);
     if (size >= sizeof copy || is(l, l->at, FIRST)) {
-        bad(t, "this is not a number");
+        bad_number(l, t, "this is not a number");
         return;
     }
     memcpy(copy, first, size);

@@ -97,11 +97,11 @@ mr_status ptx_read_loc(ptx_reader *r) {
 
 mr_status ptx_read_pragma(ptx_reader *r) {
     for (bool more = true; more;) {
-        if (r->token.kind != PTX_TOKEN_STRING) return ptx_expected(r, "a string behind `.pragma`");
+        if (r->token.kind != PTX_TOKEN_STRING) return ptx_expected(r, "a string after `.pragma`");
         MR_TRY(ptx_advance(r));
         MR_TRY(ptx_accept(r, ',', &more));
     }
-    return ptx_expect(r, ';', "behind `.pragma`");
+    return ptx_expect(r, ';', "after `.pragma`");
 }
 
 /* Sections hold debugging information. What stands in them need not be PTX's tokens. */

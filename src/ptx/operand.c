@@ -29,9 +29,9 @@ static mr_status read_special(ptx_reader *r, int special, ptx_operand *out) {
     int component;
     *out = (ptx_operand){.kind = PTX_SPECIAL, .index = (uint32_t)special};
     if (!ptx_special_is_vector((ptx_special)special)) return MR_OK;
+    if (!ptx_at_dot(r, "x") && !ptx_at_dot(r, "y") && !ptx_at_dot(r, "z"))
+        return ptx_expected(r, "`.x`, `.y` or `.z` after the special register");
     MR_TRY(take_component(r, &component));
-    if (component < 0 || component == 3)
-        return ptx_expected(r, "`.x`, `.y` or `.z` behind the special register");
     out->component = (uint8_t)component;
     return MR_OK;
 }
@@ -122,7 +122,7 @@ static bool takes_offset(const ptx_operand *o) {
     return o->kind == PTX_VARIABLE || o->kind == PTX_LOCAL_VARIABLE || o->kind == PTX_PARAMETER;
 }
 
-/* Behind `[`. */
+/* After `[`. */
 static mr_status read_address(ptx_reader *r, ptx_operand *out) {
     if (r->token.kind != PTX_TOKEN_WORD) {
         MR_TRY(read_immediate(r, out));
@@ -134,7 +134,7 @@ static mr_status read_address(ptx_reader *r, ptx_operand *out) {
         MR_TRY(ptx_read_offset(r, &out->offset));
     }
     out->is_address = true;
-    return ptx_expect(r, ']', "behind the address");
+    return ptx_expect(r, ']', "after the address");
 }
 
 /* `!%p1`; but `!0` is a constant. */
@@ -173,7 +173,7 @@ mr_status ptx_read_operands_in(ptx_reader *r, char close, ptx_operand *out) {
         MR_TRY(read_item(r, &items[count++]));
         MR_TRY(ptx_accept(r, ',', &more));
     }
-    MR_TRY(ptx_expect(r, (uint8_t)close, "behind the list"));
+    MR_TRY(ptx_expect(r, (uint8_t)close, "after the list"));
     const ptx_operand *list = ptx_copy(r, items, count, sizeof *items);
     if (!list) return ptx_no_memory(r);
     *out = (ptx_operand){.kind = PTX_LIST, .count = (uint8_t)count, .list = list};

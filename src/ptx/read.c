@@ -38,6 +38,7 @@ static int architecture(const ptx_token *t) {
 
 static mr_status read_target(ptx_reader *r) {
     char shown[PTX_SHOWN];
+    uint32_t line = r->token.line;
     for (bool more = true; more;) {
         const ptx_token t = r->token;
         if (t.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a target such as `sm_90`");
@@ -57,13 +58,14 @@ static mr_status read_target(ptx_reader *r) {
         MR_TRY(ptx_accept(r, ',', &more));
     }
     if (r->target) return MR_OK;
-    return ptx_wrong(r, "`.target` names no architecture, such as `sm_90`");
+    return ptx_fail(r, line, MR_CODE_INVALID_ARGUMENT,
+                    "`.target` names no architecture, such as `sm_90`");
 }
 
 static mr_status read_address_size(ptx_reader *r) {
     uint64_t bits;
     uint32_t line = r->token.line;
-    MR_TRY(ptx_take_count(r, "64 behind `.address_size`", UINT32_MAX, &bits));
+    MR_TRY(ptx_take_count(r, "64 after `.address_size`", UINT32_MAX, &bits));
     if (bits == 64) return MR_OK;
     return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED,
                     "addresses of %u bits are not covered: compile for 64 bits (`-m64`)",
@@ -73,10 +75,10 @@ static mr_status read_address_size(ptx_reader *r) {
 static mr_status read_head(ptx_reader *r) {
     bool taken;
     MR_TRY(ptx_accept_dot(r, "version", &taken));
-    if (!taken) return ptx_expected(r, "`.version` at the beginning of PTX text");
+    if (!taken) return ptx_expected(r, "`.version` at the start of the PTX text");
     MR_TRY(read_version(r));
     MR_TRY(ptx_accept_dot(r, "target", &taken));
-    if (!taken) return ptx_expected(r, "`.target` behind `.version`");
+    if (!taken) return ptx_expected(r, "`.target` after `.version`");
     MR_TRY(read_target(r));
     MR_TRY(ptx_accept_dot(r, "address_size", &taken));
     return taken ? read_address_size(r) : MR_OK;
@@ -118,24 +120,24 @@ static mr_status read_variables(ptx_reader *r, ptx_space space, const ptx_functi
             MR_TRY(ptx_read_initialiser(r, &d));
             r->variables.items[index] = d.variable;
         } else if (!d.variable.bytes && !is_extern) {
-            return ptx_wrong(r, "the array %.200s has no size and no initial value",
+            return ptx_wrong(r, "the array `%.200s` has no size and no initial value",
                              d.variable.name);
         }
         MR_TRY(ptx_accept(r, ',', &more));
     }
-    return ptx_expect(r, ';', "behind the variable");
+    return ptx_expect(r, ';', "after the variable");
 }
 
 /* ---- the module */
 
-/* Behind `.alias`: a, b: the declared function a is the function b. */
+/* After `.alias`: a, b: the declared function a is the function b. */
 static mr_status read_alias(ptx_reader *r) {
     uint32_t indices[2];
     for (int i = 0; i < 2; i++) {
         ptx_name name;
         ptx_symbol symbol;
         bool found;
-        if (i) MR_TRY(ptx_expect(r, ',', "behind the first name of an alias"));
+        if (i) MR_TRY(ptx_expect(r, ',', "after the first name of an alias"));
         MR_TRY(ptx_take_name(r, "the name of a function", &name));
         MR_TRY(ptx_resolve(r, name, &symbol, &found));
         if (!found || symbol.kind != PTX_NAMES_FUNCTION)
@@ -152,7 +154,7 @@ static mr_status read_alias(ptx_reader *r) {
     alias->name = name;
     alias->is_visible = is_visible;
     alias->is_weak = is_weak;
-    return ptx_expect(r, ';', "behind the alias");
+    return ptx_expect(r, ';', "after the alias");
 }
 
 static mr_status read_linkage(ptx_reader *r, ptx_function *out, bool *out_extern) {

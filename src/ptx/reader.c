@@ -8,7 +8,7 @@
 
 /* ---- errors */
 
-/* Compilers write .file at the end of the text, so the name of a file may stand behind the error. */
+/* Compilers write .file at the end of the text, so the name of a file may stand after the error. */
 static void find_file_names(ptx_reader *r) {
     while (r->token.kind != PTX_TOKEN_END) {
         bool is_file = ptx_at_dot(r, "file");

@@ -14,8 +14,9 @@
 /* A label that is used. It is looked up when the scope ends, since labels may follow their uses. */
 typedef struct {
     ptx_name name;
-    uint32_t line;
-    uint32_t *slot; /* in a list of targets; NULL: */
+    uint32_t line;   /* of the text */
+    ptx_place place; /* in the source */
+    uint32_t *slot;  /* in a list of targets; NULL: */
     uint32_t instruction, operand;
 } ptx_label_use;
 
@@ -97,7 +98,7 @@ void *ptx_alloc(ptx_reader *r, size_t count, size_t size);
 const void *ptx_copy(ptx_reader *r, const void *items, size_t count, size_t size);
 /* Index of the file that .file and .loc call `number`. */
 mr_status ptx_file_index(ptx_reader *r, uint64_t number, uint32_t *out_index);
-mr_status ptx_read_file(ptx_reader *r); /* behind `.file` */
+mr_status ptx_read_file(ptx_reader *r); /* after `.file` */
 
 /* ---- scope.c: names and what they stand for */
 
@@ -118,13 +119,13 @@ typedef struct {
     uint64_t bits;
 } ptx_constant;
 mr_status ptx_read_constant(ptx_reader *r, ptx_constant *out);
-/* An integer; what stands behind a name: "+4", "-4". 0 if neither follows. */
+/* An integer; what stands after a name: "+4", "-4". 0 if neither follows. */
 mr_status ptx_read_offset(ptx_reader *r, int64_t *out);
 bool ptx_begins_constant(const ptx_reader *r);
 
 /* ---- variable.c, initialiser.c */
 
-/* What stands behind the directive of a space. */
+/* What stands after the directive of a space. */
 typedef struct {
     ptx_variable variable;
     ptx_name name;
@@ -142,24 +143,24 @@ mr_status ptx_read_initialiser(ptx_reader *r, ptx_declaration *declaration);
 
 /* ---- location.c */
 
-mr_status ptx_read_loc(ptx_reader *r);     /* behind `.loc` */
-mr_status ptx_read_pragma(ptx_reader *r);  /* behind `.pragma` */
-mr_status ptx_skip_section(ptx_reader *r); /* behind `.section` */
+mr_status ptx_read_loc(ptx_reader *r);     /* after `.loc` */
+mr_status ptx_read_pragma(ptx_reader *r);  /* after `.pragma` */
+mr_status ptx_skip_section(ptx_reader *r); /* after `.section` */
 
 /* ---- operand.c, instruction.c, signature.c, body.c, function.c */
 
-mr_status ptx_read_registers(ptx_reader *r); /* behind `.reg` */
+mr_status ptx_read_registers(ptx_reader *r); /* after `.reg` */
 mr_status ptx_read_operand(ptx_reader *r, ptx_operand *out);
 /* Up to and with `close`: a list. */
 mr_status ptx_read_operands_in(ptx_reader *r, char close, ptx_operand *out_list);
-/* Behind the opcode, up to and with the semicolon. `line` is where the instruction begins. */
+/* After the opcode, up to and with the semicolon. `line` is where the instruction begins. */
 mr_status ptx_read_instruction(ptx_reader *r, int32_t guard, bool guard_negated, uint32_t line,
                                ptx_name opcode);
 /* (results) name (parameters), where `_` is a name, too. */
 mr_status ptx_read_signature(ptx_reader *r, ptx_signature *out, ptx_name *out_name);
 /* `{ ... }` of a function whose signature is known, into the function. */
 mr_status ptx_read_body(ptx_reader *r, ptx_function *function);
-/* Behind `.entry` or `.func`. */
+/* After `.entry` or `.func`. */
 mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage);
 
 /* ---- uncovered.c, flow.c */

@@ -6,7 +6,7 @@
  * - Labels may be used before they stand. So uses are kept in a list and looked up when their scope ends: in this scope first,
  *   then in the outer ones.
  * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use; a map from (range, number) holds
- *   those that there are, so that a register made in an inner scope is still the same one behind it. */
+ *   those that there are, so that a register made in an inner scope is still the same one after it. */
 #include <string.h>
 
 #include "ptx/reader.h"
@@ -114,6 +114,7 @@ static mr_status resolve_labels(ptx_reader *r, size_t first_use) {
         } else if (r->depth == 1) {
             char shown[PTX_SHOWN];
             const ptx_name_record *record = ptx_record(r, use.name);
+            r->place = use.place;
             return ptx_fail(r, use.line, MR_CODE_INVALID_ARGUMENT,
                             "there is no label %s in this function",
                             ptx_shown(record->text, record->size, shown));

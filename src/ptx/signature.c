@@ -34,7 +34,7 @@ static mr_status read_list(ptx_reader *r, const ptx_variable **out_items, uint32
         if (!status) status = read_parameter(r, &parameter);
         if (!status && !mr_vec_push(&list, parameter)) status = ptx_no_memory(r);
         if (!status) status = ptx_accept(r, ',', &more);
-        if (!status && !more) status = ptx_expect(r, ')', "behind the parameters");
+        if (!status && !more) status = ptx_expect(r, ')', "after the parameters");
     }
     *out_count = (uint32_t)list.count;
     *out_items = ptx_copy(r, list.items, list.count, sizeof *list.items);

@@ -12,7 +12,7 @@ static const struct {
 } pointed_spaces[] = {
     {"global", PTX_GLOBAL}, {"shared", PTX_SHARED}, {"local", PTX_LOCAL}, {"const", PTX_CONST}};
 
-/* Behind `.align`. */
+/* After `.align`. */
 static mr_status read_align(ptx_reader *r, uint32_t *out_align) {
     uint64_t align;
     MR_TRY(ptx_take_count(r, "an alignment", UINT32_MAX / 2, &align));
@@ -23,7 +23,7 @@ static mr_status read_align(ptx_reader *r, uint32_t *out_align) {
     return MR_OK;
 }
 
-/* Behind `.ptr`: what a parameter points to. */
+/* After `.ptr`: what a parameter points to. */
 static mr_status read_pointed(ptx_reader *r, ptx_variable *v) {
     for (size_t i = 0; i < sizeof pointed_spaces / sizeof *pointed_spaces; i++) {
         bool taken;
@@ -35,15 +35,14 @@ static mr_status read_pointed(ptx_reader *r, ptx_variable *v) {
     return aligned ? read_align(r, &v->points_align) : MR_OK;
 }
 
-/* Behind `.attribute`: (.managed), (.unified(1, 2)). */
+/* After `.attribute`: (.managed), (.unified(1, 2)). */
 static mr_status read_attribute_list(ptx_reader *r, ptx_variable *v) {
-    MR_TRY(ptx_expect(r, '(', "behind `.attribute`"));
+    MR_TRY(ptx_expect(r, '(', "after `.attribute`"));
     for (int open = 1; open > 0;) {
         if (ptx_at_dot(r, "managed")) v->is_managed = true;
         else if (ptx_at(r, '(')) open++;
         else if (ptx_at(r, ')')) open--;
-        else if (r->token.kind == PTX_TOKEN_END)
-            return ptx_expected(r, "`)` behind the attributes");
+        else if (r->token.kind == PTX_TOKEN_END) return ptx_expected(r, "`)` after the attributes");
         MR_TRY(ptx_advance(r));
     }
     return MR_OK;
@@ -60,7 +59,7 @@ static mr_status take_type(ptx_reader *r, ptx_declaration *out) {
         if (group)
             return ptx_fail(r, t->line, MR_CODE_NOT_SUPPORTED, "%s is not covered: %s", shown,
                             group);
-        return ptx_wrong(r, "%s is no type and no attribute of a declaration", shown);
+        return ptx_wrong(r, "%s is neither a type nor an attribute of a declaration", shown);
     }
     if (out->variable.type != PTX_NO_TYPE)
         return ptx_wrong(r, "the declaration has two types: %s is the second",
@@ -98,7 +97,7 @@ static mr_status measure(ptx_reader *r, ptx_declaration *d) {
     uint64_t count = d->vector, element = ptx_types[d->variable.type].bytes;
     for (uint32_t i = 0; i < d->dimension_count; i++) {
         if (d->dimensions[i] && count > LARGEST_VARIABLE / element / d->dimensions[i])
-            return ptx_wrong(r, "the array %s is larger than 2^60 bytes", d->variable.name);
+            return ptx_wrong(r, "the array `%.200s` is larger than 2^60 bytes", d->variable.name);
         count *= d->dimensions[i];
     }
     d->variable.count = count;
@@ -120,7 +119,7 @@ static mr_status read_dimensions(ptx_reader *r, ptx_declaration *d) {
         if (!given && d->dimension_count)
             return ptx_wrong(r, "only the first dimension of an array may be left open");
         d->dimensions[d->dimension_count++] = size.bits;
-        MR_TRY(ptx_expect(r, ']', "behind the size of the array"));
+        MR_TRY(ptx_expect(r, ']', "after the size of the array"));
     }
 }
 
@@ -160,11 +159,11 @@ static mr_status add_vector(ptx_reader *r, ptx_name name, ptx_type type, uint32_
     return ptx_bind(r, name, symbol);
 }
 
-/* Behind `%r<`. */
+/* After `%r<`. */
 static mr_status add_range(ptx_reader *r, ptx_name prefix, ptx_type type) {
     uint64_t count;
     MR_TRY(ptx_take_count(r, "a number of registers", UINT32_MAX, &count));
-    MR_TRY(ptx_expect(r, '>', "behind the number of registers"));
+    MR_TRY(ptx_expect(r, '>', "after the number of registers"));
     ptx_range range = {prefix, (uint32_t)count, type};
     ptx_symbol symbol = {PTX_NAMES_RANGE, (uint32_t)r->names.ranges.count, 0};
     if (!mr_vec_push(&r->names.ranges, range)) return ptx_no_memory(r);
@@ -193,5 +192,5 @@ mr_status ptx_read_registers(ptx_reader *r) {
         }
         MR_TRY(ptx_accept(r, ',', &more));
     }
-    return ptx_expect(r, ';', "behind the registers");
+    return ptx_expect(r, ';', "after the registers");
 }
