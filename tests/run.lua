@@ -138,6 +138,30 @@ local function make_test(path, options)
   return test
 end
 
+-- ---------------------------------------------------------------- how long they took
+
+-- Beside the host, for the next run: a line "SECONDS PATH" for each test.
+local function durations_file(options)
+  return (options.host:match("^(.*)/[^/]*$") or ".") .. "/test_seconds"
+end
+
+local function load_durations(tests, options)
+  local known = {}
+  for seconds, path in (read(durations_file(options)) or ""):gmatch("([%d.]+) ([^\n]+)\n") do
+    known[path] = tonumber(seconds)
+  end
+  for _, test in ipairs(tests) do test.last_seconds = known[test.path] end
+  return known
+end
+
+local function save_durations(tests, options, known)
+  local lines = {}
+  for _, test in ipairs(tests) do known[test.path] = test.seconds or known[test.path] end
+  for path, seconds in pairs(known) do lines[#lines + 1] = ("%.2f %s\n"):format(seconds, path) end
+  table.sort(lines)
+  write(durations_file(options), table.concat(lines))
+end
+
 -- ---------------------------------------------------------------- running
 
 local ENVIRONMENT = table.concat({
@@ -279,9 +303,12 @@ local function run_some(tests, options, dir, wanted)
     end
   end
   if #numbers == 0 then return end
-  -- Those that may take longest begin first, so that none of them runs alone at the end.
+  -- The longest ones begin first, so that none of them runs alone at the end. One that has not run yet may take up to
+  -- its limit.
+  local function duration(number) return tests[number].last_seconds or tests[number].timeout end
   table.sort(numbers, function(a, b)
-    if tests[a].timeout ~= tests[b].timeout then return tests[a].timeout > tests[b].timeout end
+    local first, second = duration(a), duration(b)
+    if first ~= second then return first > second end
     return a < b
   end)
   write(dir .. "/numbers", table.concat(numbers, "\n") .. "\n")
@@ -328,7 +355,9 @@ if options.all and not options.calls then
 end
 local tests = {}
 for i, path in ipairs(options.files) do tests[i] = make_test(path, options) end
+local known = load_durations(tests, options)
 run(tests, options, dir)
+save_durations(tests, options, known)
 local ok = report(tests)
 os.execute("rm -rf " .. quote(dir))
 os.exit(ok)

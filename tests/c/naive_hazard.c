@@ -146,16 +146,32 @@ bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int by
     return a && b && ((a | b) & NAIVE_WRITE);
 }
 
-static bool any_conflict(const sample_program *p, int i, int j) {
-    for (int t = 0; t < p->tensor_count; t++)
-        for (int byte = 0; byte < MOST_BYTES; byte++)
-            if (naive_conflict_at(p, i, j, t, byte)) return true;
-    return false;
+/* access_at of every byte, asked once: each step is compared with each other one. */
+typedef struct {
+    bool any[MOST_STEPS][MOST_TENSORS];
+    uint8_t at[MOST_STEPS][MOST_TENSORS][MOST_BYTES];
+} byte_accesses;
+
+static void find_accesses(const sample_program *p, byte_accesses *all) {
+    memset(all, 0, sizeof *all);
+    for (int i = 0; i < p->step_count; i++) {
+        for (int k = 0; k < p->step[i].access_count; k++) {
+            int t = p->step[i].access[k].tensor;
+            for (int byte = 0; byte < MOST_BYTES; byte++) {
+                all->at[i][t][byte] = access_at(p, i, t, byte);
+                all->any[i][t] |= all->at[i][t][byte] != 0;
+            }
+        }
+    }
 }
 
-static bool touches(const sample_program *p, int step, int tensor) {
-    for (int byte = 0; byte < MOST_BYTES; byte++)
-        if (access_at(p, step, tensor, byte)) return true;
+static bool any_conflict(const sample_program *p, const byte_accesses *all, int i, int j) {
+    for (int t = 0; t < p->tensor_count; t++) {
+        for (int byte = 0; byte < MOST_BYTES && all->any[i][t] && all->any[j][t]; byte++) {
+            uint8_t a = all->at[i][t][byte], b = all->at[j][t][byte];
+            if (a && b && ((a | b) & NAIVE_WRITE)) return true;
+        }
+    }
     return false;
 }
 
@@ -259,16 +275,18 @@ static void find_unset(const sample_program *p, naive_verdict *v) {
 }
 
 void naive_check(const sample_program *p, naive_verdict *v) {
+    byte_accesses all;
+    find_accesses(p, &all);
     naive_order(p, v);
     find_unset(p, v);
     for (int j = 0; j < p->step_count; j++) {
         for (int i = 0; i < j; i++) {
             const sample_step *a = &p->step[i], *b = &p->step[j];
-            if (!v->before[i][j] && any_conflict(p, i, j)) v->race[i][j] = true;
-            if (b->kind == STEP_FREE && touches(p, i, b->tensor) && !free_covers(p, v, i, j))
+            if (!v->before[i][j] && any_conflict(p, &all, i, j)) v->race[i][j] = true;
+            if (b->kind == STEP_FREE && all.any[i][b->tensor] && !free_covers(p, v, i, j))
                 v->free_race[i][j] = true;
             if (a->kind == STEP_ALLOC && !v->before[i][j] && b->kind != STEP_FREE &&
-                touches(p, j, a->tensor))
+                all.any[j][a->tensor])
                 v->alloc_race[i][j] = true;
         }
     }

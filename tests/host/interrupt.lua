@@ -21,7 +21,7 @@ end
 
 -- The script then runs on a thread of its own, to which the signal must find its way.
 function TestInterrupt.test_under_a_small_limit_of_the_stack()
-  for _, code in ipairs{ "while true do end", "io.popen('sleep 20'):read()" } do
+  for _, code in ipairs{ "while true do end", "io.popen('sleep 2'):read()" } do
     local result = command.run{ "-e", "print('ready') " .. code, interrupts = 1, environment = "ulimit -s 128" }
     lu.assertStrContains(result.err, "millrace: interrupted")
     lu.assertEquals(result.status, 130)

@@ -14,8 +14,10 @@ local function race_at_new_places(count)
     lines[i] = "mr.synchronize() x = mr.zeros(4) mr.synchronize() " ..
       "mr.with(s, function() x:fill_(1) end) mr.with(t, function() x:fill_(2) end)"
   end
-  load("local mr, s, t, x = ...\n" .. table.concat(lines, "\n"), "=places" .. count)(mr, s, t)
-  mr.synchronize() -- or the last tensor is freed too early, too
+  -- Not garbage until then: the collector would free it in the middle of the call that waits for its last use.
+  local _ <close> =
+    load("local mr, s, t, x = ...\n" .. table.concat(lines, "\n") .. "\nreturn x", "=places" .. count)(mr, s, t)
+  mr.synchronize()
 end
 
 local function one_race()
