@@ -34,6 +34,7 @@ typedef struct {
         registers; /* 32-bit ones that are live at once at most: an estimate of what ptxas would use */
     uint32_t max_threads; /* a block; 1024 unless .maxntid says less */
     bool recursive;
+    const struct ptx_access *access; /* access.h */
 } mr_ptx_kernel;
 
 /* Reads and decodes. `name` stands for the text in messages. What the machine does not cover is an error here
@@ -142,11 +143,12 @@ bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
 /* Of one launch: bytes [first, end) relative to the pointer's value that it may touch; never less than what it does. */
 typedef struct {
     uint32_t param;
+    uint32_t offset; /* of the pointer in the parameter: not 0 only in a struct */
     uint8_t access;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
 } mr_ptx_extent;
-/* Interval analysis with the launch's numbers: grid, block, and the values in `params` (pointers count as opaque). Writes at
- * most `most` extents, one for each param and kind of access, and returns how many there are. */
+/* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, one for
+ * each pointer and kind of access, and returns how many there are, which can be more than `most`. */
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],
                                const uint32_t block[3], const void *params, mr_ptx_extent *out,
                                uint32_t most);

@@ -1,0 +1,22 @@
+/* What a kernel reads and writes: worked out from the tree alone when a module is loaded (access.c), and with the numbers
+ * of a launch (access_launch.c). */
+#ifndef MR_PTX_ACCESS_H
+#define MR_PTX_ACCESS_H
+
+#include "ptx/ptx.h"
+
+typedef struct ptx_access ptx_access;
+
+/* module.c calls this for each kernel when a module is loaded, and keeps the result in mr_ptx_kernel.access. NULL: memory is out. */
+ptx_access *ptx_access_infer(const ptx_tree *tree, const ptx_function *kernel);
+void ptx_access_free(ptx_access *access); /* accepts NULL */
+
+/* By parameter of the kernel. */
+const mr_ptx_param_access *ptx_access_params(const ptx_access *access);
+bool ptx_access_follows_pointers(const ptx_access *access);
+/* As mr_ptx_launch_extents. `params`: the block of parameters, each at its natural offset. Any thread. */
+uint32_t ptx_access_extents(const ptx_access *access, const uint32_t grid[3],
+                            const uint32_t block[3], const void *params, mr_ptx_extent *out,
+                            uint32_t most);
+
+#endif
