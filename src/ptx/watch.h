@@ -37,7 +37,8 @@ typedef struct {
         *address;   /* 32; global: the address; shared: the offset in the block's shared memory */
     uint32_t bytes; /* of each lane, a vector's parts together */
     uint8_t access; /* MR_PTX_READS | MR_PTX_WRITES */
-    bool atomic;    /* atom, red; or a strong load or store (relaxed and above: morally strong) */
+    bool
+        atomic; /* atom, red; or a strong load or store (relaxed and above). Volatile counts as strong anyway */
     ptx_order order;
     ptx_scope scope;
     const uint64_t *
@@ -63,9 +64,12 @@ typedef struct {
     const char *advice;          /* what would order them, in a sentence; static */
 } ptx_race;
 
-/* `blocks`, `threads`: of the launch. NULL: memory is out. */
+/* `blocks`, `threads`: of the launch; `threads` at most 1024. NULL: memory is out. */
 mr_ptx_watch *mr_ptx_watch_create(const mr_ptx_module *module, uint64_t blocks, uint32_t threads);
-void mr_ptx_watch_destroy(mr_ptx_watch *watch);
+void mr_ptx_watch_destroy(mr_ptx_watch *watch); /* accepts NULL */
+/* Why it has stopped looking before the end (memory is out, ...): a static sentence. NULL: it has not. What it found
+ * until then holds; a launch never fails because of it. */
+const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch);
 
 /* A block begins (again): what is known of its shared memory and of its barriers is forgotten. */
 void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes);
@@ -80,6 +84,23 @@ void ptx_watch_barrier(mr_ptx_watch *watch, uint64_t block, const uint64_t *warp
 void ptx_watch_warp_sync(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask);
 void ptx_watch_fence(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
                      ptx_order order, ptx_scope scope);
+
+/* bar.arrive at barrier `barrier` (0..15): the warp goes on at once. What it did up to now is ordered before what the warps
+ * do that wait there, once ptx_watch_arrived (after ptx_watch_barrier) has said that the barrier is complete. */
+void ptx_watch_arrive(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t barrier);
+void ptx_watch_arrived(mr_ptx_watch *watch, uint64_t block, uint32_t barrier, const uint64_t *warps,
+                       uint32_t warp_count);
+
+/* What a strong read has seen is taken from the order in which accesses are told. So where blocks of one launch run on
+ * several threads, a strong access to global memory is told and carried out between these two: else another thread may
+ * come in between. Of a warp, lanes count as carried out in ascending order. */
+void ptx_watch_hold(mr_ptx_watch *watch);
+void ptx_watch_let_go(mr_ptx_watch *watch);
+
+/* Called for each race when it is found, also one that is only counted: `race->count` is 0, and `bytes` from
+ * race->address on are concerned. With a lock held: call nothing of the watch. Set it before the launch. */
+typedef void (*ptx_race_listener)(void *context, const ptx_race *race, uint32_t bytes);
+void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context);
 
 /* What was found so far: one for each pair of instructions and space, the first that ran. */
 uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);

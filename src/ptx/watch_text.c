@@ -1,0 +1,82 @@
+/* A race as a sentence for a person. */
+#include "ptx/watch_state.h"
+
+#include <inttypes.h>
+
+#include "base/buffer.h"
+#include "base/text.h"
+
+static void put_triple(mr_buffer *out, uint64_t linear, const uint32_t size[3]) {
+    uint64_t plane = (uint64_t)size[0] * size[1];
+    mr_buffer_printf(out, "(%" PRIu64 ",%" PRIu64 ",%" PRIu64 ")", linear % size[0],
+                     linear % plane / size[0], linear / plane);
+}
+
+static void put_thread(mr_buffer *out, const ptx_race_side *side, const mr_ptx_launch *launch) {
+    mr_buffer_puts(out, "thread ");
+    put_triple(out, 32 * (uint64_t)side->warp + side->lane, launch->block);
+}
+
+static void put_block(mr_buffer *out, const ptx_race_side *side, const mr_ptx_launch *launch) {
+    mr_buffer_puts(out, " of block ");
+    put_triple(out, side->block, launch->grid);
+}
+
+static const char *verb(const ptx_race_side *side) {
+    if (side->atomic && side->access == (MR_PTX_READS | MR_PTX_WRITES)) return "atomically changes";
+    if (side->atomic)
+        return side->access & MR_PTX_WRITES ? "atomically writes" : "atomically reads";
+    return side->access & MR_PTX_WRITES ? "writes" : "reads";
+}
+
+static void put_memory(mr_buffer *out, const ptx_race *race, const mr_ptx_launch *launch) {
+    const mr_ptx_memory *memory = &launch->memory;
+    mr_ptx_range range;
+    if (race->space == PTX_SHARED) {
+        mr_buffer_printf(out, "byte %" PRIu64 " of shared memory", race->address);
+    } else if (memory->find && memory->describe &&
+               memory->find(memory->context, race->address, &range)) {
+        char text[200];
+        memory->describe(memory->context, race->address, text, sizeof text);
+        mr_buffer_printf(out, "byte %" PRIu64 " of %s", race->address - range.first, text);
+    } else {
+        mr_buffer_printf(out, "global memory at 0x%" PRIx64, race->address);
+    }
+}
+
+static void put_place(mr_buffer *out, const ptx_race_side *side, const ptx_tree *tree) {
+    char place[200];
+    if (!side->instruction || !tree) return;
+    mr_buffer_printf(out, " at %s",
+                     ptx_place_text(tree, &side->instruction->place, place, sizeof place));
+}
+
+static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
+                     const mr_ptx_launch *launch) {
+    const ptx_race_side *first = &race->first, *second = &race->second;
+    mr_buffer_printf(out, "race in kernel `%s`: ", launch->kernel ? launch->kernel->name : "?");
+    put_thread(out, first, launch);
+    put_block(out, first, launch);
+    mr_buffer_printf(out, " %s ", verb(first));
+    put_memory(out, race, launch);
+    put_place(out, first, tree);
+    mr_buffer_puts(out, ", and ");
+    put_thread(out, second, launch);
+    if (first->block != second->block) put_block(out, second, launch);
+    mr_buffer_printf(out, " %s it", verb(second));
+    put_place(out, second, tree);
+    if (race->same_value) mr_buffer_puts(out, " (the same value: CUDA still calls it a race)");
+    mr_buffer_printf(out, "; nothing orders the two: %s", race->advice);
+    if (race->count)
+        mr_buffer_printf(out, " (and %" PRIu64 " more pair%s)", race->count,
+                         race->count == 1 ? "" : "s");
+}
+
+const char *ptx_race_text(const ptx_tree *tree, const ptx_race *race, const mr_ptx_launch *launch,
+                          char *out, size_t size) {
+    mr_buffer text = {0};
+    put_race(&text, tree, race, launch);
+    mr_text_copy(out, size, text.data && !text.failed ? text.data : "race (memory is out)");
+    mr_buffer_free(&text);
+    return out;
+}
