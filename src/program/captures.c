@@ -1,0 +1,46 @@
+/* What the host writes by itself (a table of numbers into a new tensor).
+ *
+ * Easiest to break: when the bytes are looked at. They are there only once the call that told of the access has ended, so
+ * they are copied at the next thing that is told, or when the host function returns. */
+#include "program/recorder.h"
+
+static void take(mr_recorder *r, const capture *c) {
+    mr_program *p = r->program;
+    if (c->slot != NO_SLOT) {
+        storage_slot *slot = &p->storages.items[c->slot];
+        slot->blank = c->storage->blank;
+        slot->transient = c->storage->transient;
+        slot->first = mr_record_storage_bytes(r, c->storage);
+        return;
+    }
+    blob written;
+    char *to = mr_record_bytes(r, mr_value_view_bytes(&c->view), &written);
+    if (!to) return;
+    mr_value_gather(&c->view, to);
+    item *it = c->inner ? &p->inner.items[c->at] : &p->items.items[c->at];
+    if (!it->bytes.size) it->bytes = written;
+    else it->bytes.size += written.size; /* the next operand: its bytes lie right behind */
+}
+
+/* An operation of the host that overwrites all of a new storage at once: nobody can see what was in it. */
+static bool overwrites(const mr_command *command, const mr_storage *storage) {
+    if (command->kind != MR_COMMAND_HOST_ACCESS || !command->u.op.row) return false;
+    const mr_operand *o = &command->operands[0];
+    return o->access == MR_WRITE && o->tensor->storage == storage && o->tensor->contiguous &&
+           mr_value_view_bytes(o->tensor) == storage->bytes;
+}
+
+void mr_record_flush(mr_recorder *r, const mr_command *command) {
+    for (size_t i = 0; i < r->captures.count; i++) {
+        const capture *c = &r->captures.items[i];
+        bool goes = command && command->kind == MR_COMMAND_HOST_FREE &&
+                    command->u.account.storage == c->storage;
+        if (c->slot == NO_SLOT || !command || (!goes && !overwrites(command, c->storage)))
+            take(r, c);
+    }
+    r->captures.count = 0;
+}
+
+void mr_record_capture(mr_recorder *r, capture c) {
+    if (!mr_vec_push(&r->captures, c)) r->failed = true;
+}

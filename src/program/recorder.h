@@ -1,0 +1,53 @@
+/* The recorder, private to this folder. record.c observes the machine and makes the items; objects.c numbers the objects that
+ * they refer to; captures.c copies what the host has written. */
+#ifndef MR_PROGRAM_RECORDER_H
+#define MR_PROGRAM_RECORDER_H
+
+#include "program/state.h"
+
+/* Bytes that the host is writing, or may be. */
+typedef struct {
+    const mr_storage *storage;
+    uint32_t slot;  /* all of a new storage; or NO_SLOT: */
+    mr_tensor view; /* what item `at` of `inner` or of the items writes */
+    bool inner;
+    size_t at;
+} capture;
+
+struct mr_recorder {
+    mr_observer observer;
+    mr_machine *machine;
+    mr_program *program;
+    slot_map streams, events, storages, views;
+    slot_map functions;         /* seq of a host function's command: its item */
+    MR_VEC(mr_storage *) alive; /* by slot; NULL: gone */
+    MR_VEC(capture) captures;
+    size_t most_items;
+    bool failed; /* memory was out */
+    bool full;   /* no more items */
+};
+
+/* objects.c. Each notes in `failed` that memory was out, and then returns NO_SLOT, NULL or NO_BLOB. */
+char *mr_record_copy_text(mr_recorder *r, const char *text); /* the caller owns it */
+uint32_t mr_record_text(mr_recorder *r, const char *text);
+uint32_t mr_record_name(mr_recorder *r, const mr_name *name);
+mr_site mr_record_site(mr_recorder *r, mr_site where);
+/* The program is not exact, for this reason: the first one counts. */
+void mr_record_inexact(mr_recorder *r, const char *reason, mr_site where);
+/* Room for `size` bytes behind those that there are. */
+char *mr_record_bytes(mr_recorder *r, size_t size, blob *out);
+blob mr_record_storage_bytes(mr_recorder *r, const mr_storage *storage);
+/* The object's slot, which is made when it is met first. `created`: by the command at hand, so it was not there when the
+ * recording began. A NULL stream has none. */
+uint32_t mr_record_stream(mr_recorder *r, const mr_stream *stream, bool created);
+uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created);
+uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created);
+uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t);
+
+/* captures.c */
+/* The host writes these bytes until the next thing that the recorder is told. */
+void mr_record_capture(mr_recorder *r, capture c);
+/* Copies what was captured. `command`: what is told now, or NULL. */
+void mr_record_flush(mr_recorder *r, const mr_command *command);
+
+#endif
