@@ -271,9 +271,9 @@ static bool take_text(program handle, int (*size_of)(program, size_t *),
 
 static int run(program handle, const mr_compile_job *job, int architecture) {
     const mr_compile_source *source = job->source;
-    char arch[40], include[4200], users[4200];
+    char arch[40], include[4200], library_include[4200], users[4200];
     int count = 0;
-    const char **options = calloc((size_t)source->option_count + 4, sizeof *options);
+    const char **options = calloc((size_t)source->option_count + 5, sizeof *options);
     if (!options) return OUT_OF_MEMORY;
     snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", architecture);
     options[count++] = arch;
@@ -281,8 +281,13 @@ static int run(program handle, const mr_compile_job *job, int architecture) {
     for (int i = 0; i < source->option_count; i++) options[count++] = source->options[i];
     if (mr_compile_put_folder(job, users, sizeof users)) options[count++] = users;
     if (include_folder &&
-        snprintf(include, sizeof include, "-I%s", include_folder) < (int)sizeof include)
+        snprintf(include, sizeof include, "-I%s", include_folder) < (int)sizeof include &&
+        snprintf(library_include, sizeof library_include, "-I%s/cccl", include_folder) <
+            (int)sizeof library_include) {
         options[count++] = include;
+        options[count++] =
+            library_include; /* from CUDA 13 on, what <cooperative_groups.h> includes */
+    }
     int result = api.compile(handle, count, options);
     free(options);
     return result;

@@ -1,0 +1,4 @@
+/* What a kernel uses of this header of CUDA is there without an #include. */
+#ifndef MILLRACE_CUDA_RUNTIME_H
+#define MILLRACE_CUDA_RUNTIME_H
+#endif
