@@ -210,7 +210,7 @@ mr_status ptx_read_body(ptx_reader *r, ptx_function *f) {
     ptx_body *b = &r->body;
     b->registers.count = b->variables.count = b->instructions.count = 0;
     b->targets.count = b->prototypes.count = b->label_uses.count = 0;
-    b->first_place = r->place = (ptx_place){0};
+    b->first_place = b->own_place = r->place = (ptx_place){0};
     MR_TRY(ptx_expect(r, '{', "before the body of a function"));
     MR_TRY(ptx_open_scope(r));
     MR_TRY(bind_parameters(r, f->signature.parameters, f->signature.parameter_count, 0));

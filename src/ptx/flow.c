@@ -2,8 +2,9 @@
  * comes through. There the lanes of a warp that took different ways meet again.
  *
  * Post-dominators are the dominators of the reversed graph from the exit. They are found by the algorithm of Lengauer and
- * Tarjan with path compression, whose time is O(m log n) for any graph, however the text was made. A block that cannot reach the
- * exit (an endless loop) counts as if an edge led from it to the exit; so every block has a post-dominator.
+ * Tarjan with path compression, whose time is O(m log n) for any graph, however the text was made. Paths that never reach the
+ * exit (into an endless loop) do not count: they must not keep lanes apart that go on. A block of such a loop has the exit as
+ * its post-dominator.
  *
  * Nothing here recurses: a function may have 100,000 blocks in a row. */
 #include <stdlib.h>
@@ -115,8 +116,7 @@ typedef struct {
         *predecessors; /* of node n: [first_predecessor[n], first_predecessor[n + 1]) */
     uint32_t *order, *vertex, *parent, *semi, *ancestor, *label, *bucket, *next, *dominator;
     uint32_t *stack, *cursor;
-    bool *endless; /* cannot reach the exit */
-    uint32_t found;
+    uint32_t found; /* nodes that can reach the exit */
 } dominance;
 
 #define NONE UINT32_MAX
@@ -140,10 +140,12 @@ static void meet(dominance *d, uint32_t node, uint32_t parent) {
     d->cursor[node] = d->first_predecessor[node];
 }
 
-static void search(dominance *d, uint32_t root, uint32_t parent) {
+/* Depth first, from the exit. */
+static void number_nodes(dominance *d) {
     uint32_t depth = 0;
-    meet(d, root, parent);
-    d->stack[depth++] = root;
+    memset(d->order, 0xFF, (d->count + 1) * sizeof *d->order);
+    meet(d, d->count, NONE);
+    d->stack[depth++] = d->count;
     while (depth) {
         uint32_t node = d->stack[depth - 1];
         if (d->cursor[node] == d->first_predecessor[node + 1]) {
@@ -155,15 +157,6 @@ static void search(dominance *d, uint32_t root, uint32_t parent) {
         meet(d, next, node);
         d->stack[depth++] = next;
     }
-}
-
-/* First what reaches the exit; then each block that is left is a child of the exit, unless an earlier one led to it. */
-static void number_nodes(dominance *d) {
-    memset(d->order, 0xFF, (d->count + 1) * sizeof *d->order);
-    search(d, d->count, NONE);
-    for (uint32_t b = 0; b < d->count; b++) d->endless[b] = d->order[b] == NONE;
-    for (uint32_t b = 0; b < d->count; b++)
-        if (d->order[b] == NONE) search(d, b, d->count);
 }
 
 /* The node with the least semidominator on the way up to the root of its tree in the forest; shortens that way. */
@@ -182,16 +175,17 @@ static uint32_t evaluate(dominance *d, uint32_t node) {
 
 static void semidominator(dominance *d, uint32_t node) {
     for (uint32_t s = 0; s < d->blocks[node].successor_count; s++) {
-        uint32_t candidate = d->semi[evaluate(d, d->blocks[node].successors[s])];
+        uint32_t successor = d->blocks[node].successors[s];
+        if (d->order[successor] == NONE) continue;
+        uint32_t candidate = d->semi[evaluate(d, successor)];
         if (candidate < d->semi[node]) d->semi[node] = candidate;
     }
-    if (d->endless[node]) d->semi[node] = 0;
 }
 
 static void find_dominators(dominance *d) {
     memset(d->ancestor, 0xFF, (d->count + 1) * sizeof *d->ancestor);
     memset(d->bucket, 0xFF, (d->count + 1) * sizeof *d->bucket);
-    for (uint32_t i = d->count; i > 0; i--) {
+    for (uint32_t i = d->found - 1; i > 0; i--) {
         uint32_t node = d->vertex[i], parent = d->parent[node];
         semidominator(d, node);
         uint32_t home = d->vertex[d->semi[node]];
@@ -204,7 +198,7 @@ static void find_dominators(dominance *d) {
         }
         d->bucket[parent] = NONE;
     }
-    for (uint32_t i = 1; i <= d->count; i++) {
+    for (uint32_t i = 1; i < d->found; i++) {
         uint32_t node = d->vertex[i];
         if (d->dominator[node] != d->vertex[d->semi[node]])
             d->dominator[node] = d->dominator[d->dominator[node]];
@@ -215,9 +209,8 @@ static bool find_post_dominators(ptx_block *blocks, uint32_t count) {
     size_t edges = 0, nodes = (size_t)count + 2;
     for (uint32_t b = 0; b < count; b++) edges += blocks[b].successor_count;
     uint32_t *memory = calloc(13 * nodes + edges, sizeof *memory);
-    bool *endless = calloc(nodes, sizeof *endless);
-    if (memory && endless) {
-        dominance d = {.blocks = blocks, .count = count, .endless = endless};
+    if (memory) {
+        dominance d = {.blocks = blocks, .count = count};
         uint32_t **arrays[] = {
             &d.first_predecessor, &d.order,  &d.vertex, &d.parent, &d.semi,      &d.label,
             &d.ancestor,          &d.bucket, &d.next,   &d.stack,  &d.dominator, &d.cursor};
@@ -226,12 +219,11 @@ static bool find_post_dominators(ptx_block *blocks, uint32_t count) {
         list_predecessors(&d);
         number_nodes(&d);
         find_dominators(&d);
-        for (uint32_t b = 0; b < count; b++) blocks[b].post_dominator = d.dominator[b];
+        for (uint32_t b = 0; b < count; b++)
+            blocks[b].post_dominator = d.order[b] == NONE ? count : d.dominator[b];
     }
-    bool done = memory && endless;
     free(memory);
-    free(endless);
-    return done;
+    return memory != NULL;
 }
 
 /* ---- both */

@@ -5,6 +5,9 @@
 
 #include "ptx/reader.h"
 
+/* Many branches may share a long list: without a limit, the control flow of a short text could fill the memory. */
+#define MOST_TABLE_EDGES (1 << 22)
+
 /* `of` is the opcode that a modifier belongs to; NULL: the word is the opcode. */
 static mr_status unknown_word(ptx_reader *r, uint32_t line, const char *word, uint32_t size,
                               const char *of) {
@@ -78,7 +81,12 @@ static mr_status read_declared(ptx_reader *r, ptx_instruction *i, uint8_t kind, 
 static mr_status read_indexed_branch(ptx_reader *r, ptx_instruction *i) {
     MR_TRY(read_operand(r, i));
     MR_TRY(ptx_expect(r, ',', "after the index"));
-    return read_declared(r, i, PTX_TARGETS, "a list of labels (`.branchtargets`)");
+    MR_TRY(read_declared(r, i, PTX_TARGETS, "a list of labels (`.branchtargets`)"));
+    r->table_edges += r->body.targets.items[i->operands[1].index].count;
+    if (r->table_edges <= MOST_TABLE_EDGES) return MR_OK;
+    return ptx_fail(r, r->token.line, MR_CODE_NOT_SUPPORTED,
+                    "more than %d branches through lists of labels are not covered",
+                    MOST_TABLE_EDGES);
 }
 
 /* ---- calls */

@@ -2,7 +2,10 @@
  *
  * `.loc 2 84 3, function_name f, inlined_at 1 20 3` names a line of inlined code and the place of the call. Where the call itself
  * was inlined, its place was named by an earlier .loc with an inlined_at of its own: so each such place is remembered with
- * its outermost call, and one look gives the outermost call of any depth. */
+ * its outermost call, and one look gives the outermost call of any depth.
+ *
+ * Only nvcc and NVRTC write inlined_at. clang names a line of a header and no call; there the last line before it that is of the
+ * function's own file counts as the call. */
 #include <string.h>
 
 #include "ptx/reader.h"
@@ -85,13 +88,19 @@ mr_status ptx_read_loc(ptx_reader *r) {
     r->place = (ptx_place){.file = at.file, .line = (uint32_t)at.line};
     r->place.outer_file = r->place.file;
     r->place.outer_line = r->place.line;
+    const ptx_place *own = &r->body.first_place;
+    if (!own->line || (at.file == own->file && !inlined)) r->body.own_place = r->place;
+    if (!own->line) r->body.first_place = r->place;
     if (inlined) {
         MR_TRY(set_outer(r, &call, &r->place));
         MR_TRY(remember(r, &at, &r->place));
-    } else {
-        forget(r, &at);
+        return MR_OK;
     }
-    if (!r->body.first_place.line) r->body.first_place = r->place;
+    forget(r, &at);
+    if (r->depth && at.file != own->file) {
+        r->place.outer_file = r->body.own_place.file;
+        r->place.outer_line = r->body.own_place.line;
+    }
     return MR_OK;
 }
 

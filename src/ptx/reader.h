@@ -35,6 +35,7 @@ typedef struct {
     MR_VEC(ptx_label_use) label_uses;
     ptx_scope scopes[PTX_DEEPEST];
     ptx_place first_place; /* of the first .loc */
+    ptx_place own_place;   /* of the last .loc that is of the same file and not of inlined code */
 } ptx_body;
 
 typedef struct {
@@ -55,7 +56,8 @@ typedef struct {
     MR_VEC(ptx_place) callers;  /* the outermost calls */
     MR_VEC(ptx_variable) variables;
     MR_VEC(ptx_function) functions;
-    uint64_t init_bytes; /* of all initial values so far */
+    uint64_t init_bytes;  /* of all initial values so far */
+    uint64_t table_edges; /* of all branches through tables so far */
 } ptx_reader;
 
 /* ---- errors */

@@ -418,8 +418,10 @@ static void places_name_the_kernel_and_the_inlined_code(void **state) {
         ".loc 3 31 2, function_name $L__info_string1+4, inlined_at 7 200 1\nret;\n"
         ".loc 1 0 9\nret;\n"
         ".loc 1 16 3\nret;\n"
-        ".loc 9 1 1\nret;\n"
-        "}\n.file 1 \"t.cu\"\n.file 7 \"/usr/include/inner.h\", 123, 456\n.file 3 \"deep.h\"\n"
+        ".loc 9 1 1\nret;\n" /* without inlined_at: clang */
+        ".loc 1 17 1\nret;\n"
+        "}\n.file 9 \"nine.h\"\n.file 1 \"t.cu\"\n.file 7 \"/usr/include/inner.h\", 123, "
+        "456\n.file 3 \"deep.h\"\n"
         ".section .debug_str { $L__info_string0: .b8 95,90,0 { } 0xFFFFFFFFFFFFFFFFFFFF }\n");
     static const char *const expected[] = {
         "line 5 of the PTX",
@@ -428,11 +430,12 @@ static void places_name_the_kernel_and_the_inlined_code(void **state) {
         "t.cu:15 (in code of deep.h:31)",
         "t.cu:15 (in code of deep.h:31)",
         "t.cu:16",
-        "line 17 of the PTX",
+        "t.cu:16 (in code of nine.h:1)",
+        "t.cu:17",
     };
     const ptx_function *f = &tree.functions[0];
-    assert_int_equal(f->instruction_count, 7);
-    for (int i = 0; i < 7; i++) {
+    assert_int_equal(f->instruction_count, 8);
+    for (int i = 0; i < 8; i++) {
         char shown[100];
         assert_string_equal(ptx_place_text(&tree, &f->instructions[i].place, shown, sizeof shown),
                             expected[i]);
