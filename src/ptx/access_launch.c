@@ -12,7 +12,7 @@
 #include "ptx/access_launch.h"
 #include "ptx/access_linear.h"
 
-enum { STEPS_OF_A_LAUNCH = 40000 };
+enum { STEPS_OF_A_LAUNCH = 8000 };
 
 typedef struct {
     int64_t first, end;
@@ -124,7 +124,7 @@ static bool assume_at_most(run *r, const linear_form *left, const linear_form *r
     if (!linear_add(left, right, -1, &f)) return true;
     f.constant = linear_plus(f.constant, add);
     if (f.constant == LINEAR_LEAST || f.constant == LINEAR_MOST) return true;
-    return linear_assume(r->system, &f, scope);
+    return linear_assume_closely(r->system, &f, scope);
 }
 
 /* x != y is x < y where x <= y is known. */
@@ -715,8 +715,7 @@ static uint32_t list_extents(const run *r, mr_ptx_extent *out, uint32_t most) {
 
 static void prepare(run *r) {
     linear_system *s = r->system;
-    s->symbol_count = s->fact_count = s->quotient_count = 0;
-    s->steps_left = STEPS_OF_A_LAUNCH;
+    linear_reset(s, STEPS_OF_A_LAUNCH);
     for (uint32_t k = 0; k < r->program->piece_count; k++) {
         int64_t x;
         if (!r->program->is_pointer[k]) continue;

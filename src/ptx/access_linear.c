@@ -1,15 +1,16 @@
 /* Linear forms, facts, and a search for bounds.
  *
  * An upper bound of a form: its last symbol is either replaced by the end of its interval, or removed with a fact g <= 0
- * whose factor has the same sign, as f <= f - k*g for any k >= 0; then the same for what is left. The least result of the
- * ways that are tried is taken: each of them is a bound, so giving up early loses precision only.
+ * in which it has a factor of the same sign, as f <= f - k*g for any k >= 0; then the same for what is left. Symbols are
+ * numbered as they are made, and facts mostly define later ones by earlier ones, so the last symbol goes first. The least
+ * result of the ways that are tried is taken: each of them is a bound, so giving up early loses precision only.
  *
  * What is easiest to break: every number is exact or infinite, never wrapped. */
 #include "ptx/access_linear.h"
 
 #include <stddef.h>
 
-enum { MOST_DEPTH = 12, STEPS_OF_A_BOUND = 300 };
+enum { MOST_DEPTH = 12, STEPS_OF_A_BOUND = 200 };
 
 /* ---- numbers */
 
@@ -122,6 +123,13 @@ static int64_t factor_of(const linear_form *f, uint32_t symbol) {
     return 0;
 }
 
+void linear_reset(linear_system *s, int steps) {
+    s->symbol_count = s->fact_count = s->quotient_count = 0;
+    s->steps_left = steps;
+    s->searches = 0;
+    for (uint32_t k = 0; k < LINEAR_MEMORIES; k++) s->memories[k].search = 0;
+}
+
 /* ---- bounds */
 
 static int64_t term_upper(const linear_system *s, const linear_term *t) {
@@ -161,9 +169,31 @@ static int64_t upper_by_fact(search *q, const linear_form *form, const linear_fa
     return is_infinite(upper) ? LINEAR_MOST : floor_of(upper, (int64_t)k);
 }
 
+/* Ways that use the same facts in another order come to the same form. */
+static linear_memory *memory_of(search *q, const linear_form *form, bool *out_known) {
+    uint64_t hash = (uint64_t)form->constant;
+    for (uint32_t k = 0; k < form->count; k++)
+        hash = (hash ^ ((uint64_t)form->terms[k].factor << 9) ^ form->terms[k].symbol) *
+               0x9e3779b97f4a7c15u;
+    linear_memory *m = &q->system->memories[(hash >> 32) % LINEAR_MEMORIES];
+    *out_known = m->search == q->system->searches && linear_equal(&m->form, form);
+    return m;
+}
+
+static int64_t search_deeper(search *q, const linear_form *form, int depth);
+
 static int64_t search_upper(search *q, const linear_form *form, int depth) {
-    linear_system *s = q->system;
     if (!form->count) return form->constant;
+    bool known;
+    linear_memory *m = memory_of(q, form, &known);
+    if (known) return m->upper;
+    int64_t upper = search_deeper(q, form, depth);
+    *m = (linear_memory){*form, upper, q->system->searches};
+    return upper;
+}
+
+static int64_t search_deeper(search *q, const linear_form *form, int depth) {
+    linear_system *s = q->system;
     int64_t best = linear_plain_upper(s, form);
     if (depth >= MOST_DEPTH || q->steps <= 0) return best;
     q->steps--;
@@ -184,6 +214,8 @@ static int64_t search_upper(search *q, const linear_form *form, int depth) {
         if (q->at < fact->scope.enter || q->at >= fact->scope.leave) continue;
         int64_t other = factor_of(&fact->form, last.symbol);
         if (other == 0 || (other > 0) != (last.factor > 0)) continue;
+        /* A fact that brings a later symbol back is worth it only where nothing else is left. */
+        if (fact->form.terms[0].symbol != last.symbol && (form->count > 1 || depth > 2)) continue;
         int64_t upper = upper_by_fact(q, form, fact, last.factor, other, depth);
         if (upper < best) best = upper;
     }
@@ -194,6 +226,7 @@ int64_t linear_upper(linear_system *s, const linear_form *form, uint32_t at) {
     if (!form->count) return form->constant;
     int steps = s->steps_left < STEPS_OF_A_BOUND ? s->steps_left : STEPS_OF_A_BOUND;
     search q = {.system = s, .at = at, .steps = steps};
+    s->searches++;
     int64_t upper = search_upper(&q, form, 0);
     s->steps_left -= steps - q.steps;
     return upper;
@@ -213,13 +246,14 @@ linear_range linear_bounds(linear_system *s, const linear_form *form, uint32_t a
 /* ---- facts */
 
 /* 4x - 8y + 3 <= 0 is x - 2y + 1 <= 0, as symbols are integers. */
-static void tighten(linear_form *f) {
+static bool tighten(linear_form *f) {
     uint64_t divisor = 0;
     for (uint32_t k = 0; k < f->count; k++)
         divisor = common_divisor(divisor, magnitude(f->terms[k].factor));
-    if (divisor < 2 || divisor > INT64_MAX) return;
+    if (divisor < 2 || divisor > INT64_MAX) return false;
     for (uint32_t k = 0; k < f->count; k++) f->terms[k].factor /= (int64_t)divisor;
     f->constant = -floor_of(-f->constant, (int64_t)divisor);
+    return true;
 }
 
 bool linear_assume(linear_system *s, const linear_form *form, linear_scope scope) {
@@ -251,7 +285,7 @@ bool linear_assume_closely(linear_system *s, const linear_form *form, linear_sco
         for (uint32_t t = 0; t < form->count; t++) {
             linear_form sum;
             if (!combine(form, &fact->form, form->terms[t].symbol, &sum)) continue;
-            if (sum.count + 2 > form->count) continue;
+            if (sum.count + 2 > form->count && (sum.count != 1 || !tighten(&sum))) continue;
             if (!linear_assume(s, &sum, scope)) return false;
             break;
         }

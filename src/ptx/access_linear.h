@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LINEAR_TERMS = 8, LINEAR_SYMBOLS = 512, LINEAR_FACTS = 384 };
+enum { LINEAR_TERMS = 8, LINEAR_SYMBOLS = 512, LINEAR_FACTS = 320 };
 
 /* Both ends stand for infinity. */
 #define LINEAR_LEAST INT64_MIN
@@ -44,11 +44,22 @@ typedef struct {
     uint32_t symbol;
 } linear_quotient;
 
+/* A form whose bound was found in the search at hand. */
+typedef struct {
+    linear_form form;
+    int64_t upper;
+    uint32_t search;
+} linear_memory;
+
+enum { LINEAR_MEMORIES = 64 };
+
 typedef struct {
     linear_range symbols[LINEAR_SYMBOLS];
     linear_fact facts[LINEAR_FACTS];
-    linear_quotient quotients[64];
+    linear_quotient quotients[48];
     uint32_t symbol_count, fact_count, quotient_count;
+    linear_memory memories[LINEAR_MEMORIES];
+    uint32_t searches;
     int steps_left; /* of searches; without any, intervals alone decide */
 } linear_system;
 
@@ -69,6 +80,7 @@ bool linear_assume(linear_system *s, const linear_form *form, linear_scope scope
 bool linear_assume_closely(linear_system *s, const linear_form *form, linear_scope scope);
 /* Removes a symbol from a form with an equation that holds in a block. False: there is none. */
 bool linear_eliminate(linear_system *s, linear_form *in_out, uint32_t symbol, uint32_t at);
+void linear_reset(linear_system *s, int steps);
 /* Bounds of a form in a block, by the intervals alone and by the facts that hold there. */
 int64_t linear_plain_upper(const linear_system *s, const linear_form *form);
 int64_t linear_upper(linear_system *s, const linear_form *form, uint32_t at);
