@@ -1,5 +1,5 @@
--- What the project's own test scripts share: checks that say what they expected, the two clocks, and
--- running a program under many schedules.
+-- Functions for the project's own test scripts: checks whose messages say what was expected, the clocks of the host
+-- and of the device, and runs of a program under many schedules.
 --
 --     local T = require "millrace.testing"
 --
@@ -12,7 +12,7 @@ local T = {}
 local prefix = ""
 local checks = 0
 
--- As the state closes: a script that checked nothing says nothing, and tests/run.lua does not count it as passed.
+-- Runs when the state closes. A script that made no check prints no count, and tests/run.lua then counts it as failed.
 T.at_end = setmetatable({}, { __gc = function()
   if checks > 0 then print(checks .. " checks") end
 end })
@@ -21,12 +21,12 @@ local function fail(text, ...)
   error(prefix .. text:format(...), 3)
 end
 
--- The rule that the script is about: it begins every message.
+-- Sets the rule that the script tests. Every message begins with it.
 function T.rule(name)
   prefix = name .. ": "
 end
 
--- Ends the script as "not available here", for the reason given.
+-- Ends the script with the status that means "not available here", and prints the reason.
 function T.skip(reason)
   print("skipped: " .. reason)
   os.exit(77, true)
@@ -46,7 +46,7 @@ end
 
 function T.at_least(got, least, text)
   checks = checks + 1
-  if got >= least then return end -- so that NaN fails
+  if got >= least then return end -- not `got < least`: NaN must fail
   fail("%s: got %g, expected at least %g", text, got, least)
 end
 
@@ -62,12 +62,12 @@ function T.near(got, expected, tolerance, text)
   fail("%s: got %g, expected %g to within %g", text, got, expected, tolerance)
 end
 
--- The code of an error; misuse raises strings, which have none of their own.
+-- The code of an error. Misuse raises a string, which has no code; it counts as invalid-argument.
 local function code_of(err)
   return type(err) == "string" and "invalid-argument" or err.code
 end
 
--- `fn(...)` must raise an error of this code ("invalid-handle", ...); returns the error.
+-- Checks that `fn(...)` raises an error with this code, such as "invalid-handle". Returns the error.
 function T.raises(code, fn, ...)
   checks = checks + 1
   local ok, err = pcall(fn, ...)
@@ -78,12 +78,12 @@ end
 
 -- ---------------------------------------------------------------- clocks
 
--- A timed event recorded on the stream, now: `later - earlier` is the time between two of them on the device.
+-- Records a new timed event on the stream. `later - earlier` is the time between two such events on the device.
 function T.mark(stream)
   return mr.event{timing = true}:record(stream)
 end
 
--- How long `fn(...)` keeps the host.
+-- Returns how long the host needs for `fn(...)`.
 function T.took(fn, ...)
   local before = mr.clock()
   fn(...)
@@ -94,7 +94,7 @@ end
 
 local SEEDS = 24
 
--- Runs `fn` under each chooser of the virtual GPU, or a few times on a real one: what it returned, as a set.
+-- Runs `fn` under each chooser of the virtual GPU, or a few times on a real GPU. Returns the set of its results.
 local function outcomes(fn)
   local seen = {}
   if not mr.machine then
@@ -113,7 +113,8 @@ local function outcomes(fn)
   return seen
 end
 
--- The order is fixed: `fn`, which waits for all that it starts, returns `expected` under every schedule.
+-- For an order that the rules fix: checks that `fn` returns `expected` under every schedule. `fn` must wait for all work
+-- that it submits.
 function T.always(expected, fn, text)
   checks = checks + 1
   for value, chooser in pairs(outcomes(fn)) do
@@ -121,7 +122,8 @@ function T.always(expected, fn, text)
   end
 end
 
--- The order is open: `fn` returns one of `values`, and on the virtual GPU each of them under some schedule.
+-- For an order that the rules leave open: checks that `fn` returns one of `values`, and on the virtual GPU that some
+-- schedule gives each of them.
 function T.either(values, fn, text)
   checks = checks + 1
   local seen = outcomes(fn)
@@ -130,7 +132,7 @@ function T.either(values, fn, text)
     seen[value] = nil
   end
   local value, chooser = next(seen)
-  if value ~= nil then fail("%s: %s under %s is not among what is allowed", text, value, chooser) end
+  if value ~= nil then fail("%s: got %s under %s, which is not allowed", text, value, chooser) end
 end
 
 -- ---------------------------------------------------------------- hazards
@@ -146,8 +148,8 @@ local function describe(reports)
   return table.concat(lines, "; ")
 end
 
--- `fn(...)` must make a hazard that has all of `expected`: kind, tensor, reason (each optional), and no
--- other one. Returns the report.
+-- Checks that `fn(...)` has exactly one hazard, with the kind, tensor and reason in `expected` (each is optional). Returns
+-- its report.
 function T.expect_hazard(fn, expected, ...)
   checks = checks + 1
   local reports = mr.hazard.check(fn, ...)
@@ -168,7 +170,7 @@ function T.expect_hazard(fn, expected, ...)
   return found
 end
 
--- `fn(...)` must make no hazard.
+-- Checks that `fn(...)` has no hazard.
 function T.expect_clean(fn, ...)
   checks = checks + 1
   local reports = mr.hazard.check(fn, ...)

@@ -53,13 +53,18 @@ void mr_push_device(lua_State *L, mr_device *device) {
     mr_registry_add(L, device);
 }
 
+/* What a userdata of that kind refers to. It is NULL after the finalizer, which only the debug library can show. */
+static void *object_at(lua_State *L, int arg, const mr_kind *kind, const char *name) {
+    void *object;
+    memcpy(&object, mr_check(L, arg, kind), sizeof object);
+    if (!object) mr_misuse(L, "the %s was already collected", name);
+    return object;
+}
+
 /* --- streams ------------------------------------------------------------------------------------ */
 
 mr_stream *mr_stream_at(lua_State *L, int arg) {
-    mr_stream **box = mr_check(L, arg, &mr_kind_stream);
-    if (!*box)
-        mr_misuse(L, "the stream was already collected"); /* only the debug library gets here */
-    return *box;
+    return object_at(L, arg, &mr_kind_stream, "stream");
 }
 
 mr_stream *mr_check_stream(lua_State *L, int arg) {
@@ -88,10 +93,7 @@ void mr_push_stream(lua_State *L, mr_stream *const *at) {
 /* --- events ------------------------------------------------------------------------------------- */
 
 mr_event *mr_event_at(lua_State *L, int arg) {
-    mr_event **box = mr_check(L, arg, &mr_kind_event);
-    if (!*box)
-        mr_misuse(L, "the event was already collected"); /* only the debug library gets here */
-    return *box;
+    return object_at(L, arg, &mr_kind_event, "event");
 }
 
 mr_event *mr_check_event(lua_State *L, int arg) {

@@ -1,4 +1,4 @@
-/* The libraries and their functions: see driver.h. */
+/* Opens CUDA's libraries and finds their functions: see driver.h. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 mr_cuda_driver_table mr_cu;
 mr_cuda_blas_table mr_cublas;
 
-/* Within a major version of CUDA a program runs with any driver, so the toolkit's counts. */
+/* A program runs with each driver of the toolkit's major version of CUDA, or of a later one. */
 #define NEEDED_VERSION (CUDA_VERSION / 1000 * 1000)
 
 typedef struct {
@@ -52,7 +52,7 @@ static const struct {
     [MR_CUDA_LIBRARY_BLAS] = {blas_symbols, &mr_cublas},
 };
 
-/* What became of each; written once, under the lock. */
+/* What opening each library gave. Written once, under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool tried, open;
@@ -64,7 +64,7 @@ static atomic_bool forked;
 
 /* ---- finding */
 
-/* The file behind a library that was opened by its bare name. */
+/* The path of the file that dlopen found for a name without a folder. */
 static char *path_of(void *library, const char *name) {
     struct link_map *map = NULL;
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0])
@@ -93,7 +93,8 @@ static void *open_first(mr_cuda_library which) {
     return NULL;
 }
 
-/* ISO C has no cast from an object pointer to a function pointer; POSIX gives dlsym's this meaning. */
+/* ISO C cannot cast an object pointer to a function pointer. POSIX says that the bytes of dlsym's result are a function
+ * pointer, so they are copied. */
 static const char *find_symbols(void *library, mr_cuda_library which) {
     const char *missing = NULL;
     for (const symbol *s = tables[which].symbols; s->text; s++) {
@@ -114,12 +115,12 @@ static char *sentence(const char *format, ...) {
     return text;
 }
 
-/* The driver's version is looked at before its functions: an old one lacks some, and that is why. */
+/* Called before missing functions are reported: an old driver lacks some, and its version is the better reason. */
 static char *check_version(void) {
     if (!mr_cu.DriverGetVersion || mr_cu.DriverGetVersion(&version) != CUDA_SUCCESS) version = 0;
     if (version >= NEEDED_VERSION) return NULL;
     return sentence(
-        "it is made for CUDA %d.%d and this build needs %d.%d or later: update the driver",
+        "it supports CUDA %d.%d, and this build needs %d.%d or later: update the driver",
         version / 1000, version % 1000 / 10, NEEDED_VERSION / 1000, NEEDED_VERSION % 1000 / 10);
 }
 
@@ -156,7 +157,8 @@ const char *mr_cuda_library_path(mr_cuda_library which) {
 
 /* ---- forks */
 
-/* In the child, whose one thread has no context any more. Another thread may have held the lock. */
+/* Runs in the child of a fork. Its only thread has no context. Another thread of the parent may have held the lock when
+ * the process forked, so the lock is made anew. */
 static void forget_driver(void) {
     pthread_mutex_init(&lock, NULL);
     mr_cuda_current = NULL;
@@ -176,12 +178,12 @@ mr_status mr_cuda_forked(void) {
 
 /* ---- starting the driver */
 
-/* "there is no GPU" has a frequent cause that is not hardware. */
+/* CUDA often finds no GPU because CUDA_VISIBLE_DEVICES hides it. */
 static mr_status no_device(void) {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible && !visible[0])
         return mr_fail(MR_CODE_INVALID_DEVICE,
-                       "CUDA_VISIBLE_DEVICES is set to nothing, which hides every GPU: unset it");
+                       "CUDA_VISIBLE_DEVICES is empty, which hides every GPU: unset it");
     if (visible)
         return mr_fail(MR_CODE_INVALID_DEVICE,
                        "CUDA_VISIBLE_DEVICES is `%s`, and there is no such GPU: unset it, or name "
@@ -198,32 +200,32 @@ static mr_status cannot_start(CUresult result) {
     case CUDA_ERROR_INVALID_DEVICE: return no_device();
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "the NVIDIA driver in the kernel is not of the version of libcuda.so.1: "
+                       "the NVIDIA driver in the kernel and libcuda.so.1 have different versions: "
                        "restart the computer after an update of the driver");
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "the compatibility package of CUDA does not work with this GPU: take its "
-                       "folder out of LD_LIBRARY_PATH");
+                       "the compatibility package of CUDA does not work with this GPU: remove its "
+                       "folder from LD_LIBRARY_PATH");
     case CUDA_ERROR_SYSTEM_NOT_READY:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the GPUs of this system are not ready: start the NVIDIA fabric manager");
     case CUDA_ERROR_STUB_LIBRARY:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "%s is the toolkit's stub and no driver: take its folder out of "
+                       "%s is the toolkit's stub and not a driver: remove its folder from "
                        "LD_LIBRARY_PATH",
                        found[MR_CUDA_LIBRARY_DRIVER].path);
     default: return mr_cuda_complain(result, "the NVIDIA driver does not start");
     }
 }
 
-/* Kernels are loaded with their module, before anything runs. Lazily, which is CUDA's default, each would be at its
- * first launch, and that waits for the device: two streams would not overlap the first time. It costs
- * some ten milliseconds of the start. Who sets the variable has their way. */
+/* With this setting all kernels are loaded together with their module, before anything runs. By default CUDA loads a
+ * kernel at its first launch, and that load waits for the device, so two streams would not overlap at their first
+ * launches. The setting makes the start about ten milliseconds longer. A value that the user has set is kept. */
 static void load_eagerly(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-/* Once in a process: setenv and another thread's getenv do not go together. */
+/* Called once in a process, because setenv is not safe while another thread calls getenv. */
 static void prepare(void) {
     load_eagerly();
     pthread_atfork(NULL, NULL, forget_driver);

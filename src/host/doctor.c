@@ -1,4 +1,4 @@
-/* What was found on this machine: see doctor.h. It looks, and changes nothing. */
+/* `millrace doctor` prints what the program found on this machine: see doctor.h. It changes nothing. */
 #include "host/doctor.h"
 
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ static void say_build(void) {
 #if MR_HAVE_READLINE
     say("prompt", "GNU readline %s", rl_library_version);
 #else
-    say("prompt", "built without readline: no history and no editing keys");
+    say("prompt", "built without readline: the prompt has no history and no editing keys");
 #endif
 }
 
@@ -68,7 +68,8 @@ static void say_devices(const mr_machine *machine) {
 #if MR_HAVE_CUDA
     say("backend", "%s (this build has cuda and virtual)", machine->backend->name);
 #else
-    say("backend", "%s (the only one in this build; CUDA is not in it)", machine->backend->name);
+    say("backend", "%s (this build has no other; it was built without CUDA)",
+        machine->backend->name);
 #endif
     for (int i = 0; i < machine->device_count; i++) {
         const mr_device_properties *properties = &machine->devices[i]->properties;
@@ -79,7 +80,8 @@ static void say_devices(const mr_machine *machine) {
     }
 }
 
-/* What a virtual device holds is memory of this machine. `limit`: what it may take, 0 on a real GPU. */
+/* The memory of a virtual device is memory of this machine. `limit`: how many bytes the device may use; 0 on a real
+ * GPU, which has its own memory. */
 static void say_memory(uint64_t limit, const char *source) {
     double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (limit)
@@ -114,8 +116,9 @@ static bool can_open(const char *library) {
 
 static void say_gpu(void) {
     if (can_open("libcuda.so.1"))
-        say("gpu driver", "libcuda.so.1 found, but this build has no CUDA backend to use it");
-    else say("gpu driver", "none (no libcuda.so.1); the virtual GPU needs none");
+        say("gpu driver",
+            "libcuda.so.1 was found, but this build has no CUDA backend that could use it");
+    else say("gpu driver", "none (there is no libcuda.so.1); the virtual GPU does not need one");
 }
 #endif
 
@@ -127,7 +130,7 @@ int mr_doctor(mr_machine_options *options) {
     mr_status status = mr_backend_select(options, &backend);
     if (!status) status = mr_machine_open(backend, options, &machine);
     if (status) {
-        say_gpu(); /* the reason is likely to stand there */
+        say_gpu(); /* its lines often tell the reason */
         return mr_host_complain_open(status);
     }
     say_devices(machine);

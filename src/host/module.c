@@ -1,4 +1,4 @@
-/* The backends of this build, and the entry point of the loadable module: see module.h. */
+/* Selects a backend of this build, and has the entry point of the Lua module: see module.h. */
 #include "host/module.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "cuda/cuda.h"
 #endif
 
-/* Uses a GPU if there is a usable one; doctor says why there is none. A device model or a chooser asks for
- * the virtual GPU. */
+/* Selects a GPU if one can be used. The reason why none can be used is dropped here; `millrace doctor` prints it. A
+ * device model or a chooser needs the virtual GPU, and so selects it. */
 static const mr_backend *select_automatically(const mr_machine_options *options) {
 #if MR_HAVE_CUDA
     if (!options->model && !options->chooser) {
@@ -37,7 +37,7 @@ static mr_status select_cuda(const mr_machine_options *options, const mr_backend
 #else
     (void)options, (void)out_backend;
     return mr_fail(MR_CODE_NOT_SUPPORTED,
-                   "this build has no CUDA backend: --device virtual runs without a GPU");
+                   "this build has no CUDA backend: use --device virtual, which needs no GPU");
 #endif
 }
 
@@ -56,8 +56,7 @@ mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_
     }
     if (length == 4 && strncmp(device, "cuda", 4) == 0) return select_cuda(options, out_backend);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "there is no device `%s`: known are auto, virtual, virtual:N, cuda and cuda:I",
-                   device);
+                   "there is no device `%s`: use auto, virtual, virtual:N, cuda or cuda:I", device);
 }
 
 __attribute__((visibility("default"))) int luaopen_millrace(lua_State *L) {

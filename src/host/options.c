@@ -1,4 +1,4 @@
-/* The command line: see options.h. One table names each option; what it does is in `apply`. */
+/* Reads the command line: see options.h. The table `options` has a row for each option; `apply` carries one out. */
 #include "host/options.h"
 
 #include <math.h>
@@ -80,8 +80,8 @@ typedef struct {
     const char *name;
     option_id id;
     bool has_value;
-    bool is_limit;         /* has a meaning only with --sandbox */
-    const char *otherwise; /* the value may be left out, and can only be joined by "=" */
+    bool is_limit;         /* the option is an error without --sandbox */
+    const char *otherwise; /* the value if none is given; then a value needs "=" */
 } option_row;
 
 static const option_row options[] = {
@@ -107,12 +107,12 @@ static const option_row options[] = {
 
 /* --- reading one option ---------------------------------------------------------------------------- */
 
-/* One option as it stands in argv. */
+/* One option, as the words of argv give it. */
 typedef struct {
     const option_row *option; /* NULL: unknown */
-    const char *value;        /* NULL: it has none, or it is missing */
+    const char *value;        /* NULL: the option takes no value, or the value is missing */
     bool joined;              /* --name=value */
-    int words;                /* of argv that it takes up */
+    int words;                /* how many words of argv it uses */
 } reading;
 
 static const option_row *find_option(const char *name, size_t length) {
@@ -153,7 +153,8 @@ static bool complain_unknown(const char *word) {
     name[length] = '\0';
     mr_nearest_begin(&nearest, name);
     for (size_t i = 0; i < OPTION_COUNT; i++) mr_nearest_offer(&nearest, options[i].name);
-    const char *found = length > 2 ? mr_nearest_found(&nearest) : NULL; /* all letters are near */
+    const char *found =
+        length > 2 ? mr_nearest_found(&nearest) : NULL; /* every single letter is similar to -e */
     if (found) mr_host_complain("unknown option %s; did you mean %s?", name, found);
     else mr_host_complain("unknown option %s; millrace --help lists them", name);
     return false;
@@ -161,7 +162,7 @@ static bool complain_unknown(const char *word) {
 
 /* --- values ---------------------------------------------------------------------------------------- */
 
-/* A number of at least `least`; false after a complaint. */
+/* Reads a number that is not below `least`. False: it has complained. */
 static bool read_number(const char *name, const char *text, double least, double *out_number) {
     char *end;
     *out_number = strtod(text, &end);
@@ -246,7 +247,7 @@ static bool parse_options(int argc, char **argv, mr_options *out) {
     }
     out->options_end = out->script = i;
     if (limit && !out->sandbox) {
-        mr_host_complain("%s is a limit of --sandbox, which is not given", limit);
+        mr_host_complain("%s limits a script under --sandbox: add --sandbox", limit);
         return false;
     }
     return true;
@@ -258,12 +259,12 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
     if (out->check && !*out->check) out->check = NULL;
-    if (!out->check && out->report) out->check = "warn"; /* who names a form wants reports */
+    if (!out->check && out->report) out->check = "warn"; /* --report implies --check */
     if (out->script < argc && strcmp(argv[out->script], "doctor") == 0) {
         if (out->script + 1 < argc) {
-            mr_host_complain(
-                "doctor takes no arguments, got '%s' (a script of that name: ./doctor)",
-                argv[out->script + 1]);
+            mr_host_complain("doctor takes no arguments, got '%s'; to run a script that is called "
+                             "doctor, write ./doctor",
+                             argv[out->script + 1]);
             return false;
         }
         out->job = MR_JOB_DOCTOR;

@@ -49,8 +49,8 @@ function TestCommandLine.test_values_are_checked()
   assert_refused(run{ "--sandbox", "--memory", "much" }, 2, "%-%-memory: expected a number .* got 'much'")
   assert_refused(run{ "--sandbox", "--memory=nan" }, 2, "%-%-memory: expected .*")
   assert_refused(run{ "--sandbox", "--time=-1" }, 2, "%-%-time: expected .*")
-  assert_refused(run{ "--memory", "10" }, 2, "%-%-memory is a limit of %-%-sandbox, which is not given")
-  assert_refused(run{ "doctor", "who" }, 2, "doctor takes no arguments, got 'who' .*")
+  assert_refused(run{ "--memory", "10" }, 2, "%-%-memory limits a script under %-%-sandbox: add %-%-sandbox")
+  assert_refused(run{ "doctor", "who" }, 2, "doctor takes no arguments, got 'who'; to run .*")
 end
 
 function TestCommandLine.test_code_runs_in_order_and_shares_globals()
