@@ -10,7 +10,9 @@ local KNOWN = {
   ["base/parallel.c"] = { ["base/parallel.c"] = "pool threads once" },
   ["base/output.c"] = { ["base/output.c"] = "limit on_failure state is_told problem written" },
   ["base/status.c"] = { ["base/status.c"] = "no_memory" },
-  ["compile/nvrtc.c"] = { ["compile/nvrtc.c"] = "api found_once opened_once found include_folder library name missing" },
+  ["compile/nvrtc.c"] = {
+    ["compile/nvrtc.c"] = "api found_once opened_once found include_folder library name missing",
+  },
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
   ["cuda/device.c"] = { ["cuda/device.c"] = "mr_cuda_current is_kept kept" },

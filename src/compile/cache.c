@@ -128,7 +128,9 @@ static size_t list_values(DIR *folder, values *out) {
         if (is_temporary && facts.st_mtime + TEMPORARY_AGE < time(NULL))
             unlinkat(dirfd(folder), entry->d_name, 0);
         if (!is_value) continue;
-        snprintf(v.name, sizeof v.name, "%s", entry->d_name);
+        size_t length = strlen(entry->d_name);
+        if (length >= sizeof v.name) continue;
+        memcpy(v.name, entry->d_name, length + 1);
         v.size = (size_t)facts.st_blocks * 512;
         v.used = facts.st_mtim;
         total += v.size;
@@ -181,7 +183,8 @@ bool mr_cache_measure(const mr_cache *cache, size_t *out_count, size_t *out_size
 
 static void make_folders(const char *path) {
     char *part = strdup(path);
-    for (char *at = part; at && *at;) {
+    if (!part) return;
+    for (char *at = part; *at;) {
         at += 1 + strcspn(at + 1, "/");
         char end = *at;
         *at = '\0';

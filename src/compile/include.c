@@ -266,9 +266,7 @@ static bool has_word(const char *code, const char *word) {
 static mr_status confine_code(const mr_compile_job *job, const char *code) {
     /* Other ways to read a file, and ways to write "include" so that it is not seen here. */
     static const char *const words[] = {"__has_include", "__has_embed", "embed", "import"};
-    static const char *const spellings[] = {"?"
-                                            "?/",
-                                            "\\u", "\\U", "\\N"};
+    static const char *const spellings[] = {"\?\?/", "\\u", "\\U", "\\N"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has_word(code, words[i])) return refuse(job, words[i]);
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
