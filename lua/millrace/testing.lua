@@ -113,8 +113,8 @@ local function outcomes(fn)
   return seen
 end
 
--- For an order that the rules fix: checks that `fn` returns `expected` under every schedule. `fn` must wait for all work
--- that it submits.
+-- For an order that the rules fix: checks that `fn` returns `expected` under every schedule. `fn` must wait for all
+-- work that it submits.
 function T.always(expected, fn, text)
   checks = checks + 1
   for value, chooser in pairs(outcomes(fn)) do
@@ -148,8 +148,8 @@ local function describe(reports)
   return table.concat(lines, "; ")
 end
 
--- Checks that `fn(...)` has exactly one hazard, with the kind, tensor and reason in `expected` (each is optional). Returns
--- its report.
+-- Checks that `fn(...)` has exactly one hazard, with the kind, tensor and reason in `expected` (each is optional).
+-- Returns its report.
 function T.expect_hazard(fn, expected, ...)
   checks = checks + 1
   local reports = mr.hazard.check(fn, ...)
