@@ -86,6 +86,11 @@ endif
 # Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
 # not depend on whether the compiler fused a multiply with an add.
 CFLAGS_ops := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+# The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
+CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
+ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
+CFLAGS_ptx_v3 := -march=x86-64-v3
+endif
 ifneq ($(GCSTRESS),0)
 CFLAGS_bind := -include bind/gcstress.h
 CFLAGS_repl := $(CFLAGS_bind)
@@ -181,6 +186,9 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
+
+$(patsubst %,$(BUILD)/obj/src/ptx/%.o,lanes lanes_v3 load memory): CFLAGS_ptx += -O3
+$(BUILD)/obj/src/ptx/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)

@@ -1,0 +1,20 @@
+/* Counts of one run (profile.h). */
+#ifndef MR_PTX_COUNTS_H
+#define MR_PTX_COUNTS_H
+
+#include "ptx/module.h"
+#include "ptx/profile.h"
+#include "ptx/warp.h"
+
+ptx_counts *ptx_counts_create(const mr_ptx_module *module); /* NULL: memory is out */
+/* Adds the counts to the profile and frees them. */
+void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts);
+/* A warp comes to `code` with the lanes `active`, and executes it for those of `mask`. */
+void ptx_counts_add(ptx_counts *counts, const ptx_routine *routine, const ptx_code *code,
+                    uint32_t mask);
+void ptx_counts_block(ptx_counts *counts);
+void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx_code *code,
+                       const ptx_memory_code *memory, ptx_space space, uint32_t mask,
+                       const uint64_t address[PTX_LANES]);
+
+#endif

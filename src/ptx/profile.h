@@ -1,0 +1,60 @@
+/* What a launch executed, by decoded instruction: how often warps did, with how many lanes, and what its accesses of memory
+ * cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a lock. */
+#ifndef MR_PTX_PROFILE_H
+#define MR_PTX_PROFILE_H
+
+#include "ptx/ptx.h"
+
+/* A kind of work that a multiprocessor does in one of its units. */
+#define PTX_CLASSES(X)                                                                             \
+    X(INTEGER, "integer")                                                                          \
+    X(F32, "f32")                                                                                  \
+    X(F64, "f64")                                                                                  \
+    X(HALF, "half") X(SPECIAL, "special functions") X(CONVERSION, "conversions")                   \
+        X(PREDICATE, "compares and predicates") X(MOVE, "moves") X(GLOBAL, "global memory")        \
+            X(SHARED, "shared memory") X(LOCAL, "local memory")                                    \
+                X(CONSTANT, "constants and parameters") X(ATOMIC, "atomics")                       \
+                    X(CONTROL, "control flow") X(BARRIER, "barriers and fences")                   \
+                        X(WARP, "warp operations")
+
+typedef enum {
+#define X(name, text) PTX_CLASS_##name,
+    PTX_CLASSES(X)
+#undef X
+        PTX_CLASS_COUNT
+} ptx_class;
+const char *ptx_class_text(ptx_class which);
+ptx_class ptx_class_of(const ptx_instruction *instruction);
+
+typedef struct {
+    uint64_t warps;      /* how often a warp executed it */
+    uint64_t lanes;      /* active ones of these, added up */
+    uint64_t requests;   /* accesses of memory by warps */
+    uint64_t sectors;    /* of 32 bytes in global or local memory, added up over requests */
+    uint64_t least;      /* sectors that the bytes accessed would need at least */
+    uint64_t wavefronts; /* shared memory: passes, 1 a request without conflicts of banks */
+    uint64_t bytes;      /* that lanes accessed */
+} mr_ptx_counts;
+
+mr_ptx_profile *mr_ptx_profile_create(const mr_ptx_module *module); /* NULL: memory is out */
+void mr_ptx_profile_destroy(mr_ptx_profile *profile);
+uint64_t mr_ptx_profile_blocks(const mr_ptx_profile *profile);
+
+/* The instructions of a function that were executed: fills `out` with what instruction `i` of
+ * `function->instructions` did; false: it was not executed. */
+bool mr_ptx_profile_instruction(const mr_ptx_profile *profile, const ptx_function *function,
+                                uint32_t i, mr_ptx_counts *out);
+void mr_ptx_profile_class(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out);
+
+/* Sums of a source line, for each line that was executed, by file and line. */
+typedef struct {
+    uint32_t file, line; /* the outermost place: of the kernel where functions were inlined */
+    mr_ptx_counts counts;
+} mr_ptx_line;
+/* Writes at most `most` lines to `out` in that order and returns how many there are. */
+uint32_t mr_ptx_profile_lines(const mr_ptx_profile *profile, mr_ptx_line *out, uint32_t most);
+
+/* Counts of one run: counts.h. */
+typedef struct ptx_counts ptx_counts;
+
+#endif
