@@ -75,7 +75,8 @@
     X(globaltimer_lo, 4) X(globaltimer_hi, 4) X(total_smem_size, 4) X(dynamic_smem_size, 4) \
     X(is_explicit_cluster, 0) X(clusterid, 4) X(nclusterid, 4) X(cluster_ctaid, 4) \
     X(cluster_nctaid, 4) X(cluster_ctarank, 4) X(cluster_nctarank, 4) \
-    X(reserved_smem_offset_begin, 4) X(reserved_smem_offset_end, 4) X(aggr_smem_size, 4) \
+    X(reserved_smem_offset_begin, 4) X(reserved_smem_offset_end, 4) X(reserved_smem_offset_cap, 4) \
+    X(reserved_smem_offset_0, 4) X(reserved_smem_offset_1, 4) X(aggr_smem_size, 4) \
     X(current_graph_exec, 8) X(envreg, 4)
 
 /* clang-format on */
