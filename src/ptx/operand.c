@@ -170,7 +170,9 @@ mr_status ptx_read_operands_in(ptx_reader *r, char close, ptx_operand *out) {
         if (count == MOST_LISTED)
             return ptx_fail(r, r->token.line, MR_CODE_NOT_SUPPORTED,
                             "a list of more than %d operands is not covered", MOST_LISTED);
-        MR_TRY(read_item(r, &items[count++]));
+        MR_TRY(read_item(r, &items[count]));
+        if (items[count++].kind == PTX_LIST)
+            return ptx_wrong(r, "a list holds parts of vector registers, not whole ones");
         MR_TRY(ptx_accept(r, ',', &more));
     }
     MR_TRY(ptx_expect(r, (uint8_t)close, "after the list"));

@@ -179,6 +179,7 @@ static const row bodies[] = {
     {"ld.global.b32 %r1, [%rd1+1.5];", "k.ptx:6: the offset of an address must be an integer"},
     {"ld.global.b32 %r1, [%rd1+%rd2];", "k.ptx:6: expected a constant, found `%rd2`"},
     {"mov.b64 {%r1, %r2, %rd1;", "k.ptx:6: expected `}` after the list, found `;`"},
+    {"mov.b64 {%v, %r2}, %rd1;", "k.ptx:6: a list holds parts of vector registers, not whole ones"},
     {"bra NOWHERE;", "k.ptx:6: there is no label `NOWHERE` in this function"},
     {"bra %r1;", "k.ptx:6: there is no label `%r1` in this function"},
     {"bra;", "k.ptx:6: expected the label to branch to, found `;`"},

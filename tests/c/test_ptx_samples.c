@@ -149,10 +149,9 @@ static bool is_first_of_its_name(const ptx_register *registers, uint32_t i) {
 /* Variables of several scopes share a name: the largest serves for all. */
 static bool is_largest_of_its_name(const ptx_variable *variables, uint32_t count, uint32_t i) {
     for (uint32_t k = 0; k < count; k++) {
-        if (k == i || strcmp(variables[k].name, variables[i].name) != 0) continue;
-        if (variables[k].bytes > variables[i].bytes ||
-            (variables[k].bytes == variables[i].bytes && k < i))
-            return false;
+        bool same = k != i && strcmp(variables[k].name, variables[i].name) == 0;
+        if (same && variables[k].bytes > variables[i].bytes) return false;
+        if (same && k < i && variables[k].bytes == variables[i].bytes) return false;
     }
     return true;
 }
@@ -280,8 +279,8 @@ static void check_operand(const ptx_tree *tree, const ptx_function *f, const ptx
     if (ends[o->kind]) assert_true(o->index < ends[o->kind]);
     if (o->kind != PTX_LIST) return;
     for (int i = 0; i < o->count; i++) {
-        assert_true(o->list[i].kind != PTX_LIST || o->list[i].count <= 4);
-        if (o->list[i].kind != PTX_LIST) check_operand(tree, f, &o->list[i]);
+        assert_true(o->list[i].kind != PTX_LIST);
+        check_operand(tree, f, &o->list[i]);
     }
 }
 
