@@ -454,7 +454,7 @@ static void forget_order(ptx_running *r) {
 
 void ptx_running_free(ptx_running *r) {
     forget_order(r);
-    ptx_cells_free(&r->shared);
+    ptx_area_free(&r->shared);
     free(r);
 }
 
@@ -478,9 +478,9 @@ static bool prepare_shared(const mr_ptx_watch *watch, ptx_running *r, uint32_t s
     bool late = r->floor > watch->time_limit / 2;
     if (late) memset(r->now, 0, sizeof r->now);
     if (late) memset(r->warp_floor, 0, sizeof r->warp_floor);
-    if (!late && (uint64_t)r->shared.count * r->shared.bytes >= shared_bytes) return true;
-    ptx_cells_free(&r->shared);
-    return ptx_cells_init(&r->shared, shared_bytes, 4);
+    if (!late && r->shared.row_count * PTX_ROW_BYTES >= shared_bytes && r->shared.rows) return true;
+    ptx_area_free(&r->shared);
+    return ptx_area_init(&r->shared, shared_bytes);
 }
 
 void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes) {

@@ -109,12 +109,14 @@ static ptx_history *history_copy(const ptx_history *h) {
 
 /* ---- cells */
 
-bool ptx_cells_init(ptx_cells *cells, uint32_t memory_bytes, uint32_t cell_bytes) {
+static bool cells_init(ptx_cells *cells, uint32_t memory_bytes, uint32_t cell_bytes) {
     size_t count = (memory_bytes + cell_bytes - 1) / cell_bytes;
     char *memory = calloc(count + !count, 40);
     if (!memory) return false;
-    *cells =
-        (ptx_cells){cell_bytes, (uint32_t)count, NULL, NULL, NULL, NULL, NULL, NULL, NULL, memory};
+    *cells = (ptx_cells){.bytes = cell_bytes,
+                         .shift = (uint32_t)__builtin_ctz(cell_bytes),
+                         .count = (uint32_t)count,
+                         .memory = memory};
     cells->written = (uint64_t *)(void *)memory;
     cells->read = cells->written + count;
     cells->readers = (uint32_t *)(void *)(cells->read + count);
@@ -125,22 +127,22 @@ bool ptx_cells_init(ptx_cells *cells, uint32_t memory_bytes, uint32_t cell_bytes
     return true;
 }
 
-void ptx_cells_free(ptx_cells *cells) {
+static void cells_free(ptx_cells *cells) {
     if (!cells->memory) return;
     for (uint32_t i = 0; i < cells->count; i++) history_free(ptx_history_at(cells, i));
     free(cells->memory);
     *cells = (ptx_cells){0};
 }
 
-bool ptx_cells_divide(ptx_cells *cells, uint32_t cell_bytes) {
+static bool cells_divide(ptx_cells *cells, uint32_t cell_bytes) {
     ptx_cells finer;
-    if (!ptx_cells_init(&finer, cells->count * cells->bytes, cell_bytes)) return false;
+    if (!cells_init(&finer, cells->count * cells->bytes, cell_bytes)) return false;
     uint32_t parts = cells->bytes / cell_bytes;
     for (uint32_t i = 0; i < finer.count; i++) {
         uint32_t from = i / parts;
         ptx_history *h = ptx_history_at(cells, from), *copy = h ? history_copy(h) : NULL;
         if (h && !copy) {
-            ptx_cells_free(&finer);
+            cells_free(&finer);
             return false;
         }
         finer.written[i] = cells->written[from];
@@ -151,8 +153,64 @@ bool ptx_cells_divide(ptx_cells *cells, uint32_t cell_bytes) {
         finer.read_also[i] = cells->read_also[from];
         finer.value[i] = cells->value[from] >> (i % parts * cell_bytes * 8);
     }
-    ptx_cells_free(cells);
+    cells_free(cells);
     *cells = finer;
+    return true;
+}
+
+/* ---- areas and rows */
+
+bool ptx_area_init(ptx_area *area, uint32_t bytes) {
+    *area = (ptx_area){.row_count = (bytes + PTX_ROW_BYTES - 1) / PTX_ROW_BYTES};
+    area->rows = calloc(area->row_count + 1, sizeof *area->rows);
+    return area->rows != NULL;
+}
+
+void ptx_area_free(ptx_area *area) {
+    cells_free(&area->cells);
+    free(area->rows);
+    free(area->row_values);
+    *area = (ptx_area){0};
+}
+
+bool ptx_area_cells(ptx_area *area, uint32_t cell_bytes) {
+    if (!area->cells.memory && !cells_init(&area->cells, area->row_count * PTX_ROW_BYTES, 4))
+        return false;
+    return cell_bytes >= area->cells.bytes || cells_divide(&area->cells, cell_bytes);
+}
+
+/* What a row knows of one of its words, as a cell. */
+static bool divide_cell(const ptx_area *area, const ptx_row *row, ptx_cells *cells, uint32_t cell) {
+    uint32_t word = cell * cells->bytes % PTX_ROW_BYTES / 4;
+    if (row->written) {
+        cells->written[cell] = row->written + word / row->written_words;
+        cells->written_at[cell] = row->written_at;
+        if (area->row_values)
+            cells->value[cell] =
+                area->row_values[cell * cells->bytes / 4] >> 8 * (cell * cells->bytes % 4);
+    }
+    if (row->read) {
+        uint32_t lane = (uint32_t)(row->read & 31) + word / row->read_words;
+        cells->read[cell] = row->read & ~(uint64_t)31;
+        cells->readers[cell] = (uint32_t)1 << lane;
+        cells->read_at[cell] = PTX_SAMPLE(lane, row->read_at);
+    }
+    if (!row->lost) return true;
+    ptx_history *h = ptx_history_of(cells, cell, 0);
+    if (!h) return false;
+    uint32_t lane = (uint32_t)(row->lost & 31) + word / row->lost_words;
+    h->lost = (ptx_reader){row->lost & ~(uint64_t)31, (uint32_t)1 << lane, row->lost_at};
+    h->has_lost = h->read_by_several = true;
+    return true;
+}
+
+bool ptx_row_divide(ptx_area *area, uint32_t row) {
+    if (!ptx_area_cells(area, 4)) return false;
+    ptx_cells *cells = &area->cells;
+    uint32_t per_row = PTX_ROW_BYTES >> cells->shift;
+    for (uint32_t i = 0; i < per_row; i++)
+        if (!divide_cell(area, &area->rows[row], cells, row * per_row + i)) return false;
+    area->rows[row].is_divided = true;
     return true;
 }
 
@@ -170,7 +228,7 @@ ptx_page *ptx_page_get(ptx_pages *pages, uint64_t number) {
     ptx_page *page = find(first, NULL, number);
     if (page) return page;
     page = calloc(1, sizeof *page);
-    if (!page || !ptx_cells_init(&page->cells, PTX_PAGE_BYTES, 4)) {
+    if (!page || !ptx_area_init(&page->area, PTX_PAGE_BYTES)) {
         free(page);
         return NULL;
     }
@@ -182,7 +240,7 @@ ptx_page *ptx_page_get(ptx_pages *pages, uint64_t number) {
         /* Another thread was first: perhaps with the same page. */
         ptx_page *theirs = find(page->next, first, number);
         if (theirs) {
-            ptx_cells_free(&page->cells);
+            ptx_area_free(&page->area);
             free(page);
             return theirs;
         }
@@ -195,7 +253,7 @@ void ptx_pages_free(ptx_pages *pages) {
         ptx_page *page = atomic_load(&pages->chains[i]);
         while (page) {
             ptx_page *next = page->next;
-            ptx_cells_free(&page->cells);
+            ptx_area_free(&page->area);
             free(page);
             page = next;
         }

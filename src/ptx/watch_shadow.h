@@ -4,9 +4,13 @@
  * and `block_shift` depends on the number of blocks. In shared memory the block is left out (0). 0: never. So "the same
  * block, and before its last barrier" is one subtraction and one compare.
  *
- * A cell is 4 bytes at first. Where an access has a smaller size or alignment, its page is divided into cells of 2 bytes or
- * 1 byte: what was remembered of a cell holds for each of its parts. A page has a lock, which is held while its cells are
- * looked at or changed; pages live as long as the watch. Shared memory is used by one thread at a time and needs none. */
+ * Memory is looked at in rows of 128 bytes. As long as each access to a row covers all of it with consecutive lanes of one
+ * warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first; where an access has a
+ * smaller size or alignment, all cells of the area become 2 bytes or 1 byte: what was remembered of a cell holds for each
+ * of its parts.
+ *
+ * A page of global memory has a lock, which is held while it is looked at or changed; pages live as long as the watch.
+ * Shared memory is used by one thread at a time and needs none. */
 #ifndef MR_PTX_WATCH_SHADOW_H
 #define MR_PTX_WATCH_SHADOW_H
 
@@ -91,7 +95,7 @@ typedef struct {
 } ptx_history;
 
 typedef struct {
-    uint32_t bytes; /* of a cell */
+    uint32_t bytes, shift; /* of a cell: 1 << shift */
     uint32_t count;
     uint64_t *written; /* the epoch of the last weak write */
     uint64_t *read;    /* of the last weak reads, lane 0; or PTX_IN_HISTORY */
@@ -104,12 +108,31 @@ typedef struct {
     void *memory;
 } ptx_cells;
 
+/* 32 words, of which each of some lanes has accessed 1, 2 or 4: the epoch's lane the first ones, and so on. */
+#define PTX_ROW_BITS  7
+#define PTX_ROW_BYTES (1u << PTX_ROW_BITS)
+typedef struct {
+    uint64_t written, read,
+        lost; /* `lost`: stands for readers of blocks that ended unheard; 0: none */
+    uint32_t written_at, read_at, lost_at;
+    uint8_t written_words, read_words, lost_words;
+    bool is_divided; /* then only the cells count */
+} ptx_row;
+
+/* A page of global memory, or the shared memory of a block. */
+typedef struct {
+    ptx_row *rows;
+    uint32_t row_count;
+    uint32_t *row_values; /* that were written by rows; NULL: none is known */
+    ptx_cells cells;      /* not there before a row is divided */
+} ptx_area;
+
 typedef struct ptx_page ptx_page;
 struct ptx_page {
     uint64_t number; /* address >> PTX_PAGE_BITS */
     ptx_page *next;
     atomic_flag lock;
-    ptx_cells cells;
+    ptx_area area;
 };
 
 #define PTX_PAGE_CHAINS 16384
@@ -117,10 +140,12 @@ typedef struct {
     _Atomic(ptx_page *) chains[PTX_PAGE_CHAINS];
 } ptx_pages;
 
-bool ptx_cells_init(ptx_cells *cells, uint32_t memory_bytes, uint32_t cell_bytes);
-void ptx_cells_free(ptx_cells *cells);
 /* False, with nothing changed: memory is out. */
-bool ptx_cells_divide(ptx_cells *cells, uint32_t cell_bytes);
+bool ptx_area_init(ptx_area *area, uint32_t bytes);
+void ptx_area_free(ptx_area *area);
+/* Cells of at most this size. */
+bool ptx_area_cells(ptx_area *area, uint32_t cell_bytes);
+bool ptx_row_divide(ptx_area *area, uint32_t row);
 
 ptx_page *ptx_page_get(ptx_pages *pages, uint64_t number); /* NULL: memory is out */
 void ptx_pages_free(ptx_pages *pages);

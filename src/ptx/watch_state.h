@@ -56,7 +56,7 @@ struct ptx_running {
     ptx_clock **known;       /* by thread: what it knows beyond the floors; NULL: nobody does */
     ptx_warp_sync *sync[32]; /* NULL: none */
     ptx_clock *arrived[PTX_BARRIERS];
-    ptx_cells shared;
+    ptx_area shared;
     ptx_page *pages[PTX_RECENT];
     struct {
         const ptx_instruction *instruction;
@@ -166,6 +166,21 @@ void ptx_compact_strong(ptx_turn *turn, ptx_history *h);
 /* The part of a stored value that lies in a cell; false: it is not known. */
 bool ptx_value_in_cell(const ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j,
                        uint32_t *out_value);
+
+/* ---- watch_weak.c: weak accesses to cells */
+
+/* The lanes' accesses, all within the area, which begins at address `start`. */
+void ptx_weak_access(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lanes);
+/* Bytes of one lane that do not make up its whole access. */
+void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane, uint64_t address,
+                   uint32_t bytes);
+/* Divides rows and cells until [address, address + bytes) consists of whole cells. */
+bool ptx_fit(ptx_turn *turn, ptx_area *area, uint64_t start, uint64_t address, uint32_t bytes);
+
+/* ---- watch_row.c */
+
+/* An access of a whole warp that covers whole rows: judges it row by row. False: it is of another kind. */
+bool ptx_row_access(ptx_turn *turn, ptx_area *area, uint64_t start);
 
 /* ---- watch_strong.c */
 

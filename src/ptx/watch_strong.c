@@ -108,7 +108,7 @@ static bool have_histories(ptx_turn *turn, const element *e) {
 void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t lane,
                        uint64_t address, uint32_t bytes) {
     const ptx_watched *a = turn->access;
-    element e = {cells, (uint32_t)((address - start) / cells->bytes), bytes / cells->bytes};
+    element e = {cells, (uint32_t)(address - start) >> cells->shift, bytes >> cells->shift};
     bool reads = a->access & MR_PTX_READS, writes = a->access & MR_PTX_WRITES;
     if (!have_histories(turn, &e)) {
         turn->failed = true;

@@ -40,7 +40,7 @@ static void add_all(node_set *s, const node_set *other) {
 }
 
 uint32_t naive_byte(ptx_space space, uint32_t block, uint64_t address) {
-    return space == PTX_SHARED ? 64 * (block + 1) + (uint32_t)address
+    return space == PTX_SHARED ? REGION_BYTES * (block + 1) + (uint32_t)address
                                : (uint32_t)(address - GLOBAL_START);
 }
 

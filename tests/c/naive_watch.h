@@ -37,14 +37,17 @@ typedef struct {
 /* Two accesses of a trace that race: the events and the lanes. */
 bool naive_is_race(uint32_t first, uint32_t first_lane, uint32_t second, uint32_t second_lane);
 /* Bytes that race, by naive_byte(). */
-#define NAIVE_BYTES 512
+#define NAIVE_BYTES 1280
 typedef struct {
     bool racy[NAIVE_BYTES];
 } naive_verdict;
 uint32_t naive_byte(ptx_space space, uint32_t block, uint64_t address);
 void naive_watch(const trace *t, naive_verdict *out);
 
-#define GLOBAL_START 0x7ff0u /* the trace's global memory: 32 bytes, in two pages */
-#define REGION_BYTES 32
+/* The trace's global memory, in two pages, and each block's shared memory. Most accesses are to the middle. */
+#define GLOBAL_START 0x7f80u
+#define REGION_BYTES 256
+#define MIDDLE       112
+#define MIDDLE_BYTES 32
 
 #endif

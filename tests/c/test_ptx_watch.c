@@ -47,11 +47,8 @@ typedef struct {
     const uint64_t *value;
 } place;
 
-/* Lane i accesses address + i * step. */
-static void tell(uint32_t at, uint32_t block, uint32_t warp, uint32_t mask, uint8_t access,
-                 place p) {
-    uint64_t address[32];
-    for (uint32_t i = 0; i < 32; i++) address[i] = p.address + (uint64_t)i * p.step;
+static void tell_at(uint32_t at, uint32_t block, uint32_t warp, uint32_t mask, uint8_t access,
+                    place p, const uint64_t *address) {
     ptx_watched a = {.block = block,
                      .warp = warp,
                      .mask = mask,
@@ -65,6 +62,14 @@ static void tell(uint32_t at, uint32_t block, uint32_t warp, uint32_t mask, uint
                      .value = p.value,
                      .instruction = &code[at]};
     ptx_watch_access(watch, &a);
+}
+
+/* Lane i accesses address + i * step. */
+static void tell(uint32_t at, uint32_t block, uint32_t warp, uint32_t mask, uint8_t access,
+                 place p) {
+    uint64_t address[32];
+    for (uint32_t i = 0; i < 32; i++) address[i] = p.address + (uint64_t)i * p.step;
+    tell_at(at, block, warp, mask, access, p, address);
 }
 
 static place shared(uint64_t address, uint32_t step) {
@@ -570,10 +575,11 @@ static void measure(void) {
         barrier(0);
         for (uint32_t k = 0; k < 16; k++)
             for (uint32_t w = 0; w < WARPS; w++) {
-                tell(3, 0, w, 0xffff, READS, shared(128 * w + 4 * k, 0));
-                tell(3, 0, w, 0xffff0000, READS, shared(128 * w + 64 + 4 * k, 0));
-                tell(4, 0, w, 0xffff, READS, shared(1024 + 64 * k, 4));
-                tell(4, 0, w, 0xffff0000, READS, shared(1024 + 64 * k - 64, 4));
+                uint64_t row[32], column[32];
+                for (uint32_t l = 0; l < 32; l++) row[l] = 128 * w + l / 16 * 64 + 4 * k;
+                for (uint32_t l = 0; l < 32; l++) column[l] = 1024 + 64 * k + l % 16 * 4;
+                tell_at(3, 0, w, ALL, READS, shared(0, 0), row);
+                tell_at(4, 0, w, ALL, READS, shared(0, 0), column);
             }
     }
     print_cost("tile of a matrix product (shared reads)", start, 20000 * 16 * WARPS * 2);

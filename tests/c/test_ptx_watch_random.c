@@ -32,7 +32,8 @@ static bool one_in(uint32_t n) {
 
 /* What a trace is made of, so that traces differ in kind and not only in details. */
 typedef struct {
-    uint32_t few_addresses, strong, sync, fences, odd_sizes, global, full_warps, wide, messages;
+    uint32_t few_addresses, strong, sync, fences, odd_sizes, global, full_warps, wide, messages,
+        rows;
 } habits;
 
 static uint32_t existing(const trace *t, uint32_t warp) {
@@ -72,11 +73,11 @@ static void random_access(const trace *t, event *e, const habits *h) {
     e->element = e->bytes;
     if (e->order != PTX_WEAK && e->bytes == 8 && one_in(2)) e->element = 4;
     uint64_t start = e->space == PTX_GLOBAL ? GLOBAL_START : 0;
-    uint32_t places = h->few_addresses ? h->few_addresses : REGION_BYTES / e->bytes;
+    uint32_t places = h->few_addresses ? h->few_addresses : MIDDLE_BYTES / e->bytes;
     uint32_t first = below(places), step = one_in(2), scatter = one_in(4);
     for (uint32_t lane = 0; lane < 32; lane++) {
         uint32_t place = scatter ? below(places) : (first + step * lane) % places;
-        e->address[lane] = start + (uint64_t)place * e->bytes % REGION_BYTES;
+        e->address[lane] = start + MIDDLE + (uint64_t)place * e->bytes % MIDDLE_BYTES;
     }
 }
 
@@ -101,6 +102,18 @@ static void random_fence(const trace *t, event *e, const habits *h) {
     e->mask = random_mask(t, e->warp, one_in(6));
     e->order = orders[below(5)];
     e->scope = below(8) < h->wide ? PTX_SCOPE_DEVICE : PTX_SCOPE_BLOCK;
+}
+
+/* A whole warp, consecutive words. */
+static void whole_rows(const trace *t, event *e) {
+    if (existing(t, e->warp) != UINT32_MAX) return;
+    e->mask = UINT32_MAX;
+    e->bytes = e->element = one_in(4) ? 8 : 4;
+    e->order = PTX_WEAK;
+    e->atomic = false;
+    uint64_t start = e->space == PTX_GLOBAL ? GLOBAL_START : 0;
+    if (e->bytes == 4) start += 128 * below(2);
+    for (uint32_t lane = 0; lane < 32; lane++) e->address[lane] = start + lane * e->bytes;
 }
 
 /* A message from one thread to another, perhaps through a third one, with a step missing or too narrow now and then: data, fence,
@@ -133,7 +146,8 @@ static void message(trace *t, uint32_t running, const habits *h) {
         if (step == 4) n.order = reads[below(4)];
         if (step == 3 || n.order == PTX_ACQ_REL) n.access = MR_PTX_READS | MR_PTX_WRITES;
         uint64_t place = is_data ? (below(6) ? 0 : 4) + (h->few_addresses ? 0 : below(2)) : flag;
-        for (uint32_t lane = 0; lane < 32; lane++) n.address[lane] = GLOBAL_START + 4 * place;
+        for (uint32_t lane = 0; lane < 32; lane++)
+            n.address[lane] = GLOBAL_START + MIDDLE + 4 * place;
         t->events[t->count++] = n;
     }
 }
@@ -151,7 +165,8 @@ static void trace_random(uint64_t seed, trace *t) {
                 below(9),
                 below(3),
                 below(9),
-                one_in(2) ? 0 : 2 + below(6)};
+                one_in(2) ? 0 : 2 + below(6),
+                one_in(4) ? 4 + below(4) : 0};
     t->blocks = 1 + below(4);
     t->threads = sizes[below(6)];
     uint32_t count = 4 + below(36), begun = 0, ended = 0, left = 0;
@@ -177,6 +192,7 @@ static void trace_random(uint64_t seed, trace *t) {
             e.kind = EVENT_END;
             ended |= 1u << e.block;
         } else random_access(t, &e, &h);
+        if (e.kind == EVENT_ACCESS && below(8) < h.rows) whole_rows(t, &e);
         if (e.kind == EVENT_ARRIVE) left |= 1u << e.block;
         if (e.kind == EVENT_BARRIER_ARRIVED) left &= ~(1u << e.block);
         t->events[t->count++] = e;
