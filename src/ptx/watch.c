@@ -66,7 +66,8 @@ static void access_shared(ptx_turn *turn) {
     ptx_area *area = &turn->running->shared;
     uint64_t size = (uint64_t)area->row_count * PTX_ROW_BYTES;
     uint32_t lanes = a->mask;
-    for (uint32_t rest = a->mask; rest; rest &= rest - 1) {
+    bool is_inside = turn->high < size && size - turn->high >= a->bytes;
+    for (uint32_t rest = is_inside ? 0 : lanes; rest; rest &= rest - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(rest);
         if (a->address[lane] >= size || size - a->address[lane] < a->bytes)
             lanes &= ~((uint32_t)1 << lane);
@@ -107,8 +108,9 @@ static uint32_t access_page(ptx_turn *turn, uint32_t rest) {
     uint64_t start = number << PTX_PAGE_BITS;
     ptx_page *page = page_of(turn, number);
     if (!page) return 0;
-    uint32_t lanes = 0;
-    for (uint32_t left = rest; left; left &= left - 1) {
+    bool is_inside = turn->low >= start && turn->high + a->bytes - start <= PTX_PAGE_BYTES;
+    uint32_t lanes = is_inside ? rest : 0;
+    for (uint32_t left = is_inside ? 0 : rest; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(left);
         uint64_t offset = a->address[lane] - start;
         if (offset < PTX_PAGE_BYTES && offset + a->bytes <= PTX_PAGE_BYTES)
@@ -133,9 +135,23 @@ static void access_global(ptx_turn *turn) {
     }
 }
 
+static void measure_addresses(ptx_turn *turn) {
+    const uint64_t *address = turn->access->address;
+    uint64_t low = UINT64_MAX, high = 0, bits = 0;
+    for (uint32_t rest = turn->access->mask; rest; rest &= rest - 1) {
+        uint64_t a = address[__builtin_ctz(rest)];
+        low = a < low ? a : low;
+        high = a > high ? a : high;
+        bits |= a;
+    }
+    turn->low = low;
+    turn->high = high;
+    turn->bits = bits;
+}
+
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
     ptx_running *r = ptx_watch_running(watch, access->block);
-    if (!r || !access->bytes || access->warp >= r->warps) return;
+    if (!r || !access->bytes || !access->mask || access->warp >= r->warps) return;
     ptx_turn turn = {.watch = watch, .running = r, .access = access, .warp = access->warp};
     turn.is_shared = access->space == PTX_SHARED;
     turn.block = turn.is_shared ? 0 : (access->block + 1) << watch->block_shift;
@@ -144,6 +160,7 @@ void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
     turn.same_thread =
         ~((((uint64_t)1 << watch->block_shift) - 1) & ~(((uint64_t)1 << PTX_TIME_SHIFT) - 1));
     turn.at = ptx_instruction_number(watch, r, access->instruction);
+    measure_addresses(&turn);
     if (turn.is_shared) access_shared(&turn);
     else access_global(&turn);
     if (turn.failed) ptx_watch_stop(watch, "memory is out");

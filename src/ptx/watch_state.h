@@ -111,7 +111,8 @@ typedef struct {
     uint64_t me;          /* the epoch of lane 0 */
     uint64_t same_thread; /* the bits in which epochs of one thread agree */
     uint32_t warp, at;
-    uint32_t cell_bytes; /* of the cells that are looked at now */
+    uint32_t cell_bytes;      /* of the cells that are looked at now */
+    uint64_t low, high, bits; /* of all addresses: the least, the greatest, all of their bits */
     bool is_shared, has_released, failed;
     uint64_t
         counted_epoch; /* of the pair that was counted last: the cells of one pair count once */

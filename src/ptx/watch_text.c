@@ -80,3 +80,8 @@ const char *ptx_race_text(const ptx_tree *tree, const ptx_race *race, const mr_p
     mr_buffer_free(&text);
     return out;
 }
+const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
+                             const mr_ptx_launch *launch, char *out, size_t size) {
+    return ptx_race_text(watch->module ? mr_ptx_module_tree(watch->module) : NULL, race, launch,
+                         out, size);
+}

@@ -235,6 +235,15 @@ static inline bool is_divided(ptx_turn *turn, ptx_area *area, uint64_t offset) {
     return false;
 }
 
+/* A quick yes, for accesses to few rows. */
+static inline bool all_divided(const ptx_area *area, uint64_t low, uint64_t high) {
+    uint64_t first = low >> PTX_ROW_BITS, last = high >> PTX_ROW_BITS;
+    if (last - first > 8 || last >= area->row_count) return false;
+    bool all = true;
+    for (uint64_t row = first; row <= last; row++) all &= area->rows[row].is_divided;
+    return all;
+}
+
 bool ptx_fit(ptx_turn *turn, ptx_area *area, uint64_t start, uint64_t address, uint32_t bytes) {
     return has_cells(turn, area, address | bytes) && is_divided(turn, area, address - start) &&
            is_divided(turn, area, address - start + bytes - 1);
@@ -303,14 +312,14 @@ static void write_lanes(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32
 
 void ptx_weak_access(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lanes) {
     const ptx_watched *a = turn->access;
-    uint64_t bits = a->bytes;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) bits |= a->address[__builtin_ctz(rest)];
-    if (!has_cells(turn, area, bits)) return;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        uint64_t offset = a->address[__builtin_ctz(rest)] - start;
-        if (!is_divided(turn, area, offset) || !is_divided(turn, area, offset + a->bytes - 1))
-            return;
-    }
+    if (!has_cells(turn, area, turn->bits | a->bytes)) return;
+    uint64_t low = turn->low < start ? 0 : turn->low - start;
+    if (!all_divided(area, low, turn->high + a->bytes - 1 - start))
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+            uint64_t offset = a->address[__builtin_ctz(rest)] - start;
+            if (!is_divided(turn, area, offset) || !is_divided(turn, area, offset + a->bytes - 1))
+                return;
+        }
     if (a->access & MR_PTX_READS) read_lanes(turn, &area->cells, start, lanes);
     if (a->access & MR_PTX_WRITES) write_lanes(turn, &area->cells, start, lanes);
 }
