@@ -366,6 +366,7 @@ static linear_form shift_of(run *r, const launch_node *node) {
         if (by < 0) by = 64; /* an unsigned number: very large */
         if (is_left && by < node->bits && by < 63) return scaled(r, node, a, INT64_C(1) << by);
         if (is_left) return by >= node->bits ? linear_constant(0) : unknown(r, node->bits);
+        if (by >= node->bits && !node->is_signed) return linear_constant(0);
         if (by >= 63) by = 62;
         if (node->is_signed) return quotient(r, node, a, INT64_C(1) << by);
         if (!as_unsigned(r, a, node->bits, node->block, &plain))
