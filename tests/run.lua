@@ -166,6 +166,9 @@ end
 
 local ENVIRONMENT = table.concat({
   "unset MILLRACE_DEVICE MILLRACE_CHECK",
+  -- As many tests run at once as there are processors. OpenBLAS's threads wait for each other without sleeping: where
+  -- each has to wait for a processor first, thousands of small products take minutes.
+  "export OPENBLAS_NUM_THREADS=1",
   "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE_VERIFY_CLOSE=1 MILLRACE=%s MILLRACE_CALLS=%s MILLRACE_TIMES=%s",
   -- Some distributions install luaunit for Lua 5.3 only; it runs under 5.4.
   "export LUA_PATH='./tests/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua'",
