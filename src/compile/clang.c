@@ -18,6 +18,7 @@
 
 #define PROBE_LIMIT  10000 /* ms */
 #define LONGEST_LOG  ((size_t)256 << 10)
+#define TITLE        "clang version "
 #define ENTRY_PREFIX "mr_entry_"
 
 /* ---------------------------------------------------------------- which one */
@@ -28,6 +29,10 @@ static const char *const usual_names[] = {"clang",    "clang-21", "clang-20",
 
 static mr_status no_memory(void) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile a kernel");
+}
+
+static mr_status interrupted(const mr_compile_job *job) {
+    return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
 }
 
 /* Appends the program of this name, looked for in PATH unless the name has a slash. False: no memory. */
@@ -74,41 +79,53 @@ static mr_status run(const mr_compile_source *source, const char *const *argumen
     return mr_child_run(&child, end);
 }
 
-/* -v writes the version. False: it cannot be used, and the reason is appended. */
-static bool probe(const char *path, const mr_compile_job *job, mr_compile_result *out,
-                  mr_buffer *out_problem) {
-    const char *const arguments[] = {path, "-v", "-print-targets", NULL};
-    static const char title[] = "clang version ";
-    mr_child_end end;
-    mr_status status = run(job->source, arguments, PROBE_LIMIT, &end);
-    const char *text = end.output.data ? end.output.data : "", *version = strstr(text, title);
+/* Appends why the answer of a program to -v is not that of a usable clang; false if it is one. */
+static bool has_problem(const char *path, const mr_child_end *end, mr_buffer *out_problem) {
+    const char *text = end->output.data ? end->output.data : "";
     const char *gap = out_problem->size ? "; " : "";
-    bool is_usable = false;
-    if (status) mr_buffer_printf(out_problem, "%s%s", gap, status->message);
-    else if (end.is_late)
+    if (end->is_late)
         mr_buffer_printf(out_problem, "%s%s did not tell its version within %d s", gap, path,
                          PROBE_LIMIT / 1000);
-    else if (end.exit_status != 0 || !version)
+    else if (end->exit_status != 0 || !strstr(text, TITLE))
         mr_buffer_printf(out_problem, "%s%s is not a working clang", gap, path);
     else if (!strstr(text, "nvptx64"))
         mr_buffer_printf(out_problem, "%s%s has no NVPTX back end", gap, path);
-    else {
-        version += strlen(title);
-        snprintf(out->compiler, sizeof out->compiler, "clang %.*s",
-                 (int)strspn(version, "0123456789."), version);
-        is_usable = true;
-    }
-    mr_error_destroy(status);
-    mr_buffer_free(&end.output);
-    return is_usable;
+    else return false;
+    return true;
 }
 
-int mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list, mr_compile_result *out,
-                   mr_buffer *out_problem) {
-    for (int i = 0; i < list->count; i++)
-        if (probe(list->paths[i], job, out, out_problem)) return i;
+/* -v writes the version. */
+static mr_status probe(const char *path, const mr_compile_job *job, mr_compile_result *out,
+                       bool *out_is_usable, mr_buffer *out_problem) {
+    const char *const arguments[] = {path, "-v", "-print-targets", NULL};
+    mr_child_end end;
+    mr_status status = run(job->source, arguments, PROBE_LIMIT, &end);
+    *out_is_usable = false;
+    if (status) {
+        mr_buffer_printf(out_problem, "%s%s", out_problem->size ? "; " : "", status->message);
+        mr_error_destroy(status);
+        status = MR_OK;
+    } else if (end.is_interrupted) status = interrupted(job);
+    else if (!has_problem(path, &end, out_problem)) {
+        const char *version = strstr(end.output.data, TITLE) + strlen(TITLE);
+        snprintf(out->compiler, sizeof out->compiler, "clang %.*s",
+                 (int)strspn(version, "0123456789."), version);
+        *out_is_usable = true;
+    }
+    mr_buffer_free(&end.output);
+    return status;
+}
+
+mr_status mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list,
+                         mr_compile_result *out, const char **out_path, mr_buffer *out_problem) {
+    *out_path = NULL;
+    for (int i = 0; i < list->count && !*out_path; i++) {
+        bool is_usable;
+        MR_TRY(probe(list->paths[i], job, out, &is_usable, out_problem));
+        if (is_usable) *out_path = list->paths[i];
+    }
     if (!list->count) mr_buffer_puts(out_problem, "no clang was found in PATH");
-    return -1;
+    return MR_OK;
 }
 
 /* The newest architecture up to `wanted` that this version of clang knows. */
@@ -339,8 +356,7 @@ static mr_status write_files(const mr_folder *folder, const mr_compile_job *job,
 
 /* What became of the child; MR_OK: it made PTX, or rejected the text. */
 static mr_status judge(const mr_compile_job *job, const mr_child_end *end, mr_compile_result *out) {
-    if (end->is_interrupted)
-        return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
+    if (end->is_interrupted) return interrupted(job);
     if (end->is_late)
         return mr_fail(MR_CODE_UNKNOWN, "%s did not finish %s:%d within %g s and was ended",
                        out->compiler, job->file, job->line, mr_compile_limit(job->source) / 1000.0);

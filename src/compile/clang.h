@@ -17,10 +17,10 @@ typedef struct {
 mr_status mr_clang_find(const char *only, mr_clang_list *out);
 void mr_clang_free(mr_clang_list *list);
 
-/* Asks them one after the other, and returns the index of the first that can compile to PTX; sets out->compiler, such as
- * "clang 14.0.6". -1: none can; the reasons are appended to `out_problem`. */
-int mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list, mr_compile_result *out,
-                   mr_buffer *out_problem);
+/* Asks them one after the other, and sets out_path to the first that can compile to PTX, and out->compiler to its name,
+ * such as "clang 14.0.6". NULL: none can; the reasons are appended to `out_problem`. Fails only if it was interrupted. */
+mr_status mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list,
+                         mr_compile_result *out, const char **out_path, mr_buffer *out_problem);
 
 /* By the program `path`, whose name is in out->compiler. */
 mr_status mr_clang_compile(const mr_compile_job *job, const char *path, mr_compile_result *out);

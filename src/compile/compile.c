@@ -130,10 +130,11 @@ static mr_status compile_by_clang(const mr_compile_job *job, choice *chosen,
                                   const char *nvrtc_problem, mr_compile_result *out) {
     mr_buffer problem = {0};
     if (!chosen->clangs.count) MR_TRY(mr_clang_find(chosen->only_clang, &chosen->clangs));
-    int index = mr_clang_probe(job, &chosen->clangs, out, &problem);
-    mr_status status =
-        index >= 0 ? mr_clang_compile(job, chosen->clangs.paths[index], out)
-                   : no_compiler(job, nvrtc_problem, problem.data ? problem.data : "no clang");
+    const char *path;
+    mr_status status = mr_clang_probe(job, &chosen->clangs, out, &path, &problem);
+    if (!status)
+        status = path ? mr_clang_compile(job, path, out)
+                      : no_compiler(job, nvrtc_problem, problem.data ? problem.data : "no clang");
     mr_buffer_free(&problem);
     return status;
 }
@@ -290,11 +291,12 @@ static void say_clang(void (*say)(const char *what, const char *text), bool is_s
     mr_clang_list list = {.count = 0};
     mr_buffer text = {0};
     mr_status status = mr_clang_find(NULL, &list);
-    int index = status ? -1 : mr_clang_probe(&job, &list, &found, &text);
+    const char *path = NULL;
+    if (!status) status = mr_clang_probe(&job, &list, &found, &path, &text);
     const char *role = is_second ? "; used with MILLRACE_COMPILER=clang" : "";
-    if (index >= 0) {
+    if (path) {
         mr_buffer_free(&text);
-        mr_buffer_printf(&text, "%s (%s)%s", found.compiler, list.paths[index], role);
+        mr_buffer_printf(&text, "%s (%s)%s", found.compiler, path, role);
     } else mr_buffer_printf(&text, " (install clang 14 or newer)");
     say("kernel compiler", text.data ? text.data : "clang");
     mr_error_destroy(status);

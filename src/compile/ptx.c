@@ -28,6 +28,7 @@ static const char *find_in_line(const char *at, const char *end, const char *wor
 }
 
 static void replace(mr_buffer *ptx, mr_buffer *by) {
+    mr_buffer_puts(by, ""); /* a text, even if nothing is left */
     if (by->failed) {
         mr_buffer_free(by);
         ptx->failed = true;

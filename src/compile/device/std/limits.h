@@ -2,6 +2,9 @@
 #ifndef MILLRACE_LIMITS_H
 #define MILLRACE_LIMITS_H
 
+#if defined(__CUDACC_RTC__) && __has_include(<cuda/std/climits>)
+#include <cuda/std/climits> /* a header of CUDA's own may include it, too */
+#else
 #define CHAR_BIT   8
 #define SCHAR_MIN  (-128)
 #define SCHAR_MAX  127
@@ -20,5 +23,6 @@
 #define LLONG_MIN  (-9223372036854775807ll - 1)
 #define LLONG_MAX  9223372036854775807ll
 #define ULLONG_MAX 18446744073709551615ull
+#endif
 
 #endif

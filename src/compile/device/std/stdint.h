@@ -2,6 +2,9 @@
 #ifndef MILLRACE_STDINT_H
 #define MILLRACE_STDINT_H
 
+#if defined(__CUDACC_RTC__) && __has_include(<cuda/std/cstdint>)
+#include <cuda/std/cstdint> /* a header of CUDA's own may include it, too: its types differ from those below */
+#else
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -49,10 +52,15 @@ typedef unsigned long uintmax_t;
 #define INTMAX_MIN  INT64_MIN
 #define INTMAX_MAX  INT64_MAX
 #define UINTMAX_MAX UINT64_MAX
-#define SIZE_MAX    UINT64_MAX
+#endif
+#ifndef SIZE_MAX
+#define SIZE_MAX UINT64_MAX
+#endif
+#ifndef INT64_C
 #define INT32_C(x)  x
 #define UINT32_C(x) x##u
 #define INT64_C(x)  x##l
 #define UINT64_C(x) x##ul
+#endif
 
 #endif
