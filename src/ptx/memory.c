@@ -473,6 +473,8 @@ static void tell(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
         .value = warp->run->values,
         .scope = m->scope,
         .instruction = code->source,
+        .is_row = r->shape == PTX_ROW,
+        .is_same = r->shape == PTX_SAME,
     };
     ptx_watch_access(launch->watch, &watched);
 }

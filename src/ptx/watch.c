@@ -135,18 +135,26 @@ static void access_global(ptx_turn *turn) {
     }
 }
 
+/* Bounds and common bits of the addresses; the bounds may be wider than need be. */
 static void measure_addresses(ptx_turn *turn) {
-    const uint64_t *address = turn->access->address;
-    uint64_t low = UINT64_MAX, high = 0, bits = 0;
-    for (uint32_t rest = turn->access->mask; rest; rest &= rest - 1) {
-        uint64_t a = address[__builtin_ctz(rest)];
-        low = a < low ? a : low;
-        high = a > high ? a : high;
-        bits |= a;
+    const ptx_watched *a = turn->access;
+    const uint64_t *address = a->address;
+    uint64_t first = address[__builtin_ctz(a->mask)], differs = 0;
+    turn->low = turn->high = turn->bits = first;
+    if (a->is_same) return;
+    if (a->is_row) {
+        turn->high = address[31 - __builtin_clz(a->mask)];
+        return;
     }
-    turn->low = low;
-    turn->high = high;
-    turn->bits = bits;
+    if (a->mask == UINT32_MAX)
+        for (uint32_t i = 0; i < 32; i++) differs |= address[i] ^ first;
+    else
+        for (uint32_t rest = a->mask; rest; rest &= rest - 1)
+            differs |= address[__builtin_ctz(rest)] ^ first;
+    uint64_t below = differs ? UINT64_MAX >> __builtin_clzll(differs) : 0;
+    turn->low = first & ~below;
+    turn->high = first | below;
+    turn->bits = first | differs;
 }
 
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {

@@ -45,6 +45,9 @@ typedef struct {
         value; /* of a store or what an atomic wrote / NULL: for reads; 32, zero-extended; lets two writes of
                             * the same value be told apart from others in the report */
     const ptx_instruction *instruction;
+    /* What the caller knows of the addresses of the mask's lanes; saves a look at them. */
+    bool is_row;  /* lane i accesses address[0] + i * bytes */
+    bool is_same; /* all lanes access one address */
 } ptx_watched;
 
 typedef struct {

@@ -4,12 +4,10 @@
 
 #include <stdlib.h>
 
-static bool covers_rows(const ptx_turn *turn) {
-    const ptx_watched *a = turn->access;
-    if (a->mask != UINT32_MAX || a->address[0] % PTX_ROW_BYTES) return false;
-    if (turn->low != a->address[0] || turn->high - turn->low != 31 * (uint64_t)a->bytes)
-        return false;
+static bool covers_rows(const ptx_watched *a) {
+    if (a->mask != UINT32_MAX || a->address[0] % PTX_ROW_BYTES || a->is_same) return false;
     if (a->bytes != 4 && a->bytes != 8 && a->bytes != 16) return false;
+    if (a->is_row) return true;
     uint64_t differs = 0;
     for (uint32_t i = 0; i < 32; i++)
         differs |= a->address[i] ^ (a->address[0] + (uint64_t)i * a->bytes);
@@ -72,7 +70,7 @@ static bool write_row(ptx_turn *turn, ptx_area *area, ptx_row *row, uint64_t me,
 
 bool ptx_row_access(ptx_turn *turn, ptx_area *area, uint64_t start) {
     const ptx_watched *a = turn->access;
-    if (!covers_rows(turn)) return false;
+    if (!covers_rows(a)) return false;
     uint32_t words = a->bytes / 4, lanes = 32 / words;
     uint32_t first = (uint32_t)(a->address[0] - start) / PTX_ROW_BYTES;
     for (uint32_t i = 0; i < words; i++) {

@@ -95,12 +95,12 @@ static inline void set_read(const ptx_turn *turn, ptx_cells *cells, uint32_t cel
 }
 
 /* The warp has read the cell at this time already. */
-static inline void add_lane(const ptx_turn *turn, ptx_cells *cells, uint32_t cell, uint32_t lane) {
-    uint32_t bit = (uint32_t)1 << lane;
-    if (PTX_SAMPLE_NUMBER(cells->read_at[cell]) != turn->at && !cells->read_also[cell] &&
-        !(cells->readers[cell] & bit))
-        cells->read_also[cell] = PTX_SAMPLE(lane, turn->at);
-    cells->readers[cell] |= bit;
+static inline void add_lanes(const ptx_turn *turn, ptx_cells *cells, uint32_t cell,
+                             uint32_t lanes) {
+    uint32_t fresh = lanes & ~cells->readers[cell];
+    if (fresh && PTX_SAMPLE_NUMBER(cells->read_at[cell]) != turn->at && !cells->read_also[cell])
+        cells->read_also[cell] = PTX_SAMPLE((uint32_t)__builtin_ctz(fresh), turn->at);
+    cells->readers[cell] |= lanes;
 }
 
 static __attribute__((noinline)) void read_slowly(ptx_turn *turn, ptx_cells *cells, uint64_t start,
@@ -114,7 +114,7 @@ static __attribute__((noinline)) void read_slowly(ptx_turn *turn, ptx_cells *cel
     if (!h) {
         uint64_t epoch = cells->read[cell];
         if (epoch == turn->me) {
-            add_lane(turn, cells, cell, lane);
+            add_lanes(turn, cells, cell, (uint32_t)1 << lane);
             return;
         }
         if (!epoch || !ptx_unordered(turn, lane, epoch, cells->readers[cell])) {
@@ -155,33 +155,51 @@ static __attribute__((noinline)) void write_slowly(ptx_turn *turn, ptx_cells *ce
     set_written(turn, cells, start, cell, lane);
 }
 
-/* The warp's newest reading in a history is of this time and instruction: then all has been judged. */
-static inline bool add_to_newest(const ptx_turn *turn, const ptx_cells *cells, uint32_t cell,
-                                 uint32_t lanes) {
-    ptx_history *h = ptx_history_at(cells, cell);
-    uint32_t newest = h ? h->newest_of_warp[turn->warp] : 0;
-    if (!newest || h->strong_count) return false;
-    ptx_reader *r = &h->readers[newest - 1];
-    if (r->epoch != turn->me || r->at != turn->at) return false;
-    r->lanes |= lanes;
+/* Adds lanes that need no judging to the readers in a history; false: it takes more than that. */
+static inline bool read_in_history(const ptx_turn *turn, ptx_history *h, uint32_t lanes) {
+    if (h->strong_count || (turn->is_shared && h->owner != turn->access->block)) return false;
+    uint32_t shift = turn->watch->block_shift, newest = h->newest_of_warp[turn->warp];
+    ptx_reader mine = {turn->me, lanes, turn->at};
+    if (!h->read_by_several && h->latest_read - turn->block < turn->span) {
+        if (!h->reader_capacity) return false;
+        memset(h->newest_of_warp, 0, sizeof h->newest_of_warp);
+        h->reader_count = 0;
+    } else if (newest) {
+        ptx_reader *r = &h->readers[newest - 1];
+        if (r->epoch != turn->me || (r->at != turn->at && (lanes & ~r->lanes))) return false;
+        r->lanes |= lanes;
+        return true;
+    }
+    if (h->reader_count == h->reader_capacity || h->reader_count >= UINT8_MAX) return false;
+    if (h->reader_count && (h->latest_read ^ turn->me) >> shift) return false;
+    if (turn->me > h->latest_read || !h->reader_count) h->latest_read = turn->me;
+    h->readers[h->reader_count++] = mine;
+    h->newest_of_warp[turn->warp] = (uint8_t)h->reader_count;
     return true;
 }
 
+/* Lanes that read one cell in one instruction. */
 static inline void read_cell(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t cell,
-                             uint32_t lane) {
-    uint64_t read = cells->read[cell];
-    if (is_settled(turn, cells->written[cell], turn->me | lane)) {
-        if (read == turn->me) {
-            add_lane(turn, cells, cell, lane);
-            return;
-        }
+                             uint32_t lanes) {
+    uint64_t written = cells->written[cell], read = cells->read[cell];
+    uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+    bool is_judged = !written || written - turn->block < turn->span ||
+                     (!(lanes & (lanes - 1)) && is_settled(turn, written, turn->me | lane));
+    if (is_judged) {
         if (!read || read - turn->block < turn->span) {
             set_read(turn, cells, cell, lane);
+            cells->readers[cell] = lanes;
             return;
         }
-        if (read & PTX_IN_HISTORY && add_to_newest(turn, cells, cell, (uint32_t)1 << lane)) return;
+        if (read == turn->me) {
+            add_lanes(turn, cells, cell, lanes);
+            return;
+        }
+        if (read & PTX_IN_HISTORY && read_in_history(turn, ptx_history_at(cells, cell), lanes))
+            return;
     }
-    read_slowly(turn, cells, start, cell, lane);
+    for (; lanes; lanes &= lanes - 1)
+        read_slowly(turn, cells, start, cell, (uint32_t)__builtin_ctz(lanes));
 }
 
 static inline void write_cell(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t cell,
@@ -196,23 +214,6 @@ static inline void write_cell(ptx_turn *turn, ptx_cells *cells, uint64_t start, 
         return;
     }
     write_slowly(turn, cells, start, cell, lane);
-}
-
-/* Lanes that read one cell in one instruction: the first one is judged, and where barriers settle all, so are the others. */
-static inline void read_together(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t cell,
-                                 uint32_t lanes) {
-    uint64_t written = cells->written[cell], read = cells->read[cell];
-    bool is_settled = !written || written - turn->block < turn->span;
-    bool is_new = !read || read - turn->block < turn->span;
-    if (is_settled && is_new) {
-        set_read(turn, cells, cell, (uint32_t)__builtin_ctz(lanes));
-        cells->readers[cell] = lanes;
-        return;
-    }
-    for (; lanes; lanes &= lanes - 1) {
-        if (is_settled && add_to_newest(turn, cells, cell, lanes)) return;
-        read_cell(turn, cells, start, cell, (uint32_t)__builtin_ctz(lanes));
-    }
 }
 
 /* Cells fine enough for addresses and sizes that have these lowest bits. */
@@ -256,23 +257,26 @@ void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane
     uint32_t first = (uint32_t)(address - start) >> cells->shift;
     uint32_t end = first + (bytes >> cells->shift);
     for (uint32_t c = first; c < end; c++) {
-        if (turn->access->access & MR_PTX_READS) read_cell(turn, cells, start, c, lane);
+        if (turn->access->access & MR_PTX_READS)
+            read_cell(turn, cells, start, c, (uint32_t)1 << lane);
         if (turn->access->access & MR_PTX_WRITES) write_cell(turn, cells, start, c, lane);
     }
 }
 
-/* How many lanes from lane 0 on access different addresses before these come again in all further lanes, as in the rows of a tile;
- * 32: they do not. */
-static uint32_t period(const ptx_watched *a, uint32_t lanes) {
-    if (lanes != UINT32_MAX) return 32;
-    uint32_t p = 1;
-    while (p < 32 && a->address[p] != a->address[0]) p++;
-    if (p == 32 || p & (p - 1)) return 32;
-    uint64_t differs = 0;
-    for (uint32_t i = p; i < 32; i++) differs |= a->address[i] ^ a->address[i - p];
-    return differs ? 32 : p;
+/* How many lanes from lane 0 on access different addresses before these come again in all further lanes, as in the rows of
+ * a tile; 32: they do not. */
+static uint32_t period(const ptx_watched *a) {
+    if (a->mask != UINT32_MAX || a->is_row) return 32;
+    for (uint32_t p = 1; p < 32; p *= 2) {
+        if (a->address[p] != a->address[0]) continue;
+        uint64_t differs = 0;
+        for (uint32_t i = p; i < 32; i++) differs |= a->address[i] ^ a->address[i - p];
+        return differs ? 32 : p;
+    }
+    return 32;
 }
 
+/* Every p-th lane. */
 static uint32_t every(uint32_t p) {
     static const uint32_t masks[] = {UINT32_MAX, 0x55555555, 0x11111111, 0x01010101, 0x00010001, 1};
     return masks[__builtin_ctz(p)];
@@ -288,14 +292,12 @@ static inline uint32_t neighbours(const ptx_watched *a, uint32_t lane, uint32_t 
 
 static void read_lanes(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t lanes) {
     const ptx_watched *a = turn->access;
-    uint32_t p = period(a, lanes), words = a->bytes >> cells->shift;
+    uint32_t p = a->is_same ? 1 : period(a), words = a->bytes >> cells->shift;
     for (uint32_t rest = lanes; rest;) {
         uint32_t lane = (uint32_t)__builtin_ctz(rest);
-        uint32_t together = p < 32 ? every(p) << lane : neighbours(a, lane, rest);
+        uint32_t together = p < 32 ? every(p) << lane & lanes : neighbours(a, lane, rest);
         uint32_t first = (uint32_t)(a->address[lane] - start) >> cells->shift;
-        for (uint32_t c = first; c < first + words; c++)
-            if (together & (together - 1)) read_together(turn, cells, start, c, together);
-            else read_cell(turn, cells, start, c, lane);
+        for (uint32_t c = first; c < first + words; c++) read_cell(turn, cells, start, c, together);
         rest &= ~together;
     }
 }

@@ -223,6 +223,19 @@ static void note(void *context, const ptx_race *race, uint32_t bytes) {
     guesses++;
 }
 
+/* Half of the rows are told as such: the watch must find the same without. */
+static void know_shape(ptx_watched *a) {
+    uint32_t first = (uint32_t)__builtin_ctz(a->mask);
+    bool row = true, same = true;
+    for (uint32_t i = first; i < 32; i++)
+        if (a->mask >> i & 1) {
+            row &= a->address[i] == a->address[first] + (uint64_t)(i - first) * a->bytes;
+            same &= a->address[i] == a->address[first];
+        }
+    a->is_same = same && (a->address[0] & 4);
+    a->is_row = row && !same && (a->address[0] & 8);
+}
+
 static void tell(mr_ptx_watch *w, const trace *t, uint32_t index) {
     const event *e = &t->events[index];
     uint64_t warps = e->mask;
@@ -255,6 +268,7 @@ static void tell(mr_ptx_watch *w, const trace *t, uint32_t index) {
                          .order = e->order,
                          .scope = e->scope,
                          .instruction = i};
+        know_shape(&a);
         ptx_watch_access(w, &a);
     }
     }
