@@ -46,7 +46,7 @@ typedef struct {
                             * the same value be told apart from others in the report */
     const ptx_instruction *instruction;
     /* What the caller knows of the addresses of the mask's lanes; saves a look at them. */
-    bool is_row;  /* lane i accesses address[0] + i * bytes */
+    bool is_row;  /* lane i + 1 accesses the `bytes` bytes after those of lane i */
     bool is_same; /* all lanes access one address */
 } ptx_watched;
 

@@ -14,57 +14,101 @@ static bool covers_rows(const ptx_watched *a) {
     return differs == 0;
 }
 
-/* The epoch of a row's former access: each lane of the turn comes after all lanes of it, or is the same thread as the one
- * that accessed its words. */
-static bool is_settled(const ptx_turn *turn, uint64_t epoch, uint8_t epoch_words, uint64_t me,
-                       uint32_t words) {
+/* Each lane of `me` comes after all lanes of a former access, or is the thread that accessed its words. */
+static bool is_settled(const ptx_turn *turn, const ptx_row_entry *former, const ptx_row_entry *me) {
+    uint64_t epoch = former->epoch;
     if (!epoch || epoch - turn->block < turn->span) return true;
-    if ((epoch ^ me) & turn->same_thread & ~(uint64_t)31) return false;
-    bool same_lanes = (epoch & 31) == (me & 31) && epoch_words == words;
+    if ((epoch ^ me->epoch) & turn->same_thread & ~(uint64_t)31) return false;
+    bool same_lanes = (epoch & 31) == (me->epoch & 31) && former->words == me->words;
     return same_lanes || ptx_epoch_time(turn->watch, epoch) < turn->running->warp_floor[turn->warp];
 }
 
-static bool lose_reader(const ptx_turn *turn, ptx_row *row) {
+static bool lose_reader(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *reader) {
     uint32_t shift = turn->watch->block_shift;
-    if (turn->is_shared || row->read >> shift == turn->block >> shift ||
-        !ptx_block_unheard(turn->watch, row->read))
+    if (turn->is_shared || reader->epoch >> shift == turn->block >> shift ||
+        !ptx_block_unheard(turn->watch, reader->epoch))
         return false;
-    row->lost = row->read;
-    row->lost_at = row->read_at;
-    row->lost_words = row->read_words;
+    row->lost = *reader;
     return true;
 }
 
-static bool read_row(const ptx_turn *turn, ptx_row *row, uint64_t me, uint32_t words) {
-    if (!is_settled(turn, row->written, row->written_words, me, words)) return false;
-    if (row->read == me && row->read_words == words) return true;
-    if (!is_settled(turn, row->read, row->read_words, me, words) && !lose_reader(turn, row))
-        return false;
-    row->read = me;
-    row->read_at = turn->at;
-    row->read_words = (uint8_t)words;
+/* Drops the other readers that `me` stands for. */
+static void drop_settled(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
+    uint16_t kept = 0;
+    for (uint32_t i = 0; i < row->other_count; i++)
+        if (!is_settled(turn, &row->others[i], me) && !lose_reader(turn, row, &row->others[i]))
+            row->others[kept++] = row->others[i];
+    row->other_count = kept;
+}
+
+enum { MOST_OTHERS = 64 };
+
+static bool add_other(ptx_row *row, const ptx_row_entry *reader) {
+    if (row->other_count == row->other_capacity) {
+        uint16_t wanted = row->other_capacity ? 2 * row->other_capacity : 4;
+        void *grown = wanted > MOST_OTHERS ? NULL : realloc(row->others, wanted * sizeof *reader);
+        if (!grown) return false; /* cells can hold more, and know whether memory is out */
+        row->others = grown;
+        row->other_capacity = wanted;
+    }
+    row->others[row->other_count++] = *reader;
     return true;
 }
 
-static bool write_row(ptx_turn *turn, ptx_area *area, ptx_row *row, uint64_t me, uint32_t words) {
-    if (row->lost || !is_settled(turn, row->written, row->written_words, me, words) ||
-        !is_settled(turn, row->read, row->read_words, me, words))
+/* The last reader becomes one of the others, unless the warp is among them: then the two change places. */
+static bool keep_reader(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
+    for (uint32_t i = 0; i < row->other_count; i++)
+        if (is_settled(turn, &row->others[i], me)) {
+            row->others[i] = row->read;
+            return true;
+        }
+    if (row->other_count == row->other_capacity && row->other_count) drop_settled(turn, row, me);
+    return lose_reader(turn, row, &row->read) || add_other(row, &row->read);
+}
+
+static bool read_row(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
+    if (!is_settled(turn, &row->written, me)) return false;
+    if (row->read.epoch == me->epoch && row->read.words == me->words) return true;
+    if (turn->is_shared && row->owner != turn->access->block) {
+        row->other_count = 0;
+        row->owner = turn->access->block;
+    }
+    bool is_new = row->read.epoch - turn->block < turn->span;
+    if (is_new && row->other_count) drop_settled(turn, row, me);
+    if (!is_settled(turn, &row->read, me) && !keep_reader(turn, row, me)) return false;
+    row->read = *me;
+    return true;
+}
+
+static bool all_settled(const ptx_turn *turn, const ptx_row *row, const ptx_row_entry *me) {
+    if (row->lost.epoch || !is_settled(turn, &row->written, me) ||
+        !is_settled(turn, &row->read, me))
         return false;
-    row->written = me;
-    row->written_at = turn->at;
-    row->written_words = (uint8_t)words;
-    row->read = 0;
-    if (!turn->access->value || words > 2) return true;
+    for (uint32_t i = 0; i < row->other_count; i++)
+        if (!is_settled(turn, &row->others[i], me)) return false;
+    return true;
+}
+
+static void note_values(ptx_turn *turn, ptx_area *area, ptx_row *row, uint32_t words) {
+    if (!turn->access->value || words > 2) return;
     if (!area->row_values) area->row_values = malloc(area->row_count * PTX_ROW_BYTES);
     if (!area->row_values) {
         turn->failed = true;
-        return true;
+        return;
     }
-    row->written_at |= PTX_VALUE_KNOWN;
+    row->written.at |= PTX_VALUE_KNOWN;
     uint32_t *values = &area->row_values[(row - area->rows) * 32];
-    const uint64_t *from = &turn->access->value[me & 31];
+    const uint64_t *from = &turn->access->value[row->written.epoch & 31];
     for (uint32_t i = 0; i < 32; i++)
         values[i] = words == 1 ? (uint32_t)from[i] : (uint32_t)(from[i / 2] >> 32 * (i % 2));
+}
+
+static bool write_row(ptx_turn *turn, ptx_area *area, ptx_row *row, const ptx_row_entry *me) {
+    if (!all_settled(turn, row, me)) return false;
+    row->written = *me;
+    row->read.epoch = 0;
+    row->other_count = 0;
+    note_values(turn, area, row, me->words);
     return true;
 }
 
@@ -75,10 +119,10 @@ bool ptx_row_access(ptx_turn *turn, ptx_area *area, uint64_t start) {
     uint32_t first = (uint32_t)(a->address[0] - start) / PTX_ROW_BYTES;
     for (uint32_t i = 0; i < words; i++) {
         ptx_row *row = &area->rows[first + i];
-        uint64_t me = turn->me | i * lanes;
+        ptx_row_entry me = {turn->me | i * lanes, turn->at, (uint8_t)words};
         bool is_done = !row->is_divided;
-        if (a->access & MR_PTX_READS) is_done = is_done && read_row(turn, row, me, words);
-        if (a->access & MR_PTX_WRITES) is_done = is_done && write_row(turn, area, row, me, words);
+        if (a->access & MR_PTX_READS) is_done = is_done && read_row(turn, row, &me);
+        if (a->access & MR_PTX_WRITES) is_done = is_done && write_row(turn, area, row, &me);
         uint32_t part = words == 1 ? UINT32_MAX : (((uint32_t)1 << lanes) - 1) << i * lanes;
         if (!is_done) ptx_weak_access(turn, area, start, part);
     }

@@ -167,6 +167,7 @@ bool ptx_area_init(ptx_area *area, uint32_t bytes) {
 }
 
 void ptx_area_free(ptx_area *area) {
+    for (uint32_t i = 0; i < area->row_count && area->rows; i++) free(area->rows[i].others);
     cells_free(&area->cells);
     free(area->rows);
     free(area->row_values);
@@ -179,29 +180,44 @@ bool ptx_area_cells(ptx_area *area, uint32_t cell_bytes) {
     return cell_bytes >= area->cells.bytes || cells_divide(&area->cells, cell_bytes);
 }
 
+/* The lane that accessed a word. */
+static uint32_t lane_at(const ptx_row_entry *e, uint32_t word) {
+    return (uint32_t)(e->epoch & 31) + word / e->words;
+}
+
+static ptx_reader reader_at(const ptx_row_entry *e, uint32_t word) {
+    return (ptx_reader){e->epoch & ~(uint64_t)31, (uint32_t)1 << lane_at(e, word), e->at};
+}
+
+static bool divide_readers(const ptx_row *row, ptx_cells *cells, uint32_t cell, uint32_t word) {
+    if (row->read.epoch) {
+        ptx_reader r = reader_at(&row->read, word);
+        cells->read[cell] = r.epoch;
+        cells->readers[cell] = r.lanes;
+        cells->read_at[cell] = PTX_SAMPLE(lane_at(&row->read, word), r.at);
+    }
+    if (!row->lost.epoch && !row->other_count) return true;
+    ptx_history *h = ptx_history_of(cells, cell, row->owner);
+    if (!h) return false;
+    for (uint32_t i = 0; i < row->other_count; i++) {
+        ptx_reader r = reader_at(&row->others[i], word);
+        if (!ptx_history_add_reader(h, &r)) return false;
+    }
+    h->read_by_several = true; /* or not: then it is a longer way to the same end */
+    if (!row->lost.epoch) return true;
+    h->lost = reader_at(&row->lost, word);
+    return h->has_lost = true;
+}
+
 /* What a row knows of one of its words, as a cell. */
 static bool divide_cell(const ptx_area *area, const ptx_row *row, ptx_cells *cells, uint32_t cell) {
-    uint32_t word = cell * cells->bytes % PTX_ROW_BYTES / 4;
-    if (row->written) {
-        cells->written[cell] = row->written + word / row->written_words;
-        cells->written_at[cell] = row->written_at;
-        if (area->row_values)
-            cells->value[cell] =
-                area->row_values[cell * cells->bytes / 4] >> 8 * (cell * cells->bytes % 4);
+    uint32_t byte = cell << cells->shift, word = byte % PTX_ROW_BYTES / 4;
+    if (row->written.epoch) {
+        cells->written[cell] = (row->written.epoch & ~(uint64_t)31) | lane_at(&row->written, word);
+        cells->written_at[cell] = row->written.at;
+        if (area->row_values) cells->value[cell] = area->row_values[byte / 4] >> 8 * (byte % 4);
     }
-    if (row->read) {
-        uint32_t lane = (uint32_t)(row->read & 31) + word / row->read_words;
-        cells->read[cell] = row->read & ~(uint64_t)31;
-        cells->readers[cell] = (uint32_t)1 << lane;
-        cells->read_at[cell] = PTX_SAMPLE(lane, row->read_at);
-    }
-    if (!row->lost) return true;
-    ptx_history *h = ptx_history_of(cells, cell, 0);
-    if (!h) return false;
-    uint32_t lane = (uint32_t)(row->lost & 31) + word / row->lost_words;
-    h->lost = (ptx_reader){row->lost & ~(uint64_t)31, (uint32_t)1 << lane, row->lost_at};
-    h->has_lost = h->read_by_several = true;
-    return true;
+    return divide_readers(row, cells, cell, word);
 }
 
 bool ptx_row_divide(ptx_area *area, uint32_t row) {
@@ -211,6 +227,9 @@ bool ptx_row_divide(ptx_area *area, uint32_t row) {
     for (uint32_t i = 0; i < per_row; i++)
         if (!divide_cell(area, &area->rows[row], cells, row * per_row + i)) return false;
     area->rows[row].is_divided = true;
+    free(area->rows[row].others);
+    area->rows[row].others = NULL;
+    area->rows[row].other_count = area->rows[row].other_capacity = 0;
     return true;
 }
 

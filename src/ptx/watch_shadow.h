@@ -108,14 +108,21 @@ typedef struct {
     void *memory;
 } ptx_cells;
 
-/* 32 words, of which each of some lanes has accessed 1, 2 or 4: the epoch's lane the first ones, and so on. */
 #define PTX_ROW_BITS  7
 #define PTX_ROW_BYTES (1u << PTX_ROW_BITS)
+/* An access to 32 words by lanes of one warp: the epoch's lane accessed the first `words` (1, 2 or 4), and so on. */
 typedef struct {
-    uint64_t written, read,
-        lost; /* `lost`: stands for readers of blocks that ended unheard; 0: none */
-    uint32_t written_at, read_at, lost_at;
-    uint8_t written_words, read_words, lost_words;
+    uint64_t epoch; /* 0: there was none */
+    uint32_t at;
+    uint8_t words;
+} ptx_row_entry;
+
+typedef struct {
+    ptx_row_entry written, read; /* the last ones */
+    ptx_row_entry lost;          /* stands for readers of blocks that ended unheard */
+    ptx_row_entry *others;       /* further readers, of other warps */
+    uint64_t owner;              /* as of a history */
+    uint16_t other_count, other_capacity;
     bool is_divided; /* then only the cells count */
 } ptx_row;
 

@@ -178,42 +178,56 @@ static inline bool read_in_history(const ptx_turn *turn, ptx_history *h, uint32_
     return true;
 }
 
+/* What the loops over lanes look at, in registers. */
+typedef struct {
+    uint64_t block, span, me, same_thread, *written, *read;
+    uint32_t *readers;
+} view;
+
+static inline view view_of(const ptx_turn *turn, const ptx_cells *cells) {
+    return (view){turn->block,    turn->span,  turn->me,      turn->same_thread,
+                  cells->written, cells->read, cells->readers};
+}
+
+static inline bool before_barrier(view v, uint64_t epoch) {
+    return !epoch || epoch - v.block < v.span;
+}
+
 /* Lanes that read one cell in one instruction. */
-static inline void read_cell(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t cell,
-                             uint32_t lanes) {
-    uint64_t written = cells->written[cell], read = cells->read[cell];
-    uint32_t lane = (uint32_t)__builtin_ctz(lanes);
-    bool is_judged = !written || written - turn->block < turn->span ||
-                     (!(lanes & (lanes - 1)) && is_settled(turn, written, turn->me | lane));
-    if (is_judged) {
-        if (!read || read - turn->block < turn->span) {
-            set_read(turn, cells, cell, lane);
-            cells->readers[cell] = lanes;
-            return;
-        }
-        if (read == turn->me) {
-            add_lanes(turn, cells, cell, lanes);
-            return;
-        }
-        if (read & PTX_IN_HISTORY && read_in_history(turn, ptx_history_at(cells, cell), lanes))
-            return;
+static inline __attribute__((always_inline)) void read_cell(ptx_turn *turn, view v,
+                                                            ptx_cells *cells, uint64_t start,
+                                                            uint32_t cell, uint32_t lane,
+                                                            uint32_t lanes) {
+    uint64_t written = v.written[cell], read = v.read[cell];
+    bool is_judged = before_barrier(v, written) ||
+                     (!(lanes & (lanes - 1)) && !((written ^ (v.me | lane)) & v.same_thread));
+    if (is_judged && before_barrier(v, read)) {
+        set_read(turn, cells, cell, lane);
+        v.readers[cell] = lanes;
+        return;
     }
+    if (is_judged && read == v.me) {
+        add_lanes(turn, cells, cell, lanes);
+        return;
+    }
+    if (is_judged && read & PTX_IN_HISTORY &&
+        read_in_history(turn, ptx_history_at(cells, cell), lanes))
+        return;
     for (; lanes; lanes &= lanes - 1)
         read_slowly(turn, cells, start, cell, (uint32_t)__builtin_ctz(lanes));
 }
 
-static inline void write_cell(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t cell,
-                              uint32_t lane) {
-    uint64_t read = cells->read[cell];
-    bool own_reader =
-        !((read ^ turn->me) & turn->same_thread) && cells->readers[cell] == (uint32_t)1 << lane;
-    if (is_settled(turn, cells->written[cell], turn->me | lane) &&
-        (!read || read - turn->block < turn->span || own_reader)) {
-        cells->read[cell] = 0;
+static inline void write_cell(ptx_turn *turn, view v, ptx_cells *cells, uint64_t start,
+                              uint32_t cell, uint32_t lane) {
+    uint64_t written = v.written[cell], read = v.read[cell];
+    bool is_judged = before_barrier(v, written) || !((written ^ (v.me | lane)) & v.same_thread);
+    bool own_reader = !((read ^ v.me) & v.same_thread) && v.readers[cell] == (uint32_t)1 << lane;
+    if (is_judged && (own_reader || before_barrier(v, read))) {
+        v.read[cell] = 0;
         set_written(turn, cells, start, cell, lane);
-        return;
+    } else {
+        write_slowly(turn, cells, start, cell, lane);
     }
-    write_slowly(turn, cells, start, cell, lane);
 }
 
 /* Cells fine enough for addresses and sizes that have these lowest bits. */
@@ -258,8 +272,9 @@ void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane
     uint32_t end = first + (bytes >> cells->shift);
     for (uint32_t c = first; c < end; c++) {
         if (turn->access->access & MR_PTX_READS)
-            read_cell(turn, cells, start, c, (uint32_t)1 << lane);
-        if (turn->access->access & MR_PTX_WRITES) write_cell(turn, cells, start, c, lane);
+            read_cell(turn, view_of(turn, cells), cells, start, c, lane, (uint32_t)1 << lane);
+        if (turn->access->access & MR_PTX_WRITES)
+            write_cell(turn, view_of(turn, cells), cells, start, c, lane);
     }
 }
 
@@ -293,11 +308,22 @@ static inline uint32_t neighbours(const ptx_watched *a, uint32_t lane, uint32_t 
 static void read_lanes(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t lanes) {
     const ptx_watched *a = turn->access;
     uint32_t p = a->is_same ? 1 : period(a), words = a->bytes >> cells->shift;
+    view v = view_of(turn, cells);
+    if (a->is_row) {
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            uint32_t first = (uint32_t)(a->address[lane] - start) >> cells->shift;
+            for (uint32_t c = first; c < first + words; c++)
+                read_cell(turn, v, cells, start, c, lane, (uint32_t)1 << lane);
+        }
+        return;
+    }
     for (uint32_t rest = lanes; rest;) {
         uint32_t lane = (uint32_t)__builtin_ctz(rest);
         uint32_t together = p < 32 ? every(p) << lane & lanes : neighbours(a, lane, rest);
         uint32_t first = (uint32_t)(a->address[lane] - start) >> cells->shift;
-        for (uint32_t c = first; c < first + words; c++) read_cell(turn, cells, start, c, together);
+        for (uint32_t c = first; c < first + words; c++)
+            read_cell(turn, v, cells, start, c, lane, together);
         rest &= ~together;
     }
 }
@@ -308,7 +334,7 @@ static void write_lanes(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32
         uint32_t lane = (uint32_t)__builtin_ctz(rest);
         uint32_t first = (uint32_t)(a->address[lane] - start) >> cells->shift;
         for (uint32_t c = first; c < first + (a->bytes >> cells->shift); c++)
-            write_cell(turn, cells, start, c, lane);
+            write_cell(turn, view_of(turn, cells), cells, start, c, lane);
     }
 }
 
