@@ -165,11 +165,12 @@ end
 -- ---------------------------------------------------------------- running
 
 local ENVIRONMENT = table.concat({
-  "unset MILLRACE_DEVICE MILLRACE_CHECK",
+  "unset MILLRACE_DEVICE MILLRACE_CHECK MILLRACE_COMPILER MILLRACE_CACHE_SIZE",
   -- As many tests run at once as there are processors. OpenBLAS's threads wait for each other without sleeping: where
   -- each has to wait for a processor first, thousands of small products take minutes.
   "export OPENBLAS_NUM_THREADS=1",
   "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE_VERIFY_CLOSE=1 MILLRACE=%s MILLRACE_CALLS=%s MILLRACE_TIMES=%s",
+  "export MILLRACE_CACHE=%s", -- no kernel of another run, and none left in the user's own folder
   -- Some distributions install luaunit for Lua 5.3 only; it runs under 5.4.
   "export LUA_PATH='./tests/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua'",
 }, "\n") .. "\n"
@@ -181,7 +182,8 @@ local function write_job(dir, number, test, options)
   local calls = options.calls or ""
   if test.records then calls = calls .. "/" .. number end
   local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=say\n" or ""
-  local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times)
+  local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times,
+    quote(dir .. "/cache"))
   write(base .. ".sh", environment .. verify .. ([[
 began=$(date +%%s%%N)
 timeout -k 5 %d %s <%s >%s.out %s

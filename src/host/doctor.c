@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/embedded.h"
+#include "compile/compile.h"
 #include "host/call.h"
 #include "host/module.h"
 #include "model/backend.h"
@@ -99,11 +100,11 @@ static void say_blas(void) {
             missing);
 }
 
-#if MR_HAVE_CUDA
 static void say_line(const char *what, const char *text) {
     say(what, "%s", text);
 }
 
+#if MR_HAVE_CUDA
 static void say_gpu(void) {
     mr_cuda_describe(say_line);
 }
@@ -138,6 +139,7 @@ int mr_doctor(mr_machine_options *options) {
     say_memory(properties->memory_limit, properties->memory_limit_source);
     mr_machine_close(machine);
     say_blas();
+    mr_compile_describe(say_line);
     say_gpu();
     return MR_EXIT_OK;
 }
