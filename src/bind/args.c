@@ -79,7 +79,27 @@ static int unknown_option(lua_State *L, const char *key, const char *const *know
                      lua_tostring(L, -1));
 }
 
-mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known) {
+/* The key on top of the stack but one, as the place of an option; raises if it is none. */
+static int option_of_key(lua_State *L, const char *const *known, int count, bool positional) {
+    size_t size;
+    if (positional && lua_isinteger(L, -2)) {
+        lua_Integer at = lua_tointeger(L, -2);
+        if (at >= 1 && at <= count) return (int)at - 1;
+        mr_misuse(L, "found a value at [%I]: at most %d values are expected here", (LUAI_UACINT)at,
+                  count);
+    }
+    if (lua_type(L, -2) != LUA_TSTRING)
+        mr_misuse(L, "options have the form {name=value}: found %s as a key",
+                  lua_type(L, -2) == LUA_TNUMBER ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
+                                                 : mr_type_text(L, -2));
+    const char *key = lua_tolstring(L, -2, &size);
+    int at = known_at(known, key, size);
+    if (at < 0) unknown_option(L, key, known);
+    return at;
+}
+
+static mr_option_slots check_table(lua_State *L, int arg, const char *const *known,
+                                   bool positional) {
     mr_option_slots options = {known, 0};
     int count = 0;
     if (lua_isnoneornil(L, arg)) return options;
@@ -88,19 +108,17 @@ mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known
     luaL_checkstack(L, count + LUA_MINSTACK, "too many options");
     options.first = lua_gettop(L) + 1;
     lua_settop(L, options.first - 1 + count);
-    for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
-        size_t size;
-        if (lua_type(L, -2) != LUA_TSTRING)
-            mr_misuse(L, "options have the form {name=value}: found %s as a key",
-                      lua_type(L, -2) == LUA_TNUMBER
-                          ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
-                          : mr_type_text(L, -2));
-        const char *key = lua_tolstring(L, -2, &size);
-        int at = known_at(known, key, size);
-        if (at < 0) unknown_option(L, key, known);
-        lua_copy(L, -1, options.first + at);
-    }
+    for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1))
+        lua_copy(L, -1, options.first + option_of_key(L, known, count, positional));
     return options;
+}
+
+mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known) {
+    return check_table(L, arg, known, false);
+}
+
+mr_option_slots mr_check_fields(lua_State *L, int arg, const char *const *known) {
+    return check_table(L, arg, known, true);
 }
 
 int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name) {

@@ -77,6 +77,8 @@ typedef struct {
 /* Makes the metatable of a kind of userdata, with an __index that finds methods, then properties, and for any
  * other key raises with the nearest name. A class that defines "__index" itself gets its methods table and properties by mr_class_lookup. */
 void mr_class_open(lua_State *L, const mr_class *class);
+/* Makes `index` the __index of a class that is open. It may go on to mr_class_lookup, whose upvalues it gets. */
+void mr_class_open_index(lua_State *L, const mr_class *class, lua_CFunction index);
 /* Adds the functions of another class of the same kind, which must be open. */
 void mr_class_extend(lua_State *L, const mr_class *part);
 /* Pushes the table in which methods of that kind are looked up by name. */
@@ -169,6 +171,8 @@ typedef struct {
  * nearest. Pushes the slots. The getters push nothing and name the option when the type is wrong; each asks
  * for one of the known names. */
 mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known);
+/* The same; the value at [i] is that of known[i - 1]. */
+mr_option_slots mr_check_fields(lua_State *L, int arg, const char *const *known);
 /* The stack index of the option; 0: it is not given, or nil. */
 int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name);
 bool mr_option_boolean(lua_State *L, const mr_option_slots *options, const char *name,
@@ -191,7 +195,8 @@ mr_stream **mr_check_streams(lua_State *L, int index, const char *what, int *out
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-extern const mr_kind mr_kind_device, mr_kind_stream, mr_kind_event, mr_kind_tensor;
+extern const mr_kind mr_kind_device, mr_kind_stream, mr_kind_event, mr_kind_tensor, mr_kind_kernel,
+    mr_kind_module;
 
 /* Pushing the same device or stream twice gives the same userdata: `==` and table keys work. */
 void mr_push_device(lua_State *L, mr_device *device);

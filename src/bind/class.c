@@ -100,6 +100,17 @@ void mr_class_open(lua_State *L, const mr_class *class) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, class->kind);
 }
 
+void mr_class_open_index(lua_State *L, const mr_class *class, lua_CFunction index) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, class->kind);
+    mr_push_module(L);
+    lua_getfield(L, -2, "methods");
+    lua_getfield(L, -3, "getters");
+    lua_pushlightuserdata(L, (void *)class);
+    lua_pushcclosure(L, index, 4);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
 void mr_class_extend(lua_State *L, const mr_class *part) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, part->kind);
     lua_getfield(L, -1, "methods");

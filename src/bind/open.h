@@ -10,7 +10,8 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class, mr_memory_class,
     mr_operators_class, mr_random_class, mr_simulator_class, mr_stream_class, mr_streams_class,
     mr_tensor_class, mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class,
-    mr_tensor_view_class;
+    mr_tensor_view_class, mr_kernel_class, mr_kernels_class, mr_module_class, mr_modules_class,
+    mr_module_kernels_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -24,6 +25,8 @@ void mr_open_format(lua_State *L);
 void mr_open_hazard(lua_State *L);
 void mr_open_help(lua_State *L);
 void mr_open_joining(lua_State *L);
+void mr_open_kernel(lua_State *L);
+void mr_open_kernel_module(lua_State *L);
 void mr_open_linear(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);

@@ -161,6 +161,7 @@ static const callers by_family[] = {
     [MR_FAMILY_COPY] = {NULL, NULL},
     [MR_FAMILY_BYTES] = {NULL, NULL},
     [MR_FAMILY_ABSTRACT] = {NULL, NULL},
+    [MR_FAMILY_KERNEL] = {NULL, NULL},
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");
 

@@ -17,6 +17,13 @@ mr_script *mr_source_read(lua_State *L, const char *file) {
     return mr_script_read(&module->scripts, file);
 }
 
+void mr_source_locate(lua_State *L, const char *file, const char *text, size_t size, int *io_line) {
+    mr_script *script = mr_source_read(L, file);
+    int line = script ? mr_script_line_of(script, text, size) : 0;
+    if (line) *io_line = line;
+    mr_script_free(script);
+}
+
 /* ---- what runs files. The first upvalue is Lua's own function. */
 
 static int all_results(lua_State *L, int status, lua_KContext base) {

@@ -17,5 +17,7 @@ void mr_source_keep_name(lua_State *L, const char *name);
 
 /* The text of a file that a script was run from; NULL: it is none, or mr_script_read says so. */
 mr_script *mr_source_read(lua_State *L, const char *file);
+/* Where `text` begins in such a file: sets *io_line if it stands there once, as it is. */
+void mr_source_locate(lua_State *L, const char *file, const char *text, size_t size, int *io_line);
 
 #endif

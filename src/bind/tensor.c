@@ -93,19 +93,7 @@ const mr_class mr_tensor_class = {
 
 /* --- open --------------------------------------------------------------------------------------- */
 
-/* __index goes on to mr_class_lookup for strings, so it needs that one's upvalues. */
-static void open_index(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &mr_kind_tensor);
-    mr_push_module(L);
-    lua_getfield(L, -2, "methods");
-    lua_getfield(L, -3, "getters");
-    lua_pushlightuserdata(L, (void *)&mr_tensor_class);
-    lua_pushcclosure(L, tensor_index, 4);
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
 void mr_open_tensor(lua_State *L) {
     mr_class_open(L, &mr_tensor_class);
-    open_index(L);
+    mr_class_open_index(L, &mr_tensor_class, tensor_index);
 }

@@ -21,6 +21,7 @@ static void release_storage(mr_command *command) {
 }
 
 static void free_arguments(mr_command *command) {
+    if (command->u.op.drop_arguments) command->u.op.drop_arguments(command->u.op.arguments);
     free(command->u.op.arguments);
 }
 

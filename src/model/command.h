@@ -155,6 +155,8 @@ struct mr_command {
             mr_params params;
             void *arguments; /* what else the row takes, by value; owned; NULL: nothing */
             size_t argument_bytes;
+            void (*drop_arguments)(
+                void *arguments); /* gives up what they refer to; NULL: nothing */
         } op; /* OP, HOST_ACCESS: operands[0] is the output, unless the row says otherwise */
         struct {
             mr_copy_direction direction;

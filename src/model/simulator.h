@@ -20,6 +20,12 @@ typedef struct {
     const char *help; /* one sentence, with the rule */
 } mr_setting_info;
 
+/* A piece of device memory that is in use. */
+typedef struct {
+    uint64_t first, end; /* addresses */
+    void *host;          /* where the byte at `first` is */
+} mr_memory_block;
+
 typedef struct mr_chooser mr_chooser;       /* model/chooser.h */
 typedef struct mr_checkpoint mr_checkpoint; /* the backend's */
 
@@ -52,6 +58,13 @@ typedef struct mr_simulator {
     const mr_setting_info *(*settings)(size_t *out_count);
     mr_status (*get_setting)(mr_machine *machine, const char *name, int64_t *out_value);
     mr_status (*set_setting)(mr_machine *machine, const char *name, int64_t value);
+
+    /* The piece of any device's memory in which `address` lies; false: none is in use there. For bodies, also on
+     * several threads: nothing is allocated or freed while they run. */
+    bool (*memory_at)(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
+    /* A body is about to write to memory that is no operand of its command: for checkpoints. One thread at a time. */
+    void (*will_write)(mr_machine *machine, const mr_memory_block *block);
+
     /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the
      * bytes of all memory, what the chooser knows. Checkpoints are a stack: restoring one, as often as one likes,
      * drops those made after it. Making and restoring one costs what has changed meanwhile and what the machine's

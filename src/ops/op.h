@@ -35,6 +35,7 @@ typedef enum {
     MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
     MR_FAMILY_BYTES,    /* memset */
     MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
+    MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COUNT
 } mr_family_id;
 
@@ -93,6 +94,9 @@ struct mr_op {
     /* Optional: the last step, after all items; not after a failure. Frees nothing. */
     void (*finish)(const mr_command *command, void *state);
     void (*cost)(const mr_command *command, mr_cost *out_cost);
+    /* Optional: the arguments refer to something that is counted: whoever copies their bytes retains it. */
+    void (*arguments_retain)(void *arguments);
+    void (*arguments_release)(void *arguments);
     const void *body; /* the family's own: loops by dtype */
 };
 
@@ -113,7 +117,8 @@ enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
  *            correction (1: sample variance)
  *   SOFTMAX  integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
  *   BYTES    integer[0]: the byte
- *   ABSTRACT duration_ns, blocks, mix */
+ *   ABSTRACT duration_ns, blocks, mix
+ *   KERNEL   nothing: see kernel.h */
 
 enum { MR_TAKES_BOOL = 1, MR_TAKES_INTEGER = 2, MR_TAKES_FLOAT = 4, MR_TAKES_ALL = 7 };
 enum {

@@ -1,5 +1,6 @@
 /* mr_ops[] and mr_families[]: the rows of table.h as structs, and what they have in common. */
 #include "ops/fold.h"
+#include "ops/kernel.h"
 #include "ops/loops.h"
 
 #include <string.h>
@@ -145,6 +146,20 @@ enum {
                        .state_bytes = state_bytes_,                                                \
                        .cost = cost_},
 
+#define KERNEL_ROW(name_, usage_, help_)                                                           \
+    [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
+                       .name = #name_,                                                             \
+                       .name_in_place = #name_,                                                    \
+                       .family = &mr_families[MR_FAMILY_KERNEL],                                   \
+                       .dtypes = MR_TAKES_ALL,                                                     \
+                       .usage = usage_,                                                            \
+                       .help = help_,                                                              \
+                       .items = mr_kernel_items,                                                   \
+                       .run = mr_kernel_run,                                                       \
+                       .cost = mr_kernel_cost,                                                     \
+                       .arguments_retain = mr_kernel_arguments_retain,                             \
+                       .arguments_release = mr_kernel_arguments_release},
+
 const mr_op_family mr_families[] = {
     [MR_FAMILY_UNARY] = {.id = MR_FAMILY_UNARY, .name = "unary"},
     [MR_FAMILY_BINARY] = {.id = MR_FAMILY_BINARY, .name = "binary"},
@@ -162,6 +177,9 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_COPY] = {.id = MR_FAMILY_COPY, .name = "copy", .copies = true},
     [MR_FAMILY_BYTES] = {.id = MR_FAMILY_BYTES, .name = "bytes"},
     [MR_FAMILY_ABSTRACT] = {.id = MR_FAMILY_ABSTRACT, .name = "abstract"},
+    [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
+                          .name = "kernel",
+                          .brings_threads = mr_kernel_runs_alone},
 };
 
 const mr_op mr_ops[MR_OP_COUNT] = {
@@ -178,6 +196,7 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_SOFTMAX_TABLE(SOFTMAX_ROW)
     MR_MATMUL_TABLE(MATMUL_ROW)
     MR_OTHER_TABLE(OTHER_ROW)
+    MR_KERNEL_TABLE(KERNEL_ROW)
     // clang-format on
 };
 

@@ -120,6 +120,10 @@
     X(memset,   BYTES,    0, ALL,     0,  mr_bytes_items,       mr_bytes_run,    NULL,                    mr_elementwise_cost, "mr.memset(x, byte)",                   "Sets all bytes of a contiguous tensor.") \
     X(op,       ABSTRACT, 0, ALL,     0,  mr_abstract_items,    mr_abstract_run, NULL,                    mr_abstract_cost,    "mr.op{name=, reads=, writes=, ms=, stream=, blocks=}", "An abstract operation with these accesses and this duration.") \
     X(spin,     ABSTRACT, 0, ALL,     0,  mr_spin_items,        mr_spin_run,     NULL,                    mr_abstract_cost,    "mr.spin{ms=, stream=}",                "A delay on the device.")
+
+/* name, usage, help */
+#define MR_KERNEL_TABLE(X) \
+    X(kernel, "k[{grid, block, shared, stream}](...)", "A launch of a kernel of the user's.")
 // clang-format on
 
 /* All rows, for macros that need only the name: X(name, ...). */
@@ -135,6 +139,7 @@
     MR_REDUCE_TABLE(X)                                                                             \
     MR_SOFTMAX_TABLE(X)                                                                            \
     MR_MATMUL_TABLE(X)                                                                             \
-    MR_OTHER_TABLE(X)
+    MR_OTHER_TABLE(X)                                                                              \
+    MR_KERNEL_TABLE(X)
 
 #endif

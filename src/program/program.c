@@ -1,13 +1,24 @@
 /* Programs that have been recorded: counting them, and what can be asked of them. See program.h. */
 #include <stdlib.h>
 
+#include "ops/op.h"
 #include "program/state.h"
 
 void mr_program_retain(const mr_program *program) {
     atomic_fetch_add(&((mr_program *)program)->refs, 1);
 }
 
+static void release_arguments(mr_program *p, const item_list *items) {
+    for (size_t i = 0; i < items->count; i++) {
+        const item *it = &items->items[i];
+        if (it->row && it->row->arguments_release && it->arguments.size)
+            it->row->arguments_release(p->bytes.items + it->arguments.at);
+    }
+}
+
 static void destroy(mr_program *p) {
+    release_arguments(p, &p->items);
+    release_arguments(p, &p->inner);
     for (size_t i = 0; i < p->settings.count; i++) free(p->settings.items[i].name);
     for (size_t i = 0; i < p->texts.count; i++) free(p->texts.items[i]);
     mr_vec_free(&p->settings);

@@ -36,7 +36,9 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
     blob skipped;
     mr_record_bytes(r, (16 - r->program->bytes.count % 16) % 16, &skipped);
     char *to = mr_record_bytes(r, command->u.op.argument_bytes, &it->arguments);
-    if (to) memcpy(to, command->u.op.arguments, command->u.op.argument_bytes);
+    if (!to) return;
+    memcpy(to, command->u.op.arguments, command->u.op.argument_bytes);
+    if (it->row->arguments_retain) it->row->arguments_retain(to);
 }
 
 static uint32_t device_index(const mr_device *device) {

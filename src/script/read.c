@@ -77,3 +77,13 @@ void mr_scripts_free(mr_scripts *scripts) {
         mr_script_free(scripts->kept[i]);
     *scripts = (mr_scripts){0};
 }
+
+int mr_script_line_of(const mr_script *script, const char *text, size_t size) {
+    const char *end = script->text + strlen(script->text);
+    if (!size || size > (size_t)(end - script->text)) return 0;
+    const char *found = memmem(script->text, (size_t)(end - script->text), text, size);
+    if (!found || memmem(found + 1, (size_t)(end - found - 1), text, size)) return 0;
+    int line = 1;
+    for (const char *c = script->text; c < found; c++) line += *c == '\n';
+    return line;
+}

@@ -5,6 +5,7 @@
 #define MR_SCRIPT_SCRIPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct mr_script mr_script;
 
@@ -18,6 +19,10 @@ typedef struct {
 mr_script *mr_script_read(mr_scripts *scripts, const char *path);
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
+
+/* The line on which `text` begins, where it stands in the script as it is (in a long string); 0: it does not, or stands
+ * there more than once. */
+int mr_script_line_of(const mr_script *script, const char *text, size_t size);
 
 /* The line that the statement around `line` begins on, if a line can be put in front of that: nothing else stands
  * before it, and it is reached. 0: there is none. */

@@ -213,3 +213,33 @@ mr_status mr_virtual_memory_free_wait(mr_storage *storage) {
     bool waits = mr_virtual_decide(gpu, MR_OPEN_FREE_WAITS, NULL, gpu->set.free_waits);
     return waits ? mr_virtual_wait_device(device) : MR_OK;
 }
+
+/* ---- memory that a kernel reaches through a pointer in memory */
+
+bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block *out_block) {
+    const vgpu *gpu = vgpu_of(machine);
+    for (int i = 0; i < gpu->device_count; i++) {
+        const pool *p = &gpu->devices[i].pool;
+        if (address - p->address >= p->space->arena.limit) continue;
+        uint64_t offset = address - p->address;
+        for (const block *b = p->lowest; b && b->offset <= offset; b = b->above) {
+            if (offset - b->offset >= b->size) continue;
+            if (b->state != BLOCK_USED) return false;
+            *out_block = (mr_memory_block){.first = p->address + b->offset,
+                                           .end = p->address + b->offset + b->size,
+                                           .host = p->space->arena.base + b->offset};
+            return true;
+        }
+    }
+    return false;
+}
+
+void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *piece) {
+    vgpu *gpu = vgpu_of(machine);
+    char *first = piece->host, *end = first + (piece->end - piece->first);
+    for (int i = 0; i < gpu->device_count; i++) {
+        const arena *a = &gpu->devices[i].pool.space->arena;
+        if (first >= a->base && first < a->base + a->mapped)
+            mr_undo_save(&gpu->undo, a->base, a->base + a->mapped, first, end);
+    }
+}

@@ -29,6 +29,11 @@
     X(release_threshold, "bytes", INT64_MAX, 0, INT64_MAX,                                         \
       "unused bytes beyond this many reserved ones go back to the system at a synchronisation "    \
       "(R31); CUDA's own default is 0")                                                            \
+    X(kernel_checks, "integer", 2, 0, 2,                                                           \
+      "what is checked in the user's kernels: 1 each access (bounds, alignment, uninitialised "    \
+      "bytes), 2 also races inside a launch while the hazard checker is on; 0 nothing")            \
+    X(kernel_instructions, "integer", (int64_t)1 << 30, 0, INT64_MAX,                              \
+      "instructions after which a warp of a user's kernel counts as endless; 0: no limit")         \
     X(memory_bytes, "bytes", 0, 0, INT64_MAX,                                                      \
       "memory of each device; 0: that of the model, or less if this computer cannot provide it")
 // clang-format on

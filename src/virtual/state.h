@@ -332,6 +332,8 @@ mr_status mr_virtual_event_synchronize(mr_event *event);
 mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
 mr_status mr_virtual_memory_alloc(mr_storage *storage);
 void mr_virtual_memory_release(mr_storage *storage);
+bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
+void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *block);
 uint64_t mr_virtual_memory_reserved(mr_device *device);
 mr_status mr_virtual_memory_trim(mr_device *device);
 mr_status mr_virtual_memory_free_wait(mr_storage *storage);

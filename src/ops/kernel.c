@@ -1,0 +1,438 @@
+/* Codes, modules and launches of the user's kernels: see kernel.h.
+ *
+ * Easiest to break: a pointer whose bytes are not touched is an operand, too (of no bytes), since the operand keeps its
+ * storage alive and tells the address. */
+#include "ops/kernel.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/backend.h"
+#include "ops/call.h"
+
+/* ---- codes */
+
+mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
+                              mr_kernel_code **out_code) {
+    static atomic_uint_fast64_t ids;
+    *out_code = NULL;
+    mr_kernel_code *code = calloc(1, sizeof *code);
+    mr_status status = code ? mr_ptx_module_load(text, size, name, &code->ptx)
+                            : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    if (status) {
+        free(text);
+        free(code);
+        return status;
+    }
+    atomic_init(&code->refs, 1);
+    code->id = atomic_fetch_add(&ids, 1) + 1;
+    code->text = text;
+    code->size = size;
+    *out_code = code;
+    return MR_OK;
+}
+
+void mr_kernel_code_retain(mr_kernel_code *code) {
+    atomic_fetch_add_explicit(&code->refs, 1, memory_order_relaxed);
+}
+
+void mr_kernel_code_release(mr_kernel_code *code) {
+    if (!code || atomic_fetch_sub_explicit(&code->refs, 1, memory_order_acq_rel) != 1) return;
+    mr_ptx_module_release(code->ptx);
+    free(code->text);
+    free(code);
+}
+
+void mr_kernel_arguments_retain(void *arguments) {
+    mr_kernel_code_retain(((mr_kernel_arguments *)arguments)->code);
+}
+
+void mr_kernel_arguments_release(void *arguments) {
+    if (arguments) mr_kernel_code_release(((mr_kernel_arguments *)arguments)->code);
+}
+
+/* ---- modules */
+
+mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
+                                  mr_kernel_module **out_module) {
+    *out_module = NULL;
+    mr_kernel_module *module = calloc(1, sizeof *module);
+    size_t devices = (size_t)caller->machine->device_count;
+    if (module) module->variables = calloc(devices, sizeof *module->variables);
+    if (!module || !module->variables) {
+        free(module);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    }
+    module->refs = 1;
+    module->machine = caller->machine;
+    module->epoch = caller->machine->epoch;
+    module->code = code;
+    mr_kernel_code_retain(code);
+    *out_module = module;
+    return MR_OK;
+}
+
+static void drop_tensor(mr_tensor *t) {
+    if (!t) return;
+    mr_storage_drop_handle(t->storage);
+    mr_tensor_release(t);
+}
+
+static void drop_variables(mr_kernel_module *module, int device) {
+    uint32_t count = mr_ptx_module_tree(module->code->ptx)->variable_count;
+    mr_tensor **list = module->variables[device];
+    for (uint32_t i = 0; list && i < count; i++) drop_tensor(list[i]);
+    free(list);
+    module->variables[device] = NULL;
+}
+
+void mr_kernel_module_release(mr_kernel_module *module) {
+    if (!module || --module->refs) return;
+    for (int i = 0; i < module->machine->device_count; i++) drop_variables(module, i);
+    free(module->variables);
+    mr_kernel_code_release(module->code);
+    free(module);
+}
+
+static bool has_memory(const ptx_variable *v) {
+    return (v->space == PTX_GLOBAL || v->space == PTX_CONST) && v->bytes > 0;
+}
+
+/* Memory for variable `i` with its initial value: a copy that the host waits for, as cuModuleLoad does. */
+static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
+                               uint32_t i) {
+    const ptx_variable *v = &mr_ptx_module_tree(module->code->ptx)->variables[i];
+    int64_t size = (int64_t)v->bytes;
+    mr_tensor *t;
+    MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
+    module->variables[device->index][i] = t;
+    return mr_tensor_set_name(t, v->name);
+}
+
+static mr_status write_variable(const mr_caller *caller, mr_kernel_module *module,
+                                mr_device *device, uint32_t i, const uint64_t *addresses) {
+    mr_tensor *t = module->variables[device->index][i], *host;
+    MR_TRY(mr_tensor_create(caller, MR_MEMORY_PAGEABLE, NULL, MR_U8, 1, t->shape, &host));
+    mr_ptx_variable_init(module->code->ptx, i, addresses, host->storage->host);
+    mr_status status = mr_memcpy(caller, t, host, device->legacy, true);
+    drop_tensor(host);
+    return status;
+}
+
+static mr_status make_variables(const mr_caller *caller, mr_kernel_module *module,
+                                mr_device *device) {
+    const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);
+    uint32_t count = tree->variable_count;
+    mr_tensor **list = module->variables[device->index] = calloc(count + 1, sizeof *list);
+    uint64_t *addresses = calloc(count + 1, sizeof *addresses);
+    mr_status status = list && addresses ? MR_OK
+                                         : mr_fail(MR_CODE_OUT_OF_MEMORY,
+                                                   "no memory for the variables of a module");
+    for (uint32_t i = 0; i < count && !status; i++) {
+        if (!has_memory(&tree->variables[i])) continue;
+        status = make_variable(caller, module, device, i);
+        if (!status) addresses[i] = list[i]->storage->address;
+    }
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (list[i]) status = write_variable(caller, module, device, i, addresses);
+    free(addresses);
+    if (status) drop_variables(module, device->index);
+    return status;
+}
+
+static mr_status find_variables(const mr_caller *caller, mr_kernel_module *module,
+                                mr_device *device, mr_tensor ***out_list) {
+    if (module->epoch != module->machine->epoch)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "the module was loaded before mr.reset(): load it again");
+    if (!module->variables[device->index]) MR_TRY(make_variables(caller, module, device));
+    *out_list = module->variables[device->index];
+    return MR_OK;
+}
+
+mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
+                             const char *name, mr_tensor **out_tensor,
+                             const ptx_variable **out_what) {
+    const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);
+    MR_TRY(mr_machine_ready(caller->machine));
+    for (uint32_t i = 0; i < tree->variable_count; i++) {
+        const ptx_variable *v = &tree->variables[i];
+        if (!has_memory(v) || strcmp(v->name, name) != 0) continue;
+        mr_tensor **list;
+        MR_TRY(find_variables(caller, module, device, &list));
+        *out_tensor = list[i];
+        *out_what = v;
+        return MR_OK;
+    }
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "global: the module has no __device__ or __constant__ variable `%s`", name);
+}
+
+/* ---- the checks of a launch (R48) */
+
+#define MOST_GRID_X  2147483647u
+#define MOST_GRID_YZ 65535u
+#define MOST_BLOCK_Z 64u
+
+static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device) {
+    const mr_device_properties *p = &device->properties;
+    const uint32_t most_threads = (uint32_t)p->max_threads_per_block;
+    const uint32_t most[2][3] = {{MOST_GRID_X, MOST_GRID_YZ, MOST_GRID_YZ},
+                                 {most_threads, most_threads, MOST_BLOCK_Z}};
+    static const char *const what[] = {"grid", "block"};
+    for (int i = 0; i < 2; i++) {
+        const uint32_t *size = i == 0 ? call->grid : call->block;
+        for (int d = 0; d < 3; d++) {
+            if (size[d] >= 1 && size[d] <= most[i][d]) continue;
+            return mr_fail(MR_CODE_INVALID_CONFIGURATION,
+                           "%s: the %s's %c is %" PRIu32 ", expected 1 to %" PRIu32, call->name,
+                           what[i], "xyz"[d], size[d], most[i][d]);
+        }
+    }
+    uint64_t threads = (uint64_t)call->block[0] * call->block[1] * call->block[2];
+    uint32_t limit =
+        call->kernel->max_threads < most_threads ? call->kernel->max_threads : most_threads;
+    if (threads > limit)
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION,
+                       "%s: a block of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " has %" PRIu64
+                       " threads, at most %" PRIu32 " are possible%s",
+                       call->name, call->block[0], call->block[1], call->block[2], threads, limit,
+                       limit < most_threads ? " (__launch_bounds__)" : "");
+    uint64_t shared = (uint64_t)call->kernel->shared_bytes + call->shared;
+    if (p->shared_per_block > 0 && shared > (uint64_t)p->shared_per_block)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %" PRIu64 " bytes of shared memory a block (%" PRIu32
+                       " static, %" PRIu32 " dynamic), the device has at most %d",
+                       call->name, shared, call->kernel->shared_bytes, call->shared,
+                       p->shared_per_block);
+    return MR_OK;
+}
+
+static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
+                              const mr_machine *machine, const mr_device *device) {
+    const mr_tensor *t = pointer->tensor;
+    const char *param = call->kernel->params[pointer->param].name;
+    char text[160];
+    if (t->storage->machine != machine)
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor for `%s` belongs to another machine",
+                       call->name, param);
+    MR_TRY(mr_tensor_usable(t));
+    mr_tensor_describe(t, text, sizeof text);
+    if (t->storage->kind == MR_MEMORY_PAGEABLE)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %s for `%s` is in pageable host memory, which the device cannot reach; "
+                       "use :to(device) or pin_memory()",
+                       call->name, text, param);
+    const mr_device *home = t->storage->device;
+    if (home && home != device && !(device->peers >> home->index & 1))
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "%s: %s for `%s` is on device %d, and the kernel runs on device %d, which has "
+            "no access to it: use :to(), or d:enable_peer_access()",
+            call->name, text, param, home->index, device->index);
+    return MR_OK;
+}
+
+/* ---- which bytes it may touch */
+
+typedef struct {
+    const mr_caller *caller;
+    mr_operand *items; /* their tensors are views of their own; owned */
+    uint32_t count;
+} operand_list;
+
+/* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
+static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first, uint64_t end,
+                             uint8_t access) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        mr_operand *o = &list->items[i];
+        if (o->tensor->storage != base->storage || (uint64_t)o->tensor->offset != first ||
+            (uint64_t)o->tensor->numel != end - first)
+            continue;
+        o->access |= access;
+        return MR_OK;
+    }
+    int64_t size = (int64_t)(end - first), stride = 1;
+    mr_tensor *view;
+    MR_TRY(mr_tensor_alias(list->caller, base, MR_U8, 1, &size, &stride, (int64_t)first, &view));
+    list->items[list->count++] = (mr_operand){view, access};
+    return MR_OK;
+}
+
+static uint64_t pointer_offset(const mr_tensor *t) {
+    return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
+}
+
+/* The bytes of an extent from where the pointer points, inside of the storage. What is not bounded is taken as the tensor
+ * that the script passed. */
+static void place_extent(const mr_tensor *t, const mr_ptx_extent *extent, uint64_t *out_first,
+                         uint64_t *out_end) {
+    uint64_t first, end;
+    mr_tensor_extent(t, &first, &end);
+    const int64_t at = (int64_t)pointer_offset(t), size = (int64_t)t->storage->bytes;
+    if (extent->first > INT64_MIN + at)
+        first = extent->first + at < 0 ? 0 : (uint64_t)(extent->first + at);
+    if (extent->end < INT64_MAX - at) end = extent->end + at < 0 ? 0 : (uint64_t)(extent->end + at);
+    if (end > (uint64_t)size) end = (uint64_t)size;
+    if (first > end) first = end;
+    *out_first = first;
+    *out_end = end;
+}
+
+static uint8_t access_of(const mr_kernel_call *call, const mr_kernel_pointer *pointer) {
+    if (pointer->access) return pointer->access;
+    const mr_ptx_param_access *all = mr_ptx_kernel_access(call->kernel);
+    _Static_assert((int)MR_PTX_READS == (int)MR_READ && (int)MR_PTX_WRITES == (int)MR_WRITE, "");
+    return all[pointer->param].access;
+}
+
+static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
+                             const mr_kernel_pointer *pointer, const mr_ptx_extent *extents,
+                             uint32_t extent_count) {
+    uint8_t wanted = access_of(call, pointer), found = 0;
+    for (uint32_t i = 0; i < extent_count; i++) {
+        uint64_t first, end;
+        uint8_t access = extents[i].access & wanted;
+        if (extents[i].param != pointer->param || !access) continue;
+        place_extent(pointer->tensor, &extents[i], &first, &end);
+        found |= access;
+        if (first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, access));
+    }
+    uint64_t first, end;
+    mr_tensor_extent(pointer->tensor, &first, &end);
+    uint8_t rest = pointer->access & (uint8_t)~found; /* what only the script says */
+    if (rest && first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, rest));
+    return MR_OK;
+}
+
+/* The operand whose storage holds `t`, or a new one of no bytes. */
+static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_operand) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        *out_operand = i;
+        if (list->items[i].tensor->storage == t->storage) return MR_OK;
+    }
+    *out_operand = list->count;
+    uint64_t at = pointer_offset(t);
+    return add_operand(list, t, at, at, MR_READ);
+}
+
+#define MOST_EXTENTS 64
+
+static mr_status find_operands(operand_list *list, const mr_kernel_call *call,
+                               mr_tensor **variables, uint32_t variable_count) {
+    mr_ptx_extent extents[MOST_EXTENTS];
+    uint32_t count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params,
+                                           extents, MOST_EXTENTS);
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        MR_TRY(add_pointer(list, call, &call->pointers[i], extents, count));
+    const ptx_tree *tree = mr_ptx_module_tree(call->kernel->module);
+    for (uint32_t i = 0; i < variable_count; i++) {
+        if (!variables[i]) continue;
+        uint8_t access = tree->variables[i].space == PTX_CONST ? MR_READ : MR_READ | MR_WRITE;
+        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes, access));
+    }
+    return MR_OK;
+}
+
+/* ---- the command */
+
+static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
+    return sizeof(mr_kernel_arguments) +
+           (call->pointer_count + variables) * sizeof(mr_kernel_address) +
+           call->kernel->param_bytes;
+}
+
+static mr_status fill_addresses(mr_kernel_arguments *a, operand_list *list,
+                                const mr_kernel_call *call, mr_tensor **variables,
+                                uint32_t variable_count) {
+    for (uint32_t i = 0; i < call->pointer_count; i++) {
+        const mr_kernel_pointer *pointer = &call->pointers[i];
+        mr_kernel_address *to = &a->addresses[a->pointer_count++];
+        *to = (mr_kernel_address){.at = pointer->at, .offset = pointer_offset(pointer->tensor)};
+        MR_TRY(operand_of(list, pointer->tensor, &to->operand));
+    }
+    for (uint32_t i = 0; i < variable_count; i++) {
+        if (!variables[i]) continue;
+        mr_kernel_address *to = &a->addresses[a->pointer_count + a->variable_count++];
+        *to = (mr_kernel_address){.at = i};
+        MR_TRY(operand_of(list, variables[i], &to->operand));
+    }
+    return MR_OK;
+}
+
+static void estimate(mr_kernel_arguments *a, const operand_list *list) {
+    uint64_t blocks = (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
+    uint64_t threads = (uint64_t)a->block[0] * a->block[1] * a->block[2];
+    a->instructions = (double)blocks * (double)threads * a->kernel->function->instruction_count;
+    for (uint32_t i = 0; i < list->count; i++) a->bytes += (double)list->items[i].tensor->numel;
+}
+
+static mr_status submit(const mr_caller *caller, const mr_kernel_call *call, mr_stream *stream,
+                        const mr_kernel_arguments *a, size_t size, const operand_list *list) {
+    mr_command *command;
+    MR_TRY(mr_command_create(caller, MR_COMMAND_OP, stream, "kernel", list->count, &command));
+    for (uint32_t i = 0; i < list->count; i++)
+        mr_command_set_operand(command, i, list->items[i].tensor, list->items[i].access);
+    command->u.op.row = &mr_ops[MR_OP_kernel];
+    mr_status status = mr_command_set_arguments(command, a, size);
+    if (!status) {
+        mr_kernel_arguments_retain(command->u.op.arguments);
+        command->u.op.drop_arguments = mr_kernel_arguments_release;
+        status = mr_command_set_name(command, call->name);
+    }
+    if (!status) return mr_command_submit(command);
+    mr_command_release(command);
+    return status;
+}
+
+static mr_stream *stream_of(const mr_caller *caller, const mr_kernel_call *call) {
+    if (call->stream) return call->stream;
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        if (call->pointers[i].tensor->storage->device)
+            return call->pointers[i].tensor->storage->device->current;
+    return caller->machine->current_device->current;
+}
+
+static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call *call,
+                                  mr_stream *stream, mr_tensor **variables, uint32_t variable_count,
+                                  operand_list *list, mr_kernel_arguments *a) {
+    *a = (mr_kernel_arguments){.code = call->module->code,
+                               .kernel = call->kernel,
+                               .grid = {call->grid[0], call->grid[1], call->grid[2]},
+                               .block = {call->block[0], call->block[1], call->block[2]},
+                               .shared = call->shared};
+    MR_TRY(find_operands(list, call, variables, variable_count));
+    MR_TRY(fill_addresses(a, list, call, variables, variable_count));
+    estimate(a, list);
+    if (call->kernel->param_bytes)
+        memcpy((void *)(uintptr_t)mr_kernel_params_of(a), call->params, call->kernel->param_bytes);
+    size_t used = (size_t)((const char *)mr_kernel_params_of(a) - (const char *)a) +
+                  call->kernel->param_bytes;
+    return submit(caller, call, stream, a, used, list);
+}
+
+mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) {
+    mr_machine *machine = caller->machine;
+    MR_TRY(mr_machine_ready(machine));
+    mr_stream *stream = stream_of(caller, call);
+    MR_TRY(mr_stream_usable(stream));
+    MR_TRY(check_sizes(call, stream->device));
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        MR_TRY(check_tensor(call, &call->pointers[i], machine, stream->device));
+    mr_tensor **variables;
+    MR_TRY(find_variables(caller, call->module, stream->device, &variables));
+    uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
+
+    size_t most = 3 * (size_t)call->pointer_count + variable_count + 1;
+    operand_list list = {.caller = caller, .items = calloc(most, sizeof *list.items)};
+    mr_kernel_arguments *a = calloc(1, arguments_size(call, variable_count));
+    mr_status status =
+        list.items && a
+            ? build_and_submit(caller, call, stream, variables, variable_count, &list, a)
+            : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
+    for (uint32_t i = 0; i < list.count; i++) mr_tensor_release(list.items[i].tensor);
+    free(list.items);
+    free(a);
+    return status;
+}

@@ -1,0 +1,116 @@
+/* The user's kernels: modules of CUDA C or PTX as the script loads them, and one launch as a command.
+ *
+ *   mr_kernel_code     what the compiler made: text and decoded form. It belongs to no machine, never changes, and is
+ *                      counted atomically, since recorded programs keep it and several threads may replay one.
+ *   mr_kernel_module   a code that is loaded on a machine: its variables are in the devices' memory there.
+ *   mr_kernel          one kernel of a module, with what is known of its parameters beyond the PTX.
+ *
+ * A launch is an OP of the row `kernel`. Its operands are the bytes that it may touch (through pointer arguments and
+ * variables of the module); its arguments are a blob that holds everything else, and of each pointer which operand's
+ * storage it points into. So it can be carried out again on another machine, where that storage has another address. */
+#ifndef MR_OPS_KERNEL_H
+#define MR_OPS_KERNEL_H
+
+#include <stdatomic.h>
+
+#include "ops/op.h"
+#include "ptx/ptx.h"
+
+/* ---- code */
+
+typedef struct {
+    atomic_uint refs;
+    uint64_t id; /* of all codes of the process; what backends keep for it, they keep by this */
+    mr_ptx_module *ptx;
+    char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
+    size_t size;
+} mr_kernel_code;
+
+/* Takes over `text` (malloc), also on failure. `name` stands for it in messages. */
+mr_status mr_kernel_code_load(char *text, size_t size, const char *name, mr_kernel_code **out_code);
+void mr_kernel_code_retain(mr_kernel_code *code);
+void mr_kernel_code_release(mr_kernel_code *code); /* accepts NULL */
+
+/* ---- modules */
+
+typedef struct {
+    uint32_t refs;
+    uint32_t epoch;
+    mr_machine *machine;
+    mr_kernel_code *code;
+    mr_tensor ***
+        variables; /* by device, then by variable of the tree: bytes; NULL: not there yet, or of no size */
+} mr_kernel_module;
+
+mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
+                                  mr_kernel_module **out_module);
+void mr_kernel_module_release(mr_kernel_module *module); /* accepts NULL; waits for nothing */
+
+/* The variable `name` on a device, as a tensor of bytes that the module owns. The first call for a device copies the
+ * initial values of all variables there, and waits. invalid-argument: there is none of that name. */
+mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
+                             const char *name, mr_tensor **out_tensor,
+                             const ptx_variable **out_what);
+
+/* ---- launches */
+
+/* A pointer among the arguments. */
+typedef struct {
+    uint32_t param;    /* of the kernel */
+    uint32_t at;       /* where it stands in the block of parameters, in bytes */
+    mr_tensor *tensor; /* it points to its first element */
+    uint8_t access;    /* MR_READ | MR_WRITE as the script says; 0: as was inferred */
+} mr_kernel_pointer;
+
+typedef struct {
+    mr_kernel_module *module;
+    const mr_ptx_kernel *kernel;
+    const char *name; /* as the script calls it */
+    uint32_t grid[3], block[3];
+    uint32_t shared;    /* dynamic, bytes */
+    mr_stream *stream;  /* NULL: the current one of the device of the first tensor */
+    const void *params; /* kernel->param_bytes; pointers are filled in here */
+    const mr_kernel_pointer *pointers;
+    uint32_t pointer_count;
+} mr_kernel_call;
+
+/* Checks the launch (R48) and the tensors, finds out which bytes it may touch, and submits it.
+ * invalid-configuration: grid, block or shared memory are beyond the device's limits. */
+mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call);
+
+/* ---- what the command of a launch holds */
+
+typedef struct {
+    uint32_t at;      /* in the params, or the index of a variable */
+    uint32_t operand; /* whose storage it points into */
+    uint64_t offset;  /* bytes from that storage's start */
+} mr_kernel_address;
+
+typedef struct {
+    mr_kernel_code *code; /* one reference */
+    const mr_ptx_kernel *kernel;
+    uint32_t grid[3], block[3];
+    uint32_t shared;
+    uint32_t pointer_count, variable_count;
+    double bytes, instructions;    /* for the cost model */
+    mr_kernel_address addresses[]; /* pointers, then variables; then the params */
+} mr_kernel_arguments;
+
+static inline const mr_kernel_arguments *mr_kernel_arguments_of(const mr_command *command) {
+    return command->u.op.arguments;
+}
+static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
+    return a->addresses + a->pointer_count + a->variable_count;
+}
+/* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
+void mr_kernel_fill_params(const mr_command *command, void *out);
+
+/* The row (kernel_run.c). */
+int64_t mr_kernel_items(const mr_command *command);
+mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end);
+bool mr_kernel_runs_alone(const mr_command *command); /* not on several threads */
+void mr_kernel_cost(const mr_command *command, mr_cost *out_cost);
+void mr_kernel_arguments_retain(void *arguments);
+void mr_kernel_arguments_release(void *arguments);
+
+#endif

@@ -1,0 +1,181 @@
+/* The row `kernel` on the CPU: the items of a launch are its blocks, and src/ptx runs them on the operands' bytes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "model/backend.h"
+#include "ops/kernel.h"
+
+int64_t mr_kernel_items(const mr_command *command) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    return (int64_t)a->grid[0] * a->grid[1] * a->grid[2];
+}
+
+/* Bytes are those that it may touch, each counted once. Most instructions of ordinary kernels are not floating-point ones,
+ * but they take the same issue slots. */
+void mr_kernel_cost(const mr_command *command, mr_cost *out_cost) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    uint64_t blocks = (uint64_t)mr_kernel_items(command);
+    *out_cost = (mr_cost){.flops = a->instructions,
+                          .bytes = a->bytes,
+                          .blocks = blocks > UINT32_MAX ? UINT32_MAX : (uint32_t)blocks,
+                          .threads = a->block[0] * a->block[1] * a->block[2]};
+}
+
+static uint64_t address_of(const mr_command *command, const mr_kernel_address *a) {
+    return command->operands[a->operand].tensor->storage->address + a->offset;
+}
+
+void mr_kernel_fill_params(const mr_command *command, void *out) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    if (a->kernel->param_bytes) memcpy(out, mr_kernel_params_of(a), a->kernel->param_bytes);
+    for (uint32_t i = 0; i < a->pointer_count; i++) {
+        uint64_t address = address_of(command, &a->addresses[i]);
+        memcpy((char *)out + a->addresses[i].at, &address, sizeof address);
+    }
+}
+
+/* ---- the memory that it sees */
+
+static mr_ptx_range range_of(mr_storage *storage) {
+    return (mr_ptx_range){.first = storage->address,
+                          .end = storage->address + storage->bytes,
+                          .host = storage->host,
+                          .owner = storage};
+}
+
+/* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in memory. */
+static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range) {
+    const mr_command *command = context;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        mr_storage *storage = command->operands[i].tensor->storage;
+        if (address - storage->address >= storage->bytes) continue;
+        *out_range = range_of(storage);
+        return true;
+    }
+    const mr_simulator *simulator = command->machine->backend->simulator;
+    mr_memory_block block;
+    if (!simulator || !simulator->memory_at(command->machine, address, &block)) return false;
+    *out_range = (mr_ptx_range){.first = block.first, .end = block.end, .host = block.host};
+    return true;
+}
+
+/* The backend keeps what operands held for checkpoints. Other memory is only reached through pointers that lie in memory;
+ * a kernel that follows some runs on one thread then. */
+static void will_write(void *context, const mr_ptx_range *range) {
+    const mr_command *command = context;
+    const mr_simulator *simulator = command->machine->backend->simulator;
+    if (simulator && !range->owner && command->machine->watches_writes)
+        simulator->will_write(command->machine,
+                              &(mr_memory_block){range->first, range->end, range->host});
+}
+
+static void describe_storage(const mr_storage *storage, char *out, size_t size) {
+    char made[120] = "";
+    if (storage->made.file)
+        snprintf(made, sizeof made, ", made at %s:%d", storage->made.file, storage->made.line);
+    snprintf(out, size, "%s (%" PRIu64 " bytes%s)",
+             storage->name ? mr_name_text(storage->name) : "a tensor", storage->bytes, made);
+}
+
+/* What is near: "in y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
+static void describe(void *context, uint64_t address, char *out, size_t size) {
+    const mr_command *command = context;
+    const mr_storage *nearest = NULL;
+    uint64_t distance = UINT64_MAX;
+    bool after = false;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_storage *s = command->operands[i].tensor->storage;
+        bool past = address >= s->address;
+        uint64_t d = !past                             ? s->address - address
+                     : address - s->address < s->bytes ? 0
+                                                       : address - s->address - s->bytes;
+        if (d >= distance) continue;
+        nearest = s;
+        distance = d;
+        after = past;
+    }
+    char text[200];
+    if (!nearest || distance > (uint64_t)1 << 40) {
+        snprintf(out, size, "address 0x%" PRIx64 ", where no tensor is", address);
+        return;
+    }
+    describe_storage(nearest, text, sizeof text);
+    uint64_t inside = address - nearest->address;
+    if (inside < nearest->bytes) snprintf(out, size, "byte %" PRIu64 " of %s", inside, text);
+    else if (after) snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
+    else snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
+}
+
+/* ---- running */
+
+static void print(void *context, const char *text, size_t size) {
+    (void)context;
+    flockfile(stdout); /* blocks on other threads print, too */
+    mr_output_write(stdout, text, size);
+    funlockfile(stdout);
+}
+
+static bool interrupted(void *context) {
+    const mr_machine *machine = ((const mr_command *)context)->machine;
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+static int64_t setting(const mr_machine *machine, const char *name) {
+    int64_t value = 0;
+    mr_error_destroy(
+        machine->backend->simulator->get_setting((mr_machine *)(uintptr_t)machine, name, &value));
+    return value;
+}
+
+bool mr_kernel_runs_alone(const mr_command *command) {
+    return command->machine->watches_writes &&
+           mr_ptx_kernel_follows_pointers(mr_kernel_arguments_of(command)->kernel);
+}
+
+static void fill_variables(const mr_command *command, const mr_kernel_arguments *a, uint64_t *out) {
+    for (uint32_t i = 0; i < a->variable_count; i++) {
+        const mr_kernel_address *v = &a->addresses[a->pointer_count + i];
+        out[v->at] = address_of(command, v);
+    }
+}
+
+mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    (void)state;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    const mr_device_properties *p = &command->stream->device->properties;
+    uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
+    uint64_t *space = calloc((a->kernel->param_bytes + 7) / 8 + variables + 1, sizeof *space);
+    if (!space) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    uint64_t *params = space + variables;
+    fill_variables(command, a, space);
+    mr_kernel_fill_params(command, params);
+    mr_ptx_launch launch = {
+        .kernel = a->kernel,
+        .grid = {a->grid[0], a->grid[1], a->grid[2]},
+        .block = {a->block[0], a->block[1], a->block[2]},
+        .dynamic_shared = a->shared,
+        .params = params,
+        .variables = space,
+        .memory = {(void *)(uintptr_t)command, find_range, will_write, describe},
+        .device = {.sm_count = (uint32_t)p->sm_count,
+                   .max_shared = (uint32_t)p->shared_per_block,
+                   .instruction_limit = (uint64_t)setting(command->machine, "kernel_instructions"),
+                   .clock_hz = 1000000000},
+        .check = setting(command->machine, "kernel_checks") > 0,
+        .print = print,
+        .interrupted = interrupted,
+        .context = (void *)(uintptr_t)command,
+    };
+    mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);
+    free(space);
+    if (status && status->code == MR_CODE_INTERRUPTED) { /* half of a block cannot be taken back */
+        mr_error_destroy(status);
+        status = mr_fail(MR_CODE_LAUNCH_TIMEOUT,
+                         "%s was stopped by Ctrl-C in the middle of a block", command->name);
+    }
+    if (status) mr_command_blame(command, status);
+    return status;
+}
