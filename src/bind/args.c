@@ -85,7 +85,7 @@ static int option_of_key(lua_State *L, const char *const *known, int count, bool
     if (positional && lua_isinteger(L, -2)) {
         lua_Integer at = lua_tointeger(L, -2);
         if (at >= 1 && at <= count) return (int)at - 1;
-        mr_misuse(L, "found a value at [%I]: at most %d values are expected here", (LUAI_UACINT)at,
+        mr_misuse(L, "found a value at [%lld]: at most %d values are expected here", (long long)at,
                   count);
     }
     if (lua_type(L, -2) != LUA_TSTRING)

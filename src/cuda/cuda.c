@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/launch.h"
 #include "cuda/state.h"
 
 #define MOST_DEVICES 64 /* peers are bits of one word */
@@ -237,6 +238,8 @@ const mr_backend mr_cuda_backend = {
     .host_access = host_access,
     .host_work = NULL,
     .host_time = host_time,
+    .kernels_load = mr_cuda_kernels_load,
+    .kernels_variable = mr_cuda_kernels_variable,
     .can_access_peer = mr_cuda_can_access_peer,
     .enable_peer_access = mr_cuda_enable_peer_access,
     .simulator = NULL,

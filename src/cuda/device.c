@@ -45,7 +45,8 @@ static void fill_in(mr_device_properties *properties, CUdevice device) {
         .registers_per_sm = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
         .shared_per_sm =
             attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-        .shared_per_block = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+        .shared_per_block =
+            attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
         .async_engine_count = attribute(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT),
         .total_memory = total,
         .l2_bytes = (uint64_t)attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),

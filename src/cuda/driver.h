@@ -75,6 +75,8 @@ typedef enum {
     X(ModuleUnload, "cuModuleUnload", (CUmodule module))                                           \
     X(ModuleGetFunction, "cuModuleGetFunction",                                                    \
       (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(ModuleGetGlobal, "cuModuleGetGlobal_v2",                                                     \
+      (CUdeviceptr * address, size_t * bytes, CUmodule module, const char *name))                  \
     X(FuncSetAttribute, "cuFuncSetAttribute",                                                      \
       (CUfunction function, CUfunction_attribute attribute, int value))                            \
     X(OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \

@@ -5,7 +5,7 @@
 
 #include "cuda/kernels/args.h"
 #include "cuda/launch.h"
-#include "ops/op.h"
+#include "ops/kernel.h"
 
 /* One fat binary for each file src/cuda/kernels/NAME.cu; a module is loaded when its first kernel is asked for,
  * so that the start of a program costs what it uses. */
@@ -43,6 +43,14 @@ struct cuda_lane {
 
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
+/* A code of the user's kernels, loaded for the device; it stays until the device closes. */
+typedef struct {
+    mr_kernel_code *code; /* one reference */
+    CUmodule module;
+    CUfunction *functions;  /* by kernel of the code; NULL: not asked for yet */
+    uint32_t *shared_limit; /* likewise: dynamic shared memory that the driver has been told of */
+} cuda_code;
+
 /* Forms of a kernel that is found by row, dtype and form. */
 enum { FORM_DENSE, FORM_ROWS, FORM_STRIDED, FORM_COUNT };
 
@@ -53,6 +61,7 @@ typedef struct {
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
+    MR_VEC(cuda_code) codes;                                  /* the user's */
     bool no_blas;                                             /* the library could not be opened */
     CUfunction rows[MR_OP_COUNT][MR_DTYPE_COUNT][FORM_COUNT]; /* by mr_op_id */
 } cuda_kernels;
@@ -144,7 +153,10 @@ mr_status mr_cuda_launch_random(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
+
+void mr_cuda_codes_close(cuda_kernels *kernels); /* launch_user.c */
 
 /* blas.c: drops a lane's handle. */
 void mr_cuda_lane_close_blas(cuda_lane *lane);

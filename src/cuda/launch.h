@@ -8,6 +8,7 @@
 #define MR_CUDA_LAUNCH_H
 
 #include "cuda/state.h"
+#include "ops/kernel.h"
 
 /* Makes the state of a device whose context is current and new, and loads the kernels' modules: later, behind
  * a running kernel, that would wait for it. cuBLAS is opened at the first matrix product of floats. */
@@ -18,6 +19,11 @@ void mr_cuda_kernels_close(cuda_device *device);
 
 /* Enqueues one OP command. After a failure nothing, or only a part that writes no operand, is enqueued. */
 mr_status mr_cuda_launch(const mr_command *command, CUstream stream);
+
+/* The backend's slots for the user's kernels (launch_user.c). */
+mr_status mr_cuda_kernels_load(mr_device *device, mr_kernel_code *code);
+mr_status mr_cuda_kernels_variable(mr_device *device, mr_kernel_code *code, const char *name,
+                                   uint64_t *out_address);
 
 /* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for
  * another stream, which waits for what is pending in this one. */

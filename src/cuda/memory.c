@@ -103,6 +103,10 @@ static mr_status find_address(cuda_stream *stream, mr_storage *storage, CUdevice
 
 static mr_status alloc_on_device(mr_storage *storage) {
     cuda_stream *stream = storage->stream->impl;
+    if (storage->fixed_address) {
+        storage->address = storage->fixed_address;
+        return MR_OK;
+    }
     cuda_device *device = stream->device;
     MR_TRY(mr_cuda_unblock(device->machine));
     cuda_block *block = mr_slab_alloc(&device->machine->blocks);
@@ -186,6 +190,7 @@ void mr_cuda_memory_free(const mr_command *command) {
     cuda_stream *stream = command->stream->impl;
     cuda_device *device = stream->device;
     cuda_block *block = storage->impl;
+    if (storage->fixed_address) return;
     bool at_once = command->u.at_once, is_used = storage->used_by.count > 0;
     mr_status status = MR_OK;
     CUresult result = CUDA_ERROR_UNKNOWN;

@@ -12,6 +12,8 @@
 #include "model/command.h"
 #include "model/simulator.h"
 
+struct mr_kernel_code; /* ops/kernel.h */
+
 struct mr_backend {
     const char *name; /* "virtual", "cuda": what mr.backend shows */
 
@@ -72,6 +74,13 @@ struct mr_backend {
     /* The host computed for a while on `bytes` of its own memory; may be NULL. */
     void (*host_work)(mr_machine *machine, uint64_t bytes);
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */
+
+    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others; and tells where one
+     * of its variables is, which the backend owns. Both NULL: the backend runs the row's body, and variables are
+     * ordinary memory. */
+    mr_status (*kernels_load)(mr_device *device, struct mr_kernel_code *code);
+    mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
+                                  uint64_t *out_address);
 
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */

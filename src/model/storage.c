@@ -103,8 +103,8 @@ static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) 
     return status;
 }
 
-mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
-                            mr_stream *stream, mr_storage **out_storage) {
+static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
+                        mr_stream *stream, uint64_t fixed_address, mr_storage **out_storage) {
     mr_machine *machine = caller->machine;
     *out_storage = NULL;
     if (kind == MR_MEMORY_DEVICE) {
@@ -119,6 +119,7 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
                             .kind = kind,
                             .id = ++machine->next_storage,
                             .bytes = bytes,
+                            .fixed_address = fixed_address,
                             .machine = machine,
                             .made = caller->where};
     mr_status status;
@@ -140,6 +141,16 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
     }
     *out_storage = storage;
     return MR_OK;
+}
+
+mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
+                            mr_stream *stream, mr_storage **out_storage) {
+    return create(caller, kind, bytes, stream, 0, out_storage);
+}
+
+mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                               uint64_t address, mr_storage **out_storage) {
+    return create(caller, MR_MEMORY_DEVICE, bytes, stream, address, out_storage);
 }
 
 void mr_storage_retain(mr_storage *storage) {

@@ -28,7 +28,10 @@ struct mr_storage {
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */
-    void *host;       /* where the CPU reaches the bytes: host memory, and all memory of the
+    /* Device memory that the backend owns in another way (a variable of a loaded module): where it is. ALLOC and FREE
+     * begin and end only the tensor's life. 0: ordinary memory. */
+    uint64_t fixed_address;
+    void *host; /* where the CPU reaches the bytes: host memory, and all memory of the
                             virtual GPU; NULL for a real GPU's memory */
     mr_machine *machine;
     mr_device *device; /* NULL for host memory */
@@ -49,6 +52,10 @@ struct mr_storage {
  * collect hook is called and the allocation tried again; then an error, everything as before. */
 mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage);
+
+/* The same of device memory that the backend owns, at this address. */
+mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                               uint64_t address, mr_storage **out_storage);
 
 void mr_storage_retain(mr_storage *storage);
 void mr_storage_release(mr_storage *storage); /* accepts NULL */

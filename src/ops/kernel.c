@@ -54,25 +54,6 @@ void mr_kernel_arguments_release(void *arguments) {
 
 /* ---- modules */
 
-mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
-                                  mr_kernel_module **out_module) {
-    *out_module = NULL;
-    mr_kernel_module *module = calloc(1, sizeof *module);
-    size_t devices = (size_t)caller->machine->device_count;
-    if (module) module->variables = calloc(devices, sizeof *module->variables);
-    if (!module || !module->variables) {
-        free(module);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
-    }
-    module->refs = 1;
-    module->machine = caller->machine;
-    module->epoch = caller->machine->epoch;
-    module->code = code;
-    mr_kernel_code_retain(code);
-    *out_module = module;
-    return MR_OK;
-}
-
 static void drop_tensor(mr_tensor *t) {
     if (!t) return;
     mr_storage_drop_handle(t->storage);
@@ -103,9 +84,16 @@ static bool has_memory(const ptx_variable *v) {
 static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
                                uint32_t i) {
     const ptx_variable *v = &mr_ptx_module_tree(module->code->ptx)->variables[i];
+    const mr_backend *backend = module->machine->backend;
     int64_t size = (int64_t)v->bytes;
     mr_tensor *t;
-    MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
+    if (backend->kernels_variable) {
+        uint64_t address;
+        MR_TRY(backend->kernels_variable(device, module->code, v->name, &address));
+        MR_TRY(mr_tensor_create_at(caller, device->legacy, address, size, &t));
+    } else {
+        MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
+    }
     module->variables[device->index][i] = t;
     return mr_tensor_set_name(t, v->name);
 }
@@ -129,12 +117,15 @@ static mr_status make_variables(const mr_caller *caller, mr_kernel_module *modul
     mr_status status = list && addresses ? MR_OK
                                          : mr_fail(MR_CODE_OUT_OF_MEMORY,
                                                    "no memory for the variables of a module");
+    if (!status && module->machine->backend->kernels_load)
+        status = module->machine->backend->kernels_load(device, module->code);
     for (uint32_t i = 0; i < count && !status; i++) {
         if (!has_memory(&tree->variables[i])) continue;
         status = make_variable(caller, module, device, i);
         if (!status) addresses[i] = list[i]->storage->address;
     }
-    for (uint32_t i = 0; i < count && !status; i++)
+    bool are_set = module->machine->backend->kernels_variable; /* by the load */
+    for (uint32_t i = 0; i < count && !status && !are_set; i++)
         if (list[i]) status = write_variable(caller, module, device, i, addresses);
     free(addresses);
     if (status) drop_variables(module, device->index);
@@ -149,6 +140,31 @@ static mr_status find_variables(const mr_caller *caller, mr_kernel_module *modul
     if (!module->variables[device->index]) MR_TRY(make_variables(caller, module, device));
     *out_list = module->variables[device->index];
     return MR_OK;
+}
+
+mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
+                                  mr_kernel_module **out_module) {
+    *out_module = NULL;
+    mr_kernel_module *module = calloc(1, sizeof *module);
+    size_t devices = (size_t)caller->machine->device_count;
+    if (module) module->variables = calloc(devices, sizeof *module->variables);
+    if (!module || !module->variables) {
+        free(module);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    }
+    module->refs = 1;
+    module->machine = caller->machine;
+    module->epoch = caller->machine->epoch;
+    module->code = code;
+    mr_kernel_code_retain(code);
+    /* On the current device now, so that the first launch there is like all others. */
+    mr_status status = mr_machine_ready(caller->machine);
+    mr_tensor **variables;
+    if (!status)
+        status = find_variables(caller, module, caller->machine->current_device, &variables);
+    if (status) mr_kernel_module_release(module);
+    else *out_module = module;
+    return status;
 }
 
 mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,

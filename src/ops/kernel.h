@@ -18,7 +18,7 @@
 
 /* ---- code */
 
-typedef struct {
+typedef struct mr_kernel_code {
     atomic_uint refs;
     uint64_t id; /* of all codes of the process; what backends keep for it, they keep by this */
     mr_ptx_module *ptx;

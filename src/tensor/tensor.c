@@ -46,14 +46,9 @@ static mr_tensor *new_tensor(const mr_caller *caller, mr_storage *storage, mr_dt
     return t;
 }
 
-mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
-                           mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {
-    *out_tensor = NULL;
-    int64_t numel;
-    MR_TRY(mr_shape_numel(ndim, shape, &numel)); /* at most 2^48: its bytes cannot overflow */
-    mr_storage *storage;
-    uint64_t bytes = (uint64_t)numel * mr_dtype_size(dtype);
-    MR_TRY(mr_storage_create(caller, kind, bytes, stream, &storage));
+/* Takes over the caller's reference and handle. */
+static mr_status over(const mr_caller *caller, mr_storage *storage, mr_dtype dtype, int ndim,
+                      const int64_t *shape, int64_t numel, mr_tensor **out_tensor) {
     mr_tensor *t = new_tensor(caller, storage, dtype, ndim, shape, numel);
     if (!t) mr_storage_drop_handle(storage);
     mr_storage_release(storage); /* the tensor has a reference of its own */
@@ -62,6 +57,25 @@ mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stre
     set_strides(t);
     *out_tensor = t;
     return MR_OK;
+}
+
+mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
+                           mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    int64_t numel;
+    MR_TRY(mr_shape_numel(ndim, shape, &numel)); /* at most 2^48: its bytes cannot overflow */
+    mr_storage *storage;
+    uint64_t bytes = (uint64_t)numel * mr_dtype_size(dtype);
+    MR_TRY(mr_storage_create(caller, kind, bytes, stream, &storage));
+    return over(caller, storage, dtype, ndim, shape, numel, out_tensor);
+}
+
+mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64_t address,
+                              int64_t bytes, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    mr_storage *storage;
+    MR_TRY(mr_storage_create_at(caller, (uint64_t)bytes, stream, address, &storage));
+    return over(caller, storage, MR_U8, 1, &bytes, bytes, out_tensor);
 }
 
 /* Whether all elements lie inside the storage. */

@@ -17,6 +17,10 @@
 mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
+/* Of bytes, in device memory that the backend owns: see mr_storage_create_at. */
+mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64_t address,
+                              int64_t bytes, mr_tensor **out_tensor);
+
 /* Another view of base's storage; adds a handle to it. Checks that every element lies inside. */
 mr_status mr_tensor_view(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,
                          const int64_t *shape, const int64_t *stride, int64_t offset,
