@@ -570,6 +570,7 @@ static void event_gone(mr_observer *observer, mr_event *event) {
 const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .may = may,
                                         .did = did,
+                                        .raced = mr_hazard_raced,
                                         .function_ran = function_ran,
                                         .storage_gone = storage_gone,
                                         .stream_gone = stream_gone,

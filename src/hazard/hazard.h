@@ -51,6 +51,10 @@ typedef enum {
       "An operation computes with bytes that nothing has written since `mr.empty` allocated "      \
       "them. "                                                                                     \
       "The values may be different in each run.")                                                  \
+    X(RACE_IN_KERNEL, "race-in-kernel", false,                                                     \
+      "Two threads of one launch of your kernel access the same bytes, one of them writes, and "   \
+      "no barrier, warp synchronisation, or chain of atomics and fences orders them. Both places " \
+      "are lines of the kernel. The virtual GPU finds this by running the kernel.")                \
     X(REDUNDANT_WAIT, "redundant-wait", true,                                                      \
       "something else already orders the stream after the work that the event captured")           \
     X(NEVER_RECORDED_WAIT, "never-recorded-wait", true,                                            \
@@ -131,6 +135,9 @@ typedef enum {
     X(ALLOC_NOT_ORDERED, "alloc-not-ordered", "the use is not ordered after the allocation")       \
     X(NEVER_WRITTEN, "never-written",                                                              \
       "no work that was submitted before the read writes these bytes")                             \
+    X(THREADS_NOT_ORDERED, "threads-not-ordered",                                                  \
+      "the two accesses are made by different threads of the same launch, between which nothing "  \
+      "in the kernel makes an order")                                                              \
     X(ADVICE, "advice", "not a hazard, but a possible improvement; `--check=advice` shows these")
 
 typedef enum {

@@ -112,3 +112,11 @@ bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_ha
                            char *out, size_t size) {
     return variable(c, tensor_of(pair), spot, out, size);
 }
+
+void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size) {
+    char name[NAME_SIZE];
+    if (storage->name) mr_text_copy(out, size, storage->name->text);
+    else if (variable(c, (mr_hazard_object){.storage = storage}, NULL, name, sizeof name))
+        mr_text_copy(out, size, name);
+    else snprintf(out, size, "a tensor of %llu bytes", (unsigned long long)storage->bytes);
+}

@@ -24,6 +24,9 @@ size_t mr_machine_counts_bytes(const mr_machine *machine);
 void mr_machine_counts_save(const mr_machine *machine, void *out);
 void mr_machine_counts_load(mr_machine *machine, const void *in);
 
+/* A simulator has gone back to a checkpoint: bodies that are half run forget what they noted. */
+void mr_machine_drop_body_notes(mr_machine *machine);
+
 /* Finds memory and puts it on the account. `alloc`: the ALLOC command, which is to be submitted next; NULL: host
  * memory. */
 mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc);

@@ -80,6 +80,12 @@ static void tell_left_over(const mr_machine *machine) {
         if (kinds[i].count) machine->left_over(kinds[i].kind, kinds[i].count);
 }
 
+void mr_machine_drop_body_notes(mr_machine *machine) {
+    for (size_t i = 0; i < machine->body_notes.count; i++)
+        machine->body_notes.items[i].destroy(machine->body_notes.items[i].data);
+    machine->body_notes.count = 0;
+}
+
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
     for (size_t i = 0; i < machine->deferred_frees.count; i++)
@@ -91,6 +97,8 @@ void mr_machine_close(mr_machine *machine) {
     machine->devices = NULL;
     machine->device_count = 0;
     mr_vec_free(&machine->observers);
+    mr_machine_drop_body_notes(machine);
+    mr_vec_free(&machine->body_notes);
     tell_left_over(machine);
     mr_slab_destroy(&machine->commands);
     mr_slab_destroy(&machine->storages);

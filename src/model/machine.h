@@ -26,6 +26,13 @@ typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
 typedef struct mr_params mr_params;
 
+/* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
+typedef struct {
+    const mr_command *command;
+    void *data;
+    void (*destroy)(void *data);
+} mr_body_note;
+
 struct mr_machine {
     const mr_backend *backend;
     void *backend_state;
@@ -71,6 +78,8 @@ struct mr_machine {
     unsigned ran_listeners;              /* observers that have a `ran` */
     unsigned everything_listeners;       /* observers that ask for everything */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
+
+    MR_VEC(mr_body_note) body_notes;
 
     /* Hooks of the program that embeds the machine; each may be NULL. */
     void *hook_context;

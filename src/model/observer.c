@@ -42,3 +42,17 @@ void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_r
         if (observer->ran) observer->ran(observer, command, run);
     }
 }
+
+bool mr_observers_want_races(const mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++)
+        if (machine->observers.items[i]->raced) return true;
+    return false;
+}
+
+void mr_observers_raced(mr_machine *machine, const mr_command *command,
+                        const mr_kernel_race *race) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->raced) observer->raced(observer, command, race);
+    }
+}

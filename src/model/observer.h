@@ -40,6 +40,17 @@ typedef struct {
     bool last; /* the command is done */
 } mr_run;
 
+/* Two threads of one launch of the user's kernel touch the same bytes, one of them writes, and nothing orders them. */
+typedef struct {
+    const mr_storage *storage; /* NULL: shared memory of a block */
+    uint64_t first_byte, last_byte;
+    uint8_t first_access, second_access; /* MR_READ | MR_WRITE, in the order in which they ran */
+    mr_site first_where, second_where;   /* lines of the kernel's source */
+    uint64_t count;                      /* pairs of threads that raced at these two lines */
+    const char *why;                     /* a sentence: which threads, which element */
+    const char *advice;                  /* what would order them */
+} mr_kernel_race;
+
 struct mr_observer {
     const char *name;
     /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
@@ -57,6 +68,9 @@ struct mr_observer {
     /* Optional. Called while the device moves: it must not call the machine. A backend that does not
      * know when its device carried something out does not call it. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
+    /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of lines, when the launch is done.
+     * Called while the device moves. */
+    void (*raced)(mr_observer *observer, const mr_command *command, const mr_kernel_race *race);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
     /* Optional: `observed` of these objects is about to become unreachable. */
@@ -68,6 +82,10 @@ struct mr_observer {
 /* The machine does not own it. Observers are told in the order of adding. */
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer);
 void mr_observer_remove(mr_machine *machine, mr_observer *observer);
+
+/* For the bodies of kernels: whether anybody wants to know of races, and telling them. */
+bool mr_observers_want_races(const mr_machine *machine);
+void mr_observers_raced(mr_machine *machine, const mr_command *command, const mr_kernel_race *race);
 
 /* For backends, where machine->ran_listeners is not 0: tells the observers that want to know. */
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run);

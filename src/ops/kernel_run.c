@@ -6,7 +6,9 @@
 
 #include "base/output.h"
 #include "model/backend.h"
+#include "model/observer.h"
 #include "ops/kernel.h"
+#include "ptx/watch.h"
 
 int64_t mr_kernel_items(const mr_command *command) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
@@ -109,6 +111,96 @@ static void describe(void *context, uint64_t address, char *out, size_t size) {
     else snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
 }
 
+/* ---- races: what was seen of one launch, from its first block to its last */
+
+static void destroy_watch(void *watch) {
+    mr_ptx_watch_destroy(watch);
+}
+
+static mr_body_note *note_of(const mr_command *command) {
+    mr_machine *machine = command->machine;
+    for (size_t i = 0; i < machine->body_notes.count; i++)
+        if (machine->body_notes.items[i].command == command) return &machine->body_notes.items[i];
+    return NULL;
+}
+
+static void drop_note(const mr_command *command) {
+    mr_machine *machine = command->machine;
+    mr_body_note *note = note_of(command);
+    if (!note) return;
+    note->destroy(note->data);
+    *note = machine->body_notes.items[--machine->body_notes.count];
+}
+
+static int64_t setting(mr_machine *machine, const char *name) {
+    int64_t value = 0;
+    const mr_simulator *simulator = machine->backend->simulator;
+    if (simulator) mr_error_destroy(simulator->get_setting(machine, name, &value));
+    return value;
+}
+
+/* A simulator that goes back to a checkpoint drops the notes: such a launch runs on without a watch, since blocks that the
+ * watch has seen run again. */
+void mr_kernel_begin(const mr_command *command, void *state) {
+    (void)state;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    mr_machine *machine = command->machine;
+    drop_note(command); /* of a run that was given up */
+    if (!mr_observers_want_races(machine) || setting(machine, "kernel_checks") < 2) return;
+    mr_body_note note = {command, NULL, destroy_watch};
+    note.data = mr_ptx_watch_create(a->code->ptx, (uint64_t)mr_kernel_items(command),
+                                    a->block[0] * a->block[1] * a->block[2]);
+    /* Without memory for it, races are not looked for. */
+    if (note.data && !mr_vec_push(&machine->body_notes, note)) destroy_watch(note.data);
+}
+
+static mr_site site_of(mr_machine *machine, const ptx_tree *tree, const ptx_instruction *i) {
+    const char *file = tree->files[i->place.outer_file];
+    return (mr_site){mr_intern(&machine->files, file, strlen(file), "kernel"),
+                     (int)i->place.outer_line};
+}
+
+static const mr_storage *storage_at(const mr_command *command, uint64_t address) {
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_storage *s = command->operands[i].tensor->storage;
+        if (address - s->address < s->bytes) return s;
+    }
+    return NULL;
+}
+
+static void tell_race(const mr_command *command, const mr_ptx_watch *watch, const ptx_race *race,
+                      const mr_ptx_launch *launch) {
+    const ptx_tree *tree = mr_ptx_module_tree(mr_kernel_arguments_of(command)->code->ptx);
+    char why[400];
+    mr_kernel_race r = {
+        .storage = race->space == PTX_GLOBAL ? storage_at(command, race->address) : NULL,
+        .first_byte = race->address,
+        .first_access = race->first.access,
+        .second_access = race->second.access,
+        .first_where = site_of(command->machine, tree, race->first.instruction),
+        .second_where = site_of(command->machine, tree, race->second.instruction),
+        .count = race->count,
+        .why = mr_ptx_race_text(watch, race, launch, why, sizeof why),
+        .advice = race->advice,
+    };
+    if (r.storage) r.first_byte -= r.storage->address;
+    r.last_byte = r.first_byte;
+    mr_observers_raced(command->machine, command, &r);
+}
+
+static mr_ptx_launch launch_of(const mr_command *command);
+
+void mr_kernel_finish(const mr_command *command, void *state) {
+    (void)state;
+    const mr_body_note *note = note_of(command);
+    if (!note) return;
+    const mr_ptx_watch *watch = note->data;
+    mr_ptx_launch launch = launch_of(command);
+    for (uint32_t i = 0; i < mr_ptx_watch_race_count(watch); i++)
+        tell_race(command, watch, mr_ptx_watch_race(watch, i), &launch);
+    drop_note(command);
+}
+
 /* ---- running */
 
 static void print(void *context, const char *text, size_t size) {
@@ -123,13 +215,6 @@ static bool interrupted(void *context) {
     return machine->interrupted && machine->interrupted(machine->hook_context);
 }
 
-static int64_t setting(const mr_machine *machine, const char *name) {
-    int64_t value = 0;
-    mr_error_destroy(
-        machine->backend->simulator->get_setting((mr_machine *)(uintptr_t)machine, name, &value));
-    return value;
-}
-
 bool mr_kernel_runs_alone(const mr_command *command) {
     return command->machine->watches_writes &&
            mr_ptx_kernel_follows_pointers(mr_kernel_arguments_of(command)->kernel);
@@ -142,33 +227,42 @@ static void fill_variables(const mr_command *command, const mr_kernel_arguments 
     }
 }
 
-mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end) {
-    (void)state;
+/* Without params and variables. */
+static mr_ptx_launch launch_of(const mr_command *command) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     const mr_device_properties *p = &command->stream->device->properties;
-    uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
-    uint64_t *space = calloc((a->kernel->param_bytes + 7) / 8 + variables + 1, sizeof *space);
-    if (!space) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
-    uint64_t *params = space + variables;
-    fill_variables(command, a, space);
-    mr_kernel_fill_params(command, params);
-    mr_ptx_launch launch = {
+    mr_machine *machine = command->machine;
+    void *context = (void *)(uintptr_t)command;
+    return (mr_ptx_launch){
         .kernel = a->kernel,
         .grid = {a->grid[0], a->grid[1], a->grid[2]},
         .block = {a->block[0], a->block[1], a->block[2]},
         .dynamic_shared = a->shared,
-        .params = params,
-        .variables = space,
-        .memory = {(void *)(uintptr_t)command, find_range, will_write, describe},
+        .memory = {context, find_range, will_write, describe},
         .device = {.sm_count = (uint32_t)p->sm_count,
                    .max_shared = (uint32_t)p->shared_per_block,
-                   .instruction_limit = (uint64_t)setting(command->machine, "kernel_instructions"),
+                   .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
-        .check = setting(command->machine, "kernel_checks") > 0,
+        .check = setting(machine, "kernel_checks") > 0,
         .print = print,
         .interrupted = interrupted,
-        .context = (void *)(uintptr_t)command,
+        .context = context,
     };
+}
+
+mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    (void)state;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
+    uint64_t *space = calloc((a->kernel->param_bytes + 7) / 8 + variables + 1, sizeof *space);
+    if (!space) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    mr_ptx_launch launch = launch_of(command);
+    fill_variables(command, a, space);
+    mr_kernel_fill_params(command, space + variables);
+    launch.variables = space;
+    launch.params = space + variables;
+    const mr_body_note *note = note_of(command);
+    launch.watch = note ? note->data : NULL;
     mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);
     free(space);
     if (status && status->code == MR_CODE_INTERRUPTED) { /* half of a block cannot be taken back */

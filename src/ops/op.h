@@ -89,7 +89,7 @@ struct mr_op {
      * at any time copy its bytes, go on later with the copy, or free it to abandon the command. So it
      * holds no pointers into itself or to anything that must be freed. */
     int64_t (*state_bytes)(const mr_command *command);
-    /* Optional: sets up a state, before the first item. Without it, a state's first bytes are any. */
+    /* Optional: before the first item; sets up the state, if there is one. Without it, a state's first bytes are any. */
     void (*begin)(const mr_command *command, void *state);
     /* Optional: the last step, after all items; not after a failure. Frees nothing. */
     void (*finish)(const mr_command *command, void *state);

@@ -106,12 +106,13 @@ mr_status mr_op_begin(const mr_command *command, void **out_state) {
     const mr_op *row = command->u.op.row;
     int64_t bytes = mr_op_state_bytes(command);
     *out_state = NULL;
-    if (bytes == 0) return MR_OK;
-    *out_state = mr_op_state_alloc(bytes);
-    if (!*out_state)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY,
-                       "%s: the host has no memory for %" PRId64 " bytes of partial results",
-                       command->name, bytes);
+    if (bytes) {
+        *out_state = mr_op_state_alloc(bytes);
+        if (!*out_state)
+            return mr_fail(MR_CODE_OUT_OF_MEMORY,
+                           "%s: the host has no memory for %" PRId64 " bytes of partial results",
+                           command->name, bytes);
+    }
     if (row->begin) row->begin(command, *out_state);
     return MR_OK;
 }

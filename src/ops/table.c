@@ -156,6 +156,8 @@ enum {
                        .help = help_,                                                              \
                        .items = mr_kernel_items,                                                   \
                        .run = mr_kernel_run,                                                       \
+                       .begin = mr_kernel_begin,                                                   \
+                       .finish = mr_kernel_finish,                                                 \
                        .cost = mr_kernel_cost,                                                     \
                        .arguments_retain = mr_kernel_arguments_retain,                             \
                        .arguments_release = mr_kernel_arguments_release},

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/given.h"
 #include "ops/op.h"
 #include "virtual/state.h"
 
@@ -323,6 +324,7 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
         mr_error_destroy(machine->lost);
         machine->lost = NULL;
         forget(&c->leaving);
+        mr_machine_drop_body_notes(machine);
     }
     c->leaving.count = 0;
     if (scratch != few) free(scratch);
