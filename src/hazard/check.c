@@ -265,7 +265,8 @@ static bool writes_all(const checker *c, const history *h, const touch *t, const
                t->command->kind == MR_COMMAND_OP && !mr_hazard_functions_reach(c, h->storage) &&
                view->ndim == 0 && view->run == h->storage->bytes;
     for (uint32_t i = 0; i < t->command->operand_count && all; i++)
-        all = t->command->operands[i].access != (MR_READ | MR_WRITE); /* may still be to come */
+        all = (t->command->operands[i].access & MR_ACCESSES) !=
+              MR_ACCESSES; /* may still be to come */
     return all;
 }
 
@@ -302,7 +303,7 @@ static void touch_operands(checker *c, const mr_command *command, actor *a, bool
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < command->operand_count; i++) {
             t.tensor = command->operands[i].tensor;
-            t.access = command->operands[i].access;
+            t.access = command->operands[i].access & MR_ACCESSES;
             if (((t.access & MR_WRITE) != 0) != (pass == 1) || (staged && i == 1)) continue;
             t.advisory = command->kind == MR_COMMAND_COPY && !command->u.copy.synchronous &&
                          command->u.copy.direction != MR_COPY_H2H &&
@@ -383,7 +384,7 @@ static void host_access(checker *c, const mr_command *command, bool only_look) {
                .only_look = only_look};
     for (uint32_t i = 0; i < command->operand_count; i++) {
         t.tensor = command->operands[i].tensor;
-        t.access = command->operands[i].access;
+        t.access = command->operands[i].access & MR_ACCESSES;
         touch_bytes(c, &t);
     }
     if (t.watched) judge_unset(c, &t);

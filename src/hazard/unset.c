@@ -314,7 +314,8 @@ static void event_apply(checker *c, const unset_event *e) {
     if (e->access & MR_READ) {
         gap g = missing_in(e->history, &view);
         if (!g.count) return;
-        report_read(c, e, &view, g);
+        bool some_are_set = g.count < view.end - view.first;
+        if (!e->at_most || !some_are_set) report_read(c, e, &view, g);
         if (e->only_look) return;
     }
     mark_written(c, e->history, &view);
@@ -411,6 +412,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
                      .where = use->where,
                      .only_look = use->only_look};
     bool copies = is_copy(command);
+    e.at_most = command->kind == MR_COMMAND_OP && command->u.op.row->family->id == MR_FAMILY_KERNEL;
     if (copies && use->only_look) return;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < command->operand_count; i++) {
@@ -425,6 +427,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
                 return;
             }
             e.access = command->operands[i].access & (pass ? MR_WRITE : MR_READ);
+            if (!pass && (command->operands[i].access & MR_GUESSED)) continue;
             if (e.access && e.history->watched && (!pass || !use->only_look)) event_happens(c, &e);
         }
     }

@@ -13,6 +13,8 @@ typedef struct {
     mr_tensor tensor, source; /* copies; one that is kept holds the storages and the first's name */
     mr_name *op_name;         /* as in an entry */
     uint8_t access;
+    bool
+        at_most; /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
     bool only_look;
     actor *actor;
     const char *op;

@@ -102,11 +102,17 @@ typedef struct {
 
 extern const mr_command_kind mr_command_kinds[];
 
-enum { MR_READ = 1, MR_WRITE = 2 };
+enum {
+    MR_READ = 1,
+    MR_WRITE = 2,
+    MR_ACCESSES = MR_READ | MR_WRITE,
+    MR_GUESSED =
+        4, /* with both: of a user's kernel, whose code does not tell which; it may be neither */
+};
 
 struct mr_operand {
     mr_tensor *tensor; /* the exact bytes: a view; one reference owned */
-    uint8_t access;    /* MR_READ | MR_WRITE */
+    uint8_t access;    /* MR_READ | MR_WRITE, with or without MR_GUESSED */
 };
 
 typedef struct {

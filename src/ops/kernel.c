@@ -298,9 +298,9 @@ static void place_extent(const mr_tensor *t, const mr_ptx_extent *extent, uint64
 
 static uint8_t access_of(const mr_kernel_call *call, const mr_kernel_pointer *pointer) {
     if (pointer->access) return pointer->access;
-    const mr_ptx_param_access *all = mr_ptx_kernel_access(call->kernel);
+    const mr_ptx_param_access *inferred = &mr_ptx_kernel_access(call->kernel)[pointer->param];
     _Static_assert((int)MR_PTX_READS == (int)MR_READ && (int)MR_PTX_WRITES == (int)MR_WRITE, "");
-    return all[pointer->param].access;
+    return inferred->known ? inferred->access : MR_ACCESSES | MR_GUESSED;
 }
 
 static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
@@ -309,8 +309,9 @@ static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
     uint8_t wanted = access_of(call, pointer), found = 0;
     for (uint32_t i = 0; i < extent_count; i++) {
         uint64_t first, end;
-        uint8_t access = extents[i].access & wanted;
+        uint8_t access = extents[i].access & wanted & MR_ACCESSES;
         if (extents[i].param != pointer->param || !access) continue;
+        access |= wanted & MR_GUESSED;
         place_extent(pointer->tensor, &extents[i], &first, &end);
         found |= access;
         if (first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, access));
