@@ -62,7 +62,7 @@ typedef struct mr_simulator {
     /* The piece of any device's memory in which `address` lies; false: none is in use there. For bodies, also on
      * several threads: nothing is allocated or freed while they run. */
     bool (*memory_at)(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
-    /* A body is about to write to memory that is no operand of its command: for checkpoints. One thread at a time. */
+    /* A body is about to write there, maybe beyond its command's operands: for checkpoints. One thread at a time. */
     void (*will_write)(mr_machine *machine, const mr_memory_block *block);
 
     /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the

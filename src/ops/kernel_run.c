@@ -64,12 +64,12 @@ static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range)
     return true;
 }
 
-/* The backend keeps what operands held for checkpoints. Other memory is only reached through pointers that lie in memory;
- * a kernel that follows some runs on one thread then. */
+/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: what its code does not tell
+ * counts as the tensor that was passed. So all of each range is kept, by one thread. */
 static void will_write(void *context, const mr_ptx_range *range) {
     const mr_command *command = context;
     const mr_simulator *simulator = command->machine->backend->simulator;
-    if (simulator && !range->owner && command->machine->watches_writes)
+    if (simulator && command->machine->watches_writes)
         simulator->will_write(command->machine,
                               &(mr_memory_block){range->first, range->end, range->host});
 }
@@ -216,8 +216,7 @@ static bool interrupted(void *context) {
 }
 
 bool mr_kernel_runs_alone(const mr_command *command) {
-    return command->machine->watches_writes &&
-           mr_ptx_kernel_follows_pointers(mr_kernel_arguments_of(command)->kernel);
+    return command->machine->watches_writes;
 }
 
 static void fill_variables(const mr_command *command, const mr_kernel_arguments *a, uint64_t *out) {

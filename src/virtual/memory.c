@@ -237,9 +237,12 @@ bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block
 void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *piece) {
     vgpu *gpu = vgpu_of(machine);
     char *first = piece->host, *end = first + (piece->end - piece->first);
+    char *low = first, *high = end; /* host memory: no more is known to be ours */
     for (int i = 0; i < gpu->device_count; i++) {
         const arena *a = &gpu->devices[i].pool.space->arena;
-        if (first >= a->base && first < a->base + a->mapped)
-            mr_undo_save(&gpu->undo, a->base, a->base + a->mapped, first, end);
+        if (first < a->base || first >= a->base + a->mapped) continue;
+        low = a->base;
+        high = a->base + a->mapped;
     }
+    mr_undo_save(&gpu->undo, low, high, first, end);
 }
