@@ -18,7 +18,8 @@ static void fill_side(const checker *c, const mr_command *command, const actor *
 
 static void tell_watcher(const checker *c, const mr_command *command, const mr_kernel_race *race) {
     if (!c->watcher.found) return;
-    mr_hazard_found found = {.kind = MR_HAZARD_RACE_IN_KERNEL,
+    mr_hazard_found found = {.kind = race->is_unset_read ? MR_HAZARD_UNINITIALISED_READ
+                                                         : MR_HAZARD_RACE_IN_KERNEL,
                              .first_seq = command->seq,
                              .second_seq = command->seq,
                              .first_where = race->first_where,
@@ -42,7 +43,15 @@ void mr_hazard_raced(mr_observer *observer, const mr_command *command, const mr_
     fill_side(c, command, a, race->first_access, race->first_where, &draft.first);
     fill_side(c, command, a, race->second_access, race->second_where, &draft.second);
     if (race->storage) mr_hazard_storage_text(c, race->storage, draft.tensor, sizeof draft.tensor);
-    else snprintf(draft.tensor, sizeof draft.tensor, "shared memory");
+    else
+        snprintf(draft.tensor, sizeof draft.tensor,
+                 race->is_unset_read ? "memory of the kernel" : "shared memory");
+    if (race->is_unset_read) { /* of shared or local memory, which the launch allocates */
+        draft.kind = MR_HAZARD_UNINITIALISED_READ;
+        draft.reason = MR_HAZARD_BECAUSE_NEVER_WRITTEN;
+        draft.first.access = 0;
+        mr_text_copy(draft.first.op, sizeof draft.first.op, "alloc");
+    }
     draft.bytes_first = race->first_byte;
     draft.bytes_last = race->last_byte;
     mr_text_copy(draft.why, sizeof draft.why, race->why);

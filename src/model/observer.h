@@ -42,6 +42,8 @@ typedef struct {
 
 /* Two threads of one launch of the user's kernel touch the same bytes, one of them writes, and nothing orders them. */
 typedef struct {
+    bool
+        is_unset_read; /* no race: the second reads bytes that nothing has written; there is no first */
     const mr_storage *storage; /* NULL: shared memory of a block */
     uint64_t first_byte, last_byte;
     uint8_t first_access, second_access; /* MR_READ | MR_WRITE, in the order in which they ran */

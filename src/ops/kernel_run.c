@@ -1,5 +1,6 @@
 /* The row `kernel` on the CPU: the items of a launch are its blocks, and src/ptx runs them on the operands' bytes. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,8 +114,36 @@ static void describe(void *context, uint64_t address, char *out, size_t size) {
 
 /* ---- races: what was seen of one launch, from its first block to its last */
 
-static void destroy_watch(void *watch) {
-    mr_ptx_watch_destroy(watch);
+typedef struct {
+    const ptx_instruction *instruction;
+    char *text;
+} unset_read;
+
+typedef struct {
+    mr_ptx_watch *watch;
+    pthread_mutex_t lock; /* guards the list: blocks run on several threads */
+    MR_VEC(unset_read) unset_reads;
+} findings;
+
+static void destroy_findings(void *data) {
+    findings *f = data;
+    mr_ptx_watch_destroy(f->watch);
+    for (size_t i = 0; i < f->unset_reads.count; i++) free(f->unset_reads.items[i].text);
+    mr_vec_free(&f->unset_reads);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+static findings *make_findings(const mr_command *command) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    findings *f = calloc(1, sizeof *f);
+    if (!f) return NULL;
+    pthread_mutex_init(&f->lock, NULL);
+    f->watch = mr_ptx_watch_create(a->code->ptx, (uint64_t)mr_kernel_items(command),
+                                   a->block[0] * a->block[1] * a->block[2]);
+    if (f->watch) return f;
+    destroy_findings(f);
+    return NULL;
 }
 
 static mr_body_note *note_of(const mr_command *command) {
@@ -143,15 +172,27 @@ static int64_t setting(mr_machine *machine, const char *name) {
  * watch has seen run again. */
 void mr_kernel_begin(const mr_command *command, void *state) {
     (void)state;
-    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     mr_machine *machine = command->machine;
     drop_note(command); /* of a run that was given up */
     if (!mr_observers_want_races(machine) || setting(machine, "kernel_checks") < 2) return;
-    mr_body_note note = {command, NULL, destroy_watch};
-    note.data = mr_ptx_watch_create(a->code->ptx, (uint64_t)mr_kernel_items(command),
-                                    a->block[0] * a->block[1] * a->block[2]);
-    /* Without memory for it, races are not looked for. */
-    if (note.data && !mr_vec_push(&machine->body_notes, note)) destroy_watch(note.data);
+    mr_body_note note = {command, make_findings(command), destroy_findings};
+    /* Without memory for it, nothing is looked for. */
+    if (note.data && !mr_vec_push(&machine->body_notes, note)) destroy_findings(note.data);
+}
+
+/* Of one line, the first is kept. */
+static void note_unset_read(void *context, const ptx_instruction *instruction, const char *text) {
+    const mr_body_note *note = note_of(context);
+    if (!note) return;
+    findings *f = note->data;
+    pthread_mutex_lock(&f->lock);
+    size_t i = 0;
+    while (i < f->unset_reads.count &&
+           f->unset_reads.items[i].instruction->place.outer_line != instruction->place.outer_line)
+        i++;
+    unset_read read = {instruction, i == f->unset_reads.count ? strdup(text) : NULL};
+    if (read.text && !mr_vec_push(&f->unset_reads, read)) free(read.text);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static mr_site site_of(mr_machine *machine, const ptx_tree *tree, const ptx_instruction *i) {
@@ -190,14 +231,30 @@ static void tell_race(const mr_command *command, const mr_ptx_watch *watch, cons
 
 static mr_ptx_launch launch_of(const mr_command *command);
 
+static void tell_unset_read(const mr_command *command, const unset_read *read) {
+    const ptx_tree *tree = mr_ptx_module_tree(mr_kernel_arguments_of(command)->code->ptx);
+    mr_kernel_race r = {
+        .is_unset_read = true,
+        .second_access = MR_READ,
+        .first_where = command->where,
+        .second_where = site_of(command->machine, tree, read->instruction),
+        .why = read->text,
+        .advice = "write the bytes before they are read, or do not use what was read",
+    };
+    mr_observers_raced(command->machine, command, &r);
+}
+
 void mr_kernel_finish(const mr_command *command, void *state) {
     (void)state;
     const mr_body_note *note = note_of(command);
     if (!note) return;
-    const mr_ptx_watch *watch = note->data;
+    const findings *f = note->data;
+    const mr_ptx_watch *watch = f->watch;
     mr_ptx_launch launch = launch_of(command);
     for (uint32_t i = 0; i < mr_ptx_watch_race_count(watch); i++)
         tell_race(command, watch, mr_ptx_watch_race(watch, i), &launch);
+    for (size_t i = 0; i < f->unset_reads.count; i++)
+        tell_unset_read(command, &f->unset_reads.items[i]);
     drop_note(command);
 }
 
@@ -261,7 +318,10 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     launch.variables = space;
     launch.params = space + variables;
     const mr_body_note *note = note_of(command);
-    launch.watch = note ? note->data : NULL;
+    if (note) {
+        launch.watch = ((const findings *)note->data)->watch;
+        launch.unset_read = note_unset_read;
+    }
     mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);
     free(space);
     if (status && status->code == MR_CODE_INTERRUPTED) { /* half of a block cannot be taken back */

@@ -58,6 +58,23 @@ const ptx_code *ptx_fault_block(ptx_warp *warp, const ptx_code *code, mr_code er
     return NULL;
 }
 
+void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, uint32_t index, unsigned lane,
+                    const char *format, ...) {
+    char thread[40], block[40], place[256], what[600], text[1100];
+    ptx_run_state *run = warp->run;
+    if (run->told_unset[index]) return;
+    run->told_unset[index] = true;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    snprintf(text, sizeof text, "kernel `%s` at %s: thread %s of block %s %s",
+             run->launch->kernel->name, ptx_code_text(run, code, place, sizeof place),
+             ptx_thread_text(run, warp->number * PTX_LANES + lane, thread),
+             ptx_block_text(run, block), what);
+    run->launch->unset_read(run->launch->context, code->source, text);
+}
+
 const ptx_code *ptx_fault_memory(ptx_warp *warp) {
     warp->state = PTX_WARP_FAILED;
     if (!warp->run->failure) {

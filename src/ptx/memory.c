@@ -123,28 +123,20 @@ static bool enter_range(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     return true;
 }
 
-static bool fail_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                       unsigned lane, uint64_t address) {
-    const mr_ptx_memory *memory = &warp->run->launch->memory;
-    char what[512] = "";
-    if (memory->describe) memory->describe(memory->context, address, what, sizeof what);
-    ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-              "reads %u bytes at 0x%" PRIx64 "%s%s, which nothing has written; write them first, "
-              "or make the memory with zeros",
-              m->bytes, address, what[0] ? ", in " : "", what);
-    return false;
-}
-
 /* The bytes of one lane, in `known`. */
-static bool note_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
+static void note_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                        unsigned lane, ptx_known_range *known, uint64_t address) {
     uint64_t offset = address - known->range.first;
-    if (warp->run->checks && (m->access & MR_PTX_READS) &&
+    if (warp->run->follows_unset && (m->access & MR_PTX_READS) &&
         any_unset(known->range.unset, offset, m->bytes)) {
-        return fail_unset(warp, code, m, lane, address);
+        const mr_ptx_memory *memory = &warp->run->launch->memory;
+        char what[512] = "";
+        if (memory->describe) memory->describe(memory->context, address, what, sizeof what);
+        ptx_tell_unset(warp, code, m->index, lane,
+                       "reads %u bytes at 0x%" PRIx64 "%s%s, which nothing has written", m->bytes,
+                       address, what[0] ? ", in " : "", what);
     }
     if (m->access & MR_PTX_WRITES) clear_unset(known->range.unset, offset, m->bytes);
-    return true;
 }
 
 static bool global_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
@@ -171,7 +163,7 @@ static bool global_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_
             if (!enter_range(warp, code, m, lane, known)) return false;
             entered = known;
         }
-        if (known->range.unset && !note_unset(warp, code, m, lane, known, address)) return false;
+        if (known->range.unset) note_unset(warp, code, m, lane, known, address);
         r->lane[lane] = known->range.host + (address - known->range.first);
     }
     return true;
@@ -196,7 +188,7 @@ static bool global_together(ptx_warp *warp, const ptx_code *code, const ptx_memo
     if (known->range.unset) {
         uint64_t offset = from - known->range.first;
         bool whole = (mask >> first) == (PTX_ALL >> (32 - (end - first))) || stride == 0;
-        if (!whole || ((m->access & MR_PTX_READS) && warp->run->checks &&
+        if (!whole || ((m->access & MR_PTX_READS) && warp->run->follows_unset &&
                        any_unset(known->range.unset, offset, bytes))) {
             return false;
         }
@@ -248,11 +240,10 @@ static bool shared_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     if ((m->access & MR_PTX_READS) && any_unset(block->shared_unset, address, m->bytes)) {
         char what[256];
         name_shared(warp->run, address, what, sizeof what);
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "reads %u bytes at offset %" PRIu64 " of shared memory%s, which no thread of the "
-                  "block has written",
-                  m->bytes, address, what);
-        return false;
+        ptx_tell_unset(warp, code, m->index, lane,
+                       "reads %u bytes at offset %" PRIu64 " of shared memory%s, which no thread "
+                       "of the block has written",
+                       m->bytes, address, what);
     }
     if (m->access & MR_PTX_WRITES) clear_unset(block->shared_unset, address, m->bytes);
     return true;
@@ -313,7 +304,7 @@ bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_
     memset(grown + (size_t)warp->local_capacity * PTX_LANES, 0,
            (size_t)(capacity - warp->local_capacity) * PTX_LANES);
     warp->local = grown;
-    if (warp->run->checks) {
+    if (warp->run->follows_unset) {
         uint32_t *set = realloc(warp->local_set, capacity * sizeof *set);
         if (!set) {
             ptx_fault_memory(warp);
@@ -356,9 +347,8 @@ static bool local_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_co
         if (m->access & MR_PTX_WRITES) warp->local_set[address + i] |= bit;
     }
     if ((m->access & MR_PTX_READS) && !all && !m->may_be_unset) {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "reads %u bytes of a local variable that it has not written", m->bytes);
-        return false;
+        ptx_tell_unset(warp, code, m->index, lane,
+                       "reads %u bytes of a local variable that it has not written", m->bytes);
     }
     return true;
 }

@@ -10,7 +10,8 @@
     X(INTEGER, "integer")                                                                          \
     X(F32, "f32")                                                                                  \
     X(F64, "f64")                                                                                  \
-    X(HALF, "half") X(SPECIAL, "special functions") X(CONVERSION, "conversions")                   \
+    X(HALF, "half")                                                                                \
+    X(SPECIAL, "special functions") X(CONVERSION, "conversions")                                   \
         X(PREDICATE, "compares and predicates") X(MOVE, "moves") X(GLOBAL, "global memory")        \
             X(SHARED, "shared memory") X(LOCAL, "local memory")                                    \
                 X(CONSTANT, "constants and parameters") X(ATOMIC, "atomics")                       \

@@ -105,13 +105,17 @@ typedef struct {
     const uint64_t *variables; /* addresses, by index of the module's variables */
     mr_ptx_memory memory;
     mr_ptx_device device;
-    bool check; /* bounds by allocation, alignment, unset bytes; else only what keeps the host safe:
+    bool check;              /* bounds by allocation, alignment; else only what keeps the host safe:
                                  * an access outside of every range is an error either way */
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
     /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.
      * NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);
+    /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local). That
+     * is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a lock
+     * held by none. NULL: what has been written is not followed at all. */
+    void (*unset_read)(void *context, const ptx_instruction *instruction, const char *text);
     /* Asked now and then while a block runs: true ends the run with INTERRUPTED. NULL: never. Any thread. */
     bool (*interrupted)(void *context);
     void *context;

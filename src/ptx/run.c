@@ -108,19 +108,23 @@ static bool begin(ptx_run_state *run, const mr_ptx_launch *launch) {
     run->module = module;
     run->routine = &module->routines[launch->kernel->function - module->tree.functions];
     run->checks = launch->check;
+    run->follows_unset = launch->check && launch->unset_read;
     run->tells = launch->watch || launch->profile;
     run->threads = launch->block[0] * launch->block[1] * launch->block[2];
     run->warp_count = (run->threads + PTX_LANES - 1) / PTX_LANES;
     const ptx_shared_layout *layout = &module->layouts[launch->kernel - module->kernels];
     run->block.shared_bytes = layout->static_shared + launch->dynamic_shared;
     run->block.shared = aligned_zeros(run->block.shared_bytes);
-    if (run->checks) run->block.shared_unset = aligned_zeros(run->block.shared_bytes / 8 + 1);
+    if (run->follows_unset)
+        run->block.shared_unset = aligned_zeros(run->block.shared_bytes / 8 + 1);
     run->launch_area = aligned_zeros(module->launch_bytes);
     run->last = malloc((module->access_count + 1) * sizeof *run->last);
+    run->told_unset = calloc(module->access_count + 1, sizeof *run->told_unset);
     run->free_frames = calloc(module->tree.function_count + 1, sizeof *run->free_frames);
     if (launch->profile) run->counts = ptx_counts_create(module);
-    if (!run->block.shared || (run->checks && !run->block.shared_unset) || !run->launch_area ||
-        !run->last || !run->free_frames || (launch->profile && !run->counts)) {
+    if (!run->block.shared || (run->follows_unset && !run->block.shared_unset) ||
+        !run->launch_area || !run->last || !run->told_unset || !run->free_frames ||
+        (launch->profile && !run->counts)) {
         return false;
     }
     for (uint32_t i = 0; i <= module->access_count; i++) run->last[i] = &run->nowhere;
@@ -144,6 +148,7 @@ static void finish(ptx_run_state *run) {
     free(run->block.shared_unset);
     free(run->launch_area);
     free(run->last);
+    free(run->told_unset);
     free(run->free_frames);
 }
 

@@ -83,7 +83,7 @@ struct ptx_warp {
 
     char *local; /* local memory: rows of 16 bytes for each of 32 lanes */
     uint32_t *
-        local_set; /* for each byte of a lane: the lanes that have written it; only where launch->check */
+        local_set; /* for each byte of a lane: the lanes that have written it; only where follows_unset */
     uint32_t local_capacity; /* bytes of a lane */
     uint32_t local_used;     /* the most since the block began */
 
@@ -108,7 +108,7 @@ struct ptx_block_run {
     uint64_t linear;
     uint32_t index[3];
     char *shared;
-    uint8_t *shared_unset; /* one bit a byte, 1: not written; only where launch->check */
+    uint8_t *shared_unset; /* one bit a byte, 1: not written; only where follows_unset */
     uint32_t shared_bytes;
     uint32_t alive; /* threads */
     uint32_t open_barriers;
@@ -126,8 +126,10 @@ struct ptx_run_state {
     const mr_ptx_module *module;
     const ptx_routine *routine;
     mr_status failure;
-    bool checks; /* launch->check */
-    bool tells;  /* accesses are told to a watch or a profile */
+    bool checks;        /* launch->check */
+    bool follows_unset; /* and somebody wants to know what is read unwritten */
+    bool *told_unset;   /* by ptx_memory_code.index */
+    bool tells;         /* accesses are told to a watch or a profile */
 
     ptx_block_run block;
     ptx_warp *warps;
