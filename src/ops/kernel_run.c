@@ -291,6 +291,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
     void *context = (void *)(uintptr_t)command;
     return (mr_ptx_launch){
         .kernel = a->kernel,
+        .name = command->name,
         .grid = {a->grid[0], a->grid[1], a->grid[2]},
         .block = {a->block[0], a->block[1], a->block[2]},
         .dynamic_shared = a->shared,

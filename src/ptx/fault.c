@@ -32,7 +32,7 @@ static void keep(ptx_warp *warp, const ptx_code *code, mr_code error, const char
     ptx_run_state *run = warp->run;
     warp->state = PTX_WARP_FAILED;
     if (run->failure) return;
-    run->failure = mr_fail(error, "kernel `%s` at %s: %s%s", run->launch->kernel->name,
+    run->failure = mr_fail(error, "kernel `%s` at %s: %s%s", ptx_launch_name(run->launch),
                            ptx_code_text(run, code, place, sizeof place), who, text);
 }
 
@@ -69,7 +69,7 @@ void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, uint32_t index, unsign
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     snprintf(text, sizeof text, "kernel `%s` at %s: thread %s of block %s %s",
-             run->launch->kernel->name, ptx_code_text(run, code, place, sizeof place),
+             ptx_launch_name(run->launch), ptx_code_text(run, code, place, sizeof place),
              ptx_thread_text(run, warp->number * PTX_LANES + lane, thread),
              ptx_block_text(run, block), what);
     run->launch->unset_read(run->launch->context, code->source, text);

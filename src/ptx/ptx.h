@@ -99,6 +99,7 @@ typedef struct {
 
 typedef struct {
     const mr_ptx_kernel *kernel;
+    const char *name;           /* of the kernel, in messages; NULL: its symbol */
     uint32_t grid[3], block[3]; /* checked by the caller against R48's limits; none is 0 */
     uint32_t dynamic_shared;
     const void *params;        /* kernel->param_bytes */
@@ -120,6 +121,10 @@ typedef struct {
     bool (*interrupted)(void *context);
     void *context;
 } mr_ptx_launch;
+
+static inline const char *ptx_launch_name(const mr_ptx_launch *launch) {
+    return launch->name ? launch->name : launch->kernel ? launch->kernel->name : "?";
+}
 
 /* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. An error is that of the
  * first access (instruction, thread) that failed, with CUDA's code where CUDA has one (ILLEGAL_ADDRESS,

@@ -54,7 +54,7 @@ static void put_place(mr_buffer *out, const ptx_race_side *side, const ptx_tree 
 static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
                      const mr_ptx_launch *launch) {
     const ptx_race_side *first = &race->first, *second = &race->second;
-    mr_buffer_printf(out, "race in kernel `%s`: ", launch->kernel ? launch->kernel->name : "?");
+    mr_buffer_printf(out, "race in kernel `%s`: ", ptx_launch_name(launch));
     put_thread(out, first, launch);
     put_block(out, first, launch);
     mr_buffer_printf(out, " %s ", verb(first));

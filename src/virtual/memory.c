@@ -130,6 +130,7 @@ static mr_status alloc_on_device(mr_storage *storage) {
         MR_TRY(find_block(q, size, &b));
     }
     if (!b) return out_of_memory(storage);
+    b->asked = storage->bytes;
     storage->impl = b;
     storage->host = device->pool.space->arena.base + b->offset;
     storage->address = device->pool.address + b->offset;
@@ -224,9 +225,9 @@ bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block
         uint64_t offset = address - p->address;
         for (const block *b = p->lowest; b && b->offset <= offset; b = b->above) {
             if (offset - b->offset >= b->size) continue;
-            if (b->state != BLOCK_USED) return false;
+            if (b->state != BLOCK_USED || offset - b->offset >= b->asked) return false;
             *out_block = (mr_memory_block){.first = p->address + b->offset,
-                                           .end = p->address + b->offset + b->size,
+                                           .end = p->address + b->offset + b->asked,
                                            .host = p->space->arena.base + b->offset};
             return true;
         }

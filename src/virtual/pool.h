@@ -26,6 +26,7 @@ typedef enum {
 typedef struct block block;
 struct block {
     uint64_t offset, size; /* of the arena; multiples of BLOCK_GRANULE */
+    uint64_t asked;        /* used: bytes that the storage has */
     block *below, *above;  /* neighbours by address */
     struct vdevice *device;
     block_state state;
