@@ -84,6 +84,24 @@ local Event = {}
 ---@operator unm: millrace.Tensor
 local Tensor = {}
 
+---A compiled kernel of your own.
+---@class millrace.Kernel
+---@field name string The name by which it was asked for.
+---@field symbol string Its symbol in the PTX.
+---@field params table[] Its parameters: name, type, kind and bytes of each.
+---@field num_regs integer Registers a thread: on the virtual GPU an estimate of what the driver's compiler would use.
+---@field shared_bytes integer Static shared memory a block, in bytes.
+---@field local_bytes integer Local memory a thread, in bytes.
+---@field max_threads integer Threads that a block may have.
+local Kernel = {}
+
+---Kernels that were compiled together, and their variables.
+---The kernels of a module.
+---@class millrace.Module
+---@field kernels string[] The symbols of its kernels.
+---@field ptx string Its PTX.
+local Module = {}
+
 ---Memory use. Freed device memory stays in the pool, in stream order, until it is reused or returned to the system.
 mr.memory = {}
 
@@ -425,6 +443,24 @@ function mr.op(options) end
 ---@param options { ms?: number, stream?: millrace.Stream }
 function mr.spin(options) end
 
+---Compiles CUDA C and gives the kernel of that name, which may be an instance of a template as
+---"block_sum<256>"; without a name, the only kernel of the source. What each pointer's memory is used
+---for is read from the code; `access` says it instead, as {y="rw", x="r"}. With `strided`, tensors
+---need not be contiguous. Launch it with k[{grid, block}](...).
+---@param source string|{ptx
+---@param name? string|{name:string,options:string[],access:table,strided:boolean
+---@return millrace.Kernel k
+function mr.kernel(source, name) end
+
+---Compiles CUDA C (or loads PTX, or reads a .cu or .ptx file) and loads its kernels. `options` are
+---those of nvcc, as "-DN=4" or "--use_fast_math". `names` lists instances of templates, as
+---"block_sum<256>". A compiler's error is raised as the compiler wrote it, with the lines of your
+---file.
+---@param source string|{ptx
+---@param options? { options?: string[], names?: string[] }
+---@return millrace.Module m
+function mr.module(source, options) end
+
 ---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
 ---"one-way" (a word of the hazard checker). Without an argument, it prints the first steps. The line
 ---length is the width of the terminal, or the value of COLUMNS.
@@ -700,6 +736,31 @@ function Tensor:totable() end
 ---@param options? { beta?: number, alpha?: number }
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
+
+---Launches the kernel, like k[{...}](...).
+---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
+---@param ... any
+function Kernel:launch(options, ...) end
+
+---What the kernel does with the memory behind each pointer: {y="rw", x="r"}, "" if nothing. The second
+---table has, for each parameter for which the code does not tell, the reason; the hazard checker then
+---takes it as read and written.
+---@return table access
+---@return table unknown
+function Kernel:access() end
+
+---The __device__ or __constant__ variable of that name, on the current device, as a tensor: of no dims
+---if it is one value. `dtype` says how to read it where the source does not. Writing to a __constant__
+---variable between launches is allowed, as with cudaMemcpyToSymbol.
+---@param name string
+---@param dtype? string
+---@return millrace.Tensor
+function Module:global(name, dtype) end
+
+---The kernel of that name: as in the source, the symbol in the PTX, or one of `names`.
+---@param name string
+---@return millrace.Kernel k
+function Module:get(name) end
 
 ---Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds),
 ---`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`),
