@@ -1,0 +1,43 @@
+/* What the compiler made of a source, counted: see kernel.h. */
+#include <stdlib.h>
+
+#include "ops/kernel.h"
+
+mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
+                              mr_kernel_code **out_code) {
+    static atomic_uint_fast64_t ids;
+    *out_code = NULL;
+    mr_kernel_code *code = calloc(1, sizeof *code);
+    mr_status status = code ? mr_ptx_module_load(text, size, name, &code->ptx)
+                            : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    if (status) {
+        free(text);
+        free(code);
+        return status;
+    }
+    atomic_init(&code->refs, 1);
+    code->id = atomic_fetch_add(&ids, 1) + 1;
+    code->text = text;
+    code->size = size;
+    *out_code = code;
+    return MR_OK;
+}
+
+void mr_kernel_code_retain(mr_kernel_code *code) {
+    atomic_fetch_add_explicit(&code->refs, 1, memory_order_relaxed);
+}
+
+void mr_kernel_code_release(mr_kernel_code *code) {
+    if (!code || atomic_fetch_sub_explicit(&code->refs, 1, memory_order_acq_rel) != 1) return;
+    mr_ptx_module_release(code->ptx);
+    free(code->text);
+    free(code);
+}
+
+void mr_kernel_arguments_retain(void *arguments) {
+    mr_kernel_code_retain(((mr_kernel_arguments *)arguments)->code);
+}
+
+void mr_kernel_arguments_release(void *arguments) {
+    if (arguments) mr_kernel_code_release(((mr_kernel_arguments *)arguments)->code);
+}
