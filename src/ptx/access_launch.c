@@ -682,13 +682,30 @@ static void widen_site(run *r, const launch_site *site, uint32_t piece, int64_t 
     if (site->access & MR_PTX_WRITES) widen(&r->extents[2 * piece + 1], first, end);
 }
 
+static bool contains(const linear_form *f, const linear_form *piece) {
+    for (uint32_t k = 0; k < f->count; k++)
+        if (f->terms[k].symbol == piece->terms[0].symbol) return true;
+    return false;
+}
+
+/* Of the pointers that an address can come from, this launch may leave one: the form says which. */
+static bool names_base(const run *r, const launch_site *site) {
+    for (uint32_t k = 0; k < site->base_count; k++) {
+        const linear_form *piece = &r->pieces[r->program->bases[site->bases + k]];
+        if (contains(&r->forms[site->address], piece)) return true;
+    }
+    return false;
+}
+
 static void add_site(run *r, const launch_site *site) {
     if (r->is_dead[site->block]) return;
     for (uint32_t k = 0; k < site->unclear_count; k++)
         widen_site(r, site, r->program->bases[site->unclear + k], LINEAR_LEAST, LINEAR_MOST);
+    bool names_one = names_base(r, site);
     for (uint32_t k = 0; k < site->base_count; k++) {
         uint32_t piece = r->program->bases[site->bases + k];
         linear_form offset;
+        if (names_one && !contains(&r->forms[site->address], &r->pieces[piece])) continue;
         linear_range range = {LINEAR_LEAST, LINEAR_MOST};
         if (linear_add(&r->forms[site->address], &r->pieces[piece], -1, &offset))
             range = bounds(r, &offset, site->block);

@@ -123,6 +123,13 @@ static int64_t factor_of(const linear_form *f, uint32_t symbol) {
     return 0;
 }
 
+static uint64_t divisor_of(const linear_form *f) {
+    uint64_t divisor = 0;
+    for (uint32_t k = 0; k < f->count && divisor != 1; k++)
+        divisor = common_divisor(divisor, magnitude(f->terms[k].factor));
+    return divisor;
+}
+
 void linear_reset(linear_system *s, int steps) {
     s->symbol_count = s->fact_count = s->quotient_count = 0;
     s->steps_left = steps;
@@ -180,6 +187,15 @@ static linear_memory *memory_of(search *q, const linear_form *form, bool *out_kn
     return m;
 }
 
+/* The largest number up to `upper` that the form can be: 8x + 3 is never 10. */
+static int64_t reachable(const linear_form *form, int64_t upper) {
+    uint64_t divisor = divisor_of(form);
+    if (divisor < 2 || divisor > INT64_MAX) return upper;
+    int64_t room = linear_plus(upper, -form->constant);
+    if (is_infinite(room)) return upper;
+    return form->constant + floor_of(room, (int64_t)divisor) * (int64_t)divisor;
+}
+
 static int64_t search_deeper(search *q, const linear_form *form, int depth);
 
 static int64_t search_upper(search *q, const linear_form *form, int depth) {
@@ -188,6 +204,7 @@ static int64_t search_upper(search *q, const linear_form *form, int depth) {
     linear_memory *m = memory_of(q, form, &known);
     if (known) return m->upper;
     int64_t upper = search_deeper(q, form, depth);
+    if (!is_infinite(upper) && (form->count == 1 || depth == 0)) upper = reachable(form, upper);
     *m = (linear_memory){*form, upper, q->system->searches};
     return upper;
 }
@@ -247,9 +264,7 @@ linear_range linear_bounds(linear_system *s, const linear_form *form, uint32_t a
 
 /* 4x - 8y + 3 <= 0 is x - 2y + 1 <= 0, as symbols are integers. */
 static bool tighten(linear_form *f) {
-    uint64_t divisor = 0;
-    for (uint32_t k = 0; k < f->count; k++)
-        divisor = common_divisor(divisor, magnitude(f->terms[k].factor));
+    uint64_t divisor = divisor_of(f);
     if (divisor < 2 || divisor > INT64_MAX) return false;
     for (uint32_t k = 0; k < f->count; k++) f->terms[k].factor /= (int64_t)divisor;
     f->constant = -floor_of(-f->constant, (int64_t)divisor);

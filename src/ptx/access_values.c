@@ -413,6 +413,10 @@ static uint32_t register_bits(const maker *m, uint32_t index) {
     return bytes ? (bytes > 8 ? 64 : bytes * 8) : 1;
 }
 
+static bool is_integer(ptx_type type) {
+    return ptx_types[type].sort != PTX_FLOAT;
+}
+
 static uint32_t type_bits(ptx_type type) {
     uint32_t bytes = ptx_types[type].bytes;
     return bytes ? (bytes > 8 ? 64 : bytes * 8) : 1;
@@ -627,6 +631,7 @@ static uint32_t load_element(maker *m, uint32_t address, uint32_t part, ptx_spac
                       .space = (uint8_t)space,
                       .number = ACCESS_NONE,
                       .block = m->block};
+    bool is_number = !is_integer(type); /* of floating point: no pointer */
     if (base == ACCESS_ADDRESS_LOCAL) {
         uint32_t cell = cell_at(m, number, offset, bytes);
         if (cell != ACCESS_NONE) {
@@ -638,7 +643,7 @@ static uint32_t load_element(maker *m, uint32_t address, uint32_t part, ptx_spac
         return leaf(m, ACCESS_PARAM, bits, number, (uint32_t)offset);
     }
     add_site(m, address, part, bytes, MR_PTX_READS, space, type, false);
-    return add_value(m, v, &address, 1);
+    return is_number ? other(m, bits, NULL, 0) : add_value(m, v, &address, 1);
 }
 
 static uint32_t vector_part(const ptx_operand *o, uint32_t k, const ptx_operand **out) {
@@ -816,10 +821,6 @@ static void call(maker *m) {
 }
 
 /* ---- instructions */
-
-static bool is_integer(ptx_type type) {
-    return ptx_types[type].sort != PTX_FLOAT;
-}
 
 static ptx_type type_at(const maker *m, uint32_t k) {
     if (!m->at->type_count) return PTX_b32;
