@@ -41,7 +41,7 @@ static mr_status write_element(values *v, uint64_t bits) {
 
 /* ---- numbers */
 
-static double as_double(const ptx_constant *c) {
+static double as_double(const ptx_literal *c) {
     double d;
     float f;
     uint32_t low = (uint32_t)c->bits;
@@ -59,7 +59,7 @@ static uint64_t bits_of(double value, uint32_t bytes) {
     return bits;
 }
 
-static mr_status write_number(values *v, const ptx_constant *c) {
+static mr_status write_number(values *v, const ptx_literal *c) {
     const ptx_type_info *type = &ptx_types[v->d->variable.type];
     bool wide = v->d->variable.type == PTX_f32 || v->d->variable.type == PTX_f64;
     if (type->sort == PTX_FLOAT && wide && !(c->is_real && c->single == (type->bytes == 4)))
@@ -177,7 +177,7 @@ static mr_status read_value(values *v, uint64_t end_element) {
         return ptx_wrong(r, "`%.200s` or a row of it has more initial values than elements",
                          v->d->variable.name);
     bool is_number = ptx_begins_constant(r), mask = false;
-    ptx_constant constant;
+    ptx_literal constant;
     if (is_number) {
         MR_TRY(ptx_read_constant(r, &constant));
         MR_TRY(ptx_accept(r, '(', &mask));

@@ -110,7 +110,7 @@ static mr_status read_name(ptx_reader *r, ptx_operand *out) {
 }
 
 static mr_status read_immediate(ptx_reader *r, ptx_operand *out) {
-    ptx_constant c;
+    ptx_literal c;
     MR_TRY(ptx_read_constant(r, &c));
     *out = (ptx_operand){
         .kind = c.is_real ? PTX_REAL : PTX_INTEGER, .single = c.single, .bits = c.bits};

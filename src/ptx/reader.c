@@ -22,7 +22,7 @@ static const char *file_name(const ptx_reader *r, uint32_t index) {
 }
 
 mr_status ptx_fail(ptx_reader *r, uint32_t line, mr_code code, const char *format, ...) {
-    char message[600], where[300] = "";
+    char message[600];
     va_list args;
     va_start(args, format);
     mr_text_formatv(message, sizeof message, format, args);
@@ -33,8 +33,9 @@ mr_status ptx_fail(ptx_reader *r, uint32_t line, mr_code code, const char *forma
     find_file_names(r);
     const char *file = file_name(r, r->place.outer_file);
     if (*file && r->place.outer_line)
-        mr_text_format(where, sizeof where, " (%s:%u)", file, (unsigned)r->place.outer_line);
-    return mr_fail(code, "%s:%u%s: %s", r->name, (unsigned)line, where, message);
+        return mr_fail(code, "%s:%u: %s (line %u of the PTX)", file, (unsigned)r->place.outer_line,
+                       message, (unsigned)line);
+    return mr_fail(code, "%s, line %u of the PTX: %s", r->name, (unsigned)line, message);
 }
 
 mr_status ptx_wrong(ptx_reader *r, const char *format, ...) {

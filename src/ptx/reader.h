@@ -62,7 +62,7 @@ typedef struct {
 
 /* ---- errors */
 
-/* "k.ptx:31 (t.cu:14): ...": the line of the text and, where it is known, of the source. */
+/* "t.cu:14: ... (line 31 of the PTX)", or where the source is not known "k.ptx, line 31 of the PTX: ...". */
 mr_status ptx_fail(ptx_reader *r, uint32_t line, mr_code code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* INVALID_ARGUMENT at the next token. */
@@ -119,8 +119,8 @@ mr_status ptx_use_label(ptx_reader *r, ptx_label_use use);
 typedef struct {
     bool is_real, single, is_unsigned;
     uint64_t bits;
-} ptx_constant;
-mr_status ptx_read_constant(ptx_reader *r, ptx_constant *out);
+} ptx_literal;
+mr_status ptx_read_constant(ptx_reader *r, ptx_literal *out);
 /* An integer; what stands after a name: "+4", "-4". 0 if neither follows. */
 mr_status ptx_read_offset(ptx_reader *r, int64_t *out);
 bool ptx_begins_constant(const ptx_reader *r);

@@ -4,15 +4,15 @@
 
 #include "ptx/reader.h"
 
-#define TENSOR         "it belongs to the instructions of the tensor cores (matrix products of a warp)"
+#define TENSOR         "it belongs to the tensor cores"
 #define TEXTURE        "it belongs to textures and surfaces"
-#define BULK           "it belongs to the asynchronous copies of whole blocks (bulk copies, TMA)"
-#define MBARRIER       "it belongs to the asynchronous barriers in shared memory (mbarrier)"
+#define BULK           "it belongs to bulk copies (TMA)"
+#define MBARRIER       "it belongs to barrier objects in shared memory"
 #define CLUSTER        "it belongs to clusters of thread blocks"
-#define VIDEO          "it is an instruction for video (arithmetic on parts of a word)"
-#define NARROW         "it belongs to floating-point types of less than 8 bits, or to scaled ones"
-#define PROXY          "it orders accesses by different hardware paths (textures, bulk copies, aliases)"
-#define MULTI          "it belongs to memory that several GPUs share (multimem)"
+#define VIDEO          "it is a video instruction"
+#define NARROW         "it belongs to floating-point types of 8 bits and less"
+#define PROXY          "it orders accesses on different hardware paths, such as bulk copies"
+#define MULTI          "it belongs to memory that several GPUs share"
 #define REGISTER_SHARE "it moves registers from one group of warps to another"
 #define DEBUGGER       "it reads the counters of a profiler"
 
@@ -86,8 +86,7 @@ static const row rows[] = {
     {".multimem", MULTI},
     {"setmaxnreg", REGISTER_SHARE},
     {"%pm*", DEBUGGER},
-    {"elect", "it chooses one thread of a warp, for the instructions of the tensor cores and of "
-              "bulk copies"},
+    {"elect", "it chooses one thread of a warp for the tensor cores or bulk copies"},
 };
 
 static bool fits(const char *pattern, const char *word, size_t size) {

@@ -111,7 +111,7 @@ static mr_status read_dimensions(ptx_reader *r, ptx_declaration *d) {
         if (!more) return MR_OK;
         if (d->dimension_count == PTX_DEEPEST)
             return ptx_wrong(r, "an array has more than %d dimensions", PTX_DEEPEST);
-        ptx_constant size = {0};
+        ptx_literal size = {0};
         bool given = !ptx_at(r, ']');
         if (given) MR_TRY(ptx_read_constant(r, &size));
         if (given && (size.is_real || (!size.is_unsigned && (int64_t)size.bits < 0)))

@@ -530,9 +530,8 @@ static void shared_lists_of_labels_have_a_limit(void **state) {
     mr_buffer_puts(&text, "}");
     mr_status status = ptx_read(text.data, text.size, "k.ptx", &tree);
     assert_non_null(status);
-    assert_string_equal(
-        status->message,
-        "k.ptx:144: more than 4194304 branches through lists of labels are not covered");
+    assert_string_equal(status->message, "k.ptx, line 144 of the PTX: more than 4194304 branches "
+                                         "through lists of labels are not covered");
     mr_error_destroy(status);
     mr_buffer_free(&text);
 }
