@@ -23,70 +23,82 @@ static bool is_settled(const ptx_turn *turn, const ptx_row_entry *former, const 
     return same_lanes || ptx_epoch_time(turn->watch, epoch) < turn->running->warp_floor[turn->warp];
 }
 
-static bool lose_reader(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *reader) {
-    uint32_t shift = turn->watch->block_shift;
-    if (turn->is_shared || reader->epoch >> shift == turn->block >> shift ||
-        !ptx_block_unheard(turn->watch, reader->epoch))
-        return false;
-    row->lost = *reader;
+enum { MOST_OTHERS = 64 };
+
+/* Room for one more of the other readers. False: cells can hold more, and know whether memory is out. */
+static bool has_room(ptx_row *row) {
+    ptx_row_more *more = row->more;
+    if (more && more->other_count < more->other_capacity) return true;
+    uint32_t wanted = more ? 2 * more->other_capacity : 2;
+    if (wanted > MOST_OTHERS) return false;
+    ptx_row_more *grown = realloc(more, sizeof *more + wanted * sizeof more->others[0]);
+    if (!grown) return false;
+    if (!more) *grown = (ptx_row_more){0};
+    grown->other_capacity = wanted;
+    row->more = grown;
     return true;
+}
+
+static bool is_unheard(const ptx_turn *turn, const ptx_row_entry *reader) {
+    uint32_t shift = turn->watch->block_shift;
+    return !turn->is_shared && reader->epoch >> shift != turn->block >> shift &&
+           ptx_block_unheard(turn->watch, reader->epoch);
 }
 
 /* Drops the other readers that `me` stands for. */
-static void drop_settled(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
-    uint16_t kept = 0;
-    for (uint32_t i = 0; i < row->other_count; i++)
-        if (!is_settled(turn, &row->others[i], me) && !lose_reader(turn, row, &row->others[i]))
-            row->others[kept++] = row->others[i];
-    row->other_count = kept;
-}
-
-enum { MOST_OTHERS = 64 };
-
-static bool add_other(ptx_row *row, const ptx_row_entry *reader) {
-    if (row->other_count == row->other_capacity) {
-        uint16_t wanted = row->other_capacity ? 2 * row->other_capacity : 4;
-        void *grown = wanted > MOST_OTHERS ? NULL : realloc(row->others, wanted * sizeof *reader);
-        if (!grown) return false; /* cells can hold more, and know whether memory is out */
-        row->others = grown;
-        row->other_capacity = wanted;
+static void drop_settled(const ptx_turn *turn, ptx_row_more *more, const ptx_row_entry *me) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < more->other_count; i++) {
+        if (is_settled(turn, &more->others[i], me)) continue;
+        if (is_unheard(turn, &more->others[i])) more->lost = more->others[i];
+        else more->others[kept++] = more->others[i];
     }
-    row->others[row->other_count++] = *reader;
-    return true;
+    more->other_count = kept;
 }
 
 /* The last reader becomes one of the others, unless the warp is among them: then the two change places. */
 static bool keep_reader(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
-    for (uint32_t i = 0; i < row->other_count; i++)
-        if (is_settled(turn, &row->others[i], me)) {
-            row->others[i] = row->read;
+    if (!row->more && !has_room(row)) return false;
+    ptx_row_more *more = row->more;
+    more->owner = turn->access->block;
+    if (is_unheard(turn, &row->read)) {
+        more->lost = row->read;
+        return true;
+    }
+    for (uint32_t i = 0; i < more->other_count; i++)
+        if (is_settled(turn, &more->others[i], me)) {
+            more->others[i] = row->read;
             return true;
         }
-    if (row->other_count == row->other_capacity && row->other_count) drop_settled(turn, row, me);
-    return lose_reader(turn, row, &row->read) || add_other(row, &row->read);
+    if (more->other_count == more->other_capacity) drop_settled(turn, more, me);
+    if (!has_room(row)) return false;
+    more = row->more;
+    more->others[more->other_count++] = row->read;
+    return true;
 }
 
 static bool read_row(const ptx_turn *turn, ptx_row *row, const ptx_row_entry *me) {
     if (!is_settled(turn, &row->written, me)) return false;
     if (row->read.epoch == me->epoch && row->read.words == me->words) return true;
-    if (turn->is_shared && row->owner != turn->access->block) {
-        row->other_count = 0;
-        row->owner = turn->access->block;
+    ptx_row_more *more = row->more;
+    if (more && turn->is_shared && more->owner != turn->access->block) {
+        more->other_count = 0;
+        more->owner = turn->access->block;
     }
     bool is_new = row->read.epoch - turn->block < turn->span;
-    if (is_new && row->other_count) drop_settled(turn, row, me);
+    if (more && is_new && more->other_count) drop_settled(turn, more, me);
     if (!is_settled(turn, &row->read, me) && !keep_reader(turn, row, me)) return false;
     row->read = *me;
     return true;
 }
 
 static bool all_settled(const ptx_turn *turn, const ptx_row *row, const ptx_row_entry *me) {
-    if (row->lost.epoch || !is_settled(turn, &row->written, me) ||
-        !is_settled(turn, &row->read, me))
-        return false;
-    for (uint32_t i = 0; i < row->other_count; i++)
-        if (!is_settled(turn, &row->others[i], me)) return false;
-    return true;
+    const ptx_row_more *more = row->more;
+    if (!is_settled(turn, &row->written, me) || !is_settled(turn, &row->read, me)) return false;
+    if (!more) return true;
+    for (uint32_t i = 0; i < more->other_count; i++)
+        if (!is_settled(turn, &more->others[i], me)) return false;
+    return !more->lost.epoch;
 }
 
 static void note_values(ptx_turn *turn, ptx_area *area, ptx_row *row, uint32_t words) {
@@ -107,7 +119,7 @@ static bool write_row(ptx_turn *turn, ptx_area *area, ptx_row *row, const ptx_ro
     if (!all_settled(turn, row, me)) return false;
     row->written = *me;
     row->read.epoch = 0;
-    row->other_count = 0;
+    if (row->more) row->more->other_count = 0;
     note_values(turn, area, row, me->words);
     return true;
 }
@@ -120,7 +132,7 @@ bool ptx_row_access(ptx_turn *turn, ptx_area *area, uint64_t start) {
     for (uint32_t i = 0; i < words; i++) {
         ptx_row *row = &area->rows[first + i];
         ptx_row_entry me = {turn->me | i * lanes, turn->at, (uint8_t)words};
-        bool is_done = !row->is_divided;
+        bool is_done = !ptx_row_is_divided(row);
         if (a->access & MR_PTX_READS) is_done = is_done && read_row(turn, row, &me);
         if (a->access & MR_PTX_WRITES) is_done = is_done && write_row(turn, area, row, &me);
         uint32_t part = words == 1 ? UINT32_MAX : (((uint32_t)1 << lanes) - 1) << i * lanes;

@@ -36,25 +36,33 @@ void ptx_history_forget(ptx_history *h) {
 static void history_free(ptx_history *h) {
     if (!h) return;
     ptx_chain_release(h->chain);
-    free(h->readers);
+    if (h->readers != h->few) free(h->readers);
     free(h->strong);
     free(h);
 }
 
-static bool grow(void *items_address, uint32_t *capacity, size_t item_size) {
-    void **items = items_address;
-    uint32_t wanted = *capacity ? *capacity * 2 : 4;
-    void *grown = realloc(*items, wanted * item_size);
+static bool grow_readers(ptx_history *h) {
+    size_t wanted = 2 * (size_t)h->reader_capacity;
+    bool is_few = h->readers == h->few;
+    ptx_reader *grown = realloc(is_few ? NULL : h->readers, wanted * sizeof *grown);
     if (!grown) return false;
-    *items = grown;
-    *capacity = wanted;
+    if (is_few) memcpy(grown, h->few, sizeof h->few);
+    h->readers = grown;
+    h->reader_capacity = (uint32_t)wanted;
+    return true;
+}
+
+static bool grow_strong(ptx_history *h) {
+    uint32_t wanted = h->strong_capacity ? h->strong_capacity * 2 : 4;
+    ptx_strong *grown = realloc(h->strong, wanted * sizeof *grown);
+    if (!grown) return false;
+    h->strong = grown;
+    h->strong_capacity = wanted;
     return true;
 }
 
 bool ptx_history_add_reader(ptx_history *h, const ptx_reader *reader) {
-    if (h->reader_count == h->reader_capacity &&
-        !grow(&h->readers, &h->reader_capacity, sizeof *h->readers))
-        return false;
+    if (h->reader_count == h->reader_capacity && !grow_readers(h)) return false;
     h->readers[h->reader_count++] = *reader;
     uint32_t warp = reader->epoch >> PTX_LANE_BITS & 31;
     h->newest_of_warp[warp] = h->reader_count <= UINT8_MAX ? (uint8_t)h->reader_count : 0;
@@ -62,9 +70,7 @@ bool ptx_history_add_reader(ptx_history *h, const ptx_reader *reader) {
 }
 
 bool ptx_history_add_strong(ptx_history *h, const ptx_strong *strong) {
-    if (h->strong_count == h->strong_capacity &&
-        !grow(&h->strong, &h->strong_capacity, sizeof *h->strong))
-        return false;
+    if (h->strong_count == h->strong_capacity && !grow_strong(h)) return false;
     h->strong[h->strong_count++] = *strong;
     return true;
 }
@@ -74,6 +80,8 @@ ptx_history *ptx_history_of(ptx_cells *cells, uint32_t cell, uint64_t owner) {
     if (h) return h;
     h = calloc(1, sizeof *h);
     if (!h) return NULL;
+    h->readers = h->few;
+    h->reader_capacity = sizeof h->few / sizeof *h->few;
     uint64_t epoch = cells->read[cell];
     uint32_t at = cells->read_at[cell], also = cells->read_also[cell];
     uint32_t other = also ? (uint32_t)1 << PTX_SAMPLE_LANE(also) : 0;
@@ -94,7 +102,7 @@ static ptx_history *history_copy(const ptx_history *h) {
     ptx_history *copy = malloc(sizeof *copy);
     if (!copy) return NULL;
     *copy = *h;
-    copy->readers = malloc((h->reader_capacity + 1) * sizeof *copy->readers);
+    copy->readers = malloc(h->reader_capacity * sizeof *copy->readers);
     copy->strong = malloc((h->strong_capacity + 1) * sizeof *copy->strong);
     if (!copy->readers || !copy->strong) {
         copy->chain = NULL;
@@ -167,7 +175,8 @@ bool ptx_area_init(ptx_area *area, uint32_t bytes) {
 }
 
 void ptx_area_free(ptx_area *area) {
-    for (uint32_t i = 0; i < area->row_count && area->rows; i++) free(area->rows[i].others);
+    for (uint32_t i = 0; i < area->row_count && area->rows; i++)
+        if (!ptx_row_is_divided(&area->rows[i])) free(area->rows[i].more);
     cells_free(&area->cells);
     free(area->rows);
     free(area->row_values);
@@ -196,16 +205,17 @@ static bool divide_readers(const ptx_row *row, ptx_cells *cells, uint32_t cell, 
         cells->readers[cell] = r.lanes;
         cells->read_at[cell] = PTX_SAMPLE(lane_at(&row->read, word), r.at);
     }
-    if (!row->lost.epoch && !row->other_count) return true;
-    ptx_history *h = ptx_history_of(cells, cell, row->owner);
+    const ptx_row_more *more = row->more;
+    if (!more || (!more->lost.epoch && !more->other_count)) return true;
+    ptx_history *h = ptx_history_of(cells, cell, more->owner);
     if (!h) return false;
-    for (uint32_t i = 0; i < row->other_count; i++) {
-        ptx_reader r = reader_at(&row->others[i], word);
+    for (uint32_t i = 0; i < more->other_count; i++) {
+        ptx_reader r = reader_at(&more->others[i], word);
         if (!ptx_history_add_reader(h, &r)) return false;
     }
     h->read_by_several = true; /* or not: then it is a longer way to the same end */
-    if (!row->lost.epoch) return true;
-    h->lost = reader_at(&row->lost, word);
+    if (!more->lost.epoch) return true;
+    h->lost = reader_at(&more->lost, word);
     return h->has_lost = true;
 }
 
@@ -226,10 +236,8 @@ bool ptx_row_divide(ptx_area *area, uint32_t row) {
     uint32_t per_row = PTX_ROW_BYTES >> cells->shift;
     for (uint32_t i = 0; i < per_row; i++)
         if (!divide_cell(area, &area->rows[row], cells, row * per_row + i)) return false;
-    area->rows[row].is_divided = true;
-    free(area->rows[row].others);
-    area->rows[row].others = NULL;
-    area->rows[row].other_count = area->rows[row].other_capacity = 0;
+    free(area->rows[row].more);
+    area->rows[row].more = PTX_ROW_DIVIDED;
     return true;
 }
 

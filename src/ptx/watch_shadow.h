@@ -73,20 +73,21 @@ typedef struct {
     MR_VEC(ptx_block_clock) narrow;
 } ptx_chain;
 
-/* What does not fit into a cell: several warps as readers, strong accesses. */
+/* What does not fit into a cell: several warps as readers, strong accesses. What each reading looks at comes first. */
 typedef struct {
-    uint64_t owner; /* in shared memory: the block that it belongs to */
-
-    ptx_reader *readers;
+    uint64_t owner;       /* in shared memory: the block that it belongs to */
+    uint64_t latest_read; /* the greatest epoch, if all are of one block */
+    ptx_reader *readers;  /* `few`, or more */
     uint32_t reader_count, reader_capacity;
-    uint8_t newest_of_warp[32]; /* index + 1 of a warp's newest reader; 0: none, or beyond 255 */
-    uint64_t latest_read;       /* the greatest epoch, if all are of one block */
     bool read_by_several;       /* blocks */
     bool has_lost;              /* `lost` stands for all readers of blocks that ended unheard */
+    uint8_t newest_of_warp[32]; /* index + 1 of a warp's newest reader; 0: none, or beyond 255 */
+    uint32_t strong_count;
+    ptx_reader few[4];
     ptx_reader lost;
 
     ptx_strong *strong;
-    uint32_t strong_count, strong_capacity;
+    uint32_t strong_capacity;
     uint32_t compact_at,
         compact_count; /* when it is compacted next; its count after the last time */
     uint64_t latest_strong;
@@ -117,14 +118,22 @@ typedef struct {
     uint8_t words;
 } ptx_row_entry;
 
+/* What most rows do not have. */
+typedef struct {
+    ptx_row_entry lost; /* stands for readers of blocks that ended unheard */
+    uint64_t owner;     /* as of a history */
+    uint32_t other_count, other_capacity;
+    ptx_row_entry others[]; /* further readers, of other warps */
+} ptx_row_more;
+
 typedef struct {
     ptx_row_entry written, read; /* the last ones */
-    ptx_row_entry lost;          /* stands for readers of blocks that ended unheard */
-    ptx_row_entry *others;       /* further readers, of other warps */
-    uint64_t owner;              /* as of a history */
-    uint16_t other_count, other_capacity;
-    bool is_divided; /* then only the cells count */
+    ptx_row_more *more;          /* NULL: nothing; */
 } ptx_row;
+#define PTX_ROW_DIVIDED ((ptx_row_more *)1) /* or only the cells count */
+static inline bool ptx_row_is_divided(const ptx_row *row) {
+    return row->more == PTX_ROW_DIVIDED;
+}
 
 /* A page of global memory, or the shared memory of a block. */
 typedef struct {

@@ -155,24 +155,36 @@ static __attribute__((noinline)) void write_slowly(ptx_turn *turn, ptx_cells *ce
     set_written(turn, cells, start, cell, lane);
 }
 
+/* The place of a reader that the turn's own reading stands for, whatever its lanes are. */
+static inline bool replaces(const ptx_turn *turn, ptx_history *h, const ptx_reader *r) {
+    if (r->epoch - turn->block < turn->span) return true;
+    if (turn->is_shared || !lose_if_unheard(turn, h, r)) return false;
+    h->read_by_several = true;
+    return true;
+}
+
 /* Adds lanes that need no judging to the readers in a history; false: it takes more than that. */
 static inline bool read_in_history(const ptx_turn *turn, ptx_history *h, uint32_t lanes) {
     if (h->strong_count || (turn->is_shared && h->owner != turn->access->block)) return false;
-    uint32_t shift = turn->watch->block_shift, newest = h->newest_of_warp[turn->warp];
+    uint32_t newest = h->newest_of_warp[turn->warp];
     ptx_reader mine = {turn->me, lanes, turn->at};
     if (!h->read_by_several && h->latest_read - turn->block < turn->span) {
-        if (!h->reader_capacity) return false;
         memset(h->newest_of_warp, 0, sizeof h->newest_of_warp);
         h->reader_count = 0;
     } else if (newest) {
         ptx_reader *r = &h->readers[newest - 1];
-        if (r->epoch != turn->me || (r->at != turn->at && (lanes & ~r->lanes))) return false;
-        r->lanes |= lanes;
+        if (r->epoch == turn->me) {
+            if (r->at != turn->at && (lanes & ~r->lanes)) return false;
+            r->lanes |= lanes;
+            return true;
+        }
+        if (!replaces(turn, h, r)) return false;
+        *r = mine;
+        note_latest(turn, h);
         return true;
     }
     if (h->reader_count == h->reader_capacity || h->reader_count >= UINT8_MAX) return false;
-    if (h->reader_count && (h->latest_read ^ turn->me) >> shift) return false;
-    if (turn->me > h->latest_read || !h->reader_count) h->latest_read = turn->me;
+    note_latest(turn, h);
     h->readers[h->reader_count++] = mine;
     h->newest_of_warp[turn->warp] = (uint8_t)h->reader_count;
     return true;
@@ -245,7 +257,7 @@ static inline bool has_cells(ptx_turn *turn, ptx_area *area, uint64_t bits) {
 
 static inline bool is_divided(ptx_turn *turn, ptx_area *area, uint64_t offset) {
     uint32_t row = (uint32_t)(offset >> PTX_ROW_BITS);
-    if (area->rows[row].is_divided || ptx_row_divide(area, row)) return true;
+    if (ptx_row_is_divided(&area->rows[row]) || ptx_row_divide(area, row)) return true;
     turn->failed = true;
     return false;
 }
@@ -255,7 +267,7 @@ static inline bool all_divided(const ptx_area *area, uint64_t low, uint64_t high
     uint64_t first = low >> PTX_ROW_BITS, last = high >> PTX_ROW_BITS;
     if (last - first > 8 || last >= area->row_count) return false;
     bool all = true;
-    for (uint64_t row = first; row <= last; row++) all &= area->rows[row].is_divided;
+    for (uint64_t row = first; row <= last; row++) all &= ptx_row_is_divided(&area->rows[row]);
     return all;
 }
 
