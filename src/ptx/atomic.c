@@ -4,6 +4,7 @@
 #include "ptx/memory.h"
 #include "ptx/runs.h"
 #include "ptx/warp.h"
+#include "ptx/watch.h"
 
 /* `value` is computed from `old` and the operands b and c until nobody was in between. */
 #define X(name, T, value)                                                                          \
@@ -107,18 +108,27 @@ static uint64_t lane_value(const ptx_warp *warp, ptx_place_of operand, unsigned 
                         : PTX_AT(const ptx_u64, warp, operand)[i];
 }
 
-const ptx_code *ptx_run_atomic(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+static void operate(ptx_warp *warp, const ptx_code *code, uint32_t mask, const ptx_reach *reach) {
     const ptx_memory_code *m = code->memory;
-    ptx_reach reach;
-    if (!ptx_reach_lanes(warp, code, m, code->a, mask, &reach)) return NULL;
     for (uint32_t left = mask; left; left &= left - 1) {
         unsigned i = ptx_first_lane(left);
-        uint64_t old = m->atom(ptx_lane_at(&reach, i), lane_value(warp, code->b, m->bytes, i),
+        uint64_t old = m->atom(ptx_lane_at(reach, i), lane_value(warp, code->b, m->bytes, i),
                                lane_value(warp, code->c, m->bytes, i));
         if (code->d == PTX_NO_PART) continue;
         if (m->bytes == 2) PTX_AT(ptx_u16, warp, code->d)[i] = (uint16_t)old;
         else if (m->bytes == 4) PTX_AT(ptx_u32, warp, code->d)[i] = (uint32_t)old;
         else PTX_AT(ptx_u64, warp, code->d)[i] = old;
     }
-    return code + 1;
+}
+
+const ptx_code *ptx_run_atomic(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    const ptx_memory_code *m = code->memory;
+    ptx_reach reach;
+    /* It is told to the watch and carried out with no other strong access in between. */
+    mr_ptx_watch *watch = warp->run->launch->watch;
+    if (watch) ptx_watch_hold(watch);
+    bool found = ptx_reach_lanes(warp, code, m, code->a, mask, &reach);
+    if (found) operate(warp, code, mask, &reach);
+    if (watch) ptx_watch_let_go(watch);
+    return found ? code + 1 : NULL;
 }

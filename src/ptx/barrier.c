@@ -38,6 +38,9 @@ static void open_barrier(ptx_run_state *run, uint32_t id) {
     if (watch) {
         ptx_watch_barrier(watch, run->block.linear, barrier->wanted ? barrier->warps : NULL,
                           run->warp_count);
+        if (barrier->wanted) {
+            ptx_watch_arrived(watch, run->block.linear, id, barrier->warps, run->warp_count);
+        }
     }
     for (uint32_t w = 0; w < run->warp_count; w++) {
         ptx_warp *warp = &run->warps[w];
@@ -117,7 +120,9 @@ static ptx_barrier *come(ptx_warp *warp, const ptx_code *code, uint32_t mask, ui
     /* Where lanes take part in a barrier of a number of threads, the whole warp counts if it is .aligned. */
     bool whole = wanted && code->bits && mask == warp->alive;
     barrier->arrived += whole ? PTX_LANES : (uint32_t)__builtin_popcount(mask);
-    barrier->warps[warp->number / 64] |= (uint64_t)1 << (warp->number % 64);
+    if (code->run != ptx_run_barrier_arrive) {
+        barrier->warps[warp->number / 64] |= (uint64_t)1 << (warp->number % 64);
+    }
     *out_id = id;
     return barrier;
 }
@@ -144,6 +149,9 @@ const ptx_code *ptx_run_barrier_arrive(ptx_warp *warp, const ptx_code *code, uin
     uint32_t id;
     ptx_barrier *barrier = come(warp, code, mask, &id);
     if (!barrier) return NULL;
+    /* Lanes that only arrive are not among those that the barrier orders: they do not wait. */
+    mr_ptx_watch *watch = warp->run->launch->watch;
+    if (watch) ptx_watch_arrive(watch, warp->block->linear, warp->number, id);
     if (is_complete(warp->run, barrier)) open_barrier(warp->run, id);
     return code + 1;
 }

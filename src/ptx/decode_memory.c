@@ -171,6 +171,33 @@ static const ptx_operand *part_of(ptx_decoder *d, const ptx_operand *o, unsigned
     return o;
 }
 
+/* The handler of a load or store of one part of the width of its register: one that is quick in the usual case. */
+static ptx_run *quick(const ptx_decoder *d, const ptx_memory_code *m, unsigned width,
+                      bool is_load) {
+    static const ptx_lane loads[3][2] = {
+        {PTX_LANE_load_global_4, PTX_LANE_load_global_8},
+        {PTX_LANE_load_shared_4, PTX_LANE_load_shared_8},
+        {PTX_LANE_load_shared_wide_4, PTX_LANE_load_shared_wide_8}};
+    static const ptx_lane stores[3][2] = {
+        {PTX_LANE_store_global_4, PTX_LANE_store_global_8},
+        {PTX_LANE_store_shared_4, PTX_LANE_store_shared_8},
+        {PTX_LANE_store_shared_wide_4, PTX_LANE_store_shared_wide_8}};
+    ptx_run *usual = is_load ? ptx_run_load : ptx_run_store;
+    if (m->order != PTX_WEAK || m->count != 1 || m->part_bytes != width || width < 4) return usual;
+    bool is_8 = width == 8;
+    if (m->fixed) {
+        if (!is_load || m->space != PTX_PARAM) return usual;
+        return d->lanes[is_8 ? PTX_LANE_load_param_8 : PTX_LANE_load_param_4];
+    }
+    if (m->space == PTX_SHARED) {
+        return d
+            ->lanes[is_load ? loads[1 + m->wide_address][is_8] : stores[1 + m->wide_address][is_8]];
+    }
+    bool is_global = (m->space == PTX_GLOBAL || m->space == PTX_CONST) && m->wide_address;
+    if (!is_global) return usual;
+    return d->lanes[is_load ? loads[0][is_8] : stores[0][is_8]];
+}
+
 static void decode_ld(ptx_decoder *d) {
     if (!ptx_needs(d, 2, 1)) return;
     const ptx_operand *o = d->instruction->operands;
@@ -197,7 +224,7 @@ static void decode_ld(ptx_decoder *d) {
     m->load = m->order == PTX_WEAK ? ptx_find_load(m->part_bytes, is_signed, first)
                                    : ptx_find_load_strong(m->part_bytes, is_signed, first);
     if (m->count == 1 && m->parts[0] == PTX_NO_PART) m->parts[0] = ptx_scratch(d, first);
-    ptx_code *code = ptx_emit(d, ptx_run_load, m->parts[0], address, address, address);
+    ptx_code *code = ptx_emit(d, quick(d, m, first, true), m->parts[0], address, address, address);
     if (code) code->memory = m;
 }
 
@@ -219,7 +246,7 @@ static void decode_st(ptx_decoder *d) {
     if (d->failure) return;
     m->store = m->order == PTX_WEAK ? ptx_find_store(m->part_bytes, first)
                                     : ptx_find_store_strong(m->part_bytes, first);
-    ptx_code *code = ptx_emit(d, ptx_run_store, address, address, address, address);
+    ptx_code *code = ptx_emit(d, quick(d, m, first, false), address, address, address, address);
     if (code) {
         code->memory = m;
         code->more = first;

@@ -213,12 +213,23 @@
 #define PTX_LANES_SELECT(X) X(selp_16, u16) X(selp_32, u32) X(selp_64, u64)
 #define PTX_LANES_4(X) X(bfi_32, u32, ptx_bfi_32(a, b, c, e)) X(bfi_64, u64, ptx_bfi_64(a, b, c, e))
 
+/* Loads and stores of one part in its own width. name, type, type of the address */
+#define PTX_LANES_LOAD(X) \
+    X(load_global_4, u32, u64, global) X(load_global_8, u64, u64, global) \
+    X(load_shared_4, u32, u32, shared) X(load_shared_8, u64, u32, shared) \
+    X(load_shared_wide_4, u32, u64, shared) X(load_shared_wide_8, u64, u64, shared)
+#define PTX_LANES_STORE(X) \
+    X(store_global_4, u32, u64, global) X(store_global_8, u64, u64, global) \
+    X(store_shared_4, u32, u32, shared) X(store_shared_8, u64, u32, shared) \
+    X(store_shared_wide_4, u32, u64, shared) X(store_shared_wide_8, u64, u64, shared)
+#define PTX_LANES_PARAM(X) X(load_param_4, u32) X(load_param_8, u64)
+
 // clang-format on
 
 typedef enum {
 #define X(name, ...) PTX_LANE_##name,
-    PTX_LANES_1(X) PTX_LANES_2(X) PTX_LANES_3(X) PTX_LANES_TEST(X) PTX_LANES_SELECT(X)
-        PTX_LANES_4(X)
+    PTX_LANES_1(X) PTX_LANES_2(X) PTX_LANES_3(X) PTX_LANES_TEST(X) PTX_LANES_SELECT(X) PTX_LANES_4(X)
+        PTX_LANES_LOAD(X) PTX_LANES_STORE(X) PTX_LANES_PARAM(X)
 #undef X
             PTX_LANE_COUNT
 } ptx_lane;

@@ -3,6 +3,7 @@
 
 #include "ptx/half.h"
 #include "ptx/lanes.h"
+#include "ptx/runs.h"
 #include "ptx/warp.h"
 
 typedef ptx_u16 u16;
@@ -147,9 +148,113 @@ PTX_LANES_SELECT(X)
 PTX_LANES_4(X)
 #undef X
 
+/* ---- loads and stores
+ *
+ * The usual case, with nobody who is told: all bytes lie in the range that the access found last (or in shared memory), and
+ * all of them are written. Then they are reached here; everything else is the matter of ptx_run_load and ptx_run_store,
+ * which do the same step by step. */
+
+typedef struct {
+    char *host;     /* of offset 0 */
+    uint64_t first; /* the address of offset 0 */
+    uint64_t bytes; /* 0: go the long way */
+} window;
+
+static inline window window_global(const ptx_warp *warp, const ptx_memory_code *m, bool writes) {
+    const ptx_known_range *known = warp->run->last[m->index];
+    window w = {known->range.host, known->range.first, known->range.end - known->range.first};
+    bool may = !warp->run->tells && !known->range.unset && (!writes || known->may_write);
+    if (!may) w.bytes = 0;
+    return w;
+}
+static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *m, bool writes) {
+    (void)m, (void)writes;
+    const ptx_block_run *block = warp->block;
+    window w = {block->shared, 0, block->shared_bytes};
+    if (warp->run->tells || block->shared_unset_left) w.bytes = 0;
+    return w;
+}
+
+/* Offsets of the lanes in the window, and whether each lies in it and is aligned. */
+#define OFFSETS(T, A)                                                                              \
+    const A *address = PTX_AT(const A, warp, code->a);                                             \
+    uint64_t delta = (uint64_t)m->offset - win.first, at[PTX_LANES], outside = 0, row = 0;         \
+    if (win.bytes < sizeof(T)) goto slow;                                                          \
+    for (unsigned i = 0; i < PTX_LANES; i++) {                                                     \
+        uint64_t offset = sizeof(A) == 8 ? address[i] + delta : (A)(address[i] + (A)delta);        \
+        uint64_t on = mask & bit[i] ? ~(uint64_t)0 : 0;                                            \
+        at[i] = offset & on;                                                                       \
+        outside |= at[i] & ((uint64_t)-1 << 63 | (sizeof(T) - 1));                                 \
+        outside |= (win.bytes - sizeof(T) - at[i]) & (uint64_t)1 << 63;                            \
+    }                                                                                              \
+    if (outside) goto slow;                                                                        \
+    for (unsigned i = 0; i < PTX_LANES; i++) row |= at[i] ^ (at[0] + i * sizeof(T));
+
+#define X(name, T, A, space)                                                                       \
+    static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
+        const ptx_memory_code *m = code->memory;                                                   \
+        const window win = window_##space(warp, m, false);                                         \
+        OFFSETS(T, A)                                                                              \
+        T *d = PTX_AT(T, warp, code->d);                                                           \
+        if (row == 0 && mask == PTX_ALL) {                                                         \
+            memcpy(d, win.host + at[0], sizeof(T) * PTX_LANES);                                    \
+        } else if (mask == PTX_ALL) {                                                              \
+            for (unsigned i = 0; i < PTX_LANES; i++) {                                             \
+                d[i] = *(const T *)(const void *)(win.host + at[i]);                               \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (unsigned i = 0; i < PTX_LANES; i++) {                                             \
+                T value = *(const T *)(const void *)(win.host + at[i]);                            \
+                d[i] = mask & bit[i] ? value : d[i];                                               \
+            }                                                                                      \
+        }                                                                                          \
+        return code + 1;                                                                           \
+    slow:                                                                                          \
+        return ptx_run_load(warp, code, mask);                                                     \
+    }
+PTX_LANES_LOAD(X)
+#undef X
+
+#define X(name, T, A, space)                                                                       \
+    static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
+        const ptx_memory_code *m = code->memory;                                                   \
+        const window win = window_##space(warp, m, true);                                          \
+        OFFSETS(T, A)                                                                              \
+        const T *s = PTX_AT(const T, warp, m->parts[0]);                                           \
+        if (row == 0 && mask == PTX_ALL) {                                                         \
+            memcpy(win.host + at[0], s, sizeof(T) * PTX_LANES);                                    \
+        } else {                                                                                   \
+            for (uint32_t left = mask; left; left &= left - 1) {                                   \
+                unsigned i = (unsigned)__builtin_ctz(left);                                        \
+                *(T *)(void *)(win.host + at[i]) = s[i];                                           \
+            }                                                                                      \
+        }                                                                                          \
+        return code + 1;                                                                           \
+    slow:                                                                                          \
+        return ptx_run_store(warp, code, mask);                                                    \
+    }
+PTX_LANES_STORE(X)
+#undef X
+
+#define X(name, T)                                                                                 \
+    static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
+        T value;                                                                                   \
+        memcpy(&value, (const char *)warp->run->launch->params + code->memory->offset,             \
+               sizeof value);                                                                      \
+        T *d = PTX_AT(T, warp, code->d);                                                           \
+        if (mask == PTX_ALL) {                                                                     \
+            EACH_LANE d[i] = value;                                                                \
+        } else {                                                                                   \
+            EACH_LANE d[i] = mask & bit[i] ? value : d[i];                                         \
+        }                                                                                          \
+        return code + 1;                                                                           \
+    }
+PTX_LANES_PARAM(X)
+#undef X
+
 ptx_run *const PTX_LANES_TABLE[PTX_LANE_COUNT] = {
 #define X(name, ...) run_##name,
     PTX_LANES_1(X) PTX_LANES_2(X) PTX_LANES_3(X) PTX_LANES_TEST(X) PTX_LANES_SELECT(X)
-        PTX_LANES_4(X)
+        PTX_LANES_4(X) PTX_LANES_LOAD(X) PTX_LANES_STORE(X) PTX_LANES_PARAM(X)
 #undef X
 };

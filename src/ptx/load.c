@@ -3,6 +3,7 @@
 #include "ptx/memory.h"
 #include "ptx/runs.h"
 #include "ptx/warp.h"
+#include "ptx/watch.h"
 
 #include <string.h>
 
@@ -153,19 +154,27 @@ ptx_store *ptx_find_store_strong(unsigned part, unsigned reg) {
 
 /* ---- handlers */
 
+/* A strong access is told to the watch and carried out with no other in between. */
+static mr_ptx_watch *hold(const ptx_warp *warp, const ptx_memory_code *m) {
+    mr_ptx_watch *watch = m->order == PTX_WEAK ? NULL : warp->run->launch->watch;
+    if (watch) ptx_watch_hold(watch);
+    return watch;
+}
+static const ptx_code *let_go(mr_ptx_watch *watch, const ptx_code *next) {
+    if (watch) ptx_watch_let_go(watch);
+    return next;
+}
+
 const ptx_code *ptx_run_load(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     const ptx_memory_code *m = code->memory;
     ptx_reach reach;
-    if (!ptx_reach_lanes(warp, code, m, code->a, mask, &reach)) return NULL;
-    if (m->count == 1) {
-        m->load(&reach, 0, PTX_AT(char, warp, m->parts[0]), mask);
-        return code + 1;
-    }
+    mr_ptx_watch *watch = hold(warp, m);
+    if (!ptx_reach_lanes(warp, code, m, code->a, mask, &reach)) return let_go(watch, NULL);
     for (unsigned i = 0; i < m->count; i++) {
         if (m->parts[i] == PTX_NO_PART) continue;
         m->load(&reach, i * m->part_bytes, PTX_AT(char, warp, m->parts[i]), mask);
     }
-    return code + 1;
+    return let_go(watch, code + 1);
 }
 
 /* What the lanes write, for reports of races. */
@@ -186,13 +195,14 @@ const ptx_code *ptx_run_store(ptx_warp *warp, const ptx_code *code, uint32_t mas
     ptx_reach reach;
     uint64_t values[PTX_LANES];
     if (warp->run->tells && m->count == 1) note_values(warp, m, code, values);
+    mr_ptx_watch *watch = hold(warp, m);
     bool found = ptx_reach_lanes(warp, code, m, code->a, mask, &reach);
     warp->run->values = NULL;
-    if (!found) return NULL;
+    if (!found) return let_go(watch, NULL);
     for (unsigned i = 0; i < m->count; i++) {
         m->store(&reach, i * m->part_bytes, PTX_AT(const char, warp, m->parts[i]), mask);
     }
-    return code + 1;
+    return let_go(watch, code + 1);
 }
 
 /* d: how many bytes are copied (a number), c: how many of them come from memory, the rest being zeros, or PTX_NO_PART */

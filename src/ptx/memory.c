@@ -54,6 +54,19 @@ static void clear_unset(uint8_t *unset, uint64_t offset, uint64_t bytes) {
     clear_bits(&unset[last], high);
 }
 
+/* The same for shared memory, which only this thread touches: it counts what is left. */
+static void set_shared(ptx_block_run *block, uint64_t offset, uint64_t bytes) {
+    for (uint64_t i = offset; i < offset + bytes;) {
+        uint8_t *byte = &block->shared_unset[i / 8];
+        unsigned first = i % 8, count = 8 - first;
+        if (count > offset + bytes - i) count = (unsigned)(offset + bytes - i);
+        uint8_t bits = (uint8_t)(((1u << count) - 1) << first);
+        block->shared_unset_left -= (uint32_t)__builtin_popcount(*byte & bits);
+        *byte &= (uint8_t)~bits;
+        i += count;
+    }
+}
+
 /* ---- global memory */
 
 static bool fail_outside(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
@@ -116,7 +129,7 @@ static bool enter_range(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
         return false;
     }
     if (!known->told) {
-        known->told = true;
+        known->told = known->may_write = true;
         const mr_ptx_memory *memory = &warp->run->launch->memory;
         if (memory->will_write) memory->will_write(memory->context, &known->range);
     }
@@ -236,7 +249,7 @@ static bool shared_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     if (address > block->shared_bytes || m->bytes > block->shared_bytes - address) {
         return fail_shared(warp, code, m, lane, address);
     }
-    if (!block->shared_unset) return true;
+    if (!block->shared_unset_left) return true;
     if ((m->access & MR_PTX_READS) && any_unset(block->shared_unset, address, m->bytes)) {
         char what[256];
         name_shared(warp->run, address, what, sizeof what);
@@ -245,7 +258,7 @@ static bool shared_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
                        "of the block has written",
                        m->bytes, address, what);
     }
-    if (m->access & MR_PTX_WRITES) clear_unset(block->shared_unset, address, m->bytes);
+    if (m->access & MR_PTX_WRITES) set_shared(block, address, m->bytes);
     return true;
 }
 
@@ -267,11 +280,11 @@ static bool shared_together(ptx_warp *warp, const ptx_memory_code *m, uint32_t m
     unsigned first = ptx_first_lane(mask), end = 32 - (unsigned)__builtin_clz(mask);
     uint64_t from = base + first * stride, bytes = (end - 1 - first) * stride + m->bytes;
     if (from > block->shared_bytes || bytes > block->shared_bytes - from) return false;
-    if (block->shared_unset) {
+    if (block->shared_unset_left) {
         bool whole = (mask >> first) == (PTX_ALL >> (32 - (end - first))) || stride == 0;
         if (!whole) return false;
         if ((m->access & MR_PTX_READS) && any_unset(block->shared_unset, from, bytes)) return false;
-        if (m->access & MR_PTX_WRITES) clear_unset(block->shared_unset, from, bytes);
+        if (m->access & MR_PTX_WRITES) set_shared(block, from, bytes);
     }
     r->base = block->shared + base;
     return true;

@@ -189,7 +189,10 @@ static bool begin_block(ptx_run_state *run, uint64_t linear) {
     memset(block->barriers, 0, sizeof block->barriers);
     /* What nothing has written is the same for every block, and no number that looks right. */
     memset(block->shared, 0xff, block->shared_bytes);
-    if (block->shared_unset) memset(block->shared_unset, 0xff, block->shared_bytes / 8 + 1);
+    if (block->shared_unset) {
+        memset(block->shared_unset, 0xff, block->shared_bytes / 8 + 1);
+        block->shared_unset_left = block->shared_bytes;
+    }
     for (unsigned i = 0; i < 3; i++) {
         fill_32(launch_vector(run, PTX_LAUNCH_CTAID + i), block->index[i]);
     }

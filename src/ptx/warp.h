@@ -110,6 +110,7 @@ struct ptx_block_run {
     char *shared;
     uint8_t *shared_unset; /* one bit a byte, 1: not written; only where follows_unset */
     uint32_t shared_bytes;
+    uint32_t shared_unset_left; /* bytes; 0 without checks */
     uint32_t alive; /* threads */
     uint32_t open_barriers;
     ptx_barrier barriers[PTX_BARRIERS];
@@ -118,7 +119,8 @@ struct ptx_block_run {
 /* One range of the launch's memory that the run has used. */
 typedef struct {
     mr_ptx_range range;
-    bool told; /* will_write */
+    bool told;      /* will_write */
+    bool may_write; /* told, and not constant memory */
 } ptx_known_range;
 
 struct ptx_run_state {
