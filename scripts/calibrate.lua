@@ -420,6 +420,7 @@ local property = {
   priority_greatest = select(2, mr.priority_range()),
   total_memory_bytes = device.total_memory,
   l2_bytes = device.l2_bytes,
+  sm_clock_hz = device.clock_hz,
   -- Some drivers no longer tell the memory's clock.
   memory_gbs = device.memory_bandwidth > 0 and device.memory_bandwidth * 1e-9 or nil,
 }
@@ -455,7 +456,7 @@ end
 local ORDER = {
   "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_block", "max_threads_per_sm",
   "max_blocks_per_sm", "max_resident_grids", "registers_per_sm", "shared_per_sm_bytes", "shared_per_block_bytes",
-  "async_engine_count", "priority_greatest", "total_memory_bytes", "l2_bytes", "",
+  "async_engine_count", "priority_greatest", "sm_clock_hz", "total_memory_bytes", "l2_bytes", "",
   "memory_gbs", "kernel_memory_gbs", "fp32_tflops", "fp64_tflops", "kernel_floor_ns", "handover_ns", "wait_latency_ns",
   "h2d_gbs", "d2h_gbs", "copy_latency_ns", "peer_access", "peer_gbs", "peer_latency_ns", "",
   "launch_ns", "launch_latency_ns", "product_ns", "copy_call_ns", "record_ns", "record_timed_ns", "wait_event_ns",

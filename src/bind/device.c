@@ -63,6 +63,7 @@ INTEGER_PROPERTY(shared_per_block)
 INTEGER_PROPERTY(warp_size)
 INTEGER_PROPERTY(async_engine_count)
 INTEGER_PROPERTY(l2_bytes)
+INTEGER_PROPERTY(clock_hz)
 
 static int get_index(lua_State *L) {
     lua_pushinteger(L, device_at(L, 1)->index);
@@ -104,6 +105,7 @@ static const mr_property device_properties[] = {
      get_max_blocks_per_sm},
     {"max_resident_grids", "integer", "Kernels that can run at the same time (R53).",
      get_max_resident_grids},
+    {"clock_hz", "integer", "The highest clock of the multiprocessors, in hertz.", get_clock_hz},
     {"registers_per_sm", "integer", "32-bit registers of one SM.", get_registers_per_sm},
     {"shared_per_sm", "integer", "Bytes of shared memory of one SM.", get_shared_per_sm},
     {"shared_per_block", "integer", "Bytes of shared memory that one block can have.",

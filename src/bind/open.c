@@ -124,6 +124,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_cuda_forms(L);
     mr_open_kernel_module(L);
     mr_open_kernel(L);
+    mr_open_kernel_profile(L);
     mr_open_memory(L);
     mr_open_hazard(L);
     if (backend->simulator) mr_open_simulator(L);

@@ -47,6 +47,7 @@ static void fill_in(mr_device_properties *properties, CUdevice device) {
             attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
         .shared_per_block =
             attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        .clock_hz = 1000 * (uint64_t)attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
         .async_engine_count = attribute(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT),
         .total_memory = total,
         .l2_bytes = (uint64_t)attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE),

@@ -13,6 +13,7 @@ typedef struct {
     int max_threads_per_block, max_threads_per_sm, max_blocks_per_sm, warp_size;
     int max_resident_grids; /* R53 */
     int registers_per_sm;
+    uint64_t clock_hz;                     /* of the multiprocessors, at its highest */
     int shared_per_sm, shared_per_block;   /* bytes */
     int async_engine_count;                /* R25 */
     int priority_least, priority_greatest; /* R8: least is the larger number */

@@ -24,12 +24,23 @@ typedef struct mr_kernel_code {
     mr_ptx_module *ptx;
     char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
     size_t size;
+    struct mr_kernel_count *counts; /* by kernel */
 } mr_kernel_code;
 
 /* Takes over `text` (malloc), also on failure. `name` stands for it in messages. */
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name, mr_kernel_code **out_code);
 void mr_kernel_code_retain(mr_kernel_code *code);
 void mr_kernel_code_release(mr_kernel_code *code); /* accepts NULL */
+
+/* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on. Counting
+ * doubles the time of a block, so it ends when enough blocks have been counted to tell what the kernel does. */
+typedef struct mr_kernel_count {
+    mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */
+    uint64_t launched;       /* blocks, counted or not */
+} mr_kernel_count;
+
+mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
+void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 
 /* ---- modules */
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ops/kernel.h"
+#include "ptx/profile.h"
 
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
                               mr_kernel_code **out_code) {
@@ -14,6 +15,13 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
         free(text);
         free(code);
         return status;
+    }
+    code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
+    if (!code->counts) {
+        mr_ptx_module_release(code->ptx);
+        free(text);
+        free(code);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
     }
     atomic_init(&code->refs, 1);
     code->id = atomic_fetch_add(&ids, 1) + 1;
@@ -29,6 +37,9 @@ void mr_kernel_code_retain(mr_kernel_code *code) {
 
 void mr_kernel_code_release(mr_kernel_code *code) {
     if (!code || atomic_fetch_sub_explicit(&code->refs, 1, memory_order_acq_rel) != 1) return;
+    for (uint32_t i = 0; i < mr_ptx_kernel_count(code->ptx); i++)
+        mr_ptx_profile_destroy(code->counts[i].profile);
+    free(code->counts);
     mr_ptx_module_release(code->ptx);
     free(code->text);
     free(code);
@@ -40,4 +51,14 @@ void mr_kernel_arguments_retain(void *arguments) {
 
 void mr_kernel_arguments_release(void *arguments) {
     if (arguments) mr_kernel_code_release(((mr_kernel_arguments *)arguments)->code);
+}
+
+mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    return &code->counts[kernel - mr_ptx_kernel_at(code->ptx, 0)];
+}
+
+void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    mr_kernel_count *count = mr_kernel_code_count(code, kernel);
+    mr_ptx_profile_destroy(count->profile);
+    *count = (mr_kernel_count){0};
 }

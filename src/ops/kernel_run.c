@@ -9,6 +9,7 @@
 #include "model/backend.h"
 #include "model/observer.h"
 #include "ops/kernel.h"
+#include "ptx/profile.h"
 #include "ptx/watch.h"
 
 int64_t mr_kernel_items(const mr_command *command) {
@@ -168,12 +169,34 @@ static int64_t setting(mr_machine *machine, const char *name) {
     return value;
 }
 
+/* ---- counts */
+
+#define ENOUGH_THREADS ((uint64_t)1 << 21)
+
+static void begin_count(mr_machine *machine, const mr_kernel_arguments *a, int64_t blocks) {
+    mr_kernel_count *count = mr_kernel_code_count(a->code, a->kernel);
+    if (machine->replays || !setting(machine, "kernel_profile")) return;
+    count->launched += (uint64_t)blocks;
+    if (!count->profile) count->profile = mr_ptx_profile_create(a->code->ptx); /* or not at all */
+}
+
+static mr_ptx_profile *count_of(mr_machine *machine, const mr_kernel_arguments *a) {
+    mr_ptx_profile *profile = mr_kernel_code_count(a->code, a->kernel)->profile;
+    if (!profile || machine->replays || !setting(machine, "kernel_profile")) return NULL;
+    uint64_t threads = a->block[0] * a->block[1] * a->block[2];
+    return mr_ptx_profile_blocks(profile) * threads < ENOUGH_THREADS ? profile : NULL;
+}
+
+/* ---- the row */
+
 /* A simulator that goes back to a checkpoint drops the notes: such a launch runs on without a watch, since blocks that the
  * watch has seen run again. */
 void mr_kernel_begin(const mr_command *command, void *state) {
     (void)state;
     mr_machine *machine = command->machine;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     drop_note(command); /* of a run that was given up */
+    begin_count(machine, a, mr_kernel_items(command));
     if (!mr_observers_want_races(machine) || setting(machine, "kernel_checks") < 2) return;
     mr_body_note note = {command, make_findings(command), destroy_findings};
     /* Without memory for it, nothing is looked for. */
@@ -301,7 +324,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
                    .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
         .check = setting(machine, "kernel_checks") > 0,
-        .print = print,
+        .print = machine->replays ? NULL : print,
         .interrupted = interrupted,
         .context = context,
     };
@@ -318,6 +341,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     mr_kernel_fill_params(command, space + variables);
     launch.variables = space;
     launch.params = space + variables;
+    launch.profile = count_of(command->machine, a);
     const mr_body_note *note = note_of(command);
     if (note) {
         launch.watch = ((const findings *)note->data)->watch;

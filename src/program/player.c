@@ -20,6 +20,7 @@ static mr_status open_machine(mr_player *p, const mr_player_options *options) {
         .memory_limit = options->memory_limit,
     };
     MR_TRY(mr_machine_open(options->backend, &machine, &p->machine));
+    p->machine->replays = true;
     const mr_simulator *simulator = options->backend->simulator;
     for (size_t i = 0; i < program->settings.count; i++) {
         const setting_value *s = &program->settings.items[i];

@@ -22,6 +22,7 @@ void mr_virtual_device_setup(vdevice *device) {
         .registers_per_sm = (int)model->registers_per_sm,
         .shared_per_sm = (int)model->shared_per_sm_bytes,
         .shared_per_block = (int)model->shared_per_block_bytes,
+        .clock_hz = (uint64_t)model->sm_clock_hz,
         .async_engine_count = (int)model->async_engine_count,
         .priority_least = 0,
         .priority_greatest = (int)model->priority_greatest,

@@ -15,6 +15,7 @@
     X(registers_per_sm, 0) X(shared_per_sm_bytes, 0) X(shared_per_block_bytes, 0)                  \
     X(async_engine_count, 1) /* R25 */                                                             \
     X(priority_greatest, -1000) /* R8; the least is 0 */                                           \
+    X(sm_clock_hz, 1) /* of the multiprocessors, at its highest */                                 \
     X(total_memory_bytes, 1) X(l2_bytes, 0)                                                        \
     /* what the device does at its best */                                                         \
     X(memory_gbs, 0)        /* on the data sheet */                                                \

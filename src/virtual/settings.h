@@ -32,6 +32,8 @@
     X(kernel_checks, "integer", 2, 0, 2,                                                           \
       "what is checked in the user's kernels: 1 each access (bounds, alignment, uninitialised "    \
       "bytes), 2 also races inside a launch while the hazard checker is on; 0 nothing")            \
+    X(kernel_profile, "boolean", 1, 0, 1,                                                          \
+      "what the user's kernels execute is counted, for k:profile()")                               \
     X(kernel_instructions, "integer", (int64_t)1 << 30, 0, INT64_MAX,                              \
       "instructions after which a warp of a user's kernel counts as endless; 0: no limit")         \
     X(memory_bytes, "bytes", 0, 0, INT64_MAX,                                                      \

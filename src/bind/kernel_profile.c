@@ -1,0 +1,148 @@
+/* k:profile(): what the launches of a kernel did on the virtual GPU, as tables. */
+#include <string.h>
+
+#include "bind/kernel.h"
+#include "bind/open.h"
+#include "ops/kernel_profile.h"
+
+static void set_integer(lua_State *L, const char *key, uint64_t value) {
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
+static void set_counts(lua_State *L, const mr_ptx_counts *c) {
+    set_integer(L, "instructions", c->warps);
+    set_number(L, "active_lanes", c->warps ? (double)c->lanes / (double)c->warps : 0);
+    if (!c->requests) return;
+    set_integer(L, "requests", c->requests);
+    set_integer(L, "bytes", c->bytes);
+    if (c->sectors) {
+        set_integer(L, "sectors", c->sectors);
+        set_number(L, "sectors_per_request", (double)c->sectors / (double)c->requests);
+        set_number(L, "efficiency", (double)c->least / (double)c->sectors);
+    }
+    if (c->wavefronts) set_number(L, "bank_passes", (double)c->wavefronts / (double)c->requests);
+}
+
+static void add(mr_ptx_counts *sum, const mr_ptx_counts *c) {
+    sum->warps += c->warps;
+    sum->lanes += c->lanes;
+}
+
+static void push_classes(lua_State *L, const mr_ptx_profile *profile, mr_ptx_counts *out_sum) {
+    *out_sum = (mr_ptx_counts){0};
+    lua_newtable(L);
+    for (int i = 0; i < PTX_CLASS_COUNT; i++) {
+        mr_ptx_counts counts;
+        mr_ptx_profile_class(profile, (ptx_class)i, &counts);
+        add(out_sum, &counts);
+        if (!counts.warps) continue;
+        lua_newtable(L);
+        set_counts(L, &counts);
+        lua_setfield(L, -2, ptx_class_text((ptx_class)i));
+    }
+}
+
+static void push_times(lua_State *L, const mr_kernel_times *t) {
+    lua_newtable(L);
+    set_number(L, "instructions", t->issue * 1e3);
+    set_number(L, "f64", t->f64 * 1e3);
+    set_number(L, "special functions", t->special * 1e3);
+    set_number(L, "shared memory", t->shared * 1e3);
+    set_number(L, "memory", t->memory * 1e3);
+}
+
+#define MOST_LINES 4096
+
+static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_profile *profile) {
+    const ptx_tree *tree = mr_ptx_module_tree(kernel->module->code->ptx);
+    mr_ptx_line *lines = lua_newuserdatauv(L, MOST_LINES * sizeof *lines, 0);
+    uint32_t count = mr_ptx_profile_lines(profile, lines, MOST_LINES);
+    if (count > MOST_LINES) count = MOST_LINES;
+    lua_createtable(L, (int)count, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        lua_newtable(L);
+        lua_pushstring(L, tree->files[lines[i].file]);
+        lua_setfield(L, -2, "file");
+        set_integer(L, "line", lines[i].line);
+        set_counts(L, &lines[i].counts);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_remove(L, -2);
+}
+
+/* p:lines(), as the table has them in `list`. */
+static int profile_lines(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_getfield(L, 1, "list");
+    return 1;
+}
+
+MR_FUNCTION(
+    kernel_profile, "profile",
+    "k:profile([{block: integer=256, shared: integer=0, reset: boolean=false}]) -> p: table",
+    "What the launches of the kernel did on the virtual GPU so far, or since the last "
+    "`reset`: `blocks` that were counted (of `launched_blocks`; the first two million threads "
+    "are), `instructions` of warps, `active_lanes` of 32, `classes` (counts by "
+    "kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes over the "
+    "banks), `occupancy` and `limited_by` for blocks of that size, `ms` by the device's "
+    "figures, `bound_by` and `times`; p:lines() has the same counts for each line of the "
+    "source. nil if nothing has run. Waits for nothing: synchronize first.") {
+    static const char *const known[] = {"block", "shared", "reset", NULL};
+    mr_machine *machine = mr_set_context(L);
+    mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
+    if (!kernel->module) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
+    mr_option_slots options = mr_check_options(L, 2, known);
+    lua_Integer block = mr_option_integer(L, &options, "block", 256);
+    lua_Integer shared = mr_option_integer(L, &options, "shared", 0);
+    bool reset = mr_option_boolean(L, &options, "reset", false);
+    if (block < 1 || block > kernel->ptx->max_threads)
+        return mr_misuse(L, "profile: block is %d, expected 1 to %d threads", (int)block,
+                         (int)kernel->ptx->max_threads);
+    if (shared < 0 || shared > INT32_MAX / 2)
+        return mr_misuse(L, "profile: shared is no number of bytes");
+    const mr_kernel_count *count = mr_kernel_code_count(kernel->module->code, kernel->ptx);
+    const mr_ptx_profile *profile = count->profile;
+    if (!profile || !mr_ptx_profile_blocks(profile)) return 0;
+    const mr_device *device = machine->current_device;
+    mr_kernel_times times = mr_kernel_times_of(device, profile);
+    mr_kernel_occupancy occupancy =
+        mr_kernel_occupancy_of(device, kernel->ptx, (uint32_t)block, (uint32_t)shared);
+    mr_ptx_counts sum;
+    lua_newtable(L);
+    push_classes(L, profile, &sum);
+    lua_setfield(L, -2, "classes");
+    set_counts(L, &sum);
+    set_integer(L, "blocks", mr_ptx_profile_blocks(profile));
+    set_integer(L, "launched_blocks", count->launched);
+    set_number(L, "occupancy", occupancy.occupancy);
+    set_integer(L, "blocks_per_sm", (uint64_t)occupancy.blocks_per_sm);
+    lua_pushstring(L, occupancy.limited_by);
+    lua_setfield(L, -2, "limited_by");
+    set_number(L, "ms", times.total * 1e3);
+    lua_pushstring(L, times.bound_by);
+    lua_setfield(L, -2, "bound_by");
+    push_times(L, &times);
+    lua_setfield(L, -2, "times");
+    push_lines(L, kernel, profile);
+    lua_setfield(L, -2, "list");
+    mr_push_module(L);
+    lua_pushcclosure(L, profile_lines, 1);
+    lua_setfield(L, -2, "lines");
+    if (reset) mr_kernel_code_forget(kernel->module->code, kernel->ptx);
+    return 1;
+}
+
+static const mr_function *const functions[] = {&kernel_profile_function, NULL};
+const mr_class mr_kernel_profile_class = {"kernel", "What the launches of a kernel did.", functions,
+                                          NULL, &mr_kind_kernel};
+
+void mr_open_kernel_profile(lua_State *L) {
+    mr_class_extend(L, &mr_kernel_profile_class);
+}

@@ -1,0 +1,102 @@
+-- k:profile(): counts that can be worked out by hand, and what occupancy is by the programming guide's tables.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+if mr.backend ~= "virtual" then os.exit(0) end
+
+local copy = mr.kernel([[
+__global__ void copy(float *y, const float *x, int step, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i * step];
+}]])
+
+local banks = mr.kernel([[
+__global__ void banks(float *y, int stride) {
+  __shared__ float s[1024];
+  s[threadIdx.x * stride % 1024] = threadIdx.x;
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x * stride % 1024];
+}]])
+
+TestProfile = {}
+
+local function profile_of(kernel, options, ...)
+  kernel:profile{ reset = true }
+  kernel[options](...)
+  mr.synchronize()
+  return kernel:profile{ block = options[2] }
+end
+
+function TestProfile.test_consecutive_floats_need_four_sectors_a_request()
+  local y, x = mr.zeros(1024), mr.ones(1024)
+  local p = profile_of(copy, { 4, 256 }, y, x, 1, 1024)
+  lu.assertEquals({ p.blocks, p.launched_blocks, p.classes.f32 }, { 4, 4, nil })
+  local memory = p.classes["global memory"]
+  lu.assertEquals({ memory.requests, memory.sectors, memory.bytes, memory.efficiency }, { 64, 256, 8192, 1.0 })
+end
+
+function TestProfile.test_a_stride_of_eight_floats_needs_a_sector_each()
+  local y, x = mr.zeros(1024), mr.ones(8192)
+  local memory = profile_of(copy, { 4, 256 }, y, x, 8, 1024).classes["global memory"]
+  lu.assertEquals(memory.sectors, 32 * 32 + 32 * 4) -- loads, stores
+end
+
+function TestProfile.test_half_of_a_warp()
+  local y, x = mr.zeros(16), mr.ones(16)
+  local memory = profile_of(copy, { 1, 32 }, y, x, 1, 16).classes["global memory"]
+  lu.assertEquals({ memory.active_lanes, memory.requests, memory.sectors }, { 16.0, 2, 4 })
+end
+
+function TestProfile.test_bank_conflicts()
+  local y = mr.zeros(32)
+  for stride, passes in pairs { [1] = 1, [2] = 2, [8] = 8, [32] = 32, [33] = 1 } do
+    local shared = profile_of(banks, { 1, 32 }, y, stride).classes["shared memory"]
+    lu.assertEquals({ stride, shared.bank_passes }, { stride, passes + 0.0 })
+  end
+end
+
+function TestProfile.test_lines_add_up()
+  local y, x = mr.zeros(1024), mr.ones(1024)
+  local p = profile_of(copy, { 4, 256 }, y, x, 1, 1024)
+  local sum, requests = 0, 0
+  for _, line in ipairs(p:lines()) do
+    sum, requests = sum + line.instructions, requests + (line.requests or 0)
+  end
+  lu.assertEquals(sum, p.instructions)
+  lu.assertEquals(requests, p.classes["global memory"].requests)
+end
+
+function TestProfile.test_nothing_has_run()
+  copy:profile{ reset = true }
+  lu.assertNil(copy:profile())
+end
+
+function TestProfile.test_it_can_be_off()
+  mr.machine.settings{ kernel_profile = false }
+  copy:profile{ reset = true }
+  copy[{ 1, 32 }](mr.zeros(32), mr.ones(32), 1, 32)
+  mr.synchronize()
+  lu.assertNil(copy:profile())
+  mr.machine.settings{ kernel_profile = true }
+end
+
+-- An SM of the h200 has 2048 threads, 32 blocks, 228 KB of shared memory, of which each block costs 1 KB more.
+function TestProfile.test_occupancy()
+  local y, x = mr.zeros(1024), mr.ones(1024)
+  profile_of(copy, { 4, 256 }, y, x, 1, 1024)
+  local full = copy:profile{ block = 256 }
+  lu.assertEquals({ full.blocks_per_sm, full.occupancy, full.limited_by }, { 8, 1.0, "threads" })
+  local small = copy:profile{ block = 32 }
+  lu.assertEquals({ small.blocks_per_sm, small.occupancy, small.limited_by }, { 32, 0.5, "blocks" })
+  local shared = copy:profile{ block = 256, shared = 100 * 1024 }
+  lu.assertEquals({ shared.blocks_per_sm, shared.limited_by }, { 2, "shared memory" })
+end
+
+function TestProfile.test_what_bounds_it()
+  local y, x = mr.zeros(1 << 16), mr.ones(1 << 19)
+  local p = profile_of(copy, { 256, 256 }, y, x, 8, 1 << 16)
+  lu.assertEquals(p.bound_by, "memory")
+  lu.assertAlmostEquals(p.ms, 32 * p.classes["global memory"].sectors / mr.device(0).memory_bandwidth * 1e3, 1e-9)
+end
+
+os.exit(lu.LuaUnit.run())
