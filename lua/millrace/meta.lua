@@ -17,6 +17,7 @@ local mr = {}
 ---@field max_threads_per_sm integer Threads that can be resident on one SM.
 ---@field max_blocks_per_sm integer Blocks that can be resident on one SM.
 ---@field max_resident_grids integer Kernels that can run at the same time (R53).
+---@field clock_hz integer The highest clock of the multiprocessors, in hertz.
 ---@field registers_per_sm integer 32-bit registers of one SM.
 ---@field shared_per_sm integer Bytes of shared memory of one SM.
 ---@field shared_per_block integer Bytes of shared memory that one block can have.
