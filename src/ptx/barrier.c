@@ -167,13 +167,44 @@ const ptx_code *ptx_run_barrier_red(ptx_warp *warp, const ptx_code *code, uint32
 
 /* ---- within a warp */
 
+/* The lanes that each lane of a path syncs with. */
+static void add_members(ptx_warp *warp, const ptx_code *code, uint32_t mask,
+                        uint32_t members[PTX_LANES]) {
+    const ptx_u32 *from = PTX_AT(const ptx_u32, warp, code->c);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        members[ptx_first_lane(left)] = from[ptx_first_lane(left)];
+    }
+}
+
+/* Lanes that come together here may belong to several groups, as tiles of a warp: each group is a sync of its own. */
+static void tell_sync(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    uint32_t members[PTX_LANES] = {0};
+    char *registers = warp->area[PTX_AREA_FRAME];
+    add_members(warp, code, mask, members);
+    for (uint32_t i = 0; warp->gathered && i < warp->path_count; i++) {
+        const ptx_path *path = &warp->paths[i];
+        if (path->state != PTX_PATH_AT_SYNC || !(path->mask & mask)) continue;
+        warp->area[PTX_AREA_FRAME] = path->frame->registers;
+        add_members(warp, path->code, path->mask, members);
+    }
+    warp->area[PTX_AREA_FRAME] = registers;
+    for (uint32_t left = mask; left;) {
+        unsigned first = ptx_first_lane(left);
+        uint32_t group = 1u << first;
+        for (unsigned i = first + 1; i < PTX_LANES; i++) {
+            if (left >> i & 1 && members[i] == members[first]) group |= 1u << i;
+        }
+        ptx_watch_warp_sync(warp->run->launch->watch, warp->block->linear, warp->number, group);
+        left &= ~group;
+    }
+}
+
 const ptx_code *ptx_run_warp_barrier(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     if (!warp->gathered && (ptx_members(warp, code, mask) & ~mask)) {
         ptx_park(warp, code, PTX_PATH_AT_SYNC);
         return ptx_next_path(warp);
     }
-    mr_ptx_watch *watch = warp->run->launch->watch;
-    if (watch) ptx_watch_warp_sync(watch, warp->block->linear, warp->number, mask);
+    if (warp->run->launch->watch) tell_sync(warp, code, mask);
     return code + 1;
 }
 

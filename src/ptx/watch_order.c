@@ -174,7 +174,7 @@ void ptx_watch_barrier(mr_ptx_watch *watch, uint64_t block, const uint64_t *warp
     if (!r) return;
     uint32_t set = warps && warp_count ? (uint32_t)warps[0] & all_warps(r) : all_warps(r);
     if (set == all_warps(r)) whole_barrier(watch, r);
-    else partial_barrier(watch, r, set);
+    else if (set) partial_barrier(watch, r, set);
 }
 
 void ptx_watch_arrive(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t barrier) {

@@ -183,6 +183,85 @@ static void lanes_of_a_warp(void **state) {
     }
 }
 
+/* Halves of a warp sync at one instruction; lane i then reads what lane i ^ distance / 4 wrote. */
+#define HALVES(distance)                                                                           \
+    HEAD ".visible .entry halves(.param .u64 out)\n"                                               \
+         "{\n"                                                                                     \
+         ".shared .align 4 .b8 s[128];\n"                                                          \
+         ".reg .pred %p<2>; .reg .b32 %r<9>;\n"                                                    \
+         "mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"      \
+         "setp.lt.u32 %p1, %r1, 16; selp.b32 %r5, 65535, -65536, %p1;\n"                           \
+         "st.shared.u32 [%r4], %r1;\n"                                                             \
+         "bar.warp.sync %r5;\n"                                                                    \
+         "xor.b32 %r6, %r3, " distance "; add.u32 %r7, %r2, %r6;\n"                                \
+         "ld.shared.u32 %r8, [%r7];\n"                                                             \
+         "ret;\n"                                                                                  \
+         "}\n"
+/* The same, where each half has its own instruction, and both name the whole warp. */
+static const char branches_ptx[] =
+    HEAD ".visible .entry halves(.param .u64 out)\n"
+         "{\n"
+         ".shared .align 4 .b8 s[128];\n"
+         ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
+         "mov.u32 %r1, %tid.x; mov.u32 %r2, s; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"
+         "setp.lt.u32 %p1, %r1, 16;\n"
+         "st.shared.u32 [%r4], %r1;\n"
+         "@%p1 bra $low;\n"
+         "bar.warp.sync -1;\n"
+         "bra.uni $on;\n"
+         "$low: bar.warp.sync -1;\n"
+         "$on: xor.b32 %r6, %r3, 64; add.u32 %r7, %r2, %r6;\n"
+         "ld.shared.u32 %r8, [%r7];\n"
+         "ret;\n"
+         "}\n";
+
+static void halves_of_a_warp(void **state) {
+    (void)state;
+    static const char *const kernels[] = {HALVES("4"), HALVES("64"), branches_ptx};
+    for (int i = 0; i < 3; i++) {
+        device d;
+        char text[600];
+        load_ptx(&d, kernels[i]);
+        begin(&d, "halves", 1, 32);
+        PASS(&d, uint64_t, 0);
+        assert_int_equal(races(&d, text, sizeof text), i == 1);
+        unload(&d);
+    }
+}
+
+/* Warp 0 writes, arrives, and writes something else; warp 1 waits and reads one of the two. */
+#define ARRIVE(offset)                                                                             \
+    HEAD ".visible .entry arrive(.param .u64 out)\n"                                               \
+         "{\n"                                                                                     \
+         ".shared .align 4 .b8 s[256];\n"                                                          \
+         ".reg .pred %p<2>; .reg .b32 %r<9>;\n"                                                    \
+         "mov.u32 %r1, %tid.x; mov.u32 %r2, s; and.b32 %r3, %r1, 31; shl.b32 %r3, %r3, 2;\n"       \
+         "add.u32 %r4, %r2, %r3; setp.gt.u32 %p1, %r1, 31;\n"                                      \
+         "@%p1 bra $reader;\n"                                                                     \
+         "st.shared.u32 [%r4], %r1;\n"                                                             \
+         "bar.arrive 1, 64;\n"                                                                     \
+         "st.shared.u32 [%r4+128], %r1;\n"                                                         \
+         "ret;\n"                                                                                  \
+         "$reader: bar.sync 1, 64;\n"                                                              \
+         "ld.shared.u32 %r8, [%r4+" offset "];\n"                                                  \
+         "ret;\n"                                                                                  \
+         "}\n"
+
+static void a_warp_that_arrives(void **state) {
+    (void)state;
+    static const char *const kernels[] = {ARRIVE("0"), ARRIVE("128")};
+    for (int i = 0; i < 2; i++) {
+        device d;
+        char text[600];
+        load_ptx(&d, kernels[i]);
+        begin(&d, "arrive", 1, 64);
+        PASS(&d, uint64_t, 0);
+        d.launch.check = false;
+        assert_int_equal(races(&d, text, sizeof text), i);
+        unload(&d);
+    }
+}
+
 /* ---- what it costs */
 
 static double seconds(void) {
@@ -243,6 +322,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(blocks_that_change_one_place),
         cmocka_unit_test(a_message_between_blocks),
         cmocka_unit_test(lanes_of_a_warp),
+        cmocka_unit_test(halves_of_a_warp),
+        cmocka_unit_test(a_warp_that_arrives),
     };
     if (getenv("MR_WATCH_BENCH")) {
         measure(argc > 1 ? argv[1] : "build/ptx");
