@@ -157,7 +157,8 @@ static void judge_call(inference *in, const access_call *c) {
         }
     }
     for (uint32_t p = 0; p < in->origins->piece_count; p++)
-        if (access_has(in->origins->memory_holds, ORIGIN_FIRST_PIECE + p))
+        if (access_has(in->origins->memory_holds, ORIGIN_FIRST_PIECE + p) ||
+            access_has(in->origins->shared_holds, ORIGIN_FIRST_PIECE + p))
             give_up(in, in->origins->pieces[p].param,
                     "the pointer is stored to memory, and the function called at ", &site,
                     " can find it there");

@@ -490,7 +490,10 @@ static linear_form evaluate(run *r, const launch_node *node) {
     switch ((access_op)node->op) {
     case ACCESS_CONSTANT: return linear_constant((int64_t)node->constant);
     case ACCESS_PARAM: return param_of(r, node);
-    case ACCESS_SPECIAL: return special_of(r, node);
+    case ACCESS_SPECIAL: {
+        linear_form f = special_of(r, node);
+        return settle(r, &f, node->bits, node->block);
+    }
     case ACCESS_ADD: return sum_of(r, node, 1);
     case ACCESS_SUB: return sum_of(r, node, -1);
     case ACCESS_MUL: return product_of(r, node);

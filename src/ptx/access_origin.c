@@ -226,7 +226,8 @@ static void compute(solver *s, const access_value *v) {
     case ACCESS_MIN:
     case ACCESS_MAX: join(s, v, 0); break;
     case ACCESS_LOAD: load_origin(s, v); break;
-    case ACCESS_EXTEND: break; /* half of a pointer is none: see shift_left */
+    case ACCESS_EXTEND:
+        break; /* half of a pointer is none, until it is put together with the other */
     case ACCESS_COMPARE:
     case ACCESS_CONSTANT:
     case ACCESS_SPECIAL: break;
@@ -251,7 +252,11 @@ static void compute(solver *s, const access_value *v) {
     case ACCESS_XOR:
     case ACCESS_TRUNCATE:
     case ACCESS_OTHER:
-        for (uint32_t k = 0; k < v->operand_count; k++) blend(to, operand_origin(s, v, k), words);
+        for (uint32_t k = 0; k < v->operand_count; k++) {
+            const access_value *o = access_value_at(s->graph, access_operand(s->graph, v, k));
+            blend(to, operand_origin(s, v, k), words);
+            if (o->op == ACCESS_EXTEND) blend(to, operand_origin(s, o, 0), words);
+        }
         break;
     }
 }

@@ -749,8 +749,18 @@ static void copy_async(maker *m) {
     uint64_t bytes;
     if (!is_constant(m, operand_value(m, &m->at->operands[2], 64), &bytes) || bytes > 16)
         bytes = 16;
-    access_memory(m, &m->at->operands[0], (uint32_t)bytes, MR_PTX_WRITES, PTX_SHARED, PTX_b8,
-                  PTX_MOST_OPERANDS);
+    uint32_t to = add_site(m, memory_address(m, &m->at->operands[0]), 0, (uint32_t)bytes,
+                           MR_PTX_WRITES, PTX_SHARED, PTX_b8, false);
+    /* What is copied can be pointers. */
+    uint32_t from = memory_address(m, &m->at->operands[1]);
+    access_value v = {.op = ACCESS_LOAD,
+                      .bits = 64,
+                      .space = PTX_GLOBAL,
+                      .number = ACCESS_NONE,
+                      .block = m->block};
+    access_escape copied = {.site = to, .storage = ACCESS_NONE};
+    copied.value = add_value(m, v, &from, 1);
+    access_push(m->graph, &m->graph->escapes, copied);
     access_memory(m, &m->at->operands[1], (uint32_t)bytes, MR_PTX_READS, PTX_GLOBAL, PTX_b8,
                   PTX_MOST_OPERANDS);
 }

@@ -119,7 +119,7 @@ static void make_condition(statement *s) {
     s->comparison = (comparison)draw(COMPARISONS);
     s->left = (int)draw(WORDS);
     s->right = draw(2) ? (int)draw(WORDS) : -1;
-    s->limit = draw_immediate() + (int32_t)draw(60);
+    s->limit = (int32_t)((uint32_t)draw_immediate() + draw(60));
     s->second = draw(4) == 0 ? 1 + (int)draw(2) : 0;
     s->through_selp = draw(4) == 0;
 }
