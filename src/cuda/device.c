@@ -169,6 +169,7 @@ void mr_cuda_device_close(cuda_device *device) {
     mr_cuda_trail_clear(device);
     device->context = NULL;
     device->launches = device->peers = 0;
+    device->prints = false;
     device->generation++;
 }
 

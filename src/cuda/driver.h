@@ -62,6 +62,7 @@ typedef enum {
     X(EventCreate, "cuEventCreate", (CUevent * event, unsigned flags))                             \
     X(EventDestroy, "cuEventDestroy_v2", (CUevent event))                                          \
     X(EventRecord, "cuEventRecord", (CUevent event, CUstream stream))                              \
+    X(EventSynchronize, "cuEventSynchronize", (CUevent event))                                     \
     X(EventQuery, "cuEventQuery", (CUevent event))                                                 \
     X(EventElapsedTime, "cuEventElapsedTime", (float *milliseconds, CUevent from, CUevent to))     \
     X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn call, void *context))         \
@@ -72,6 +73,9 @@ typedef enum {
        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
        void **parameters, void **extra))                                                           \
     X(ModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                  \
+    X(ModuleLoadDataEx, "cuModuleLoadDataEx",                                                      \
+      (CUmodule * module, const void *image, unsigned option_count, CUjit_option *options,         \
+       void **values))                                                                             \
     X(ModuleUnload, "cuModuleUnload", (CUmodule module))                                           \
     X(ModuleGetFunction, "cuModuleGetFunction",                                                    \
       (CUfunction * function, CUmodule module, const char *name))                                  \

@@ -43,12 +43,18 @@ struct cuda_lane {
 
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
-/* A code of the user's kernels, loaded for the device; it stays until the device closes. */
+typedef struct {
+    CUfunction function;   /* NULL: the driver did not find it */
+    uint32_t shared_limit; /* dynamic shared memory that the driver has been told of; 0: none */
+} cuda_user_kernel;
+
+/* A code of the user's kernels, loaded for the device. */
 typedef struct {
     mr_kernel_code *code; /* one reference */
     CUmodule module;
-    CUfunction *functions;  /* by kernel of the code; NULL: not asked for yet */
-    uint32_t *shared_limit; /* likewise: dynamic shared memory that the driver has been told of */
+    cuda_user_kernel *kernels; /* as mr_ptx_kernel_at counts */
+    uint64_t last_seq;         /* of the last launch of one of them */
+    bool prints;               /* calls printf somewhere */
 } cuda_code;
 
 /* Forms of a kernel that is found by row, dtype and form. */
@@ -61,7 +67,7 @@ typedef struct {
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
-    MR_VEC(cuda_code) codes;                                  /* the user's */
+    MR_VEC(cuda_code) codes;                                  /* the user's, by id */
     bool no_blas;                                             /* the library could not be opened */
     CUfunction rows[MR_OP_COUNT][MR_DTYPE_COUNT][FORM_COUNT]; /* by mr_op_id */
 } cuda_kernels;

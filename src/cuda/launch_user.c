@@ -1,145 +1,252 @@
 /* The user's kernels: the driver compiles their PTX when a module is loaded, and a launch hands it the parameters of the
- * command. A code is loaded once for each device, found by its id, and stays until the device closes: unloading a module
- * waits for the device. */
+ * command.
+ *
+ * A code is loaded once for each device that uses it, and found by its id. It is unloaded when nobody else holds the code
+ * and no kernel of it is pending; that is looked for where another one is loaded, since loading and unloading may
+ * wait for the device. Kernels in streams hold no reference, as commands are not kept, so easiest to break is the second
+ * half of that condition. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "cuda/kernels.h"
 
-#define DEFAULT_SHARED (48u << 10) /* what a kernel may have without asking */
+/* ---- the codes of a device, in the order of their ids */
 
-static cuda_code *find_code(const cuda_kernels *kernels, const mr_kernel_code *code) {
-    for (size_t i = kernels->codes.count; i-- > 0;)
-        if (kernels->codes.items[i].code->id == code->id) return &kernels->codes.items[i];
-    return NULL;
+static size_t place_of(const cuda_kernels *kernels, uint64_t id) {
+    size_t low = 0, high = kernels->codes.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (kernels->codes.items[middle].code->id < id) low = middle + 1;
+        else high = middle;
+    }
+    return low;
 }
 
-static mr_status load(cuda_device *device, mr_kernel_code *code, cuda_code *out) {
-    size_t count = mr_ptx_kernel_count(code->ptx);
-    *out = (cuda_code){.code = code};
-    out->functions = calloc(count + 1, sizeof *out->functions);
-    out->shared_limit = calloc(count + 1, sizeof *out->shared_limit);
-    mr_status status = MR_OK;
-    if (!out->functions || !out->shared_limit)
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
-    /* Loading waits for callbacks, which wait for us. */
-    if (!status) status = mr_cuda_host_wait_all(device->machine);
-    if (!status) status = mr_cuda_use(device);
-    if (!status) {
-        CUresult result = mr_cu.ModuleLoadData(&out->module, code->text);
-        if (result != CUDA_SUCCESS)
-            status = mr_cuda_fail(device, result, "loading a module of kernels for this GPU");
+static cuda_code *find_code(const cuda_kernels *kernels, const mr_kernel_code *code) {
+    size_t at = place_of(kernels, code->id);
+    bool found = at < kernels->codes.count && kernels->codes.items[at].code == code;
+    return found ? &kernels->codes.items[at] : NULL;
+}
+
+static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
+    size_t at = place_of(kernels, added.code->id);
+    if (!mr_vec_push(&kernels->codes, added))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    cuda_code *items = kernels->codes.items;
+    memmove(&items[at + 1], &items[at], (kernels->codes.count - 1 - at) * sizeof *items);
+    items[at] = added;
+    mr_kernel_code_retain(added.code);
+    return MR_OK;
+}
+
+/* ---- unloading */
+
+static void unload(cuda_code *c) {
+    mr_cu.ModuleUnload(c->module);
+    free(c->kernels);
+}
+
+void mr_cuda_codes_close(cuda_kernels *kernels) {
+    for (size_t i = 0; i < kernels->codes.count; i++) {
+        unload(&kernels->codes.items[i]);
+        mr_kernel_code_release(kernels->codes.items[i].code);
     }
-    if (!status) return MR_OK;
-    free(out->functions);
-    free(out->shared_limit);
+    mr_vec_free(&kernels->codes);
+}
+
+/* Whether all that the device was given up to `seq` is done, without waiting. The reclaim stream is behind those that
+ * were closed. */
+static bool is_done(const cuda_device *device, uint64_t seq) {
+    for (const cuda_stream *s = device->first; s; s = s->next) {
+        bool may_pend = s->done_seq < s->last_seq && s->done_seq < seq;
+        if (may_pend && mr_cu.StreamQuery(s->handle) != CUDA_SUCCESS) return false;
+    }
+    return mr_cu.StreamQuery(device->reclaim) == CUDA_SUCCESS;
+}
+
+static void unload_unused(cuda_device *device) {
+    cuda_kernels *kernels = device->kernels;
+    size_t kept = 0;
+    for (size_t i = 0; i < kernels->codes.count; i++) {
+        cuda_code *c = &kernels->codes.items[i];
+        bool may_pend = c->last_seq && !is_done(device, c->last_seq);
+        if (mr_kernel_code_is_shared(c->code) || may_pend) {
+            kernels->codes.items[kept++] = *c;
+            continue;
+        }
+        unload(c);
+        mr_kernel_code_release(c->code);
+    }
+    kernels->codes.count = kept;
+}
+
+/* ---- loading */
+
+#define LOG_BYTES (8 << 10)
+
+/* The driver's compiler says more than a code: its words stand behind the sentence. */
+static mr_status with_log(mr_status error, const char *log) {
+    size_t length = strnlen(log, LOG_BYTES - 1);
+    while (length && strchr(" \n", log[length - 1])) length--;
+    if (!length) return error;
+    mr_status longer =
+        mr_fail(error->code, "%s; the driver says:\n%.*s", error->message, (int)length, log);
+    mr_error_destroy(error);
+    return longer;
+}
+
+/* PTX is text, and the driver looks for its end: code->text has a NUL there. */
+static mr_status load_module(cuda_device *device, const mr_kernel_code *code,
+                             CUmodule *out_module) {
+    char log[LOG_BYTES] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    CUresult result = mr_cu.ModuleLoadDataEx(out_module, code->text, 2, options, values);
+    if (result == CUDA_SUCCESS) return MR_OK;
+    return with_log(mr_cuda_fail(device, result, "loading a module of kernels on device %d",
+                                 device->device->index),
+                    log);
+}
+
+/* The handles are asked for now, so that a launch asks for nothing. One that is missing is asked for again at a launch,
+ * which then says so. */
+static void find_functions(cuda_code *c) {
+    for (uint32_t i = 0; i < mr_ptx_kernel_count(c->code->ptx); i++)
+        if (mr_cu.ModuleGetFunction(&c->kernels[i].function, c->module,
+                                    mr_ptx_kernel_at(c->code->ptx, i)->name) != CUDA_SUCCESS)
+            c->kernels[i].function = NULL;
+}
+
+static mr_status load(cuda_device *device, mr_kernel_code *code) {
+    cuda_code c = {.code = code, .prints = strstr(code->text, "vprintf") != NULL};
+    c.kernels = calloc(mr_ptx_kernel_count(code->ptx) + (size_t)1, sizeof *c.kernels);
+    if (!c.kernels) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    mr_status status = load_module(device, code, &c.module);
+    if (status) {
+        free(c.kernels);
+        return status;
+    }
+    find_functions(&c);
+    status = add_code(device->kernels, c);
+    if (status) unload(&c);
     return status;
 }
 
 mr_status mr_cuda_kernels_load(mr_device *of, mr_kernel_code *code) {
     cuda_device *device = of->impl;
-    MR_TRY(mr_cuda_use(device)); /* makes the context, and with it the kernels' state */
-    cuda_kernels *kernels = device->kernels;
-    cuda_code loaded;
-    if (find_code(kernels, code)) return MR_OK;
-    MR_TRY(load(device, code, &loaded));
-    if (!mr_vec_push(&kernels->codes, loaded)) {
-        mr_cu.ModuleUnload(loaded.module);
-        free(loaded.functions);
-        free(loaded.shared_limit);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "host memory is out");
-    }
-    mr_kernel_code_retain(code);
+    if (device->kernels && find_code(device->kernels, code)) return mr_cuda_use(device);
+    /* Loading may wait for the device, and it for the functions. */
+    MR_TRY(mr_cuda_host_wait_all(device->machine));
+    MR_TRY(mr_cuda_use(device)); /* at the first use it makes device->kernels */
+    MR_TRY(load(device, code));
+    unload_unused(device);
     return MR_OK;
 }
 
-void mr_cuda_codes_close(cuda_kernels *kernels) {
-    for (size_t i = 0; i < kernels->codes.count; i++) {
-        cuda_code *c = &kernels->codes.items[i];
-        mr_cu.ModuleUnload(c->module);
-        free(c->functions);
-        free(c->shared_limit);
-        mr_kernel_code_release(c->code);
-    }
-    mr_vec_free(&kernels->codes);
-}
+/* ---- variables */
 
+/* The driver's compiler takes out variables that no kernel uses, if they are of internal linkage, as those of NVRTC all
+ * are. */
 mr_status mr_cuda_kernels_variable(mr_device *of, mr_kernel_code *code, const char *name,
                                    uint64_t *out_address) {
     cuda_device *device = of->impl;
-    MR_TRY(mr_cuda_kernels_load(of, code));
-    CUdeviceptr address;
+    CUdeviceptr address = 0;
     size_t bytes;
-    MR_CUDA_TRY(
-        device,
-        mr_cu.ModuleGetGlobal(&address, &bytes, find_code(device->kernels, code)->module, name),
-        "global: %s", name);
+    *out_address = 0;
+    MR_TRY(mr_cuda_kernels_load(of, code));
+    CUmodule module = find_code(device->kernels, code)->module;
+    CUresult result = mr_cu.ModuleGetGlobal(&address, &bytes, module, name);
+    if (result == CUDA_ERROR_NOT_FOUND) return MR_OK;
+    MR_CUDA_TRY(device, result, "global: %s", name);
     *out_address = address;
     return MR_OK;
 }
 
 /* ---- launching */
 
-/* More than the default is to be asked for, once. */
-static mr_status allow_shared(const mr_command *command, cuda_code *c, size_t index,
-                              uint32_t bytes) {
-    if (bytes <= DEFAULT_SHARED || bytes <= c->shared_limit[index]) return MR_OK;
+/* Static and dynamic shared memory together; more is to be asked for, which is done once for each larger size. */
+#define SHARED_FOR_ALL (48u << 10)
+
+static mr_status allow_shared(const mr_command *command, cuda_user_kernel *kernel) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    if (a->shared <= kernel->shared_limit || a->shared + a->kernel->shared_bytes <= SHARED_FOR_ALL)
+        return MR_OK;
     MR_CUDA_TRY(mr_cuda_device_of(command),
-                mr_cu.FuncSetAttribute(c->functions[index],
-                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes),
-                "%s: %u bytes of dynamic shared memory", command->name, bytes);
-    c->shared_limit[index] = bytes;
+                mr_cu.FuncSetAttribute(kernel->function,
+                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       (int)a->shared),
+                "%s: %u bytes of dynamic shared memory", command->name, a->shared);
+    kernel->shared_limit = a->shared;
     return MR_OK;
 }
 
-static mr_status find_function(const mr_command *command, cuda_code *c, const mr_ptx_kernel *kernel,
-                               size_t *out_index) {
-    *out_index = (size_t)(kernel - mr_ptx_kernel_at(c->code->ptx, 0));
-    if (c->functions[*out_index]) return MR_OK;
-    MR_TRY(mr_cuda_host_wait_all(mr_cuda_device_of(command)->machine));
-    MR_CUDA_TRY(mr_cuda_device_of(command),
-                mr_cu.ModuleGetFunction(&c->functions[*out_index], c->module, kernel->name), "%s",
-                command->name);
+static mr_status find_kernel(const mr_command *command, cuda_code **out_code,
+                             cuda_user_kernel **out_kernel) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    cuda_code *c = find_code(mr_cuda_kernels_of(command), a->code);
+    if (__builtin_expect(!c, 0)) {
+        MR_TRY(mr_cuda_kernels_load(command->stream->device, a->code));
+        c = find_code(mr_cuda_kernels_of(command), a->code);
+    }
+    cuda_user_kernel *kernel = &c->kernels[a->kernel - mr_ptx_kernel_at(a->code->ptx, 0)];
+    if (__builtin_expect(!kernel->function, 0))
+        MR_CUDA_TRY(mr_cuda_device_of(command),
+                    mr_cu.ModuleGetFunction(&kernel->function, c->module, a->kernel->name),
+                    "%s: the driver does not find the kernel `%s` in its module", command->name,
+                    a->kernel->name);
+    *out_code = c;
+    *out_kernel = kernel;
     return MR_OK;
 }
 
-#define INLINE_BYTES 512
-#define MOST_BYTES   32764 /* of parameters, since CUDA 12.1 */
-
+/* cuLaunchKernel and not cuLaunchKernelEx: what the latter adds are attributes (clusters, priorities, the overlap of
+ * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The parameters
+ * go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to be made. */
 static mr_status launch_with(const mr_command *command, CUstream stream, CUfunction function,
                              void *params) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     size_t bytes = a->kernel->param_bytes;
     mr_kernel_fill_params(command, params);
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     CU_LAUNCH_PARAM_END};
-    MR_CUDA_TRY(mr_cuda_device_of(command),
-                mr_cu.LaunchKernel(function, a->grid[0], a->grid[1], a->grid[2], a->block[0],
-                                   a->block[1], a->block[2], a->shared, stream, NULL, extra),
-                "%s", command->name);
-    return MR_OK;
+    void *buffer[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                      CU_LAUNCH_PARAM_END};
+    CUresult result =
+        mr_cu.LaunchKernel(function, a->grid[0], a->grid[1], a->grid[2], a->block[0], a->block[1],
+                           a->block[2], a->shared, stream, NULL, bytes ? buffer : NULL);
+    if (__builtin_expect(result == CUDA_SUCCESS, 1)) return MR_OK;
+    if (result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+        return mr_cuda_fail(mr_cuda_device_of(command), result,
+                            "%s: blocks of %u x %u x %u: use fewer threads, or say "
+                            "__launch_bounds__ in the kernel",
+                            command->name, a->block[0], a->block[1], a->block[2]);
+    return mr_cuda_fail(mr_cuda_device_of(command), result, "%s", command->name);
+}
+
+#define INLINE_BYTES 512
+#define MOST_BYTES   32764 /* of parameters, since CUDA 12.1 */
+
+static mr_status launch_function(const mr_command *command, CUstream stream, CUfunction function) {
+    const uint32_t bytes = mr_kernel_arguments_of(command)->kernel->param_bytes;
+    uint64_t few[INLINE_BYTES / sizeof(uint64_t)];
+    if (bytes <= sizeof few) return launch_with(command, stream, function, few);
+    if (bytes > MOST_BYTES)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %u bytes of parameters, at most %d are possible", command->name, bytes,
+                       MOST_BYTES);
+    void *many = malloc(bytes);
+    if (!many) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    mr_status status = launch_with(command, stream, function, many);
+    free(many);
+    return status;
 }
 
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream) {
-    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
-    cuda_code *c = find_code(mr_cuda_kernels_of(command), a->code);
-    if (!c) {
-        MR_TRY(mr_cuda_kernels_load(command->stream->device, a->code));
-        c = find_code(mr_cuda_kernels_of(command), a->code);
-    }
-    size_t index;
-    MR_TRY(find_function(command, c, a->kernel, &index));
-    MR_TRY(allow_shared(command, c, index, a->shared));
-    uint64_t few[INLINE_BYTES / sizeof(uint64_t)];
-    if (a->kernel->param_bytes <= INLINE_BYTES)
-        return launch_with(command, stream, c->functions[index], few);
-    if (a->kernel->param_bytes > MOST_BYTES)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: %u bytes of parameters, at most %d are possible", command->name,
-                       a->kernel->param_bytes, MOST_BYTES);
-    void *many = malloc(a->kernel->param_bytes);
-    if (!many) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
-    mr_status status = launch_with(command, stream, c->functions[index], many);
-    free(many);
-    return status;
+    cuda_code *c = NULL;
+    cuda_user_kernel *kernel = NULL;
+    MR_TRY(find_kernel(command, &c, &kernel));
+    MR_TRY(allow_shared(command, kernel));
+    MR_TRY(launch_function(command, stream, kernel->function));
+    c->last_seq = command->seq;
+    if (c->prints) mr_cuda_device_of(command)->prints = true;
+    return MR_OK;
 }

@@ -110,6 +110,7 @@ struct cuda_device {
     CUstream reclaim; /* frees that must wait for other streams are made here (memory.c) */
     CUevent barrier;  /* what streams that are yet to be made come after (R60); NULL: nothing */
     uint64_t peers;   /* bit i: may reach the memory of device i (R59) */
+    bool prints;      /* kernels that may print were launched since the last synchronise */
     bool values;      /* its streams can be held by values in memory (turn.c) */
     cuda_block *blocks;
     cuda_hold *fenced; /* oldest first */

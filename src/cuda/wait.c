@@ -34,6 +34,17 @@ static CUresult ask(const goal *g) {
     return g->call && result == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : result;
 }
 
+/* The driver writes out what kernels have printed at a synchronise, and not at a query. Nothing is waited for here, as the
+ * goal has been reached. */
+static mr_status write_prints(const goal *g, const char *what) {
+    bool open = g->stream && !g->stream->closed;
+    MR_CUDA_TRY(g->device,
+                g->event ? mr_cu.EventSynchronize(g->event)
+                         : mr_cu.StreamSynchronize(open ? g->stream->handle : g->device->reclaim),
+                "%s", what);
+    return MR_OK;
+}
+
 static void pause_for(uint64_t spent) {
     uint64_t ns = spent / PAUSE_SHARE;
     if (ns < SHORT_PAUSE) ns = SHORT_PAUSE;
@@ -47,7 +58,8 @@ static mr_status wait_for(const goal *g, const char *what) {
     for (unsigned asked = 0;; asked++) {
         MR_TRY(mr_cuda_use(g->device)); /* again and again: a finalizer may have used another one */
         CUresult result = ask(g);
-        if (result == CUDA_SUCCESS) return MR_OK;
+        if (result == CUDA_SUCCESS)
+            return g->device->prints && !g->call ? write_prints(g, what) : MR_OK;
         if (result != CUDA_ERROR_NOT_READY) return mr_cuda_fail(g->device, result, "%s", what);
         mr_cuda_host_run_ready(g->device->machine);
         if (machine->lost) return mr_machine_refuse(machine);
@@ -98,6 +110,7 @@ mr_status mr_cuda_wait_device(cuda_device *device) {
     goal g = {.device = device};
     MR_TRY(wait_for(&g, "synchronize"));
     MR_CUDA_TRY(device, mr_cu.CtxSynchronize(), "synchronize of device %d", device->device->index);
+    device->prints = false;
     return MR_OK;
 }
 

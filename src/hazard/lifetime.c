@@ -6,7 +6,8 @@
 
 void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     history *h = mr_hazard_history_of(c, command->u.storage);
-    if (!h || h->alloc_actor) return;
+    /* What the backend owns was there, with its values, before the call returned that loaded it. */
+    if (!h || h->alloc_actor || command->u.storage->fixed_address) return;
     h->alloc_actor = t;
     h->alloc_seq = command->seq;
     mr_hazard_actor_retain(t);

@@ -76,8 +76,8 @@ struct mr_backend {
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */
 
     /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others; and tells where one
-     * of its variables is, which the backend owns. Both NULL: the backend runs the row's body, and variables are
-     * ordinary memory. */
+     * of its variables is, which the backend owns for as long as somebody holds the code (0: it is
+     * not there, as no kernel uses it). Both NULL: the backend runs the row's body, and variables are ordinary memory. */
     mr_status (*kernels_load)(mr_device *device, struct mr_kernel_code *code);
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);

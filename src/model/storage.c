@@ -82,6 +82,7 @@ static void discard(mr_storage *storage) {
     mr_stream_release(storage->stream);
     mr_name_release(storage->name);
     mr_name_release(storage->writer_name);
+    if (storage->release_kept) storage->release_kept(storage->kept);
     mr_slab_free(&storage->machine->storages, storage);
 }
 
@@ -151,6 +152,11 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
 mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
                                uint64_t address, mr_storage **out_storage) {
     return create(caller, MR_MEMORY_DEVICE, bytes, stream, address, out_storage);
+}
+
+void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept)) {
+    storage->kept = kept;
+    storage->release_kept = release;
 }
 
 void mr_storage_retain(mr_storage *storage) {

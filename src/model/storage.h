@@ -43,6 +43,8 @@ struct mr_storage {
     const char *writer; /* the operation submitted last that writes here, or NULL */
     mr_name *writer_name; /* whose text that is; one reference; NULL: it is static */
     mr_site writer_where;
+    void *kept; /* until the record goes: see mr_storage_keep */
+    void (*release_kept)(void *kept);
     void *impl;     /* the backend's */
     void *observed; /* the checker's access history */
 };
@@ -56,6 +58,9 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
 /* The same of device memory that the backend owns, at this address. */
 mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
                                uint64_t address, mr_storage **out_storage);
+
+/* Of that, what the address depends on: `release` gets it when the last reference goes. Once. */
+void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept));
 
 void mr_storage_retain(mr_storage *storage);
 void mr_storage_release(mr_storage *storage); /* accepts NULL */

@@ -39,28 +39,44 @@ static bool has_memory(const ptx_variable *v) {
     return (v->space == PTX_GLOBAL || v->space == PTX_CONST) && v->bytes > 0;
 }
 
+static void release_code(void *code) {
+    mr_kernel_code_release(code);
+}
+
+/* A variable whose memory the backend owns, with the code: as long as a tensor of it is there, so is the code. NULL:
+ * it is not there. */
+static mr_status variable_of_backend(const mr_caller *caller, mr_kernel_module *module,
+                                     mr_device *device, const ptx_variable *v,
+                                     mr_tensor **out_tensor) {
+    uint64_t address;
+    *out_tensor = NULL;
+    MR_TRY(module->machine->backend->kernels_variable(device, module->code, v->name, &address));
+    if (!address) return MR_OK;
+    MR_TRY(mr_tensor_create_at(caller, device->legacy, address, (int64_t)v->bytes, out_tensor));
+    mr_kernel_code_retain(module->code);
+    mr_storage_keep((*out_tensor)->storage, module->code, release_code);
+    return MR_OK;
+}
+
 /* Memory for variable `i` with its initial value: a copy that the host waits for, as cuModuleLoad does. */
 static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
                                uint32_t i) {
     const ptx_variable *v = &mr_ptx_module_tree(module->code->ptx)->variables[i];
-    const mr_backend *backend = module->machine->backend;
     int64_t size = (int64_t)v->bytes;
     mr_tensor *t;
-    if (backend->kernels_variable) {
-        uint64_t address;
-        MR_TRY(backend->kernels_variable(device, module->code, v->name, &address));
-        MR_TRY(mr_tensor_create_at(caller, device->legacy, address, size, &t));
-    } else {
-        MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
-    }
+    if (module->machine->backend->kernels_variable)
+        MR_TRY(variable_of_backend(caller, module, device, v, &t));
+    else MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
     module->variables[device->index][i] = t;
-    return mr_tensor_set_name(t, v->name);
+    return t ? mr_tensor_set_name(t, v->name) : MR_OK;
 }
 
+/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits for
+ * nobody may run the first kernel. */
 static mr_status write_variable(const mr_caller *caller, mr_kernel_module *module,
                                 mr_device *device, uint32_t i, const uint64_t *addresses) {
     mr_tensor *t = module->variables[device->index][i], *host;
-    MR_TRY(mr_tensor_create(caller, MR_MEMORY_PAGEABLE, NULL, MR_U8, 1, t->shape, &host));
+    MR_TRY(mr_tensor_create(caller, MR_MEMORY_PINNED, NULL, MR_U8, 1, t->shape, &host));
     mr_ptx_variable_init(module->code->ptx, i, addresses, host->storage->host);
     mr_status status = mr_memcpy(caller, t, host, device->legacy, true);
     drop_tensor(host);
@@ -81,7 +97,7 @@ static mr_status make_variables(const mr_caller *caller, mr_kernel_module *modul
     for (uint32_t i = 0; i < count && !status; i++) {
         if (!has_memory(&tree->variables[i])) continue;
         status = make_variable(caller, module, device, i);
-        if (!status) addresses[i] = list[i]->storage->address;
+        if (!status && list[i]) addresses[i] = list[i]->storage->address;
     }
     bool are_set = module->machine->backend->kernels_variable; /* by the load */
     for (uint32_t i = 0; i < count && !status && !are_set; i++)
@@ -93,6 +109,7 @@ static mr_status make_variables(const mr_caller *caller, mr_kernel_module *modul
 
 static mr_status find_variables(const mr_caller *caller, mr_kernel_module *module,
                                 mr_device *device, mr_tensor ***out_list) {
+    *out_list = NULL;
     if (module->epoch != module->machine->epoch)
         return mr_fail(MR_CODE_INVALID_HANDLE,
                        "the module was loaded before mr.reset(): load it again");
@@ -136,6 +153,10 @@ mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, 
         if (!has_memory(v) || strcmp(v->name, name) != 0) continue;
         mr_tensor **list;
         MR_TRY(find_variables(caller, module, device, &list));
+        if (!list[i])
+            return mr_fail(MR_CODE_NOT_SUPPORTED,
+                           "global: `%s` is not in the loaded module, as no kernel of it uses it",
+                           name);
         *out_tensor = list[i];
         *out_what = v;
         return MR_OK;
@@ -184,28 +205,33 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
     return MR_OK;
 }
 
-static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
-                              const mr_machine *machine, const mr_device *device) {
+static mr_status unreachable(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
+                             const mr_device *device) {
     const mr_tensor *t = pointer->tensor;
     const char *param = call->kernel->params[pointer->param].name;
     char text[160];
-    if (t->storage->machine != machine)
-        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor for `%s` belongs to another machine",
-                       call->name, param);
-    MR_TRY(mr_tensor_usable(t));
     mr_tensor_describe(t, text, sizeof text);
     if (t->storage->kind == MR_MEMORY_PAGEABLE)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: %s for `%s` is in pageable host memory, which the device cannot reach; "
                        "use :to(device) or pin_memory()",
                        call->name, text, param);
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: %s for `%s` is on device %d, and the kernel runs on device %d, which has "
+                   "no access to it: use :to(), or d:enable_peer_access()",
+                   call->name, text, param, t->storage->device->index, device->index);
+}
+
+static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
+                              const mr_machine *machine, const mr_device *device) {
+    const mr_tensor *t = pointer->tensor;
     const mr_device *home = t->storage->device;
-    if (home && home != device && !(device->peers >> home->index & 1))
-        return mr_fail(
-            MR_CODE_INVALID_ARGUMENT,
-            "%s: %s for `%s` is on device %d, and the kernel runs on device %d, which has "
-            "no access to it: use :to(), or d:enable_peer_access()",
-            call->name, text, param, home->index, device->index);
+    if (t->storage->machine != machine)
+        return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor for `%s` belongs to another machine",
+                       call->name, call->kernel->params[pointer->param].name);
+    MR_TRY(mr_tensor_usable(t));
+    bool is_far = home && home != device && !(device->peers >> home->index & 1);
+    if (is_far || t->storage->kind == MR_MEMORY_PAGEABLE) return unreachable(call, pointer, device);
     return MR_OK;
 }
 
@@ -388,6 +414,13 @@ static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call 
     return submit(caller, call, stream, a, used, list);
 }
 
+/* The module may be dropped while this launch is pending: its variables' memory is then freed behind it. */
+static mr_status keep_variables(mr_tensor **variables, uint32_t count, mr_stream *stream) {
+    for (uint32_t i = 0; i < count; i++)
+        if (variables[i]) MR_TRY(mr_storage_record_stream(variables[i]->storage, stream));
+    return MR_OK;
+}
+
 mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) {
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
@@ -399,6 +432,7 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     mr_tensor **variables;
     MR_TRY(find_variables(caller, call->module, stream->device, &variables));
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
+    MR_TRY(keep_variables(variables, variable_count, stream));
 
     size_t most = 3 * (size_t)call->pointer_count + variable_count + 1;
     operand_list list = {.caller = caller, .items = calloc(most, sizeof *list.items)};

@@ -31,6 +31,10 @@ typedef struct mr_kernel_code {
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name, mr_kernel_code **out_code);
 void mr_kernel_code_retain(mr_kernel_code *code);
 void mr_kernel_code_release(mr_kernel_code *code); /* accepts NULL */
+/* Somebody but the caller holds it. */
+static inline bool mr_kernel_code_is_shared(const mr_kernel_code *code) {
+    return atomic_load_explicit(&code->refs, memory_order_acquire) > 1;
+}
 
 /* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on. Counting
  * doubles the time of a block, so it ends when enough blocks have been counted to tell what the kernel does. */
