@@ -281,11 +281,13 @@ $(BUILD)/gen/incomplete.map: Makefile
 	@echo '{ global: *; local: cuMemPoolTrimTo; };' > $@
 
 $(BUILD)/fake_cuda/incomplete.so: $(BUILD)/gen/incomplete.map
-$(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cuda/driver.h $(BUILD)/flags.stamp
+# The interpreter of PTX runs the kernels of its programs. Of the library only src/ptx is taken, with src/base behind it: their
+# symbols are hidden, so the program's own copies stay apart.
+$(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cuda/driver.h $(LIB) $(BUILD)/flags.stamp
 	$(call say,FAKE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) \
-	    $(addprefix -Wl$(COMMA)--version-script=,$(filter %.map,$^)) -o $@ $(filter %.c,$^) -lpthread
+	    $(addprefix -Wl$(COMMA)--version-script=,$(filter %.map,$^)) -o $@ $(filter %.c,$^) $(LIB) -lm -lpthread
 
 $(BUILD)/tests/test_cuda_%: ALL_CPPFLAGS += $(CFLAGS_cuda) -Itests/fake_cuda
 $(filter $(BUILD)/tests/test_cuda_%,$(TEST_BIN)): $(FAKE_CUDA)

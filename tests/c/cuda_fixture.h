@@ -110,6 +110,7 @@ static inline int teardown(void **state) {
     assert_int_equal(fake->events, 0);
     assert_int_equal(fake->blocks, 0);
     assert_int_equal(fake->registered, 0);
+    assert_int_equal(fake->modules, 0);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* The fake driver's start, devices, contexts and modules. */
+/* The fake driver's start, devices and contexts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ _Thread_local int fake_current = -1;
 __attribute__((used)) static void *const all_are_there[] = {MR_CUDA_DRIVER_LIST(X)};
 #undef X
 
-static int number_of(const char *variable, int otherwise) {
+int fake_number_of(const char *variable, int otherwise) {
     const char *text = getenv(variable);
     return text && *text ? atoi(text) : otherwise;
 }
@@ -44,11 +44,11 @@ CUresult fake_leave(CUresult result) {
 /* ---- start */
 
 CUresult fake_Init(unsigned flags) {
-    int result = number_of("FAKE_CUDA_INIT", 0);
+    int result = fake_number_of("FAKE_CUDA_INIT", 0);
     const char *lose = getenv("FAKE_CUDA_LOSE");
     (void)flags;
     if (result) return (CUresult)result;
-    int count = number_of("FAKE_CUDA_DEVICES", 1);
+    int count = fake_number_of("FAKE_CUDA_DEVICES", 1);
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible && atoi(visible) >= count) count = 0;
     if (visible && !*visible) count = 0;
@@ -63,7 +63,7 @@ CUresult fake_Init(unsigned flags) {
 }
 
 CUresult fake_DriverGetVersion(int *version) {
-    *version = number_of("FAKE_CUDA_VERSION", CUDA_VERSION);
+    *version = fake_number_of("FAKE_CUDA_VERSION", CUDA_VERSION);
     return CUDA_SUCCESS;
 }
 
@@ -98,17 +98,21 @@ CUresult fake_DeviceGetName(char *name, int size, CUdevice device) {
 }
 
 CUresult fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    int capability = number_of("FAKE_CUDA_CAPABILITY", 90);
+    int capability = fake_number_of("FAKE_CUDA_CAPABILITY", 90);
     (void)device;
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = SM_COUNT; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = MOST_THREADS; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = MOST_SHARED; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        *value = MOST_SHARED + 1024; /* what the system takes of each block's */
+        break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
-        *value = number_of("FAKE_CUDA_MEMORY_OPERATIONS", 1);
+        *value = fake_number_of("FAKE_CUDA_MEMORY_OPERATIONS", 1);
         break;
     default: *value = 1; break;
     }
@@ -129,9 +133,10 @@ CUresult fake_DeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
 /* ---- contexts */
 
 CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
-    int refused = number_of("FAKE_CUDA_RETAIN", 0);
+    int refused = fake_number_of("FAKE_CUDA_RETAIN", 0);
     fake_device *d = &fake_devices[device];
-    if (refused && device < number_of("FAKE_CUDA_UNUSABLE", MOST_DEVICES)) return (CUresult)refused;
+    if (refused && device < fake_number_of("FAKE_CUDA_UNUSABLE", MOST_DEVICES))
+        return (CUresult)refused;
     pthread_mutex_lock(&fake_lock);
     if (d->lost && !d->retained && fake_cuda.lost_for_good) return fake_leave(d->lost);
     if (!d->retained++) {
@@ -148,7 +153,10 @@ CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 
 static void destroy_context(int device) {
     fake_drop(device);
+    fake_write_prints();
     fake_free_all(device);
+    fake_free_modules(device);
+    fake_devices[device].open_to = 0;
     fake_devices[device].streams = NULL;
     fake_devices[device].stream_count = 0;
     fake_cuda.contexts--;
@@ -176,7 +184,9 @@ CUresult fake_CtxSetCurrent(CUcontext context) {
 
 CUresult fake_CtxSynchronize(void) {
     ENTER();
-    return fake_leave(fake_finish(NULL));
+    CUresult result = fake_finish(NULL);
+    fake_write_prints();
+    return fake_leave(result);
 }
 
 CUresult fake_CtxGetStreamPriorityRange(int *least, int *greatest) {
@@ -187,38 +197,5 @@ CUresult fake_CtxGetStreamPriorityRange(int *least, int *greatest) {
 
 CUresult fake_CtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     (void)peer, (void)flags;
-    return fake_state();
-}
-
-/* ---- modules: handles without anything behind them */
-
-static int something;
-
-CUresult fake_ModuleLoadData(CUmodule *module, const void *image) {
-    (void)image;
-    *module = (CUmodule)&something;
-    return fake_state();
-}
-
-CUresult fake_ModuleUnload(CUmodule module) {
-    (void)module;
-    return fake_state();
-}
-
-CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    (void)module, (void)name;
-    *function = (CUfunction)&something;
-    return fake_state();
-}
-
-CUresult fake_FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
-    (void)function, (void)attribute, (void)value;
-    return fake_state();
-}
-
-CUresult fake_OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
-                                                        int block_size, size_t shared_bytes) {
-    (void)function, (void)block_size, (void)shared_bytes;
-    *blocks = 2;
     return fake_state();
 }

@@ -8,8 +8,18 @@
 
 #include "cuda/driver.h"
 #include "fake_cuda.h"
+#include "ptx/ptx.h"
 
-enum { MOST_DEVICES = 8, TOTAL_MEMORY = 1 << 30 };
+enum { MOST_DEVICES = 8, TOTAL_MEMORY = 1 << 30, ALIGNMENT = 256 };
+
+/* The device, as far as kernels see it. */
+enum {
+    SM_COUNT = 4,
+    MOST_THREADS = 1024,
+    SHARED_FOR_ALL = 48 << 10, /* of a block; more is to be asked for */
+    MOST_SHARED = 227 << 10,
+    MOST_INSTRUCTIONS = 100000000, /* of a warp, in place of a watchdog */
+};
 
 typedef enum {
     TASK_KERNEL,
@@ -30,6 +40,31 @@ typedef struct {
     int64_t time;
 } mark;
 
+/* ---- modules and kernels: what the handles CUmodule and CUfunction point to */
+
+typedef struct fake_module fake_module;
+
+typedef struct {
+    fake_module *module;
+    const mr_ptx_kernel *kernel; /* NULL: of a fat binary; it does nothing */
+    unsigned shared_limit;       /* static and dynamic shared memory together */
+} fake_function;
+
+struct fake_module {
+    fake_module *next; /* of the device */
+    int device;
+    mr_ptx_module *ptx;       /* NULL: a fat binary */
+    uint64_t *variables;      /* addresses, by index of variable; 0: it has no memory */
+    fake_function *functions; /* by kernel */
+};
+
+typedef struct {
+    const fake_function *function; /* NULL: none */
+    unsigned grid[3], block[3], shared;
+} fake_launch;
+
+/* ---- work */
+
 typedef struct task task;
 struct task {
     task *next;
@@ -38,7 +73,8 @@ struct task {
     int ticks;
     void *to;
     const void *from;
-    void *staged; /* owned */
+    void *staged;       /* owned; TASK_KERNEL: the block of parameters */
+    fake_launch launch; /* TASK_KERNEL */
     size_t bytes;
     int byte;
     uint64_t value; /* TASK_WRITE_VALUE, TASK_WAIT_VALUE, at `to` */
@@ -90,6 +126,8 @@ typedef struct {
     struct CUevent_st events; /* the list's head */
     block *blocks;
     size_t used, reserved;
+    unsigned open_to; /* bit i: device i may reach its memory */
+    fake_module *modules;
 } fake_device;
 
 extern pthread_mutex_t fake_lock;
@@ -108,19 +146,31 @@ CUresult fake_leave(CUresult result);
         if (enter_result_) return enter_result_;                                                   \
     } while (0)
 
+int fake_number_of(const char *variable, int otherwise); /* of the environment */
+
+/* module.c, under the lock */
+CUresult fake_run(const fake_launch *launch, const void *params);
+bool fake_find_variable(int device, uint64_t address, mr_ptx_range *out_range);
+void fake_free_modules(int device);
+void fake_write_prints(void);
+
 /* queue.c, all under the lock */
 CUstream fake_stream_of(CUstream handle);
 task *fake_add(CUstream stream,
-               task_kind kind);         /* at the end of the stream, once there is a place */
-void fake_move(void);                   /* carries out whatever can go on */
-bool fake_stream_done(CUstream stream); /* the legacy stream: with blocking ones */
-CUresult fake_finish(CUstream stream);  /* waits for it; NULL: for the current device */
-void fake_drop(int device);             /* the context is gone, and with it streams and events */
+               task_kind kind);            /* at the end of the stream, once there is a place */
+void fake_move(void);                      /* carries out whatever can go on */
+bool fake_stream_done(CUstream stream);    /* the legacy stream: with blocking ones */
+CUresult fake_finish(CUstream stream);     /* waits for it; NULL: for the current device */
+bool fake_uses(const fake_module *module); /* a kernel of it is pending */
+void fake_drop(int device);                /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
 
 /* memory.c, under the lock */
 void fake_free_block(int device, void *address);
 void fake_free_all(int device); /* the context is gone: also what it had registered */
+void *fake_alloc(size_t bytes); /* aligned as the driver aligns; NULL: host memory is out */
+/* The registered range in which `host` lies. */
+bool fake_find_pinned(const void *host, char **out_first, uint64_t *out_end);
 
 /* The functions of the lists, under the driver's names. */
 #define X(name, symbol, parameters) CUresult CUDAAPI fake_##name parameters __asm__(symbol);

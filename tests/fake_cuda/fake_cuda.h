@@ -1,6 +1,8 @@
 /* A driver for tests on machines without a GPU: a shared library with the functions of cuda/driver.h,
- * opened through MILLRACE_LIBCUDA. Streams are queues in this process, device memory is malloc'ed, copies
- * copy, host functions run on threads of their own, and kernels do nothing but be counted.
+ * opened through MILLRACE_LIBCUDA. Streams are queues in this process, device memory is memory of this process, copies
+ * copy, and host functions run on threads of their own. Kernels that are given as PTX text really run: src/ptx carries
+ * them out, which is linked into the library and is all that it has of the program (with src/base, on which that
+ * stands). The built-in kernels, which come as fat binaries, do nothing but be counted.
  *
  * A queue moves when somebody asks: at each call that asks or waits, everything that is in order and not
  * held up by `hold` or by ticks is carried out. So a test decides what is pending.
@@ -15,7 +17,8 @@
  *   FAKE_CUDA_INIT=803          what cuInit returns
  *   FAKE_CUDA_RETAIN=46         what cuDevicePrimaryCtxRetain returns
  *   FAKE_CUDA_UNUSABLE=1        only the first so many devices refuse their contexts (default: all do)
- *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1
+ *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1; PTX for a newer one is refused
+ *   FAKE_CUDA_PTX=85            PTX of a version after 8.5 is refused; default 9.0
  *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations
  *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result */
 #ifndef TESTS_FAKE_CUDA_H
@@ -39,12 +42,17 @@ typedef struct {
     bool lost_for_good;   /* a reset does not help */
     bool no_peers;
     bool no_memory_operations; /* refused, although the device has said that it has them */
-    int hardware_queues;       /* streams share so many, each in order of submission; 0: one each */
+    CUresult refuse_launch;    /* what each launch answers, if it is not success */
+    unsigned long long instruction_limit; /* of a warp; 0: as many as MOST_INSTRUCTIONS */
+    const char
+        *left_out; /* a variable or kernel that the driver's compiler takes out of each module */
+    int hardware_queues; /* streams share so many, each in order of submission; 0: one each */
 
     int launches, kernels_run, copies_run, callbacks_run;
-    int contexts, streams, events, blocks, registered; /* alive */
-    int blocking_calls; /* calls that waited for a stream, or for a place in a queue */
-    int most_pending;   /* places taken in one hardware queue */
+    int contexts, streams, events, blocks, registered, modules; /* alive */
+    int shared_limits_set; /* calls that asked for more dynamic shared memory */
+    int blocking_calls;    /* calls that waited for a stream, or for a place in a queue */
+    int most_pending;      /* places taken in one hardware queue */
     int current_changes;
     int queries;
 } fake_cuda_control;

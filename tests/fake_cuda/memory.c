@@ -32,8 +32,11 @@ CUresult fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribu
 }
 
 CUresult fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
-    (void)pool, (void)access, (void)count;
-    return fake_cuda.no_peers ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : fake_state();
+    if (fake_cuda.no_peers) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    ENTER();
+    for (size_t i = 0; i < count; i++)
+        ((fake_device *)pool)->open_to |= 1u << access[i].location.id;
+    return fake_leave(CUDA_SUCCESS);
 }
 
 CUresult fake_MemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
@@ -44,6 +47,11 @@ CUresult fake_MemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
 }
 
 /* ---- blocks */
+
+void *fake_alloc(size_t bytes) {
+    void *memory;
+    return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : NULL;
+}
 
 CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                     CUstream stream) {
@@ -56,7 +64,7 @@ CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemory
     if (fails) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
     if (bytes > TOTAL_MEMORY - device->used) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
     block *b = malloc(sizeof *b);
-    char *memory = malloc(bytes);
+    char *memory = fake_alloc(bytes);
     if (!b || !memory) abort();
     *b = (block){.next = device->blocks, .address = memory, .bytes = bytes};
     device->blocks = b;
@@ -117,6 +125,14 @@ static int find_range(const void *host) {
             (const char *)host < ranges[i].host + ranges[i].bytes)
             return i;
     return -1;
+}
+
+bool fake_find_pinned(const void *host, char **out_first, uint64_t *out_end) {
+    int i = find_range(host);
+    if (i < 0) return false;
+    *out_first = (char *)(uintptr_t)ranges[i].host;
+    *out_end = (uintptr_t)ranges[i].host + ranges[i].bytes;
+    return true;
 }
 
 void fake_free_all(int device) {
@@ -213,6 +229,7 @@ CUresult fake_MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr 
 CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
     ENTER();
     add_copy(CU_STREAM_LEGACY, (void *)(uintptr_t)to, from, bytes);
+    fake_write_prints();
     return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
 }
 

@@ -146,12 +146,14 @@ static void *run_callback(void *context) {
 static bool carry_out(CUstream stream, task *t) {
     struct timespec now;
     pthread_t thread;
+    CUresult result;
     switch (t->kind) {
     case TASK_KERNEL:
         if (t->ticks-- > 0) return false;
         fake_cuda.kernels_run++;
-        if (fake_cuda.lose_at && --fake_cuda.lose_at == 0)
-            fake_devices[stream->device].lost = fake_cuda.lose_with;
+        result = fake_run(&t->launch, t->staged);
+        if (fake_cuda.lose_at && --fake_cuda.lose_at == 0) result = fake_cuda.lose_with;
+        if (result) fake_devices[stream->device].lost = result;
         return true;
     case TASK_COPY:
         memmove(t->to, t->staged ? t->staged : t->from, t->bytes);
@@ -225,6 +227,15 @@ CUresult fake_finish(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+bool fake_uses(const fake_module *module) {
+    for (CUstream s = fake_devices[module->device].streams; s; s = s->next)
+        for (const task *t = s->first; t; t = t->next)
+            if (t->kind == TASK_KERNEL && t->launch.function &&
+                t->launch.function->module == module)
+                return true;
+    return false;
+}
+
 /* Tasks of a running callback stay until the thread is done with them. */
 void fake_drop(int device) {
     for (CUstream s = fake_devices[device].streams; s; s = s->next) {
@@ -276,8 +287,9 @@ CUresult fake_StreamQuery(CUstream handle) {
 
 CUresult fake_StreamSynchronize(CUstream handle) {
     ENTER();
-    CUresult result = fake_state();
-    return fake_leave(result ? result : fake_finish(fake_stream_of(handle)));
+    CUresult result = fake_finish(fake_stream_of(handle));
+    fake_write_prints();
+    return fake_leave(result);
 }
 
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
@@ -334,6 +346,19 @@ CUresult fake_EventQuery(CUevent event) {
     return fake_leave(result ? result : event_state(event));
 }
 
+CUresult fake_EventSynchronize(CUevent event) {
+    ENTER();
+    for (fake_move(); !fake_state() && event_state(event); fake_move()) {
+        fake_cuda.hold = false;
+        fake_cuda.blocking_calls++;
+        pthread_mutex_unlock(&fake_lock);
+        usleep(50);
+        pthread_mutex_lock(&fake_lock);
+    }
+    fake_write_prints();
+    return fake_leave(fake_state());
+}
+
 CUresult fake_EventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
     ENTER();
     if (!from->timed || !to->timed || !from->mark || !to->mark)
@@ -369,20 +394,6 @@ CUresult fake_StreamBatchMemOp(CUstream stream, unsigned count,
         t->to = (void *)(uintptr_t)(writes ? o->writeValue.address : o->waitValue.address);
         t->value = writes ? o->writeValue.value64 : o->waitValue.value64;
     }
-    fake_move();
-    return fake_leave(CUDA_SUCCESS);
-}
-
-CUresult fake_LaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                           unsigned block_x, unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, CUstream stream, void **parameters,
-                           void **extra) {
-    ENTER();
-    (void)function, (void)shared_bytes, (void)parameters, (void)extra;
-    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
-        return fake_leave(CUDA_ERROR_INVALID_VALUE);
-    fake_cuda.launches++;
-    fake_add(fake_stream_of(stream), TASK_KERNEL)->ticks = fake_cuda.kernel_ticks;
     fake_move();
     return fake_leave(CUDA_SUCCESS);
 }

@@ -1,0 +1,198 @@
+-- The user's kernels on the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda), which
+-- carries them out. What is below Lua is in tests/c/test_cuda_kernels.c.
+-- timeout: 120
+local luaunit = require "luaunit"
+
+local host = os.getenv "MILLRACE"
+local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
+local version = io.popen("'" .. host .. "' --version"):read "a"
+if not version:find "cuda" then
+  print "not available: this build has no CUDA backend"
+  os.exit(77)
+end
+
+local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+
+-- What the host prints with these arguments, and its exit status.
+local function run(arguments, environment, device)
+  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA=%s %s timeout 60 %s --device %s %s 2>&1"):format(
+    quote(driver), environment or "", quote(host), device or "cuda", arguments)
+  local pipe = io.popen(command)
+  local output = pipe:read "a"
+  local _, _, status = pipe:close()
+  return output, status
+end
+
+local KERNELS = [[
+  local m = mr.module [=[
+    __device__ int counter = 5;
+    __constant__ int factors[3] = {1, 10, 100};
+    static __device__ int calls;
+    extern "C" __global__ void twice(int *y, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] *= 2;
+    }
+    extern "C" __global__ void count() {
+      atomicAdd(&calls, 1);
+      atomicAdd(&counter, factors[1]);
+    }
+    extern "C" __global__ void say(int number) { printf("kernel %d\n", number); }
+    extern "C" __global__ void crash(int *y) { y[1ll << 40] = 1; }
+    extern "C" __global__ void check(int x) { assert(x > 0); }
+  ]=]
+  local twice, count, say, crash, check = m:get "twice", m:get "count", m:get "say", m:get "crash", m:get "check"
+]]
+
+local function script(text, options, environment, device)
+  return run((options or "") .. " -e " .. quote(KERNELS .. text), environment, device)
+end
+
+local function assert_says(expected, text, options, environment)
+  local output, status = script(text, options, environment)
+  luaunit.assertEquals(output, expected)
+  luaunit.assertEquals(status, 0)
+end
+
+TestKernels = {}
+
+function TestKernels.test_a_launch_computes_in_its_stream()
+  assert_says("2 4 6\n4 8 12\n", [[
+    local x, s = mr.tensor({1, 2, 3}, {dtype = "i32"}), mr.stream()
+    twice[{1, 32}](x, 3)
+    print(table.concat(x:totable(), " "))
+    s:wait_stream(mr.current_stream())
+    twice[{1, 32, 0, s}](x, 3)
+    s:synchronize()
+    print(table.concat(x:totable(), " "))
+  ]])
+end
+
+function TestKernels.test_variables_of_a_module()
+  assert_says("5 15\n1 10 100\n21\n", [[
+    local counter = m:global "counter"
+    local before = counter:item()
+    count[{1, 1}]()
+    print(before .. " " .. counter:item())
+    print(table.concat(m:global "factors":totable(), " "))
+    mr.memcpy(counter, mr.tensor(11, {dtype = "i32", device = "cpu"}))
+    count[{1, 1}]()
+    print(counter:item())
+  ]])
+end
+
+-- The driver keeps the text in a buffer, which it writes out at a synchronise and not at a query.
+function TestKernels.test_a_wait_shows_what_kernels_printed()
+  assert_says("kernel 1\nstream\nkernel 2\nevent\nkernel 3\ndevice\nkernel 4\n", [[
+    io.stdout:setvbuf "no"
+    local s = mr.stream()
+    say[{1, 1, 0, s}](1) s:synchronize() print "stream"
+    say[{1, 1, 0, s}](2) s:record_event():synchronize() print "event"
+    say[{1, 1, 0, s}](3) mr.synchronize() print "device"
+    say[{1, 1, 0, s}](4)
+  ]])
+end
+
+function TestKernels.test_devices_load_a_module_when_they_use_it()
+  assert_says("2 4\n15 15 5\n", [[
+    local there = mr.tensor({1, 2}, {dtype = "i32", device = 1})
+    twice[{1, 32, 0, mr.stream{device = 1}}](there, 2)
+    mr.synchronize(1)
+    print(table.concat(there:totable(), " "))
+    local function counter() return m:global "counter":item() end
+    count[{1, 1}]()
+    local first = counter()
+    mr.set_device(1)
+    local second = counter()
+    count[{1, 1}]()
+    print(first .. " " .. counter() .. " " .. second)
+  ]], nil, "FAKE_CUDA_DEVICES=2")
+end
+
+-- The variables belong to the module, so no order of streams is missing where the module is used or dropped.
+function TestKernels.test_the_checker_knows_who_owns_variables()
+  for _, device in ipairs{ "cuda", "virtual" } do
+    local output, status = script([[
+      local s = mr.stream()
+      count[{1, 1, 0, s}]()
+      s:synchronize()
+      print(m:global "counter":item())
+      count[{1, 1, 0, s}]()
+      m, twice, count, say, crash, check = nil, nil, nil, nil, nil, nil
+      collectgarbage() collectgarbage()
+      s:synchronize()
+    ]], "--check", nil, device)
+    luaunit.assertStrContains(output, "15\nno hazards")
+    luaunit.assertEquals(status, 0)
+  end
+end
+
+function TestKernels.test_the_checker_finds_races_between_launches()
+  local output, status = script([[
+    local s, x = mr.stream(), mr.tensor({1, 2, 3, 4}, {dtype = "i32"})
+    twice[{1, 32}](x, 4)
+    twice[{1, 32, 0, s}](x, 4)
+    mr.synchronize()
+  ]], "--check")
+  luaunit.assertStrContains(output, "twice")
+  luaunit.assertEquals(status, 3)
+end
+
+function TestKernels.test_a_failure_names_the_kernel_and_its_line()
+  local output, status = script [[
+    local x = mr.tensor({1, 2}, {dtype = "i32"})
+    twice[{1, 32}](x, 2)
+    mr.synchronize()
+    crash[{1, 1}](x)
+    local ok, err = pcall(mr.synchronize)
+    print(ok, err.code, err.op)
+    print(tostring(err.where):match ":(%d+)$")
+    print(pcall(twice[{1, 32}], x, 2))
+    mr.reset()
+    print(pcall(m.get, m, "twice"))
+    print(select(2, pcall(count[{1, 1}])))
+  ]]
+  luaunit.assertStrContains(output, "false\tillegal-address\tcrash\n")
+  luaunit.assertStrContains(output, "load it again")
+  luaunit.assertEquals(status, 0)
+end
+
+function TestKernels.test_an_assertion_fails_with_its_text()
+  local output = script [[
+    check[{2, 1}](0)
+    print(select(2, pcall(mr.synchronize)).code)
+  ]]
+  luaunit.assertStrContains(output, "Assertion `x > 0` failed")
+  luaunit.assertStrContains(output, "assert\n")
+end
+
+function TestKernels.test_the_driver_says_why_it_rejects_ptx()
+  local output, status = run("-e " .. quote [[
+    mr.module{ptx = ".version 9.9\n.target sm_80\n.address_size 64\n"}
+  ]])
+  luaunit.assertStrContains(output, "newer version than this driver knows")
+  luaunit.assertStrContains(output, "Unsupported .version 9.9")
+  luaunit.assertEquals(status, 1)
+end
+
+-- Not one module of these is used any more when the next is made.
+function TestKernels.test_modules_go_when_nobody_has_them()
+  assert_says("done\n", [[
+    local x = mr.tensor({1}, {dtype = "i32"})
+    for i = 1, 60 do
+      local k = mr.kernel('extern "C" __global__ void add(int *y) { y[0] += STEP; }', {name = "add", options = "-DSTEP=" .. i % 3})
+      k[{1, 1}](x)
+      if i % 10 == 0 then collectgarbage() end
+    end
+    assert(x:item() == 61)
+    print "done"
+  ]])
+end
+
+-- The programs of tests/kernels give the same bits as on the virtual GPU.
+function TestKernels.test_programs()
+  local output, status = run("tests/gpu/kernels.lua", "MILLRACE=" .. quote(host))
+  luaunit.assertStrContains(output, " passed, 0 failed\n")
+  luaunit.assertEquals(status, 0)
+end
+
+os.exit(luaunit.LuaUnit.run())
