@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small large products pinned peer pipeline; none: all of them), and =PATTERN for only those
--- rows of the large ones whose name has it.
+-- After the script: parts (small kernels large products pinned peer pipeline; none: all of them), and =PATTERN for
+-- only those rows of the large ones whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -88,6 +88,31 @@ local function small_work()
     end
   end)
   mr.set_stream(before)
+end
+
+-- raw.cu has it in PTX.
+local SCALED = [[
+extern "C" __global__ void add_scaled(float *y, const float *x, float a, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] += a * x[i];
+}
+]]
+
+-- What a script compiles itself: the cost of a launch, and of a compiled kernel that the cache on disk has.
+local function kernels()
+  local x, y, s = mr.rand(1024), mr.rand(1024), mr.stream()
+  local k, config = mr.kernel(SCALED, "add_scaled"), { grid = 4, block = 256, stream = s }
+  mr.synchronize()
+  say("kernel of the script, 4 args", 1e6 * per_call(function(n)
+    for _ = 1, n do k[{ 4, 256, 0, s }](y, x, 0.5, 1024) end
+  end), "us")
+  say("the same, launch ready-made", 1e6 * per_call(function(n)
+    local launch = k[config]
+    for _ = 1, n do launch(y, x, 0.5, 1024) end
+  end), "us")
+  say("load of a cached kernel", 1e3 * per_call(function(n)
+    for _ = 1, n do mr.kernel(SCALED, "add_scaled") end
+  end, 2), "ms")
 end
 
 local function large_work()
@@ -190,7 +215,7 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local known = { small = small_work, large = large_work, products = products, pinned = pinned, peer = peer,
-  pipeline = pipeline }
-local all = { "small", "large", "products", "pinned", "peer", "pipeline" }
+local known = { small = small_work, kernels = kernels, large = large_work, products = products, pinned = pinned,
+  peer = peer, pipeline = pipeline }
+local all = { "small", "kernels", "large", "products", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #define CHECK(call)                                                                                \
@@ -73,6 +74,27 @@ __global__ void twice(float *z, const float *x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) z[i] = x[i] * 2;
 }
+
+/* if (i < n) y[i] += a * x[i], as ours.lua has it in CUDA C. */
+static const char scaled_ptx[] = R"(
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry add_scaled(.param .u64 y, .param .u64 x, .param .f32 a, .param .u32 n)
+{
+    .reg .pred %p; .reg .f32 %f<5>; .reg .b32 %r<6>; .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [y]; ld.param.u64 %rd2, [x]; ld.param.f32 %f1, [a]; ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    setp.ge.s32 %p, %r5, %r1; @%p bra DONE;
+    cvta.to.global.u64 %rd3, %rd2; mul.wide.s32 %rd4, %r5, 4; add.s64 %rd5, %rd3, %rd4;
+    cvta.to.global.u64 %rd6, %rd1; add.s64 %rd7, %rd6, %rd4;
+    ld.global.f32 %f2, [%rd5]; ld.global.f32 %f3, [%rd7];
+    fma.rn.f32 %f4, %f2, %f1, %f3; st.global.f32 [%rd7], %f4;
+DONE:
+    ret;
+}
+)";
 
 __global__ void add(float4 *z, const float4 *x, const float4 *y) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -152,6 +174,30 @@ static void small_work() {
     CHECK(cublasDestroy(blas));
 }
 
+/* The rows about kernels that a program compiles while it runs, by the driver's own calls. */
+static void kernels() {
+    int n = 1024;
+    float *x = random_floats(n), *y = random_floats(n), a = 0.5f;
+    cudaStream_t s;
+    CUmodule module;
+    CUfunction function;
+    CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cuModuleLoadData(&module, scaled_ptx));
+    CHECK(cuModuleGetFunction(&function, module, "add_scaled"));
+    CHECK(cudaDeviceSynchronize());
+    auto launch = [&] {
+        void *args[] = {&y, &x, &a, &n};
+        CHECK(cuLaunchKernel(function, 4, 1, 1, 256, 1, 1, 0, s, args, nullptr));
+    };
+    say("kernel of the script, 4 args", 1e6 * per_call(launch), "us");
+    say("load of a cached kernel", 1e3 * per_call([&] { /* the driver has a cache, too */
+            CUmodule again;
+            CHECK(cuModuleLoadData(&again, scaled_ptx));
+            CHECK(cuModuleGetFunction(&function, again, "add_scaled"));
+            CHECK(cuModuleUnload(again));
+        }, 2), "ms");
+}
+
 static void bandwidth() {
     float *x[SETS], *y[SETS], *z[SETS];
     for (int i = 0; i < SETS; i++) x[i] = random_floats(N), y[i] = random_floats(N), z[i] = random_floats(N);
@@ -211,7 +257,10 @@ int main(int argc, char **argv) {
     double began = now();
     CHECK(cudaFree(nullptr));
     say("context", 1e3 * (now() - began), "ms");
-    if (small) small_work();
+    if (small) {
+        small_work();
+        kernels();
+    }
     if (!large) return 0;
     bandwidth();
     products();

@@ -12,7 +12,7 @@ here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-nvcc -O3 -std=c++17 -arch=native -o "$work/raw" "$here/raw.cu" -lcublas
+nvcc -O3 -std=c++17 -arch=native -o "$work/raw" "$here/raw.cu" -lcublas -lcuda
 nvcc -O3 -arch=native -o "$work/context" "$here/context.cu"
 
 now() { date +%s%N; }
@@ -27,8 +27,8 @@ first_result() { # program, command...: from nothing to the first result, whole 
 {
     for round in $(seq "${CALL_ROUNDS:-5}"); do
         "$work/raw" small | sed 's/^/raw\t/'
-        "$host" --device cuda "$here/ours.lua" small | sed 's/^/millrace\t/'
-        "$host" --device cuda --check "$here/ours.lua" small 2>/dev/null | sed 's/^/checked\t/'
+        "$host" --device cuda "$here/ours.lua" small kernels | sed 's/^/millrace\t/'
+        "$host" --device cuda --check "$here/ours.lua" small kernels 2>/dev/null | sed 's/^/checked\t/'
     done
     for round in $(seq "${RATE_ROUNDS:-2}"); do
         "$work/raw" large | sed 's/^/raw\t/'
