@@ -31,7 +31,7 @@ function TestCommandLine.test_doctor_says_what_was_found()
   local result = run{ "doctor" }
   lu.assertEquals(result.status, 0)
   for _, what in ipairs{ "version", "compiler", "lua", "prompt", "device models", "backend", "device 0", "memory",
-                         "matrix product", "gpu driver" } do
+                         "matrix product", "kernel compiler", "kernel cache", "gpu driver" } do
     lu.assertStrContains("\n" .. result.out, "\n" .. what .. " ")
   end
   lu.assertStrContains(result.out, "h200")
