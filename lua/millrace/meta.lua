@@ -86,20 +86,23 @@ local Event = {}
 local Tensor = {}
 
 ---A compiled kernel of your own.
+---What the launches of a kernel did.
 ---@class millrace.Kernel
 ---@field name string The name by which it was asked for.
 ---@field symbol string Its symbol in the PTX.
+---@field module millrace.Module The module that it is in, for its variables: k.module:global(name).
 ---@field params table[] Its parameters: name, type, kind and bytes of each.
----@field num_regs integer Registers a thread: on the virtual GPU an estimate of what the driver's compiler would use.
----@field shared_bytes integer Static shared memory a block, in bytes.
----@field local_bytes integer Local memory a thread, in bytes.
+---@field num_regs integer Registers of a thread: an estimate from the PTX; the driver's compiler may use others.
+---@field shared_bytes integer Static shared memory of a block, in bytes.
+---@field local_bytes integer Local memory of a thread, in bytes, without recursion.
 ---@field max_threads integer Threads that a block may have.
 local Kernel = {}
 
 ---Kernels that were compiled together, and their variables.
 ---The kernels of a module.
+---The variables of a module.
 ---@class millrace.Module
----@field kernels string[] The symbols of its kernels.
+---@field kernels string[] The names of its kernels, for m:get(name).
 ---@field ptx string Its PTX.
 local Module = {}
 
@@ -444,23 +447,39 @@ function mr.op(options) end
 ---@param options { ms?: number, stream?: millrace.Stream }
 function mr.spin(options) end
 
----Compiles CUDA C and gives the kernel of that name, which may be an instance of a template as
----"block_sum<256>"; without a name, the only kernel of the source. What each pointer's memory is used
----for is read from the code; `access` says it instead, as {y="rw", x="r"}. With `strided`, tensors
----need not be contiguous. Launch it with k[{grid, block}](...).
+---Compiles CUDA C++ and returns the kernel of that name, which may be an instance of a template, such
+---as `block_sum<256>`; without a name, the only kernel of the source. Sources, options and errors are
+---those of mr.module. What the kernel does with the memory behind each pointer is read from its code;
+---`access` says it instead, as {y="rw", x="r"}. With `strided`, tensors need not be contiguous. Launch
+---it with k[{grid, block}](...).
 ---@param source string|{ptx
 ---@param name? string|{name:string,options:string[],access:table,strided:boolean
 ---@return millrace.Kernel k
 function mr.kernel(source, name) end
 
----Compiles CUDA C (or loads PTX, or reads a .cu or .ptx file) and loads its kernels. `options` are
----those of nvcc, as "-DN=4" or "--use_fast_math". `names` lists instances of templates, as
----"block_sum<256>". A compiler's error is raised as the compiler wrote it, with the lines of your
----file.
+---Compiles CUDA C++, loads the kernels that are in it, and returns the module. In place of a source:
+---{ptx=text}, or {path=file} of a .cu or .ptx file. `options` are those of nvcc, as "-DN=4" or
+---"--use_fast_math". `names` lists the instances of templates that are wanted, as `block_sum<256>`. A
+---compiler's errors are raised as it wrote them, with the lines of your file. NVRTC or clang compiles;
+---MILLRACE_COMPILER chooses. What was compiled is kept on disk.
 ---@param source string|{ptx
 ---@param options? { options?: string[], names?: string[] }
 ---@return millrace.Module m
 function mr.module(source, options) end
+
+---Makes a function that computes each element with a statement of CUDA C: mr.elementwise("float a,
+---float x, float y -> float z", "z = a * x + y"). Call it as f(a, x, y) for new tensors, or with
+---{out=z} as the last argument; several outputs are listed: {out={z, w}}. Inputs are tensors, which
+---broadcast, or numbers. Types are float, double, int, long long, unsigned char and bool. In the
+---statement, inputs are values, outputs are variables, `i` is the position of the element in row-major
+---order, from 0, and `n` the number of elements. {stream=s} says where it runs. A kernel is compiled
+---at the first call that needs it. f:source() returns the CUDA C of the kernel for contiguous tensors
+---of one shape.
+---@param signature string
+---@param statement string
+---@param name? string|{name:string,options:string[]}
+---@return function f
+function mr.elementwise(signature, statement, name) end
 
 ---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
 ---"one-way" (a word of the hazard checker). Without an argument, it prints the first steps. The line
@@ -738,30 +757,42 @@ function Tensor:totable() end
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
 
----Launches the kernel, like k[{...}](...).
+---Launches the kernel, as k[{grid, block, shared, stream}](...) does.
 ---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
 ---@param ... any
 function Kernel:launch(options, ...) end
 
----What the kernel does with the memory behind each pointer: {y="rw", x="r"}, "" if nothing. The second
----table has, for each parameter for which the code does not tell, the reason; the hazard checker then
----takes it as read and written.
+---Returns what the kernel does with the memory behind each pointer: {y="rw", x="r"}, "" if nothing.
+---The second table has, for each parameter for which the code does not tell, the reason; the hazard
+---checker then takes it as read and written.
 ---@return table access
 ---@return table unknown
 function Kernel:access() end
 
----The __device__ or __constant__ variable of that name, on the current device, as a tensor: of no dims
----if it is one value. `dtype` says how to read it where the source does not. Writing to a __constant__
----variable between launches is allowed, as with cudaMemcpyToSymbol.
----@param name string
----@param dtype? string
----@return millrace.Tensor
-function Module:global(name, dtype) end
+---What the launches of the kernel did on the virtual GPU so far, or since the last `reset`: `blocks`
+---that were counted (of `launched_blocks`; the first two million threads are), `instructions` of
+---warps, `active_lanes` of 32, `classes` (counts by kind of instruction: memory requests, sectors of
+---32 bytes, efficiency, passes over the banks), `occupancy` and `limited_by` for blocks of that size,
+---`ms` by the device's figures, `bound_by` and `times`; p:lines() has the same counts for each line of
+---the source. nil if nothing has run. Waits for nothing: synchronize first.
+---@param options? { block?: integer, shared?: integer, reset?: boolean }
+---@return table p
+function Kernel:profile(options) end
 
----The kernel of that name: as in the source, the symbol in the PTX, or one of `names`.
+---Returns the kernel of that name: as in the source, its symbol in the PTX, or one of the `names` of
+---mr.module.
 ---@param name string
 ---@return millrace.Kernel k
 function Module:get(name) end
+
+---Returns the `__device__` or `__constant__` variable of that name, on the current device, as a
+---tensor: of no dims if it is one value, of one dim if it is an array. `dtype` says how to read it; by
+---default as the source declares it, and structs as bytes (u8). The tensor may be written between
+---launches, also if the variable is `__constant__`, as with cudaMemcpyToSymbol.
+---@param name string
+---@param dtype? string
+---@return millrace.Tensor t
+function Module:global(name, dtype) end
 
 ---Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds),
 ---`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`),

@@ -193,7 +193,7 @@ int mr_misuse(lua_State *L, const char *format, ...) {
 
 const char *mr_type_text(lua_State *L, int arg) {
     static const mr_kind *const ours[] = {&mr_kind_device, &mr_kind_stream, &mr_kind_event,
-                                          &mr_kind_tensor};
+                                          &mr_kind_tensor, &mr_kind_kernel, &mr_kind_module};
     switch (lua_type(L, arg)) {
     case LUA_TNONE: return "nothing";
     case LUA_TNIL: return "nil";

@@ -1,4 +1,5 @@
-/* The boxes of modules and kernels, and what both files of them need. */
+/* The boxes of modules and kernels, and what the files of them share: kernel_params.c knows what a kernel takes,
+ * kernel_arguments.c checks what a script passes, kernel_module.c compiles and loads, kernel.c launches. */
 #ifndef MR_BIND_KERNEL_H
 #define MR_BIND_KERNEL_H
 
@@ -6,18 +7,18 @@
 #include "compile/signature.h"
 #include "ops/kernel.h"
 
-/* The text of a module, counted: each of its kernels reads signatures from it. */
+/* What a compilation or a load made. The userdata of the module and those of its kernels share it. */
 typedef struct {
     unsigned refs;
+    mr_kernel_module *module;
+    char *text; /* CUDA C, from which signatures are read; NULL: it was given as PTX */
     size_t size;
-    char text[];
-} mr_kernel_source;
+    char **names,
+        **entries; /* the C++ names that were asked for, and their symbols; end with NULL */
+} mr_kernel_unit;
 
 typedef struct {
-    mr_kernel_module *module;
-    mr_kernel_source *source; /* CUDA C; NULL: it was given as PTX */
-    char **names,
-        **entries; /* the C++ names that were asked for, and their symbols; ends with NULL */
+    mr_kernel_unit *unit; /* NULL: gone */
 } mr_module_box;
 
 typedef enum {
@@ -31,26 +32,62 @@ typedef enum {
 /* One parameter, as arguments are checked against it. */
 typedef struct {
     mr_argument_kind kind;
-    uint8_t dtypes;   /* POINTER: bit d: takes tensors of that dtype; 0: of any */
-    bool is_unsigned; /* INTEGER */
-    bool is_bool;
+    uint8_t dtypes; /* POINTER: bit d: takes tensors of that dtype; 0: of any */
+    int64_t least,
+        most; /* INTEGER; of 8 bytes: all integers, whose upper half stands for unsigned ones */
     uint8_t access; /* what the script said: MR_READ | MR_WRITE, or 0 */
     mr_c_param c;   /* c.name is always set; c.type is "" if there is no source */
 } mr_kernel_param;
 
 typedef struct {
-    mr_kernel_module *module;
+    mr_kernel_unit *unit; /* NULL: gone */
     const mr_ptx_kernel *ptx;
     char *name;
     mr_kernel_param *params; /* ptx->param_count */
     bool strided;            /* tensors need not be contiguous */
 } mr_kernel_box;
 
+/* ---- kernel_params.c */
+
+/* The parameters of the kernel `name`, by its PTX and by what the C text declares; NULL: no memory. */
+mr_kernel_param *mr_kernel_params_describe(const mr_ptx_kernel *ptx, const mr_kernel_unit *unit,
+                                           const char *name);
+/* "const float* x"; of a kernel without source only the name. Returns `out`. */
+const char *mr_kernel_param_text(const mr_kernel_param *param, char *out, size_t size);
+/* Adds "float* y, const float* x" to the text. */
+void mr_kernel_add_params(luaL_Buffer *text, const mr_kernel_box *kernel);
+
+/* ---- kernel_arguments.c */
+
+typedef struct {
+    mr_kernel_box *kernel;
+    mr_kernel_pointer *pointers; /* room for each parameter */
+    uint32_t pointer_count;
+    char *params; /* room for ptx->param_bytes; zeros */
+    int first;    /* the stack index of the first argument */
+} mr_kernel_passed;
+
+/* Raises unless the stack holds so many arguments, at `first` and above, as the kernel takes. */
+void mr_kernel_check_count(lua_State *L, const mr_kernel_box *kernel, int first);
+/* Checks the arguments and fills in `passed`. Makes no Lua value unless it raises. */
+void mr_kernel_check_arguments(lua_State *L, mr_kernel_passed *passed);
+
+/* ---- kernel_module.c */
+
+/* What mr.module does with the source at 1, the compiler's options and the names of templates' instances at these stack
+ * indices (0: none), and a kernel that must be there (NULL: none); pushes the module. */
+void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, int names,
+                           const char *name);
+void mr_push_module_of(lua_State *L, mr_kernel_unit *unit); /* the userdata of it */
+void mr_kernel_unit_release(mr_kernel_unit *unit);
+mr_kernel_unit *mr_check_kernel_unit(lua_State *L, int arg); /* of the module at `arg` */
+/* The kernel's name as in the source, as far as its symbol tells. Returns `out`. */
+const char *mr_kernel_source_name(const mr_kernel_unit *unit, const char *symbol, char *out,
+                                  size_t size);
+
+/* ---- kernel.c */
+
 /* Pushes the kernel `name` of the module at stack index `at`. `name` NULL: the only one that there is. */
 void mr_push_kernel(lua_State *L, int at, const char *name);
-/* What mr.module does, with the source at 1 and the options' table at 2 (nil: none); pushes the module. `name`: a kernel
- * that must be in it, or NULL. */
-void mr_push_kernel_module(lua_State *L, const mr_caller *caller, const char *name,
-                           const mr_option_slots *options);
 
 #endif

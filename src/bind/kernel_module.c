@@ -1,15 +1,16 @@
-/* mr.module: CUDA C, PTX or a file becomes a module of kernels. The box owns a reference to the loaded module. */
+/* mr.module: CUDA C, PTX or a file becomes a module of kernels. What was made is a unit (kernel.h), which the module's box
+ * and the boxes of its kernels hold. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "bind/kernel.h"
 #include "bind/open.h"
 #include "bind/registry.h"
 #include "bind/source.h"
 #include "compile/compile.h"
-
-const mr_kind mr_kind_module = {"a module"};
 
 /* ---- where the text comes from -------------------------------------------------------------------------- */
 
@@ -25,27 +26,53 @@ static bool in_sandbox(const mr_machine *machine) {
     return machine->memory_limit != 0;
 }
 
+static bool ends_in(const char *text, size_t size, const char *end) {
+    size_t length = strlen(end);
+    return size > length && memcmp(text + size - length, end, length) == 0;
+}
+
+#define MOST_BYTES ((size_t)64 << 20) /* of a file */
+
+static int close_file(lua_State *L) {
+    FILE **file = lua_touserdata(L, 1);
+    if (*file) fclose(*file);
+    *file = NULL;
+    return 0;
+}
+
 /* Pushes the contents of a file. */
 static void read_file(lua_State *L, const mr_machine *machine, const char *path, source *out) {
-    if (in_sandbox(machine))
-        mr_misuse(L, "module: files are not read in the sandbox: pass the source as a string");
-    FILE *file = fopen(path, "rb");
-    if (!file) mr_misuse(L, "module: cannot open %s", path);
+    if (in_sandbox(machine)) mr_misuse(L, "--sandbox reads no files: pass the source as a string");
+    FILE **file = mr_push_owner(L, sizeof(FILE *), close_file);
+    *file = fopen(path, "rb");
+    if (!*file) mr_misuse(L, "cannot open %s: %s", path, strerror(errno));
     luaL_Buffer buffer;
     luaL_buffinit(L, &buffer);
-    for (size_t got = 1; got;) {
-        got = fread(luaL_prepbuffer(&buffer), 1, LUAL_BUFFERSIZE, file);
+    for (size_t got = 1, size = 0; got; size += got) {
+        got = fread(luaL_prepbuffer(&buffer), 1, LUAL_BUFFERSIZE, *file);
         luaL_addsize(&buffer, got);
+        if (size > MOST_BYTES) mr_misuse(L, "%s is larger than 64 MiB", path);
     }
-    bool failed = ferror(file);
-    fclose(file);
+    if (ferror(*file)) mr_misuse(L, "cannot read %s: %s", path, strerror(errno));
     luaL_pushresult(&buffer);
-    if (failed) mr_misuse(L, "module: cannot read %s", path);
+    fclose(*file);
+    *file = NULL;
     out->text = lua_tolstring(L, -1, &out->size);
     out->file = path;
     out->line = 1;
-    size_t length = strlen(path);
-    out->is_ptx = length > 4 && strcmp(path + length - 4, ".ptx") == 0;
+    out->is_ptx = ends_in(path, strlen(path), ".ptx");
+}
+
+/* A file's name, or PTX, where CUDA C is expected: compilers' errors would hide what is wrong. */
+static void check_is_source(lua_State *L, const char *text, size_t size) {
+    static const char version[] = ".version";
+    if (!memchr(text, '\n', size) && (ends_in(text, size, ".cu") || ends_in(text, size, ".ptx")))
+        mr_misuse(L, "\"%s\" is the name of a file: write {path=\"%s\"}", text, text);
+    const char *at = text;
+    while (*at == '\n' || *at == ' ' || *at == '\t' || strncmp(at, "//", 2) == 0)
+        at += *at == '/' ? strcspn(at, "\n") : 1;
+    if (strncmp(at, version, sizeof version - 1) == 0)
+        mr_misuse(L, "the text is PTX: write {ptx=text}");
 }
 
 static source check_source(lua_State *L, const mr_caller *caller) {
@@ -53,13 +80,14 @@ static source check_source(lua_State *L, const mr_caller *caller) {
     source s = {.file = caller->where.file, .line = caller->where.line};
     if (lua_type(L, 1) == LUA_TSTRING) {
         s.text = lua_tolstring(L, 1, &s.size);
+        check_is_source(L, s.text, s.size);
         mr_source_locate(L, caller->where.file, s.text, s.size, &s.line);
         return s;
     }
     if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "CUDA C source, {ptx=text} or {path=file}");
     mr_option_slots options = mr_check_options(L, 1, known);
     int ptx = mr_option_at(L, &options, "ptx"), path = mr_option_at(L, &options, "path");
-    if (!ptx == !path) mr_misuse(L, "module: expected CUDA C source, {ptx=text} or {path=file}");
+    if (!ptx == !path) mr_misuse(L, "expected CUDA C source, {ptx=text} or {path=file}");
     if (lua_type(L, ptx ? ptx : path) != LUA_TSTRING)
         mr_bad_option(L, ptx ? ptx : path, ptx ? "ptx" : "path", "a string");
     if (path) {
@@ -68,6 +96,7 @@ static source check_source(lua_State *L, const mr_caller *caller) {
     }
     s.text = lua_tolstring(L, ptx, &s.size);
     s.is_ptx = true;
+    s.file = "the text";
     return s;
 }
 
@@ -87,9 +116,8 @@ static void add_string(lua_State *L, string_list *list, const char *name, int at
     list->items[list->count++] = lua_tostring(L, at);
 }
 
-static void read_strings(lua_State *L, const mr_option_slots *options, const char *name,
-                         string_list *list) {
-    int at = mr_option_at(L, options, name);
+/* The option at stack index `at`; 0: it is not given. */
+static void read_strings(lua_State *L, int at, const char *name, string_list *list) {
     if (!at) return;
     if (lua_type(L, at) == LUA_TSTRING) {
         add_string(L, list, name, at);
@@ -131,13 +159,14 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
         .interrupted = caller->machine->interrupted,
         .context = caller->machine->hook_context,
     };
-    mr_raise(L, mr_compile(&what, out));
-}
-
-static char **copy_strings(char *const *items, int count) {
-    char **copy = calloc((size_t)count + 1, sizeof *copy);
-    for (int i = 0; copy && i < count; i++) copy[i] = strdup(items[i]);
-    return copy;
+    mr_status status = mr_compile(&what, out);
+    if (status && status->code == MR_CODE_INVALID_ARGUMENT && strstr(status->message, ": error")) {
+        mr_status told =
+            mr_fail(status->code, "the kernel source has errors:\n%s", status->message);
+        mr_error_destroy(status);
+        status = told;
+    }
+    mr_raise(L, status);
 }
 
 static void free_strings(char **items) {
@@ -145,23 +174,15 @@ static void free_strings(char **items) {
     free(items);
 }
 
-static mr_kernel_source *keep_source(const char *text, size_t size) {
-    mr_kernel_source *kept = malloc(sizeof *kept + size);
-    if (!kept) return NULL;
-    kept->refs = 1;
-    kept->size = size;
-    memcpy(kept->text, text, size);
-    return kept;
-}
-
-static void load(lua_State *L, const mr_caller *caller, mr_module_box *box, char *ptx, size_t size,
-                 const char *name) {
-    mr_kernel_code *code;
-    if (!ptx) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
-    mr_raise(L, mr_kernel_code_load(ptx, size, name, &code));
-    mr_status status = mr_kernel_module_create(caller, code, &box->module);
-    mr_kernel_code_release(code);
-    mr_raise(L, status);
+static char **copy_strings(char *const *items, int count) {
+    char **copy = calloc((size_t)count + 1, sizeof *copy);
+    for (int i = 0; copy && i < count; i++) {
+        copy[i] = strdup(items[i]);
+        if (copy[i]) continue;
+        free_strings(copy);
+        return NULL;
+    }
+    return copy;
 }
 
 static char *copy_text(const char *text, size_t size) {
@@ -171,156 +192,161 @@ static char *copy_text(const char *text, size_t size) {
     return copy;
 }
 
+/* Takes over `ptx`. */
+static void load(lua_State *L, const mr_caller *caller, mr_kernel_unit *unit, char *ptx,
+                 size_t size, const char *name) {
+    mr_kernel_code *code;
+    if (!ptx) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
+    mr_raise(L, mr_kernel_code_load(ptx, size, name, &code));
+    mr_status status = mr_kernel_module_create(caller, code, &unit->module);
+    mr_kernel_code_release(code);
+    mr_raise(L, status);
+}
+
 static void compile_and_load(lua_State *L, const mr_caller *caller, const source *s,
                              const string_list *options, const string_list *names,
-                             mr_module_box *box) {
+                             mr_kernel_unit *unit) {
     mr_compiled *compiled = mr_push_owner(L, sizeof *compiled, drop_compiled);
     compile(L, caller, s, options, names, compiled);
-    box->source = keep_source(s->text, s->size);
-    box->names = copy_strings((char *const *)names->items, names->count);
-    box->entries = copy_strings(compiled->entries, compiled->entry_count);
-    if (!box->source || !box->names || !box->entries)
+    unit->text = copy_text(s->text, s->size);
+    unit->size = s->size;
+    unit->names = copy_strings((char *const *)names->items, names->count);
+    unit->entries = copy_strings(compiled->entries, compiled->entry_count);
+    if (!unit->text || !unit->names || !unit->entries)
         mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
     char *ptx = compiled->ptx;
     compiled->ptx = NULL; /* the code owns it now */
-    load(L, caller, box, ptx, compiled->size, s->file ? s->file : "the kernel");
+    load(L, caller, unit, ptx, compiled->size, s->file ? s->file : "the kernel");
 }
 
-void mr_push_kernel_module(lua_State *L, const mr_caller *caller, const char *name,
-                           const mr_option_slots *options) {
-    string_list flags = {.count = 0}, names = {.count = 0};
+void mr_kernel_unit_release(mr_kernel_unit *unit) {
+    if (!unit || --unit->refs) return;
+    mr_kernel_module_release(unit->module);
+    free(unit->text);
+    free_strings(unit->names);
+    free_strings(unit->entries);
+    free(unit);
+}
+
+void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, int names,
+                           const char *name) {
+    string_list flags = {.count = 0}, wanted = {.count = 0};
     source s = check_source(L, caller);
     read_strings(L, options, "options", &flags);
-    read_strings(L, options, "names", &names);
-    if (name && names.count < MOST_STRINGS) names.items[names.count++] = name;
+    read_strings(L, names, "names", &wanted);
+    if (name) wanted.items[wanted.count++] = name; /* then `names` is empty */
     mr_module_box *box = mr_new(L, &mr_kind_module, sizeof *box);
     int at = lua_gettop(L);
-    if (s.is_ptx) load(L, caller, box, copy_text(s.text, s.size), s.size, s.file ? s.file : "PTX");
-    else compile_and_load(L, caller, &s, &flags, &names, box);
-    mr_registry_add(L, box->module);
+    mr_kernel_unit *unit = box->unit = calloc(1, sizeof *unit);
+    if (!unit) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
+    unit->refs = 1;
+    if (s.is_ptx) load(L, caller, unit, copy_text(s.text, s.size), s.size, s.file);
+    else compile_and_load(L, caller, &s, &flags, &wanted, unit);
     lua_pushvalue(L, at);
+    mr_registry_add(L, unit);
+}
+
+void mr_push_module_of(lua_State *L, mr_kernel_unit *unit) {
+    if (mr_registry_push(L, unit)) return;
+    mr_module_box *box = mr_new(L, &mr_kind_module, sizeof *box);
+    box->unit = unit;
+    unit->refs++;
+    mr_registry_add(L, unit);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+/* "_Z5scalePffi" is `scale`, and "_ZL5table" the static variable `table`: the symbol of what is in no namespace holds its
+ * length and its name. Returns the length, or 0. */
+static size_t plain_symbol(const char *symbol, const char **out_name) {
+    char *after;
+    if (strncmp(symbol, "_Z", 2) != 0) return 0;
+    const char *digits = symbol + (symbol[2] == 'L' ? 3 : 2);
+    if (*digits < '1' || *digits > '9') return 0;
+    unsigned long length = strtoul(digits, &after, 10);
+    *out_name = after;
+    return length <= strlen(after) ? length : 0;
+}
+
+const char *mr_kernel_source_name(const mr_kernel_unit *unit, const char *symbol, char *out,
+                                  size_t size) {
+    const char *name = symbol;
+    for (int i = 0; unit->names && unit->names[i]; i++)
+        if (unit->entries[i] && strcmp(unit->entries[i], symbol) == 0) name = unit->names[i];
+    size_t length = name == symbol ? plain_symbol(symbol, &name) : 0;
+    if (length && name[length] != 'I') snprintf(out, size, "%.*s", (int)length, name);
+    else mr_text_copy(out, size, length ? symbol : name); /* 'I': an instance of a template */
+    return out;
 }
 
 /* ---- what scripts call ----------------------------------------------------------------------------------- */
 
-static mr_module_box *check_box(lua_State *L, int arg) {
-    mr_module_box *box = mr_check(L, arg, &mr_kind_module);
-    if (!box->module) mr_bad_argument_as(L, arg, "a module", "a module that is gone");
-    return box;
+mr_kernel_unit *mr_check_kernel_unit(lua_State *L, int arg) {
+    const mr_module_box *box = mr_check(L, arg, &mr_kind_module);
+    if (!box->unit || !box->unit->module)
+        mr_bad_argument_as(L, arg, "a module", "a module that is gone");
+    return box->unit;
 }
 
 MR_FUNCTION(
     module_new, "module",
     "mr.module(source: string|{ptx=}|{path=} [, {options: string[], names: string[]}]) -> m: "
     "module",
-    "Compiles CUDA C (or loads PTX, or reads a .cu or .ptx file) and loads its kernels. "
-    "`options` are those of nvcc, as \"-DN=4\" or \"--use_fast_math\". `names` lists "
-    "instances of templates, as \"block_sum<256>\". A compiler's error is raised as the "
-    "compiler wrote it, with the lines of your file.") {
+    "Compiles CUDA C++, loads the kernels that are in it, and returns the module. In place of a "
+    "source: {ptx=text}, or {path=file} of a .cu or .ptx file. `options` are those of nvcc, as "
+    "\"-DN=4\" or \"--use_fast_math\". `names` lists the instances of templates that are wanted, "
+    "as "
+    "`block_sum<256>`. A compiler's errors are raised as it wrote them, with the lines of your "
+    "file. NVRTC or clang compiles; MILLRACE_COMPILER chooses. What was compiled is kept on "
+    "disk.") {
     static const char *const known[] = {"options", "names", NULL};
     mr_caller caller = mr_enter(L);
     mr_option_slots options = mr_check_options(L, 2, known);
-    mr_push_kernel_module(L, &caller, NULL, &options);
-    return 1;
-}
-
-/* The type of a variable's elements: what the script says, what the C text says, what the PTX says. */
-static mr_dtype variable_dtype(lua_State *L, const mr_module_box *box, const char *name,
-                               const ptx_variable *v) {
-    static const struct {
-        const char *base;
-        mr_dtype dtype;
-    } known[] = {{"float", MR_F32},        {"double", MR_F64},    {"int", MR_I32},
-                 {"unsigned int", MR_I32}, {"long long", MR_I64}, {"unsigned long long", MR_I64},
-                 {"bool", MR_BOOL}};
-    mr_dtype dtype = MR_U8;
-    char base[64] = "";
-    if (!lua_isnoneornil(L, 3)) {
-        const char *text = mr_check_name(L, 3);
-        if (!mr_dtype_find(text, &dtype)) mr_misuse(L, "global: there is no dtype \"%s\"", text);
-        return dtype;
-    }
-    if (box->source)
-        mr_signature_variable(box->source->text, box->source->size, name, base, sizeof base);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].base, base) == 0) return known[i].dtype;
-    switch (v->type) {
-    case PTX_f32: return MR_F32;
-    case PTX_f64: return MR_F64;
-    case PTX_u32:
-    case PTX_s32:
-    case PTX_b32: return MR_I32;
-    case PTX_u64:
-    case PTX_s64:
-    case PTX_b64: return MR_I64;
-    default: return MR_U8;
-    }
-}
-
-MR_FUNCTION(module_global, "global", "m:global(name: string [, dtype: string]) -> tensor",
-            "The __device__ or __constant__ variable of that name, on the current device, as a "
-            "tensor: of no dims if it is one value. `dtype` says how to read it where the source "
-            "does not. Writing to a __constant__ variable between launches is allowed, as with "
-            "cudaMemcpyToSymbol.") {
-    mr_caller caller = mr_enter(L);
-    mr_module_box *box = check_box(L, 1);
-    const char *name = mr_check_name(L, 2);
-    mr_tensor *bytes;
-    const ptx_variable *v;
-    mr_raise(L, mr_kernel_variable(&caller, box->module, caller.machine->current_device, name,
-                                   &bytes, &v));
-    mr_dtype dtype = variable_dtype(L, box, name, v);
-    int64_t size = (int64_t)mr_dtype_size(dtype), count = (int64_t)v->bytes / size, stride = 1;
-    if (count * size != (int64_t)v->bytes)
-        return mr_misuse(L, "global: %s has %d bytes, which are no %s elements", name,
-                         (int)v->bytes, mr_dtype_text(dtype));
-    mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_tensor_view(&caller, bytes, dtype, v->count > 1 || count > 1 ? 1 : 0, &count,
-                               &stride, 0, slot));
+    mr_push_kernel_module(L, &caller, mr_option_at(L, &options, "options"),
+                          mr_option_at(L, &options, "names"), NULL);
     return 1;
 }
 
 MR_FUNCTION(module_gc, "__gc", "", "Drops the module; kernels of it keep it.") {
     mr_module_box *box = mr_check(L, 1, &mr_kind_module);
     mr_set_context(L);
-    mr_kernel_module_release(box->module);
-    if (box->source && !--box->source->refs) free(box->source);
-    free_strings(box->names);
-    free_strings(box->entries);
+    mr_kernel_unit_release(box->unit);
     *box = (mr_module_box){0};
     return 0;
 }
 
 MR_FUNCTION(module_tostring, "__tostring", "", "\"module with 2 kernels\"") {
-    const mr_module_box *box = check_box(L, 1);
-    unsigned count = mr_ptx_kernel_count(box->module->code->ptx);
+    unsigned count = mr_ptx_kernel_count(mr_check_kernel_unit(L, 1)->module->code->ptx);
     lua_pushfstring(L, "module with %d kernel%s", (int)count, count == 1 ? "" : "s");
     return 1;
 }
 
 static int get_kernels(lua_State *L) {
-    const mr_module_box *box = check_box(L, 1);
-    unsigned count = mr_ptx_kernel_count(box->module->code->ptx);
+    const mr_kernel_unit *unit = mr_check_kernel_unit(L, 1);
+    const mr_ptx_module *ptx = unit->module->code->ptx;
+    unsigned count = mr_ptx_kernel_count(ptx);
+    char name[MR_LONGEST_NAME + 1];
     lua_createtable(L, (int)count, 0);
     for (unsigned i = 0; i < count; i++) {
-        lua_pushstring(L, mr_ptx_kernel_at(box->module->code->ptx, i)->name);
+        lua_pushstring(
+            L, mr_kernel_source_name(unit, mr_ptx_kernel_at(ptx, i)->name, name, sizeof name));
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }
 
 static int get_ptx(lua_State *L) {
-    const mr_module_box *box = check_box(L, 1);
-    lua_pushlstring(L, box->module->code->text, box->module->code->size);
+    const mr_kernel_code *code = mr_check_kernel_unit(L, 1)->module->code;
+    lua_pushlstring(L, code->text, code->size);
     return 1;
 }
 
 static const mr_property module_properties[] = {
-    {"kernels", "string[]", "The symbols of its kernels.", get_kernels},
+    {"kernels", "string[]", "The names of its kernels, for m:get(name).", get_kernels},
     {"ptx", "string", "Its PTX.", get_ptx},
     {NULL, NULL, NULL, NULL}};
 
-static const mr_function *const module_functions[] = {&module_global_function, &module_gc_function,
+static const mr_function *const module_functions[] = {&module_gc_function,
                                                       &module_tostring_function, NULL};
 
 const mr_class mr_module_class = {"module",

@@ -61,7 +61,7 @@ static void push_times(lua_State *L, const mr_kernel_times *t) {
 #define MOST_LINES 4096
 
 static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_profile *profile) {
-    const ptx_tree *tree = mr_ptx_module_tree(kernel->module->code->ptx);
+    const ptx_tree *tree = mr_ptx_module_tree(kernel->unit->module->code->ptx);
     mr_ptx_line *lines = lua_newuserdatauv(L, MOST_LINES * sizeof *lines, 0);
     uint32_t count = mr_ptx_profile_lines(profile, lines, MOST_LINES);
     if (count > MOST_LINES) count = MOST_LINES;
@@ -97,7 +97,7 @@ MR_FUNCTION(
     static const char *const known[] = {"block", "shared", "reset", NULL};
     mr_machine *machine = mr_set_context(L);
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
-    if (!kernel->module) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
+    if (!kernel->unit) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
     mr_option_slots options = mr_check_options(L, 2, known);
     lua_Integer block = mr_option_integer(L, &options, "block", 256);
     lua_Integer shared = mr_option_integer(L, &options, "shared", 0);
@@ -107,7 +107,7 @@ MR_FUNCTION(
                          (int)kernel->ptx->max_threads);
     if (shared < 0 || shared > INT32_MAX / 2)
         return mr_misuse(L, "profile: shared is no number of bytes");
-    const mr_kernel_count *count = mr_kernel_code_count(kernel->module->code, kernel->ptx);
+    const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
     const mr_ptx_profile *profile = count->profile;
     if (!profile || !mr_ptx_profile_blocks(profile)) return 0;
     const mr_device *device = machine->current_device;
@@ -135,7 +135,7 @@ MR_FUNCTION(
     mr_push_module(L);
     lua_pushcclosure(L, profile_lines, 1);
     lua_setfield(L, -2, "lines");
-    if (reset) mr_kernel_code_forget(kernel->module->code, kernel->ptx);
+    if (reset) mr_kernel_code_forget(kernel->unit->module->code, kernel->ptx);
     return 1;
 }
 

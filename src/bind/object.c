@@ -7,6 +7,8 @@ const mr_kind mr_kind_device = {"a device"};
 const mr_kind mr_kind_stream = {"a stream"};
 const mr_kind mr_kind_event = {"an event"};
 const mr_kind mr_kind_tensor = {"a tensor"};
+const mr_kind mr_kind_kernel = {"a kernel"};
+const mr_kind mr_kind_module = {"a module"};
 
 static const char late; /* its address is the registry key */
 

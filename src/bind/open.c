@@ -15,16 +15,17 @@ static const char module_table; /* its address is the registry key */
 
 /* In the order of the reference page. */
 static const mr_class *const classes[] = {
-    &mr_machine_class,          &mr_device_class,       &mr_streams_class,
-    &mr_stream_class,           &mr_events_class,       &mr_event_class,
-    &mr_literal_class,          &mr_creation_class,     &mr_random_class,
-    &mr_tensor_class,           &mr_tensor_facts_class, &mr_tensor_view_class,
-    &mr_tensor_move_class,      &mr_operators_class,    &mr_linear_class,
-    &mr_linear_functions_class, &mr_joining_class,      &mr_compare_class,
-    &mr_format_class,           &mr_forms_class,        &mr_kernels_class,
-    &mr_kernel_class,           &mr_modules_class,      &mr_module_class,
-    &mr_module_kernels_class,   &mr_memory_class,       &mr_hazard_class,
-    &mr_simulator_class,        &mr_help_class,         NULL};
+    &mr_machine_class,          &mr_device_class,         &mr_streams_class,
+    &mr_stream_class,           &mr_events_class,         &mr_event_class,
+    &mr_literal_class,          &mr_creation_class,       &mr_random_class,
+    &mr_tensor_class,           &mr_tensor_facts_class,   &mr_tensor_view_class,
+    &mr_tensor_move_class,      &mr_operators_class,      &mr_linear_class,
+    &mr_linear_functions_class, &mr_joining_class,        &mr_compare_class,
+    &mr_format_class,           &mr_forms_class,          &mr_kernels_class,
+    &mr_kernel_class,           &mr_kernel_profile_class, &mr_modules_class,
+    &mr_module_class,           &mr_module_kernels_class, &mr_module_variables_class,
+    &mr_elementwise_class,      &mr_memory_class,         &mr_hazard_class,
+    &mr_simulator_class,        &mr_help_class,           NULL};
 
 /* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
 static int close_module(lua_State *L) {
@@ -125,6 +126,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_kernel_module(L);
     mr_open_kernel(L);
     mr_open_kernel_profile(L);
+    mr_open_kernel_variable(L);
+    mr_open_elementwise(L);
     mr_open_memory(L);
     mr_open_hazard(L);
     if (backend->simulator) mr_open_simulator(L);

@@ -11,7 +11,8 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_operators_class, mr_random_class, mr_simulator_class, mr_stream_class, mr_streams_class,
     mr_tensor_class, mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class,
     mr_tensor_view_class, mr_kernel_class, mr_kernels_class, mr_module_class, mr_modules_class,
-    mr_module_kernels_class, mr_kernel_profile_class;
+    mr_module_kernels_class, mr_module_variables_class, mr_kernel_profile_class,
+    mr_elementwise_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -19,6 +20,7 @@ void mr_open_creation(lua_State *L);
 void mr_open_cuda_forms(lua_State *L);
 void mr_open_device(lua_State *L);
 void mr_open_error(lua_State *L);
+void mr_open_elementwise(lua_State *L);
 void mr_open_event(lua_State *L);
 void mr_open_foreign(lua_State *L);
 void mr_open_format(lua_State *L);
@@ -28,6 +30,7 @@ void mr_open_joining(lua_State *L);
 void mr_open_kernel(lua_State *L);
 void mr_open_kernel_module(lua_State *L);
 void mr_open_kernel_profile(lua_State *L);
+void mr_open_kernel_variable(lua_State *L);
 void mr_open_linear(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);

@@ -74,8 +74,16 @@ int mr_push_scope(lua_State *L) {
     return 1;
 }
 
+/* A function, or an object that can be called like one. */
+static bool is_callable(lua_State *L, int arg) {
+    if (lua_isfunction(L, arg)) return true;
+    if (luaL_getmetafield(L, arg, "__call") == LUA_TNIL) return false;
+    lua_pop(L, 1);
+    return true;
+}
+
 int mr_call_with(lua_State *L) {
-    if (lua_type(L, 2) != LUA_TFUNCTION) mr_bad_argument(L, 2, "a function");
+    if (!is_callable(L, 2)) mr_bad_argument(L, 2, "a function");
     scope *s = mr_new(L, &scope_kind, sizeof *s);
     scope_enter(L, 1, s);
     lua_replace(L, 1); /* the scope where the stream was: it lives as long as the call */

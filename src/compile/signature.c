@@ -141,9 +141,16 @@ static void normalise(char *base, size_t size) {
         }
 }
 
+/* Without a default value. */
+static int declared_words(const param_words *p) {
+    for (int i = 0; i < p->count; i++)
+        if (is(p->words[i], "=")) return i;
+    return p->count;
+}
+
 static bool read_param(const param_words *p, mr_c_param *out) {
     *out = (mr_c_param){{0}, {0}, {0}, 0, false};
-    int last = p->count - 1, brackets = 0;
+    int last = declared_words(p) - 1, brackets = 0;
     while (last >= 0 && (is(p->words[last], "]") || brackets)) { /* float x[]: a pointer */
         brackets += is(p->words[last], "]") ? 1 : is(p->words[last], "[") ? -1 : 0;
         if (!brackets) out->pointers++;
@@ -163,6 +170,8 @@ static bool read_param(const param_words *p, mr_c_param *out) {
 }
 
 /* ---- the list */
+
+#define MOST_COMPARED 32 /* parameters of functions of one name */
 
 /* Behind its opening parenthesis. */
 static int read_list(scanner *s, mr_c_param *out, int most) {
@@ -189,13 +198,18 @@ static int read_list(scanner *s, mr_c_param *out, int most) {
     }
 }
 
+/* __launch_bounds__, __cluster_dims__, __attribute__, ...: what stands in front of parentheses and is no name. */
+static bool is_attribute(word w) {
+    return w.size > 4 && memcmp(w.text, "__", 2) == 0 && memcmp(w.text + w.size - 2, "__", 2) == 0;
+}
+
 /* Behind `__global__`: qualifiers and the result, up to the parenthesis behind the name. */
 static bool read_name(scanner *s, word *out_name) {
     word before = {NULL, 0};
     for (word w; (w = next_word(s)).size; before = w) {
         if (is(w, ";") || is(w, "{")) return false;
         if (!is(w, "(")) continue;
-        if (before.size && !is(before, "__launch_bounds__") && !is(before, "__attribute__")) {
+        if (before.size && !is_attribute(before)) {
             *out_name = before;
             return true;
         }
@@ -204,14 +218,32 @@ static bool read_name(scanner *s, word *out_name) {
     return false;
 }
 
+/* The next `__global__` function of that name; the scanner is then behind its opening parenthesis. */
+static bool find_function(scanner *s, const char *name) {
+    for (word w; (w = next_word(s)).size;) {
+        word found;
+        if (is(w, "__global__") && read_name(s, &found) && is(found, name)) return true;
+    }
+    return false;
+}
+
+/* Another function of that name takes the same: it is a declaration of it, or its template. */
+static bool agrees(scanner *s, const mr_c_param *params, int count) {
+    mr_c_param other[MOST_COMPARED];
+    if (count > MOST_COMPARED || read_list(s, other, MOST_COMPARED) != count) return false;
+    for (int i = 0; i < count; i++)
+        if (strcmp(other[i].base, params[i].base) != 0 || other[i].pointers != params[i].pointers)
+            return false;
+    return true;
+}
+
 int mr_signature_find(const char *text, size_t size, const char *name, mr_c_param *out, int most) {
     scanner s = {text, text + size, true};
-    for (word w; (w = next_word(&s)).size;) {
-        word found;
-        if (!is(w, "__global__") || !read_name(&s, &found) || !is(found, name)) continue;
-        return read_list(&s, out, most);
-    }
-    return -1;
+    if (!find_function(&s, name)) return -1;
+    int count = read_list(&s, out, most);
+    while (count >= 0 && find_function(&s, name))
+        if (count > most || !agrees(&s, out, count)) return -1;
+    return count;
 }
 
 /* ---- variables */

@@ -17,7 +17,8 @@ typedef struct {
 } mr_c_param;
 
 /* Finds the `__global__` function `name` (without template arguments) in `text`, and writes at most `most` parameters.
- * Returns how many it has; -1: there is none of that name, or it cannot be read. */
+ * Returns how many it has; -1: there is none of that name, or it cannot be read, or there are several that take different
+ * things. */
 int mr_signature_find(const char *text, size_t size, const char *name, mr_c_param *out, int most);
 /* The type of the __device__ or __constant__ variable `name` into `out`, in the spelling of mr_c_param.base; false: it
  * is not found. */

@@ -84,7 +84,7 @@ static void describe_storage(const mr_storage *storage, char *out, size_t size) 
              storage->name ? mr_name_text(storage->name) : "a tensor", storage->bytes, made);
 }
 
-/* What is near: "in y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
+/* What is there or near: "y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
 static void describe(void *context, uint64_t address, char *out, size_t size) {
     const mr_command *command = context;
     const mr_storage *nearest = NULL;
@@ -108,7 +108,8 @@ static void describe(void *context, uint64_t address, char *out, size_t size) {
     }
     describe_storage(nearest, text, sizeof text);
     uint64_t inside = address - nearest->address;
-    if (inside < nearest->bytes) snprintf(out, size, "byte %" PRIu64 " of %s", inside, text);
+    if (inside < nearest->bytes) snprintf(out, size, "%s", text);
+    else if (after && !distance) snprintf(out, size, "just past the end of %s", text);
     else if (after) snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
     else snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
 }

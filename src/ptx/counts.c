@@ -83,10 +83,13 @@ static unsigned pieces(const uint64_t *first, unsigned count, uint32_t bytes, ui
     sort(sorted, count);
     unsigned found = 0;
     for (unsigned i = 0; i < count; i++) {
-        for (uint64_t p = sorted[i] / size; p <= (sorted[i] + bytes - 1) / size; p++) {
-            if (last != UINT64_MAX && p <= last) continue;
-            last = p;
-            found++;
+        uint64_t end = sorted[i] + bytes; /* 0: the last byte of all; a wild pointer may be there */
+        for (uint64_t p = sorted[i] / size, most = (end - 1) / size; p <= most; p++) {
+            if (last == UINT64_MAX || p > last) {
+                last = p;
+                found++;
+            }
+            if (p == most) break;
         }
     }
     return found;

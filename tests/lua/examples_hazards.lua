@@ -38,7 +38,10 @@ for name, example in pairs(examples) do
     TestRacy["test_" .. name] = function()
       local reports = mr.hazard.check(example.racy, SIZE)
       lu.assertTrue(#reports > 0, name .. ": the racy program is reported clean")
-      for _, r in ipairs(reports) do lu.assertTrue(#r.fixes > 0, r.message) end
+      for _, r in ipairs(reports) do
+        -- Lines to add to the script; a race inside a kernel has advice.
+        lu.assertTrue(#r.fixes > 0 or (r.kind == "race-in-kernel" and r.fix ~= ""), r.message)
+      end
     end
   end
 end

@@ -1,0 +1,101 @@
+-- virtual only: a GPU does not say which thread failed, and its driver may need a new process
+-- Kernels that go wrong: each failure has CUDA's code, and names the kernel, the line of its source, and the thread.
+local lu = require "luaunit"
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local function line() return debug.getinfo(2, "l").currentline end
+
+TestFaults = {}
+
+local INSTRUCTIONS = mr.machine.settings().kernel_instructions
+
+function TestFaults.tearDown()
+  mr.reset()
+  mr.machine.settings{ kernel_instructions = INSTRUCTIONS }
+end
+
+-- What synchronising raises, and that its text has all of these.
+local function assert_lost(code, fn, ...)
+  local err = T.raises(code, function()
+    fn()
+    mr.synchronize()
+  end)
+  for _, text in ipairs{ ... } do lu.assertStrContains(tostring(err), text) end
+  return err
+end
+
+function TestFaults.test_a_write_past_the_end_names_thread_and_line()
+  local at = line() + 4
+  local kernel = mr.kernel([[
+    extern "C" __global__ void fill(float *x, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i <= n) x[i] = 1;
+    }]])
+  local x = mr.empty(100, {name = "x"})
+  local launched = line() + 1
+  local err = assert_lost("illegal-address", function() kernel[{1, 128}](x, 100) end,
+    "fill", ("kernels_faults.lua:%d"):format(at), "thread (100,0,0)", "past the end of x")
+  lu.assertStrContains(err.where, ("kernels_faults.lua:%d"):format(launched))
+end
+
+function TestFaults.test_null()
+  local kernel = mr.kernel("extern \"C\" __global__ void scale(float *x) { x[threadIdx.x] *= 2; }")
+  assert_lost("illegal-address", function() kernel[{1, 4}](nil) end, "scale")
+end
+
+function TestFaults.test_an_endless_loop()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void forever(volatile int *x) {
+      while (x[0] == 0) {}
+    }]])
+  mr.machine.settings{ kernel_instructions = 100000 }
+  assert_lost("launch-timeout", function() kernel[{1, 32}](mr.zeros(1, {dtype = "i32"})) end, "forever")
+end
+
+function TestFaults.test_endless_recursion()
+  local kernel = mr.kernel([[
+    __device__ __noinline__ int down(int n, int *x) {
+      int local[8];
+      for (int i = 0; i < 8; i++) local[i] = x[i % 2] + n;
+      int below = n >= 0 ? down(n + 1, x) : 0;
+      return below + local[below & 7];
+    }
+    extern "C" __global__ void recurse(int *x) { x[0] = down(0, x); }]])
+  assert_lost("launch-failure", function() kernel[{1, 32}](mr.zeros(8, {dtype = "i32"})) end, "recurse")
+end
+
+function TestFaults.test_trap_and_assert()
+  local trap = mr.kernel("extern \"C\" __global__ void f(int n) { if (threadIdx.x == n) __trap(); }")
+  assert_lost("launch-failure", function() trap[{1, 32}](3) end)
+  mr.reset()
+  local check = mr.kernel([[
+    #include <assert.h>
+    extern "C" __global__ void f(int n) { assert(n > 3); }]])
+  assert_lost("assert", function() check[{1, 1}](3) end, "n > 3")
+end
+
+function TestFaults.test_a_barrier_that_not_all_reach()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void f(int *x) {
+      if (threadIdx.x < 16) __syncthreads();
+      x[threadIdx.x] = 1;
+    }]])
+  lu.assertFalse((pcall(function()
+    kernel[{1, 32}](mr.zeros(32, {dtype = "i32"}))
+    mr.synchronize()
+  end)))
+end
+
+function TestFaults.test_modules_must_be_loaded_again_after_a_reset()
+  local kernel = mr.kernel("extern \"C\" __global__ void f(int *x) { *x = 3; }")
+  mr.reset()
+  local err = T.raises("invalid-handle", function() kernel[{1, 1}](mr.zeros(1, {dtype = "i32"})) end)
+  lu.assertStrContains(tostring(err), "load it again")
+  local double = mr.elementwise("float x -> float y", "y = 2 * x")
+  lu.assertEquals(double(mr.ones(2)):totable(), { 2, 2 })
+  mr.reset()
+  lu.assertEquals(double(mr.ones(2)):totable(), { 2, 2 }) -- it loads its kernel again
+end
+
+os.exit(lu.LuaUnit.run())
