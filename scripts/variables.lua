@@ -13,6 +13,7 @@ local KNOWN = {
   ["compile/nvrtc.c"] = {
     ["compile/nvrtc.c"] = "api found_once opened_once found include_folder library name missing",
   },
+  ["ops/kernel_code.c"] = { ["ops/kernel_code.c"] = "ids" },
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
   ["cuda/device.c"] = { ["cuda/device.c"] = "mr_cuda_current is_kept kept" },

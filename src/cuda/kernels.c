@@ -59,7 +59,7 @@ void mr_cuda_kernels_close(cuda_device *device) {
     close_lanes(kernels->free_lanes);
     for (int m = 0; m < MODULE_COUNT; m++)
         if (kernels->modules[m]) mr_cu.ModuleUnload(kernels->modules[m]);
-    mr_cuda_codes_close(kernels);
+    if (kernels->close_codes) kernels->close_codes(kernels);
     free(kernels);
     device->kernels = NULL;
 }

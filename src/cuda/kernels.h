@@ -67,8 +67,9 @@ typedef struct {
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
-    MR_VEC(cuda_code) codes;                                  /* the user's, by id */
-    bool no_blas;                                             /* the library could not be opened */
+    MR_VEC(cuda_code) codes;            /* the user's, by id */
+    void (*close_codes)(void *kernels); /* gives them back, if there ever was one */
+    bool no_blas;                       /* the library could not be opened */
     CUfunction rows[MR_OP_COUNT][MR_DTYPE_COUNT][FORM_COUNT]; /* by mr_op_id */
 } cuda_kernels;
 
@@ -161,8 +162,6 @@ mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
-
-void mr_cuda_codes_close(cuda_kernels *kernels); /* launch_user.c */
 
 /* blas.c: drops a lane's handle. */
 void mr_cuda_lane_close_blas(cuda_lane *lane);

@@ -29,17 +29,6 @@ static cuda_code *find_code(const cuda_kernels *kernels, const mr_kernel_code *c
     return found ? &kernels->codes.items[at] : NULL;
 }
 
-static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
-    size_t at = place_of(kernels, added.code->id);
-    if (!mr_vec_push(&kernels->codes, added))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
-    cuda_code *items = kernels->codes.items;
-    memmove(&items[at + 1], &items[at], (kernels->codes.count - 1 - at) * sizeof *items);
-    items[at] = added;
-    mr_kernel_code_retain(added.code);
-    return MR_OK;
-}
-
 /* ---- unloading */
 
 static void unload(cuda_code *c) {
@@ -47,12 +36,25 @@ static void unload(cuda_code *c) {
     free(c->kernels);
 }
 
-void mr_cuda_codes_close(cuda_kernels *kernels) {
+static void close_codes(void *of) {
+    cuda_kernels *kernels = of;
     for (size_t i = 0; i < kernels->codes.count; i++) {
         unload(&kernels->codes.items[i]);
         mr_kernel_code_release(kernels->codes.items[i].code);
     }
     mr_vec_free(&kernels->codes);
+}
+
+static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
+    size_t at = place_of(kernels, added.code->id);
+    kernels->close_codes = close_codes;
+    if (!mr_vec_push(&kernels->codes, added))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    cuda_code *items = kernels->codes.items;
+    memmove(&items[at + 1], &items[at], (kernels->codes.count - 1 - at) * sizeof *items);
+    items[at] = added;
+    mr_kernel_code_retain(added.code);
+    return MR_OK;
 }
 
 /* Whether all that the device was given up to `seq` is done, without waiting. The reclaim stream is behind those that
