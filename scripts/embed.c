@@ -17,13 +17,19 @@ static void die(const char *what, const char *name) {
     exit(1);
 }
 
-static size_t write_bytes(FILE *out, const char *path) {
+/* Returns the size; sets *hash to the FNV-1a hash of the bytes. */
+static size_t write_bytes(FILE *out, const char *path, unsigned long long *hash) {
     FILE *in = fopen(path, "rb");
     size_t size = 0;
     int c;
 
+    *hash = 0xcbf29ce484222325ull;
+
     if (!in) die("cannot open", path);
-    while ((c = getc(in)) != EOF) fprintf(out, "%d,%s", c, ++size % 24 ? "" : "\n");
+    while ((c = getc(in)) != EOF) {
+        fprintf(out, "%d,%s", c, ++size % 24 ? "" : "\n");
+        *hash = (*hash ^ (unsigned char)c) * 0x100000001b3ull;
+    }
     if (ferror(in)) die("cannot read", path);
     fclose(in);
     return size;
@@ -36,7 +42,8 @@ int main(int argc, char **argv) {
     }
     FILE *out = fopen(argv[1], "w");
     size_t *size = calloc((size_t)argc, sizeof *size);
-    if (!out || !size) die("cannot write", argv[1]);
+    unsigned long long *hash = calloc((size_t)argc, sizeof *hash);
+    if (!out || !size || !hash) die("cannot write", argv[1]);
 
     fputs("/* Written by scripts/embed.c. */\n#include \"base/embedded.h\"\n\n", out);
     for (int i = 2; i < argc; i++) {
@@ -46,16 +53,17 @@ int main(int argc, char **argv) {
             return 2;
         }
         fprintf(out, "static const unsigned char file_%d[] = {\n", i);
-        size[i] = write_bytes(out, eq + 1);
+        size[i] = write_bytes(out, eq + 1, &hash[i]);
         fputs("0};\n\n", out);
     }
     fputs("const mr_embedded mr_embedded_files[] = {\n", out);
     for (int i = 2; i < argc; i++) {
         int name_length = (int)(strchr(argv[i], '=') - argv[i]);
-        fprintf(out, "    {\"%.*s\", file_%d, %zu},\n", name_length, argv[i], i, size[i]);
+        fprintf(out, "    {\"%.*s\", file_%d, %zu, 0x%llxu},\n", name_length, argv[i], i, size[i], hash[i]);
     }
-    fputs("    {NULL, NULL, 0},\n};\n", out);
+    fputs("    {NULL, NULL, 0, 0},\n};\n", out);
     if (fclose(out) != 0) die("cannot write", argv[1]);
     free(size);
+    free(hash);
     return 0;
 }

@@ -37,7 +37,7 @@ static void add_list(mr_hash *hash, const char *const *list, int count) {
 static void add_headers(mr_hash *hash) {
     for (const mr_embedded *file = mr_embedded_files; file->name; file++)
         if (strncmp(file->name, MR_COMPILE_HEADERS, strlen(MR_COMPILE_HEADERS)) == 0)
-            add(hash, file->data, file->size);
+            add(hash, &file->hash, sizeof file->hash);
 }
 
 bool mr_entry_key(const mr_compile_job *job, const char *compiler, mr_cache_key *out) {
