@@ -245,27 +245,29 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
     char folder_option[4200];
     put(line, "%s", path);
     put(line, "--cuda-gpu-arch=sm_%d", architecture);
-    static const char *const fixed[] = {"--no-default-config", /* from clang 16 on */
-                                        "--cuda-device-only",
-                                        "--cuda-path=" MR_COMPILE_ROOT,
-                                        "-nocudainc",
-                                        "-nocudalib",
-                                        "-nostdinc",
-                                        "-nostdinc++",
-                                        "-I" MR_COMPILE_ROOT,
-                                        "-std=c++17",
-                                        "-O3",
-                                        "-Xclang", /* the driver does not know this value */
-                                        "-ffp-contract=fast-honor-pragmas",
-                                        "-fno-exceptions",
-                                        "-gline-directives-only",
-                                        "-fdebug-compilation-dir=" MR_COMPILE_ROOT,
-                                        "-fno-color-diagnostics",
-                                        "-fmessage-length=0",
-                                        "-Wno-unknown-cuda-version",
-                                        "-S",
-                                        "-x",
-                                        "cuda"};
+    static const char *const fixed[] = {
+        "--no-default-config", /* from clang 16 on */
+        "--cuda-device-only",
+        "--cuda-path=" MR_COMPILE_ROOT,
+        "-nocudainc",
+        "-nocudalib",
+        "-nostdinc",
+        "-nostdinc++",
+        "-I" MR_COMPILE_ROOT,
+        "-std=c++17",
+        "-O3",
+        "-Xclang", /* the driver does not know this value */
+        "-ffp-contract=fast-honor-pragmas",
+        "-fno-exceptions",
+        "-gline-directives-only",
+        "-fdebug-compilation-dir=" MR_COMPILE_ROOT,
+        "-fno-color-diagnostics",
+        "-fno-verbose-asm", /* no comments: they would tell places, too */
+        "-fmessage-length=0",
+        "-Wno-unknown-cuda-version",
+        "-S",
+        "-x",
+        "cuda"};
     for (size_t i = version >= 16 ? 0 : 1; i < sizeof fixed / sizeof *fixed; i++)
         put(line, "%s", fixed[i]);
     put(line, "-ivfsoverlay");

@@ -573,7 +573,7 @@ static void the_cache_is_where_the_environment_says(void **state) {
 }
 
 static mr_cache_key key_of(int number) {
-    mr_cache_key key;
+    mr_cache_key key = {{0}};
     mr_hash hash;
     mr_hash_begin(&hash);
     mr_hash_add(&hash, &number, sizeof number);
