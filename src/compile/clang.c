@@ -246,7 +246,6 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
     put(line, "%s", path);
     put(line, "--cuda-gpu-arch=sm_%d", architecture);
     static const char *const fixed[] = {
-        "--no-default-config", /* from clang 16 on */
         "--cuda-device-only",
         "--cuda-path=" MR_COMPILE_ROOT,
         "-nocudainc",
@@ -268,8 +267,10 @@ static void put_arguments(command_line *line, const char *path, const mr_compile
         "-S",
         "-x",
         "cuda"};
-    for (size_t i = version >= 16 ? 0 : 1; i < sizeof fixed / sizeof *fixed; i++)
-        put(line, "%s", fixed[i]);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) put(line, "%s", fixed[i]);
+    if (version >= 16) put(line, "--no-default-config");
+    if (version >= 17)
+        put(line, "-fno-diagnostics-show-line-numbers"); /* beside the lines: they would not move */
     put(line, "-ivfsoverlay");
     put(line, "%s/overlay", folder->path);
     put(line, "-include");
