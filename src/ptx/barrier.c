@@ -93,6 +93,17 @@ static ptx_barrier *come(ptx_warp *warp, const ptx_code *code, uint32_t mask, ui
     uint32_t id = PTX_AT(const ptx_u32, warp, code->a)[first];
     uint32_t wanted = PTX_AT(const ptx_u32, warp, code->b)[first];
     ptx_block_run *block = warp->block;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        unsigned lane = ptx_first_lane(left);
+        uint32_t other = PTX_AT(const ptx_u32, warp, code->a)[lane];
+        if (other == id && PTX_AT(const ptx_u32, warp, code->b)[lane] == wanted) continue;
+        char thread[40];
+        ptx_fault(warp, code, first, MR_CODE_LAUNCH_FAILURE,
+                  "names barrier %u, and thread %s of the same warp names barrier %u, or another "
+                  "number of threads",
+                  id, ptx_thread_text(warp->run, warp->number * PTX_LANES + lane, thread), other);
+        return NULL;
+    }
     if (id >= PTX_BARRIERS) {
         ptx_fault(warp, code, first, MR_CODE_LAUNCH_FAILURE,
                   "waits at barrier %u; a block has barriers 0 to 15", id);

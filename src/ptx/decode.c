@@ -231,7 +231,8 @@ static mr_status decode_with(ptx_decoder *d, uint32_t *first_code, uint8_t *is_j
     return d->failure ? d->failure : keep_codes(d, first_code);
 }
 
-mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, uint32_t function) {
+mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *const *lanes,
+                     uint32_t function) {
     ptx_slots slots = {0};
     const ptx_function *f = &module->tree.functions[function];
     MR_TRY(ptx_slots_assign(f, &slots));
@@ -239,7 +240,7 @@ mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, uint32_t f
                      .constants = constants,
                      .function = f,
                      .routine = &module->routines[function],
-                     .lanes = ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain,
+                     .lanes = lanes,
                      .slot = slots.slot};
     memcpy(d.scratch, slots.scratch, sizeof d.scratch);
     d.routine->frame_bytes = slots.frame_bytes;

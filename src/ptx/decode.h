@@ -109,6 +109,7 @@ typedef struct {
 mr_status ptx_slots_assign(const ptx_function *function, ptx_slots *out);
 
 /* decode.c: fills in routine->codes and frame; its offsets of variables are known. */
-mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, uint32_t function);
+mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *const *lanes,
+                     uint32_t function);
 
 #endif

@@ -315,11 +315,11 @@ static mr_status make_kernels(mr_ptx_module *m) {
 
 /* ---- loading */
 
-static mr_status decode_all(mr_ptx_module *m) {
+static mr_status decode_all(mr_ptx_module *m, ptx_run *const *lanes) {
     ptx_constants constants = {0};
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < m->tree.function_count && !status; i++) {
-        if (m->tree.functions[i].is_defined) status = ptx_decode(m, &constants, i);
+        if (m->tree.functions[i].is_defined) status = ptx_decode(m, &constants, lanes, i);
     }
     free(constants.slots);
     if (!status) {
@@ -332,7 +332,8 @@ static mr_status decode_all(mr_ptx_module *m) {
     return status;
 }
 
-static mr_status load(mr_ptx_module *m, const char *text, size_t size, const char *name) {
+static mr_status load(mr_ptx_module *m, const char *text, size_t size, const char *name,
+                      ptx_run *const *lanes) {
     MR_TRY(ptx_read(text, size, name, &m->tree));
     m->name = strdup(name);
     m->printing = malloc(sizeof *m->printing);
@@ -341,7 +342,7 @@ static mr_status load(mr_ptx_module *m, const char *text, size_t size, const cha
     pthread_mutex_init(m->printing, NULL);
     m->launch_bytes = PTX_LAUNCH_VECTORS * 4 * PTX_LANES;
     for (uint32_t i = 0; i < m->tree.function_count; i++) MR_TRY(lay_out(m, i));
-    MR_TRY(decode_all(m));
+    MR_TRY(decode_all(m, lanes));
     return make_kernels(m);
 }
 
@@ -359,18 +360,24 @@ static void destroy(mr_ptx_module *m) {
     free(m);
 }
 
-mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
-                             mr_ptx_module **out_module) {
+mr_status ptx_module_load_with(const char *text, size_t size, const char *name,
+                               ptx_run *const *lanes, mr_ptx_module **out_module) {
     mr_ptx_module *m = calloc(1, sizeof *m);
     if (!m) return no_memory();
     m->references = 1;
-    mr_status status = load(m, text, size, name);
+    mr_status status = load(m, text, size, name, lanes);
     if (status) {
         destroy(m);
         return status;
     }
     *out_module = m;
     return MR_OK;
+}
+
+mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
+                             mr_ptx_module **out_module) {
+    ptx_run *const *lanes = ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain;
+    return ptx_module_load_with(text, size, name, lanes, out_module);
 }
 
 void mr_ptx_module_retain(mr_ptx_module *m) {

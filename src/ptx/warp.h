@@ -111,7 +111,7 @@ struct ptx_block_run {
     uint8_t *shared_unset; /* one bit a byte, 1: not written; only where follows_unset */
     uint32_t shared_bytes;
     uint32_t shared_unset_left; /* bytes; 0 without checks */
-    uint32_t alive; /* threads */
+    uint32_t alive;             /* threads */
     uint32_t open_barriers;
     ptx_barrier barriers[PTX_BARRIERS];
 };

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
+#include "ptx/lanes.h"
+#include "ptx/module.h"
 #include "ptx/ptx.h"
 
 enum { MOST_PIECES = 32 };
@@ -35,6 +37,7 @@ typedef struct {
     uint64_t next;
     uint64_t variables[64];
     mr_buffer printed;
+    mr_buffer unset; /* what was told of reads of bytes that nothing has written, a line each */
     mr_ptx_launch launch; /* what a test sets stays until the next begin() */
     unsigned char params[4096];
     uint32_t param_at, param_index;
@@ -76,6 +79,10 @@ static inline void describe_address(void *context, uint64_t address, char *out, 
 static inline void keep_print(void *context, const char *text, size_t size) {
     mr_buffer_add(&((device *)context)->printed, text, size);
 }
+static inline void keep_unset(void *context, const ptx_instruction *instruction, const char *text) {
+    (void)instruction;
+    mr_buffer_printf(&((device *)context)->unset, "%s\n", text);
+}
 static inline bool is_interrupted(void *context) {
     device *d = context;
     return d->interruptions >= 0 && d->interruptions-- == 0;
@@ -109,11 +116,11 @@ static inline uint64_t give_unset(device *d, const char *name, size_t bytes, cha
     return address;
 }
 
-static inline void load_ptx(device *d, const char *text) {
+static inline void load_ptx_with(device *d, const char *text, ptx_run *const *lanes) {
     memset(d, 0, sizeof *d);
     d->next = 0x700000000;
     d->interruptions = -1;
-    expect_none(mr_ptx_module_load(text, strlen(text), "test.ptx", &d->module));
+    expect_none(ptx_module_load_with(text, strlen(text), "test.ptx", lanes, &d->module));
     const ptx_tree *tree = mr_ptx_module_tree(d->module);
     assert_true(tree->variable_count <= 64);
     for (uint32_t i = 0; i < tree->variable_count; i++) {
@@ -129,12 +136,17 @@ static inline void load_ptx(device *d, const char *text) {
     }
 }
 
+static inline void load_ptx(device *d, const char *text) {
+    load_ptx_with(d, text, ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain);
+}
+
 static inline void unload(device *d) {
     for (int i = 0; i < d->piece_count; i++) {
         free(d->pieces[i].host);
         free(d->pieces[i].unset);
     }
     mr_buffer_free(&d->printed);
+    mr_buffer_free(&d->unset);
     mr_ptx_module_release(d->module);
 }
 
@@ -152,6 +164,7 @@ static inline void begin(device *d, const char *kernel, uint32_t grid, uint32_t 
                                    .describe = describe_address},
                         .device = {.sm_count = 4, .max_shared = 48 * 1024, .clock_hz = 1000000000},
                         .check = true,
+                        .unset_read = keep_unset,
                         .print = keep_print,
                         .interrupted = is_interrupted,
                         .context = d};
@@ -173,6 +186,14 @@ static inline uint64_t blocks_of(const device *d) {
 static inline void run(device *d) {
     assert_int_equal(d->param_index, d->launch.kernel->param_count);
     expect_none(mr_ptx_run(&d->launch, 0, blocks_of(d)));
+}
+/* The last launch must have told `part` of something that it read and nothing had written. */
+static inline void expect_unset(device *d, const char *part) {
+    if (!d->unset.data || !strstr(d->unset.data, part)) {
+        printf("%s\nwanted: %s\n", d->unset.data ? d->unset.data : "(nothing)", part);
+        fail();
+    }
+    mr_buffer_free(&d->unset);
 }
 /* The launch must fail so; the message must hold `part`. */
 static inline void run_fails(device *d, mr_code code, const char *part) {
