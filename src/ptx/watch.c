@@ -176,17 +176,6 @@ void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
 
 /* ---- the watch */
 
-void ptx_watch_stop(mr_ptx_watch *watch, const char *why) {
-    pthread_mutex_lock(&watch->lock);
-    if (!watch->why_stopped) watch->why_stopped = why;
-    pthread_mutex_unlock(&watch->lock);
-    atomic_store(&watch->is_stopped, true);
-}
-
-const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch) {
-    return atomic_load(&watch->is_stopped) ? watch->why_stopped : NULL;
-}
-
 void ptx_watch_hold(mr_ptx_watch *watch) {
     pthread_mutex_lock(&watch->strong);
 }

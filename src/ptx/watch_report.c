@@ -1,9 +1,22 @@
-/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice. Text for a
- * person is made in watch_text.c. */
+/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice; and the
+ * reason why the watch has stopped. Text for a person is made in watch_text.c. */
 #include "ptx/watch_state.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the end before the end */
+
+void ptx_watch_stop(mr_ptx_watch *watch, const char *why) {
+    pthread_mutex_lock(&watch->lock);
+    if (!watch->why_stopped) watch->why_stopped = why;
+    pthread_mutex_unlock(&watch->lock);
+    atomic_store(&watch->is_stopped, true);
+}
+
+const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch) {
+    return atomic_load(&watch->is_stopped) ? watch->why_stopped : NULL;
+}
 
 /* ---- numbers of instructions, from 1 */
 
@@ -84,9 +97,9 @@ static const char *advise_in_block(const ptx_race *race) {
                            "__syncwarp() between them"
                          : "only one of the two is atomic: make the other one atomic, too, or put "
                            "__syncthreads() between them";
-    if (both_write && race->first.instruction == race->second.instruction)
+    if (both_write && same_line(race))
         return "several threads write the same place at once: let one of them write it, or use an "
-               "atomic operation";
+               "atomic operation (atomicAdd ...)";
     if (same_line(race))
         return "the line reads and writes what another thread changes at the same time: use an "
                "atomic operation (atomicAdd ...), or a place for each thread";
@@ -100,9 +113,9 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
     if (race->first.atomic != race->second.atomic)
         return "only one of the two is atomic: make the other one atomic, too, or split the kernel "
                "in two launches";
-    if (both_write && race->first.instruction == race->second.instruction)
+    if (both_write && same_line(race))
         return "blocks write the same place in no order: let one block write it, or use an atomic "
-               "operation";
+               "operation (atomicAdd ...)";
     if (same_line(race))
         return "the line reads and writes what another block changes at the same time: use an "
                "atomic operation (atomicAdd ...)";
