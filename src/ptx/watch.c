@@ -76,9 +76,9 @@ static void access_shared(ptx_turn *turn) {
 }
 
 static ptx_page *page_of(ptx_turn *turn, uint64_t number) {
-    ptx_page **recent = &turn->running->pages[number % PTX_RECENT];
-    if (*recent && (*recent)->number == number) return *recent;
-    ptx_page *page = ptx_page_get(turn->watch->pages, number);
+    ptx_page **recent = &turn->running->pages[number % PTX_RECENT], *page = *recent;
+    if (page && page->number == number) return page;
+    page = ptx_page_get(turn->watch->pages, number);
     if (page) *recent = page;
     else turn->failed = true;
     return page;

@@ -193,11 +193,9 @@ static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e,
         w->races.items[slot->race - 1]->count += pairs;
         return true;
     }
-    ptx_race *race = malloc(sizeof *race);
-    if (!race || !mr_vec_push(&w->races, race)) {
-        free(race);
-        return false;
-    }
+    ptx_race *race = mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
+    if (!race) return false;
+    w->races.items[w->races.count++] = race;
     *race = *found;
     race->count = pairs ? pairs - 1 : 0;
     *slot = (ptx_race_slot){key, (uint32_t)w->races.count};
