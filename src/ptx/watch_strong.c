@@ -76,15 +76,14 @@ static void log_strong(ptx_turn *turn, ptx_history *h, const ptx_strong *s) {
     if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
 }
 
-static void judge(ptx_turn *turn, const element *e, uint64_t start, const ptx_judged *whole) {
+static void judge(ptx_turn *turn, const element *e, uint64_t start, ptx_judged *j) {
     for (uint32_t i = 0; i < e->count; i++) {
-        ptx_judged j = *whole;
-        j.cell = e->first + i;
-        j.cell_address = start + (uint64_t)j.cell * e->cells->bytes;
         ptx_history *h = history(e, i);
-        ptx_after_write(turn, e->cells, &j);
-        if (j.writes) ptx_after_readers(turn, h, &j);
-        ptx_after_strong(turn, h, &j);
+        j->cell = e->first + i;
+        j->cell_address = start + (uint64_t)j->cell * e->cells->bytes;
+        ptx_after_write(turn, e->cells, j);
+        if (j->writes) ptx_after_readers(turn, h, j);
+        ptx_after_strong(turn, h, j);
     }
 }
 
@@ -117,9 +116,9 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
     /* What an acquire operation takes over holds for itself, too. */
     ptx_chain *chain = reads ? chain_read(turn, &e, address, bytes) : NULL;
     if (reads) ptx_observe(turn, lane, address, bytes, chain);
-    judge(turn, &e, start,
-          &(ptx_judged){
-              .lane = lane, .bytes = bytes, .address = address, .writes = writes, .strong = true});
+    ptx_judged j = {
+        .lane = lane, .bytes = bytes, .address = address, .writes = writes, .strong = true};
+    judge(turn, &e, start, &j);
     bool saw = chain != NULL;
     if (writes) {
         if (!chain) chain = chain_begin(turn, &e, address, bytes);
