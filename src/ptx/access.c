@@ -222,12 +222,12 @@ static void know_nothing(ptx_access *access, const char *reason) {
 static bool analyse(ptx_access *access, access_graph *graph) {
     if (setjmp(graph->out_of_memory)) return false;
     access_build_blocks(graph);
+    access_origins origins = {0};
+    if (!graph->too_large) access_settle(graph, &origins);
     if (graph->too_large) {
         know_nothing(access, "the kernel and what it calls are too long to be analysed");
         return true;
     }
-    access_origins origins = {0};
-    access_settle(graph, &origins);
     inference in = {.access = access, .graph = graph, .origins = &origins};
     in.bases = access_take(graph, origins.set_words * sizeof *in.bases);
     in.is_pointer = access_take(graph, origins.piece_count);

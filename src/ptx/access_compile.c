@@ -7,12 +7,15 @@
 
 #include "ptx/access_launch.h"
 
+enum { MOST_VISITS = 100 };
+
 typedef struct {
     access_graph *graph;
     const access_origins *origins;
     bool *is_needed;       /* by value */
     bool *is_needed_block; /* by block of the graph */
     ACCESS_LIST(uint32_t) work;
+    uint32_t visits; /* of predicates, for one condition */
 
     uint32_t *node_of;  /* by value */
     uint32_t *block_of; /* by block of the graph */
@@ -64,7 +67,8 @@ static void visit_phi_atoms(compiler *c, const access_value *v, bool is_true, in
 static void visit_atoms(compiler *c, uint32_t p, bool is_true, int depth, atom_visitor visit,
                         void *context) {
     const access_value *v = access_value_at(c->graph, p);
-    if (depth > 8 || v->bits != 1) return;
+    c->visits = depth ? c->visits + 1 : 0;
+    if (depth > 8 || c->visits > MOST_VISITS || v->bits != 1) return;
     if (v->op == ACCESS_PHI) {
         visit_phi_atoms(c, v, is_true, depth, visit, context);
     } else if (v->op == ACCESS_COMPARE) {

@@ -458,6 +458,7 @@ void access_settle(access_graph *graph, access_origins *out) {
     forget(graph);
     for (uint32_t attempt = 0;; attempt++) {
         access_build_values(graph);
+        if (graph->too_large) return;
         new_holders(graph, out);
         solve(graph, out);
         bool assumed_right = !graph->again;

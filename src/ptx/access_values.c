@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+/* Passes are over phis that may have become superfluous; one that is left costs precision only. */
+enum { MOST_VALUES = 100000, MOST_PASSES = 6 };
+
 /* ---- tables */
 
 typedef struct {
@@ -59,6 +62,7 @@ static void table_set(access_graph *graph, table *t, uint64_t key, uint32_t item
 
 typedef struct {
     uint32_t phi, variable, block;
+    uint32_t next; /* of the incomplete ones of that block */
 } pending_phi;
 
 typedef struct {
@@ -72,15 +76,16 @@ typedef struct {
     bool *is_filled;
     ACCESS_LIST(pending_phi) pending;    /* phis whose operands are still to be read */
     ACCESS_LIST(pending_phi) incomplete; /* phis of loops that are not complete yet */
-    bool is_draining;
+    uint32_t *first_incomplete;          /* by block */
 
     uint32_t copy, block, instruction; /* which is being read */
     const ptx_instruction *at;
 } maker;
 
 uint32_t access_find(const access_graph *graph, uint32_t value) {
-    const access_value *values = graph->values.items;
-    while (values[value].replaced != ACCESS_NONE) value = values[value].replaced;
+    access_value *values = graph->values.items;
+    for (uint32_t next; (next = values[value].replaced) != ACCESS_NONE; value = next)
+        if (values[next].replaced != ACCESS_NONE) values[value].replaced = values[next].replaced;
     return value;
 }
 
@@ -276,6 +281,15 @@ static uint32_t new_phi(maker *m, uint32_t block, uint32_t variable) {
     return phi;
 }
 
+/* Are the ends of all predecessors known? */
+static bool is_complete(const maker *m, uint32_t block) {
+    const access_block *b = &m->graph->blocks.items[block];
+    for (uint32_t k = 0; k < b->predecessor_count; k++)
+        if (m->graph->blocks.items[b->predecessors[k]].reached && !m->is_filled[b->predecessors[k]])
+            return false;
+    return true;
+}
+
 /* What a variable holds at the end of a block. Ways through blocks with one predecessor are walked; elsewhere a phi is made,
  * whose operands are read later. */
 static uint32_t look_up(maker *m, uint32_t block, uint32_t variable) {
@@ -297,12 +311,13 @@ static uint32_t look_up(maker *m, uint32_t block, uint32_t variable) {
         } else {
             value = new_phi(m, block, variable);
             pending_phi p = {.phi = value, .variable = variable, .block = block};
-            bool complete = true;
-            for (uint32_t k = 0; k < b->predecessor_count; k++)
-                complete &= !graph->blocks.items[b->predecessors[k]].reached ||
-                            m->is_filled[b->predecessors[k]];
-            if (complete) access_push(graph, &m->pending, p);
-            else access_push(graph, &m->incomplete, p);
+            if (is_complete(m, block)) {
+                access_push(graph, &m->pending, p);
+            } else {
+                p.next = m->first_incomplete[block];
+                m->first_incomplete[block] = m->incomplete.count;
+                access_push(graph, &m->incomplete, p);
+            }
         }
         for (; first != block; first = graph->blocks.items[first].predecessors[0])
             define(m, first, variable, value);
@@ -350,7 +365,8 @@ static void read_operands(maker *m, pending_phi p) {
 static void drain(maker *m) {
     uint32_t first = 0;
     for (; first < m->pending.count; first++) read_operands(m, m->pending.items[first]);
-    for (bool changed = true; changed;) {
+    bool changed = true;
+    for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
         changed = false;
         for (uint32_t k = m->pending.count; k-- > 0;)
             changed |= remove_phi(m->graph, m->pending.items[k].phi);
@@ -1151,27 +1167,24 @@ static void fill_block(maker *m, uint32_t block) {
     }
 }
 
-/* Phis of loops whose last way in is known now. */
-static void complete(maker *m) {
-    access_graph *graph = m->graph;
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < m->incomplete.count; k++) {
-        pending_phi p = m->incomplete.items[k];
-        const access_block *b = &graph->blocks.items[p.block];
-        bool filled = true;
-        for (uint32_t i = 0; i < b->predecessor_count; i++)
-            filled &= !graph->blocks.items[b->predecessors[i]].reached ||
-                      m->is_filled[b->predecessors[i]];
-        if (filled) access_push(graph, &m->pending, p);
-        else m->incomplete.items[kept++] = p;
+/* Phis of loops whose last way in is known now, as `block` is filled. */
+static void complete(maker *m, uint32_t block) {
+    const access_block *b = &m->graph->blocks.items[block];
+    for (uint32_t k = 0; k < b->successor_count; k++) {
+        uint32_t to = b->successors[k];
+        if (m->first_incomplete[to] == ACCESS_NONE || !is_complete(m, to)) continue;
+        for (uint32_t i = m->first_incomplete[to]; i != ACCESS_NONE;
+             i = m->incomplete.items[i].next)
+            access_push(m->graph, &m->pending, m->incomplete.items[i]);
+        m->first_incomplete[to] = ACCESS_NONE;
     }
-    m->incomplete.count = kept;
     if (m->pending.count) drain(m);
 }
 
 /* A phi that had two values can be left with one when those have been replaced. */
 static void remove_phis(access_graph *graph) {
-    for (bool changed = true; changed;) {
+    bool changed = true;
+    for (int pass = 0; changed && pass < 4 * MOST_PASSES; pass++) {
         changed = false;
         for (uint32_t v = 0; v < graph->values.count; v++)
             if (graph->values.items[v].op == ACCESS_PHI) changed |= remove_phi(graph, v);
@@ -1187,9 +1200,13 @@ void access_build_values(access_graph *graph) {
     m.only_block = access_take(graph, graph->register_count * sizeof *m.only_block);
     memset(m.only, 0xff, graph->register_count * sizeof *m.only);
     m.is_filled = access_take(graph, graph->blocks.count);
+    m.first_incomplete = access_take(graph, graph->blocks.count * sizeof *m.first_incomplete);
+    memset(m.first_incomplete, 0xff, graph->blocks.count * sizeof *m.first_incomplete);
     for (uint32_t k = 0; k < graph->order.count; k++) {
         fill_block(&m, graph->order.items[k]);
-        complete(&m);
+        complete(&m, graph->order.items[k]);
+        if (graph->values.count > MOST_VALUES) graph->too_large = true;
+        if (graph->too_large) return;
     }
     remove_phis(graph);
 }
