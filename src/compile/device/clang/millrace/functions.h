@@ -485,9 +485,9 @@ MR_FUNCTION mr_pair mr_reduce_large(double x, int *out_quadrant) {
     fraction = fraction << 3 | (mr_bits64)low >> 61;
     __int128 rest = (__int128)fraction; /* as a signed number: a fraction from 1/2 on is negative */
     if (rest < 0) quadrant++;
-    double high = (double)(long long)(rest >> 64) * 5.421010862427522e-20; /* 2^-64 */
-    /* What the first conversion rounded off is exact as an integer. */
-    __int128 left = rest - ((__int128)(long long)(high * 9007199254740992.0 * 2048.0) << 64);
+    long long upper = (long long)(rest >> 64) & ~2047ll; /* 53 bits: exact as a double */
+    double high = (double)upper * 5.421010862427522e-20; /* 2^-64 */
+    __int128 left = rest - (__int128)((unsigned __int128)upper << 64);
     double next = (double)(long long)(left >> 32) * 1.2621774483536189e-29; /* 2^-96 */
     mr_pair turned = mr_pair_product(mr_quick_sum(high, next), mr_pair_of(MR_HALF_PI, MR_HALF_LOW));
     if (mr_is_negative(x)) {
