@@ -18,7 +18,7 @@
 #include "ptx/module.h"
 #include "ptx/ptx.h"
 
-enum { MOST_PIECES = 32 };
+enum { MOST_PIECES = 400 };
 
 typedef struct {
     uint64_t first;
@@ -35,7 +35,7 @@ typedef struct {
     piece pieces[MOST_PIECES];
     int piece_count;
     uint64_t next;
-    uint64_t variables[64];
+    uint64_t variables[256];
     mr_buffer printed;
     mr_buffer unset; /* what was told of reads of bytes that nothing has written, a line each */
     mr_ptx_launch launch; /* what a test sets stays until the next begin() */
@@ -122,7 +122,7 @@ static inline void load_ptx_with(device *d, const char *text, ptx_run *const *la
     d->interruptions = -1;
     expect_none(ptx_module_load_with(text, strlen(text), "test.ptx", lanes, &d->module));
     const ptx_tree *tree = mr_ptx_module_tree(d->module);
-    assert_true(tree->variable_count <= 64);
+    assert_true(tree->variable_count <= 256);
     for (uint32_t i = 0; i < tree->variable_count; i++) {
         const ptx_variable *v = &tree->variables[i];
         if ((v->space != PTX_GLOBAL && v->space != PTX_CONST) || v->bytes == 0) continue;
