@@ -18,8 +18,6 @@
 #include "ptx/module.h"
 #include "ptx/ptx.h"
 
-enum { MOST_PIECES = 400 };
-
 typedef struct {
     uint64_t first;
     size_t bytes;
@@ -32,10 +30,10 @@ typedef struct {
 
 typedef struct {
     mr_ptx_module *module;
-    piece pieces[MOST_PIECES];
-    int piece_count;
+    piece *pieces;
+    int piece_count, piece_capacity;
     uint64_t next;
-    uint64_t variables[256];
+    uint64_t *variables; /* addresses, 0: not of global memory */
     mr_buffer printed;
     mr_buffer unset; /* what was told of reads of bytes that nothing has written, a line each */
     mr_ptx_launch launch; /* what a test sets stays until the next begin() */
@@ -98,7 +96,11 @@ static inline void expect_none(mr_status status) {
 
 /* `bytes` of memory on the device, set to `byte`; returns its address. */
 static inline uint64_t give(device *d, const char *name, size_t bytes, int byte, char **out_host) {
-    assert_true(d->piece_count < MOST_PIECES);
+    if (d->piece_count == d->piece_capacity) {
+        d->piece_capacity = 2 * d->piece_capacity + 16;
+        d->pieces = realloc(d->pieces, (size_t)d->piece_capacity * sizeof *d->pieces);
+        assert_non_null(d->pieces);
+    }
     piece *p = &d->pieces[d->piece_count++];
     /* The least that is aligned, so that a sanitizer sees each byte beyond. */
     *p = (piece){.first = d->next, .bytes = bytes, .name = name, .host = malloc(bytes ? bytes : 1)};
@@ -122,7 +124,8 @@ static inline void load_ptx_with(device *d, const char *text, ptx_run *const *la
     d->interruptions = -1;
     expect_none(ptx_module_load_with(text, strlen(text), "test.ptx", lanes, &d->module));
     const ptx_tree *tree = mr_ptx_module_tree(d->module);
-    assert_true(tree->variable_count <= 256);
+    d->variables = calloc(tree->variable_count + 1, sizeof *d->variables);
+    assert_non_null(d->variables);
     for (uint32_t i = 0; i < tree->variable_count; i++) {
         const ptx_variable *v = &tree->variables[i];
         if ((v->space != PTX_GLOBAL && v->space != PTX_CONST) || v->bytes == 0) continue;
@@ -145,6 +148,8 @@ static inline void unload(device *d) {
         free(d->pieces[i].host);
         free(d->pieces[i].unset);
     }
+    free(d->pieces);
+    free(d->variables);
     mr_buffer_free(&d->printed);
     mr_buffer_free(&d->unset);
     mr_ptx_module_release(d->module);
