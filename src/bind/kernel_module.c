@@ -143,7 +143,9 @@ static int drop_compiled(lua_State *L) {
 
 static void compile(lua_State *L, const mr_caller *caller, const source *s,
                     const string_list *options, const string_list *names, mr_compiled *out) {
-    const mr_device *device = caller->machine->current_device;
+    const mr_device_properties *own = &caller->machine->current_device->properties;
+    int target = own->compute_major * 10 + own->compute_minor;
+    if (target > MR_PTX_NEWEST_TARGET) target = MR_PTX_NEWEST_TARGET; /* which runs there, too */
     mr_compile_source what = {
         .text = s->text,
         .size = s->size,
@@ -151,8 +153,8 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
         .line = s->line,
         .options = options->items,
         .option_count = options->count,
-        .compute_major = device->properties.compute_major,
-        .compute_minor = device->properties.compute_minor,
+        .compute_major = target / 10,
+        .compute_minor = target % 10,
         .names = names->items,
         .name_count = names->count,
         .in_process_only = in_sandbox(caller->machine),

@@ -174,6 +174,15 @@ function TestKernels.test_the_driver_says_why_it_rejects_ptx()
   luaunit.assertEquals(status, 1)
 end
 
+-- Its PTX is for the newest GPU whose PTX is read here.
+function TestKernels.test_a_newer_gpu_takes_older_ptx()
+  assert_says("2\n", [[
+    local x = mr.tensor({1}, {dtype = "i32"})
+    twice[{1, 32}](x, 1)
+    print(x:item())
+  ]], nil, "FAKE_CUDA_CAPABILITY=120")
+end
+
 -- Not one module of these is used any more when the next is made.
 function TestKernels.test_modules_go_when_nobody_has_them()
   assert_says("done\n", [[
