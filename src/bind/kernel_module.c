@@ -145,7 +145,7 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
                     const string_list *options, const string_list *names, mr_compiled *out) {
     const mr_device_properties *own = &caller->machine->current_device->properties;
     int target = own->compute_major * 10 + own->compute_minor;
-    if (target > MR_PTX_NEWEST_TARGET) target = MR_PTX_NEWEST_TARGET; /* which runs there, too */
+    if (target > PTX_NEWEST_TARGET) target = PTX_NEWEST_TARGET; /* which runs there, too */
     mr_compile_source what = {
         .text = s->text,
         .size = s->size,

@@ -10,9 +10,6 @@
 
 /* ---- modules */
 
-/* PTX of `.target sm_90` and older is read; it also runs on GPUs that are newer. */
-enum { MR_PTX_NEWEST_TARGET = 90 };
-
 typedef struct mr_ptx_module mr_ptx_module;
 
 typedef struct {

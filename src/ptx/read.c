@@ -42,12 +42,12 @@ static mr_status read_target(ptx_reader *r) {
         if (t.kind != PTX_TOKEN_WORD) return ptx_expected(r, "a target such as `sm_90`");
         ptx_shown(t.text, t.size, shown);
         int number = architecture(&t);
-        if (number > MR_PTX_NEWEST_TARGET)
+        if (number > PTX_NEWEST_TARGET)
             return ptx_fail(
                 r, t.line, MR_CODE_NOT_SUPPORTED,
                 "the PTX is made for %s, which is newer than sm_%d: compile it for sm_%d "
                 "or older",
-                shown, MR_PTX_NEWEST_TARGET, MR_PTX_NEWEST_TARGET);
+                shown, PTX_NEWEST_TARGET, PTX_NEWEST_TARGET);
         if (number) r->target = number;
         if (t.size == 14 && memcmp(t.text, "map_f64_to_f32", 14) == 0)
             return ptx_fail(r, t.line, MR_CODE_NOT_SUPPORTED,

@@ -222,6 +222,9 @@ typedef struct {
     void *arena; /* owns all of the above */
 } ptx_tree;
 
+/* PTX of `.target sm_90` and older is read; it also runs on GPUs that are newer. */
+enum { PTX_NEWEST_TARGET = 90 };
+
 /* Reads PTX text. Errors (INVALID_ARGUMENT; NOT_SUPPORTED for PTX that is right but not covered) name the line of the
  * PTX text, and where .loc tells it the source line; they say what was expected. `name` stands in messages for the
  * text's origin. The text may be anything: truncated, hostile, without an end. */

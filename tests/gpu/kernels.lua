@@ -284,11 +284,11 @@ local function read(path)
   return text
 end
 
--- A function that gives the kernels of a file by their names.
+-- A function that gives the kernels of a file by their names. Without -fmad=false the driver may fuse a product and a sum.
 local function kernels_of(name, text)
   local names = {}
   for kernel in text:gmatch "\n// kernel: ([^\n]+)" do names[#names + 1] = kernel end
-  local m = mr.module({ path = "tests/kernels/" .. name .. ".cu" }, { names = names })
+  local m = mr.module({ path = "tests/kernels/" .. name .. ".cu" }, { names = names, options = "-fmad=false" })
   return function(kernel) return m:get(kernel) end
 end
 
