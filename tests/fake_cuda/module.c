@@ -30,6 +30,7 @@ static bool find_memory(void *context, uint64_t address, mr_ptx_range *out_range
             return true;
         }
     }
+    *out_range = (mr_ptx_range){.host = NULL};
     if (fake_find_pinned(host, &out_range->host, &out_range->end)) {
         out_range->first = (uintptr_t)out_range->host;
         return true;
