@@ -104,6 +104,7 @@ CFLAGS_cuda := -isystem $(CUDA_HOME)/include
 NVCC_FLAGS  := -std=c++17 -O3 --fmad=false -Isrc --fatbin --compress-mode=size \
                $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(COMMA)code=sm_$(a)) \
                -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(COMMA)code=compute_$(lastword $(CUDA_ARCHS))
+PTX_FLAGS   := -std=c++17 -O3 --fmad=false -Isrc --ptx -arch=compute_$(firstword $(CUDA_ARCHS))
 endif
 
 # ---------------------------------------------------------------- files
@@ -123,6 +124,7 @@ CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/
 ifneq ($(CUDA),0)
 KERNELS := $(patsubst src/cuda/kernels/%.cu,%,$(sort $(wildcard src/cuda/kernels/*.cu)))
 IMAGES  := $(KERNELS:%=$(IMAGE_DIR)/%.fatbin)
+PTX     := $(KERNELS:%=$(IMAGE_DIR)/%.ptx)
 CORE_OBJ += $(BUILD)/obj/gen/kernels.o
 endif
 
@@ -200,6 +202,12 @@ $(IMAGE_DIR)/%.fatbin: src/cuda/kernels/%.cu $(IMAGE_DIR)/flags.stamp
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.fatbin=.d) -MT $@ -o $@ $<
+
+# For tests/fake_cuda, which runs the kernels without a GPU.
+$(IMAGE_DIR)/%.ptx: src/cuda/kernels/%.cu $(IMAGE_DIR)/flags.stamp
+	$(call say,NVCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(PTX_FLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
 # The images as they are, each under a name that src/cuda/kernels.c declares.
 $(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
@@ -286,13 +294,14 @@ $(BUILD)/fake_cuda/incomplete.so: $(BUILD)/gen/incomplete.map
 $(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cuda/driver.h $(LIB) $(BUILD)/flags.stamp
 	$(call say,FAKE,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) \
+	$(Q)$(CC) -shared $(ALL_CPPFLAGS) $(CFLAGS_cuda) -Itests/fake_cuda -DFAKE_KERNELS='"$(abspath $(IMAGE_DIR))"' $(ALL_CFLAGS) \
+	    -fvisibility=default $(ALL_LDFLAGS) \
 	    $(addprefix -Wl$(COMMA)--version-script=,$(filter %.map,$^)) -o $@ $(filter %.c,$^) $(LIB) -lm -lpthread
 
 $(BUILD)/tests/test_cuda_%: ALL_CPPFLAGS += $(CFLAGS_cuda) -Itests/fake_cuda
 $(filter $(BUILD)/tests/test_cuda_%,$(TEST_BIN)): $(FAKE_CUDA)
 
--include $(IMAGES:.fatbin=.d) $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN)) $(BUILD)/compare_ops.d
+-include $(IMAGES:.fatbin=.d) $(PTX:=.d) $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN)) $(BUILD)/compare_ops.d
 
 # ---------------------------------------------------------------- checking
 
@@ -302,7 +311,7 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
            TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 .PHONY: check
-check: all $(TEST_BIN) $(FAKE_CUDA)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TEST_BIN) $(FAKE_CUDA) $(PTX)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
 	    $(or $(TESTS),$(ALL_TESTS))
 

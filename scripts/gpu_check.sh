@@ -4,7 +4,8 @@
 #
 #   ops       each operation, dtype and layout beside the CPU body (BUILD/compare_ops)
 #   rules     tests/conformance, one script a rule of docs/semantics.md
-#   mixes     tests/gpu: random mixes of all that a stream may hold; no call may hang, each value must be right
+#   mixes     tests/gpu: random mixes of all that a stream may hold, where no call may hang and each value must be right;
+#             programs of tests/kernels, whose values must be those of the virtual GPU (skipped without a compiler)
 #   tests     tests/lua, but for what is about the simulator or runs the host itself (needs luaunit)
 #   hazards   tests/hazard: what the checker finds, and that its fixes work
 #   examples  scripts/examples, whose output must be that of the virtual GPU

@@ -1,6 +1,6 @@
 -- The user's kernels on the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda), which
 -- carries them out. What is below Lua is in tests/c/test_cuda_kernels.c.
--- timeout: 120
+-- timeout: 180
 local luaunit = require "luaunit"
 
 local host = os.getenv "MILLRACE"
@@ -188,13 +188,23 @@ function TestKernels.test_modules_go_when_nobody_has_them()
   assert_says("done\n", [[
     local x = mr.tensor({1}, {dtype = "i32"})
     for i = 1, 60 do
-      local k = mr.kernel('extern "C" __global__ void add(int *y) { y[0] += STEP; }', {name = "add", options = "-DSTEP=" .. i % 3})
+      local source = 'extern "C" __global__ void add(int *y) { y[0] += STEP; }'
+      local k = mr.kernel(source, {name = "add", options = "-DSTEP=" .. i % 3})
       k[{1, 1}](x)
       if i % 10 == 0 then collectgarbage() end
     end
     assert(x:item() == 61)
     print "done"
   ]])
+end
+
+-- What holds of kernels on the virtual GPU holds here; the built-in kernels run from PTX, too.
+function TestKernels.test_what_scripts_do_with_kernels()
+  for _, file in ipairs{ "tests/lua/kernels.lua", "tests/lua/kernels_programs.lua" } do
+    local output, status = run(file, "MILLRACE_LIBCUBLAS=/no FAKE_CUDA_KERNELS=1")
+    luaunit.assertStrContains(output, "\nOK", false, false, output)
+    luaunit.assertEquals(status, 0)
+  end
 end
 
 -- The programs of tests/kernels give the same bits as on the virtual GPU.

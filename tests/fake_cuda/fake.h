@@ -56,6 +56,7 @@ struct fake_module {
     mr_ptx_module *ptx;       /* NULL: a fat binary */
     uint64_t *variables;      /* addresses, by index of variable; 0: it has no memory */
     fake_function *functions; /* by kernel */
+    const char *text;         /* of built-in kernels: what it was made of; else NULL */
 };
 
 typedef struct {

@@ -20,6 +20,7 @@
  *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1; PTX for a newer one is refused
  *   FAKE_CUDA_PTX=85            PTX of a version after 8.5 is refused; default 9.0
  *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations
+ *   FAKE_CUDA_KERNELS=1         built-in kernels run as well, from PTX that the build made of them
  *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result */
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H

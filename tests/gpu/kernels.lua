@@ -30,7 +30,8 @@ local function zeros(dtype, n) return tensor(dtype, list(n, function() return 0 
 
 -- ---------------------------------------------------------------- programs
 
--- By file: run(get) launches kernels and returns what they made: {name, tensor, expected list or nil, tolerance or nil}.
+-- By file: run(get) launches kernels and returns what they made: {name, tensor, expected list, tolerance, sum}, where
+-- all but the first two may be nil.
 local programs = {}
 
 function programs.vector_add(get)
@@ -224,7 +225,8 @@ function programs.black_scholes(get)
   local results = {}
   local function run(name, dtype, tolerance)
     local call, put = zeros(dtype, n), zeros(dtype, n)
-    local price, strike, years = tensor(dtype, column(40, 2)), tensor(dtype, column(41, 2)), tensor(dtype, column(1, 0.3))
+    local price, strike = tensor(dtype, column(40, 2)), tensor(dtype, column(41, 2))
+    local years = tensor(dtype, column(1, 0.3))
     if name == "black_scholes_fast" then get(name)[{ 2, 128 }](call, price, strike, years, 0.02, 0.3, n)
     else get(name)[{ 2, 128 }](call, put, price, strike, years, 0.02, 0.3, n) end
     results[#results + 1] = { name .. " call", call, nil, tolerance }
@@ -261,7 +263,8 @@ function programs.integers(get)
   local bits, products, divisions = zeros("i32", 10 * n), zeros("i64", 7 * n), zeros("i32", 6 * n)
   get "bit_functions"[{ 1, 128 }](bits, tensor("i32", list(n, half)), n)
   get "products"[{ 1, 128 }](products, tensor("i64", list(n, word)), n)
-  get "divisions"[{ 1, 128 }](divisions, tensor("i32", list(n, half)), tensor("i32", list(n, function(i) return i - 50 end)), n)
+  local by = tensor("i32", list(n, function(i) return i - 50 end))
+  get "divisions"[{ 1, 128 }](divisions, tensor("i32", list(n, half)), by, n)
   return { { "bits", bits }, { "products", products }, { "divisions", divisions } }
 end
 
@@ -284,7 +287,8 @@ local function read(path)
   return text
 end
 
--- A function that gives the kernels of a file by their names. Without -fmad=false the driver may fuse a product and a sum.
+-- A function that gives the kernels of a file by their names. Without -fmad=false the driver may fuse a product and a
+-- sum.
 local function kernels_of(name, text)
   local names = {}
   for kernel in text:gmatch "\n// kernel: ([^\n]+)" do names[#names + 1] = kernel end
