@@ -64,15 +64,19 @@ return function(tools)
     return list
   end
 
+  local function shortened(text) return #text > 200 and text:sub(1, 197) .. "..." or text end
+
   local function parse(signature)
     local before, after = signature:match("^(.-)%->(.*)$")
     if not before then
       misuse(("elementwise: \"%s\" has no `->`: expected \"inputs -> outputs\", as \"float a, float x -> float z\""):
-        format(signature))
+        format(shortened(signature)))
     end
     local seen = {}
-    local inputs, outputs = parse_list(before, signature, seen), parse_list(after, signature, seen)
-    if #outputs == 0 then misuse(("elementwise: \"%s\" has no output behind `->`"):format(signature)) end
+    local inputs, outputs = parse_list(before, shortened(signature), seen), parse_list(after, shortened(signature), seen)
+    if #outputs == 0 then
+      misuse(("elementwise: \"%s\" has no output behind `->`"):format(shortened(signature)))
+    end
     return inputs, outputs
   end
 
@@ -140,7 +144,7 @@ return function(tools)
     if type(result) ~= "string" then error(result, 0) end
     local line = where()
     if line and result:sub(1, #line + 2) == line .. ": " then result = result:sub(#line + 3) end
-    result = result:gsub("^the kernel source has errors:", "")
+    result = result:gsub("^the kernel source has errors:", ""):gsub("^[^\n]", " %0")
     return misuse(("%s, made at %s: its statement cannot be compiled:%s"):format(f.name, f.made or "an unknown line",
       result))
   end

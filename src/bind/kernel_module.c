@@ -66,7 +66,8 @@ static void read_file(lua_State *L, const mr_machine *machine, const char *path,
 /* A file's name, or PTX, where CUDA C is expected: compilers' errors would hide what is wrong. */
 static void check_is_source(lua_State *L, const char *text, size_t size) {
     static const char version[] = ".version";
-    if (!memchr(text, '\n', size) && (ends_in(text, size, ".cu") || ends_in(text, size, ".ptx")))
+    if (size < 1000 && !memchr(text, '\n', size) &&
+        (ends_in(text, size, ".cu") || ends_in(text, size, ".ptx")))
         mr_misuse(L, "\"%s\" is the name of a file: write {path=\"%s\"}", text, text);
     const char *at = text;
     while (*at == '\n' || *at == ' ' || *at == '\t' || strncmp(at, "//", 2) == 0)
@@ -141,6 +142,16 @@ static int drop_compiled(lua_State *L) {
     return 0;
 }
 
+/* "race.lua:3:5: error: ..." is among the lines: a compiler speaks of the source, and not of an option or a name. */
+static bool has_place(const char *message) {
+    for (const char *at = strstr(message, "error: "); at; at = strstr(at + 1, "error: ")) {
+        while (at > message && at[-1] != ':' && at[-1] != '\n') at--; /* "fatal error" */
+        if (at > message + 1 && at[-1] == ':' && at[-2] >= '0' && at[-2] <= '9') return true;
+        at = strstr(at, "error: ");
+    }
+    return false;
+}
+
 static void compile(lua_State *L, const mr_caller *caller, const source *s,
                     const string_list *options, const string_list *names, mr_compiled *out) {
     const mr_device_properties *own = &caller->machine->current_device->properties;
@@ -162,7 +173,7 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
         .context = caller->machine->hook_context,
     };
     mr_status status = mr_compile(&what, out);
-    if (status && status->code == MR_CODE_INVALID_ARGUMENT && strstr(status->message, ": error")) {
+    if (status && status->code == MR_CODE_INVALID_ARGUMENT && has_place(status->message)) {
         mr_status told =
             mr_fail(status->code, "the kernel source has errors:\n%s", status->message);
         mr_error_destroy(status);

@@ -4,6 +4,7 @@
  * the library must not need a change here, so the architectures come from the library, and a name that it lacks only
  * turns off what needs it. */
 #include "compile/nvrtc.h"
+#include "compile/signals.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -288,7 +289,10 @@ static int run(program handle, const mr_compile_job *job, int architecture) {
         options[count++] =
             library_include; /* from CUDA 13 on, what <cooperative_groups.h> includes */
     }
+    mr_signal_guard guard;
+    mr_signal_guard_begin(&guard);
     int result = api.compile(handle, count, options);
+    mr_signal_guard_end(&guard);
     free(options);
     return result;
 }

@@ -276,6 +276,10 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
             error->code = MR_CODE_INVALID_ARGUMENT; /* R27: cudaFree's own */
         return status;
     }
+    if (storage->of_module)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "free: `%s` is a variable of a module, which owns its memory",
+                       storage->name ? mr_name_text(storage->name) : "it");
     if (storage->kind != MR_MEMORY_DEVICE) {
         /* Host memory stays while pending copies name it; only the script's view of it ends. */
         storage->freed = storage->recorded_free = true;

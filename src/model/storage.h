@@ -25,6 +25,7 @@ struct mr_storage {
     bool blank;         /* host memory that mr.empty made: its values mean nothing until written */
     bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
+    bool of_module;     /* a variable of a loaded module, which the script cannot free */
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */

@@ -68,7 +68,9 @@ static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module
         MR_TRY(variable_of_backend(caller, module, device, v, &t));
     else MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
     module->variables[device->index][i] = t;
-    return t ? mr_tensor_set_name(t, v->name) : MR_OK;
+    if (!t) return MR_OK;
+    t->storage->of_module = true;
+    return mr_tensor_set_name(t, v->name);
 }
 
 /* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits for

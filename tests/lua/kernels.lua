@@ -411,6 +411,16 @@ function TestModules.test_wrong_variables()
   assert_fails("expected a name (a string), got nothing", function() m:global() end)
 end
 
+function TestModules.test_a_variable_cannot_be_freed()
+  local m = variables()
+  assert_fails("free: `counter` is a variable of a module, which owns its memory",
+    function() m:global("counter"):free() end)
+  assert_fails("is a variable of a module", function() m:global("counter"):free{sync = true} end)
+  do local counter <close> = m:global("counter"); lu.assertEquals(counter:item(), 5) end
+  m:get("count")[{1, 1}](1)
+  lu.assertEquals(m:global("counter"):item(), 6)
+end
+
 function TestModules.test_each_module_has_its_own_variables()
   local a, b = variables(), variables()
   a:get("count")[{1, 1}](1)
