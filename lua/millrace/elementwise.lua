@@ -73,10 +73,9 @@ return function(tools)
         format(shortened(signature)))
     end
     local seen = {}
-    local inputs, outputs = parse_list(before, shortened(signature), seen), parse_list(after, shortened(signature), seen)
-    if #outputs == 0 then
-      misuse(("elementwise: \"%s\" has no output behind `->`"):format(shortened(signature)))
-    end
+    signature = shortened(signature)
+    local inputs, outputs = parse_list(before, signature, seen), parse_list(after, signature, seen)
+    if #outputs == 0 then misuse(("elementwise: \"%s\" has no output behind `->`"):format(signature)) end
     return inputs, outputs
   end
 

@@ -60,6 +60,12 @@ local CALLS = {
   barrier = function() mr.barrier(weak { stream(), stream(), stream() }) end,
 }
 
+local kernel = mr.kernel("__global__ void f(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }")
+local both = mr.elementwise("float x -> float y, float z", "y = x; z = 2 * x")
+function CALLS.launch_by_index() kernel[weak{ weak{ 1 }, weak{ 32 }, 0, stream() }](tensor(), 4) end
+function CALLS.launch() kernel:launch(weak{ grid = 1, block = weak{ 32 }, stream = stream() }, tensor(), 4) end
+function CALLS.elementwise() both(tensor(), weak{ out = weak{ tensor(), tensor() }, stream = stream() }) end
+
 for name, call in pairs(CALLS) do
   TestBorrowed["test_" .. name .. "_keeps_what_only_a_weak_table_holds"] = function()
     for _ = 1, TIMES do
