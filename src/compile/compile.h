@@ -32,8 +32,9 @@ typedef struct {
     /* For the sandbox: no child process; no files of the user's (#include, -I) and no cache. */
     bool in_process_only;
     int time_limit_ms; /* 0: 60 s */
-    /* Asked many times a second while a compiler works; true stops it. May be NULL. NVRTC may ask from other
-     * threads. */
+    /* Asked many times a second while a compiler works; true stops it. May be NULL. It may be asked from other threads.
+     * clang is ended at once. NVRTC (12.8 and newer) asks between its steps, and a step of a hostile text can take
+     * minutes: this holds for the time limit, too. */
     bool (*interrupted)(void *context);
     void *context;
 } mr_compile_source;
