@@ -632,11 +632,11 @@ static void a_value_of_another_users_is_ignored(void **state) {
 
 /* In a process of its own: compiles the same texts as all others. */
 static void compile_many(int which) {
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 6; i++) {
         char text[200], number[20];
         snprintf(text, sizeof text, "__global__ void f(int *x) { *x = %d; }",
-                 1000 + (i + which) % 12);
-        snprintf(number, sizeof number, "%d;", 1000 + (i + which) % 12);
+                 1000 + (i + which) % 6);
+        snprintf(number, sizeof number, "%d;", 1000 + (i + which) % 6);
         mr_compile_source source = source_of(text);
         mr_compiled compiled;
         mr_status status = mr_compile(&source, &compiled);
@@ -651,19 +651,19 @@ static void several_processes_use_one_cache(void **state) {
     pid_t children[4];
     for (int i = 0; i < 4; i++) {
         children[i] = fork();
-        if (children[i] == 0) compile_many(3 * i);
+        if (children[i] == 0) compile_many(i);
     }
     for (int i = 0; i < 4; i++) {
         int status;
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(count_files(in_folder("cache")), 12);
+    assert_int_equal(count_files(in_folder("cache")), 6);
 }
 
 static void *compile_in_thread(void *argument) {
     static const char *const texts[] = {saxpy, several};
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         mr_compile_source source = source_of(texts[i % 2]);
         mr_compiled compiled;
         mr_status status = mr_compile(&source, &compiled);
@@ -678,12 +678,12 @@ static void *compile_in_thread(void *argument) {
 
 static void several_threads_compile(void **state) {
     need(state);
-    pthread_t threads[4];
+    pthread_t threads[3];
     for (int round = 0; round < 2; round++) {
         set_cache(round ? "off" : in_folder("cache"));
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 3; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, compile_in_thread, folder), 0);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 3; i++) {
             void *failed;
             pthread_join(threads[i], &failed);
             assert_null(failed);
@@ -733,7 +733,7 @@ static void any_text_gives_ptx_or_an_error(void **state) {
         "static_assert(false, \"no\");"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *const names[] = {"f", NULL};
-        for (int has_name = 0; has_name < 2; has_name++) {
+        for (int has_name = i % 4 != 0; has_name < 2; has_name++) {
             mr_compile_source source = source_named(texts[i], names);
             mr_compiled compiled;
             source.name_count = has_name;
