@@ -145,14 +145,14 @@ PTX_INLINE uint64_t ptx_bfe_u64(uint64_t a, uint32_t pos, uint32_t len) {
 PTX_INLINE int32_t ptx_bfe_s32(int32_t a, uint32_t pos, uint32_t len) {
     pos &= 255, len &= 255;
     if (len == 0) return 0;
-    if (pos > 31) return a >> 31;
+    if (pos > 31) return a < 0 ? -1 : 0;
     if (pos + len > 32) return a >> pos;
     return (int32_t)((uint32_t)a << (32 - pos - len)) >> (32 - len);
 }
 PTX_INLINE int64_t ptx_bfe_s64(int64_t a, uint32_t pos, uint32_t len) {
     pos &= 255, len &= 255;
     if (len == 0) return 0;
-    if (pos > 63) return a >> 63;
+    if (pos > 63) return a < 0 ? -1 : 0;
     if (pos + len > 64) return a >> pos;
     return (int64_t)((uint64_t)a << (64 - pos - len)) >> (64 - len);
 }
@@ -429,10 +429,10 @@ PTX_INLINE uint32_t ptx_u32_of_f32(float a) {
     return a >= 0x1p32f ? UINT32_MAX : r;
 }
 PTX_INLINE int64_t ptx_s64_of_f64(double a) {
-    double bounded = a >= -0x1p63 && a < 0x1p63 ? a : 0.0;
+    double bounded = fabs(a) < 0x1p63 ? a : 0.0;
     int64_t r = (int64_t)bounded;
     r = a >= 0x1p63 ? INT64_MAX : r;
-    return a != a || a < -0x1p63 ? INT64_MIN : r;
+    return a != a || a <= -0x1p63 ? INT64_MIN : r;
 }
 PTX_INLINE uint64_t ptx_u64_of_f64(double a) {
     double bounded = a > 0.0 && a < 0x1p64 ? a : 0.0;

@@ -6,8 +6,14 @@
 #include "ptx/profile.h"
 #include "ptx/warp.h"
 
+struct ptx_counts {
+    mr_ptx_counts *of_code; /* by index of a code in the module */
+    uint32_t code_count;
+    uint64_t blocks;
+};
+
 ptx_counts *ptx_counts_create(const mr_ptx_module *module); /* NULL: memory is out */
-/* Adds the counts to the profile and frees them. */
+/* profile.c: adds the counts to the profile and frees them. */
 void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts);
 /* A warp comes to `code` with the lanes `active`, and executes it for those of `mask`. */
 void ptx_counts_add(ptx_counts *counts, const ptx_routine *routine, const ptx_code *code,

@@ -53,7 +53,7 @@ typedef struct {
     mr_status failure;
 } ptx_decoder;
 
-/* ---- decode.c: what each part below uses. Any of them may fail; then d->failure is set, and what they return is of no use. */
+/* ---- emit.c: what each part below uses. Any of them may fail; then d->failure is set, and what they return is of no use. */
 ptx_code *ptx_emit(ptx_decoder *d, ptx_run *run, ptx_place_of to, ptx_place_of a, ptx_place_of b,
                    ptx_place_of c);
 static inline ptx_code *ptx_emit_lane(ptx_decoder *d, ptx_lane lane, ptx_place_of to,

@@ -119,13 +119,14 @@ static void a_block_adds_in_shared_memory(void **state) {
 /* ---- small kernels: `body` computes %result (b32) of each thread, from %t, the number of the thread in the grid */
 
 #define KERNEL(extra, body)                                                                        \
-    HEAD extra ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n"                            \
-               ".reg .pred %p<9>; .reg .b32 %t, %n, %result, %lane, %r<32>; .reg .b64 %a<9>;\n"    \
-               "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"               \
-               "mad.lo.s32 %t, %r0, %r1, %r2; ld.param.u32 %n, [n]; mov.u32 %lane, %laneid;\n"     \
-               "mov.u32 %result, 0;\n" body                                                        \
-               "$store: mul.wide.u32 %a0, %t, 4; ld.param.u64 %a1, [out]; add.s64 %a1, %a1, %a0;\n" \
-               "st.global.u32 [%a1], %result;\nret;\n}\n"
+    HEAD extra                                                                                     \
+        ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n"                                   \
+        ".reg .pred %p<9>; .reg .b32 %t, %n, %result, %lane, %r<32>; .reg .b64 %a<9>;\n"           \
+        "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;\n"                      \
+        "mad.lo.s32 %t, %r0, %r1, %r2; ld.param.u32 %n, [n]; mov.u32 %lane, %laneid;\n"            \
+        "mov.u32 %result, 0;\n" body                                                               \
+        "$store: mul.wide.u32 %a0, %t, 4; ld.param.u64 %a1, [out]; add.s64 %a1, %a1, %a0;\n"       \
+        "st.global.u32 [%a1], %result;\nret;\n}\n"
 
 typedef uint32_t wanted(uint32_t thread, uint32_t n);
 
@@ -163,13 +164,13 @@ static void expect_failure(const char *text, uint32_t grid, uint32_t block, uint
 /* ---- control flow */
 
 /* Steps of Collatz, with a loop in each of whose turns lanes take both branches, and leave at different turns. */
-static const char collatz_ptx[] = KERNEL(
-    "", "add.u32 %r3, %t, 1;\n"
-        "$loop: setp.eq.u32 %p1, %r3, 1; @%p1 bra $store;\n"
-        "and.b32 %r4, %r3, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra $even;\n"
-        "mad.lo.u32 %r3, %r3, 3, 1; bra $next;\n"
-        "$even: shr.u32 %r3, %r3, 1;\n"
-        "$next: add.u32 %result, %result, 1; bra $loop;\n");
+static const char collatz_ptx[] =
+    KERNEL("", "add.u32 %r3, %t, 1;\n"
+               "$loop: setp.eq.u32 %p1, %r3, 1; @%p1 bra $store;\n"
+               "and.b32 %r4, %r3, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra $even;\n"
+               "mad.lo.u32 %r3, %r3, 3, 1; bra $next;\n"
+               "$even: shr.u32 %r3, %r3, 1;\n"
+               "$next: add.u32 %result, %result, 1; bra $loop;\n");
 static uint32_t collatz(uint32_t t, uint32_t n) {
     (void)n;
     uint32_t steps = 0;
@@ -189,33 +190,33 @@ static const char join_ptx[] = KERNEL(
         "xor.b32 %result, %r4, %r5; add.u32 %result, %result, %r7;\n");
 static uint32_t joined(uint32_t t, uint32_t n) {
     (void)n;
-    uint32_t mine = t % 4 == 0   ? 0x11111111
-                    : t % 4 == 1 ? 0x22222222
-                                 : 0xcccccccc;
+    uint32_t mine = t % 4 == 0 ? 0x11111111 : t % 4 == 1 ? 0x22222222 : 0xcccccccc;
     return t % 4 == 0 ? 0 : mine ^ 0xeeeeeeee;
 }
 
 /* Lanes that return early, by a guard and by a branch, are missed by nobody. */
 static const char early_ptx[] = KERNEL(
-    "", "mov.u32 %result, 5; mul.wide.u32 %a0, %t, 4; ld.param.u64 %a1, [out]; add.s64 %a1, %a1, %a0;\n"
-        "st.global.u32 [%a1], %result; setp.lt.u32 %p1, %t, 7; @%p1 ret;\n"
-        "setp.lt.u32 %p2, %lane, 20; @%p2 bra $more; mov.u32 %result, 6; st.global.u32 [%a1], %result; exit;\n"
-        "$more: bar.sync 0; bar.warp.sync 0xffffffff; activemask.b32 %result;\n");
+    "",
+    "mov.u32 %result, 5; mul.wide.u32 %a0, %t, 4; ld.param.u64 %a1, [out]; add.s64 %a1, %a1, %a0;\n"
+    "st.global.u32 [%a1], %result; setp.lt.u32 %p1, %t, 7; @%p1 ret;\n"
+    "setp.lt.u32 %p2, %lane, 20; @%p2 bra $more; mov.u32 %result, 6; st.global.u32 [%a1], %result; "
+    "exit;\n"
+    "$more: bar.sync 0; bar.warp.sync 0xffffffff; activemask.b32 %result;\n");
 static uint32_t early(uint32_t t, uint32_t n) {
     (void)n;
     uint32_t lane = t % 32, left = t < 32 ? 0x000fff80 : 0x000fffff;
     return t < 7 ? 5 : lane >= 20 ? 6 : left;
 }
 
-static const char switch_ptx[] = KERNEL(
-    "", "rem.u32 %r3, %t, 5;\n"
-        "ts: .branchtargets $c0, $c1, $c2, $c1, $c4;\n"
-        "brx.idx %r3, ts;\n"
-        "$c0: mov.u32 %result, 100; bra $out;\n"
-        "$c1: add.u32 %result, %r3, 200; bra $out;\n"
-        "$c2: mov.u32 %result, 300;\n"
-        "$c4: add.u32 %result, %result, 400;\n"
-        "$out: activemask.b32 %r4; setp.ne.u32 %p1, %r4, 0xffffffff; @%p1 add.u32 %result, %result, 9;\n");
+static const char switch_ptx[] = KERNEL("", "rem.u32 %r3, %t, 5;\n"
+                                            "ts: .branchtargets $c0, $c1, $c2, $c1, $c4;\n"
+                                            "brx.idx %r3, ts;\n"
+                                            "$c0: mov.u32 %result, 100; bra $out;\n"
+                                            "$c1: add.u32 %result, %r3, 200; bra $out;\n"
+                                            "$c2: mov.u32 %result, 300;\n"
+                                            "$c4: add.u32 %result, %result, 400;\n"
+                                            "$out: activemask.b32 %r4; setp.ne.u32 %p1, %r4, "
+                                            "0xffffffff; @%p1 add.u32 %result, %result, 9;\n");
 static uint32_t switched(uint32_t t, uint32_t n) {
     (void)n;
     static const uint32_t values[] = {100, 201, 700, 203, 400};
@@ -228,25 +229,25 @@ static void lanes_go_apart_and_meet_again(void **state) {
     expect_results(join_ptx, 1, 64, 0, joined);
     expect_results(early_ptx, 1, 96, 0, early);
     expect_results(switch_ptx, 1, 64, 0, switched);
-    expect_failure(KERNEL("", "ts: .branchtargets $c0, $c1; brx.idx %lane, ts; $c0: $c1:\n"), 1, 32, 0,
-                   MR_CODE_LAUNCH_FAILURE,
+    expect_failure(KERNEL("", "ts: .branchtargets $c0, $c1; brx.idx %lane, ts; $c0: $c1:\n"), 1, 32,
+                   0, MR_CODE_LAUNCH_FAILURE,
                    "thread (2,0,0) of block (0,0,0) jumps to target 2 of a list that has 2");
 }
 
 /* ---- calls */
 
 #define FACTORIAL                                                                                  \
-    ".func (.param .b32 out) factorial(.param .b32 x)\n{\n.reg .pred %p; .reg .b32 %r<5>;\n"      \
+    ".func (.param .b32 out) factorial(.param .b32 x)\n{\n.reg .pred %p; .reg .b32 %r<5>;\n"       \
     "ld.param.u32 %r1, [x]; setp.gt.u32 %p, %r1, 1; mov.u32 %r2, 1; @!%p bra $end;\n"              \
     "sub.u32 %r3, %r1, 1;\n"                                                                       \
     "{ .param .b32 a; st.param.b32 [a], %r3; .param .b32 b;\n"                                     \
     "call.uni (b), factorial, (a); ld.param.b32 %r4, [b]; }\n"                                     \
     "mul.lo.u32 %r2, %r1, %r4;\n"                                                                  \
     "$end: st.param.b32 [out], %r2; ret;\n}\n"
-static const char recursion_ptx[] = KERNEL(
-    FACTORIAL, "and.b32 %r3, %t, 7; setp.eq.u32 %p1, %r3, 5;\n"
-               "{ .param .b32 a; st.param.b32 [a], %r3; .param .b32 b;\n"
-               "@!%p1 call (b), factorial, (a); @!%p1 ld.param.b32 %result, [b]; }\n");
+static const char recursion_ptx[] =
+    KERNEL(FACTORIAL, "and.b32 %r3, %t, 7; setp.eq.u32 %p1, %r3, 5;\n"
+                      "{ .param .b32 a; st.param.b32 [a], %r3; .param .b32 b;\n"
+                      "@!%p1 call (b), factorial, (a); @!%p1 ld.param.b32 %result, [b]; }\n");
 static uint32_t recursed(uint32_t t, uint32_t n) {
     (void)n;
     uint32_t r = 1;
@@ -255,18 +256,19 @@ static uint32_t recursed(uint32_t t, uint32_t n) {
 }
 
 #define INDIRECT                                                                                   \
-    ".func (.param .b32 out) twice(.param .b32 x)\n{ .reg .b32 %r; ld.param.u32 %r, [x]; "          \
+    ".func (.param .b32 out) twice(.param .b32 x)\n{ .reg .b32 %r; ld.param.u32 %r, [x]; "         \
     "add.u32 %r, %r, %r; st.param.b32 [out], %r; ret; }\n"                                         \
-    ".func (.param .b32 out) square(.param .b32 x)\n{ .reg .b32 %r; ld.param.u32 %r, [x]; "         \
+    ".func (.param .b32 out) square(.param .b32 x)\n{ .reg .b32 %r; ld.param.u32 %r, [x]; "        \
     "mul.lo.u32 %r, %r, %r; st.param.b32 [out], %r; ret; }\n"                                      \
     ".global .align 8 .u64 table[2] = {twice, square};\n"
 static const char indirect_ptx[] = KERNEL(
-    INDIRECT, "rem.u32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 0; selp.u32 %r4, 8, 0, %p1; mov.u64 %a2, table;\n"
-              "cvt.u64.u32 %a3, %r4; add.s64 %a2, %a2, %a3; ld.global.u64 %a4, [%a2];\n"
-              "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
-              "{ .param .b32 a; st.param.b32 [a], %t; .param .b32 b;\n"
-              "call (b), %a4, (a), proto; ld.param.b32 %result, [b]; }\n"
-              "activemask.b32 %r5; setp.ne.u32 %p2, %r5, 0xffffffff; @%p2 mov.u32 %result, 1;\n");
+    INDIRECT,
+    "rem.u32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 0; selp.u32 %r4, 8, 0, %p1; mov.u64 %a2, table;\n"
+    "cvt.u64.u32 %a3, %r4; add.s64 %a2, %a2, %a3; ld.global.u64 %a4, [%a2];\n"
+    "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "{ .param .b32 a; st.param.b32 [a], %t; .param .b32 b;\n"
+    "call (b), %a4, (a), proto; ld.param.b32 %result, [b]; }\n"
+    "activemask.b32 %r5; setp.ne.u32 %p2, %r5, 0xffffffff; @%p2 mov.u32 %result, 1;\n");
 static uint32_t indirect(uint32_t t, uint32_t n) {
     (void)n;
     return t % 3 == 0 ? t * t : 2 * t;
@@ -274,11 +276,15 @@ static uint32_t indirect(uint32_t t, uint32_t n) {
 
 /* A function in which some lanes exit, and the others return at different places. */
 #define PARTING                                                                                    \
-    ".func (.param .b32 out) part(.param .b32 x)\n{ .reg .pred %p<3>; .reg .b32 %r<3>; ld.param.u32 %r1, [x];\n" \
-    "setp.lt.u32 %p0, %r1, 4; @%p0 exit; setp.lt.u32 %p1, %r1, 9; st.param.b32 [out], 1; @%p1 ret;\n" \
-    "setp.lt.u32 %p2, %r1, 12; @%p2 bra $b; st.param.b32 [out], 2; ret; $b: st.param.b32 [out], 3; ret; }\n"
+    ".func (.param .b32 out) part(.param .b32 x)\n{ .reg .pred %p<3>; .reg .b32 %r<3>; "           \
+    "ld.param.u32 %r1, [x];\n"                                                                     \
+    "setp.lt.u32 %p0, %r1, 4; @%p0 exit; setp.lt.u32 %p1, %r1, 9; st.param.b32 [out], 1; @%p1 "    \
+    "ret;\n"                                                                                       \
+    "setp.lt.u32 %p2, %r1, 12; @%p2 bra $b; st.param.b32 [out], 2; ret; $b: st.param.b32 [out], "  \
+    "3; ret; }\n"
 static const char parting_ptx[] = KERNEL(
-    PARTING, "{ .param .b32 a; st.param.b32 [a], %t; .param .b32 b; call (b), part, (a); ld.param.b32 %result, [b]; }\n"
+    PARTING, "{ .param .b32 a; st.param.b32 [a], %t; .param .b32 b; call (b), part, (a); "
+             "ld.param.b32 %result, [b]; }\n"
              "activemask.b32 %r3; popc.b32 %r3, %r3; mad.lo.u32 %result, %r3, 10, %result;\n");
 static uint32_t parted(uint32_t t, uint32_t n) {
     (void)n;
@@ -294,32 +300,37 @@ static void functions_return_exit_and_call_themselves(void **state) {
     load_ptx(&d, recursion_ptx);
     assert_true(mr_ptx_kernel_find(d.module, "k")->recursive);
     unload(&d);
-    expect_failure(KERNEL(".func down()\n{ .local .b32 x[100]; .reg .b64 %a; mov.u64 %a, x; call down, (); ret; }\n", "call down, ();\n"),
+    expect_failure(KERNEL(".func down()\n{ .local .b32 x[100]; .reg .b64 %a; mov.u64 %a, x; call "
+                          "down, (); ret; }\n",
+                          "call down, ();\n"),
                    1, 32, 0, MR_CODE_LAUNCH_FAILURE, "has no stack left: its calls are 164 deep");
     expect_failure(KERNEL(".func down()\n{ call down, (); ret; }\n", "call down, ();\n"), 1, 32, 0,
                    MR_CODE_LAUNCH_FAILURE, "a recursion that does not end?");
-    expect_failure(KERNEL("", "mov.u64 %a2, 4096; proto: .callprototype _ (); call %a2, (), proto;\n"), 1, 32, 0,
-                   MR_CODE_LAUNCH_FAILURE, "calls address 0x1000, where no function is");
+    expect_failure(
+        KERNEL("", "mov.u64 %a2, 4096; proto: .callprototype _ (); call %a2, (), proto;\n"), 1, 32,
+        0, MR_CODE_LAUNCH_FAILURE, "calls address 0x1000, where no function is");
 }
 
 /* ---- barriers */
 
 /* Warps pass a number on, one each turn. */
-static const char barrier_ptx[] = KERNEL(
-    ".shared .align 4 .u32 cell;\n",
-    "mov.u32 %r3, 0; setp.eq.u32 %p1, %r2, 0; @%p1 st.shared.u32 [cell], 0; bar.sync 0;\n"
-    "$loop: shl.b32 %r4, %r3, 5; setp.ne.u32 %p2, %r4, %r2; @%p2 bra $wait;\n"
-    "ld.shared.u32 %r5, [cell]; add.u32 %r5, %r5, %r3; add.u32 %r5, %r5, 1; st.shared.u32 [cell], %r5;\n"
-    "$wait: bar.sync 0; add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 4; @%p3 bra $loop;\n"
-    "ld.shared.u32 %result, [cell];\n");
+static const char barrier_ptx[] =
+    KERNEL(".shared .align 4 .u32 cell;\n",
+           "mov.u32 %r3, 0; setp.eq.u32 %p1, %r2, 0; @%p1 st.shared.u32 [cell], 0; bar.sync 0;\n"
+           "$loop: shl.b32 %r4, %r3, 5; setp.ne.u32 %p2, %r4, %r2; @%p2 bra $wait;\n"
+           "ld.shared.u32 %r5, [cell]; add.u32 %r5, %r5, %r3; add.u32 %r5, %r5, 1; st.shared.u32 "
+           "[cell], %r5;\n"
+           "$wait: bar.sync 0; add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 4; @%p3 bra $loop;\n"
+           "ld.shared.u32 %result, [cell];\n");
 static uint32_t ten(uint32_t t, uint32_t n) {
     (void)t, (void)n;
     return 10;
 }
-static const char reduction_ptx[] = KERNEL(
-    "", "rem.u32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 0; bar.red.popc.u32 %r4, 0, %p1;\n"
-        "bar.red.and.pred %p2, 0, %p1; bar.red.or.pred %p3, 0, !%p1; selp.u32 %r5, 1000, 0, %p2; selp.u32 %r6, 2000, 0, %p3;\n"
-        "add.u32 %result, %r4, %r5; add.u32 %result, %result, %r6;\n");
+static const char reduction_ptx[] =
+    KERNEL("", "rem.u32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 0; bar.red.popc.u32 %r4, 0, %p1;\n"
+               "bar.red.and.pred %p2, 0, %p1; bar.red.or.pred %p3, 0, !%p1; selp.u32 %r5, 1000, 0, "
+               "%p2; selp.u32 %r6, 2000, 0, %p3;\n"
+               "add.u32 %result, %r4, %r5; add.u32 %result, %result, %r6;\n");
 static uint32_t reduced(uint32_t t, uint32_t n) {
     (void)t, (void)n;
     return 2000 + 34;
@@ -345,25 +356,36 @@ static void barriers_order_the_threads_of_a_block(void **state) {
 
 static void barriers_that_are_never_complete_are_errors(void **state) {
     (void)state;
-    expect_failure(KERNEL("", "setp.lt.u32 %p1, %lane, 16; @%p1 bar.sync 0;\n"), 1, 64, 0, MR_CODE_LAUNCH_FAILURE,
-                   "thread (0,0,0) of block (0,0,0) waits at a barrier that thread (16,0,0) of the same warp does not come to");
-    expect_failure(KERNEL("", "setp.lt.u32 %p1, %lane, 16; @%p1 bra $a; bar.sync 0; bra $b; $a: bar.sync 0; $b:\n"), 1, 32, 0,
-                   MR_CODE_LAUNCH_FAILURE, "waits at this barrier, while thread");
-    expect_failure(KERNEL("", "setp.lt.u32 %p1, %t, 32; @%p1 bra $a; bar.sync 1; bra $b; $a: bar.sync 2; $b:\n"), 1, 64, 0,
-                   MR_CODE_LAUNCH_TIMEOUT, "block (0,0,0) waits for ever: thread (0,0,0) at ");
-    expect_failure(KERNEL("", "bar.sync 0, 96;\n"), 1, 64, 0, MR_CODE_LAUNCH_TIMEOUT, "waits for ever");
-    expect_failure(KERNEL("", "bar.sync 0, 40;\n"), 1, 64, 0, MR_CODE_LAUNCH_FAILURE, "must be a multiple of 32");
-    expect_failure(KERNEL("", "bar.sync %t;\n"), 1, 32, 0, MR_CODE_LAUNCH_FAILURE, "names barrier 0, and thread (1,0,0) of the same warp names barrier 1");
+    expect_failure(KERNEL("", "setp.lt.u32 %p1, %lane, 16; @%p1 bar.sync 0;\n"), 1, 64, 0,
+                   MR_CODE_LAUNCH_FAILURE,
+                   "thread (0,0,0) of block (0,0,0) waits at a barrier that thread (16,0,0) of the "
+                   "same warp does not come to");
+    expect_failure(
+        KERNEL(
+            "",
+            "setp.lt.u32 %p1, %lane, 16; @%p1 bra $a; bar.sync 0; bra $b; $a: bar.sync 0; $b:\n"),
+        1, 32, 0, MR_CODE_LAUNCH_FAILURE, "waits at this barrier, while thread");
+    expect_failure(
+        KERNEL("",
+               "setp.lt.u32 %p1, %t, 32; @%p1 bra $a; bar.sync 1; bra $b; $a: bar.sync 2; $b:\n"),
+        1, 64, 0, MR_CODE_LAUNCH_TIMEOUT, "block (0,0,0) waits for ever: thread (0,0,0) at ");
+    expect_failure(KERNEL("", "bar.sync 0, 96;\n"), 1, 64, 0, MR_CODE_LAUNCH_TIMEOUT,
+                   "waits for ever");
+    expect_failure(KERNEL("", "bar.sync 0, 40;\n"), 1, 64, 0, MR_CODE_LAUNCH_FAILURE,
+                   "must be a multiple of 32");
+    expect_failure(KERNEL("", "bar.sync %t;\n"), 1, 32, 0, MR_CODE_LAUNCH_FAILURE,
+                   "names barrier 0, and thread (1,0,0) of the same warp names barrier 1");
 }
 
 /* ---- locks and endless loops */
 
 /* Each thread takes a lock, lanes of one warp, too, and adds to a counter that is not atomic. */
-static const char lock_ptx[] = KERNEL(
-    ".global .align 4 .u32 lock; .global .align 4 .u32 counter;\n",
-    "$try: atom.global.cas.b32 %r3, [lock], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra $try;\n"
-    "ld.volatile.global.u32 %r4, [counter]; add.u32 %r4, %r4, 1; st.volatile.global.u32 [counter], %r4;\n"
-    "membar.gl; atom.global.exch.b32 %r5, [lock], 0; mov.u32 %result, 1;\n");
+static const char lock_ptx[] =
+    KERNEL(".global .align 4 .u32 lock; .global .align 4 .u32 counter;\n",
+           "$try: atom.global.cas.b32 %r3, [lock], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra $try;\n"
+           "ld.volatile.global.u32 %r4, [counter]; add.u32 %r4, %r4, 1; st.volatile.global.u32 "
+           "[counter], %r4;\n"
+           "membar.gl; atom.global.exch.b32 %r5, [lock], 0; mov.u32 %result, 1;\n");
 static void locks_are_passed_between_lanes_and_warps(void **state) {
     (void)state;
     device d;
@@ -378,10 +400,11 @@ static void locks_are_passed_between_lanes_and_warps(void **state) {
 
 /* Warp 1 waits for a flag that warp 0 writes after it. */
 static const char flag_ptx[] = KERNEL(
-    ".shared .align 4 .u32 flag;\n",
-    "setp.eq.u32 %p1, %t, 0; @%p1 st.volatile.shared.u32 [flag], 0; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 bra $second;\n"
-    "$first: ld.volatile.shared.u32 %r3, [flag]; setp.eq.u32 %p2, %r3, 0; @%p2 bra $first; mov.u32 %result, %r3; bra $store;\n"
-    "$second: st.volatile.shared.u32 [flag], 4;\n");
+    ".shared .align 4 .u32 flag;\n", "setp.eq.u32 %p1, %t, 0; @%p1 st.volatile.shared.u32 [flag], "
+                                     "0; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 bra $second;\n"
+                                     "$first: ld.volatile.shared.u32 %r3, [flag]; setp.eq.u32 %p2, "
+                                     "%r3, 0; @%p2 bra $first; mov.u32 %result, %r3; bra $store;\n"
+                                     "$second: st.volatile.shared.u32 [flag], 4;\n");
 static uint32_t flagged(uint32_t t, uint32_t n) {
     (void)n;
     return t < 32 ? 4 : 0;
@@ -389,8 +412,11 @@ static uint32_t flagged(uint32_t t, uint32_t n) {
 static void warps_that_wait_for_each_other_make_progress(void **state) {
     (void)state;
     expect_results(flag_ptx, 1, 64, 0, flagged);
-    expect_failure(KERNEL(".global .u32 never;\n", "$w: ld.volatile.global.u32 %r3, [never]; setp.eq.u32 %p1, %r3, 0; @%p1 bra $w;\n"), 2, 64,
-                   0, MR_CODE_LAUNCH_TIMEOUT, "is still running after 1000000 instructions of its warp");
+    expect_failure(
+        KERNEL(".global .u32 never;\n",
+               "$w: ld.volatile.global.u32 %r3, [never]; setp.eq.u32 %p1, %r3, 0; @%p1 bra $w;\n"),
+        2, 64, 0, MR_CODE_LAUNCH_TIMEOUT,
+        "is still running after 1000000 instructions of its warp");
     device d;
     start(&d, KERNEL("", "$w: bra $w;\n"), 1, 32, 0);
     d.interruptions = 3;
@@ -400,11 +426,15 @@ static void warps_that_wait_for_each_other_make_progress(void **state) {
 
 /* ---- lanes together */
 
-static const char shuffle_ptx[] = KERNEL(
-    "", "shfl.sync.down.b32 %r3|%p1, %t, 1, 0x1f, 0xffffffff; shfl.sync.up.b32 %r4|%p2, %t, 2, 0x0, 0xffffffff;\n"
-        "shfl.sync.bfly.b32 %r5, %t, 5, 0x1f, 0xffffffff; shfl.sync.idx.b32 %r6, %t, 3, 0x181f, 0xffffffff;\n"
-        "mad.lo.u32 %result, %r3, 3, %r4; mad.lo.u32 %result, %result, 5, %r5; mad.lo.u32 %result, %result, 7, %r6;\n"
-        "selp.u32 %r7, 1, 0, %p1; selp.u32 %r8, 2, 0, %p2; mad.lo.u32 %result, %result, 4, %r7; add.u32 %result, %result, %r8;\n");
+static const char shuffle_ptx[] =
+    KERNEL("", "shfl.sync.down.b32 %r3|%p1, %t, 1, 0x1f, 0xffffffff; shfl.sync.up.b32 %r4|%p2, %t, "
+               "2, 0x0, 0xffffffff;\n"
+               "shfl.sync.bfly.b32 %r5, %t, 5, 0x1f, 0xffffffff; shfl.sync.idx.b32 %r6, %t, 3, "
+               "0x181f, 0xffffffff;\n"
+               "mad.lo.u32 %result, %r3, 3, %r4; mad.lo.u32 %result, %result, 5, %r5; mad.lo.u32 "
+               "%result, %result, 7, %r6;\n"
+               "selp.u32 %r7, 1, 0, %p1; selp.u32 %r8, 2, 0, %p2; mad.lo.u32 %result, %result, 4, "
+               "%r7; add.u32 %result, %result, %r8;\n");
 static uint32_t shuffled(uint32_t t, uint32_t n) {
     (void)n;
     uint32_t lane = t % 32, base = t - lane;
@@ -412,12 +442,17 @@ static uint32_t shuffled(uint32_t t, uint32_t n) {
     uint32_t bfly = base + (lane ^ 5), idx = base + lane / 8 * 8 + 3;
     return (((down * 3 + up) * 5 + bfly) * 7 + idx) * 4 + (lane < 31) + 2 * (lane >= 2);
 }
-static const char vote_ptx[] = KERNEL(
-    "", "and.b32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 1; vote.sync.ballot.b32 %r4, %p1, 0xffffffff; vote.sync.any.pred %p2, %p1, 0xffffffff;\n"
-        "vote.sync.all.pred %p3, !%p1, 0xffffffff; match.any.sync.b32 %r5, %r3, 0xffffffff; redux.sync.add.u32 %r6, %r3, 0xffffffff;\n"
-        "redux.sync.max.s32 %r7, %lane, 0xffffffff; match.all.sync.b32 %r8|%p4, %r1, 0xffffffff; vote.sync.uni.pred %p5, %p4, 0xffffffff;\n"
-        "xor.b32 %result, %r4, %r5; add.u32 %result, %result, %r6; add.u32 %result, %result, %r7; @%p2 add.u32 %result, %result, 256;\n"
-        "@%p3 add.u32 %result, %result, 512; @%p4 add.u32 %result, %result, 1024; @%p5 add.u32 %result, %result, %r8;\n");
+static const char vote_ptx[] =
+    KERNEL("", "and.b32 %r3, %t, 3; setp.eq.u32 %p1, %r3, 1; vote.sync.ballot.b32 %r4, %p1, "
+               "0xffffffff; vote.sync.any.pred %p2, %p1, 0xffffffff;\n"
+               "vote.sync.all.pred %p3, !%p1, 0xffffffff; match.any.sync.b32 %r5, %r3, 0xffffffff; "
+               "redux.sync.add.u32 %r6, %r3, 0xffffffff;\n"
+               "redux.sync.max.s32 %r7, %lane, 0xffffffff; match.all.sync.b32 %r8|%p4, %r1, "
+               "0xffffffff; vote.sync.uni.pred %p5, %p4, 0xffffffff;\n"
+               "xor.b32 %result, %r4, %r5; add.u32 %result, %result, %r6; add.u32 %result, "
+               "%result, %r7; @%p2 add.u32 %result, %result, 256;\n"
+               "@%p3 add.u32 %result, %result, 512; @%p4 add.u32 %result, %result, 1024; @%p5 "
+               "add.u32 %result, %result, %r8;\n");
 static uint32_t voted(uint32_t t, uint32_t n) {
     (void)n;
     return (0x22222222 ^ 0x11111111u << (t % 4)) + 48 + 31 + 256 + 1024 + 0xffffffff;
@@ -432,18 +467,20 @@ static uint32_t met(uint32_t t, uint32_t n) {
     return t % 32 < 16 ? 100 : 50;
 }
 /* Two warp barriers in the two branches are one. */
-static const char branches_ptx[] = KERNEL(
-    ".shared .align 4 .b32 s[32];\n",
-    "shl.b32 %r3, %lane, 2; mov.u32 %r4, s; add.u32 %r3, %r4, %r3; setp.lt.u32 %p1, %lane, 16; @%p1 bra $a;\n"
-    "st.shared.u32 [%r3], %lane; bar.warp.sync 0xffffffff; bra $store;\n"
-    "$a: bar.warp.sync 0xffffffff; ld.shared.u32 %result, [%r3+64];\n");
+static const char branches_ptx[] =
+    KERNEL(".shared .align 4 .b32 s[32];\n",
+           "shl.b32 %r3, %lane, 2; mov.u32 %r4, s; add.u32 %r3, %r4, %r3; setp.lt.u32 %p1, %lane, "
+           "16; @%p1 bra $a;\n"
+           "st.shared.u32 [%r3], %lane; bar.warp.sync 0xffffffff; bra $store;\n"
+           "$a: bar.warp.sync 0xffffffff; ld.shared.u32 %result, [%r3+64];\n");
 static uint32_t other_half(uint32_t t, uint32_t n) {
     (void)n;
     return t < 16 ? t + 16 : 0;
 }
 /* Each half of the warp for itself. */
-static const char halves_ptx[] = KERNEL(
-    "", "setp.lt.u32 %p1, %lane, 16; selp.b32 %r3, 0xffff, 0xffff0000, %p1; redux.sync.add.u32 %result, %lane, %r3;\n");
+static const char halves_ptx[] =
+    KERNEL("", "setp.lt.u32 %p1, %lane, 16; selp.b32 %r3, 0xffff, 0xffff0000, %p1; "
+               "redux.sync.add.u32 %result, %lane, %r3;\n");
 static uint32_t half_sum(uint32_t t, uint32_t n) {
     (void)n;
     return t % 32 < 16 ? 120 : 376;
@@ -456,20 +493,27 @@ static void lanes_exchange_values(void **state) {
     expect_results(apart_ptx, 1, 64, 0, met);
     expect_results(branches_ptx, 1, 32, 0, other_half);
     expect_results(halves_ptx, 1, 64, 0, half_sum);
-    expect_failure(KERNEL("", "shfl.sync.idx.b32 %result, %t, 20, 0x1f, 0xffff; @%p1 bra $store;\n"), 1, 32, 0, MR_CODE_LAUNCH_FAILURE,
-                   "gives a mask (0xffff) that does not name this lane");
-    expect_failure(KERNEL("", "setp.ge.u32 %p1, %lane, 16; @%p1 exit; shfl.sync.idx.b32 %result, %t, 20, 0x1f, 0xffffffff;\n"), 1, 32, 0,
-                   MR_CODE_LAUNCH_FAILURE, "shuffles from lane 20, which does not take part");
+    expect_failure(
+        KERNEL("", "shfl.sync.idx.b32 %result, %t, 20, 0x1f, 0xffff; @%p1 bra $store;\n"), 1, 32, 0,
+        MR_CODE_LAUNCH_FAILURE, "gives a mask (0xffff) that does not name this lane");
+    expect_failure(KERNEL("", "setp.ge.u32 %p1, %lane, 16; @%p1 exit; shfl.sync.idx.b32 %result, "
+                              "%t, 20, 0x1f, 0xffffffff;\n"),
+                   1, 32, 0, MR_CODE_LAUNCH_FAILURE,
+                   "shuffles from lane 20, which does not take part");
 }
 
 /* ---- atomics */
 
-static const char histogram_ptx[] = KERNEL(
-    ".shared .align 4 .u32 bins[8]; .global .align 8 .u64 total; .global .align 4 .f32 sum; .global .align 4 .u32 wraps; .global .align 4 .u32 least = 99;\n",
-    "setp.ge.u32 %p1, %r2, 8; @%p1 bra $made; shl.b32 %r3, %r2, 2; mov.u32 %r4, bins; add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], 0;\n"
-    "$made: bar.sync 0; and.b32 %r5, %t, 7; shl.b32 %r5, %r5, 2; mov.u32 %r6, bins; add.u32 %r6, %r6, %r5; red.shared.add.u32 [%r6], 1; bar.sync 0;\n"
-    "ld.shared.u32 %result, [%r6]; cvt.u64.u32 %a2, %t; atom.global.add.u64 %a3, [total], %a2; red.global.add.f32 [sum], 0f3F000000;\n"
-    "atom.global.inc.u32 %r7, [wraps], 4; red.global.min.u32 [least], %t;\n");
+static const char histogram_ptx[] =
+    KERNEL(".shared .align 4 .u32 bins[8]; .global .align 8 .u64 total; .global .align 4 .f32 sum; "
+           ".global .align 4 .u32 wraps; .global .align 4 .u32 least = 99;\n",
+           "setp.ge.u32 %p1, %r2, 8; @%p1 bra $made; shl.b32 %r3, %r2, 2; mov.u32 %r4, bins; "
+           "add.u32 %r4, %r4, %r3; st.shared.u32 [%r4], 0;\n"
+           "$made: bar.sync 0; and.b32 %r5, %t, 7; shl.b32 %r5, %r5, 2; mov.u32 %r6, bins; add.u32 "
+           "%r6, %r6, %r5; red.shared.add.u32 [%r6], 1; bar.sync 0;\n"
+           "ld.shared.u32 %result, [%r6]; cvt.u64.u32 %a2, %t; atom.global.add.u64 %a3, [total], "
+           "%a2; red.global.add.f32 [sum], 0f3F000000;\n"
+           "atom.global.inc.u32 %r7, [wraps], 4; red.global.min.u32 [least], %t;\n");
 static void atomics_miss_no_thread(void **state) {
     (void)state;
     device d;
@@ -486,48 +530,63 @@ static void atomics_miss_no_thread(void **state) {
 /* ---- memory */
 
 /* A local array through a generic pointer, with different indices in the lanes; a struct parameter; constants. */
-static const char spaces_ptx[] = KERNEL(
-    ".const .align 4 .u32 primes[4] = {2, 3, 5, 7}; .shared .align 8 .b8 pad[24];\n",
-    ".local .align 16 .b8 depot[64]; .reg .b64 %l<9>; .reg .b16 %h<4>;\n"
-    "mov.u64 %l1, depot; cvta.local.u64 %l2, %l1; and.b32 %r3, %t, 15; mul.wide.u32 %l3, %r3, 4; add.s64 %l4, %l2, %l3;\n"
-    "st.u32 [%l4], %t; ld.local.u32 %r4, [%l1]; and.b32 %r5, %t, 3; mul.wide.u32 %l5, %r5, 4; mov.u64 %l6, primes; add.s64 %l6, %l6, %l5;\n"
-    "ld.const.u32 %r6, [%l6]; ld.u32 %r7, [%l4]; mad.lo.u32 %result, %r6, 1000, %r7;\n"
-    "mov.u32 %r8, pad; st.shared.v2.u32 [%r8+8], {%r6, %r7}; cvta.to.local.u64 %l7, %l4; sub.s64 %l7, %l7, %l1; cvt.u32.u64 %r9, %l7;\n"
-    "mad.lo.u32 %result, %r9, 100000, %result;\n");
+static const char spaces_ptx[] =
+    KERNEL(".const .align 4 .u32 primes[4] = {2, 3, 5, 7}; .shared .align 8 .b8 pad[24];\n",
+           ".local .align 16 .b8 depot[64]; .reg .b64 %l<9>; .reg .b16 %h<4>;\n"
+           "mov.u64 %l1, depot; cvta.local.u64 %l2, %l1; and.b32 %r3, %t, 15; mul.wide.u32 %l3, "
+           "%r3, 4; add.s64 %l4, %l2, %l3;\n"
+           "st.u32 [%l4], %t; ld.local.u32 %r4, [%l1]; and.b32 %r5, %t, 3; mul.wide.u32 %l5, %r5, "
+           "4; mov.u64 %l6, primes; add.s64 %l6, %l6, %l5;\n"
+           "ld.const.u32 %r6, [%l6]; ld.u32 %r7, [%l4]; mad.lo.u32 %result, %r6, 1000, %r7;\n"
+           "mov.u32 %r8, pad; st.shared.v2.u32 [%r8+8], {%r6, %r7}; cvta.to.local.u64 %l7, %l4; "
+           "sub.s64 %l7, %l7, %l1; cvt.u32.u64 %r9, %l7;\n"
+           "mad.lo.u32 %result, %r9, 100000, %result;\n");
 static void every_space_is_reached_by_generic_addresses(void **state) {
     (void)state;
     device d;
     const uint32_t *out = start(&d, spaces_ptx, 1, 64, 0);
     /* Lanes but the first of 16 read what they have not written. */
     run(&d);
-    expect_unset(&d, "thread (1,0,0) of block (0,0,0) reads 4 bytes of a local variable that it has not written");
+    expect_unset(&d, "thread (1,0,0) of block (0,0,0) reads 4 bytes of a local variable that it "
+                     "has not written");
     d.launch.check = false;
     run(&d);
     assert_null(d.unset.data);
     static const uint32_t primes[] = {2, 3, 5, 7};
-    for (uint32_t t = 0; t < 64; t++) assert_int_equal(out[t], t % 16 * 4 * 100000 + primes[t % 4] * 1000 + t);
+    for (uint32_t t = 0; t < 64; t++)
+        assert_int_equal(out[t], t % 16 * 4 * 100000 + primes[t % 4] * 1000 + t);
     unload(&d);
 }
 
 static void wrong_addresses_are_errors(void **state) {
     (void)state;
-    expect_failure(KERNEL("", "mov.u64 %a2, 0; ld.global.u32 %result, [%a2+8];\n"), 1, 32, 0, MR_CODE_ILLEGAL_ADDRESS,
-                   "reads 4 bytes at address 0x8, through a null pointer");
-    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; ld.global.u32 %result, [%a2+2];\n"), 1, 32, 0, MR_CODE_MISALIGNED_ADDRESS,
-                   "reads 4 bytes at address 0x700000002 of global memory, which is no multiple of 4; it is in out");
-    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; st.global.u32 [%a2+128], %t;\n"), 1, 32, 0, MR_CODE_ILLEGAL_ADDRESS,
+    expect_failure(KERNEL("", "mov.u64 %a2, 0; ld.global.u32 %result, [%a2+8];\n"), 1, 32, 0,
+                   MR_CODE_ILLEGAL_ADDRESS, "reads 4 bytes at address 0x8, through a null pointer");
+    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; ld.global.u32 %result, [%a2+2];\n"), 1, 32,
+                   0, MR_CODE_MISALIGNED_ADDRESS,
+                   "reads 4 bytes at address 0x700000002 of global memory, which is no multiple of "
+                   "4; it is in out");
+    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; st.global.u32 [%a2+128], %t;\n"), 1, 32, 0,
+                   MR_CODE_ILLEGAL_ADDRESS,
                    "writes 4 bytes at 0x700000080, 0 bytes past the end of out");
-    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; ld.global.v2.u64 {%a3, %a4}, [%a2+120];\n"), 1, 32, 0, MR_CODE_MISALIGNED_ADDRESS, "is no multiple of 16");
-    expect_failure(KERNEL(".const .u32 c = 1;\n", "mov.u64 %a2, c; st.u32 [%a2], %t;\n"), 1, 32, 0, MR_CODE_ILLEGAL_ADDRESS, "writes to constant memory");
+    expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; ld.global.v2.u64 {%a3, %a4}, [%a2+120];\n"),
+                   1, 32, 0, MR_CODE_MISALIGNED_ADDRESS, "is no multiple of 16");
+    expect_failure(KERNEL(".const .u32 c = 1;\n", "mov.u64 %a2, c; st.u32 [%a2], %t;\n"), 1, 32, 0,
+                   MR_CODE_ILLEGAL_ADDRESS, "writes to constant memory");
     expect_failure(KERNEL("", "trap;\n"), 1, 32, 0, MR_CODE_LAUNCH_FAILURE, "executes `trap`");
 }
 
 static void reads_of_what_nothing_has_written_are_told(void **state) {
     (void)state;
     device d;
-    start(&d, KERNEL(".shared .u32 s[4];\n", "ld.shared.u32 %result, [s+4]; ld.shared.u32 %r3, [s+8]; st.shared.u32 [s+4], %t;\n"), 1, 32, 0);
+    start(&d,
+          KERNEL(
+              ".shared .u32 s[4];\n",
+              "ld.shared.u32 %result, [s+4]; ld.shared.u32 %r3, [s+8]; st.shared.u32 [s+4], %t;\n"),
+          1, 32, 0);
     run(&d);
-    expect_unset(&d, "reads 4 bytes at offset 4 of shared memory, in `s` at byte 4 (element 1 of 4 bytes), which no thread of the block has written");
+    expect_unset(&d, "reads 4 bytes at offset 4 of shared memory, in `s` at byte 4 (element 1 of 4 "
+                     "bytes), which no thread of the block has written");
     unload(&d);
     load_ptx(&d, saxpy_ptx);
     char *x;
@@ -552,21 +611,30 @@ static void reads_of_what_nothing_has_written_are_told(void **state) {
 
 /* ---- printf and assert */
 
-static const char print_ptx[] = HEAD
-    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
-    ".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);\n"
-    ".global .align 1 .b8 fmt[] = {37,53,100,124,37,45,54,46,50,102,124,37,115,124,37,108,108,120,124,37,99,124,37,37,124,37,42,100,10,0};\n"
-    ".global .align 1 .b8 word[] = {119,111,114,100,0};\n"
-    ".global .align 1 .b8 file[] = {97,46,99,117,0};\n"
-    ".visible .entry say(.param .u32 n)\n{\n.local .align 8 .b8 depot[48]; .reg .b64 %a<9>; .reg .b32 %r<9>; .reg .pred %p;\n"
-    "mov.u32 %r1, %tid.x; sub.s32 %r2, 5, %r1; mov.u64 %a1, depot; cvta.local.u64 %a2, %a1; st.local.u32 [%a1], %r2; st.local.f64 [%a1+8], 0d3FF4000000000000;\n"
-    "mov.u64 %a3, word; cvta.global.u64 %a3, %a3; st.local.u64 [%a1+16], %a3; st.local.u64 [%a1+24], 0x123456789ab; st.local.u32 [%a1+32], 65;\n"
-    "st.local.u32 [%a1+36], 4; st.local.u32 [%a1+40], 7; mov.u64 %a4, fmt; cvta.global.u64 %a4, %a4;\n"
-    "{ .param .b64 f; st.param.b64 [f], %a4; .param .b64 v; st.param.b64 [v], %a2; .param .b32 r; call.uni (r), vprintf, (f, v); ld.param.b32 %r3, [r]; }\n"
-    "setp.lt.u32 %p, %r1, 2; @%p bra $end; mov.u64 %a5, file; cvta.global.u64 %a5, %a5;\n"
-    "{ .param .b64 m; st.param.b64 [m], %a3; .param .b64 f; st.param.b64 [f], %a5; .param .b32 l; st.param.b32 [l], 12; .param .b64 n; st.param.b64 [n], %a3;\n"
-    ".param .b64 c; st.param.b64 [c], 1; call.uni __assertfail, (m, f, l, n, c); }\n"
-    "$end: ret;\n}\n";
+static const char print_ptx[] =
+    HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+         ".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, "
+         ".param .b64 c);\n"
+         ".global .align 1 .b8 fmt[] = "
+         "{37,53,100,124,37,45,54,46,50,102,124,37,115,124,37,108,108,120,124,37,99,124,37,37,124,"
+         "37,42,100,10,0};\n"
+         ".global .align 1 .b8 word[] = {119,111,114,100,0};\n"
+         ".global .align 1 .b8 file[] = {97,46,99,117,0};\n"
+         ".visible .entry say(.param .u32 n)\n{\n.local .align 8 .b8 depot[48]; .reg .b64 %a<9>; "
+         ".reg .b32 %r<9>; .reg .pred %p;\n"
+         "mov.u32 %r1, %tid.x; sub.s32 %r2, 5, %r1; mov.u64 %a1, depot; cvta.local.u64 %a2, %a1; "
+         "st.local.u32 [%a1], %r2; st.local.f64 [%a1+8], 0d3FF4000000000000;\n"
+         "mov.u64 %a3, word; cvta.global.u64 %a3, %a3; st.local.u64 [%a1+16], %a3; st.local.u64 "
+         "[%a1+24], 0x123456789ab; st.local.u32 [%a1+32], 65;\n"
+         "st.local.u32 [%a1+36], 4; st.local.u32 [%a1+40], 7; mov.u64 %a4, fmt; cvta.global.u64 "
+         "%a4, %a4;\n"
+         "{ .param .b64 f; st.param.b64 [f], %a4; .param .b64 v; st.param.b64 [v], %a2; .param "
+         ".b32 r; call.uni (r), vprintf, (f, v); ld.param.b32 %r3, [r]; }\n"
+         "setp.lt.u32 %p, %r1, 2; @%p bra $end; mov.u64 %a5, file; cvta.global.u64 %a5, %a5;\n"
+         "{ .param .b64 m; st.param.b64 [m], %a3; .param .b64 f; st.param.b64 [f], %a5; .param "
+         ".b32 l; st.param.b32 [l], 12; .param .b64 n; st.param.b64 [n], %a3;\n"
+         ".param .b64 c; st.param.b64 [c], 1; call.uni __assertfail, (m, f, l, n, c); }\n"
+         "$end: ret;\n}\n";
 
 static void kernels_print_and_assert(void **state) {
     (void)state;
@@ -578,7 +646,8 @@ static void kernels_print_and_assert(void **state) {
     assert_string_equal(d.printed.data, "    5|1.25  |word|123456789ab|A|%|   7\n"
                                         "    4|1.25  |word|123456789ab|A|%|   7\n");
     d.launch.block[0] = 3;
-    run_fails(&d, MR_CODE_ASSERT, "a.cu:12: word: block: [0,0,0], thread: [2,0,0] Assertion `word` failed.");
+    run_fails(&d, MR_CODE_ASSERT,
+              "a.cu:12: word: block: [0,0,0], thread: [2,0,0] Assertion `word` failed.");
     unload(&d);
 }
 
@@ -598,17 +667,20 @@ static void refuses(const char *text, const char *part) {
 
 static void what_is_not_covered_is_refused_by_name(void **state) {
     (void)state;
-    refuses(KERNEL("", "add.u64 %a2, %a3, %r1;\n"), "register %r1 has 32 bits, and here it must have 64");
+    refuses(KERNEL("", "add.u64 %a2, %a3, %r1;\n"),
+            "register %r1 has 32 bits, and here it must have 64");
     refuses(KERNEL("", "add.u32 %r3, %r1;\n"), "it must have 3 operands, and has 2");
     refuses(KERNEL("", "add.wide.u32 %r3, %r1, %r2;\n"), "the modifier .wide has no meaning here");
     refuses(KERNEL("", "mul.u32 %r3, %r1, %r2;\n"), "it must have .lo, .hi or .wide");
     refuses(KERNEL("", "and.b32 %p1, %p2, %p3;\n"), "register %p2 is a predicate");
     refuses(KERNEL("", "setp.lt.u32 %r1, %r2, %r3;\n"), "register %r1 is no predicate");
     refuses(KERNEL("", "shl.b32 5, %r2, %r3;\n"), "its result must be a register");
-    refuses(KERNEL("", "atom.global.add.b32 %r1, [%a1], %r2;\n"), "there is no such atomic operation of this type");
-    refuses(KERNEL(".extern .func (.param .b64 r) malloc(.param .b64 s);\n",
-                   "{ .param .b64 s; st.param.b64 [s], 8; .param .b64 r; call (r), malloc, (s); }\n"),
-            "the module does not define the function `malloc`");
+    refuses(KERNEL("", "atom.global.add.b32 %r1, [%a1], %r2;\n"),
+            "there is no such atomic operation of this type");
+    refuses(
+        KERNEL(".extern .func (.param .b64 r) malloc(.param .b64 s);\n",
+               "{ .param .b64 s; st.param.b64 [s], 8; .param .b64 r; call (r), malloc, (s); }\n"),
+        "the module does not define the function `malloc`");
     refuses(KERNEL("", "barrier.cluster.arrive; \n"), "");
 }
 
