@@ -337,6 +337,11 @@ check-gpu: all $(if $(filter-out 0,$(CUDA)),$(BUILD)/compare_ops)  ## operations
 	@$(if $(filter-out 0,$(CUDA)),,echo 'check-gpu: this build has no GPU backend (CUDA=1)' >&2; exit 1;) \
 	    scripts/gpu_check.sh $(BUILD)
 
+.PHONY: check-kernels
+check-kernels: $(BUILD)/compare_ops $(FAKE_CUDA) $(PTX)  ## operations on the GPU of tests/fake_cuda, which runs the kernels' PTX
+	@FAKE_CUDA_KERNELS=1 MILLRACE_LIBCUBLAS=/none MILLRACE_LIBCUDA=$(abspath $(BUILD))/fake_cuda/libcuda.so.1 \
+	    $(BUILD)/compare_ops
+
 .PHONY: bench-gpu
 bench-gpu: all  ## raw CUDA C, PyTorch, CuPy and millrace side by side on a real GPU
 	@scripts/gpu_check.sh $(BUILD) bench
