@@ -412,7 +412,8 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
                      .where = use->where,
                      .only_look = use->only_look};
     bool copies = is_copy(command);
-    e.at_most = command->kind == MR_COMMAND_OP && command->u.op.row->family->id == MR_FAMILY_KERNEL;
+    const mr_op *row = command->kind == MR_COMMAND_OP ? command->u.op.row : NULL;
+    e.at_most = row && row->id == MR_OP_kernel;
     if (copies && use->only_look) return;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < command->operand_count; i++) {

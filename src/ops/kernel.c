@@ -242,7 +242,7 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
 typedef struct {
     const mr_caller *caller;
     mr_operand *items; /* their tensors are views of their own; owned */
-    uint32_t count;
+    uint32_t count, capacity;
 } operand_list;
 
 /* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
@@ -255,6 +255,13 @@ static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first
             continue;
         o->access |= access;
         return MR_OK;
+    }
+    if (list->count == list->capacity) {
+        uint32_t larger = 2 * list->capacity + 8;
+        mr_operand *grown = realloc(list->items, larger * sizeof *grown);
+        if (!grown) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
+        list->items = grown;
+        list->capacity = larger;
     }
     int64_t size = (int64_t)(end - first), stride = 1;
     mr_tensor *view;
@@ -297,7 +304,8 @@ static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
     for (uint32_t i = 0; i < extent_count; i++) {
         uint64_t first, end;
         uint8_t access = extents[i].access & wanted & MR_ACCESSES;
-        if (extents[i].param != pointer->param || !access) continue;
+        uint32_t at = call->kernel->params[extents[i].param].offset + extents[i].offset;
+        if (at != pointer->at || !access) continue;
         access |= wanted & MR_GUESSED;
         place_extent(pointer->tensor, &extents[i], &first, &end);
         found |= access;
@@ -321,15 +329,24 @@ static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_oper
     return add_operand(list, t, at, at, MR_READ);
 }
 
-#define MOST_EXTENTS 64
+#define FEW_EXTENTS 32
 
 static mr_status find_operands(operand_list *list, const mr_kernel_call *call,
                                mr_tensor **variables, uint32_t variable_count) {
-    mr_ptx_extent extents[MOST_EXTENTS];
-    uint32_t count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params,
-                                           extents, MOST_EXTENTS);
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        MR_TRY(add_pointer(list, call, &call->pointers[i], extents, count));
+    mr_ptx_extent few[FEW_EXTENTS], *extents = few;
+    uint32_t count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params, few,
+                                           FEW_EXTENTS);
+    if (count > FEW_EXTENTS) {
+        extents = calloc(count, sizeof *extents);
+        if (!extents) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
+        count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params, extents,
+                                      count);
+    }
+    mr_status status = MR_OK;
+    for (uint32_t i = 0; i < call->pointer_count && !status; i++)
+        status = add_pointer(list, call, &call->pointers[i], extents, count);
+    if (extents != few) free(extents);
+    MR_TRY(status);
     const ptx_tree *tree = mr_ptx_module_tree(call->kernel->module);
     for (uint32_t i = 0; i < variable_count; i++) {
         if (!variables[i]) continue;
@@ -436,13 +453,11 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
     MR_TRY(keep_variables(variables, variable_count, stream));
 
-    size_t most = 3 * (size_t)call->pointer_count + variable_count + 1;
-    operand_list list = {.caller = caller, .items = calloc(most, sizeof *list.items)};
+    operand_list list = {.caller = caller};
     mr_kernel_arguments *a = calloc(1, arguments_size(call, variable_count));
     mr_status status =
-        list.items && a
-            ? build_and_submit(caller, call, stream, variables, variable_count, &list, a)
-            : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
+        a ? build_and_submit(caller, call, stream, variables, variable_count, &list, a)
+          : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
     for (uint32_t i = 0; i < list.count; i++) mr_tensor_release(list.items[i].tensor);
     free(list.items);
     free(a);
