@@ -633,7 +633,7 @@ static void compare_all(ptx_run *const *lanes) {
     load_ptx_with(&d, text.data, lanes);
     char *host[4];
     uint64_t at[4];
-    for (int k = 0; k < 4; k++) at[k] = give(&d, "abcd" + k, 8 * CASES, 0, &host[k]);
+    for (int k = 0; k < 4; k++) at[k] = give(&d, "operand", 8 * CASES, 0, &host[k]);
     int wrong = 0;
     for (int i = 0; i < ROW_COUNT; i++) {
         const char *kinds = rows[i].kinds;
