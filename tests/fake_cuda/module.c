@@ -359,6 +359,7 @@ static void print(void *context, const char *text, size_t size) {
 }
 
 void fake_write_prints(void) {
+    if (!printed) return;
     fwrite(printed, 1, printed_bytes, stdout);
     free(printed);
     printed = NULL;
