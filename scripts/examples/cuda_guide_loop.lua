@@ -38,7 +38,7 @@ local function memory(n)
   return mr.arange(n, {dtype = "f32", pinned = true}), mr.empty(n), mr.empty(n)
 end
 
-local host, input, output = memory(2000000)
+local host, input, output = memory(4000000)
 local numbers = host:clone()
 loop({ s1, s2 }, host, input, output) -- warm-up: the first copies of new pinned memory take longer
 local one = loop({ s1, s1 }, host, input, output)

@@ -50,7 +50,7 @@ local function on_two_streams(n, steps, wait)
   local edge, halo = { half + 1, 2 }, { 1, half + 2 } -- edge[h] goes to halo[h] of the other half
   local sent = { mr.event(), mr.event() }
   mr.synchronize()
-  mr.spin{ms = 0.1, stream = streams[1]} -- the left half is late, as one of them is in real programs
+  mr.spin{ms = 1, stream = streams[1]} -- the left half is late, as one of them is in real programs
 
   for _ = 1, steps do
     for h = 1, 2 do
