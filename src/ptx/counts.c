@@ -86,18 +86,37 @@ static unsigned wavefronts(const uint64_t *first, unsigned count, uint32_t bytes
     return total;
 }
 
+/* The usual shapes, which need no search: neighbours, or one place for all; `all` bytes from `first` on. */
+static void count_together(mr_ptx_counts *c, ptx_space space, uint64_t first, uint64_t all,
+                           unsigned count, uint32_t bytes) {
+    if (space == PTX_SHARED) {
+        unsigned per_pass = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
+        c->wavefronts += (count + per_pass - 1) / per_pass;
+    } else if (space == PTX_GLOBAL || space == PTX_CONST) {
+        c->sectors += (first + all - 1) / 32 - first / 32 + 1;
+        c->least += (all + 31) / 32;
+    }
+}
+
 void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx_code *code,
                        const ptx_memory_code *memory, ptx_space space, uint32_t mask,
                        const uint64_t address[PTX_LANES]) {
     mr_ptx_counts *c = of(counts, routine, code);
-    uint64_t first[PTX_LANES];
+    uint64_t first[PTX_LANES], row = 0, same = 0;
+    uint32_t bytes = memory->bytes;
     unsigned count = 0;
     for (uint32_t left = mask; left; left &= left - 1) {
-        first[count++] = address[(unsigned)__builtin_ctz(left)];
+        uint64_t at = address[(unsigned)__builtin_ctz(left)];
+        first[count] = at;
+        row |= at ^ (first[0] + (uint64_t)count * bytes);
+        same |= at ^ first[0];
+        count++;
     }
     c->requests++;
     c->bytes += (uint64_t)count * memory->bytes;
-    if (space == PTX_SHARED) {
+    if (row == 0 || same == 0) {
+        count_together(c, space, first[0], same == 0 ? bytes : count * bytes, count, bytes);
+    } else if (space == PTX_SHARED) {
         c->wavefronts += wavefronts(first, count, memory->bytes);
     } else if (space == PTX_GLOBAL || space == PTX_CONST) {
         c->sectors += pieces(first, count, memory->bytes, 32);

@@ -1,6 +1,10 @@
 /* Kernels in the PTX interpreter: control flow, barriers, calls, memory, and what its errors say. */
 #include "ptx_fixture.h"
 
+#include <pthread.h>
+
+#include "ptx/profile.h"
+
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 /* y[i] = a * x[i] + y[i], as nvcc writes it */
@@ -527,6 +531,42 @@ static void atomics_miss_no_thread(void **state) {
     unload(&d);
 }
 
+/* Each of three threads runs some of the blocks. */
+typedef struct {
+    const mr_ptx_launch *launch;
+    uint64_t first, end;
+    mr_status status;
+} share;
+static void *run_part(void *context) {
+    share *p = context;
+    p->status = mr_ptx_run(p->launch, p->first, p->end);
+    return NULL;
+}
+static void blocks_run_on_several_threads(void **state) {
+    (void)state;
+    enum { PARTS = 3, BLOCKS = 60 };
+    device d;
+    const uint32_t *out = start(&d, histogram_ptx, BLOCKS, 128, 0);
+    d.launch.interrupted = NULL; /* that of the fixture counts */
+    d.launch.memory.will_write = NULL;
+    share parts[PARTS];
+    pthread_t threads[PARTS];
+    for (uint64_t i = 0; i < PARTS; i++) {
+        parts[i] = (share){&d.launch, i * BLOCKS / PARTS, (i + 1) * BLOCKS / PARTS, MR_OK};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_part, &parts[i]), 0);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        pthread_join(threads[i], NULL);
+        expect_none(parts[i].status);
+    }
+    for (int i = 0; i < BLOCKS * 128; i++) assert_int_equal(out[i], 16);
+    uint64_t n = BLOCKS * 128;
+    assert_int_equal(*(uint64_t *)(void *)d.pieces[0].host, n * (n - 1) / 2);
+    assert_true(*(float *)(void *)d.pieces[1].host == (float)n / 2);
+    assert_int_equal(*(uint32_t *)(void *)d.pieces[2].host, n % 5);
+    unload(&d);
+}
+
 /* ---- memory */
 
 /* A local array through a generic pointer, with different indices in the lanes; a struct parameter; constants. */
@@ -606,6 +646,64 @@ static void reads_of_what_nothing_has_written_are_told(void **state) {
     PASS(&d, uint32_t, 100);
     run(&d);
     assert_null(d.unset.data);
+    unload(&d);
+}
+
+/* ---- what is counted */
+
+static void instructions_and_accesses_are_counted(void **state) {
+    (void)state;
+    device d;
+    /* Loads of neighbours, of every eighth word, of one word; shared memory without and with conflicts of banks. */
+    start(&d,
+          KERNEL(".shared .align 4 .b32 s[1024];\n",
+                 "ld.param.u64 %a2, [out]; shl.b32 %r3, %lane, 2; cvt.u64.u32 %a3, %r3; add.s64 "
+                 "%a4, %a2, %a3; ld.global.u32 %r4, [%a4];\n"
+                 "shl.b32 %r5, %lane, 5; cvt.u64.u32 %a5, %r5; add.s64 %a6, %a2, %a5; "
+                 "ld.global.u32 %r6, [%a6]; ld.global.u32 %r7, [%a2];\n"
+                 "mov.u32 %r8, s; add.u32 %r9, %r8, %r3; st.shared.u32 [%r9], %r4; add.u32 %r10, "
+                 "%r8, %r5; st.shared.u32 [%r10], %r4;\n"
+                 "setp.lt.u32 %p1, %lane, 8; @%p1 add.u32 %result, %lane, 1;\n"),
+          8, 64, 0);
+    mr_ptx_profile *profile = mr_ptx_profile_create(d.module);
+    d.launch.profile = profile;
+    run(&d);
+    assert_int_equal(mr_ptx_profile_blocks(profile), 8);
+    const ptx_function *f = d.launch.kernel->function;
+    static const struct {
+        const char *text;
+        uint64_t lanes, requests, sectors, least, wavefronts;
+    } expected[] = {
+        {"ld.global.u32 %r4, [%a4]", 512, 16, 64, 64, 0},
+        {"ld.global.u32 %r6, [%a6]", 512, 16, 512, 64, 0},
+        {"ld.global.u32 %r7, [%a2]", 512, 16, 16, 16, 0},
+        {"st.shared.u32 [%r9], %r4", 512, 16, 0, 0, 16},
+        {"st.shared.u32 [%r10], %r4", 512, 16, 0, 0, 128},
+        {"add.u32 %result, %lane, 1", 128, 0, 0, 0, 0},
+    };
+    for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
+        bool found = false;
+        for (uint32_t i = 0; i < f->instruction_count; i++) {
+            char text[256];
+            mr_ptx_counts counts;
+            ptx_instruction_text(mr_ptx_module_tree(d.module), f, &f->instructions[i], text,
+                                 sizeof text);
+            if (!strstr(text, expected[k].text)) continue;
+            found = true;
+            assert_true(mr_ptx_profile_instruction(profile, f, i, &counts));
+            assert_int_equal(counts.warps, 16);
+            assert_int_equal(counts.lanes, expected[k].lanes);
+            assert_int_equal(counts.requests, expected[k].requests);
+            assert_int_equal(counts.sectors, expected[k].sectors);
+            assert_int_equal(counts.least, expected[k].least);
+            assert_int_equal(counts.wavefronts, expected[k].wavefronts);
+        }
+        assert_true(found);
+    }
+    mr_ptx_counts global;
+    mr_ptx_profile_class(profile, PTX_CLASS_GLOBAL, &global);
+    assert_int_equal(global.warps, 4 * 16); /* with the store at the end */
+    mr_ptx_profile_destroy(profile);
     unload(&d);
 }
 
@@ -696,9 +794,11 @@ int main(void) {
         cmocka_unit_test(warps_that_wait_for_each_other_make_progress),
         cmocka_unit_test(lanes_exchange_values),
         cmocka_unit_test(atomics_miss_no_thread),
+        cmocka_unit_test(blocks_run_on_several_threads),
         cmocka_unit_test(every_space_is_reached_by_generic_addresses),
         cmocka_unit_test(wrong_addresses_are_errors),
         cmocka_unit_test(reads_of_what_nothing_has_written_are_told),
+        cmocka_unit_test(instructions_and_accesses_are_counted),
         cmocka_unit_test(kernels_print_and_assert),
         cmocka_unit_test(what_is_not_covered_is_refused_by_name),
     };
