@@ -102,7 +102,7 @@ void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx
                        const ptx_memory_code *memory, ptx_space space, uint32_t mask,
                        const uint64_t address[PTX_LANES]) {
     mr_ptx_counts *c = of(counts, routine, code);
-    uint64_t first[PTX_LANES], row = 0, same = 0;
+    uint64_t first[PTX_LANES] = {0}, row = 0, same = 0;
     uint32_t bytes = memory->bytes;
     unsigned count = 0;
     for (uint32_t left = mask; left; left &= left - 1) {
