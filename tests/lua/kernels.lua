@@ -737,6 +737,22 @@ function TestProgram.test_the_sandbox()
   end
 end
 
+-- A library that compiles may have a handler of its own for this signal.
+function TestProgram.test_ctrl_c_while_a_compiler_works()
+  local code = [==[
+    print("ready")
+    io.stdout:flush()
+    mr.kernel([[
+      #define TIMES4(x) x x x x
+      #define TIMES64(x) TIMES4(TIMES4(TIMES4(x)))
+      __global__ void slow(long long *x) { TIMES64(TIMES64(TIMES64(*x = *x * *x + x[*x & 7];))) }]])
+    print("compiled")]==]
+  local result = command.run{ "-e", code, interrupts = 1, environment = "export MILLRACE_CACHE=off" }
+  lu.assertStrContains(result.err, "interrupted at")
+  lu.assertEquals(result.status, 130)
+  lu.assertEquals(result.out, "ready\n")
+end
+
 function TestProgram.test_check_finds_kernels()
   local code = [==[
     local k = mr.kernel([[extern "C" __global__ void f(int *x) { *x = 3; }]])
