@@ -125,20 +125,23 @@ static bool read_specification(printing *p, const char **at, specification *s) {
     return true;
 }
 
-static void format_of(const specification *s, const char *length, char out[32]) {
+#define FORMAT_SIZE 48 /* flags, width, precision, length, conversion */
+
+static void format_of(const specification *s, const char *length, char out[FORMAT_SIZE]) {
     char precision[16] = "";
     if (s->precision >= 0) snprintf(precision, sizeof precision, ".%d", s->precision);
     if (s->width >= 0) {
-        snprintf(out, 32, "%%%s%d%s%s%c", s->flags, s->width, precision, length, s->conversion);
+        snprintf(out, FORMAT_SIZE, "%%%s%d%s%s%c", s->flags, s->width, precision, length,
+                 s->conversion);
     } else {
-        snprintf(out, 32, "%%%s%s%s%c", s->flags, precision, length, s->conversion);
+        snprintf(out, FORMAT_SIZE, "%%%s%s%s%c", s->flags, precision, length, s->conversion);
     }
 }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static bool print_one(printing *p, const specification *s) {
-    char format[32];
+    char format[FORMAT_SIZE];
     uint64_t value;
     switch (s->conversion) {
     case 'd':
