@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The longest frame of registers that a function may have. */
-#define MOST_FRAME_BYTES (64u << 20)
+#define MOST_FRAME_BYTES (8u << 20)
 
 /* ---- guards */
 

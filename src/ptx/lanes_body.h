@@ -239,8 +239,7 @@ PTX_LANES_STORE(X)
 #define X(name, T)                                                                                 \
     static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
         T value;                                                                                   \
-        memcpy(&value, (const char *)warp->run->launch->params + code->memory->offset,             \
-               sizeof value);                                                                      \
+        memcpy(&value, warp->run->params + code->memory->offset, sizeof value);                    \
         T *d = PTX_AT(T, warp, code->d);                                                           \
         if (mask == PTX_ALL) {                                                                     \
             EACH_LANE d[i] = value;                                                                \

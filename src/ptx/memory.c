@@ -421,7 +421,7 @@ static bool param_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
                       "writes to a parameter of the kernel");
             return false;
         }
-        r->lane[lane] = (char *)(uintptr_t)launch->params + address;
+        r->lane[lane] = warp->run->params + address;
     }
     return true;
 }
@@ -585,7 +585,7 @@ static bool reach_fixed(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
                         uint32_t mask, ptx_reach *r) {
     if (m->space == PTX_PARAM) {
         r->shape = PTX_SAME;
-        r->base = (char *)(uintptr_t)warp->run->launch->params + m->offset;
+        r->base = warp->run->params + m->offset;
         return true;
     }
     uint64_t address = warp->frame->local_base + (uint64_t)m->offset;

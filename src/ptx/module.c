@@ -6,6 +6,7 @@
 #include "ptx/decode.h"
 
 #define FRAME_ALIGN 16
+#define MOST_LOCAL  (512u << 10) /* as a thread on a device may have */
 
 static uint64_t align_up(uint64_t at, uint64_t align) {
     if (align == 0) align = 1;
@@ -43,7 +44,7 @@ static mr_status lay_out(mr_ptx_module *m, uint32_t index) {
     for (uint32_t i = 0; i < parameters; i++) {
         uint64_t *at = f->is_entry ? &param : &local;
         of_parameter[i] = (uint32_t)place_in(at, ptx_parameter_of(f, i));
-        if (*at > (1u << 24)) {
+        if (*at > MOST_LOCAL) {
             return mr_fail(MR_CODE_NOT_SUPPORTED, "function `%s`: its parameters are too large",
                            f->name);
         }
@@ -52,9 +53,9 @@ static mr_status lay_out(mr_ptx_module *m, uint32_t index) {
         const ptx_variable *v = &f->variables[i];
         if (v->space == PTX_SHARED) continue;
         of_variable[i] = (uint32_t)place_in(&local, v);
-        if (local > (1u << 24)) {
+        if (local > MOST_LOCAL) {
             return mr_fail(MR_CODE_NOT_SUPPORTED,
-                           "function `%s` has more than 16 MiB of local variables (`%s`)", f->name,
+                           "function `%s` has more than 512 KiB of local variables (`%s`)", f->name,
                            v->name);
         }
     }

@@ -112,13 +112,15 @@ ptx_place_of ptx_constant_of(ptx_decoder *d, uint64_t bits, unsigned bytes) {
 /* A vector whose lanes differ: found by a key that no number of 64 bits has, as its width is 3 */
 static ptx_place_of lane_vector(ptx_decoder *d, ptx_special which) {
     ptx_constants *c = d->constants;
-    for (uint32_t i = 0; i < c->capacity; i++) {
-        if (c->slots[i].bytes == 3 && c->slots[i].bits == which) return c->slots[i].place;
-    }
     ptx_place_of place;
     if (4 * (c->count + 1) > 3 * c->capacity && !grow_table(c)) {
         out_of_memory(d);
         return 0;
+    }
+    uint32_t at = hash_of(which, 3) & (c->capacity - 1);
+    while (c->slots[at].bytes) {
+        if (c->slots[at].bits == which && c->slots[at].bytes == 3) return c->slots[at].place;
+        at = (at + 1) & (c->capacity - 1);
     }
     if (!write_vector(c, 0, 4, &place)) {
         out_of_memory(d);
@@ -135,8 +137,6 @@ static ptx_place_of lane_vector(ptx_decoder *d, ptx_special which) {
                                                     : ~lt;
     }
     memcpy(c->data + (place & ~3u), values, sizeof values);
-    uint32_t at = hash_of(which, 3) & (c->capacity - 1);
-    while (c->slots[at].bytes) at = (at + 1) & (c->capacity - 1);
     c->slots[at] = (ptx_constant){.bits = which, .place = place, .bytes = 3};
     c->count++;
     return place;

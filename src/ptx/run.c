@@ -118,16 +118,20 @@ static bool begin(ptx_run_state *run, const mr_ptx_launch *launch) {
     if (run->follows_unset)
         run->block.shared_unset = aligned_zeros(run->block.shared_bytes / 8 + 1);
     run->launch_area = aligned_zeros(module->launch_bytes);
+    run->params = aligned_zeros(launch->kernel->param_bytes);
     run->last = malloc((module->access_count + 1) * sizeof *run->last);
     run->told_unset = calloc(module->access_count + 1, sizeof *run->told_unset);
     run->free_frames = calloc(module->tree.function_count + 1, sizeof *run->free_frames);
     if (launch->profile) run->counts = ptx_counts_create(module);
     if (!run->block.shared || (run->follows_unset && !run->block.shared_unset) ||
-        !run->launch_area || !run->last || !run->told_unset || !run->free_frames ||
+        !run->launch_area || !run->params || !run->last || !run->told_unset || !run->free_frames ||
         (launch->profile && !run->counts)) {
         return false;
     }
     for (uint32_t i = 0; i <= module->access_count; i++) run->last[i] = &run->nowhere;
+    if (launch->kernel->param_bytes) {
+        memcpy(run->params, launch->params, launch->kernel->param_bytes);
+    }
     fill_launch_area(run);
     return make_warps(run);
 }
@@ -147,6 +151,7 @@ static void finish(ptx_run_state *run) {
     free(run->block.shared);
     free(run->block.shared_unset);
     free(run->launch_area);
+    free(run->params);
     free(run->last);
     free(run->told_unset);
     free(run->free_frames);

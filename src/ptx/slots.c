@@ -13,7 +13,7 @@ enum { NARROW, WORD, WIDE, PREDICATE, KINDS };
 static const uint32_t kind_bytes[KINDS] = {2 * PTX_LANES, 4 * PTX_LANES, 8 * PTX_LANES, 4};
 
 /* Beyond that each register has its own slot. */
-#define MOST_BITS ((uint64_t)1 << 31)
+#define MOST_BITS ((uint64_t)1 << 28)
 
 typedef struct {
     const ptx_function *f;

@@ -137,6 +137,7 @@ struct ptx_run_state {
     ptx_warp *warps;
     uint32_t warp_count, threads;
     char *launch_area;
+    char *params; /* a copy, aligned */
 
     ptx_known_range **last;   /* by memory access: the range that it used last; never NULL */
     ptx_known_range **ranges; /* all that were used */
