@@ -48,9 +48,10 @@ local OPERATORS = {
   __call = function(x, ...) return x(...) end,
 }
 local RARELY = { ["mr.reset"] = 200, ["mr.machine.fault"] = 50, ["mr.machine.settings"] = 20, ["mr.docs"] = 50,
-  ["mr.format"] = 5 }
+  ["mr.format"] = 5, ["mr.kernel"] = 300, ["mr.module"] = 300, ["mr.elementwise"] = 300 }
 
 local calls, properties = {}, {}
+local pool -- the objects that there are, by class
 for _, entry in ipairs((mr.docs())) do
   local full = entry.owner .. "." .. entry.name
   local object = not entry.owner:find("^mr")
@@ -71,10 +72,38 @@ for _, entry in ipairs((mr.docs())) do
   end
 end
 assert(#calls > 100)
+for _ = 1, 4 do -- the call of what k[{...}] gives
+  table.insert(calls, { name = "kernel[{grid, block, shared, stream}]", usage = "f(tensor, number, integer, string)",
+    f = function(...)
+      local kernel = pick(pool.kernel)
+      local config = { random(4), random(64), random(2) * 128, pick(pool.stream) }
+      if random(3) > 1 then return kernel[config](...) end
+      if kernel.name == "scale" then return kernel[config](pick(pool.tensor), random(), random(5)) end
+      return kernel[config](pick(pool.tensor), pick(pool.tensor), random(5), string.pack("fi4", 1, 2))
+    end })
+end
 
 -- ---------------------------------------------------------------- what it is called with
 
-local pool = { tensor = {}, stream = {}, event = {}, device = {} }
+pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {} }
+
+local KERNELS = [[
+struct pair { float a; int b; };
+__device__ int counter;
+__constant__ float factors[4];
+extern "C" __global__ void scale(float *x, float f, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= f * factors[i & 3];
+}
+extern "C" __global__ void sum(const float *x, double *out, long long n, pair p) {
+  extern __shared__ float s[];
+  s[threadIdx.x % 32] = n > 0 ? x[threadIdx.x % n] + p.a : p.b;
+  __syncthreads();
+  atomicAdd(&counter, 1);
+  if (threadIdx.x == 0) *out = s[0];
+}
+extern "C" __global__ void nothing() {}
+]]
 
 local function refill()
   pool.device = {}
@@ -82,6 +111,9 @@ local function refill()
   pool.stream = { mr.default_stream(), mr.per_thread_stream(), mr.stream(),
     mr.stream { nonblocking = false, priority = -1 } }
   pool.event = { mr.event(), mr.event { timing = true } }
+  local module = mr.module(KERNELS)
+  pool.module = { module }
+  pool.kernel = { module:get("scale"), module:get("sum"), module:get("nothing") }
   pool.tensor = {
     mr.zeros(3, 4), mr.ones(4), mr.randn(2, 3, 4), mr.zeros(3, 4, { dtype = "i32" }), mr.ones(4, { dtype = "bool" }),
     mr.zeros(), mr.zeros(0, 3), mr.arange(12):view(3, 4):t(), mr.zeros(4, { dtype = "u8" }),
@@ -166,6 +198,10 @@ local MAKERS = {
   { 8, function() return pick(pool.stream) end },
   { 6, function() return pick(pool.event) end },
   { 3, function() return pick(pool.device) end },
+  { 2, function() return pick(pool.kernel) end },
+  { 1, function() return pick(pool.module) end },
+  { 3, function() return { random(4), random(64), random(3) == 1 and value() or 0, pick(pool.stream) } end },
+  { 3, function() return { grid = random(4), block = random(64), shared = pick { 0, 128, 1 << 20 } } end },
   { 25, small },
   { 4, function() return pick(HUGE) end },
   { 6, function() return random() * 4 - 2 end },
