@@ -31,8 +31,9 @@
     X(u8_4, ptx_u8, ptx_u32)                                                                       \
     X(u8_8, ptx_u8, ptx_u64)                                                                       \
     X(u16_2, ptx_u16, ptx_u16)                                                                     \
-    X(u16_4, ptx_u16, ptx_u32) X(u16_8, ptx_u16, ptx_u64) X(u32_4, ptx_u32, ptx_u32)               \
-        X(u32_8, ptx_u32, ptx_u64) X(u64_8, ptx_u64, ptx_u64)
+    X(u16_4, ptx_u16, ptx_u32)                                                                     \
+    X(u16_8, ptx_u16, ptx_u64) X(u32_4, ptx_u32, ptx_u32) X(u32_8, ptx_u32, ptx_u64)               \
+        X(u64_8, ptx_u64, ptx_u64)
 
 #define X(name, M, R, is_signed)                                                                   \
     static void load_##name(const ptx_reach *r, size_t offset, void *to, uint32_t mask) {          \

@@ -13,11 +13,11 @@
     X(HALF, "half")                                                                                \
     X(SPECIAL, "special functions")                                                                \
     X(CONVERSION, "conversions")                                                                   \
-    X(PREDICATE, "compares and predicates") X(MOVE, "moves") X(GLOBAL, "global memory")            \
-        X(SHARED, "shared memory") X(LOCAL, "local memory")                                        \
-            X(CONSTANT, "constants and parameters") X(ATOMIC, "atomics")                           \
-                X(CONTROL, "control flow") X(BARRIER, "barriers and fences")                       \
-                    X(WARP, "warp operations")
+    X(PREDICATE, "compares and predicates")                                                        \
+    X(MOVE, "moves") X(GLOBAL, "global memory") X(SHARED, "shared memory")                         \
+        X(LOCAL, "local memory") X(CONSTANT, "constants and parameters") X(ATOMIC, "atomics")      \
+            X(CONTROL, "control flow") X(BARRIER, "barriers and fences")                           \
+                X(WARP, "warp operations")
 
 typedef enum {
 #define X(name, text) PTX_CLASS_##name,
