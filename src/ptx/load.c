@@ -10,30 +10,34 @@
 /* ---- parts of each pair of widths */
 
 /* name, type in memory, type of the register, is the former signed */
-#define LOADS(X)                                                                                   \
-    X(u8_2, ptx_u8, ptx_u16, false)                                                                \
-    X(u8_4, ptx_u8, ptx_u32, false)                                                                \
-    X(u8_8, ptx_u8, ptx_u64, false)                                                                \
-    X(s8_2, ptx_s8, ptx_s16, true)                                                                 \
-    X(s8_4, ptx_s8, ptx_s32, true)                                                                 \
-    X(s8_8, ptx_s8, ptx_s64, true)                                                                 \
-    X(u16_2, ptx_u16, ptx_u16, false)                                                              \
-    X(u16_4, ptx_u16, ptx_u32, false)                                                              \
-    X(u16_8, ptx_u16, ptx_u64, false)                                                              \
-    X(s16_4, ptx_s16, ptx_s32, true)                                                               \
-    X(s16_8, ptx_s16, ptx_s64, true)                                                               \
-    X(u32_4, ptx_u32, ptx_u32, false)                                                              \
-    X(u32_8, ptx_u32, ptx_u64, false)                                                              \
-    X(s32_8, ptx_s32, ptx_s64, true)                                                               \
+// clang-format off
+#define LOADS(X) \
+    X(u8_2, ptx_u8, ptx_u16, false) \
+    X(u8_4, ptx_u8, ptx_u32, false) \
+    X(u8_8, ptx_u8, ptx_u64, false) \
+    X(s8_2, ptx_s8, ptx_s16, true) \
+    X(s8_4, ptx_s8, ptx_s32, true) \
+    X(s8_8, ptx_s8, ptx_s64, true) \
+    X(u16_2, ptx_u16, ptx_u16, false) \
+    X(u16_4, ptx_u16, ptx_u32, false) \
+    X(u16_8, ptx_u16, ptx_u64, false) \
+    X(s16_4, ptx_s16, ptx_s32, true) \
+    X(s16_8, ptx_s16, ptx_s64, true) \
+    X(u32_4, ptx_u32, ptx_u32, false) \
+    X(u32_8, ptx_u32, ptx_u64, false) \
+    X(s32_8, ptx_s32, ptx_s64, true) \
     X(u64_8, ptx_u64, ptx_u64, false)
-#define STORES(X)                                                                                  \
-    X(u8_2, ptx_u8, ptx_u16)                                                                       \
-    X(u8_4, ptx_u8, ptx_u32)                                                                       \
-    X(u8_8, ptx_u8, ptx_u64)                                                                       \
-    X(u16_2, ptx_u16, ptx_u16)                                                                     \
-    X(u16_4, ptx_u16, ptx_u32)                                                                     \
-    X(u16_8, ptx_u16, ptx_u64) X(u32_4, ptx_u32, ptx_u32) X(u32_8, ptx_u32, ptx_u64)               \
-        X(u64_8, ptx_u64, ptx_u64)
+#define STORES(X) \
+    X(u8_2, ptx_u8, ptx_u16) \
+    X(u8_4, ptx_u8, ptx_u32) \
+    X(u8_8, ptx_u8, ptx_u64) \
+    X(u16_2, ptx_u16, ptx_u16) \
+    X(u16_4, ptx_u16, ptx_u32) \
+    X(u16_8, ptx_u16, ptx_u64) \
+    X(u32_4, ptx_u32, ptx_u32) \
+    X(u32_8, ptx_u32, ptx_u64) \
+    X(u64_8, ptx_u64, ptx_u64)
+// clang-format on
 
 #define X(name, M, R, is_signed)                                                                   \
     static void load_##name(const ptx_reach *r, size_t offset, void *to, uint32_t mask) {          \

@@ -6,18 +6,15 @@
 #include "ptx/ptx.h"
 
 /* A kind of work that a multiprocessor does in one of its units. */
-#define PTX_CLASSES(X)                                                                             \
-    X(INTEGER, "integer")                                                                          \
-    X(F32, "f32")                                                                                  \
-    X(F64, "f64")                                                                                  \
-    X(HALF, "half")                                                                                \
-    X(SPECIAL, "special functions")                                                                \
-    X(CONVERSION, "conversions")                                                                   \
-    X(PREDICATE, "compares and predicates")                                                        \
-    X(MOVE, "moves") X(GLOBAL, "global memory") X(SHARED, "shared memory")                         \
-        X(LOCAL, "local memory") X(CONSTANT, "constants and parameters") X(ATOMIC, "atomics")      \
-            X(CONTROL, "control flow") X(BARRIER, "barriers and fences")                           \
-                X(WARP, "warp operations")
+// clang-format off
+#define PTX_CLASSES(X) \
+    X(INTEGER, "integer") X(F32, "f32") X(F64, "f64") X(HALF, "half") \
+    X(SPECIAL, "special functions") X(CONVERSION, "conversions") \
+    X(PREDICATE, "compares and predicates") X(MOVE, "moves") X(GLOBAL, "global memory") \
+    X(SHARED, "shared memory") X(LOCAL, "local memory") X(CONSTANT, "constants and parameters") \
+    X(ATOMIC, "atomics") X(CONTROL, "control flow") X(BARRIER, "barriers and fences") \
+    X(WARP, "warp operations")
+// clang-format on
 
 typedef enum {
 #define X(name, text) PTX_CLASS_##name,
