@@ -57,5 +57,8 @@ void mr_hazard_raced(mr_observer *observer, const mr_command *command, const mr_
     mr_text_copy(draft.why, sizeof draft.why, race->why);
     mr_text_copy(draft.advice, sizeof draft.advice, race->advice);
     const mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
-    if (report && is_new) mr_hazard_publish(c, report);
+    if (!report || !is_new) return;
+    /* The launch was taken long ago: there is nothing to refuse, so the mode error writes it like warn. */
+    bool writes = c->mode == MR_HAZARD_WARN || c->mode == MR_HAZARD_ERROR;
+    if (writes && c->hooks.write) c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REPORT);
 }

@@ -347,11 +347,10 @@ static mr_status find_operands(operand_list *list, const mr_kernel_call *call,
         status = add_pointer(list, call, &call->pointers[i], extents, count);
     if (extents != few) free(extents);
     MR_TRY(status);
-    const ptx_tree *tree = mr_ptx_module_tree(call->kernel->module);
+    const uint8_t *uses = mr_kernel_code_uses(call->module->code, call->kernel);
     for (uint32_t i = 0; i < variable_count; i++) {
-        if (!variables[i]) continue;
-        uint8_t access = tree->variables[i].space == PTX_CONST ? MR_READ : MR_READ | MR_WRITE;
-        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes, access));
+        if (!variables[i] || !uses[i]) continue;
+        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes, uses[i]));
     }
     return MR_OK;
 }

@@ -25,6 +25,7 @@ typedef struct mr_kernel_code {
     char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
     size_t size;
     struct mr_kernel_count *counts; /* by kernel */
+    uint8_t *uses; /* by kernel, then by variable of the module: MR_READ | MR_WRITE, or 0 */
 } mr_kernel_code;
 
 /* Takes over `text` (malloc), also on failure. `name` stands for it in messages. */
@@ -42,6 +43,9 @@ typedef struct mr_kernel_count {
     mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */
     uint64_t launched;       /* blocks, counted or not */
 } mr_kernel_count;
+
+/* By variable of the module: how the kernel uses it. */
+const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 
 mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel);

@@ -4,29 +4,49 @@
 #include "ops/kernel.h"
 #include "ptx/profile.h"
 
+static void destroy(mr_kernel_code *code) {
+    for (uint32_t i = 0; code->counts && i < mr_ptx_kernel_count(code->ptx); i++)
+        mr_ptx_profile_destroy(code->counts[i].profile);
+    free(code->counts);
+    free(code->uses);
+    mr_ptx_module_release(code->ptx);
+    free(code->text);
+    free(code);
+}
+
+static bool find_uses(mr_kernel_code *code) {
+    uint32_t kernels = mr_ptx_kernel_count(code->ptx);
+    size_t variables = mr_ptx_module_tree(code->ptx)->variable_count;
+    code->uses = calloc(kernels * variables + 1, 1);
+    for (uint32_t i = 0; code->uses && i < kernels; i++)
+        if (!mr_ptx_kernel_uses(mr_ptx_kernel_at(code->ptx, i), code->uses + i * variables))
+            return false;
+    return code->uses != NULL;
+}
+
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
                               mr_kernel_code **out_code) {
     static atomic_uint_fast64_t ids;
     *out_code = NULL;
     mr_kernel_code *code = calloc(1, sizeof *code);
-    mr_status status = code ? mr_ptx_module_load(text, size, name, &code->ptx)
-                            : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
-    if (status) {
+    if (!code) {
         free(text);
-        free(code);
-        return status;
-    }
-    code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
-    if (!code->counts) {
-        mr_ptx_module_release(code->ptx);
-        free(text);
-        free(code);
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    }
+    code->text = text;
+    code->size = size;
+    mr_status status = mr_ptx_module_load(text, size, name, &code->ptx);
+    if (!status) {
+        code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
+        if (!code->counts || !find_uses(code))
+            status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    }
+    if (status) {
+        destroy(code);
+        return status;
     }
     atomic_init(&code->refs, 1);
     code->id = atomic_fetch_add(&ids, 1) + 1;
-    code->text = text;
-    code->size = size;
     *out_code = code;
     return MR_OK;
 }
@@ -37,12 +57,7 @@ void mr_kernel_code_retain(mr_kernel_code *code) {
 
 void mr_kernel_code_release(mr_kernel_code *code) {
     if (!code || atomic_fetch_sub_explicit(&code->refs, 1, memory_order_acq_rel) != 1) return;
-    for (uint32_t i = 0; i < mr_ptx_kernel_count(code->ptx); i++)
-        mr_ptx_profile_destroy(code->counts[i].profile);
-    free(code->counts);
-    mr_ptx_module_release(code->ptx);
-    free(code->text);
-    free(code);
+    destroy(code);
 }
 
 void mr_kernel_arguments_retain(void *arguments) {
@@ -53,8 +68,16 @@ void mr_kernel_arguments_release(void *arguments) {
     if (arguments) mr_kernel_code_release(((mr_kernel_arguments *)arguments)->code);
 }
 
+static size_t index_of(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    return (size_t)(kernel - mr_ptx_kernel_at(code->ptx, 0));
+}
+
+const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    return code->uses + index_of(code, kernel) * mr_ptx_module_tree(code->ptx)->variable_count;
+}
+
 mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
-    return &code->counts[kernel - mr_ptx_kernel_at(code->ptx, 0)];
+    return &code->counts[index_of(code, kernel)];
 }
 
 void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {

@@ -326,11 +326,18 @@ static bool run_together(ptx_warp *warp) {
     return false;
 }
 
-/* Lanes that have arrived at a join go on without those for which they wait. */
-static bool release_early(ptx_warp *warp) {
+/* What comes behind the join is the thread's end. */
+static bool is_end(const ptx_join *join) {
+    const ptx_instruction *next = join->code->source;
+    if (!next || join->frame->caller) return false;
+    return next->opcode == PTX_OP_ret || next->opcode == PTX_OP_exit;
+}
+
+/* Lanes that have arrived at a join go on without those for which they wait; `to_end`: only to the thread's end. */
+static bool release_early(ptx_warp *warp, bool to_end) {
     for (uint32_t i = 0; i < warp->path_count; i++) {
         for (ptx_join *join = warp->paths[i].join; join; join = join->outer) {
-            if (!join->arrived) continue;
+            if (!join->arrived || (to_end && !is_end(join))) continue;
             uint32_t lanes = join->arrived;
             join->expected &= ~lanes;
             join->arrived = 0;
@@ -380,8 +387,10 @@ const ptx_code *ptx_next_path(ptx_warp *warp) {
             if (warp->state == PTX_WARP_FAILED) return NULL;
             continue;
         }
+        /* Threads that return early are not waited for by barriers. */
+        if (release_early(warp, true)) continue;
         if (fail_divergent_barrier(warp)) return NULL;
-        if (release_early(warp)) continue;
+        if (release_early(warp, false)) continue;
         warp->state = PTX_WARP_BLOCKED;
         return NULL;
     }
@@ -394,5 +403,5 @@ void ptx_paths_forget(ptx_warp *warp) {
 bool ptx_lose_patience(ptx_warp *warp) {
     if (++warp->since_join < PATIENCE) return false;
     warp->since_join = 0;
-    return release_early(warp);
+    return release_early(warp, false);
 }

@@ -149,6 +149,10 @@ const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
 /* Other memory that it may touch: of module variables, or through pointers that lie in memory. */
 bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
 
+/* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:
+ * memory is out. */
+bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access);
+
 /* Of one launch: bytes [first, end) relative to the pointer's value that it may touch; never less than what it does. */
 typedef struct {
     uint32_t param;

@@ -784,4 +784,56 @@ function TestProgram.test_the_page_about_kernels()
   lu.assertTrue(count >= 2)
 end
 
+-- ---------------------------------------------------------------- what the kernel names, and what it does not
+
+TestNamed = {}
+
+local NAMED = [[
+#include <cstdio>
+__device__ int counter;
+__global__ void count() { counter = counter + 1; }
+__global__ void half(float *y, int n) { int i = threadIdx.x; if (i < n) y[i] *= 0.5f; }
+__global__ void say(int n) { printf("%d\n", n); }
+__global__ void early(int *o, int n) {
+  int i = threadIdx.x;
+  if (i >= n) return;
+  o[i] = i;
+  __syncthreads();
+  o[i] += 1;
+}
+]]
+
+local function hazards_of(kernel, ...)
+  local a, b = mr.stream(), mr.stream()
+  local args = table.pack(...)
+  return mr.hazard.check(function()
+    kernel[{ 1, 32, 0, a }](table.unpack(args[1]))
+    kernel[{ 1, 32, 0, b }](table.unpack(args[2]))
+    mr.synchronize()
+  end)
+end
+
+function TestNamed.test_a_variable_of_another_kernel_is_no_hazard()
+  local m = mr.module(NAMED)
+  local x, y = mr.ones(32), mr.ones(32)
+  lu.assertEquals(hazards_of(m:get("half"), { x, 32 }, { y, 32 }), {})
+  local own = hazards_of(m:get("count"), {}, {})
+  local kinds = {}
+  for _, r in ipairs(own) do kinds[#kinds + 1] = r.kind .. " " .. r.tensor end
+  table.sort(kinds)
+  -- Threads of one launch race on it as well.
+  lu.assertItemsEquals(kinds, { "race-in-kernel counter", "read-after-write counter" })
+end
+
+function TestNamed.test_two_streams_may_print()
+  lu.assertEquals(hazards_of(mr.module(NAMED):get("say"), { 1 }, { 1 }), {})
+end
+
+function TestNamed.test_threads_that_returned_are_not_waited_for()
+  local o = mr.zeros(32, { dtype = "i32" })
+  mr.module(NAMED):get("early")[{ 1, 32 }](o, 20)
+  local got = o:totable()
+  for i = 1, 32 do lu.assertEquals(got[i], i <= 20 and i or 0) end
+end
+
 os.exit(lu.LuaUnit.run())
