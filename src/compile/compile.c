@@ -142,7 +142,7 @@ static mr_status compile_by_clang(const mr_compile_job *job, choice *chosen,
 static mr_status compile_by(const mr_compile_job *job, choice *chosen, mr_compile_result *out) {
     const char *problem;
     if (chosen->may_use_nvrtc && mr_nvrtc_open(&problem)) return mr_nvrtc_compile(job, out);
-    if (!chosen->may_use_nvrtc && chosen->may_use_clang && mr_nvrtc_path())
+    if (!chosen->may_use_nvrtc && mr_nvrtc_path())
         problem = "NVRTC is turned off by MILLRACE_COMPILER";
     else mr_nvrtc_open(&problem);
     if (chosen->may_use_clang) return compile_by_clang(job, chosen, problem, out);

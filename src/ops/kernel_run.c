@@ -85,6 +85,8 @@ static void describe_storage(const mr_storage *storage, char *out, size_t size) 
 }
 
 /* What is there or near: "y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
+#define NEAR ((uint64_t)1 << 20) /* bytes: farther away, a tensor has nothing to do with it */
+
 static void describe(void *context, uint64_t address, char *out, size_t size) {
     const mr_command *command = context;
     const mr_storage *nearest = NULL;
@@ -92,6 +94,7 @@ static void describe(void *context, uint64_t address, char *out, size_t size) {
     bool after = false;
     for (uint32_t i = 0; i < command->operand_count; i++) {
         const mr_storage *s = command->operands[i].tensor->storage;
+        if (s->name && s->name->text[0] == '$') continue; /* a string of the compiler's */
         bool past = address >= s->address;
         uint64_t d = !past                             ? s->address - address
                      : address - s->address < s->bytes ? 0
@@ -102,8 +105,8 @@ static void describe(void *context, uint64_t address, char *out, size_t size) {
         after = past;
     }
     char text[200];
-    if (!nearest || distance > (uint64_t)1 << 40) {
-        snprintf(out, size, "address 0x%" PRIx64 ", where no tensor is", address);
+    if (!nearest || distance > NEAR) {
+        snprintf(out, size, "where no tensor is");
         return;
     }
     describe_storage(nearest, text, sizeof text);

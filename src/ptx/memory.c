@@ -222,6 +222,20 @@ static bool fail_shared(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
 }
 
 /* The variable of shared memory at `offset`: "values[3]", or ""; for messages. */
+/* The name in the source: C++ writes `s` of a function as "_ZZ1fPfE1s", with its length in front, at the end. */
+static const char *plain_name(const char *symbol) {
+    size_t length = strlen(symbol), digits;
+    if (strncmp(symbol, "_ZZ", 3) != 0) return symbol;
+    for (size_t known = 1; known + 2 < length; known++) {
+        char number[24];
+        digits = (size_t)snprintf(number, sizeof number, "%zu", known);
+        const char *at = symbol + length - known - digits;
+        if (digits + known < length && strncmp(at, number, digits) == 0 && at[-1] == 'E')
+            return at + digits;
+    }
+    return symbol;
+}
+
 static void name_shared(const ptx_run_state *run, uint64_t offset, char *out, size_t size) {
     const mr_ptx_kernel *kernel = run->launch->kernel;
     const ptx_tree *tree = &run->module->tree;
@@ -235,9 +249,13 @@ static void name_shared(const ptx_run_state *run, uint64_t offset, char *out, si
             const ptx_variable *v = &variables[i];
             if (v->space != PTX_SHARED || at[i] == UINT64_MAX || offset < at[i]) continue;
             if (v->bytes && offset >= at[i] + v->bytes) continue;
-            uint32_t element = ptx_types[v->type].bytes ? ptx_types[v->type].bytes : 1;
-            snprintf(out, size, ", in `%s` at byte %" PRIu64 " (element %" PRIu64 " of %u bytes)",
-                     v->name, offset - at[i], (offset - at[i]) / element, element);
+            uint32_t element = ptx_types[v->type].bytes;
+            uint64_t byte = offset - at[i];
+            if (element > 1) /* b8 is what compilers make of any array */
+                snprintf(out, size,
+                         ", in `%s` at byte %" PRIu64 " (element %" PRIu64 " of %u bytes)",
+                         plain_name(v->name), byte, byte / element, element);
+            else snprintf(out, size, ", in `%s` at byte %" PRIu64, plain_name(v->name), byte);
             return;
         }
     }
