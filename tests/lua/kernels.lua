@@ -793,7 +793,7 @@ local NAMED = [[
 __device__ int counter;
 __global__ void count() { counter = counter + 1; }
 __global__ void half(float *y, int n) { int i = threadIdx.x; if (i < n) y[i] *= 0.5f; }
-__global__ void say(int n) { printf("%d\n", n); }
+__global__ void say(int n) { if (threadIdx.x == 0) printf("%d\n", n); }
 __global__ void early(int *o, int n) {
   int i = threadIdx.x;
   if (i >= n) return;
@@ -821,8 +821,10 @@ function TestNamed.test_a_variable_of_another_kernel_is_no_hazard()
   local kinds = {}
   for _, r in ipairs(own) do kinds[#kinds + 1] = r.kind .. " " .. r.tensor end
   table.sort(kinds)
-  -- Threads of one launch race on it as well.
-  lu.assertItemsEquals(kinds, { "race-in-kernel counter", "read-after-write counter" })
+  local expected = { "read-after-write counter" }
+  -- Threads of one launch race on it as well, which the virtual GPU sees.
+  if mr.backend == "virtual" then table.insert(expected, 1, "race-in-kernel counter") end
+  lu.assertEquals(kinds, expected)
 end
 
 function TestNamed.test_two_streams_may_print()
