@@ -104,7 +104,7 @@ static bool read_comparison(ptx_decoder *d, ptx_type t, unsigned first, comparis
 static bool emit_test(ptx_decoder *d, const comparison *c, bool upper, ptx_place_of to) {
     ptx_type t = c->type;
     bool is_float = ptx_types[t].sort == PTX_FLOAT, half = is_half(t);
-    test found;
+    test found = {0};
     if (!(is_float ? find_float_test(c->test, t == PTX_f64, &found)
                    : find_integer_test(c->test, t, &found))) {
         ptx_refuse(d, "it has no such comparison of this type");

@@ -296,7 +296,9 @@ local function peak(...)
   local seen = os.tmpname()
   command.run{ "--device", "virtual", "--sandbox", "--memory", "16", "--device-memory", "16", "--instructions", "0",
     "--time", "30", "-e", ...,
-    environment = ("(while grep VmHWM /proc/$$/status; do sleep 0.05; done >%s 2>/dev/null) &"):format(seen) }
+    -- AddressSanitizer would keep what was freed.
+    environment = ("export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=16; " ..
+      "(while grep VmHWM /proc/$$/status; do sleep 0.05; done >%s 2>/dev/null) &"):format(seen) }
   local most = 0
   for kilobytes in command.read(seen):gmatch("(%d+) kB") do most = math.max(most, tonumber(kilobytes)) end
   os.remove(seen)
