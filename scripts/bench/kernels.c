@@ -1,8 +1,8 @@
 /* What the virtual GPU's interpreter costs beside a plain C loop over the same threads, on one core: three kernels, with
  * checks off and on, while the hazard checker looks for races, and while they are counted for k:profile().
  *
- *     make CUDA=0 LTO=1 BUILD=build/lto build/lto/libmillrace.a && cc -O0 -flto=auto -D_GNU_SOURCE -Isrc \
- *         scripts/bench/kernels.c build/lto/libmillrace.a -ldl -lm -lpthread -o /tmp/kernels && /tmp/kernels
+ *     make CUDA=0 build/libmillrace.a && cc -O0 -D_GNU_SOURCE -Isrc scripts/bench/kernels.c \
+ *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/kernels && /tmp/kernels
  *
  * The loops are compiled here, without optimisation: so this file is, and what it measures of the library is not. */
 #include <stdio.h>
