@@ -43,6 +43,15 @@ void mr_kernel_fill_params(const mr_command *command, void *out) {
 
 /* ---- the memory that it sees */
 
+/* The storage of an operand in which the address lies; NULL: none. */
+static mr_storage *storage_at(const mr_command *command, uint64_t address) {
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        mr_storage *s = command->operands[i].tensor->storage;
+        if (address - s->address < s->bytes) return s;
+    }
+    return NULL;
+}
+
 static mr_ptx_range range_of(mr_storage *storage) {
     return (mr_ptx_range){.first = storage->address,
                           .end = storage->address + storage->bytes,
@@ -53,9 +62,8 @@ static mr_ptx_range range_of(mr_storage *storage) {
 /* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in memory. */
 static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range) {
     const mr_command *command = context;
-    for (uint32_t i = 0; i < command->operand_count; i++) {
-        mr_storage *storage = command->operands[i].tensor->storage;
-        if (address - storage->address >= storage->bytes) continue;
+    mr_storage *storage = storage_at(command, address);
+    if (storage) {
         *out_range = range_of(storage);
         return true;
     }
@@ -177,16 +185,20 @@ static int64_t setting(mr_machine *machine, const char *name) {
 
 #define ENOUGH_THREADS ((uint64_t)1 << 21)
 
+static bool is_counting(mr_machine *machine) {
+    return !machine->replays && setting(machine, "kernel_profile");
+}
+
 static void begin_count(mr_machine *machine, const mr_kernel_arguments *a, int64_t blocks) {
     mr_kernel_count *count = mr_kernel_code_count(a->code, a->kernel);
-    if (machine->replays || !setting(machine, "kernel_profile")) return;
+    if (!is_counting(machine)) return;
     count->launched += (uint64_t)blocks;
     if (!count->profile) count->profile = mr_ptx_profile_create(a->code->ptx); /* or not at all */
 }
 
 static mr_ptx_profile *count_of(mr_machine *machine, const mr_kernel_arguments *a) {
     mr_ptx_profile *profile = mr_kernel_code_count(a->code, a->kernel)->profile;
-    if (!profile || machine->replays || !setting(machine, "kernel_profile")) return NULL;
+    if (!profile || !is_counting(machine)) return NULL;
     uint64_t threads = a->block[0] * a->block[1] * a->block[2];
     return mr_ptx_profile_blocks(profile) * threads < ENOUGH_THREADS ? profile : NULL;
 }
@@ -226,14 +238,6 @@ static mr_site site_of(mr_machine *machine, const ptx_tree *tree, const ptx_inst
     const char *file = tree->files[i->place.outer_file];
     return (mr_site){mr_intern(&machine->files, file, strlen(file), "kernel"),
                      (int)i->place.outer_line};
-}
-
-static const mr_storage *storage_at(const mr_command *command, uint64_t address) {
-    for (uint32_t i = 0; i < command->operand_count; i++) {
-        const mr_storage *s = command->operands[i].tensor->storage;
-        if (address - s->address < s->bytes) return s;
-    }
-    return NULL;
 }
 
 static void tell_race(const mr_command *command, const mr_ptx_watch *watch, const ptx_race *race,
