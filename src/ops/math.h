@@ -13,29 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A function that is called is not made of vectors. */
-#define MR_INLINE static inline __attribute__((always_inline))
-
-MR_INLINE uint32_t mr_bits_f32(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-MR_INLINE float mr_from_bits_f32(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-MR_INLINE uint64_t mr_bits_f64(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-MR_INLINE double mr_from_bits_f64(uint64_t bits) {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+#include "base/bits.h"
 
 /* Adding and subtracting these rounds to an integer, which then stands in the low bits of the sum: no
  * conversion that would be undefined for NaN. */

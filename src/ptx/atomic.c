@@ -45,18 +45,18 @@ X(inc_32, ptx_u32, old >= b ? 0 : old + 1)
 X(dec_32, ptx_u32, old == 0 || old > b ? b : old - 1)
 
 static uint32_t add_f32_bits(uint32_t a, uint32_t b) {
-    return ptx_bits_32(ptx_nan_32(ptx_float_32(a) + ptx_float_32(b)));
+    return mr_bits_f32(ptx_nan_32(mr_from_bits_f32(a) + mr_from_bits_f32(b)));
 }
 static uint64_t add_f64_bits(uint64_t a, uint64_t b) {
-    return ptx_bits_64(ptx_float_64(a) + ptx_float_64(b));
+    return mr_bits_f64(mr_from_bits_f64(a) + mr_from_bits_f64(b));
 }
 static uint32_t add_f16_bits(uint32_t a, uint32_t b) {
     double sum = (double)ptx_f32_of_f16((uint16_t)a) + (double)ptx_f32_of_f16((uint16_t)b);
     return ptx_narrow(sum, PTX_FORMAT_F16, PTX_NEAREST, false);
 }
 static uint32_t add_bf16_bits(uint32_t a, uint32_t b) {
-    double sum = (double)ptx_float_32(ptx_f32_of_bf16((uint16_t)a)) +
-                 (double)ptx_float_32(ptx_f32_of_bf16((uint16_t)b));
+    double sum = (double)mr_from_bits_f32(ptx_f32_of_bf16((uint16_t)a)) +
+                 (double)mr_from_bits_f32(ptx_f32_of_bf16((uint16_t)b));
     return ptx_narrow(sum, PTX_FORMAT_BF16, PTX_NEAREST, false);
 }
 X(add_f32, ptx_u32, add_f32_bits(old, b))

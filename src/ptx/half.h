@@ -14,23 +14,23 @@ typedef struct {
 #define PTX_FORMAT_BF16 ((ptx_format){8, 7})
 #define PTX_FORMAT_TF32 ((ptx_format){8, 10})
 
-PTX_INLINE float ptx_f32_of_f16(uint16_t h) {
+MR_INLINE float ptx_f32_of_f16(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff;
     /* The exponent's bias differs by 112; the product also makes normal what was subnormal. */
-    uint32_t bits = ptx_bits_32(ptx_float_32(rest << 13) * 0x1p112f);
+    uint32_t bits = mr_bits_f32(mr_from_bits_f32(rest << 13) * 0x1p112f);
     bits = rest >= 0x7c00 ? rest << 13 | 0x7f800000 : bits;
     bits = rest > 0x7c00 ? 0x7fffffff : bits | sign;
-    return ptx_float_32(bits);
+    return mr_from_bits_f32(bits);
 }
-PTX_INLINE uint32_t ptx_f32_of_bf16(uint16_t h) {
+MR_INLINE uint32_t ptx_f32_of_bf16(uint16_t h) {
     return (h & 0x7fff) > 0x7f80 ? 0x7fffffff : (uint32_t)h << 16;
 }
 
 /* Rounds once. NaN: all ones but the sign. `finite`: an overflow becomes the largest number. The bits begin at bit 0. */
-PTX_INLINE uint32_t ptx_narrow(double x, ptx_format format, ptx_rounding rounding, bool finite) {
+MR_INLINE uint32_t ptx_narrow(double x, ptx_format format, ptx_rounding rounding, bool finite) {
     int bias = (1 << (format.exponent_bits - 1)) - 1, digits = format.fraction_bits;
     uint32_t infinity = ((1u << format.exponent_bits) - 1) << digits;
-    uint64_t bits = ptx_bits_64(x), fraction = bits & (((uint64_t)1 << 52) - 1);
+    uint64_t bits = mr_bits_f64(x), fraction = bits & (((uint64_t)1 << 52) - 1);
     uint32_t sign = (uint32_t)(bits >> 63) << (format.exponent_bits + digits);
     int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
     if (x != x) return infinity | ((1u << digits) - 1);
@@ -59,18 +59,19 @@ PTX_INLINE uint32_t ptx_narrow(double x, ptx_format format, ptx_rounding roundin
 }
 
 /* x + y rounded to odd: where it is not exact, the last bit is one, so that a second rounding sees that. */
-PTX_INLINE double ptx_add_to_odd(double x, double y) {
+MR_INLINE double ptx_add_to_odd(double x, double y) {
     double s = x + y, t = s - x, error = (x - (s - t)) + (y - t);
-    uint64_t bits = ptx_bits_64(s);
+    uint64_t bits = mr_bits_f64(s);
     if (error != 0.0 && fabs(s) <= 0x1.fffffffffffffp1023 && !(bits & 1)) {
         bits += (error > 0.0) == (s > 0.0) ? 1 : (uint64_t)-1;
     }
-    return ptx_float_64(bits);
+    return mr_from_bits_f64(bits);
 }
 /* An integer as f64, rounded to odd. */
-PTX_INLINE double ptx_odd_of_u64(uint64_t a) {
-    return a >> 53 ? ptx_float_64(ptx_bits_64((double)(a & ~(uint64_t)4095)) | ((a & 4095) != 0))
-                   : (double)a;
+MR_INLINE double ptx_odd_of_u64(uint64_t a) {
+    return a >> 53
+               ? mr_from_bits_f64(mr_bits_f64((double)(a & ~(uint64_t)4095)) | ((a & 4095) != 0))
+               : (double)a;
 }
 
 #endif

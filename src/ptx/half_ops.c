@@ -34,7 +34,7 @@ static uint16_t flush_16(const half_code *h, uint16_t x) {
 
 static double widen(const half_code *h, uint16_t x) {
     x = flush_16(h, x);
-    return h->is_bf16 ? (double)ptx_float_32(ptx_f32_of_bf16(x)) : (double)ptx_f32_of_f16(x);
+    return h->is_bf16 ? (double)mr_from_bits_f32(ptx_f32_of_bf16(x)) : (double)ptx_f32_of_f16(x);
 }
 
 /* The value as f16 or bf16, with what .sat, .relu and .ftz make of it. */
@@ -107,12 +107,12 @@ static void convert(ptx_warp *warp, const ptx_code *code, const half_code *h, ui
                             : PTX_AT(const ptx_u64, warp, code->a)[i];
         double x;
         switch (h->op) {
-        case PTX_H_OF_F64: x = ptx_float_64(bits); break;
+        case PTX_H_OF_F64: x = mr_from_bits_f64(bits); break;
         case PTX_H_OF_U64: x = ptx_odd_of_u64(bits); break;
         case PTX_H_OF_S64:
             x = (int64_t)bits < 0 ? -ptx_odd_of_u64(0 - bits) : ptx_odd_of_u64(bits);
             break;
-        default: x = (double)ptx_float_32((uint32_t)bits); break;
+        default: x = (double)mr_from_bits_f32((uint32_t)bits); break;
         }
         if (h->op == PTX_H_TF32_OF_F32) {
             if (h->relu && !(x > 0.0) && x == x) x = 0.0;

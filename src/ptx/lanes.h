@@ -83,7 +83,7 @@
     X(s32_of_f64, s32, f64, ptx_s32_of_f64(a)) X(u32_of_f64, u32, f64, ptx_u32_of_f64(a)) \
     X(s64_of_f64, s64, f64, ptx_s64_of_f64(a)) X(u64_of_f64, u64, f64, ptx_u64_of_f64(a)) \
     X(f32_of_f16, f32, u16, ptx_f32_of_f16(a)) X(f32_of_bf16, u32, u16, ptx_f32_of_bf16(a)) \
-    X(f64_bits_top, u64, f64, a != a ? n : ptx_bits_64(a))
+    X(f64_bits_top, u64, f64, a != a ? n : mr_bits_f64(a))
 
 /* name, types of the result, a, b, value */
 #define PTX_LANES_2(X) \

@@ -260,10 +260,11 @@ static ptx_place_of special_place(ptx_decoder *d, const ptx_operand *o, unsigned
 static ptx_place_of real_place(ptx_decoder *d, const ptx_operand *o, unsigned bytes) {
     if (bytes == 8)
         return ptx_constant_of(
-            d, o->single ? ptx_bits_64(ptx_float_32((uint32_t)o->bits)) : o->bits, 8);
+            d, o->single ? mr_bits_f64(mr_from_bits_f32((uint32_t)o->bits)) : o->bits, 8);
     if (bytes == 4) {
-        float value = o->single ? ptx_float_32((uint32_t)o->bits) : (float)ptx_float_64(o->bits);
-        return ptx_constant_of(d, o->single ? (uint32_t)o->bits : ptx_bits_32(value), 4);
+        float value =
+            o->single ? mr_from_bits_f32((uint32_t)o->bits) : (float)mr_from_bits_f64(o->bits);
+        return ptx_constant_of(d, o->single ? (uint32_t)o->bits : mr_bits_f32(value), 4);
     }
     ptx_refuse(d, "a number with a point cannot be an operand of %u bits", 8 * bytes);
     return 0;

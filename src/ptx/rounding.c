@@ -46,7 +46,7 @@ static double convert_64(ptx_rounded_op op, uint64_t bits) {
 }
 static float convert_32(ptx_rounded_op op, uint64_t bits) {
     volatile int64_t a = (int64_t)bits, half = (int64_t)(bits >> 1 | (bits & 1));
-    volatile double wide = ptx_float_64(bits);
+    volatile double wide = mr_from_bits_f64(bits);
     volatile float r;
     if (op == PTX_R_F32_OF_F64) r = (float)wide;
     else if (op == PTX_R_F32_OF_S64 || a >= 0) r = (float)a;

@@ -184,7 +184,7 @@ static bool print_one(printing *p, const specification *s) {
     case 'A':
         if (!next_value(p, 8, &value)) return false;
         format_of(s, "", format);
-        mr_buffer_printf(&p->text, format, ptx_float_64(value));
+        mr_buffer_printf(&p->text, format, mr_from_bits_f64(value));
         return true;
     case 's': {
         mr_buffer text = {0};
