@@ -1,0 +1,43 @@
+/* What a trace tells: overlap, idle time, the critical path, and why two operations did not run at once. */
+#ifndef MR_TRACE_ANALYSIS_H
+#define MR_TRACE_ANALYSIS_H
+
+#include "base/vec.h"
+#include "trace/trace.h"
+
+/* Time during which both streams carried out work (kernels and copies), in nanoseconds. */
+uint64_t mr_trace_overlap(const mr_trace *trace, uint32_t stream, uint32_t other);
+
+/* A time in which a stream with work still to come carried nothing out. */
+typedef struct {
+    uint64_t begin, end;
+    uint32_t next;  /* the span that ended it */
+    mr_cause cause; /* what that span waited for */
+    uint32_t holder;
+} mr_trace_gap;
+typedef MR_VEC(mr_trace_gap) mr_trace_gaps;
+mr_status mr_trace_idle(const mr_trace *trace, uint32_t stream, mr_trace_gaps *out_gaps);
+
+/* The chain of spans and calls of the host that decided the end of the trace, the first one first: none of them could
+ * have been shorter without the whole being shorter. */
+typedef struct {
+    uint32_t span;
+    bool is_host;   /* the time that the host took for its call, not the device */
+    uint64_t begin, end;
+    mr_cause cause; /* why it began no sooner: what links it to the one before */
+} mr_trace_link;
+typedef MR_VEC(mr_trace_link) mr_trace_path;
+mr_status mr_trace_critical_path(const mr_trace *trace, mr_trace_path *out_path);
+
+/* Why `a` and `b` (spans that ran) did not overlap, or that they did. */
+typedef struct {
+    bool overlapped;
+    uint64_t overlap; /* for how long */
+    mr_cause cause;   /* the cause that would have to go first */
+    uint32_t holder;  /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors; or NONE */
+    uint64_t saved;   /* by the model: how much earlier the later one could have begun without it */
+    char text[512];   /* a sentence or two with names and lines */
+} mr_trace_why;
+mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
+
+#endif

@@ -1,0 +1,117 @@
+/* Traces: what the host asked for, and when the devices carried it out.
+ *
+ * A tracer is an observer. For each command it keeps one span: who asked for it, when the host made the call, and when and
+ * on which engine the device carried it out. A trace is what it has kept, complete and without a pointer to the machine:
+ * it can be read, compared and written to a file after everything else is gone. It does not change after it was made.
+ *
+ * Times are nanoseconds since the trace began, on one axis for the host and all devices. On the virtual GPU they are
+ * exact and the same in every run. On CUDA they are what the driver measured (mr_trace_facts.how says by which means).
+ *
+ * Reading a trace (order, overlap, causes) is in analysis.h; writing it to a file or a terminal in writers.h. */
+#ifndef MR_TRACE_TRACE_H
+#define MR_TRACE_TRACE_H
+
+#include "model/observer.h"
+
+typedef struct mr_tracer mr_tracer;
+typedef struct mr_trace mr_trace;
+
+/* ---- recording */
+
+/* Begins to trace all that is asked of `machine`. `most_spans`: when there are more, the oldest are forgotten; 0: no
+ * bound. Does not wait: what was submitted before and is still pending appears with the time at which it runs, and
+ * without a call. The errors are OUT_OF_MEMORY and, on CUDA, those of the profiling library. */
+mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **out_tracer);
+
+/* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on. Work
+ * that is still pending is in it, without times. Waits for nothing on the virtual GPU. */
+mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, mr_trace **out_trace);
+uint64_t mr_tracer_count(const mr_tracer *tracer); /* spans so far, forgotten ones included */
+
+void mr_tracer_stop(mr_tracer *tracer); /* and frees it; accepts NULL */
+
+/* ---- traces */
+
+void mr_trace_retain(const mr_trace *trace);
+void mr_trace_release(const mr_trace *trace); /* accepts NULL */
+
+#define MR_TRACE_NONE UINT32_MAX /* no span, no stream */
+
+/* Why the device did not begin a span when its stream had got to it, or what it had to wait for (analysis.h). */
+#define MR_CAUSE_LIST(X)                                                                           \
+    X(NONE, "none")                                                                                \
+    X(STREAM, "same-stream")          /* the operation before it in its stream */                  \
+    X(EVENT, "event")                 /* an event that its stream waits for */                     \
+    X(DEFAULT_STREAM, "default-stream") /* R3: the legacy default stream */                        \
+    X(MULTIPROCESSORS, "multiprocessors-full")                                                     \
+    X(COPY_ENGINE, "copy-engine-busy")                                                             \
+    X(CONNECTION, "connection-limit") /* R55 */                                                    \
+    X(PAGEABLE, "pageable-memory")    /* R23: the host waited in the call */                       \
+    X(HOST, "host")                   /* the host submitted it late */                             \
+    X(SYNCHRONIZE, "synchronize")     /* the host stood in a wait before it submitted it */        \
+    X(MEMORY, "memory")               /* R30: an allocation that waits for freed memory */         \
+    X(HOST_FUNCTION, "host-function") /* R46 */
+
+typedef enum {
+#define X(name, text) MR_CAUSE_##name,
+    MR_CAUSE_LIST(X)
+#undef X
+} mr_cause;
+
+const char *mr_cause_text(mr_cause cause);
+
+/* One command. Interned texts live as long as the trace. */
+typedef struct {
+    mr_command_id kind;
+    mr_engine engine;     /* NONE: nothing of the device; a kernel or copy otherwise */
+    const char *name;     /* "add_" */
+    mr_site where;        /* the script's line; where.file NULL: nobody's */
+    uint64_t seq;         /* the command's number, as in hazard reports */
+    uint32_t stream;      /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
+    bool called;          /* `call` and `returned` are known */
+    bool ran;             /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
+    bool host_waited;     /* the host stood in the call until a device had done something */
+    uint64_t call, returned;     /* the host's clock around the call */
+    uint64_t ready, begin, end;  /* the device's; equal for records and waits */
+    uint64_t bytes;       /* of a copy; of an operation: what its operands span */
+    uint32_t blocks;      /* thread blocks, or 0: not known */
+    uint32_t record;      /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
+    mr_cause held_by;     /* what made `begin` later than it could have been */
+    uint32_t holder;      /* the span that did, or NONE */
+} mr_span;
+
+size_t mr_trace_count(const mr_trace *trace);
+const mr_span *mr_trace_spans(const mr_trace *trace); /* in the order of submission */
+
+typedef struct {
+    const char *name; /* as a person knows it: "producer", "default stream" */
+    uint32_t id;      /* s.id */
+    int device;
+    int priority;
+    bool is_legacy_default, is_blocking;
+} mr_trace_stream;
+
+size_t mr_trace_stream_count(const mr_trace *trace);
+const mr_trace_stream *mr_trace_stream_at(const mr_trace *trace, uint32_t i);
+
+/* A hazard that was reported while the trace was made: two spans, or MR_TRACE_NONE where one is not in it. */
+typedef struct {
+    uint32_t first, second;
+    const char *kind, *message, *fix;
+} mr_trace_hazard;
+
+size_t mr_trace_hazard_count(const mr_trace *trace);
+const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i);
+
+typedef struct {
+    const char *backend, *device, *model, *chooser; /* "virtual", "NVIDIA H200", ...; NULL: has none */
+    const char *how;    /* a sentence: how times were found, for the reader of a timeline */
+    const char *script; /* the file that most spans come from, or NULL */
+    uint64_t began;     /* the host's clock at 0 */
+    uint64_t duration;  /* the latest time of any span */
+    uint64_t forgotten; /* spans that are no longer there */
+    int device_count;
+} mr_trace_facts;
+const mr_trace_facts *mr_trace_facts_of(const mr_trace *trace);
+
+#endif
