@@ -82,6 +82,24 @@ struct mr_backend {
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);
 
+    /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told
+     * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between `runs_start`
+     * and `runs_stop`, which are counted: who has started it stops it.
+     *
+     * Told of are commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on the
+     * axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. The command that an observer gets is
+     * abridged: of it are only set `kind`, `seq`, `machine`, `where`, `name`, and of a copy the direction and the bytes; it has
+     * no stream and no operands, and nobody may keep it. They are told in runs_flush, in runs_stop, and in calls that
+     * wait; in the order of their ends only within a stream.
+     *
+     * runs_start waits for nothing, apart from the first one in a process, which may. *out_how: a sentence, static, that says how
+     * times are found. An error (OUT_OF_MEMORY, a lost device): nothing has been started.
+     * runs_flush tells of all that is over, without waiting for the device. What runs on is told of by a later call.
+     * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize before. */
+    mr_status (*runs_start)(mr_machine *machine, const char **out_how);
+    void (*runs_flush)(mr_machine *machine);
+    void (*runs_stop)(mr_machine *machine);
+
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */
 

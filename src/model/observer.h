@@ -67,8 +67,8 @@ struct mr_observer {
      * command was tried and not carried out, which may have cost time; after its `did`, the error came with it.
      * `status` NULL: a query said no. What an observer refused is not told. */
     void (*failed)(mr_observer *observer, const mr_command *command, const mr_error *status);
-    /* Optional. Called while the device moves: it must not call the machine. A backend that does not
-     * know when its device carried something out does not call it. */
+    /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
+     * (runs_start in backend.h), and gives an abridged command. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
     /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of lines, when the launch is done.
      * Called while the device moves. */
