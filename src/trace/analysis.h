@@ -22,7 +22,7 @@ mr_status mr_trace_idle(const mr_trace *trace, uint32_t stream, mr_trace_gaps *o
  * have been shorter without the whole being shorter. */
 typedef struct {
     uint32_t span;
-    bool is_host;   /* the time that the host took for its call, not the device */
+    bool is_host; /* the time that the host took for its call, not the device */
     uint64_t begin, end;
     mr_cause cause; /* why it began no sooner: what links it to the one before */
 } mr_trace_link;
@@ -34,9 +34,10 @@ typedef struct {
     bool overlapped;
     uint64_t overlap; /* for how long */
     mr_cause cause;   /* the cause that would have to go first */
-    uint32_t holder;  /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors; or NONE */
-    uint64_t saved;   /* by the model: how much earlier the later one could have begun without it */
-    char text[512];   /* a sentence or two with names and lines */
+    uint32_t
+        holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors; or NONE */
+    uint64_t saved; /* by the model: how much earlier the later one could have begun without it */
+    char text[512]; /* a sentence or two with names and lines */
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 

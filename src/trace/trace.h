@@ -40,8 +40,8 @@ void mr_trace_release(const mr_trace *trace); /* accepts NULL */
 /* Why the device did not begin a span when its stream had got to it, or what it had to wait for (analysis.h). */
 #define MR_CAUSE_LIST(X)                                                                           \
     X(NONE, "none")                                                                                \
-    X(STREAM, "same-stream")          /* the operation before it in its stream */                  \
-    X(EVENT, "event")                 /* an event that its stream waits for */                     \
+    X(STREAM, "same-stream")            /* the operation before it in its stream */                \
+    X(EVENT, "event")                   /* an event that its stream waits for */                   \
     X(DEFAULT_STREAM, "default-stream") /* R3: the legacy default stream */                        \
     X(MULTIPROCESSORS, "multiprocessors-full")                                                     \
     X(COPY_ENGINE, "copy-engine-busy")                                                             \
@@ -63,21 +63,24 @@ const char *mr_cause_text(mr_cause cause);
 /* One command. Interned texts live as long as the trace. */
 typedef struct {
     mr_command_id kind;
-    mr_engine engine;     /* NONE: nothing of the device; a kernel or copy otherwise */
-    const char *name;     /* "add_" */
-    mr_site where;        /* the script's line; where.file NULL: nobody's */
-    uint64_t seq;         /* the command's number, as in hazard reports */
-    uint32_t stream;      /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
-    bool called;          /* `call` and `returned` are known */
-    bool ran;             /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
-    bool host_waited;     /* the host stood in the call until a device had done something */
-    uint64_t call, returned;     /* the host's clock around the call */
-    uint64_t ready, begin, end;  /* the device's; equal for records and waits */
-    uint64_t bytes;       /* of a copy; of an operation: what its operands span */
-    uint32_t blocks;      /* thread blocks, or 0: not known */
-    uint32_t record;      /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
-    mr_cause held_by;     /* what made `begin` later than it could have been */
-    uint32_t holder;      /* the span that did, or NONE */
+    mr_engine engine; /* NONE: nothing of the device; a kernel or copy otherwise */
+    const char *name; /* "add_" */
+    const char *
+        object; /* of records, waits and what the host does with an event: the event's name; or NULL */
+    mr_site where;   /* the script's line; where.file NULL: nobody's */
+    uint64_t seq;    /* the command's number, as in hazard reports */
+    uint32_t stream; /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
+    bool called;     /* `call` and `returned` are known */
+    bool
+        ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
+    bool host_waited;           /* the host stood in the call until a device had done something */
+    uint64_t call, returned;    /* the host's clock around the call */
+    uint64_t ready, begin, end; /* the device's; equal for records and waits */
+    uint64_t bytes;             /* of a copy; of an operation: what its operands span */
+    uint32_t blocks;            /* thread blocks, or 0: not known */
+    uint32_t record;  /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
+    mr_cause held_by; /* what made `begin` later than it could have been */
+    uint32_t holder;  /* the span that did, or NONE */
 } mr_span;
 
 size_t mr_trace_count(const mr_trace *trace);
@@ -104,7 +107,8 @@ size_t mr_trace_hazard_count(const mr_trace *trace);
 const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i);
 
 typedef struct {
-    const char *backend, *device, *model, *chooser; /* "virtual", "NVIDIA H200", ...; NULL: has none */
+    const char *backend, *device, *model,
+        *chooser;       /* "virtual", "NVIDIA H200", ...; NULL: has none */
     const char *how;    /* a sentence: how times were found, for the reader of a timeline */
     const char *script; /* the file that most spans come from, or NULL */
     uint64_t began;     /* the host's clock at 0 */

@@ -1,0 +1,154 @@
+/* A trace as it is kept: arrays of spans, streams and hazards, and the texts that they point to. Whoever records spans is
+ * elsewhere. A trace does not change after mr_trace_builder_finish, so its readers need no lock and no copy. */
+#include "trace/builder.h"
+
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+
+struct mr_trace {
+    uint32_t refs;
+    MR_VEC(mr_span) spans;
+    MR_VEC(mr_trace_stream) streams;
+    MR_VEC(mr_trace_hazard) hazards;
+    mr_interned texts;
+    mr_trace_facts facts;
+};
+
+struct mr_trace_builder {
+    mr_trace *trace;
+};
+
+const char *mr_cause_text(mr_cause cause) {
+    static const char *const texts[] = {
+#define X(name, text) text,
+        MR_CAUSE_LIST(X)
+#undef X
+    };
+    return texts[cause];
+}
+
+/* ---- building */
+
+static void destroy(mr_trace *trace) {
+    mr_vec_free(&trace->spans);
+    mr_vec_free(&trace->streams);
+    mr_vec_free(&trace->hazards);
+    mr_interned_free(&trace->texts);
+    free(trace);
+}
+
+mr_status mr_trace_builder_create(mr_trace_builder **out_builder) {
+    mr_trace_builder *builder = malloc(sizeof *builder);
+    mr_trace *trace = builder ? calloc(1, sizeof *trace) : NULL;
+    *out_builder = NULL;
+    if (!trace) {
+        free(builder);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
+    }
+    trace->refs = 1;
+    builder->trace = trace;
+    *out_builder = builder;
+    return MR_OK;
+}
+
+void mr_trace_builder_destroy(mr_trace_builder *builder) {
+    if (!builder) return;
+    destroy(builder->trace);
+    free(builder);
+}
+
+const char *mr_trace_builder_text(mr_trace_builder *builder, const char *text) {
+    if (!text) return NULL;
+    return mr_intern(&builder->trace->texts, text, strlen(text), "(one text too many for a trace)");
+}
+
+static mr_status no_room(size_t count, const char *what) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace of more than %zu %s", count, what);
+}
+
+mr_status mr_trace_builder_stream(mr_trace_builder *builder, const mr_trace_stream *stream,
+                                  uint32_t *out_index) {
+    mr_trace *trace = builder->trace;
+    if (!mr_vec_push(&trace->streams, *stream)) return no_room(trace->streams.count, "streams");
+    *out_index = (uint32_t)trace->streams.count - 1;
+    return MR_OK;
+}
+
+mr_status mr_trace_builder_span(mr_trace_builder *builder, const mr_span *span) {
+    mr_trace *trace = builder->trace;
+    if (!mr_vec_push(&trace->spans, *span)) return no_room(trace->spans.count, "operations");
+    return MR_OK;
+}
+
+mr_status mr_trace_builder_hazard(mr_trace_builder *builder, const mr_trace_hazard *hazard) {
+    mr_trace *trace = builder->trace;
+    if (!mr_vec_push(&trace->hazards, *hazard)) return no_room(trace->hazards.count, "hazards");
+    return MR_OK;
+}
+
+static uint64_t latest_time(const mr_trace *trace) {
+    uint64_t latest = 0;
+    for (size_t i = 0; i < trace->spans.count; i++) {
+        const mr_span *span = &trace->spans.items[i];
+        if (span->called && span->returned > latest) latest = span->returned;
+        if (span->ran && span->end > latest) latest = span->end;
+    }
+    return latest;
+}
+
+mr_status mr_trace_builder_finish(mr_trace_builder *builder, const mr_trace_facts *facts,
+                                  mr_trace **out_trace) {
+    mr_trace *trace = builder->trace;
+    *out_trace = NULL;
+    if (trace->spans.count >= MR_TRACE_NONE) {
+        mr_trace_builder_destroy(builder);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "a trace holds fewer than %u operations",
+                       MR_TRACE_NONE);
+    }
+    trace->facts = *facts;
+    trace->facts.duration = latest_time(trace);
+    free(builder);
+    *out_trace = trace;
+    return MR_OK;
+}
+
+/* ---- reading */
+
+void mr_trace_retain(const mr_trace *trace) {
+    ((mr_trace *)trace)->refs++; /* the count is no part of what it tells */
+}
+
+void mr_trace_release(const mr_trace *trace) {
+    mr_trace *counted = (mr_trace *)trace;
+    if (counted && --counted->refs == 0) destroy(counted);
+}
+
+size_t mr_trace_count(const mr_trace *trace) {
+    return trace->spans.count;
+}
+
+const mr_span *mr_trace_spans(const mr_trace *trace) {
+    return trace->spans.items;
+}
+
+size_t mr_trace_stream_count(const mr_trace *trace) {
+    return trace->streams.count;
+}
+
+const mr_trace_stream *mr_trace_stream_at(const mr_trace *trace, uint32_t i) {
+    return &trace->streams.items[i];
+}
+
+size_t mr_trace_hazard_count(const mr_trace *trace) {
+    return trace->hazards.count;
+}
+
+const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i) {
+    return &trace->hazards.items[i];
+}
+
+const mr_trace_facts *mr_trace_facts_of(const mr_trace *trace) {
+    return &trace->facts;
+}
