@@ -87,13 +87,18 @@ static bool differs_in_warp(ptx_warp *warp, const ptx_code *code) {
     return false;
 }
 
+/* The usual barrier is named by constants. */
+static bool is_same_for_all(const ptx_code *code) {
+    return (code->a & 3) == PTX_AREA_CONSTANT && (code->b & 3) == PTX_AREA_CONSTANT;
+}
+
 /* The lanes of `mask` come to a barrier. NULL: it failed. */
 static ptx_barrier *come(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint32_t *out_id) {
     unsigned first = ptx_first_lane(mask);
     uint32_t id = PTX_AT(const ptx_u32, warp, code->a)[first];
     uint32_t wanted = PTX_AT(const ptx_u32, warp, code->b)[first];
     ptx_block_run *block = warp->block;
-    for (uint32_t left = mask; left; left &= left - 1) {
+    for (uint32_t left = is_same_for_all(code) ? 0 : mask; left; left &= left - 1) {
         unsigned lane = ptx_first_lane(left);
         uint32_t other = PTX_AT(const ptx_u32, warp, code->a)[lane];
         if (other == id && PTX_AT(const ptx_u32, warp, code->b)[lane] == wanted) continue;
@@ -130,7 +135,7 @@ static ptx_barrier *come(ptx_warp *warp, const ptx_code *code, uint32_t mask, ui
     }
     /* Where lanes take part in a barrier of a number of threads, the whole warp counts if it is .aligned. */
     bool whole = wanted && code->bits && mask == warp->alive;
-    barrier->arrived += whole ? PTX_LANES : (uint32_t)__builtin_popcount(mask);
+    barrier->arrived += whole ? PTX_LANES : ptx_lane_count(mask);
     if (code->run != ptx_run_barrier_arrive) {
         barrier->warps[warp->number / 64] |= (uint64_t)1 << (warp->number % 64);
     }

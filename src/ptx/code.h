@@ -137,10 +137,12 @@ struct ptx_routine {
     bool calls_indirectly;
 };
 
-/* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function. */
+/* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function; or
+ * a parameter of the kernel. */
+#define PTX_SLOT_PARAM (-2)
 typedef struct {
-    int32_t function; /* -1: variable of the module */
-    uint32_t variable;
+    int32_t function;  /* -1: variable of the module; or PTX_SLOT_PARAM */
+    uint32_t variable; /* PTX_SLOT_PARAM: the offset of the parameter */
     int64_t addend;
     uint8_t bytes; /* 4 or 8 */
     bool generic;

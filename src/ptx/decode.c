@@ -137,7 +137,7 @@ static void decode_blocks(ptx_decoder *d, uint32_t *first_code, const uint8_t *i
                 unguarded(d);
                 ptx_emit(d, ptx_run_join, 0, 0, 0, 0);
             }
-            decode_instruction(d, i);
+            if (!d->is_dropped[i]) decode_instruction(d, i);
             if (i + 1 == block->end && is_branch(&f->instructions[i]) &&
                 block->post_dominator < f->block_count) {
                 ptx_fix_later(d, PTX_FIX_JOIN, f->blocks[block->post_dominator].first);
@@ -186,6 +186,7 @@ static mr_status keep_codes(ptx_decoder *d, const uint32_t *first_code) {
 }
 
 static mr_status decode_with(ptx_decoder *d, uint32_t *first_code, uint8_t *is_join) {
+    MR_TRY(ptx_find_same(d, decode_instruction));
     find_joins(d->function, is_join);
     decode_blocks(d, first_code, is_join);
     return d->failure ? d->failure : keep_codes(d, first_code);
@@ -207,8 +208,9 @@ mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *c
     d.routine->registers = slots.live_words;
     uint32_t *first_code = calloc(f->instruction_count + 1, sizeof *first_code);
     uint8_t *is_join = calloc(f->block_count + 1, 1);
+    d.is_dropped = calloc(f->instruction_count + 1, 1);
     mr_status status;
-    if (!first_code || !is_join) {
+    if (!first_code || !is_join || !d.is_dropped) {
         status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
     } else if (slots.frame_bytes > MOST_FRAME_BYTES) {
         status = mr_fail(MR_CODE_NOT_SUPPORTED,
@@ -220,6 +222,7 @@ mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *c
     }
     free(first_code);
     free(is_join);
+    free(d.is_dropped);
     free(slots.slot);
     mr_vec_free(&d.codes);
     mr_vec_free(&d.fixes);

@@ -42,9 +42,10 @@ typedef struct {
     uint32_t index; /* of the instruction */
     uint32_t taken; /* modifiers that were understood, by position */
 
-    const uint32_t *slot; /* of each register in the frame */
-    uint32_t scratch[4];  /* where those of 16, 32, 64 bits and the predicates begin */
-    uint32_t used[4];     /* by the instruction */
+    ptx_place_of *slot;  /* of each register: in the frame, or what it is the same as (same.c) */
+    uint8_t *is_dropped; /* by instruction: it only gave a vector another name */
+    uint32_t scratch[4]; /* where those of 16, 32, 64 bits and the predicates begin */
+    uint32_t used[4];    /* by the instruction */
 
     ptx_place_of guard;
     uint32_t guard_flip;
@@ -86,6 +87,8 @@ ptx_place_of ptx_scratch(ptx_decoder *d, unsigned bytes);
 ptx_place_of ptx_address_of(ptx_decoder *d, int32_t function, uint32_t variable, int64_t addend,
                             unsigned bytes, bool generic);
 const ptx_variable *ptx_parameter_of(const ptx_function *f, uint32_t index);
+/* A parameter of the kernel that is launched, as a vector of the launch. */
+ptx_place_of ptx_param_vector(ptx_decoder *d, uint32_t offset, unsigned bytes);
 bool ptx_is_constant(const ptx_operand *o, uint64_t *out_bits);
 
 /* ---- one file for each kind of instruction; each decodes d->instruction, or refuses it. False: it is not of this kind. */
@@ -107,6 +110,13 @@ typedef struct {
     uint32_t live_words;  /* 32-bit registers that are live at once at most */
 } ptx_slots;
 mr_status ptx_slots_assign(const ptx_function *function, ptx_slots *out);
+
+/* The registers that an instruction writes, whole or in part. */
+typedef void ptx_visit(void *context, uint32_t index);
+void ptx_visit_results(const ptx_instruction *i, ptx_visit *each, void *context);
+
+/* same.c: registers that hold nothing of their own */
+mr_status ptx_find_same(ptx_decoder *d, void (*decode)(ptx_decoder *d, uint32_t index));
 
 /* decode.c: fills in routine->codes and frame; its offsets of variables are known. */
 mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *const *lanes,

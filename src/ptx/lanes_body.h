@@ -177,28 +177,48 @@ static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *
 
 /* Offsets of the lanes in the window, and whether each lies in it and is aligned. */
 #define OFFSETS(T, A)                                                                              \
-    const A *address = PTX_AT(const A, warp, code->a);                                             \
-    uint64_t delta = (uint64_t)m->offset - win.first, at[PTX_LANES], outside = 0, row = 0;         \
+    uint64_t delta = (uint64_t)m->offset - win.first, at[PTX_LANES], outside = 0;                  \
     if (win.bytes < sizeof(T)) goto slow;                                                          \
     for (unsigned i = 0; i < PTX_LANES; i++) {                                                     \
-        uint64_t offset = sizeof(A) == 8 ? address[i] + delta : (A)(address[i] + (A)delta);        \
+        uint64_t offset = sizeof(A) == 8 ? lanes[i] + delta : (A)(lanes[i] + (A)delta);            \
         uint64_t on = mask & bit[i] ? ~(uint64_t)0 : 0;                                            \
         at[i] = offset & on;                                                                       \
         outside |= at[i] & ((uint64_t)-1 << 63 | (sizeof(T) - 1));                                 \
         outside |= (win.bytes - sizeof(T) - at[i]) & (uint64_t)1 << 63;                            \
     }                                                                                              \
-    if (outside) goto slow;                                                                        \
-    for (unsigned i = 0; i < PTX_LANES; i++) row |= at[i] ^ (at[0] + i * sizeof(T));
+    if (outside) goto slow;
+
+/* All lanes in a row, or all at one place: one comparison with the window, and `there` is where lane 0 is. An offset in the
+ * window is below 2^63, and in shared memory below 2^32; so what begins in it and does not end beyond it does not wrap. */
+#define FIND_TOGETHER(T, A)                                                                        \
+    const A *lanes = PTX_AT(const A, warp, code->a);                                               \
+    A apart = mask == PTX_ALL ? 0 : 1, unequal = apart;                                            \
+    for (unsigned i = 0; i < PTX_LANES; i++) {                                                     \
+        apart |= lanes[i] ^ (A)(lanes[0] + i * sizeof(T));                                         \
+        unequal |= lanes[i] ^ lanes[0];                                                            \
+    }                                                                                              \
+    uint64_t start = (A)(lanes[0] + (A)((uint64_t)m->offset - win.first));                         \
+    uint64_t length = unequal ? sizeof(T) * PTX_LANES : sizeof(T);                                 \
+    bool is_inside = win.bytes >= length && start <= win.bytes - length && start % sizeof(T) == 0; \
+    char *there = win.host + (is_inside ? start : 0);
 
 #define X(name, T, A, space)                                                                       \
     static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
         const ptx_memory_code *m = code->memory;                                                   \
         const window win = window_##space(warp, m, false);                                         \
-        OFFSETS(T, A)                                                                              \
         T *d = PTX_AT(T, warp, code->d);                                                           \
-        if (row == 0 && mask == PTX_ALL) {                                                         \
-            memcpy(d, win.host + at[0], sizeof(T) * PTX_LANES);                                    \
-        } else if (mask == PTX_ALL) {                                                              \
+        FIND_TOGETHER(T, A)                                                                        \
+        if (!apart && is_inside) {                                                                 \
+            memcpy(d, there, sizeof(T) * PTX_LANES);                                               \
+            return code + 1;                                                                       \
+        }                                                                                          \
+        if (!unequal && is_inside) {                                                               \
+            const T value = *(const T *)(const void *)there;                                       \
+            EACH_LANE d[i] = value;                                                                \
+            return code + 1;                                                                       \
+        }                                                                                          \
+        OFFSETS(T, A)                                                                              \
+        if (mask == PTX_ALL) {                                                                     \
             for (unsigned i = 0; i < PTX_LANES; i++) {                                             \
                 d[i] = *(const T *)(const void *)(win.host + at[i]);                               \
             }                                                                                      \
@@ -219,15 +239,16 @@ PTX_LANES_LOAD(X)
     static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
         const ptx_memory_code *m = code->memory;                                                   \
         const window win = window_##space(warp, m, true);                                          \
-        OFFSETS(T, A)                                                                              \
         const T *s = PTX_AT(const T, warp, m->parts[0]);                                           \
-        if (row == 0 && mask == PTX_ALL) {                                                         \
-            memcpy(win.host + at[0], s, sizeof(T) * PTX_LANES);                                    \
-        } else {                                                                                   \
-            for (uint32_t left = mask; left; left &= left - 1) {                                   \
-                unsigned i = (unsigned)__builtin_ctz(left);                                        \
-                *(T *)(void *)(win.host + at[i]) = s[i];                                           \
-            }                                                                                      \
+        FIND_TOGETHER(T, A)                                                                        \
+        if (!apart && is_inside) {                                                                 \
+            memcpy(there, s, sizeof(T) * PTX_LANES);                                               \
+            return code + 1;                                                                       \
+        }                                                                                          \
+        OFFSETS(T, A)                                                                              \
+        for (uint32_t left = mask; left; left &= left - 1) {                                       \
+            unsigned i = (unsigned)__builtin_ctz(left);                                            \
+            *(T *)(void *)(win.host + at[i]) = s[i];                                               \
         }                                                                                          \
         return code + 1;                                                                           \
     slow:                                                                                          \

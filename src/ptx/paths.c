@@ -248,7 +248,7 @@ const ptx_code *ptx_leave(ptx_warp *warp, const ptx_code *next, uint32_t mask) {
 const ptx_code *ptx_exit_lanes(ptx_warp *warp, const ptx_code *next, uint32_t mask) {
     warp->alive &= ~mask;
     warp->active &= ~mask;
-    warp->block->alive -= (uint32_t)__builtin_popcount(mask);
+    warp->block->alive -= ptx_lane_count(mask);
     expect_no_more(warp, warp->join, NULL, mask);
     return continue_at(warp, next);
 }
@@ -374,6 +374,12 @@ static bool fail_divergent_barrier(ptx_warp *warp) {
     return false;
 }
 
+/* The usual reason to wait: all lanes are at one barrier of the block, so none is at a join. */
+static bool is_at_barrier(const ptx_warp *warp) {
+    const ptx_path *path = &warp->paths[0];
+    return warp->path_count == 1 && path->state == PTX_PATH_AT_BARRIER && path->mask == warp->alive;
+}
+
 const ptx_code *ptx_next_path(ptx_warp *warp) {
     for (;;) {
         for (uint32_t i = warp->path_count; i-- > 0;) {
@@ -383,6 +389,7 @@ const ptx_code *ptx_next_path(ptx_warp *warp) {
             warp->state = PTX_WARP_DONE;
             return NULL;
         }
+        if (is_at_barrier(warp)) break;
         if (run_together(warp)) {
             if (warp->state == PTX_WARP_FAILED) return NULL;
             continue;
@@ -390,10 +397,10 @@ const ptx_code *ptx_next_path(ptx_warp *warp) {
         /* Threads that return early are not waited for by barriers. */
         if (release_early(warp, true)) continue;
         if (fail_divergent_barrier(warp)) return NULL;
-        if (release_early(warp, false)) continue;
-        warp->state = PTX_WARP_BLOCKED;
-        return NULL;
+        if (!release_early(warp, false)) break;
     }
+    warp->state = PTX_WARP_BLOCKED;
+    return NULL;
 }
 
 void ptx_paths_forget(ptx_warp *warp) {

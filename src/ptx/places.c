@@ -179,6 +179,11 @@ ptx_place_of ptx_address_of(ptx_decoder *d, int32_t function, uint32_t variable,
     return slot.offset | PTX_AREA_LAUNCH;
 }
 
+/* Kernels with a parameter at the same offset share its vector: only one of them runs. */
+ptx_place_of ptx_param_vector(ptx_decoder *d, uint32_t offset, unsigned bytes) {
+    return ptx_address_of(d, PTX_SLOT_PARAM, offset, 0, bytes, false);
+}
+
 const ptx_variable *ptx_parameter_of(const ptx_function *f, uint32_t index) {
     const ptx_signature *s = &f->signature;
     return index < s->parameter_count ? &s->parameters[index]

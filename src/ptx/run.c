@@ -26,7 +26,17 @@ static char *launch_vector(ptx_run_state *run, unsigned which) {
     return run->launch_area + (size_t)which * 4 * PTX_LANES;
 }
 
+/* Zero where only another kernel of the module has such a parameter. */
+static uint64_t param_of(const ptx_run_state *run, const ptx_address_slot *slot) {
+    uint64_t value = 0;
+    if (slot->variable + slot->bytes <= run->launch->kernel->param_bytes) {
+        memcpy(&value, run->params + slot->variable, slot->bytes);
+    }
+    return value;
+}
+
 static uint64_t address_of(const ptx_run_state *run, const ptx_address_slot *slot) {
+    if (slot->function == PTX_SLOT_PARAM) return param_of(run, slot);
     const mr_ptx_launch *launch = run->launch;
     const ptx_tree *tree = &run->module->tree;
     const ptx_shared_layout *layout = &run->module->layouts[launch->kernel - run->module->kernels];
@@ -190,8 +200,8 @@ static bool begin_block(ptx_run_state *run, uint64_t linear) {
     block->index[1] = (uint32_t)(linear / grid[0] % grid[1]);
     block->index[2] = (uint32_t)(linear / grid[0] / grid[1]);
     block->alive = run->threads;
+    if (block->open_barriers) memset(block->barriers, 0, sizeof block->barriers);
     block->open_barriers = 0;
-    memset(block->barriers, 0, sizeof block->barriers);
     /* What nothing has written is the same for every block, and no number that looks right. */
     memset(block->shared, 0xff, block->shared_bytes);
     if (block->shared_unset) {

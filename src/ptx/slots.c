@@ -57,9 +57,7 @@ static bool has_result(const ptx_instruction *i) {
     }
 }
 
-typedef void visit(void *context, uint32_t index);
-
-static void visit_operand(const ptx_operand *o, visit *each, void *context) {
+static void visit_operand(const ptx_operand *o, ptx_visit *each, void *context) {
     if (o->kind == PTX_REGISTER) each(context, o->index);
     if (o->kind != PTX_LIST) return;
     for (unsigned i = 0; i < o->count; i++) visit_operand(&o->list[i], each, context);
@@ -69,13 +67,13 @@ static bool is_result(const ptx_instruction *i, unsigned k) {
     return has_result(i) && !i->operands[k].is_address && (k == 0 || (k == 1 && i->two_results));
 }
 
-static void visit_results(const ptx_instruction *i, visit *each, void *context) {
+void ptx_visit_results(const ptx_instruction *i, ptx_visit *each, void *context) {
     for (unsigned k = 0; k < i->operand_count; k++) {
         if (is_result(i, k)) visit_operand(&i->operands[k], each, context);
     }
 }
 
-static void visit_sources(const ptx_instruction *i, visit *each, void *context) {
+static void visit_sources(const ptx_instruction *i, ptx_visit *each, void *context) {
     for (unsigned k = 0; k < i->operand_count; k++) {
         if (!is_result(i, k)) visit_operand(&i->operands[k], each, context);
     }
@@ -102,7 +100,7 @@ static void look_at_blocks(lives *l) {
         for (uint32_t i = l->f->blocks[b].first; i < l->f->blocks[b].end; i++) {
             const ptx_instruction *instruction = &l->f->instructions[i];
             visit_sources(instruction, note_use, &sets);
-            if (instruction->guard < 0) visit_results(instruction, note_kill, &sets);
+            if (instruction->guard < 0) ptx_visit_results(instruction, note_kill, &sets);
         }
     }
 }
@@ -161,7 +159,7 @@ static void intervals(lives *l) {
             position p = {l, 2 * i};
             visit_sources(&l->f->instructions[i], stretch, &p);
             p.at = 2 * i + 1;
-            visit_results(&l->f->instructions[i], stretch, &p);
+            ptx_visit_results(&l->f->instructions[i], stretch, &p);
         }
     }
 }

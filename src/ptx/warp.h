@@ -169,6 +169,10 @@ typedef int64_t __attribute__((may_alias)) ptx_s64;
 typedef float __attribute__((may_alias)) ptx_f32;
 typedef double __attribute__((may_alias)) ptx_f64;
 
+static inline uint32_t ptx_lane_count(uint32_t mask) {
+    return mask == PTX_ALL ? PTX_LANES : (uint32_t)__builtin_popcount(mask);
+}
+
 static inline uint32_t ptx_predicate(const ptx_warp *warp, ptx_place_of operand) {
     return *PTX_AT(const ptx_u32, warp, operand);
 }
