@@ -33,6 +33,12 @@ typedef struct {
     void (*destroy)(void *data);
 } mr_body_note;
 
+/* The host's waits for a device inside calls of a backend, which adds them up. */
+typedef struct {
+    uint64_t total;      /* nanoseconds so far */
+    uint64_t begin, end; /* the last one */
+} mr_host_waits;
+
 struct mr_machine {
     const mr_backend *backend;
     void *backend_state;
@@ -79,8 +85,10 @@ struct mr_machine {
     MR_VEC(mr_observer *) observers;
     unsigned ran_listeners;              /* observers that have a `ran` */
     unsigned everything_listeners;       /* observers that ask for everything */
+    uint64_t runs_told;                  /* to observers; less again after a restored checkpoint */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
 
+    mr_host_waits host_waits;
     MR_VEC(mr_body_note) body_notes;
 
     /* Hooks of the program that embeds the machine; each may be NULL. */
@@ -92,6 +100,14 @@ struct mr_machine {
      * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
     void (*left_over)(const char *kind, size_t count);
 };
+
+/* For backends: the host stood from `begin` to `end` (of mr_machine_time) and waited for a device. */
+static inline void mr_machine_host_stood(mr_machine *machine, uint64_t begin, uint64_t end) {
+    if (end <= begin) return;
+    machine->host_waits.total += end - begin;
+    machine->host_waits.begin = begin;
+    machine->host_waits.end = end;
+}
 
 /* Who asks. Every function that makes a command, or an object that remembers the line that made it, takes
  * one as its first argument. */

@@ -36,10 +36,29 @@ void mr_observer_remove(mr_machine *machine, mr_observer *observer) {
     count_listeners(machine);
 }
 
+static const char *const cause_texts[] = {
+#define X(name, text) text,
+    MR_CAUSE_LIST(X)
+#undef X
+};
+
+const char *mr_cause_text(mr_cause cause) {
+    return cause_texts[cause];
+}
+
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run) {
+    machine->runs_told++;
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
         if (observer->ran) observer->ran(observer, command, run);
+    }
+}
+
+void mr_observers_went_back(mr_machine *machine, uint64_t runs_told) {
+    machine->runs_told = runs_told;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->went_back) observer->went_back(observer, runs_told);
     }
 }
 

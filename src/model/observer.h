@@ -30,14 +30,41 @@ typedef enum {
 
 const char *mr_engine_text(mr_engine engine);
 
+/* What a command waited for last before the device began it. */
+#define MR_CAUSE_LIST(X)                                                                           \
+    X(NONE, "none")                                                                                \
+    X(STREAM, "same-stream")            /* the operation before it in its stream */                \
+    X(EVENT, "event")                   /* an event that its stream waits for */                   \
+    X(DEFAULT_STREAM, "default-stream") /* R3: the legacy default stream */                        \
+    X(PEER_COPY, "peer-copy")           /* R60: a synchronous copy between devices */              \
+    X(MULTIPROCESSORS, "multiprocessors-full")                                                     \
+    X(COPY_ENGINE, "copy-engine-busy")                                                             \
+    X(CONNECTION, "connection-limit") /* R55 */                                                    \
+    X(PAGEABLE, "pageable-memory")    /* R23: the host waited in the call */                       \
+    X(HOST, "host")                   /* the host submitted it late */                             \
+    X(SYNCHRONIZE, "synchronize")     /* the host stood in a wait before it submitted it */        \
+    X(MEMORY, "memory")               /* R30: an allocation that waits for freed memory */         \
+    X(HOST_FUNCTION, "host-function") /* R46 */                                                    \
+    X(CHOOSER, "chooser")             /* the chooser of a virtual GPU took other work first */
+
+typedef enum {
+#define X(name, text) MR_CAUSE_##name,
+    MR_CAUSE_LIST(X)
+#undef X
+} mr_cause;
+
+const char *mr_cause_text(mr_cause cause);
+
 /* One part of a command, carried out. Times in nanoseconds of the device's clock. */
 typedef struct {
     uint64_t ready; /* when nothing of the order held the command up any longer */
     uint64_t begin, end;
     mr_engine engine;
     uint32_t part,
-        parts; /* from 0: thread blocks of a kernel that began together, slices, or 0 of 1 */
-    bool last; /* the command is done */
+        parts;        /* from 0: thread blocks of a kernel that began together, slices, or 0 of 1 */
+    bool last;        /* the command is done */
+    mr_cause held_by; /* what `begin` waited for last; NONE: the backend does not know */
+    uint64_t holder;  /* the seq of the command that it was, or 0 */
 } mr_run;
 
 /* Two threads of one launch of the user's kernel touch the same bytes, one of them writes, and nothing orders them. */
@@ -70,6 +97,9 @@ struct mr_observer {
     /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
      * (runs_start in backend.h), and gives an abridged command. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
+    /* Optional: the machine has returned to an earlier state (simulator.h, restore). Of the runs that were told, the
+     * first `runs_told` (machine->runs_told then) hold; those after them have not happened. */
+    void (*went_back)(mr_observer *observer, uint64_t runs_told);
     /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of lines, when the launch is done.
      * Called while the device moves. */
     void (*raced)(mr_observer *observer, const mr_command *command, const mr_kernel_race *race);
@@ -91,5 +121,7 @@ void mr_observers_raced(mr_machine *machine, const mr_command *command, const mr
 
 /* For backends, where machine->ran_listeners is not 0: tells the observers that want to know. */
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run);
+/* And once a checkpoint was restored: `runs_told` is what the machine's was when it was made. */
+void mr_observers_went_back(mr_machine *machine, uint64_t runs_told);
 
 #endif

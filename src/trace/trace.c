@@ -20,15 +20,6 @@ struct mr_trace_builder {
     mr_trace *trace;
 };
 
-const char *mr_cause_text(mr_cause cause) {
-    static const char *const texts[] = {
-#define X(name, text) text,
-        MR_CAUSE_LIST(X)
-#undef X
-    };
-    return texts[cause];
-}
-
 /* ---- building */
 
 static void destroy(mr_trace *trace) {

@@ -37,29 +37,6 @@ void mr_trace_release(const mr_trace *trace); /* accepts NULL */
 
 #define MR_TRACE_NONE UINT32_MAX /* no span, no stream */
 
-/* Why the device did not begin a span when its stream had got to it, or what it had to wait for (analysis.h). */
-#define MR_CAUSE_LIST(X)                                                                           \
-    X(NONE, "none")                                                                                \
-    X(STREAM, "same-stream")            /* the operation before it in its stream */                \
-    X(EVENT, "event")                   /* an event that its stream waits for */                   \
-    X(DEFAULT_STREAM, "default-stream") /* R3: the legacy default stream */                        \
-    X(MULTIPROCESSORS, "multiprocessors-full")                                                     \
-    X(COPY_ENGINE, "copy-engine-busy")                                                             \
-    X(CONNECTION, "connection-limit") /* R55 */                                                    \
-    X(PAGEABLE, "pageable-memory")    /* R23: the host waited in the call */                       \
-    X(HOST, "host")                   /* the host submitted it late */                             \
-    X(SYNCHRONIZE, "synchronize")     /* the host stood in a wait before it submitted it */        \
-    X(MEMORY, "memory")               /* R30: an allocation that waits for freed memory */         \
-    X(HOST_FUNCTION, "host-function") /* R46 */
-
-typedef enum {
-#define X(name, text) MR_CAUSE_##name,
-    MR_CAUSE_LIST(X)
-#undef X
-} mr_cause;
-
-const char *mr_cause_text(mr_cause cause);
-
 /* One command. Interned texts live as long as the trace. */
 typedef struct {
     mr_command_id kind;
@@ -75,12 +52,13 @@ typedef struct {
         ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
     bool host_waited;           /* the host stood in the call until a device had done something */
     uint64_t call, returned;    /* the host's clock around the call */
+    uint64_t waited;            /* how much of it the host stood waiting for a device */
     uint64_t ready, begin, end; /* the device's; equal for records and waits */
     uint64_t bytes;             /* of a copy; of an operation: what its operands span */
     uint32_t blocks;            /* thread blocks, or 0: not known */
     uint32_t record;  /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
-    mr_cause held_by; /* what made `begin` later than it could have been */
-    uint32_t holder;  /* the span that did, or NONE */
+    mr_cause held_by; /* what `begin` waited for last; NONE: not known */
+    uint32_t holder;  /* the span that it was, or NONE */
 } mr_span;
 
 size_t mr_trace_count(const mr_trace *trace);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "model/given.h"
+#include "model/observer.h"
 #include "ops/op.h"
 #include "virtual/state.h"
 
@@ -29,6 +30,7 @@ struct mr_checkpoint {
     vgpu *gpu; /* NULL: it cannot be restored any more */
     uint64_t generation;
     size_t undo_mark;
+    uint64_t runs_told; /* to observers */
     char *bytes;
     size_t capacity;
     kept_works works, leaving; /* `leaving` is only used while it is restored */
@@ -300,6 +302,7 @@ mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpo
     c->below = gpu->newest_checkpoint;
     c->undo_mark = mr_undo_mark(&gpu->undo);
     c->generation = gpu->undo.generation;
+    c->runs_told = machine->runs_told;
     gpu->newest_checkpoint = c;
     machine->watches_writes = true;
     *out_checkpoint = c;
@@ -325,6 +328,7 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
         machine->lost = NULL;
         forget(&c->leaving);
         mr_machine_drop_body_notes(machine);
+        mr_observers_went_back(machine, c->runs_told);
     }
     c->leaving.count = 0;
     if (scratch != few) free(scratch);
