@@ -5,6 +5,7 @@
 #include "ptx/lanes.h"
 #include "ptx/runs.h"
 #include "ptx/warp.h"
+#include "ptx/watch.h"
 
 typedef ptx_u16 u16;
 typedef ptx_u32 u32;
@@ -150,7 +151,7 @@ PTX_LANES_4(X)
 
 /* ---- loads and stores
  *
- * The usual case, with nobody who is told: all bytes lie in the range that the access found last (or in shared memory), and
+ * The usual case, with nobody who counts: all bytes lie in the range that the access found last (or in shared memory), and
  * all of them are written. Then they are reached here; everything else is the matter of ptx_run_load and ptx_run_store,
  * which do the same step by step. */
 
@@ -163,7 +164,7 @@ typedef struct {
 static inline window window_global(const ptx_warp *warp, const ptx_memory_code *m, bool writes) {
     const ptx_known_range *known = warp->run->last[m->index];
     window w = {known->range.host, known->range.first, known->range.end - known->range.first};
-    bool may = !warp->run->tells && !known->range.unset && (!writes || known->may_write);
+    bool may = !warp->run->counts && !known->range.unset && (!writes || known->may_write);
     if (!may) w.bytes = 0;
     return w;
 }
@@ -171,14 +172,41 @@ static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *
     (void)m, (void)writes;
     const ptx_block_run *block = warp->block;
     window w = {block->shared, 0, block->shared_bytes};
-    if (warp->run->tells || block->shared_unset_left) w.bytes = 0;
+    if (warp->run->counts || block->shared_unset_left) w.bytes = 0;
     return w;
+}
+
+/* The watch is told of what all lanes do from `address` on, in a row or at one place. `from`: what they store. */
+static __attribute__((noinline)) void tell_together(ptx_warp *warp, const ptx_code *code,
+                                                    uint64_t address, bool is_row,
+                                                    const void *from) {
+    const ptx_memory_code *m = code->memory;
+    if (m->space == PTX_CONST) return;
+    uint64_t addresses[PTX_LANES], values[PTX_LANES], step = is_row ? m->bytes : 0;
+    EACH_LANE addresses[i] = address + i * step;
+    if (from && m->bytes == 4) {
+        EACH_LANE values[i] = ((const u32 *)from)[i];
+    } else if (from) {
+        EACH_LANE values[i] = ((const u64 *)from)[i];
+    }
+    ptx_watched watched = {.block = warp->block->linear,
+                           .warp = warp->number,
+                           .mask = PTX_ALL,
+                           .space = (ptx_space)m->space,
+                           .address = addresses,
+                           .bytes = m->bytes,
+                           .access = m->access,
+                           .value = from ? values : NULL,
+                           .instruction = code->source,
+                           .is_row = is_row,
+                           .is_same = !is_row};
+    ptx_watch_access(warp->run->launch->watch, &watched);
 }
 
 /* Offsets of the lanes in the window, and whether each lies in it and is aligned. */
 #define OFFSETS(T, A)                                                                              \
     uint64_t delta = (uint64_t)m->offset - win.first, at[PTX_LANES], outside = 0;                  \
-    if (win.bytes < sizeof(T)) goto slow;                                                          \
+    if (win.bytes < sizeof(T) || warp->run->tells) goto slow;                                      \
     for (unsigned i = 0; i < PTX_LANES; i++) {                                                     \
         uint64_t offset = sizeof(A) == 8 ? lanes[i] + delta : (A)(lanes[i] + (A)delta);            \
         uint64_t on = mask & bit[i] ? ~(uint64_t)0 : 0;                                            \
@@ -208,6 +236,8 @@ static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *
         const window win = window_##space(warp, m, false);                                         \
         T *d = PTX_AT(T, warp, code->d);                                                           \
         FIND_TOGETHER(T, A)                                                                        \
+        if ((!apart || !unequal) && is_inside && warp->run->tells)                                 \
+            tell_together(warp, code, win.first + start, !apart, NULL);                            \
         if (!apart && is_inside) {                                                                 \
             memcpy(d, there, sizeof(T) * PTX_LANES);                                               \
             return code + 1;                                                                       \
@@ -242,6 +272,7 @@ PTX_LANES_LOAD(X)
         const T *s = PTX_AT(const T, warp, m->parts[0]);                                           \
         FIND_TOGETHER(T, A)                                                                        \
         if (!apart && is_inside) {                                                                 \
+            if (warp->run->tells) tell_together(warp, code, win.first + start, true, s);           \
             memcpy(there, s, sizeof(T) * PTX_LANES);                                               \
             return code + 1;                                                                       \
         }                                                                                          \
