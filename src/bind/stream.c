@@ -85,16 +85,8 @@ MR_FUNCTION(mr_barrier, "barrier", "mr.barrier(streams: stream[])",
     mr_caller caller = mr_enter(L);
     if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table of streams");
     int count;
-    mr_event_options options = {0};
-    mr_event **all = mr_new(L, &mr_kind_event, sizeof *all);
     mr_stream **streams = mr_check_streams(L, 1, "barrier", &count);
-    if (count < 2) return 0; /* its own earlier work is ordered already (R1) */
-    /* The first one waits for all others, then they for it: 2n waits instead of n times n. */
-    for (int i = 1; i < count; i++)
-        mr_raise(L, mr_stream_wait_stream(&caller, streams[0], streams[i]));
-    mr_raise(L, mr_event_create(&caller, &options, all));
-    mr_raise(L, mr_event_record(&caller, *all, streams[0]));
-    for (int i = 1; i < count; i++) mr_raise(L, mr_stream_wait_event(&caller, streams[i], *all));
+    mr_raise(L, mr_stream_barrier(&caller, streams, count));
     return 0;
 }
 

@@ -288,6 +288,7 @@ typedef struct {
     bool ahead; /* error mode: of a command that has not been carried out and may be refused */
     uint64_t first_seq, second_seq; /* in the order of submission */
     mr_site first_where, second_where;
+    uint64_t storage;                 /* its id */
     uint64_t bytes_first, bytes_last; /* of the storage: what both touch lies between */
 } mr_hazard_found;
 
@@ -302,6 +303,7 @@ typedef enum {
 /* Whoever compares verdicts, as tests do. Each function is optional. */
 typedef struct {
     void *context;
+    bool only_tell; /* pairs are told to `found`; nothing is counted, explained or reported */
     void (*found)(void *context, const mr_hazard_found *found);
     /* Such a call has succeeded; `mode`: of TURN_MODE. */
     void (*turned)(void *context, mr_hazard_turn turn, mr_hazard_mode mode);
@@ -380,6 +382,10 @@ bool mr_hazard_why(mr_hazard *hazard, uint64_t first_seq, uint64_t second_seq, m
 /* The last operation submitted at a line (file NULL: any file), else the last record, wait or
  * synchronise there; 0 if the log has none. */
 uint64_t mr_hazard_find_operation(const mr_hazard *hazard, const char *file, int line);
+
+/* Whether a next command of `second` (NULL: of the host) comes after all that `first` was given up to `first_seq`. */
+bool mr_hazard_is_ordered(mr_hazard *hazard, mr_stream *first, uint64_t first_seq,
+                          mr_stream *second);
 
 /* "race.lua:12" taken apart: the size of the file's name (0: there is none) and the line, 0 where the text
  * does not end in ":" and digits. False: those digits are no line, which is 1 to INT_MAX. */

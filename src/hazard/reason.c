@@ -56,8 +56,8 @@ static bool is_past(investigation *v, uint64_t back) {
 
 /* An operation that takes several steps waits and records by itself: no business of the script's. */
 static bool is_asked_for(const log_line *line) {
-    if (line->kind == MR_COMMAND_WAIT) return strcmp(line->op, "wait_event") == 0;
-    if (line->kind == MR_COMMAND_RECORD) return strcmp(line->op, "record_event") == 0;
+    if (line->kind == MR_COMMAND_WAIT || line->kind == MR_COMMAND_RECORD)
+        return strcmp(line->op, "copy_") != 0;
     return mr_hazard_line_is_event_wait(line);
 }
 

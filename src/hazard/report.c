@@ -378,6 +378,7 @@ void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
                              .second_seq = pair->second_seq,
                              .first_where = pair->first_where,
                              .second_where = pair->second_where,
+                             .storage = pair->history->storage->id,
                              .bytes_first = range.first,
                              .bytes_last = range.last};
     c->watcher.found(c->watcher.context, &found);
@@ -462,6 +463,7 @@ static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
 }
 
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
+    if (c->watcher.only_tell) return;
     if (pair->advisory && pair->only_look) return;
     if (pair->advisory) c->totals.unspecified++;
     if (pair->advisory && !c->advice) return;

@@ -75,6 +75,7 @@ struct mr_machine {
     bool allow_tf32;     /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool
         replays; /* its commands were carried out before, on another: what they print or count was told then */
+    bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_command *host_function; /* which one: its accesses count as its stream's */
     mr_status deferred_error;        /* see mr_machine_defer_error; owned, or NULL */

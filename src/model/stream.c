@@ -150,14 +150,18 @@ mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_
     return mr_host_end_query(machine, command, status, *out_done);
 }
 
-mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream) {
+mr_status mr_stream_synchronize_as(const mr_caller *caller, mr_stream *stream,
+                                   const char *operation) {
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
     mr_command *command;
-    MR_TRY(
-        mr_host_begin(caller, MR_COMMAND_STREAM_SYNC, stream, NULL, NULL, "synchronize", &command));
+    MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_SYNC, stream, NULL, NULL, operation, &command));
     return mr_host_end(machine, command, machine->backend->stream_synchronize(stream));
+}
+
+mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream) {
+    return mr_stream_synchronize_as(caller, stream, "synchronize");
 }
 
 static mr_status wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event,
@@ -177,27 +181,37 @@ mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_ev
     return wait_event(caller, stream, event, "wait_event");
 }
 
-static mr_status follow(const mr_caller *caller, mr_stream *stream, mr_stream *other,
-                        const char *record, const char *wait) {
+mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
+                         const char *operation) {
     mr_event *event;
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_stream_usable(other));
     mr_event_options options = {0};
     MR_TRY(mr_event_create(caller, &options, &event));
-    mr_status status = mr_event_record_as(caller, event, other, record);
-    if (!status) status = wait_event(caller, stream, event, wait);
+    mr_status status = mr_event_record_as(caller, event, other, operation);
+    if (!status) status = wait_event(caller, stream, event, operation);
     mr_event_release(event); /* R19: the wait stays valid */
     return status;
 }
 
 mr_status mr_stream_wait_stream(const mr_caller *caller, mr_stream *stream, mr_stream *other) {
-    return follow(caller, stream, other, "record_event", "wait_event");
+    return mr_stream_join(caller, stream, other, "wait_stream");
 }
 
-mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
-                         const char *operation) {
-    return follow(caller, stream, other, operation, operation);
+mr_status mr_stream_barrier(const mr_caller *caller, mr_stream *const *streams, int count) {
+    mr_event *all;
+    mr_event_options options = {0};
+    if (count < 2) return MR_OK; /* its own earlier work is ordered already (R1) */
+    /* The first one waits for all others, then they for it: 2n waits instead of n times n. */
+    for (int i = 1; i < count; i++)
+        MR_TRY(mr_stream_join(caller, streams[0], streams[i], "barrier"));
+    MR_TRY(mr_event_create(caller, &options, &all));
+    mr_status status = mr_event_record_as(caller, all, streams[0], "barrier");
+    for (int i = 1; i < count && !status; i++)
+        status = wait_event(caller, streams[i], all, "barrier");
+    mr_event_release(all);
+    return status;
 }
 
 mr_status mr_stream_host_function(const mr_caller *caller, mr_stream *stream,

@@ -56,6 +56,10 @@ mr_status mr_stream_wait_stream(const mr_caller *caller, mr_stream *stream, mr_s
  * from those that the script asked for. */
 mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
                          const char *operation);
+mr_status mr_stream_synchronize_as(const mr_caller *caller, mr_stream *stream,
+                                   const char *operation);
+/* Later work of each of them waits for what has been submitted to any of them so far (mr.barrier). */
+mr_status mr_stream_barrier(const mr_caller *caller, mr_stream *const *streams, int count);
 
 /* R46: `call(context)` runs on the Lua thread, in stream order, while the host waits or asks.
  * `drop(context)` is called exactly once, after the call or instead of it. */

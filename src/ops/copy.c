@@ -112,8 +112,8 @@ static mr_status copy_across(const mr_caller *caller, mr_tensor *dst, mr_tensor 
     if (!status && from && to) status = mr_stream_join(caller, to, on, "copy_");
     if (!status && dense_dst != dst) {
         if (!to)
-            status = mr_stream_synchronize(caller,
-                                           on); /* the host is about to read what was transferred */
+            status = mr_stream_synchronize_as(
+                caller, on, "copy_"); /* the host is about to read what was transferred */
         if (!status) status = mr_launch_copy(caller, "copy_", dst, dense_dst, to);
     }
     if (dense_src != src) mr_drop_new(dense_src);
@@ -147,7 +147,8 @@ mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_st
         return mr_launch_copy(caller, "copy_", dst, src, on);
     }
     MR_TRY(copy_across(caller, dst, src, from, to, on));
-    return non_blocking || direction == MR_COPY_PEER ? MR_OK : mr_stream_synchronize(caller, on);
+    if (non_blocking || direction == MR_COPY_PEER) return MR_OK;
+    return mr_stream_synchronize_as(caller, on, caller->name ? caller->name : "copy_");
 }
 
 /* ------------------------------------------------------------------------- CUDA's own forms */
@@ -219,7 +220,7 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
     command->u.op.row = &mr_ops[MR_OP_memset];
     command->u.op.params.integer[0] = byte;
     MR_TRY(mr_command_submit(command));
-    return synchronous && mr_tensor_on_host(t) ? mr_stream_synchronize(caller, on)
+    return synchronous && mr_tensor_on_host(t) ? mr_stream_synchronize_as(caller, on, name)
                                                : MR_OK; /* R24 */
 }
 

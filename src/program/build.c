@@ -154,7 +154,7 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
     case MR_COMMAND_RECORD:
     case MR_COMMAND_WAIT:
         command->u.event.event = &p->events[it->object];
-        command->u.event.record_seq = it->value;
+        command->u.event.record_seq = it->value * p->spread;
         return;
     case MR_COMMAND_ALLOC: command->u.storage = &p->storages[it->object]; return;
     case MR_COMMAND_FREE:
@@ -179,7 +179,7 @@ static void make_command(mr_player *p, packer *pk, const item *it, size_t index,
                             .kind = (mr_command_id)it->kind,
                             .operand_count = it->operand_count,
                             .operands = &p->operands[it->first_operand],
-                            .seq = it->seq,
+                            .seq = it->seq * p->spread,
                             .machine = p->machine,
                             .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
                             .where = it->where,

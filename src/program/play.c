@@ -36,7 +36,8 @@ static uint64_t clock_of(const mr_player *p) {
 }
 
 static void check_time(mr_player *p, const item *it, uint64_t recorded) {
-    if (p->keep_chooser || p->keep_model) return; /* times are those of the recorded ones */
+    if (p->keep_chooser || p->keep_model || p->edit)
+        return; /* times are those of the recorded ones */
     uint64_t now = clock_of(p), then = recorded - p->program->start_time;
     if (now != then)
         differs(p, MR_DIFFERS_TIME,
@@ -45,6 +46,7 @@ static void check_time(mr_player *p, const item *it, uint64_t recorded) {
 }
 
 static void check_values(mr_player *p, const item *it) {
+    if (p->machine->skips_bodies) return;
     const mr_operand *operands = &p->operands[it->first_operand];
     uint64_t hash = 0;
     for (uint32_t i = 0; i < it->operand_count; i++) {
@@ -109,6 +111,7 @@ static mr_status host_access(mr_player *p, const item *it) {
         write_as_recorded(p, it);
         return MR_OK;
     }
+    if (p->machine->skips_bodies) return MR_OK;
     mr_error_destroy(p->host_work);
     p->host_work = mr_op_run_now(command_at(p, it));
     return MR_OK;
@@ -335,14 +338,46 @@ mr_status mr_player_carry_out(mr_player *p, const item *it) {
     if (command && command->stream) {
         status = submit(p, it, command);
     } else {
-        if (it->seq) machine->next_seq = it->seq;
+        if (it->seq) machine->next_seq = it->seq * p->spread;
         status = dispatch(p, it);
         if (it->time && !status) check_time(p, it, it->time);
         if (p->due[0]) free_due(p);
     }
-    if (it->seq >= machine->next_seq) machine->next_seq = it->seq + 1;
+    if (it->seq * p->spread >= machine->next_seq) machine->next_seq = it->seq * p->spread + 1;
     if (__builtin_expect(!status && !it->has_error, 1)) return MR_OK;
     return check_error(p, it, status);
+}
+
+/* ---- edits */
+
+static bool is_left_out(const mr_player *p, size_t i) {
+    return p->edit && p->edit->left_out && p->edit->left_out[i];
+}
+
+static mr_status add(mr_player *p, const mr_program_addition *a) {
+    mr_caller caller = {.machine = p->machine, .where = a->where};
+    mr_event_options options = {0};
+    while (p->extra.count <= a->event) {
+        mr_event *event;
+        MR_TRY(mr_event_create(&caller, &options, &event));
+        if (mr_vec_push(&p->extra, event)) continue;
+        mr_event_release(event);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    }
+    mr_event *event = p->extra.items[a->event];
+    if (a->kind == MR_COMMAND_RECORD)
+        return mr_event_record(&caller, event, p->stream_at[a->stream]);
+    if (a->kind == MR_COMMAND_WAIT)
+        return mr_stream_wait_event(&caller, p->stream_at[a->stream], event);
+    return mr_event_synchronize(&caller, event);
+}
+
+/* What comes in front of the item at hand. */
+static mr_status carry_out_added(mr_player *p) {
+    const mr_program_edit *edit = p->edit;
+    while (edit && p->added < edit->added_count && edit->added[p->added].before <= p->position)
+        MR_TRY(add(p, &edit->added[p->added++]));
+    return MR_OK;
 }
 
 mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference) {
@@ -352,9 +387,12 @@ mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference
     p->difference = io_difference;
     p->stopped = false;
     while (p->position < until && !status && !p->stopped) {
-        status = mr_player_carry_out(p, &program->items.items[p->position]);
+        if (p->edit) status = carry_out_added(p);
+        if (!status && !is_left_out(p, p->position))
+            status = mr_player_carry_out(p, &program->items.items[p->position]);
         if (!status && !p->stopped) p->position++;
     }
+    if (!status && !p->stopped && p->position == program->items.count) status = carry_out_added(p);
     p->difference = NULL;
     return status;
 }

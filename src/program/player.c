@@ -21,6 +21,7 @@ static mr_status open_machine(mr_player *p, const mr_player_options *options) {
     };
     MR_TRY(mr_machine_open(options->backend, &machine, &p->machine));
     p->machine->replays = true;
+    p->machine->skips_bodies = options->without_bodies;
     const mr_simulator *simulator = options->backend->simulator;
     for (size_t i = 0; i < program->settings.count; i++) {
         const setting_value *s = &program->settings.items[i];
@@ -100,7 +101,7 @@ static mr_status set_up(mr_player *p) {
         MR_TRY(mr_device_drain(p->machine->devices[i]));
     fill_memory(p);
     p->machine->launch_blocking = program->launch_blocking;
-    p->machine->next_seq = program->first_seq;
+    p->machine->next_seq = program->first_seq * p->spread;
     p->machine->next_storage = program->first_storage; /* observers tell by it what was there */
     p->start_time = p->machine->backend->host_time(p->machine);
     return MR_OK;
@@ -116,6 +117,8 @@ mr_status mr_player_open(const mr_program *program, const mr_player_options *opt
     p->program = program;
     p->keep_chooser = options->chooser != NULL;
     p->keep_model = options->model != NULL;
+    p->edit = options->edit;
+    p->spread = options->edit && options->edit->added_count ? MR_PROGRAM_SPREAD : 1;
     mr_program_retain(program);
     mr_status status = open_machine(p, options);
     if (!status) status = mr_player_build(p, mr_player_run_function);
@@ -143,6 +146,8 @@ static void drop_objects(mr_player *p) {
 void mr_player_close(mr_player *p) {
     if (!p) return;
     if (p->machine) drop_objects(p);
+    for (size_t i = 0; i < p->extra.count; i++) mr_event_release(p->extra.items[i]);
+    mr_vec_free(&p->extra);
     mr_machine_close(p->machine);
     mr_error_destroy(p->host_work);
     free(p->block);
@@ -169,6 +174,10 @@ static bool is_live(const mr_player *p, size_t i) {
 const mr_storage *mr_player_storage(const mr_player *player, uint32_t slot) {
     return slot < player->program->storages.count && is_live(player, slot) ? &player->storages[slot]
                                                                            : NULL;
+}
+
+void mr_player_edit(mr_player *player, const mr_program_edit *edit) {
+    player->edit = edit;
 }
 
 size_t mr_player_position(const mr_player *player) {

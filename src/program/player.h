@@ -15,6 +15,10 @@ struct mr_player {
     mr_machine *machine;
     uint64_t start_time;
     bool keep_chooser, keep_model; /* the caller's, whatever the program says */
+    const mr_program_edit *edit;   /* or NULL */
+    size_t added;                  /* additions of it that have been carried out */
+    uint64_t spread;               /* what numbers of commands are multiplied by */
+    MR_VEC(mr_event *) extra;      /* the edit's events, a reference each */
 
     /* One block (build.c), in this order. */
     char *block;

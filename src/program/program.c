@@ -71,6 +71,57 @@ mr_program_facts mr_program_facts_of(const mr_program *p) {
 
 mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
     const item *it = &program->items.items[i];
-    return (mr_program_item){
-        .kind = (mr_command_id)it->kind, .name = it->name, .where = it->where, .seq = it->seq};
+    mr_program_item r = {.kind = (mr_command_id)it->kind,
+                         .name = it->name,
+                         .where = it->where,
+                         .seq = it->seq,
+                         .came_true = it->outcome == CAME_TRUE,
+                         .stream = it->stream,
+                         .event = NO_SLOT,
+                         .device = NO_SLOT,
+                         .operand_count = it->operand_count};
+    if (!r.name && it->own_name != NO_SLOT) r.name = program->texts.items[it->own_name];
+    if (mr_command_kinds[it->kind].part == MR_PART_EVENT) {
+        r.event = it->object;
+        r.bound = it->value;
+    } else if (it->kind == MR_COMMAND_DEVICE_SYNC || it->kind == MR_COMMAND_DRAIN) {
+        r.device = it->object;
+    }
+    return r;
+}
+
+static const char *text_at(const mr_program *program, uint32_t text) {
+    return text == NO_SLOT ? NULL : program->texts.items[text];
+}
+
+mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
+    const item_operand *o = &program->operands.items[program->items.items[i].first_operand + k];
+    const view_slot *view = &program->views.items[o->view];
+    const storage_slot *storage = &program->storages.items[view->storage];
+    const char *name = text_at(program, view->name);
+    return (mr_program_operand){.view = &view->view,
+                                .storage = view->storage,
+                                .storage_id = storage->id,
+                                .name = name ? name : text_at(program, storage->name),
+                                .access = o->access};
+}
+
+void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,
+                           uint32_t *out_to) {
+    *out_from = program->items.items[i].object;
+    *out_to = program->items.items[i].other;
+}
+
+size_t mr_program_stream_count(const mr_program *program) {
+    return program->streams.count;
+}
+
+mr_program_stream mr_program_stream_at(const mr_program *program, uint32_t slot) {
+    const stream_slot *s = &program->streams.items[slot];
+    return (mr_program_stream){.id = s->id,
+                               .kind = s->kind,
+                               .device = s->device,
+                               .blocking = s->blocking,
+                               .name = text_at(program, s->name),
+                               .where = s->where};
 }

@@ -58,19 +58,102 @@ typedef struct {
 } mr_program_facts;
 mr_program_facts mr_program_facts_of(const mr_program *program);
 
-/* One item, as a person is told. */
+#define MR_PROGRAM_NONE UINT32_MAX /* no slot */
+
+/* One item, as a person is told. Slots of streams and events; a device by its index. */
 typedef struct {
     mr_command_id kind;
     const char *name;
     mr_site where;
-    uint64_t seq; /* 0: of a kind that has no number */
+    uint64_t seq;   /* 0: of a kind that has no number */
+    bool came_true; /* false: it failed, or the query said no */
+    uint32_t stream, event, device;
+    uint64_t
+        bound; /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
+    uint32_t operand_count;
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
+
+/* What operand `k` of item i touches: a view without a storage, the storage's slot and id, and how. */
+typedef struct {
+    const mr_tensor *view;
+    uint32_t storage;
+    uint64_t storage_id;
+    const char *name; /* the tensor's or the storage's; NULL: it has none */
+    uint8_t access;
+} mr_program_operand;
+mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k);
+
+/* The records that a time is asked of: the slots of the events, by ELAPSED item i. */
+void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,
+                           uint32_t *out_to);
+
+typedef struct {
+    uint32_t id;
+    mr_stream_kind kind;
+    int device;
+    bool blocking;
+    const char *name; /* NULL: unnamed */
+    mr_site where;
+} mr_program_stream;
+size_t mr_program_stream_count(const mr_program *program);
+mr_program_stream mr_program_stream_at(const mr_program *program, uint32_t slot);
+
+/* ---- a program with changes */
+
+/* A command that the program does not have, in front of item `before`. It uses events of the edit's own. */
+typedef struct {
+    size_t before;
+    mr_command_id kind; /* RECORD, WAIT or EVENT_SYNC */
+    uint32_t stream;    /* slot; EVENT_SYNC: none */
+    uint32_t event;     /* below event_count; recorded before it is waited for */
+    mr_site where;
+} mr_program_addition;
+
+/* Borrowed by whoever is given it, for as long as that is used. */
+typedef struct {
+    const bool *left_out; /* by item; NULL: none. A function's own items go with the function */
+    const mr_program_addition *added; /* in the order of `before` */
+    size_t added_count;
+    uint32_t event_count;
+} mr_program_edit;
+
+/* Numbers of commands are multiplied by this where an edit adds some, so that those come between. */
+#define MR_PROGRAM_SPREAD 4096
+
+/* ---- telling: what an observer would be told if the program were carried out */
+
+/* Objects of a program on a machine that carries nothing out: for observers that look only at what is asked, such as
+ * the hazard checker. A host function counts as run right after it was submitted. */
+typedef struct mr_teller mr_teller;
+mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller);
+void mr_teller_close(mr_teller *teller); /* accepts NULL; nobody may observe its machine any more */
+mr_machine *mr_teller_machine(const mr_teller *teller);
+
+typedef struct {
+    const mr_program_edit *edit; /* NULL: as recorded */
+    uint64_t spread;             /* of numbers: 1, or MR_PROGRAM_SPREAD with additions */
+    size_t until;                /* items before this one; SIZE_MAX: all */
+    const bool *stop;            /* no more items once it is true; NULL: never */
+    /* Optional: item i comes next, and is left out or not. Also for items that nobody is told of. */
+    void (*next)(void *context, size_t i, bool left_out);
+    void *context;
+} mr_telling;
+
+/* To be called right before an observer is added for a telling: numbers and objects are as at the beginning. */
+void mr_teller_rewind(mr_teller *teller, uint64_t spread);
+/* Tells `observer` from the beginning on. OUT_OF_MEMORY is the only failure. */
+mr_status mr_teller_tell(mr_teller *teller, mr_observer *observer, const mr_telling *telling);
+/* The stream of a slot, on that machine. */
+const mr_stream *mr_teller_stream(const mr_teller *teller, uint32_t slot);
 
 /* ---- playing */
 
 typedef struct {
-    const mr_backend *backend; /* a simulated one */
+    const mr_backend *backend;   /* a simulated one */
+    const mr_program_edit *edit; /* NULL: none. Times, values and answers are then not compared */
+    bool
+        without_bodies; /* only times are of interest: no operation is computed, no value compared */
     /* NULL: as recorded. Else changes of it in the program are left out, and times after waits are not compared. */
     const char *chooser, *model;
     uint64_t memory_limit; /* as in mr_machine_options */
@@ -86,6 +169,8 @@ mr_machine *mr_player_machine(const mr_player *player);
 /* The storage of a slot, or NULL while it does not exist. */
 const mr_storage *mr_player_storage(const mr_player *player, uint32_t slot);
 size_t mr_player_position(const mr_player *player); /* items carried out */
+/* From here on these items are left out; NULL: none. An edit with additions has to be there at the opening. */
+void mr_player_edit(mr_player *player, const mr_program_edit *edit);
 
 typedef enum {
     MR_DIFFERS_NOTHING,

@@ -1,0 +1,244 @@
+/* Tells an observer what it would be told if a program were carried out, and carries nothing out: no queue, no memory, no
+ * values. The objects are a player's, on a machine whose backend does nothing.
+ *
+ * Easiest to break: what a telling leaves behind. The next one begins with the same objects, so all that a telling
+ * changes in them (closed streams, record_stream, numbers) is put back by mr_teller_rewind. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/backend.h"
+#include "model/given.h"
+#include "program/player.h"
+
+struct mr_teller {
+    mr_player player; /* objects only */
+    mr_event *extra;  /* the edit's events */
+    uint32_t extra_count;
+    mr_observer *observer; /* of the telling at hand */
+    uint64_t spread;
+    uint64_t told; /* the number of the last command */
+};
+
+/* ---- a backend that does nothing */
+
+static mr_status open_nothing(mr_machine *machine, const mr_machine_options *options) {
+    machine->device_count = atoi(options->device);
+    machine->devices = calloc((size_t)machine->device_count, sizeof *machine->devices);
+    bool failed = !machine->devices;
+    for (int i = 0; i < machine->device_count && !failed; i++) {
+        mr_device *device = machine->devices[i] = calloc(1, sizeof *device);
+        failed = !device;
+        if (device) *device = (mr_device){.machine = machine, .index = i};
+    }
+    if (!failed) return MR_OK;
+    for (int i = 0; i < machine->device_count && machine->devices; i++) free(machine->devices[i]);
+    free(machine->devices);
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a machine");
+}
+
+static void close_nothing(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) free(machine->devices[i]);
+    free(machine->devices);
+}
+
+static mr_status open_stream(mr_stream *stream) {
+    (void)stream;
+    return MR_OK;
+}
+
+static void close_stream(mr_stream *stream) {
+    (void)stream;
+}
+
+/* What the model calls to open and close a machine; a teller asks for nothing else. */
+static const mr_backend nothing = {.name = "nothing",
+                                   .open = open_nothing,
+                                   .close = close_nothing,
+                                   .stream_open = open_stream,
+                                   .stream_close = close_stream};
+
+/* ---- life */
+
+static mr_status run_no_function(void *context) {
+    (void)context;
+    return MR_OK;
+}
+
+mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller) {
+    *out_teller = NULL;
+    mr_teller *t = calloc(1, sizeof *t);
+    if (!t) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+    mr_player *p = &t->player;
+    char devices[16];
+    snprintf(devices, sizeof devices, "%d", program->device_count);
+    p->program = program;
+    p->spread = 1;
+    mr_program_retain(program);
+    mr_status status =
+        mr_machine_open(&nothing, &(mr_machine_options){.device = devices}, &p->machine);
+    if (!status) status = mr_player_build(p, run_no_function);
+    if (!status) mr_player_find_default_streams(p, UINT32_MAX); /* the same ones after a reset */
+    if (status) mr_teller_close(t);
+    else *out_teller = t;
+    return status;
+}
+
+void mr_teller_close(mr_teller *t) {
+    if (!t) return;
+    mr_player *p = &t->player;
+    for (size_t i = 0; i < p->program->storages.count && p->block; i++)
+        mr_vec_free(&p->storages[i].used_by);
+    mr_machine_close(p->machine);
+    free(p->block);
+    free(p->stream_at);
+    free(p->command_of);
+    free(p->users);
+    free(p->users_from);
+    free(t->extra);
+    mr_program_release(p->program);
+    free(t);
+}
+
+mr_machine *mr_teller_machine(const mr_teller *teller) {
+    return teller->player.machine;
+}
+
+const mr_stream *mr_teller_stream(const mr_teller *teller, uint32_t slot) {
+    return teller->player.stream_at[slot];
+}
+
+void mr_teller_rewind(mr_teller *t, uint64_t spread) {
+    mr_player *p = &t->player;
+    const mr_program *program = p->program;
+    t->spread = spread;
+    p->machine->next_seq = program->first_seq * spread;
+    p->machine->next_storage = program->first_storage;
+    p->machine->host_function = NULL;
+    t->told = p->machine->next_seq - 1;
+    for (size_t i = 0; i < program->storages.count; i++) p->storages[i].used_by.count = 0;
+    for (size_t i = 0; i < program->streams.count; i++)
+        if (program->streams.items[i].kind == MR_STREAM_USER) p->stream_at[i]->closed = false;
+}
+
+/* ---- telling */
+
+static void tell(mr_teller *t, const mr_command *command) {
+    t->told = command->seq;
+    t->player.machine->next_seq = command->seq + 1;
+    t->observer->did(t->observer, command, true);
+}
+
+/* A command of a kind that a player makes anew each time. */
+static void tell_host(mr_teller *t, const item *it) {
+    mr_player *p = &t->player;
+    mr_command command = {.kind = (mr_command_id)it->kind,
+                          .operand_count = it->operand_count,
+                          .operands = &p->operands[it->first_operand],
+                          .seq = it->seq * t->spread,
+                          .machine = p->machine,
+                          .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
+                          .where = it->where,
+                          .name = it->name};
+    if (it->kind == MR_COMMAND_DEVICE_SYNC) {
+        command.u.device = p->machine->devices[it->object];
+    } else if (mr_command_has(&command, MR_PART_EVENT)) {
+        command.u.event.event = &p->events[it->object];
+        command.u.event.record_seq = it->value * t->spread;
+    }
+    tell(t, &command);
+}
+
+static bool is_told(const item *it) {
+    return it->outcome == CAME_TRUE && !(mr_command_kinds[it->kind].traits & MR_TRAIT_ACCOUNT);
+}
+
+static void count_storage(mr_teller *t, const item *it) {
+    const mr_storage *storage = &t->player.storages[it->object];
+    mr_machine *machine = t->player.machine;
+    if (machine->next_storage < storage->id) machine->next_storage = storage->id;
+}
+
+/* What an item changes that is no command of its own. */
+static mr_status take_account(mr_teller *t, const item *it) {
+    mr_player *p = &t->player;
+    switch (it->kind) {
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_HOST_ALLOC: count_storage(t, it); break;
+    case MR_COMMAND_STREAM_CLOSE: p->stream_at[it->stream]->closed = true; break;
+    case MR_COMMAND_RECORD_STREAM: /* R33; the references are given ones */
+        if (!mr_vec_push(&p->storages[it->object].used_by, p->stream_at[it->stream]))
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+        break;
+    default: break;
+    }
+    return MR_OK;
+}
+
+static void tell_command(mr_teller *t, const item *it, mr_command *command) {
+    command->seq = it->seq * t->spread;
+    if (mr_command_has(command, MR_PART_EVENT)) command->u.event.record_seq = it->value * t->spread;
+    tell(t, command);
+}
+
+static mr_status tell_item(mr_teller *t, const item *it) {
+    mr_player *p = &t->player;
+    if (it->outcome == CAME_TRUE) MR_TRY(take_account(t, it));
+    if (!is_told(it)) return MR_OK;
+    mr_command *command = command_at(p, it);
+    if (command) tell_command(t, it, command);
+    else tell_host(t, it);
+    if (it->kind != MR_COMMAND_HOST_FUNCTION) return MR_OK;
+    p->machine->host_function = command;
+    mr_status status = MR_OK;
+    for (uint32_t i = 0; i < it->inner_count && !status; i++)
+        status = tell_item(t, &p->program->inner.items[it->inner + i]);
+    p->machine->host_function = NULL;
+    if (t->observer->function_ran) t->observer->function_ran(t->observer, command);
+    return status;
+}
+
+static void tell_addition(mr_teller *t, const mr_program_addition *a) {
+    mr_player *p = &t->player;
+    mr_event *event = &t->extra[a->event];
+    mr_command command = {.kind = a->kind,
+                          .seq = t->told + 1,
+                          .machine = p->machine,
+                          .stream =
+                              a->kind == MR_COMMAND_EVENT_SYNC ? NULL : p->stream_at[a->stream],
+                          .where = a->where,
+                          .name = mr_command_kinds[a->kind].name};
+    if (a->kind == MR_COMMAND_RECORD) event->record_seq = command.seq;
+    command.u.event.event = event;
+    command.u.event.record_seq = event->record_seq;
+    tell(t, &command);
+}
+
+static mr_status make_extra(mr_teller *t, uint32_t count) {
+    if (count <= t->extra_count) return MR_OK;
+    mr_event *extra = calloc(count, sizeof *extra);
+    if (!extra) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+    free(t->extra);
+    t->extra = extra;
+    t->extra_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        extra[i] = (mr_event){.refs = MR_GIVEN_REFS, .machine = t->player.machine};
+    return MR_OK;
+}
+
+mr_status mr_teller_tell(mr_teller *t, mr_observer *observer, const mr_telling *telling) {
+    const mr_program *program = t->player.program;
+    const mr_program_edit *edit = telling->edit;
+    size_t added = 0, end = telling->until;
+    if (end > program->items.count) end = program->items.count;
+    if (edit) MR_TRY(make_extra(t, edit->event_count));
+    t->observer = observer;
+    for (size_t i = 0; i < end; i++) {
+        if (telling->stop && *telling->stop) return MR_OK;
+        while (edit && added < edit->added_count && edit->added[added].before <= i)
+            tell_addition(t, &edit->added[added++]);
+        bool left_out = edit && edit->left_out && edit->left_out[i];
+        if (telling->next) telling->next(telling->context, i, left_out);
+        if (!left_out) MR_TRY(tell_item(t, &program->items.items[i]));
+    }
+    return MR_OK;
+}
