@@ -63,6 +63,7 @@ typedef struct {
     uint32_t part,
         parts;        /* from 0: thread blocks of a kernel that began together, slices, or 0 of 1 */
     bool last;        /* the command is done */
+    uint32_t blocks;  /* thread blocks of the whole kernel; 0: not known */
     mr_cause held_by; /* what `begin` waited for last; NONE: the backend does not know */
     uint64_t holder;  /* the seq of the command that it was, or 0 */
 } mr_run;

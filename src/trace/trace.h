@@ -23,9 +23,16 @@ typedef struct mr_trace mr_trace;
  * without a call. The errors are OUT_OF_MEMORY and, on CUDA, those of the profiling library. */
 mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **out_tracer);
 
+/* A hazard that was reported meanwhile, by the numbers of its two commands (0: not known). */
+typedef struct {
+    uint64_t first, second;
+    const char *kind, *message, *fix;
+} mr_tracer_hazard;
+
 /* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on. Work
- * that is still pending is in it, without times. Waits for nothing on the virtual GPU. */
-mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, mr_trace **out_trace);
+ * that is still pending is in it, without times. Waits for nothing; a simulated device is brought to the host's present. */
+mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, const mr_tracer_hazard *hazards,
+                             size_t hazard_count, mr_trace **out_trace);
 uint64_t mr_tracer_count(const mr_tracer *tracer); /* spans so far, forgotten ones included */
 
 void mr_tracer_stop(mr_tracer *tracer); /* and frees it; accepts NULL */
@@ -47,10 +54,12 @@ typedef struct {
     mr_site where;   /* the script's line; where.file NULL: nobody's */
     uint64_t seq;    /* the command's number, as in hazard reports */
     uint32_t stream; /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
+    int device;      /* of its stream, or that the host waited for; -1: none */
     bool called;     /* `call` and `returned` are known */
     bool
         ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
     bool host_waited;           /* the host stood in the call until a device had done something */
+    bool synchronous;           /* a copy that the script asked to wait for (R20) */
     uint64_t call, returned;    /* the host's clock around the call */
     uint64_t waited;            /* how much of it the host stood waiting for a device */
     uint64_t ready, begin, end; /* the device's; equal for records and waits */

@@ -80,8 +80,8 @@ static void offer_slice(chunk *c) {
     mr_virtual_offer(c->work, c->start + scale(c->duration, c->slices_done + 1, c->slices), c);
 }
 
-/* The next `count` blocks begin to run. */
-static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now) {
+/* The next `count` blocks begin to run, on what the command `holder` had before. */
+static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now, uint64_t holder) {
     body *b = w->body;
     chunk *c = chunk_new(gpu, w);
     if (!c) return false;
@@ -93,6 +93,7 @@ static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now) {
     c->first = c->next_item = (int64_t)first;
     c->items = (int64_t)(scale(items, b->blocks_given, b->blocks) - first);
     c->slices = b->slices;
+    c->holder = holder;
     if (count != b->blocks) { /* its share of the slices, at least one */
         c->slices = (uint32_t)scale(b->slices, count, b->blocks);
         if (!c->slices) c->slices = 1;
@@ -116,7 +117,7 @@ static void start_waiting(vdevice *device, uint64_t now) {
         uint32_t left = b->blocks - b->blocks_given;
         if (!fit) return;
         uint32_t count = fit < left ? (uint32_t)fit : left;
-        if (!start_blocks(gpu, w, count, now)) {
+        if (!start_blocks(gpu, w, count, now, device->last_seq)) {
             gpu->out_of_memory = true;
             return;
         }
@@ -161,7 +162,7 @@ static void start_copy(vgpu *gpu, copy_engine *engine, uint64_t now) {
         needed->first = *next_in_line(w, needed);
         if (!needed->first) needed->last = NULL;
     }
-    if (!start_blocks(gpu, w, 1, now)) gpu->out_of_memory = true;
+    if (!start_blocks(gpu, w, 1, now, engine->last_seq)) gpu->out_of_memory = true;
 }
 
 static void unadmit(work *w) {
@@ -176,8 +177,12 @@ static void unadmit(work *w) {
     }
 }
 
-static void release_engines(vgpu *gpu, const body *b, uint64_t now) {
-    for (uint32_t i = 0; i < b->engines; i++) b->copy_engine[i]->busy = false;
+static void release_engines(vgpu *gpu, const work *w, uint64_t now) {
+    const body *b = w->body;
+    for (uint32_t i = 0; i < b->engines; i++) {
+        b->copy_engine[i]->busy = false;
+        b->copy_engine[i]->last_seq = w->command->seq;
+    }
     for (uint32_t i = 0; i < b->engines; i++) start_copy(gpu, b->copy_engine[i], now);
 }
 
@@ -254,7 +259,7 @@ static void admit(work *w, uint64_t now) {
         start_copy(gpu, b->copy_engine[0], now);
         return;
     case ENGINE_NONE:
-        if (!start_blocks(gpu, w, 1, now)) gpu->out_of_memory = true;
+        if (!start_blocks(gpu, w, 1, now, 0)) gpu->out_of_memory = true;
         return;
     }
 }
@@ -270,15 +275,16 @@ static void chunk_done(vgpu *gpu, chunk *c, uint64_t now) {
     body *b = w->body;
     b->blocks_done += c->blocks;
     mr_virtual_ran(w, c->start, now, b->blocks_done - c->blocks, b->blocks,
-                   b->blocks_done == b->blocks);
+                   b->blocks_done == b->blocks, c->holder);
     if (b->engine == ENGINE_SM) {
+        device->last_seq = w->command->seq;
         device->free_threads += (uint64_t)c->blocks * b->unit;
         device->dispatch = true;
     }
     chunk_free(gpu, c);
     if (b->blocks_done < b->blocks) return;
     if (b->engine == ENGINE_SM) device->resident--;
-    else release_engines(gpu, b, now);
+    else release_engines(gpu, w, now);
     finish(w, now);
 }
 
@@ -319,7 +325,8 @@ static mr_status step_body(vgpu *gpu, work *w) {
     if (is_interruption(status)) mr_virtual_offer(w, gpu->device_ns, NULL);
     if (status) return status;
     uint64_t now = move_clock(gpu, w, share);
-    mr_virtual_ran(w, now - share, now, b->slices_done, b->slices, b->slices_done + 1 == b->slices);
+    mr_virtual_ran(w, now - share, now, b->slices_done, b->slices, b->slices_done + 1 == b->slices,
+                   0);
     if (++b->slices_done < b->slices) mr_virtual_offer(w, now, NULL);
     else finish(w, now);
     return MR_OK;
@@ -329,7 +336,7 @@ static mr_status step_body(vgpu *gpu, work *w) {
 
 /* A work without a body. */
 static void complete_at(work *w, uint64_t begin, uint64_t now) {
-    mr_virtual_ran(w, begin, now, 0, 1, true);
+    mr_virtual_ran(w, begin, now, 0, 1, true, 0);
     mr_virtual_complete(w, now);
 }
 
@@ -412,7 +419,7 @@ mr_status mr_virtual_finish_started(vgpu *gpu) {
         next = w->newer;
         if (w->state == WORK_STARTED) {
             MR_TRY(run_rest(w));
-            mr_virtual_ran(w, w->time, gpu->device_ns, 0, 1, true);
+            mr_virtual_ran(w, w->time, gpu->device_ns, 0, 1, true, 0);
             finish(w, gpu->device_ns);
         } else if (w->body) {
             mr_virtual_body_free(w); /* how it is cut depends on the chooser */

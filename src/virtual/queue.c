@@ -7,6 +7,7 @@
  * queue is touched after. */
 #include <stdlib.h>
 
+#include "model/observer.h"
 #include "tensor/tensor.h"
 #include "virtual/state.h"
 
@@ -40,9 +41,51 @@ static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t
     return start;
 }
 
+static bool is_peer_barrier(const mr_command *command) {
+    return command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_PEER &&
+           command->u.copy.synchronous;
+}
+
+static bool is_marker(const work *w) {
+    return mr_command_is(w->command, MR_TRAIT_MARKER);
+}
+
+/* Which rule made `w` wait for `from`, of another stream. */
+static mr_cause rule_between(const work *from, const work *w) {
+    const mr_command *command = w->command;
+    if (command->kind == MR_COMMAND_WAIT && command->u.event.record_seq == from->command->seq)
+        return MR_CAUSE_EVENT;
+    if (from->queue->device == w->queue->device && from->queue->blocking && w->queue->blocking &&
+        (from->queue->legacy || w->queue->legacy))
+        return MR_CAUSE_DEFAULT_STREAM;
+    if (is_peer_barrier(from->command) || is_peer_barrier(command)) return MR_CAUSE_PEER_COPY;
+    return MR_CAUSE_MEMORY;
+}
+
+/* `w` could not begin before the end of `from`. A marker is nobody's reason: what it waited for is. */
+static void note_holder(const work *from, work *w) {
+    w->holder = from->command->seq;
+    if (from->queue != w->queue) {
+        w->held_by = (uint8_t)rule_between(from, w);
+        if (w->held_by != MR_CAUSE_EVENT && is_marker(from) && from->holder)
+            w->holder = from->holder;
+    } else if (!is_marker(from)) {
+        bool function = from->command->kind == MR_COMMAND_HOST_FUNCTION;
+        w->held_by = function ? MR_CAUSE_HOST_FUNCTION : MR_CAUSE_STREAM;
+    } else {
+        w->held_by = from->held_by;
+        bool waited = from->command->kind == MR_COMMAND_WAIT && from->held_by == MR_CAUSE_EVENT;
+        bool handed_on = waited && from->holder != from->command->u.event.record_seq;
+        if (!waited || handed_on) w->holder = from->holder;
+    }
+}
+
 static void predecessor_done(vgpu *gpu, const work *from, work *w, uint64_t now) {
     uint64_t start = start_after(gpu, from, w, now);
-    if (w->time < start) w->time = start;
+    if (w->time < start) {
+        w->time = start;
+        note_holder(from, w);
+    }
     if (--w->unfinished) return;
     mr_virtual_free_edges_in(gpu, w);
     push_ready(gpu, w);
@@ -93,11 +136,6 @@ static void peer_devices(const mr_command *command, vdevice *out[2]) {
     vgpu *gpu = vgpu_of(command->machine);
     for (int i = 0; i < 2; i++)
         out[i] = &gpu->devices[command->operands[i].tensor->storage->device->index];
-}
-
-static bool is_peer_barrier(const mr_command *command) {
-    return command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_PEER &&
-           command->u.copy.synchronous;
 }
 
 static void raise_barrier(work *w) {
@@ -196,7 +234,7 @@ mr_status mr_virtual_work_create(vgpu *gpu, const mr_command *command, work **ou
     if (!w)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
                        command->name);
-    *w = (work){.command = command, .queue = command->stream->impl};
+    *w = (work){.command = command, .queue = command->stream->impl, .held_by = MR_CAUSE_HOST};
     mr_command_retain(command);
     return MR_OK;
 }

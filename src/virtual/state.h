@@ -59,6 +59,7 @@ struct chunk {
     int64_t next_item;    /* of the slice that is next, or where an interrupted one goes on */
     uint32_t blocks;
     uint32_t slices, slices_done;
+    uint64_t holder; /* the seq of what had the engine before */
 };
 
 typedef enum {
@@ -97,6 +98,8 @@ struct work {
     uint8_t engine;   /* of that body: engine_kind */
     bool barrier;     /* R60: all streams of its devices wait for it */
     bool conflicting; /* the adversarial chooser's: touches what something older does, unordered */
+    uint8_t held_by;  /* mr_cause: what `time` comes from */
+    uint64_t holder;  /* the seq of the command that it comes from; 0: none */
     union {
         mark *mark;   /* RECORD */
         block *freed; /* FREE: what becomes reusable; a list linked by block->sibling */
@@ -158,6 +161,7 @@ struct queue {
 
 struct copy_engine {
     bool busy;
+    uint64_t last_seq;  /* of the copy that had it last */
     work *first, *last; /* ready, in order */
 };
 
@@ -180,7 +184,8 @@ struct vdevice {
     uint32_t resident;               /* grids with blocks running (R53) */
     work **waiting; /* kernels with blocks not yet started: a heap by priority and turn */
     size_t waiting_count, waiting_bytes;
-    bool dispatch; /* free_threads or `waiting` changed: the block scheduler must look */
+    bool dispatch;     /* free_threads or `waiting` changed: the block scheduler must look */
+    uint64_t last_seq; /* of the kernel that gave multiprocessors back last */
     copy_engine copy_engine[COPY_ENGINES];
 
     pool pool;
@@ -289,13 +294,13 @@ static inline void mr_virtual_before_write(vgpu *gpu, const mr_storage *storage,
         mr_virtual_keep_bytes(gpu, storage, first, end);
 }
 
-/* ran.c: a part has been carried out, from `begin` to `end`. */
+/* ran.c: a part has been carried out, from `begin` to `end`. `holder`: the seq of what had its engine before. */
 void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part, uint32_t parts,
-                         bool last);
+                         bool last, uint64_t holder);
 static inline void mr_virtual_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part,
-                                  uint32_t parts, bool last) {
+                                  uint32_t parts, bool last, uint64_t holder) {
     if (__builtin_expect(w->command->machine->ran_listeners, 0))
-        mr_virtual_tell_ran(w, begin, end, part, parts, last);
+        mr_virtual_tell_ran(w, begin, end, part, parts, last, holder);
 }
 
 /* ---- checkpoint.c */

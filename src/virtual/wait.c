@@ -72,6 +72,11 @@ static void catch_up(vgpu *gpu) {
     if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
 }
 
+static void catch_up_since(vgpu *gpu, uint64_t since) {
+    catch_up(gpu);
+    mr_machine_host_stood(gpu->machine, since, gpu->host_ns);
+}
+
 static mr_status wait_until(vgpu *gpu, const until *u) {
     mr_step step;
     mr_moment moment = {.point = MR_CHOICE_WAIT, .until = UINT64_MAX};
@@ -106,12 +111,13 @@ mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
     return MR_OK;
 }
 
-/* The host is told `wakeup` after the end of what it waited for; asking alone costs `call`. */
-static void move_host(vgpu *gpu, uint64_t end, double call) {
+/* The host, which has waited since then, is told `wakeup` after the end of what it waited for; asking alone costs
+ * `call`. */
+static void move_host(vgpu *gpu, uint64_t since, uint64_t end, double call) {
     uint64_t asked = gpu->host_ns + (uint64_t)call;
     uint64_t woken = end + (uint64_t)gpu->model.wakeup_ns;
     gpu->host_ns = asked > woken ? asked : woken;
-    catch_up(gpu);
+    catch_up_since(gpu, since + (uint64_t)call);
 }
 
 /* Only the strictest pool policy asks for it, so only then the streams are walked. */
@@ -124,6 +130,7 @@ static void prove(vdevice *device, bool blocking_only) {
 mr_status mr_virtual_wait_stream(queue *q) {
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
+    uint64_t since = gpu->host_ns;
     until u = {.kind = q->legacy ? UNTIL_LEGACY : UNTIL_COUNT,
                .queue = q,
                .device = device,
@@ -131,13 +138,15 @@ mr_status mr_virtual_wait_stream(queue *q) {
     MR_TRY(wait_until(gpu, &u));
     q->proven = q->completed;
     if (q->legacy) prove(device, true);
-    move_host(gpu, q->legacy ? device->blocking_end : q->last_end, gpu->model.synchronize_ns);
+    move_host(gpu, since, q->legacy ? device->blocking_end : q->last_end,
+              gpu->model.synchronize_ns);
     mr_pool_synchronized(device);
     return MR_OK;
 }
 
 mr_status mr_virtual_wait_device(vdevice *device) {
     vgpu *gpu = device->gpu;
+    uint64_t since = gpu->host_ns;
     until u = {.kind = UNTIL_DEVICE, .device = device};
     MR_TRY(wait_until(gpu, &u));
     prove(device, false);
@@ -146,28 +155,32 @@ mr_status mr_virtual_wait_device(vdevice *device) {
     const device_model *model = &gpu->model;
     double beyond = model->device_synchronize_ns - model->synchronize_ns;
     uint64_t told = device->last_end + (uint64_t)(beyond > 0 ? beyond : 0);
-    move_host(gpu, told, model->device_synchronize_ns);
+    move_host(gpu, since, told, model->device_synchronize_ns);
     mr_pool_synchronized(device);
     return MR_OK;
 }
 
 mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m) {
+    uint64_t since = gpu->host_ns;
     until u = {.kind = UNTIL_MARK, .mark = m};
     MR_TRY(wait_until(gpu, &u));
-    move_host(gpu, m->time, gpu->model.synchronize_ns);
+    move_host(gpu, since, m->time, gpu->model.synchronize_ns);
     return MR_OK;
 }
 
 mr_status mr_virtual_wait_launch(queue *q) {
+    vgpu *gpu = q->device->gpu;
+    uint64_t since = gpu->host_ns;
     until u = {.kind = UNTIL_LAUNCH, .queue = q, .device = q->device};
-    MR_TRY(wait_until(q->device->gpu, &u));
-    catch_up(q->device->gpu);
+    MR_TRY(wait_until(gpu, &u));
+    catch_up_since(gpu, since);
     return MR_OK;
 }
 
 mr_status mr_virtual_wait_kept(work *w) {
     queue *q = w->queue;
     vgpu *gpu = q->device->gpu;
+    uint64_t since = gpu->host_ns;
     until u = {.kind = UNTIL_KEPT, .queue = q, .work = w};
     mr_status status = wait_until(gpu, &u);
     if (status) {
@@ -178,14 +191,16 @@ mr_status mr_virtual_wait_kept(work *w) {
         }
         return status;
     }
-    move_host(gpu, q->last_end, 0);
+    move_host(gpu, since, q->last_end, 0);
     return MR_OK;
 }
 
 mr_status mr_virtual_wait_frees(vdevice *device) {
+    vgpu *gpu = device->gpu;
+    uint64_t since = gpu->host_ns;
     until u = {.kind = UNTIL_FREES, .device = device};
-    MR_TRY(wait_until(device->gpu, &u));
-    catch_up(device->gpu);
+    MR_TRY(wait_until(gpu, &u));
+    catch_up_since(gpu, since);
     return MR_OK;
 }
 

@@ -1,0 +1,185 @@
+/* Entries, streams and runs of a tracer: see kept.h. */
+#include "trace/kept.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 256
+
+static void drop_names(kept_entry *entry) {
+    mr_name_release(entry->own_name);
+    mr_name_release(entry->object);
+}
+
+void mr_kept_free(mr_kept *kept) {
+    for (size_t i = 0; i < kept->count; i++) drop_names(kept_at(kept, i));
+    free(kept->entries);
+    for (size_t i = 0; i < kept->earlier.count; i++) drop_names(&kept->earlier.items[i]);
+    mr_vec_free(&kept->earlier);
+    mr_vec_free(&kept->log);
+    for (size_t i = 0; i < kept->streams.count; i++) free(kept->streams.items[i].name);
+    mr_vec_free(&kept->streams);
+    mr_vec_free(&kept->stream_of_id);
+}
+
+/* ---- entries */
+
+static bool grow(mr_kept *kept) {
+    size_t capacity = kept->capacity ? kept->capacity * 2 : FIRST_CAPACITY;
+    kept_entry *entries = malloc(capacity * sizeof *entries);
+    if (!entries) return false;
+    size_t until_end = kept->capacity - kept->first;
+    if (until_end > kept->count) until_end = kept->count;
+    if (kept->count) {
+        memcpy(entries, kept->entries + kept->first, until_end * sizeof *entries);
+        memcpy(entries + until_end, kept->entries, (kept->count - until_end) * sizeof *entries);
+    }
+    free(kept->entries);
+    kept->entries = entries;
+    kept->first = 0;
+    kept->capacity = capacity;
+    return true;
+}
+
+static void forget_oldest(mr_kept *kept) {
+    drop_names(kept_at(kept, 0));
+    kept->first = (kept->first + 1) & (kept->capacity - 1);
+    kept->count--;
+}
+
+kept_entry *mr_kept_add(mr_kept *kept, uint64_t seq) {
+    if (kept->most && kept->count == kept->most) forget_oldest(kept);
+    if (kept->count == kept->capacity && !grow(kept)) {
+        kept->out_of_memory = true;
+        return NULL;
+    }
+    size_t at = kept->count++;
+    for (; at && kept_at(kept, at - 1)->seq > seq; at--)
+        *kept_at(kept, at) = *kept_at(kept, at - 1);
+    kept_entry *entry = kept_at(kept, at);
+    *entry = (kept_entry){.seq = seq};
+    kept->added++;
+    return entry;
+}
+
+kept_entry *mr_kept_add_earlier(mr_kept *kept, uint64_t seq) {
+    if (!mr_vec_reserve_one(&kept->earlier)) {
+        kept->out_of_memory = true;
+        return NULL;
+    }
+    kept_entry *items = kept->earlier.items;
+    size_t at = kept->earlier.count++;
+    for (; at && items[at - 1].seq > seq; at--) items[at] = items[at - 1];
+    items[at] = (kept_entry){.seq = seq};
+    return &items[at];
+}
+
+/* Numbers have few holes, so the place is known but for these. */
+static kept_entry *find_in_ring(const mr_kept *kept, uint64_t seq) {
+    if (!kept->count) return NULL;
+    uint64_t lowest = kept_at(kept, 0)->seq, highest = kept_at(kept, kept->count - 1)->seq;
+    if (seq < lowest || seq > highest) return NULL;
+    size_t low = 0, high = kept->count - 1;
+    if (highest - seq < high) low = high - (size_t)(highest - seq);
+    if (seq - lowest < high) high = (size_t)(seq - lowest);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (kept_at(kept, middle)->seq < seq) low = middle + 1;
+        else high = middle;
+    }
+    kept_entry *entry = kept_at(kept, low);
+    return entry->seq == seq ? entry : NULL;
+}
+
+static kept_entry *find_earlier(const mr_kept *kept, uint64_t seq) {
+    size_t low = 0, high = kept->earlier.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (kept->earlier.items[middle].seq < seq) low = middle + 1;
+        else high = middle;
+    }
+    if (low == kept->earlier.count || kept->earlier.items[low].seq != seq) return NULL;
+    return &kept->earlier.items[low];
+}
+
+kept_entry *mr_kept_find(mr_kept *kept, uint64_t seq) {
+    kept_entry *entry = find_in_ring(kept, seq);
+    return entry ? entry : find_earlier(kept, seq);
+}
+
+/* ---- streams */
+
+static char *name_of(const mr_stream *stream) {
+    char text[80];
+    if (stream->name) return strdup(stream->name->text);
+    mr_stream_describe(stream, text, sizeof text);
+    return strdup(strncmp(text, "the ", 4) == 0 ? text + 4 : text);
+}
+
+static bool meet(mr_kept *kept, const mr_stream *stream) {
+    kept_stream met = {.stream = {.id = stream->id,
+                                  .device = stream->device->index,
+                                  .priority = stream->priority,
+                                  .is_legacy_default = stream->kind == MR_STREAM_LEGACY,
+                                  .is_blocking = stream->blocking},
+                       .name = name_of(stream)};
+    if (!met.name) return false;
+    if (mr_vec_push(&kept->streams, met)) return true;
+    free(met.name);
+    return false;
+}
+
+uint32_t mr_kept_stream(mr_kept *kept, const mr_stream *stream) {
+    if (!stream) return MR_TRACE_NONE;
+    if (stream->id < kept->stream_of_id.count && kept->stream_of_id.items[stream->id])
+        return kept->stream_of_id.items[stream->id] - 1;
+    while (kept->stream_of_id.count <= stream->id)
+        if (!mr_vec_push(&kept->stream_of_id, 0)) {
+            kept->out_of_memory = true;
+            return MR_TRACE_NONE;
+        }
+    if (!meet(kept, stream)) {
+        kept->out_of_memory = true;
+        return MR_TRACE_NONE;
+    }
+    kept->stream_of_id.items[stream->id] = (uint32_t)kept->streams.count;
+    return (uint32_t)kept->streams.count - 1;
+}
+
+/* ---- runs */
+
+void mr_kept_fold(kept_times *times, const mr_run *run) {
+    if (!times->begun || run->begin < times->begin) {
+        times->ready = run->ready;
+        times->begin = run->begin;
+        times->held_by = (uint8_t)run->held_by;
+        times->holder = run->holder;
+    }
+    if (run->end > times->end) times->end = run->end;
+    times->begun = true;
+    times->engine = (uint8_t)run->engine;
+    times->blocks = run->blocks;
+    times->done |= run->last;
+}
+
+void mr_kept_settle(mr_kept *kept, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const kept_run *told = &kept->log.items[i];
+        kept_entry *entry = mr_kept_find(kept, told->seq);
+        if (entry) mr_kept_fold(&entry->times, &told->run);
+    }
+    kept->log.count -= count;
+    kept->log_first += count;
+    if (kept->log.count)
+        memmove(kept->log.items, kept->log.items + count,
+                kept->log.count * sizeof *kept->log.items);
+}
+
+void mr_kept_undo(mr_kept *kept, uint64_t runs_told) {
+    if (runs_told < kept->log_first) {
+        kept->log_first = runs_told;
+        kept->log.count = 0;
+    } else if (runs_told - kept->log_first < kept->log.count) {
+        kept->log.count = (size_t)(runs_told - kept->log_first);
+    }
+}

@@ -1,0 +1,93 @@
+/* What a tracer keeps, private to this folder: an entry for each command, in the order of their numbers, and the runs that
+ * have been told and may still be undone.
+ *
+ * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host functions
+ * is told after what these did, with a lower number than they have. */
+#ifndef MR_TRACE_KEPT_H
+#define MR_TRACE_KEPT_H
+
+#include "base/vec.h"
+#include "trace/trace.h"
+
+/* When the device carried it out, folded from the runs of its parts. */
+typedef struct {
+    uint64_t ready, begin, end;
+    uint64_t holder; /* seq */
+    uint32_t blocks;
+    uint8_t engine, held_by; /* mr_engine, mr_cause */
+    bool begun, done;
+} kept_times;
+
+typedef struct {
+    uint64_t seq;
+    uint64_t call, returned, waited;
+    uint64_t bytes;
+    uint64_t record_seq; /* 0: none */
+    const char *name;    /* static, or of: */
+    mr_name *own_name;   /* one reference, or NULL */
+    mr_name *object;     /* the event's; likewise */
+    mr_site where;
+    uint32_t stream; /* in kept.streams; MR_TRACE_NONE: none */
+    uint32_t blocks;
+    int device;   /* -1: none */
+    uint8_t kind; /* mr_command_id */
+    bool called;
+    bool synchronous; /* a copy */
+    kept_times times;
+} kept_entry;
+
+typedef struct {
+    uint64_t seq;
+    mr_run run;
+} kept_run;
+
+typedef struct {
+    mr_trace_stream stream; /* name: not used */
+    char *name;             /* owned */
+} kept_stream;
+
+typedef struct {
+    kept_entry *entries; /* a ring: of `capacity`, a power of two, `count` from `first` */
+    size_t first, count, capacity, most;
+    uint64_t added;             /* so far, forgotten ones too */
+    MR_VEC(kept_entry) earlier; /* of before the trace, that ran during it; by seq */
+    MR_VEC(kept_run) log;       /* runs not yet folded in */
+    uint64_t log_first;         /* machine->runs_told of the first of them */
+    MR_VEC(kept_stream) streams;
+    MR_VEC(uint32_t) stream_of_id; /* index + 1, by mr_stream.id; 0: not met yet */
+    bool out_of_memory;
+} mr_kept;
+
+static inline kept_entry *kept_at(const mr_kept *kept, size_t i) {
+    return &kept->entries[(kept->first + i) & (kept->capacity - 1)];
+}
+
+/* `most`: entries, 0: no bound. Starts zeroed. */
+void mr_kept_free(mr_kept *kept);
+
+/* The place for a command's entry, zeroed but for `seq`; NULL: no memory, which is noted. Valid until the next one. */
+kept_entry *mr_kept_add(mr_kept *kept, uint64_t seq);
+kept_entry *mr_kept_add_earlier(mr_kept *kept, uint64_t seq);
+/* NULL: there is none, or it is forgotten. */
+kept_entry *mr_kept_find(mr_kept *kept, uint64_t seq);
+
+/* The index of a stream; it is met now if it was not before. */
+uint32_t mr_kept_stream(mr_kept *kept, const mr_stream *stream);
+
+void mr_kept_fold(kept_times *times, const mr_run *run);
+/* Folds the first `count` runs of the log into their entries; they can no longer be undone. */
+void mr_kept_settle(mr_kept *kept, size_t count);
+/* Only those runs hold that were told before `runs_told`. */
+void mr_kept_undo(mr_kept *kept, uint64_t runs_told);
+
+/* A trace of the entries from index `first` on, and of the earlier ones. `facts` but for duration and script. */
+mr_status mr_kept_trace(const mr_kept *kept, size_t first, uint64_t began,
+                        const mr_trace_facts *facts, const mr_tracer_hazard *hazards,
+                        size_t hazard_count, mr_trace **out_trace);
+
+/* cause.c: of spans that were held up by the host, whether it stood in a wait; where the backend named no cause, what the
+ * order and the times tell. `spans` in the order of their numbers. */
+mr_status mr_trace_find_causes(mr_span *spans, size_t count, const mr_trace_stream *streams,
+                               size_t stream_count);
+
+#endif

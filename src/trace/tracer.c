@@ -1,0 +1,248 @@
+/* The observer that traces: notes the host's clock before and after each call, and when the device carried it out.
+ *
+ * Easiest to break: the cost. All that is done at a call is to fill in one entry, and at a run, one record of a log;
+ * whatever can wait is done for a snapshot. Runs stay in the log as long as somebody can return to a checkpoint and so
+ * undo them; else they are folded into their entries now and then. */
+#include <string.h>
+
+#include "model/backend.h"
+#include "tensor/tensor.h"
+#include "trace/kept.h"
+
+#define CALLS_UNDER_WAY                                                                            \
+    8                 /* a wait that runs a host function that submits: two; finalizers add some */
+#define SETTLE_AT 256 /* runs in the log */
+
+/* What `may` saw of a call that is under way. */
+typedef struct {
+    uint64_t seq, time, waited;
+} asked;
+
+struct mr_tracer {
+    mr_observer observer;
+    mr_machine *machine;
+    mr_kept kept;
+    uint64_t began, first_seq;
+    asked calls[CALLS_UNDER_WAY];
+    unsigned newest_call;
+    uint64_t waited,
+        last_returned; /* machine->host_waits.total and the host's clock at the last `did` */
+    uint64_t last_seq; /* of it */
+    const char *how;   /* what runs_start said; NULL: the backend tells by itself */
+    bool tells_runs;
+};
+
+static mr_tracer *tracer_of(mr_observer *observer) {
+    return (mr_tracer *)((char *)observer - offsetof(mr_tracer, observer));
+}
+
+/* Not mr_machine_time: observers of everything would be told that somebody asked. */
+static uint64_t host_time(const mr_tracer *t) {
+    return t->machine->backend->host_time(t->machine);
+}
+
+/* ---- calls */
+
+/* With launch-blocking (R52) the host waits for a command after it was told. */
+static void end_last_call_later(mr_tracer *t) {
+    const mr_host_waits *waits = &t->machine->host_waits;
+    if (!t->machine->launch_blocking || waits->total == t->waited) return;
+    kept_entry *last = mr_kept_find(&t->kept, t->last_seq);
+    if (!last || !last->called || waits->begin < last->returned) return;
+    last->waited += waits->total - t->waited;
+    last->returned = waits->end;
+    t->waited = waits->total;
+    t->last_returned = waits->end;
+}
+
+static mr_status may(mr_observer *observer, const mr_command *command) {
+    mr_tracer *t = tracer_of(observer);
+    const mr_host_waits *waits = &t->machine->host_waits;
+    end_last_call_later(t);
+    asked call = {command->seq, host_time(t), waits->total};
+    /* R27: cudaFree waits before its command is made. */
+    if (command->kind == MR_COMMAND_FREE && command->u.at_once && waits->total != t->waited &&
+        waits->begin >= t->last_returned) {
+        call.time = waits->begin;
+        call.waited = t->waited;
+    }
+    t->newest_call = (t->newest_call + 1) % CALLS_UNDER_WAY;
+    t->calls[t->newest_call] = call;
+    return MR_OK;
+}
+
+/* Those above it have failed or were refused. */
+static asked take_call(mr_tracer *t, uint64_t seq, uint64_t now) {
+    for (unsigned i = 0; i < CALLS_UNDER_WAY; i++) {
+        unsigned at = (t->newest_call + CALLS_UNDER_WAY - i) % CALLS_UNDER_WAY;
+        if (t->calls[at].seq != seq) continue;
+        t->calls[at].seq = 0;
+        t->newest_call = (at + CALLS_UNDER_WAY - 1) % CALLS_UNDER_WAY;
+        return t->calls[at];
+    }
+    return (asked){seq, now, t->machine->host_waits.total};
+}
+
+static uint64_t bytes_of(const mr_command *command) {
+    if (command->kind == MR_COMMAND_COPY) return command->u.copy.bytes;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_tensor *tensor = command->operands[i].tensor;
+        if (tensor) bytes += (uint64_t)tensor->numel * mr_dtype_size((mr_dtype)tensor->dtype);
+    }
+    return bytes;
+}
+
+static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command) {
+    entry->kind = (uint8_t)command->kind;
+    entry->name = command->name;
+    entry->own_name = mr_name_retain(command->own_name);
+    entry->where = command->where;
+    entry->stream = mr_kept_stream(&t->kept, command->stream);
+    entry->device = command->stream ? command->stream->device->index : -1;
+    switch (mr_command_kinds[command->kind].part) {
+    case MR_PART_OP: entry->blocks = command->u.op.params.blocks; break;
+    case MR_PART_COPY: entry->synchronous = command->u.copy.synchronous; break;
+    case MR_PART_EVENT:
+        entry->object = mr_name_retain(command->u.event.event->name);
+        if (command->kind != MR_COMMAND_RECORD) entry->record_seq = command->u.event.record_seq;
+        break;
+    case MR_PART_DEVICE: entry->device = command->u.device->index; break;
+    case MR_PART_MEMORY: entry->bytes = command->u.storage->bytes; return;
+    default: break;
+    }
+    entry->bytes = bytes_of(command);
+}
+
+static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
+    (void)host_waited; /* also true of calls that found nothing to wait for */
+    mr_tracer *t = tracer_of(observer);
+    uint64_t now = host_time(t), waited = t->machine->host_waits.total;
+    kept_entry *entry = mr_kept_add(&t->kept, command->seq);
+    if (!entry) return;
+    asked call = take_call(t, command->seq, now);
+    describe(t, entry, command);
+    entry->called = true;
+    entry->call = call.time;
+    entry->returned = now;
+    entry->waited = waited - call.waited;
+    t->waited = waited;
+    t->last_returned = now;
+    t->last_seq = command->seq;
+    /* In a host function, the call that runs it has no entry yet, but may have run. */
+    if (t->kept.log.count >= SETTLE_AT && !t->machine->watches_writes &&
+        !t->machine->in_host_function)
+        mr_kept_settle(&t->kept, t->kept.log.count);
+}
+
+/* ---- runs */
+
+static bool is_under_way(const mr_tracer *t, uint64_t seq) {
+    for (unsigned i = 0; i < CALLS_UNDER_WAY; i++)
+        if (t->calls[i].seq == seq) return true;
+    return false;
+}
+
+static void ran(mr_observer *observer, const mr_command *command, const mr_run *run) {
+    mr_tracer *t = tracer_of(observer);
+    kept_run told = {command->seq, *run};
+    if (!mr_vec_push(&t->kept.log, told)) {
+        t->kept.out_of_memory = true;
+        t->kept.log_first++;
+    }
+    if (command->seq >= t->first_seq || is_under_way(t, command->seq) ||
+        mr_kept_find(&t->kept, command->seq))
+        return;
+    kept_entry *entry = mr_kept_add_earlier(&t->kept, command->seq);
+    if (entry) describe(t, entry, command);
+}
+
+static void went_back(mr_observer *observer, uint64_t runs_told) {
+    mr_kept_undo(&tracer_of(observer)->kept, runs_told);
+}
+
+/* ---- life */
+
+mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **out_tracer) {
+    *out_tracer = NULL;
+    mr_tracer *t = calloc(1, sizeof *t);
+    if (!t) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
+    *t = (mr_tracer){
+        .observer = {.name = "tracer", .may = may, .did = did, .ran = ran, .went_back = went_back},
+        .machine = machine,
+        .kept = {.most = most_spans, .log_first = machine->runs_told},
+        .began = machine->backend->host_time(machine),
+        .first_seq = machine->next_seq,
+        .waited = machine->host_waits.total};
+    t->tells_runs = machine->backend->runs_start != NULL;
+    mr_status status = mr_observer_add(machine, &t->observer);
+    if (!status && t->tells_runs) {
+        status = machine->backend->runs_start(machine, &t->how);
+        if (status) mr_observer_remove(machine, &t->observer);
+    }
+    if (status) free(t);
+    else *out_tracer = t;
+    return status;
+}
+
+void mr_tracer_stop(mr_tracer *t) {
+    if (!t) return;
+    if (t->tells_runs) t->machine->backend->runs_stop(t->machine);
+    mr_observer_remove(t->machine, &t->observer);
+    mr_kept_free(&t->kept);
+    free(t);
+}
+
+uint64_t mr_tracer_count(const mr_tracer *t) {
+    return t->kept.added;
+}
+
+/* ---- snapshots */
+
+static void see_nothing(void *context, const mr_pending *pending) {
+    (void)context, (void)pending;
+}
+
+/* What is over is told of. */
+static void catch_up(mr_tracer *t) {
+    const mr_backend *backend = t->machine->backend;
+    if (t->machine->in_host_function || t->machine->lost) return;
+    if (t->tells_runs) backend->runs_flush(t->machine);
+    if (backend->simulator) backend->simulator->pending(t->machine, see_nothing, NULL);
+}
+
+static mr_trace_facts facts_of(const mr_tracer *t) {
+    const mr_machine *machine = t->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    mr_trace_facts facts = {.backend = machine->backend->name,
+                            .device = machine->first_device->properties.name,
+                            .began = t->began,
+                            .device_count = machine->device_count,
+                            .how = t->how};
+    if (simulator) {
+        facts.model = simulator->model(t->machine);
+        facts.chooser = simulator->chooser(t->machine);
+        facts.how = strcmp(facts.chooser, "timed") == 0
+                        ? "virtual time: computed with the device model, the same in every run"
+                        : "virtual time under a chooser that runs one operation after the other: "
+                          "the order is what counts, not the times";
+    } else if (!t->tells_runs) {
+        facts.how = "only the host's calls: this backend does not tell when its device ran them";
+    }
+    return facts;
+}
+
+mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazard *hazards,
+                             size_t hazard_count, mr_trace **out_trace) {
+    *out_trace = NULL;
+    catch_up(t);
+    end_last_call_later(t);
+    if (t->kept.out_of_memory)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace of more than %zu operations",
+                       t->kept.count);
+    mr_trace_facts facts = facts_of(t);
+    uint64_t gone = t->kept.added - t->kept.count;
+    facts.forgotten = gone > first ? gone - first : 0;
+    size_t from = first > gone ? (size_t)(first - gone) : 0;
+    return mr_kept_trace(&t->kept, from, t->began, &facts, hazards, hazard_count, out_trace);
+}
