@@ -275,6 +275,11 @@ ptx: $(BUILD)/ptx_of  ## write the PTX of tests/kernels by each compiler to $(BU
 	@mkdir -p $(BUILD)/ptx
 	@$(BUILD)/ptx_of $(BUILD)/ptx tests/kernels/*.cu
 
+# Traces made by hand, in all formats: for tests/timelines, and to look at.
+$(BUILD)/sample_trace: tests/timelines/sample.c $(LIB) $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	$(Q)$(CC) $(ALL_CPPFLAGS) -I. $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LUA_LIBS) $(READLINE_LIBS) $(LIBS)
+
 # Each operation on the GPU beside its CPU body. Nothing but glibc is needed to run it.
 $(BUILD)/compare_ops: tests/gpu/compare_ops.c $(LIB) $(BUILD)/flags.stamp
 	$(call say,TEST,$<)
@@ -302,7 +307,7 @@ $(BUILD)/fake_cuda/%: $(wildcard tests/fake_cuda/*.c tests/fake_cuda/*.h) src/cu
 $(BUILD)/tests/test_cuda_%: ALL_CPPFLAGS += $(CFLAGS_cuda) -Itests/fake_cuda
 $(filter $(BUILD)/tests/test_cuda_%,$(TEST_BIN)): $(FAKE_CUDA)
 
--include $(IMAGES:.fatbin=.d) $(PTX:=.d) $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN)) $(BUILD)/compare_ops.d
+-include $(IMAGES:.fatbin=.d) $(PTX:=.d) $(patsubst %.o,%.d,$(HOST_OBJ) $(REPL_OBJ) $(CORE_OBJ)) $(addsuffix .d,$(TEST_BIN)) $(BUILD)/compare_ops.d $(BUILD)/sample_trace.d
 
 # ---------------------------------------------------------------- checking
 

@@ -1,0 +1,275 @@
+/* Lanes and what is in them: see lanes.h. */
+#include "trace/lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define MOST_ROWS 4
+
+const mr_look_text mr_looks[] = {
+#define X(id, legend, word, ascii, fill, color) {legend, word, ascii, fill, color},
+    MR_LOOK_LIST(X)
+#undef X
+};
+
+mr_look mr_look_of(const mr_span *span) {
+    if (!span->ran) return MR_LOOK_NONE;
+    switch (span->engine) {
+    case MR_ENGINE_SM: return MR_LOOK_KERNEL;
+    case MR_ENGINE_COPY_IN: return MR_LOOK_COPY_IN;
+    case MR_ENGINE_COPY_OUT: return MR_LOOK_COPY_OUT;
+    case MR_ENGINE_COPY_DEVICE: return MR_LOOK_COPY_DEVICE;
+    case MR_ENGINE_COPY_PEER: return MR_LOOK_COPY_PEER;
+    case MR_ENGINE_NONE: break;
+    }
+    return span->kind == MR_COMMAND_HOST_FUNCTION ? MR_LOOK_HOST_FUNCTION : MR_LOOK_NONE;
+}
+
+mr_look mr_look_on_host(const mr_span *span) {
+    if (!span->called) return MR_LOOK_NONE;
+    return span->host_waited ? MR_LOOK_HOST_WAIT : MR_LOOK_HOST_CALL;
+}
+
+/* ---- lanes */
+
+static uint64_t begin_in(const mr_lane *lane, const mr_span *span) {
+    return lane->stream == MR_TRACE_NONE ? span->call : span->begin;
+}
+
+static uint64_t end_in(const mr_lane *lane, const mr_span *span) {
+    return lane->stream == MR_TRACE_NONE ? span->returned : span->end;
+}
+
+typedef struct {
+    uint64_t begin;
+    uint32_t span;
+} entry;
+
+static int by_begin(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->span < y->span ? -1 : x->span > y->span;
+}
+
+/* Nearly always there is nothing to do: a stream runs in the order of submission (R1). */
+static bool sort_lane(const mr_span *spans, mr_lane *lane) {
+    bool is_sorted = true;
+    for (size_t i = 1; i < lane->count && is_sorted; i++)
+        is_sorted =
+            begin_in(lane, &spans[lane->spans[i - 1]]) <= begin_in(lane, &spans[lane->spans[i]]);
+    if (is_sorted) return true;
+
+    entry *list = malloc(lane->count * sizeof *list);
+    if (!list) return false;
+    for (size_t i = 0; i < lane->count; i++)
+        list[i] = (entry){begin_in(lane, &spans[lane->spans[i]]), lane->spans[i]};
+    qsort(list, lane->count, sizeof *list, by_begin);
+    for (size_t i = 0; i < lane->count; i++) lane->spans[i] = list[i].span;
+    free(list);
+    return true;
+}
+
+/* Gives each bar the first row that is free. Fills in row_count and busy. */
+static void find_rows(const mr_span *spans, mr_lane *lane) {
+    uint64_t ends[MOST_ROWS] = {0}, covered = 0;
+    lane->row_count = 1;
+    for (size_t i = 0; i < lane->count; i++) {
+        const mr_span *span = &spans[lane->spans[i]];
+        uint64_t begin = begin_in(lane, span), end = end_in(lane, span);
+        int row = 0;
+        while (row < MOST_ROWS - 1 && ends[row] > begin) row++;
+        lane->rows[i] = (uint8_t)row;
+        if (ends[row] < end) ends[row] = end;
+        if (lane->row_count <= row) lane->row_count = row + 1;
+        bool counts = lane->stream != MR_TRACE_NONE || span->host_waited;
+        if (counts && end > covered) {
+            lane->busy += end - (begin > covered ? begin : covered);
+            covered = end;
+        }
+    }
+}
+
+static void name_lane(const mr_trace *trace, mr_lane *lane) {
+    if (lane->stream == MR_TRACE_NONE) {
+        mr_text_copy(lane->label, sizeof lane->label, "host");
+        return;
+    }
+    const mr_trace_stream *stream = mr_trace_stream_at(trace, lane->stream);
+    mr_buffer shown = {0};
+    mr_text_put(&shown, stream->name ? stream->name : "?");
+    const char *name = shown.data ? shown.data : "?";
+    if (mr_trace_facts_of(trace)->device_count > 1)
+        mr_text_format(lane->label, sizeof lane->label, "gpu%d %s", stream->device, name);
+    else mr_text_copy(lane->label, sizeof lane->label, name);
+    mr_buffer_free(&shown);
+}
+
+static bool fill_lane(mr_lane *lane, size_t count) {
+    lane->spans = malloc((count ? count : 1) * sizeof *lane->spans);
+    lane->rows = malloc(count ? count : 1);
+    return lane->spans && lane->rows;
+}
+
+/* The lane of each stream, in the order of the first bar; 0, the host's, for a stream without one. */
+static bool open_lanes(const mr_trace *trace, uint32_t *lane_of, size_t *counts, mr_lanes *out) {
+    const mr_span *spans = mr_trace_spans(trace);
+    out->items[0].stream = MR_TRACE_NONE;
+    out->count = 1;
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        if (mr_look_on_host(&spans[i]) != MR_LOOK_NONE) counts[0]++;
+        if (mr_look_of(&spans[i]) == MR_LOOK_NONE || spans[i].stream == MR_TRACE_NONE) continue;
+        uint32_t *lane = &lane_of[spans[i].stream];
+        if (!*lane) {
+            *lane = (uint32_t)out->count++;
+            out->items[*lane].stream = spans[i].stream;
+        }
+        counts[*lane]++;
+    }
+    for (size_t i = 0; i < out->count; i++)
+        if (!fill_lane(&out->items[i], counts[i])) return false;
+    return true;
+}
+
+static void push(mr_lane *lane, size_t span) {
+    lane->spans[lane->count++] = (uint32_t)span;
+}
+
+static bool make_lanes(const mr_trace *trace, uint32_t *lane_of, size_t *counts, mr_lanes *out) {
+    const mr_span *spans = mr_trace_spans(trace);
+    if (!open_lanes(trace, lane_of, counts, out)) return false;
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        const mr_span *span = &spans[i];
+        if (mr_look_on_host(span) != MR_LOOK_NONE) push(&out->items[0], i);
+        if (mr_look_of(span) != MR_LOOK_NONE && span->stream != MR_TRACE_NONE)
+            push(&out->items[lane_of[span->stream]], i);
+    }
+    for (size_t i = 0; i < out->count; i++) {
+        if (!sort_lane(spans, &out->items[i])) return false;
+        find_rows(spans, &out->items[i]);
+        name_lane(trace, &out->items[i]);
+    }
+    return true;
+}
+
+mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes) {
+    size_t streams = mr_trace_stream_count(trace);
+    uint32_t *lane_of = calloc(streams + 1, sizeof *lane_of);
+    size_t *counts = calloc(streams + 1, sizeof *counts);
+    *out_lanes = (mr_lanes){.items = calloc(streams + 1, sizeof *out_lanes->items)};
+    bool ok =
+        lane_of && counts && out_lanes->items && make_lanes(trace, lane_of, counts, out_lanes);
+    free(lane_of);
+    free(counts);
+    if (ok) return MR_OK;
+    mr_lanes_destroy(out_lanes);
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace of %zu operations",
+                   mr_trace_count(trace));
+}
+
+void mr_lanes_destroy(mr_lanes *lanes) {
+    for (size_t i = 0; i < lanes->count; i++) {
+        free(lanes->items[i].spans);
+        free(lanes->items[i].rows);
+    }
+    free(lanes->items);
+    *lanes = (mr_lanes){0};
+}
+
+mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_t i) {
+    const mr_span *spans = mr_trace_spans(trace), *span = &spans[lane->spans[i]];
+    uint64_t begin = i ? spans[lane->spans[i - 1]].end : 0;
+    mr_lane_gap gap = {.begin = span->begin, .end = span->begin, .span = span};
+    if (span->held_by == MR_CAUSE_NONE || span->held_by == MR_CAUSE_STREAM) return gap;
+    bool by_host = span->held_by == MR_CAUSE_HOST || span->held_by == MR_CAUSE_SYNCHRONIZE;
+    /* Before the call there was nothing in the stream that could have waited. */
+    if (!by_host && span->called && span->call > begin) begin = span->call;
+    if (begin < gap.end) gap.begin = begin;
+    return gap;
+}
+
+/* ---- words */
+
+void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where) {
+    const char *script = mr_trace_facts_of(trace)->script;
+    if (!where.file) return;
+    if (script && strcmp(script, where.file) == 0) {
+        mr_buffer_printf(out, "line %d", where.line);
+        return;
+    }
+    mr_text_put(out, where.file);
+    mr_buffer_printf(out, ":%d", where.line);
+}
+
+static void put_quoted(mr_buffer *out, const char *kind, const char *name) {
+    mr_buffer_puts(out, kind);
+    mr_buffer_puts(out, " `");
+    mr_text_put(out, name);
+    mr_buffer_puts(out, "`");
+}
+
+void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span) {
+    uint32_t record = span->record, stream = span->stream;
+    if (span->object) {
+        put_quoted(out, "event", span->object);
+        return;
+    }
+    if (record != MR_TRACE_NONE) stream = mr_trace_spans(trace)[record].stream;
+    if (stream == MR_TRACE_NONE) {
+        mr_buffer_puts(out, "the device");
+        return;
+    }
+    put_quoted(out, "stream", mr_trace_stream_at(trace, stream)->name);
+}
+
+/* id, the words before the holder, what the holder is shown as: its object, or its name */
+#define CAUSE_WORDS(X)                                                                             \
+    X(NONE, "", NAME)                                                                              \
+    X(STREAM, "runs after ", NAME)                                                                 \
+    X(EVENT, "waits for ", OBJECT)                                                                 \
+    X(DEFAULT_STREAM, "waits for the default stream: ", NAME)                                      \
+    X(MULTIPROCESSORS, "multiprocessors full: ", NAME)                                             \
+    X(COPY_ENGINE, "copy engine busy: ", NAME)                                                     \
+    X(CONNECTION, "launch connection shared: ", NAME)                                              \
+    X(PAGEABLE, "host copied pageable memory: ", NAME)                                             \
+    X(HOST, "host submitted it late", NOTHING)                                                     \
+    X(SYNCHRONIZE, "host stood in ", NAME)                                                         \
+    X(MEMORY, "waits for memory that was freed: ", NAME)                                           \
+    X(HOST_FUNCTION, "waits for host function ", NAME)
+
+void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span) {
+    enum { NAME, OBJECT, NOTHING };
+    static const struct {
+        const char *words;
+        int shows;
+    } phrases[] = {
+#define X(id, words, shows) [MR_CAUSE_##id] = {words, shows},
+        CAUSE_WORDS(X)
+#undef X
+    };
+    if (span->held_by == MR_CAUSE_NONE) return;
+    mr_buffer_puts(out, phrases[span->held_by].words);
+    if (phrases[span->held_by].shows == NOTHING) return;
+    if (span->holder == MR_TRACE_NONE) {
+        mr_buffer_puts(out, "something that is not in the trace");
+        return;
+    }
+    const mr_span *holder = &mr_trace_spans(trace)[span->holder];
+    if (phrases[span->held_by].shows == OBJECT) mr_trace_put_object(out, trace, holder);
+    else mr_text_put(out, holder->name);
+    if (!holder->where.file) return;
+    mr_buffer_puts(out, " (");
+    mr_trace_put_place(out, trace, holder->where);
+    mr_buffer_puts(out, ")");
+}
+
+void mr_trace_put_time(mr_buffer *out, uint64_t nanoseconds) {
+    double value = (double)nanoseconds;
+    const char *unit = "ns";
+    if (nanoseconds >= 1000000000) value /= 1e9, unit = "s";
+    else if (nanoseconds >= 1000000) value /= 1e6, unit = "ms";
+    else if (nanoseconds >= 1000) value /= 1e3, unit = "us";
+    int decimals = nanoseconds < 1000 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    mr_buffer_printf(out, "%.*f %s", decimals, value, unit);
+}

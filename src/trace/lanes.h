@@ -1,0 +1,78 @@
+/* How a trace is drawn, whatever it is drawn with: which lanes there are, which spans are bars in them, what each bar looks
+ * like, and what the time before a bar was spent with. */
+#ifndef MR_TRACE_LANES_H
+#define MR_TRACE_LANES_H
+
+#include "base/buffer.h"
+#include "trace/trace.h"
+
+/* id, what the legend calls it, its word in files (a class of CSS, a column of CSV), for a terminal: the character that
+ * fills a bar in ASCII, and the same with UTF-8, the number of its colour of 256 */
+// clang-format off
+#define MR_LOOK_LIST(X)                                                        \
+    X(KERNEL,        "kernel",                "kernel",        "#", "█", 75)   \
+    X(COPY_IN,       "copy to the device",    "copy-in",       ">", "▓", 114)  \
+    X(COPY_OUT,      "copy to the host",      "copy-out",      "<", "▒", 215)  \
+    X(COPY_DEVICE,   "copy inside a device",  "copy-device",   "=", "▚", 80)   \
+    X(COPY_PEER,     "copy between devices",  "copy-peer",     "~", "▞", 177)  \
+    X(HOST_FUNCTION, "host function",         "host-function", "@", "▦", 222)  \
+    X(HOST_WAIT,     "the host waits",        "host-wait",     "-", "░", 245)  \
+    X(HOST_CALL,     "a call of the host",    "host-call",     "|", "╷", 250)
+// clang-format on
+
+typedef enum {
+#define X(id, legend, word, ascii, fill, color) MR_LOOK_##id,
+    MR_LOOK_LIST(X)
+#undef X
+        MR_LOOK_COUNT,
+    MR_LOOK_NONE = MR_LOOK_COUNT, /* no bar: markers, and what has not run */
+} mr_look;
+
+typedef struct {
+    const char *legend, *word, *ascii, *fill;
+    int color;
+} mr_look_text;
+extern const mr_look_text mr_looks[];
+
+/* Of a span in its stream's lane, and in the host's. */
+mr_look mr_look_of(const mr_span *span);
+mr_look mr_look_on_host(const mr_span *span);
+
+/* The bars of one stream, or of the host, by the time at which they begin. */
+typedef struct {
+    uint32_t stream; /* MR_TRACE_NONE: the host */
+    char label[64];
+    uint32_t *spans;
+    uint8_t *rows; /* 0, or the row below where bars overlap, as measured times may */
+    size_t count;
+    int row_count;
+    uint64_t busy; /* time with a bar */
+} mr_lane;
+
+typedef struct {
+    mr_lane *items; /* the host first, then the streams with work, as they first got some */
+    size_t count;
+} mr_lanes;
+
+mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes);
+void mr_lanes_destroy(mr_lanes *lanes);
+
+/* The time in which a lane stood before its bar i, and for how much of it something held it up. */
+typedef struct {
+    uint64_t begin, end; /* equal: there is none */
+    const mr_span *span; /* the bar that ended it; its held_by says what the lane waited for */
+} mr_lane_gap;
+mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_t i);
+
+/* ---- in words */
+
+/* "waits for event `full` (line 7)"; nothing for a span that nothing held up. Names are escaped for a person. */
+void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span);
+/* "line 7" in the script that most spans are of, "other.lua:7" elsewhere; nothing where no line is known. */
+void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where);
+/* "event `full`", "stream `copy`": what a record, a wait or a synchronise is about. */
+void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span);
+/* "1.25 ms", with three digits that count. */
+void mr_trace_put_time(mr_buffer *out, uint64_t nanoseconds);
+
+#endif
