@@ -1,6 +1,7 @@
 /* mr.hazard: the checker for scripts. */
 #include "bind/hazard.h"
 #include "bind/open.h"
+#include "bind/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,8 +365,11 @@ static uint64_t check_operation(lua_State *L, int arg, const mr_hazard *hazard) 
     const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
     size_t length = 0;
     int line = 0;
-    char file[256];
-    if (!text || !mr_hazard_place_parse(text, &length, &line) || !line || length >= sizeof file)
+    char file[MR_LONGEST_NAME + 1];
+    bool is_entry = text && mr_source_entry(text);
+    if (is_entry) length = strlen(text);
+    else if (!text || !mr_hazard_place_parse(text, &length, &line) || !line ||
+             length >= sizeof file)
         mr_bad_argument(L, arg, "a side of a report, \"file.lua:12\" or a number of an operation");
     snprintf(file, sizeof file, "%.*s", (int)length, text);
     uint64_t seq = mr_hazard_find_operation(hazard, file[0] ? file : NULL, line);
@@ -473,8 +477,8 @@ uint64_t mr_bind_check_end(lua_State *L, bool summary) {
     return mr_hazard_get_totals(s->hazard, true).hazards;
 }
 
-void mr_bind_check_prompt(lua_State *L, const char *file) {
-    mr_hazard_set_prompt(hazard_of(L), file);
+void mr_bind_check_prompt(lua_State *L) {
+    mr_hazard_set_prompt(hazard_of(L), MR_SOURCE_ENTRY);
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */

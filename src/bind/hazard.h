@@ -25,9 +25,8 @@ void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
  * checker off. Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
 uint64_t mr_bind_check_end(lua_State *L, bool summary);
 
-/* The lines of `file` are typed at a prompt, from now on: what a report proposes for them is for the next
- * time. The text is kept by address. */
-void mr_bind_check_prompt(lua_State *L, const char *file);
+/* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next time. */
+void mr_bind_check_prompt(lua_State *L);
 
 /* For the checker's hooks, whose contracts are in hazard/hazard.h: names (variable.c) and places (place.c). */
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,

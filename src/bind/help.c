@@ -9,6 +9,7 @@
 
 #include "base/output.h"
 #include "bind/foreign.h"
+#include "bind/help.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
 #include "bind/open.h"
@@ -157,8 +158,7 @@ typedef struct {
     mr_nearest nearest;
 } search;
 
-/* The width of the lines of a page. */
-static int page_width(void) {
+int mr_help_width(void) {
     struct winsize window;
     const char *columns = getenv("COLUMNS");
     long width = columns ? strtol(columns, NULL, 10) : 0;
@@ -372,6 +372,42 @@ static int not_found(lua_State *L, const search *s) {
     return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
+const char *mr_help_owner(lua_State *L, int index) {
+    index = lua_absindex(L, index);
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {
+        bool found = (*class)->kind && mr_test(L, index, (*class)->kind);
+        if (!(*class)->kind && mr_push_table(L, (*class)->name)) {
+            found = lua_rawequal(L, index, -1);
+            lua_pop(L, 1);
+        }
+        if (found) return (*class)->name;
+    }
+    return NULL;
+}
+
+typedef struct {
+    lua_State *L;
+    const char *owner, *name;
+} usage_search;
+
+static bool push_usage(void *context, const entry *e) {
+    char usage[256];
+    const usage_search *s = context;
+    if (e->property || strcmp(s->owner, e->owner) != 0 || strcmp(s->name, e->name) != 0)
+        return true;
+    if (e->op) op_usage(e, usage, sizeof usage);
+    lua_pushstring(s->L, e->op ? usage : e->usage);
+    return false;
+}
+
+void mr_help_push_usage(lua_State *L, int index) {
+    usage_search s = {.L = L};
+    int top = lua_gettop(L);
+    s.name = lua_isfunction(L, index) ? mr_registered_name(L, index, &s.owner) : NULL;
+    if (s.name) visit_all(L, push_usage, &s);
+    if (lua_gettop(L) == top) lua_pushnil(L);
+}
+
 /* The text on top of the stack. */
 static int write_page(lua_State *L) {
     size_t size;
@@ -387,7 +423,7 @@ MR_FUNCTION(
     "\"mr.memory\" or \"one-way\" (a word of the hazard checker). Without an argument, it prints "
     "the first steps. The line length is the width of the terminal, or the value of COLUMNS.") {
     luaL_Buffer page;
-    search s = {.width = page_width()};
+    search s = {.width = mr_help_width()};
     if (lua_isnoneornil(L, 1)) {
         lua_pushstring(L, overview);
         return write_page(L);
@@ -406,15 +442,7 @@ MR_FUNCTION(
         s.name = mr_registered_name(L, 1, &s.owner);
         if (!s.name) return mr_misuse(L, "help: this function is not one of millrace's functions");
     } else {
-        for (const mr_class *const *class = mr_bind_module(L)->classes; *class && !s.owner;
-             class ++) {
-            if ((*class)->kind) {
-                if (mr_test(L, 1, (*class)->kind)) s.owner = (*class)->name;
-            } else if (mr_push_table(L, (*class)->name)) {
-                if (lua_rawequal(L, 1, -1)) s.owner = (*class)->name;
-                lua_pop(L, 1);
-            }
-        }
+        s.owner = mr_help_owner(L, 1);
         if (!s.owner) return mr_misuse(L, "help: there is no help about %s", mr_type_text(L, 1));
     }
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");

@@ -64,9 +64,9 @@ static void preload_embedded(lua_State *L) {
     for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
         size_t length = strlen(file->name);
         if (strncmp(file->name, folder, sizeof folder - 1) != 0 || length < 4) continue;
-        lua_pushliteral(L, "millrace.");
-        lua_pushlstring(L, file->name + sizeof folder - 1, length - (sizeof folder - 1) - 4);
-        lua_concat(L, 2);
+        lua_pushlstring(L, file->name + 4, length - 8); /* "millrace/prompt/session" */
+        luaL_gsub(L, lua_tostring(L, -1), "/", ".");
+        lua_remove(L, -2);
         lua_pushlightuserdata(L, (void *)file);
         lua_pushcclosure(L, load_embedded, 1);
         lua_rawset(L, -3);

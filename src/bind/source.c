@@ -4,6 +4,7 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdlib.h>
 #include <string.h>
 
 void mr_source_add(lua_State *L, const char *path) {
@@ -11,8 +12,61 @@ void mr_source_add(lua_State *L, const char *path) {
     if (module && module->machine) mr_intern(&module->sources, path, strlen(path), NULL);
 }
 
+/* ---- entries of the prompt */
+
+static const char entries, locals; /* their addresses are registry keys */
+
+int mr_source_entry(const char *file) {
+    const char *digits = file + sizeof MR_SOURCE_ENTRY - 1;
+    if (strncmp(file, MR_SOURCE_ENTRY, sizeof MR_SOURCE_ENTRY - 1) != 0) return 0;
+    size_t length = strspn(digits, "0123456789");
+    return length && length < 10 && !digits[length] ? atoi(digits) : 0;
+}
+
+void mr_source_set_entry(lua_State *L, int number) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &entries);
+    }
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, number);
+    lua_pop(L, 1);
+}
+
+void mr_source_set_locals(lua_State *L) {
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &locals);
+}
+
+bool mr_source_push_locals(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &locals) == LUA_TTABLE) return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* A report is written while the machine is at work, so nothing is allocated in Lua here. */
+static mr_script *read_entry(lua_State *L, mr_module *module, const char *file) {
+    mr_script *script = NULL;
+    int top = lua_gettop(L);
+    bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) == LUA_TTABLE &&
+                 lua_rawgeti(L, -1, mr_source_entry(file)) == LUA_TSTRING;
+    if (known) script = mr_script_of(&module->scripts, file, lua_tostring(L, -1));
+    lua_settop(L, top);
+    return script;
+}
+
+/* The main chunk of an entry is a function around its text, for its variables; that ends on a line behind the text. */
+int mr_source_function(const mr_script *s, const lua_Debug *frame) {
+    bool is_entry = s && frame->source[0] == '=' && mr_source_entry(frame->source + 1);
+    return is_entry && frame->lastlinedefined > mr_script_line_count(s) ? 0 : frame->linedefined;
+}
+
+/* ---- files */
+
 mr_script *mr_source_read(lua_State *L, const char *file) {
     mr_module *module = mr_bind_module(L);
+    if (file && mr_source_entry(file)) return read_entry(L, module, file);
     if (!file || !mr_is_interned(&module->sources, file)) return NULL;
     return mr_script_read(&module->scripts, file);
 }

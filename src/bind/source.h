@@ -12,6 +12,20 @@
 void mr_source_watch(lua_State *L);
 void mr_source_add(lua_State *L, const char *path);
 
+/* Entries of a prompt are chunks called "mr:1", "mr:2", ...: their texts are read as files are, and the variables that
+ * they leave to later entries are variables of the script to a report. */
+#define MR_SOURCE_ENTRY "mr:"
+int mr_source_entry(const char *file);              /* 7 for "mr:7"; 0: it is no entry */
+void mr_source_set_entry(lua_State *L, int number); /* pops the text */
+/* Pops the table of these variables, which the prompt keeps up to date: each name leads to a function whose first upvalue
+ * is the variable. */
+void mr_source_set_locals(lua_State *L);
+bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is no prompt */
+
+/* The line on which the function of that frame begins; 0 for the main chunk, also that of an entry. `s`: the script that
+ * the frame is of, or NULL. */
+int mr_source_function(const mr_script *s, const lua_Debug *frame);
+
 /* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
 void mr_source_keep_name(lua_State *L, const char *name);
 

@@ -58,7 +58,8 @@ static bool is_of_file(const wanted *w, const lua_Debug *frame) {
 
 /* The frame's line is in its body: not so where a function is written and called on one line. */
 static bool has_own_lines(const wanted *w, const lua_Debug *frame) {
-    return !w->script || mr_script_function(w->script, frame->currentline) == frame->linedefined;
+    return !w->script || mr_script_function(w->script, frame->currentline) ==
+                             mr_source_function(w->script, frame);
 }
 
 static bool sees(const wanted *w, const lua_Debug *frame, const char *name, int line) {
@@ -84,7 +85,7 @@ static bool index_name(const wanted *w, const char *table, lua_Integer value, ch
     int count = 0, function = w->script ? mr_script_function(w->script, w->front.line) : 0;
     if (!w->script || !(function || mr_script_in_loop(w->script, w->front.line))) return false;
     for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
-        if (!is_of_file(w, &frame) || frame.linedefined != function) continue;
+        if (!is_of_file(w, &frame) || mr_source_function(w->script, &frame) != function) continue;
         for (int i = 1; (name = lua_getlocal(L, &frame, i)) != NULL; i++) {
             bool same = is_name(name) && lua_isinteger(L, -1) && lua_tointeger(L, -1) == value;
             lua_pop(L, 1);
@@ -160,20 +161,27 @@ static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
     return found;
 }
 
-/* Globals in the order of their names: the same answer on every run. */
-static bool in_globals(const wanted *w, bool tables) {
+/* `_` is the prompt's: it will be another value next time. */
+static bool is_of_library(const char *name) {
+    static const char *const names[] = {"mr", "package", "_G", "_", NULL};
+    const char *const *at = names;
+    while (*at && strcmp(*at, name) != 0) at++;
+    return *at != NULL;
+}
+
+/* In the table at the top, in the order of the names: the same answer on every run. Of a local of the prompt the table
+ * holds a function whose first upvalue it is. */
+static bool in_named(const wanted *w, bool are_locals, bool tables) {
     lua_State *L = w->L;
     char best[160] = "", place[160] = "";
     wanted inner = *w;
     inner.out = place;
     inner.size = sizeof place;
-    lua_pushglobaltable(L);
     lua_pushnil(L);
     while (lua_next(L, -2)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-        bool library = name && (strcmp(name, "mr") == 0 || strcmp(name, "package") == 0 ||
-                                strcmp(name, "_G") == 0);
-        if (!is_name(name) || library || !sees_global(w, name)) {
+        if (are_locals && lua_getupvalue(L, -1, 1)) lua_remove(L, -2);
+        if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
             lua_pop(L, 1);
         } else if (holds(&inner, name, tables) && (!best[0] || strcmp(place, best) < 0)) {
             snprintf(best, sizeof best, "%s", place);
@@ -184,12 +192,23 @@ static bool in_globals(const wanted *w, bool tables) {
     return best[0] != '\0';
 }
 
+/* What a line of a file does not see are the locals of the prompt. */
+static bool in_prompt(const wanted *w, bool tables) {
+    if (w->front.file && !mr_source_entry(w->front.file)) return false;
+    return mr_source_push_locals(w->L) && in_named(w, true, tables);
+}
+
+static bool in_globals(const wanted *w, bool tables) {
+    lua_pushglobaltable(w->L);
+    return in_named(w, false, tables);
+}
+
 static bool find_variable(const wanted *w, bool tables) {
     lua_Debug frame;
     int most = 32;
     for (int level = 0; most-- && mr_bind_frame(w->L, &level, &frame); level++)
         if (is_of_file(w, &frame) && in_frame(w, &frame, tables)) return true;
-    return in_globals(w, tables);
+    return in_prompt(w, tables) || in_globals(w, tables);
 }
 
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
@@ -213,8 +232,8 @@ bool mr_bind_is_running(lua_State *L, mr_site front) {
     mr_script *script = mr_source_read(L, front.file);
     int function = script ? mr_script_function(script, front.line) : 0;
     for (int level = 0; !found && mr_bind_frame(L, &level, &frame); level++)
-        found =
-            frame.linedefined == function && mr_bind_file(mr_bind_module(L), &frame) == front.file;
+        found = mr_bind_file(mr_bind_module(L), &frame) == front.file &&
+                mr_source_function(script, &frame) == function;
     mr_script_free(script);
     return found;
 }

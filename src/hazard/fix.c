@@ -284,13 +284,23 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_repo
     }
 }
 
+/* "before line 12"; "before mr:7" of an entry that has its own number, "before mr:7:2". */
+static void put_place(mr_buffer *out, const mr_hazard_fix *fix) {
+    bool is_within = fix->place == MR_HAZARD_WITHIN;
+    bool is_first = fix->place == MR_HAZARD_BEFORE && fix->where.line == 1;
+    mr_buffer_puts(out, is_within ? "split " : mr_hazard_place_text(fix->place));
+    if (!is_within) mr_buffer_puts(out, " ");
+    if (!fix->typed) mr_buffer_printf(out, "line %d", fix->where.line);
+    else if (is_first) mr_text_put(out, fix->where.file);
+    else mr_buffer_printf(out, "%s:%d", fix->where.file, fix->where.line);
+    if (is_within) mr_buffer_puts(out, ", and between the two parts");
+}
+
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out) {
     for (int i = 0; i < report->fix_count; i++) {
         const mr_hazard_fix *fix = &report->fix[i];
         mr_buffer_printf(out, "%s%s", i ? "\n     " : "", fix->typed ? "next time, " : "");
-        if (fix->place == MR_HAZARD_WITHIN)
-            mr_buffer_printf(out, "split line %d, and between the two parts", fix->where.line);
-        else mr_buffer_printf(out, "%s line %d", mr_hazard_place_text(fix->place), fix->where.line);
+        put_place(out, fix);
         mr_buffer_puts(out, fix->typed ? " enter   " : " add   ");
         mr_text_put(out, fix->text);
     }

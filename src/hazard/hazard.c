@@ -128,8 +128,8 @@ bool mr_hazard_checking(const mr_hazard *c) {
     return c->checking;
 }
 
-void mr_hazard_set_prompt(mr_hazard *c, const char *file) {
-    c->prompt = file;
+void mr_hazard_set_prompt(mr_hazard *c, const char *prefix) {
+    c->prompt = prefix;
 }
 
 /* ---- create, destroy */

@@ -317,8 +317,8 @@ void mr_hazard_watch(mr_hazard *hazard, const mr_hazard_watcher *watcher);
 mr_status mr_hazard_set_mode(mr_hazard *hazard, mr_hazard_mode mode);
 mr_hazard_mode mr_hazard_get_mode(const mr_hazard *hazard);
 void mr_hazard_set_advice(mr_hazard *hazard, bool on);
-/* The lines of `file` are typed at a prompt, from now on; NULL: of none. The text is kept by address. */
-void mr_hazard_set_prompt(mr_hazard *hazard, const char *file);
+/* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by address. */
+void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the
@@ -379,7 +379,7 @@ void mr_hazard_finish(mr_hazard *hazard);
  * MR_HAZARD_LOG commands, also after the checker was switched off. Returns whether a chain exists. */
 #define MR_HAZARD_LOG 4096
 bool mr_hazard_why(mr_hazard *hazard, uint64_t first_seq, uint64_t second_seq, mr_buffer *out);
-/* The last operation submitted at a line (file NULL: any file), else the last record, wait or
+/* The last operation submitted at a line (file NULL: any file; line 0: any line), else the last record, wait or
  * synchronise there; 0 if the log has none. */
 uint64_t mr_hazard_find_operation(const mr_hazard *hazard, const char *file, int line);
 

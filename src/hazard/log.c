@@ -74,7 +74,7 @@ uint64_t mr_hazard_find_operation(const mr_hazard *c, const char *file, int wher
     const log_line *line;
     uint64_t other = 0;
     for (uint64_t back = 0; c->log && (line = mr_hazard_log_back(c, back)); back++) {
-        if (line->where.line != where || !line->where.file) continue;
+        if ((where && line->where.line != where) || !line->where.file) continue;
         if (file && strcmp(file, line->where.file) != 0) continue;
         bool work = mr_hazard_line_is(line, MR_TRAIT_LAUNCH) ||
                     line->kind == MR_COMMAND_HOST_ACCESS || line->kind == MR_COMMAND_FREE;

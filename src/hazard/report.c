@@ -36,10 +36,19 @@ static bool ignored(checker *c, const mr_hazard_report *draft, bool only_look) {
     return false;
 }
 
+/* "mr:7", of which the 7 is no line. */
+static bool is_entry(const checker *c, const char *file) {
+    size_t length = c->prompt ? strlen(c->prompt) : 0;
+    if (!length || strncmp(file, c->prompt, length) != 0) return false;
+    size_t digits = strspn(file + length, "0123456789");
+    return digits && !file[length + digits];
+}
+
 mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const char *where) {
     ignore_rule rule = {.kind = kind};
-    size_t file_size;
-    if (where && !mr_hazard_place_parse(where, &file_size, &rule.line))
+    size_t file_size = 0;
+    if (where && is_entry(c, where)) file_size = strlen(where);
+    else if (where && !mr_hazard_place_parse(where, &file_size, &rule.line))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "hazard.ignore: where=\"%s\": expected a line number from 1 to %d", where,
                        INT_MAX);
@@ -407,7 +416,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
     mr_hazard_find_fix(c, pair, report);
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
-        fix->typed = c->prompt && fix->where.file && strcmp(fix->where.file, c->prompt) == 0;
+        fix->typed = fix->where.file && is_entry(c, fix->where.file);
     }
 }
 

@@ -80,14 +80,18 @@ static void push_text(lua_State *L) {
 /* Whether a line of a traceback is of a Lua module inside the program: "\tmillrace.NAME:LINE: ..." (a
  * user's file may be called millrace.lua). */
 static bool is_embedded_frame(const char *line, size_t length) {
-    static const char start[] = "\tmillrace.";
+    static const char start[] = "\tmillrace.", folder[] = "lua/millrace/";
     const size_t start_length = sizeof start - 1;
     char file[128];
     if (length < start_length || memcmp(line, start, start_length) != 0) return false;
     const char *name = line + start_length;
     const char *colon = memchr(name, ':', length - start_length);
     if (!colon) return false;
-    snprintf(file, sizeof file, "lua/millrace/%.*s.lua", (int)(colon - name), name);
+    snprintf(file, sizeof file, "%s%.*s", folder, (int)(colon - name), name);
+    for (char *c = file + sizeof folder - 1; *c; c++)
+        if (*c == '.') *c = '/'; /* the name of a module as `require` has it */
+    size_t used = strlen(file);
+    snprintf(file + used, sizeof file - used, ".lua");
     return mr_embedded_find(file) != NULL;
 }
 
@@ -96,6 +100,15 @@ static bool is_own_frame(const char *line, size_t length, bool is_last) {
     static const char host[] = "\t[C]: in ?";
     if (is_last && length == sizeof host - 1 && memcmp(line, host, length) == 0) return true;
     return is_embedded_frame(line, length);
+}
+
+/* What called an entry of the prompt: a C function that the session calls for it. */
+static bool begins_session(const char *line, const char *end) {
+    static const char in_c[] = "\t[C]: in ", session[] = "\tmillrace.prompt.session:";
+    size_t length = (size_t)(end - line);
+    if (length < sizeof in_c || strncmp(line, in_c, sizeof in_c - 1) != 0) return false;
+    const char *next = memchr(line, '\n', length);
+    return next && strncmp(next + 1, session, sizeof session - 1) == 0;
 }
 
 /* Replaces the traceback on top of the stack by one without our own frames. */
@@ -109,6 +122,7 @@ static void drop_own_frames(lua_State *L, size_t message_length) {
     for (const char *line = text + message_length; line < end;) {
         const char *stop = memchr(line + 1, '\n', (size_t)(end - line - 1));
         if (!stop) stop = end;
+        if (begins_session(line + 1, end)) break;
         if (!is_own_frame(line + 1, (size_t)(stop - line - 1), stop == end))
             luaL_addlstring(&kept, line, (size_t)(stop - line));
         line = stop;
@@ -142,72 +156,90 @@ static void say(const char *prefix, const char *text) {
     fprintf(stderr, "%s%s\n", prefix, text);
 }
 
-static int say_stop(const char *prefix, mr_stop reason) {
+/* Memory of Lua may be what has run out, so none is asked for. */
+static int describe_stop(mr_stop reason, mr_buffer *out) {
     const char *place = mr_stop_place();
     const char *at = *place ? " at " : "";
-    fflush(stdout);
     switch (reason) {
     case MR_STOP_INSTRUCTIONS:
-        fprintf(stderr,
-                "%sstopped%s%s: --sandbox allows a script %" PRIu64
-                " instructions (--instructions N raises the limit)\n",
-                prefix, at, place, limits->instructions);
+        mr_buffer_printf(out,
+                         "stopped%s%s: --sandbox allows a script %" PRIu64
+                         " instructions (--instructions N raises the limit)",
+                         at, place, limits->instructions);
         return MR_EXIT_FAILED;
     case MR_STOP_TIME:
-        fprintf(stderr,
-                "%sstopped%s%s: --sandbox allows a script %g s (--time SECONDS raises the limit)\n",
-                prefix, at, place, limits->seconds);
+        mr_buffer_printf(
+            out, "stopped%s%s: --sandbox allows a script %g s (--time SECONDS raises the limit)",
+            at, place, limits->seconds);
         return MR_EXIT_FAILED;
     case MR_STOP_MEMORY:
-        fprintf(
-            stderr,
-            "%sstopped%s%s: the script needs more memory than --sandbox allows (--memory MB and "
-            "--device-memory MB raise the limits)\n",
-            prefix, at, place);
+        mr_buffer_printf(
+            out,
+            "stopped%s%s: the script needs more memory than --sandbox allows (--memory MB and "
+            "--device-memory MB raise the limits)",
+            at, place);
         return MR_EXIT_FAILED;
-    case MR_STOP_OUTPUT: mr_host_output_say_stop(prefix, at, place); return MR_EXIT_FAILED;
+    case MR_STOP_OUTPUT: mr_host_output_describe_stop(at, place, out); return MR_EXIT_FAILED;
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;
     }
-    fprintf(stderr, "%sinterrupted%s%s\n", prefix, at, place);
+    mr_buffer_printf(out, "interrupted%s%s", at, place);
     return MR_EXIT_INTERRUPTED;
 }
 
-int mr_host_report(lua_State *L, const char *prefix) {
+/* Adds the error value on top of the stack (a text, from `describe` or the compiler), and pops it. */
+static void describe_error(lua_State *L, mr_buffer *out) {
     const char *text = lua_tostring(L, -1);
     if (!text) text = "(error object is not a string)";
-    say(prefix, text);
+    mr_buffer_puts(out, text);
     /* Lua's own words, which may have come through a coroutine and a traceback. */
     if (limits && strstr(text, "not enough memory"))
-        fprintf(stderr,
-                "millrace: --sandbox allows a script %" PRIu64
-                " MB of memory for Lua (--memory MB raises the limit)\n",
-                limits->memory >> 20);
+        mr_buffer_printf(out,
+                         "\nmillrace: --sandbox allows a script %" PRIu64
+                         " MB of memory for Lua (--memory MB raises the limit)",
+                         limits->memory >> 20);
     lua_pop(L, 1);
+}
+
+int mr_host_report(lua_State *L, const char *prefix) {
+    mr_buffer text = {0};
+    describe_error(L, &text);
+    say(prefix, text.failed ? "not enough memory for an error message" : text.data);
+    mr_buffer_free(&text);
     return MR_EXIT_FAILED;
 }
 
-int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix) {
+int mr_host_try(lua_State *L, int argument_count, int result_count, mr_buffer *out_message) {
     mr_running node;
     int base = lua_gettop(L) - argument_count;
     lua_pushcfunction(L, describe);
     lua_insert(L, base);
     mr_limits_begin();
-    mr_running_enter(&node, L); /* the outermost: cannot fail */
+    bool entered =
+        mr_running_enter(&node, L); /* false: the C stack is nearly used up, so Lua will say so */
     int status = lua_pcall(L, argument_count, result_count, base);
-    mr_running_leave(&node);
+    if (entered) mr_running_leave(&node);
     mr_limits_end();
     lua_remove(L, base);
 
     int exit_status = MR_EXIT_OK;
     if (status != LUA_OK && mr_stop_reason()) {
         lua_pop(L, 1);
-        exit_status = say_stop(prefix, mr_stop_reason());
+        exit_status = describe_stop(mr_stop_reason(), out_message);
     } else if (status != LUA_OK) {
         bool by_hazard = status == LUA_ERRRUN && failed_by_hazard;
-        mr_host_report(L, prefix);
+        describe_error(L, out_message);
         exit_status = by_hazard ? MR_EXIT_HAZARD : MR_EXIT_FAILED;
     }
     mr_stop_clear();
+    return exit_status;
+}
+
+int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix) {
+    mr_buffer message = {0};
+    int exit_status = mr_host_try(L, argument_count, result_count, &message);
+    if (message.failed) say(prefix, "not enough memory for an error message");
+    else if (message.data) say(prefix, message.data);
+    mr_buffer_free(&message);
     return exit_status;
 }

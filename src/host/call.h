@@ -4,6 +4,7 @@
 
 #include <lua.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "host/limits.h"
 
@@ -32,6 +33,10 @@ void mr_host_set_limits(const mr_limits *limits);
  * On failure nothing is left on the stack. Returns an exit status: 0, 1, 130, or 3 when what it failed
  * with is a hazard that the checker refused. */
 int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix);
+
+/* The same, but the message is added to *out_message instead. It holds nothing if the call succeeded. May be called while
+ * another one runs: the message is the inner one's, and the outer one goes on. */
+int mr_host_try(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);
 
 /* Says the error value on top of the stack (of a chunk that did not load), and pops it. Returns 1. */
 int mr_host_report(lua_State *L, const char *prefix);

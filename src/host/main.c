@@ -185,7 +185,7 @@ static void set_arguments(lua_State *L, const mr_session *session) {
 /* Called before the script can fill the table of file names. */
 static void keep_names(lua_State *L, const mr_session *session) {
     mr_source_keep_name(L, COMMAND_LINE);
-    mr_source_keep_name(L, MR_REPL_FILE); /* also where a script comes from standard input */
+    mr_source_keep_name(L, "stdin"); /* a script from standard input */
     if (session->options.script < session->argc)
         mr_source_keep_name(L, session->argv[session->options.script]);
 }
@@ -235,8 +235,13 @@ static int run_code(lua_State *L, const mr_session *session) {
     return MR_EXIT_OK;
 }
 
-static bool repl_call(lua_State *L, int argument_count, int result_count) {
-    return mr_host_call(L, argument_count, result_count, "") == MR_EXIT_OK;
+static mr_repl_end repl_call(lua_State *L, int argument_count, int result_count,
+                             mr_buffer *out_message) {
+    switch (mr_host_try(L, argument_count, result_count, out_message)) {
+    case MR_EXIT_OK: return MR_REPL_DONE;
+    case MR_EXIT_INTERRUPTED: return MR_REPL_STOPPED;
+    default: return MR_REPL_FAILED;
+    }
 }
 
 static bool repl_interrupted(void) {
@@ -245,7 +250,7 @@ static bool repl_interrupted(void) {
     return interrupted;
 }
 
-static void run_prompt(lua_State *L) {
+static void run_prompt(lua_State *L, const mr_options *options) {
     mr_machine *machine = mr_bind_machine(L);
     mr_device *device = machine->first_device;
     char banner[256];
@@ -253,9 +258,11 @@ static void run_prompt(lua_State *L) {
              "millrace " MR_VERSION ", " LUA_RELEASE
              ", %d x %s. help() shows the first steps, Ctrl-D quits.",
              machine->device_count, device->properties.name);
-    const mr_repl_host host = {
-        .banner = banner, .call = repl_call, .interrupted = repl_interrupted};
-    mr_bind_check_prompt(L, MR_REPL_FILE);
+    const mr_repl_host host = {.banner = banner,
+                               .is_sandboxed = options->sandbox,
+                               .call = repl_call,
+                               .interrupted = repl_interrupted};
+    mr_bind_check_prompt(L);
     mr_repl_run(L, &host);
 }
 
@@ -285,7 +292,7 @@ static int run(lua_State *L) {
     }
     if (options->interactive || (!has_script && only_prompt)) {
         if (!options->check) mr_error_destroy(open_check(L, options, "warn"));
-        run_prompt(L);
+        run_prompt(L, options);
         status = MR_EXIT_OK;
     }
     note_status(status);

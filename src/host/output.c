@@ -20,22 +20,29 @@ void mr_host_output_open(uint64_t limit) {
     mr_output_open(limit, stop);
 }
 
-void mr_host_output_say_stop(const char *prefix, const char *at, const char *place) {
+void mr_host_output_describe_stop(const char *at, const char *place, mr_buffer *out) {
     mr_output_state state = mr_output_check();
     was_said = true;
     if (state == MR_OUTPUT_BOUNDED)
-        fprintf(stderr,
-                "%sstopped%s%s: --sandbox allows a script to write %" PRIu64
-                " bytes (--output BYTES raises the limit)\n",
-                prefix, at, place, bound);
+        mr_buffer_printf(out,
+                         "stopped%s%s: --sandbox allows a script to write %" PRIu64
+                         " bytes (--output BYTES raises the limit)",
+                         at, place, bound);
     else if (state == MR_OUTPUT_LOST)
-        fprintf(stderr, "%sstopped%s%s: %s\n", prefix, at, place, mr_output_problem());
+        mr_buffer_printf(out, "stopped%s%s: %s", at, place, mr_output_problem());
+}
+
+static void say_stop(void) {
+    mr_buffer text = {0};
+    mr_host_output_describe_stop("", "", &text);
+    if (text.data) mr_host_complain("%s", text.data);
+    mr_buffer_free(&text);
 }
 
 int mr_host_output_end(int exit_status) {
     mr_output_state state = mr_output_check();
     if (state == MR_OUTPUT_WHOLE) return exit_status;
     if (!was_said && state == MR_OUTPUT_LOST) mr_host_complain("%s", mr_output_problem());
-    else if (!was_said) mr_host_output_say_stop("millrace: ", "", "");
+    else if (!was_said) say_stop();
     return exit_status == MR_EXIT_OK ? MR_EXIT_FAILED : exit_status;
 }

@@ -1,19 +1,22 @@
-/* The prompt: reads a chunk, runs it, shows what it returns, until the input ends. */
+/* The prompt: reads an entry, runs it, shows what it returns, until the input ends. The session itself is in Lua:
+ * lua/millrace/prompt/session.lua. */
 #ifndef MR_REPL_REPL_H
 #define MR_REPL_REPL_H
 
 #include <lua.h>
 #include <stdbool.h>
 
-/* The file name of the input in errors and reports; line numbers continue through the session. */
-#define MR_REPL_FILE "stdin"
+#include "base/buffer.h"
+
+typedef enum { MR_REPL_DONE, MR_REPL_FAILED, MR_REPL_STOPPED } mr_repl_end;
 
 /* What the prompt needs from the host program. */
 typedef struct {
     const char *banner;
-    /* lua_pcall for a chunk of the user. On failure, prints the error, leaves nothing on the stack, and
-     * returns false. */
-    bool (*call)(lua_State *L, int argument_count, int result_count);
+    bool is_sandboxed; /* no files */
+    /* lua_pcall for code of the user; may be nested. Unless it is DONE, nothing is left on the stack, and the message has
+     * been added; STOPPED: by Ctrl-C. */
+    mr_repl_end (*call)(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);
     bool (*interrupted)(void); /* whether Ctrl-C came since the last call */
 } mr_repl_host;
 

@@ -17,13 +17,17 @@ static char *read_text(const char *path, const struct stat *status) {
     return text;
 }
 
-static mr_script *read_script(const char *path, const struct stat *status) {
+/* Takes `text`. */
+static mr_script *new_script(const char *path, char *text, bool is_file) {
     mr_script *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
+    if (!s) {
+        free(text);
+        return NULL;
+    }
     s->refs = 1;
-    s->status = *status;
     s->path = strdup(path);
-    s->text = read_text(path, status);
+    s->text = text;
+    s->is_file = is_file;
     s->failed = !s->path || !s->text;
     if (!s->failed) mr_script_split(s);
     if (!s->failed) mr_script_outline(s);
@@ -47,29 +51,55 @@ static bool is_same_file(const mr_script *s, const char *path, const struct stat
            s->status.st_mtim.tv_nsec == status->st_mtim.tv_nsec;
 }
 
+static const unsigned most = sizeof(((mr_scripts *)0)->kept) / sizeof(mr_script *);
+
+/* Puts it in the place of the one that has been kept for longest. */
+static mr_script *keep(mr_scripts *scripts, mr_script *s) {
+    mr_script **place = &scripts->kept[scripts->next++ % most];
+    mr_script_free(*place);
+    *place = s;
+    return s;
+}
+
+static mr_script *refer(mr_script *s) {
+    if (!s || s->failed) return NULL;
+    s->refs++;
+    return s;
+}
+
 /* A report asks dozens of times, and the next one mostly of the same file: the last few are kept, also those
  * that were not understood. */
 mr_script *mr_script_read(mr_scripts *scripts, const char *path) {
     mr_script **kept = scripts->kept;
-    const unsigned most = sizeof scripts->kept / sizeof *scripts->kept;
     struct stat status;
     mr_script *s = NULL;
     if (!path || stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > LARGEST)
         return NULL;
     for (unsigned i = 0; i < most && !s; i++)
         if (kept[i] && is_same_file(kept[i], path, &status)) s = kept[i];
-    if (!s) {
-        s = read_script(path, &status);
-        if (!s || !s->path) {
-            mr_script_free(s);
-            return NULL;
-        }
-        mr_script_free(kept[scripts->next % most]);
-        kept[scripts->next++ % most] = s;
+    if (s) return refer(s);
+    s = new_script(path, read_text(path, &status), true);
+    if (!s || !s->path) {
+        mr_script_free(s);
+        return NULL;
     }
-    if (s->failed) return NULL;
-    s->refs++;
-    return s;
+    s->status = status;
+    return refer(keep(scripts, s));
+}
+
+/* An inode of 0 is none of a file. */
+mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text) {
+    mr_script **kept = scripts->kept;
+    for (unsigned i = 0; i < most; i++)
+        if (kept[i] && !kept[i]->status.st_ino && strcmp(kept[i]->path, name) == 0 &&
+            strcmp(kept[i]->text, text) == 0)
+            return refer(kept[i]);
+    mr_script *s = new_script(name, strdup(text), false);
+    if (!s || !s->path || !s->text) {
+        mr_script_free(s);
+        return NULL;
+    }
+    return refer(keep(scripts, s));
 }
 
 void mr_scripts_free(mr_scripts *scripts) {
@@ -86,4 +116,19 @@ int mr_script_line_of(const mr_script *script, const char *text, size_t size) {
     int line = 1;
     for (const char *c = script->text; c < found; c++) line += *c == '\n';
     return line;
+}
+
+int mr_script_line_count(const mr_script *script) {
+    return script->words.items[script->words.count - 1].line - 1; /* the end of the text */
+}
+
+const char *mr_script_line(const mr_script *script, int line, int *out_length) {
+    const char *at = script->text;
+    if (line < 1) return NULL;
+    for (; line > 1 && at; line--) {
+        at = strchr(at, '\n');
+        if (at) at++;
+    }
+    if (at) *out_length = (int)strcspn(at, "\n");
+    return at;
 }

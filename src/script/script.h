@@ -17,12 +17,37 @@ typedef struct {
 
 /* A reference; NULL: no such file, too large, or not Lua. */
 mr_script *mr_script_read(mr_scripts *scripts, const char *path);
+/* The same of a text that is no file, such as an entry of the prompt, under the name that reports give it. Not bounded in
+ * size; NULL: not Lua, or no memory. */
+mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text);
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
 
 /* The line on which `text` begins, where it stands in the script as it is (in a long string); 0: it does not, or stands
  * there more than once. */
 int mr_script_line_of(const mr_script *script, const char *text, size_t size);
+int mr_script_line_count(const mr_script *script);
+/* The text of a line without its end; NULL: there is no such line. */
+const char *mr_script_line(const mr_script *script, int line, int *out_length);
+
+/* A local that is in force at the end of the main chunk, or just before its `return`. */
+typedef struct {
+    const char *name; /* not terminated */
+    int length;
+    bool is_const, is_close; /* by its attribute; a <close> variable is constant, too */
+} mr_script_local;
+
+/* Those of the main chunk in the order of their declarations, of which the last with a name is in force: *next begins
+ * at 0. False: there are no more. */
+bool mr_script_next_local(const mr_script *script, size_t *next, mr_script_local *out_local);
+/* Where in the text the `return` of the main chunk begins, in bytes; -1: it has none. */
+long mr_script_return_at(const mr_script *script);
+bool mr_script_is_empty(const mr_script *script); /* nothing but space and comments */
+/* Where a `;` stands that ends the text, in bytes; -1: nowhere. */
+long mr_script_quiet_at(const mr_script *script);
+/* `_[7]` of the main chunk's text from *next on, with *out_entry = 7 and where it stands; *next begins at 0. */
+bool mr_script_next_value(const mr_script *script, size_t *next, long *out_from, long *out_to,
+                          long long *out_entry);
 
 /* The line that the statement around `line` begins on, if a line can be put in front of that: nothing else stands
  * before it, and it is reached. 0: there is none. */

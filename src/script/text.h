@@ -44,6 +44,7 @@ struct mr_script {
     MR_VEC(word) words;
     MR_VEC(block) blocks;
     MR_VEC(declaration) declarations;
+    bool is_file; /* a first line that begins with # is no Lua */
     bool failed;
 };
 

@@ -64,7 +64,7 @@ void mr_script_split(mr_script *s) {
         "repeat",   "return", "then", "true", "until",  "while", NULL};
     const char *at = s->text;
     int line = 1, taken = 0; /* the last line that something ends on */
-    if (*at == '#') at += strcspn(at, "\n");
+    if (s->is_file && *at == '#') at += strcspn(at, "\n");
     while (*at && !s->failed) {
         const char *end = at + 1;
         if (strncmp(at, "--", 2) == 0) {

@@ -129,7 +129,7 @@ print("ready") mr.with(s, function() local _ <close> = mr.stream():scope() while
 print(mr.current_stream() == mr.default_stream())
 ]] }
   lu.assertStrContains(result.out, "true\n")
-  lu.assertStrContains(result.err, "interrupted at stdin:2\n")
+  lu.assertStrContains(result.err, "interrupted at mr:2:1\n")
 end
 
 -- Hooks do not reach a C function or a finalizer: the third Ctrl-C ends the process.

@@ -8,7 +8,7 @@ local function shown(input)
   lu.assertEquals(result.status, 0)
   local banner, rest = result.out:match("^([^\n]*)\n(.*)$")
   lu.assertStrContains(banner, "millrace ")
-  return (rest:gsub("mr> ", ""):gsub("%.%.> ", "")), result.err
+  return (rest:gsub("mr:%d+[^\n>]*> ", ""):gsub("%.%.> ", "")), result.err
 end
 
 TestPrompt = {}
@@ -22,11 +22,10 @@ function TestPrompt.test_expressions_are_shown()
   lu.assertEquals(shown("table.unpack({}, 1, 3)\n"), "nil\tnil\tnil\n")
 end
 
-function TestPrompt.test_tables_are_shown_one_level_deep()
+function TestPrompt.test_tables_are_shown()
   lu.assertEquals(shown("{}\n"), "{}\n")
   lu.assertEquals(shown("{3, 'x', {1}, {}, b = true, a = 1, [2.5] = 0}\n"),
-    '{3, "x", {...}, {}, a = 1, b = true, [2.5] = 0}\n')
-  lu.assertEquals(shown("table.pack(('x'):rep(25):byte(1, -1))\n"), "{" .. ("120, "):rep(20) .. "...}\n")
+    '{3, "x", {1}, {}, a = 1, b = true, [2.5] = 0}\n')
   lu.assertEquals(shown("setmetatable({}, {__tostring = function() return 'mine' end})\n"), "mine\n")
 end
 
@@ -41,13 +40,13 @@ function TestPrompt.test_incomplete_input_goes_on()
   lu.assertEquals(shown("x = {\n1, 2 }\n#x\n"), "2\n")
   lu.assertEquals(shown("[[a\nb]]\n"), "a\nb\n")
   local _, err = shown("x =\n")
-  lu.assertStrContains(err, "stdin:1: unexpected symbol near <eof>")
+  lu.assertStrContains(err, "mr:1:1: unexpected symbol near <eof>")
 end
 
 function TestPrompt.test_errors_do_not_end_it()
   local out, err = shown("error('boom')\nx x\nnil + 1\nerror{}\n'alive'\n")
   lu.assertEquals(out, "alive\n")
-  lu.assertStrContains(err, "stdin:1: boom\nstack traceback:\n")
+  lu.assertStrContains(err, "mr:1:1: boom\n")
   lu.assertStrContains(err, "syntax error near 'x'")
   lu.assertStrContains(err, "attempt to perform arithmetic on a nil value")
   out, err = shown("setmetatable({}, {__tostring = function() error('shy') end})\n'alive'\n")
@@ -55,17 +54,16 @@ function TestPrompt.test_errors_do_not_end_it()
   lu.assertStrContains(err, "shy")
 end
 
-function TestPrompt.test_the_lines_of_a_session_are_counted_through()
-  local _, err = shown("\nx = 1\nfor i = 1, 2 do\n-- nothing\nend\nerror('six')\nx x\n1 +\n2 + nil\n" ..
-    "function f()\nerror('eleven')\nend\ndo f() end\n")
-  lu.assertStrContains(err, "stdin:6: six\n")
-  lu.assertStrContains(err, "stdin:7: syntax error near 'x'")
-  lu.assertStrContains(err, "stdin:9: attempt to perform arithmetic on a nil value")
-  lu.assertStrContains(err, "stdin:11: eleven\n")
-  lu.assertStrContains(err, "stdin:13: in main chunk")
+function TestPrompt.test_entries_are_numbered_and_their_lines_are_quoted()
+  local _, err = shown("\nx = 1\nfor i = 1, 2 do\n-- nothing\nend\nerror('three')\nx x\n1 +\n2 + nil\n" ..
+    "function f()\nerror('six')\nend\ndo f() end\n")
+  lu.assertEquals(err, "mr:3:1: three\nmr:4:1: syntax error near 'x'\n" ..
+    "mr:5:2: attempt to perform arithmetic on a nil value\n    2 + nil\n" ..
+    "mr:6:2: six\n    error('six')\nstack traceback:\n\t[C]: in function 'error'\n" ..
+    "\tmr:6:2: in function 'f'\n\tmr:7:1: in entry 7\n")
 end
 
-function TestPrompt.test_each_line_is_a_place_of_hazards()
+function TestPrompt.test_each_entry_is_a_place_of_hazards()
   local _, err = shown([[
 a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
 x = mr.zeros(4)
@@ -75,14 +73,29 @@ b:run(function() x:add_(1) end)
 mr.synchronize()
 b:run(function() x:fill_(1) end)
 a:run(function() x:fill_(1) end)
-mr.hazard.why(":7", ":8")
+mr.hazard.why("mr:7", "mr:8:1")
 ]])
   local _, count = err:gsub("hazard: ", "")
   lu.assertEquals(count, 2)
-  lu.assertStrContains(err, "first=stdin:4 second=stdin:5\n")
-  lu.assertStrContains(err, "fix: next time, before line 5 enter   b:wait_stream(a)\n")
-  lu.assertStrContains(err, "first=stdin:7 second=stdin:8\n")
-  lu.assertStrContains(err, "fix: next time, before line 8 enter   a:wait_stream(b)\n")
+  lu.assertStrContains(err, "first=mr:4:1 second=mr:5:1\n")
+  lu.assertStrContains(err, "fix: next time, before mr:5 enter   b:wait_stream(a)\n")
+  lu.assertStrContains(err, "first=mr:7:1 second=mr:8:1\n")
+  lu.assertStrContains(err, "fix: next time, before mr:8 enter   a:wait_stream(b)\n")
+end
+
+function TestPrompt.test_a_hazard_names_locals_of_earlier_entries()
+  local _, err = shown([[
+local a, b = mr.stream(), mr.stream()
+local x = mr.zeros(4)
+mr.synchronize()
+a:run(function() x:add_(1) end)
+b:run(function()
+  x:add_(1)
+end)
+]])
+  lu.assertStrContains(err, "hazard: read-after-write on `x`")
+  lu.assertStrContains(err, "fix: next time, before mr:5:2 enter   b:wait_stream(a)\n")
+  lu.assertStrContains(err, "first=mr:4:1 second=mr:5:2\n")
 end
 
 -- It returns its text and prints nothing: who prints it, or types it, sees it once.
@@ -98,12 +111,12 @@ b:run(function() x:add_(1) end)
     local rest, count = out:gsub("nothing orders `add_`[^\n]*\n", "")
     return { count, rest }
   end
-  lu.assertEquals(said('mr.hazard.why(":3", ":4")'), { 1, "" })
-  lu.assertEquals(said('(mr.hazard.why(":3", ":4"))'), { 1, "" })
-  lu.assertEquals(said('print(mr.hazard.why(":3", ":4"))'), { 1, "" })
-  lu.assertEquals(said('print((mr.hazard.why(":3", ":4")))'), { 1, "" })
-  lu.assertEquals(said('t = mr.hazard.why(":3", ":4")'), { 0, "" })
-  lu.assertEquals(said('t = mr.hazard.why(":3", ":4")\nt'), { 1, "" })
+  lu.assertEquals(said('mr.hazard.why("mr:3", "mr:4")'), { 1, "" })
+  lu.assertEquals(said('(mr.hazard.why("mr:3", "mr:4"))'), { 1, "" })
+  lu.assertEquals(said('print(mr.hazard.why("mr:3", "mr:4"))'), { 1, "" })
+  lu.assertEquals(said('print((mr.hazard.why("mr:3", "mr:4")))'), { 1, "" })
+  lu.assertEquals(said('t = mr.hazard.why("mr:3", "mr:4")'), { 0, "" })
+  lu.assertEquals(said('t = mr.hazard.why("mr:3", "mr:4")\nt'), { 1, "" })
 end
 
 function TestPrompt.test_the_fix_of_a_script_s_line_is_put_into_the_script()
@@ -133,7 +146,7 @@ end
 
 function TestPrompt.test_it_follows_a_script_also_a_failed_one()
   local result = command.run{ "-i", "-e", "x = 1 error('boom')", input = "x + 1\n" }
-  lu.assertStrContains(result.out, "mr> 2\n")
+  lu.assertStrContains(result.out, "mr:1> 2\n")
   lu.assertStrContains(result.err, "boom")
   lu.assertEquals(result.status, 0)
 end
@@ -164,7 +177,7 @@ TestTerminal = {}
 
 function TestTerminal.test_lines_history_and_leaving()
   local screen, history = at_terminal{
-    { "mr> ", "'a' .. 'b'\n" },
+    { "mr:1> ", "'a' .. 'b'\n" },
     { "ab\r\n", "'a' .. 'b'\n" },
     { "ab\r\n", "for i = 1, 1 do\nprint('in' .. 'side')\nend\n" },
     { "inside\r\n", "'last' .. 'line'\n" },
@@ -180,31 +193,31 @@ end
 -- A terminal that can paste in brackets is left and entered for each line.
 function TestTerminal.test_the_end_of_the_input_within_a_chunk_adds_no_empty_lines_later()
   local screen = at_terminal({
-    { "mr> ", "function f(\n" },
+    { "mr:1> ", "function f(\n" },
     { "..> ", "\4" },
     { "near <eof>", "'o' .. 'ne'\n" },
     { "one\r\n", "'t' .. 'wo'\n" },
     { "two\r\n", "\4" },
   }, "xterm")
   screen = screen:gsub("\27%[%?2004[hl]\r?", "")
-  lu.assertStrContains(screen, "..> \r\nstdin:")
+  lu.assertStrContains(screen, "..> \r\nmr:")
   lu.assertStrContains(screen, "'o' .. 'ne'\r\none\r\n")
   lu.assertStrContains(screen, "'t' .. 'wo'\r\ntwo\r\n")
 end
 
 function TestTerminal.test_interrupt_cancels_the_line_and_what_runs()
   local screen = at_terminal{
-    { "mr> ", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\n" },
+    { "mr:1> ", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\n" },
     { "going\r\n", "\3" },
-    { "interrupted at stdin:1", "print('can' .. 'celled')" },
+    { "interrupted at mr:1:1", "print('can' .. 'celled')" },
     { "print('can' .. 'celled')", "\3" },
-    { "mr> ", "\n" },
-    { "mr> ", "x = {\n" },
+    { "mr:1> ", "\n" },
+    { "mr:1> ", "x = {\n" },
     { "..> ", "\3" },
-    { "mr> ", "'al' .. 'ive'\n" },
+    { "mr:1> ", "'al' .. 'ive'\n" },
     { "alive\r\n", "\4" },
   }
-  lu.assertStrContains(screen, "interrupted at stdin:1\r\n")
+  lu.assertStrContains(screen, "interrupted at mr:1:1\r\n")
   lu.assertStrContains(screen, "alive\r\n")
   lu.assertNil(screen:find("cancelled\r\n", 1, true))
 end

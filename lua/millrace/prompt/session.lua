@@ -1,0 +1,404 @@
+-- The session of a prompt: its entries, what they left behind, and how one is run.
+--
+-- Each entry is a chunk called "mr:7", whose main chunk goes on in the entries that follow: a `local` of its top level
+-- lives on. The text of the entry becomes a function that has the locals of earlier entries as upvalues, and ends with
+-- calls that hand out its own ones, each as a function whose first upvalue is the variable. So entries and closures
+-- share one variable, Lua checks <const>, and no entry meets the limit of 200 locals by what came before it.
+--
+-- Easiest to break: lines. Nothing that is put in front of the text may contain the end of a line.
+--
+-- Modules of this folder are called with their name and the tools of src/repl/tools.c.
+local _, tools = ...
+
+local concat, pack, unpack = table.concat, table.pack, table.unpack
+local create, resume, status, close = coroutine.create, coroutine.resume, coroutine.status, coroutine.close
+local yield = coroutine.yield
+
+-- entries[7] = { n = 7, text =, values = the packed results, or nil, failed = true or nil, message = }
+local session = { entries = {} }
+
+-- Of the values of entries only so many are kept: they keep tensors, and so memory of the device, in use.
+local MOST_VALUES = 50
+
+-- Names of locals that are put in front of an entry. Lua allows 200 locals and 255 upvalues in a function; the names
+-- beyond these are looked up in a table instead.
+local MOST_UPVALUES = 120
+
+-- name = { holder = function whose first upvalue is the variable } or { value = } of a constant that Lua has no
+-- variable for; is_const =, closer = the suspended coroutine in which a <close> variable waits for its end.
+local kept = {}
+local holders = {} -- name = holder, for reports
+local closers = {} -- in the order of their making
+
+tools.set_locals(holders)
+
+-- ---------------------------------------------------------------- variables
+
+local function value_of(name)
+  local variable = kept[name]
+  if not variable then return nil end
+  if variable.holder then return select(2, tools.getupvalue(variable.holder, 1)) end
+  return variable.value
+end
+
+-- name = value of all that are not nil
+function session.locals()
+  local values = {}
+  for name in pairs(kept) do values[name] = value_of(name) end
+  return values
+end
+
+function session.has_local(name) return kept[name] ~= nil end
+
+session.get_local = value_of
+
+local function keep(name, holder, is_const, closer)
+  local variable = { is_const = is_const, closer = closer }
+  if tools.getupvalue(holder, 1) then variable.holder = holder else variable.value = holder() end
+  kept[name], holders[name] = variable, variable.holder
+end
+
+-- Ends the <close> variables of an entry.
+local function end_closer(closer)
+  for i = #closers, 1, -1 do
+    if closers[i] == closer then table.remove(closers, i) end
+  end
+  local ended, message = tools.call(close, closer)
+  if not ended then tools.complain(message) end
+end
+
+-- Before an entry that declares these names again.
+local function close_declared(outline)
+  for _, variable in ipairs(outline.locals) do
+    local before = kept[variable.name]
+    if before and before.closer then
+      local closer = before.closer
+      for _, other in pairs(kept) do
+        if other.closer == closer then other.closer = nil end
+      end
+      end_closer(closer)
+    end
+  end
+end
+
+-- ---------------------------------------------------------------- compiling
+
+-- The names of earlier locals that occur in the text.
+local function names_used(text)
+  local names, seen = {}, {}
+  if next(kept) == nil then return names end
+  if kept._ENV then text = "_ENV " .. text end -- what all globals are looked up in
+  for name in text:gmatch("[%a_][%w_]*") do
+    if kept[name] and not seen[name] then
+      seen[name] = true
+      names[#names + 1] = name
+    end
+  end
+  return names
+end
+
+-- `return` of the main chunk is the end of its block, so the calls come before it.
+local function with_calls(text, outline, calls)
+  local at = outline.return_at
+  if at then return text:sub(1, at) .. calls .. text:sub(at + 1) .. "\n" end
+  return text .. "\n;" .. calls
+end
+
+local function suffix(outline)
+  local calls, seen = {}, {}
+  for i = #outline.locals, 1, -1 do -- of two of one name, the last is in force
+    local variable = outline.locals[i]
+    if not seen[variable.name] then
+      seen[variable.name] = true
+      calls[#calls + 1] = ("__mr_keep(%q,function()return %s end,%s)"):format(variable.name, variable.name,
+        variable.is_const)
+    end
+  end
+  if outline.has_close and not outline.return_at then calls[#calls + 1] = "__mr_wait()" end
+  if #calls > 0 then calls[#calls + 1] = "" end
+  return concat(calls, ";")
+end
+
+-- Globals, and in front of them the locals that there are too many of.
+local function environment(names)
+  local extra = {}
+  for i = MOST_UPVALUES + 1, #names do extra[names[i]] = true end
+  return setmetatable({}, {
+    __index = function(_, name)
+      if extra[name] and kept[name] then return value_of(name) end
+      return _G[name]
+    end,
+    __newindex = function(_, name, value)
+      local variable = extra[name] and kept[name]
+      if not variable then
+        _G[name] = value
+      elseif variable.is_const then
+        error(("attempt to assign to const variable '%s'"):format(name), 2)
+      else
+        tools.setupvalue(variable.holder, 1, value)
+      end
+    end,
+  })
+end
+
+-- The function of the entry.
+local function wrap(text, outline, name, calls)
+  local names = names_used(text)
+  local head = { "__mr_keep", "__mr_wait", "__mr_value", "__mr_pass" }
+  local values = { calls.keep, calls.wait, calls.value, calls.pass, n = #head }
+  for i = 1, math.min(#names, MOST_UPVALUES) do
+    head[#head + 1] = names[i] .. (kept[names[i]].is_const and "<const>" or "")
+    values.n = values.n + 1
+    values[values.n] = value_of(names[i])
+  end
+  local chunk, message = tools.load(("local %s =...;return function(...)%s end"):format(concat(head, ","),
+    with_calls(text, outline, suffix(outline))), name)
+  if not chunk then return nil, message end
+  if #names > MOST_UPVALUES then tools.setupvalue(chunk, 1, environment(names)) end
+  local entry = chunk(unpack(values, 1, values.n))
+  for i = 1, 255 do
+    local upvalue = tools.getupvalue(entry, i)
+    if not upvalue then break end
+    local variable = kept[upvalue]
+    if variable and variable.holder then tools.upvaluejoin(entry, i, variable.holder, 1) end
+  end
+  return entry
+end
+
+-- `_[7]` is the value of entry 7.
+local function with_values(text, outline)
+  for i = #outline.values, 1, -1 do
+    local use = outline.values[i]
+    text = text:sub(1, use.from) .. ("__mr_value(%d)"):format(use.entry) .. text:sub(use.to + 1)
+  end
+  return text, tools.outline(text)
+end
+
+-- Does Lua take it as an expression or as statements? Returns the body of the chunk, or nil and why not.
+local function parse(text, name)
+  local value = "return " .. text:gsub("^%s*=", " ")
+  local chunk, problem = tools.load(value, name)
+  if chunk then return value, true end
+  local statements, message = tools.load(text, name)
+  if statements then return text, false end
+  return nil, problem:find("<eof>$") and problem or message
+end
+
+-- A call behind `return` would take the place of the entry, whose line would be missing in messages and reports.
+local function without_tail_call(body, outline)
+  local ends = outline.quiet_at or #body
+  return ("return __mr_pass(%s\n)%s"):format(body:sub(#"return " + 1, ends), body:sub(ends + 1)) -- `;`, and a comment
+end
+
+-- What runs: the function of the entry, and how.
+local function compile(text, name, calls)
+  local body, is_value = parse(text, name)
+  if not body then return nil, is_value end
+  local outline = tools.outline(body)
+  if outline and #outline.values > 0 and not kept._ then body, outline = with_values(body, outline) end
+  outline = outline or { locals = {} }
+  if is_value then body, outline.return_at = without_tail_call(body, outline), 0 end
+  local entry, problem = wrap(body, outline, name, calls)
+  if not entry and #outline.locals > 0 then
+    -- To a label at the end of the text a `goto` may jump over locals, as long as nothing follows it.
+    outline = { locals = {}, return_at = outline.return_at }
+    entry, problem = wrap(body, outline, name, calls)
+  end
+  return entry, problem, outline
+end
+
+-- ---------------------------------------------------------------- running
+
+local function value_of_entry(n)
+  local entry = session.entries[n]
+  if not entry then error(("there is no entry %d"):format(n), 2) end
+  if entry.values then return entry.values[1] end
+  return nil
+end
+
+-- The function of an entry with <close> variables runs in a coroutine, which stays suspended at its end.
+local function run_closing(entry, calls)
+  local closer = create(entry)
+  local ended = pack(tools.call(function()
+    local results = pack(resume(closer))
+    if not results[1] then error(results[2], 0) end
+    if status(closer) == "suspended" and not calls.is_waiting then
+      error("attempt to yield from outside a coroutine", 0)
+    end
+    return unpack(results, 2, results.n)
+  end))
+  if ended[1] and status(closer) == "suspended" then
+    closers[#closers + 1] = closer
+    calls.closer = closer
+  elseif not ended[1] then
+    end_closer(closer)
+  end
+  return unpack(ended, 1, ended.n)
+end
+
+-- What the text of an entry calls at its end, for one run.
+local function new_calls(new)
+  local calls = {}
+  function calls.keep(name, holder, is_const) new[#new + 1] = { name, holder, is_const } end
+  function calls.wait()
+    calls.is_waiting = true
+    yield()
+  end
+  calls.value = value_of_entry
+  function calls.pass(...) return ... end
+  return calls
+end
+
+local function forget_old_values()
+  local old = session.entries[#session.entries - MOST_VALUES]
+  if old then old.values = nil end
+end
+
+-- Runs the entry: its values and its locals, or why it failed.
+local function carry_out(entry)
+  local new = {}
+  local calls = new_calls(new)
+  local main, problem, outline = compile(entry.text, "mr:" .. entry.n, calls)
+  if not main then return false, problem end
+  close_declared(outline)
+  local results
+  if outline.has_close then results = pack(run_closing(main, calls)) else results = pack(tools.call(main)) end
+  if not results[1] then return false, results[2], results[3] end
+  for _, variable in ipairs(new) do keep(variable[1], variable[2], variable[3], calls.closer) end
+  if results.n > 1 then
+    entry.values = pack(unpack(results, 2, results.n))
+    if entry.values[1] ~= nil and not kept._ then rawset(_G, "_", entry.values[1]) end
+  end
+  return true, outline.quiet_at ~= nil
+end
+
+-- ---------------------------------------------------------------- messages
+
+-- "mr:7:2" -> the text of that line
+function session.line_at(place)
+  local n, line = place:match("^mr:(%d+):(%d+)$")
+  local entry = n and session.entries[tonumber(n)]
+  if not entry then return nil end
+  local at = 0
+  for text in (entry.text .. "\n"):gmatch("(.-)\n") do
+    at = at + 1
+    if at == tonumber(line) then return text, entry end
+  end
+  return nil
+end
+
+-- A traceback that has nothing but the entry itself says no more than the place in front of the message.
+local function tidy_trace(trace)
+  local frames, lines = 0, {}
+  for line in trace:gmatch("[^\n]+") do
+    lines[#lines + 1] = line:gsub("in function <mr:(%d+):1>$", "in entry %1")
+    if not line:find("[C]: in", 1, true) then frames = frames + 1 end
+  end
+  return frames > 1 and "\nstack traceback:\n" .. concat(lines, "\n") or ""
+end
+
+-- The message with the line that it names, unless that is what has just been typed.
+local function describe(entry, message)
+  local text, trace = message:match("^(.-)\nstack traceback:(.*)$")
+  text = text or message
+  local line, of = session.line_at(text:match("mr:%d+:%d+") or "")
+  if line and (of ~= entry or entry.text:find("\n", 1, true)) then text = text .. "\n    " .. line:match("^%s*(.-)%s*$") end
+  local hint = tools.require("hints").of(entry.text, text)
+  if hint then text = text .. "\n" .. hint end
+  return text .. (trace and tidy_trace(trace) or "")
+end
+
+-- ---------------------------------------------------------------- entries
+
+-- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed.
+function session.run(text, options)
+  local echo = options and options.echo
+  local entry = { n = #session.entries + 1, text = text }
+  session.entries[entry.n] = entry
+  tools.set_entry(entry.n, text)
+  local done, problem, stopped = carry_out(entry)
+  forget_old_values()
+  if done then
+    if echo and entry.values and not problem then session.show(entry.values) end
+  else
+    entry.failed, entry.stopped = true, stopped or nil
+    entry.message = stopped and problem or describe(entry, problem)
+    if echo then tools.complain(entry.message) end
+  end
+  return entry
+end
+
+-- The values come from the script, and so do their __tostring.
+function session.show(values)
+  local done, message = tools.call(tools.require("show").echo, values)
+  if not done then tools.complain(message) end
+end
+
+-- ---------------------------------------------------------------- the loop
+
+local seen_reports = 0
+
+-- The name of the current stream, or of the variable that holds it.
+local function stream_text()
+  local stream = tools.mr.current_stream()
+  if stream.name then return stream.name end
+  for _, names in ipairs{ session.locals(), _G } do
+    for name, value in pairs(names) do
+      if rawequal(value, stream) and name ~= "_" then return name end
+    end
+  end
+  return "stream #" .. stream.id
+end
+
+local function place_text()
+  local device = tools.mr.current_device()
+  local text = device.index > 0 and ("device %d"):format(device.index) or nil
+  if tools.mr.current_stream() == tools.mr.default_stream() then return text end
+  return (text and text .. ", " or "") .. stream_text()
+end
+
+-- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ".
+function session.prompt()
+  local is_default, pending, ms, reports = tools.state()
+  local parts = {}
+  if not is_default then parts[1] = place_text() end
+  if pending > 0 then parts[#parts + 1] = ("%d pending at %.3f ms"):format(pending, ms) end
+  if reports > seen_reports then
+    local count = reports - seen_reports
+    parts[#parts + 1] = count == 1 and "1 new hazard" or count .. " new hazards"
+  end
+  seen_reports = reports
+  local state = #parts > 0 and (" [%s]"):format(concat(parts, "; ")) or ""
+  return ("mr:%d%s> "):format(#session.entries + 1, state)
+end
+
+-- What was typed: an entry, or a command.
+function session.submit(text)
+  local mark = text:match("^%s*([:?])")
+  if mark and not text:find("^%s*::") then
+    local done, message = tools.require("commands").run(text:match("^%s*(.-)%s*$"))
+    if done == false then tools.complain(message) end
+    return
+  end
+  local outline = tools.outline(text)
+  if outline and outline.is_empty then return end
+  session.run(text, { echo = true })
+end
+
+-- Globals that only the prompt has.
+function session.open() _G.help = tools.mr.help end
+
+-- Ends what waits for its end, the last one first.
+function session.close()
+  while #closers > 0 do end_closer(closers[#closers]) end
+end
+
+-- All entries and variables are gone; the next entry is number 1.
+function session.reset()
+  session.close()
+  for name in pairs(kept) do kept[name], holders[name] = nil, nil end
+  for n in pairs(session.entries) do session.entries[n] = nil end
+  rawset(_G, "_", nil)
+end
+
+return session

@@ -1,0 +1,16 @@
+/* What help knows of functions and tables, for the prompt. */
+#ifndef MR_BIND_HELP_H
+#define MR_BIND_HELP_H
+
+#include <lua.h>
+
+/* Of the lines of a page: of the terminal, or what COLUMNS says. */
+int mr_help_width(void);
+
+/* Pushes the usage line of the function at `index`; nil: it is none of millrace's. */
+void mr_help_push_usage(lua_State *L, int index);
+
+/* "mr.hazard" for that table; "stream" for a stream; NULL: the value at `index` is of another kind. */
+const char *mr_help_owner(lua_State *L, int index);
+
+#endif

@@ -1,0 +1,295 @@
+/* Tools of the prompt's Lua modules: see tools.h. */
+#include "repl/tools.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/embedded.h"
+#include "base/output.h"
+#include "bind/bind.h"
+#include "bind/hazard.h"
+#include "bind/help.h"
+#include "bind/source.h"
+#include "model/backend.h"
+#include "model/simulator.h"
+#include "script/script.h"
+
+static const mr_repl_host *host_of(lua_State *L) {
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* --- modules ------------------------------------------------------------------------------------------- */
+
+/* require(name) -> what lua/millrace/prompt/NAME.lua returned; nil: there is no such file */
+static int require(lua_State *L) {
+    char file[128];
+    const char *name = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    lua_getfield(L, lua_upvalueindex(1), "modules"); /* 2 */
+    if (lua_getfield(L, 2, name) != LUA_TNIL) return 1;
+    snprintf(file, sizeof file, "lua/millrace/prompt/%s.lua", name);
+    const mr_embedded *module = mr_embedded_find(file);
+    if (!module) return 1;
+    lua_pushfstring(L, "=millrace.prompt.%s", name);
+    if (luaL_loadbufferx(L, (const char *)module->data, module->size, lua_tostring(L, -1), "t") !=
+        LUA_OK)
+        return lua_error(L);
+    lua_pushvalue(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_call(L, 2, 1);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 2, name);
+    return 1;
+}
+
+void mr_tools_require(lua_State *L, int tools, const char *name) {
+    lua_getfield(L, tools, "require");
+    lua_pushstring(L, name);
+    lua_call(L, 1, 1);
+}
+
+/* embedded(name) -> the text of a file in the binary, such as "docs/semantics.md"; nil: there is none */
+static int embedded(lua_State *L) {
+    const mr_embedded *file = mr_embedded_find(luaL_checkstring(L, 1));
+    if (file) lua_pushlstring(L, (const char *)file->data, file->size);
+    else lua_pushnil(L);
+    return 1;
+}
+
+/* --- running ------------------------------------------------------------------------------------------- */
+
+/* load(text, name) -> function, or nil and a message. Text only: the virtual machine trusts bytecode. */
+static int load(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    lua_pushfstring(L, "=%s", luaL_checkstring(L, 2));
+    if (luaL_loadbufferx(L, text, size, lua_tostring(L, -1), "t") == LUA_OK) return 1;
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+/* call(f, ...) -> true and the results, or false, a message, and whether it was stopped. Code of the user's runs only
+ * in here: Ctrl-C and limits stop it. */
+static int call(lua_State *L) {
+    luaL_checkany(L, 1);
+    mr_buffer *message = mr_push_buffer(L);
+    lua_insert(L, 1);
+    mr_repl_end end = host_of(L)->call(L, lua_gettop(L) - 2, LUA_MULTRET, message);
+    if (end == MR_REPL_DONE) {
+        lua_pushboolean(L, true);
+        lua_replace(L, 1);
+        return lua_gettop(L);
+    }
+    lua_settop(L, 1);
+    mr_buffer_to_text(L);
+    lua_pushboolean(L, false);
+    lua_insert(L, 1);
+    lua_pushboolean(L, end == MR_REPL_STOPPED);
+    return 3;
+}
+
+/* --- texts --------------------------------------------------------------------------------------------- */
+
+static void push_locals(lua_State *L, const mr_script *script, bool *out_close) {
+    size_t next = 0;
+    mr_script_local local;
+    lua_newtable(L);
+    for (int i = 1; mr_script_next_local(script, &next, &local); i++) {
+        *out_close |= local.is_close;
+        lua_createtable(L, 0, 2);
+        lua_pushlstring(L, local.name, (size_t)local.length);
+        lua_setfield(L, -2, "name");
+        lua_pushboolean(L, local.is_const);
+        lua_setfield(L, -2, "is_const");
+        lua_rawseti(L, -2, i);
+    }
+}
+
+static void push_values(lua_State *L, const mr_script *script) {
+    size_t next = 0;
+    long from, to;
+    long long entry;
+    lua_newtable(L);
+    for (int i = 1; mr_script_next_value(script, &next, &from, &to, &entry); i++) {
+        lua_createtable(L, 0, 3);
+        lua_pushinteger(L, from);
+        lua_setfield(L, -2, "from");
+        lua_pushinteger(L, to);
+        lua_setfield(L, -2, "to");
+        lua_pushinteger(L, entry);
+        lua_setfield(L, -2, "entry");
+        lua_rawseti(L, -2, i);
+    }
+}
+
+static void set_boolean(lua_State *L, const char *key, bool value) {
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_place(lua_State *L, const char *key, long place) {
+    if (place < 0) return;
+    lua_pushinteger(L, place);
+    lua_setfield(L, -2, key);
+}
+
+/* The userdata that keeps a script while Lua values are made of it. */
+static int drop_scripts(lua_State *L) {
+    mr_scripts_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close =, return_at = bytes in
+ * front of its `return`, or nil, quiet_at = bytes in front of a `;` at the end, or nil, values = {{from =, to =, entry =},
+ * ...}, is_empty =}; nil: it cannot be read */
+static int outline(lua_State *L) {
+    size_t size;
+    bool has_close = false;
+    const char *text = luaL_checklstring(L, 1, &size);
+    mr_scripts *scripts = mr_push_owner(L, sizeof *scripts, drop_scripts);
+    mr_script *script = strlen(text) == size ? mr_script_of(scripts, MR_SOURCE_ENTRY, text) : NULL;
+    if (!script) return 0;
+    mr_script_free(script); /* `scripts` keeps it */
+    lua_createtable(L, 0, 6);
+    push_locals(L, script, &has_close);
+    lua_setfield(L, -2, "locals");
+    push_values(L, script);
+    lua_setfield(L, -2, "values");
+    set_boolean(L, "has_close", has_close);
+    set_boolean(L, "is_empty", mr_script_is_empty(script));
+    set_place(L, "return_at", mr_script_return_at(script));
+    set_place(L, "quiet_at", mr_script_quiet_at(script));
+    return 1;
+}
+
+/* set_entry(number, text): reports read the lines of that entry there */
+static int set_entry(lua_State *L) {
+    int number = (int)luaL_checkinteger(L, 1);
+    luaL_checkstring(L, 2);
+    lua_settop(L, 2);
+    mr_source_set_entry(L, number);
+    return 0;
+}
+
+/* set_locals(table): see mr_source_set_locals */
+static int set_locals(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    mr_source_set_locals(L);
+    return 0;
+}
+
+/* --- output -------------------------------------------------------------------------------------------- */
+
+/* write(text) */
+static int write_out(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    mr_output_write(stdout, text, size);
+    mr_output_flush(stdout);
+    return 0;
+}
+
+/* width() -> columns of the terminal, or what COLUMNS says */
+static int width(lua_State *L) {
+    lua_pushinteger(L, mr_help_width());
+    return 1;
+}
+
+/* complain(text): a line on standard error; nothing for an empty text */
+static int complain(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    if (!size) return 0;
+    mr_output_flush(stdout);
+    mr_output_write(stderr, text, size);
+    mr_output_write(stderr, "\n", 1);
+    return 0;
+}
+
+/* --- what is known of a value -------------------------------------------------------------------------- */
+
+/* usage(f) -> the usage line of a function of millrace; nil: it is none */
+static int usage(lua_State *L) {
+    luaL_checkany(L, 1);
+    mr_help_push_usage(L, 1);
+    return 1;
+}
+
+/* owner(table) -> "mr", "mr.hazard"; nil: it is no table of functions of millrace */
+static int owner(lua_State *L) {
+    luaL_checkany(L, 1);
+    lua_pushstring(L, mr_help_owner(L, 1));
+    return 1;
+}
+
+/* getmetatable(value): without asking __metatable */
+static int metatable_of(lua_State *L) {
+    luaL_checkany(L, 1);
+    if (!lua_getmetatable(L, 1)) lua_pushnil(L);
+    return 1;
+}
+
+/* --- the machine --------------------------------------------------------------------------------------- */
+
+static void count_one(void *context, const mr_pending *pending) {
+    size_t *count = context;
+    (void)pending;
+    ++*count;
+}
+
+/* state() -> whether operations go to the default stream of device 0, how many are pending (0 on a GPU, which does not tell),
+ * the host's clock in ms, how many reports the hazard checker has made */
+static int state(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
+    const mr_device *device = machine->current_device;
+    size_t pending = 0;
+    if (machine->backend->simulator) mr_machine_pending(machine, count_one, &pending);
+    mr_hazard_totals totals = mr_hazard_get_totals(mr_bind_hazard(L), false);
+    lua_pushboolean(L, device == machine->first_device && device->current == device->legacy);
+    lua_pushinteger(L, (lua_Integer)pending);
+    lua_pushnumber(L, (lua_Number)mr_machine_time(machine) * 1e-6);
+    lua_pushinteger(L, (lua_Integer)totals.reports);
+    return 4;
+}
+
+/* --- the table ----------------------------------------------------------------------------------------- */
+
+static const luaL_Reg with_host[] = {{"call", call}, {NULL, NULL}};
+static const luaL_Reg with_table[] = {{"require", require}, {NULL, NULL}};
+static const luaL_Reg plain[] = {{"load", load},
+                                 {"embedded", embedded},
+                                 {"outline", outline},
+                                 {"set_entry", set_entry},
+                                 {"set_locals", set_locals},
+                                 {"write", write_out},
+                                 {"width", width},
+                                 {"usage", usage},
+                                 {"owner", owner},
+                                 {"getmetatable", metatable_of},
+                                 {"complain", complain},
+                                 {"state", state},
+                                 {NULL, NULL}};
+static const char *const from_debug[] = {"getupvalue", "setupvalue", "upvaluejoin",
+                                         "getinfo",    "getlocal",   NULL};
+
+void mr_tools_push(lua_State *L, const mr_repl_host *host) {
+    lua_newtable(L);
+    luaL_setfuncs(L, plain, 0);
+    lua_pushlightuserdata(L, (void *)host);
+    luaL_setfuncs(L, with_host, 1);
+    lua_pushvalue(L, -1);
+    luaL_setfuncs(L, with_table, 1);
+    lua_newtable(L);
+    lua_setfield(L, -2, "modules");
+    if (mr_bind_push(L)) lua_setfield(L, -2, "mr");
+    luaopen_debug(L);
+    for (const char *const *name = from_debug; *name; name++) {
+        lua_getfield(L, -1, *name);
+        lua_setfield(L, -3, *name);
+    }
+    lua_pop(L, 1);
+}
