@@ -236,7 +236,9 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     X(HOST, "host submitted it late", NOTHING)                                                     \
     X(SYNCHRONIZE, "host stood in ", NAME)                                                         \
     X(MEMORY, "waits for memory that was freed: ", NAME)                                           \
-    X(HOST_FUNCTION, "waits for host function ", NAME)
+    X(HOST_FUNCTION, "waits for host function ", NAME)                                             \
+    X(PEER_COPY, "waits for a copy between devices: ", NAME)                                       \
+    X(CHOOSER, "the chooser took other work first", NOTHING)
 
 void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span) {
     enum { NAME, OBJECT, NOTHING };

@@ -24,6 +24,7 @@ static const struct {
 } formats[] = {
     {".spans.json", mr_write_spans, false}, /* before .json, with which it ends too */
     {".json", mr_write_chrome, false},      /* for Chrome and Perfetto */
+    {".svg", mr_write_svg, true},           {".dot", mr_write_dot, false},
     {".csv", mr_write_csv, false},
 };
 #define FORMAT_COUNT (int)(sizeof formats / sizeof *formats)
