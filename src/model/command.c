@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/history.h"
 #include "model/internal.h"
 
 /* ---- kinds */
@@ -105,8 +106,10 @@ const char *mr_command_describe(const mr_command *command, char *out, size_t siz
 mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
                             const char *name, uint32_t operand_count, mr_command **out_command) {
     mr_machine *machine = caller->machine;
-    mr_command *command = mr_slab_alloc(&machine->commands);
     *out_command = NULL;
+    if (mr_command_kinds[kind].traits & MR_TRAIT_SUBMITTED)
+        mr_history_end(machine, name, caller->where);
+    mr_command *command = mr_slab_alloc(&machine->commands);
     if (!command) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more pending operation");
     memset(command, 0, sizeof *command);
     command->refs = 1;
@@ -273,6 +276,8 @@ mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *
                         mr_event *event, mr_device *device, const char *name,
                         mr_command **out_command) {
     *out_command = NULL;
+    if (!(mr_command_kinds[kind].traits & MR_TRAIT_QUERY) && kind != MR_COMMAND_STREAM_CLOSE)
+        mr_history_end(caller->machine, name, caller->where);
     if (!caller->machine->observers.count) return MR_OK;
     mr_command *command;
     MR_TRY(mr_command_create(caller, kind, stream, name, 0, &command));

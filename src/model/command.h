@@ -84,6 +84,9 @@ typedef enum {
     X(MODEL,           "model",              ACCOUNT,                   ACCOUNT, NOTHING) /* text */                                                \
     X(SETTING,         "setting",            ACCOUNT,                   ACCOUNT, NOTHING) /* text, value */                                         \
     X(STEP,            "step",               ACCOUNT,                   ACCOUNT, NOTHING) /* of a stream, or NULL; value: whether anything moved */ \
+    X(BACK,            "back",               ACCOUNT,                   ACCOUNT, NOTHING) /* value: steps to undo, number: were undone */           \
+    X(PASS,            "pass",               ACCOUNT,                   ACCOUNT, NOTHING) /* value: nanoseconds of the host */                      \
+    X(HISTORY,         "history",            ACCOUNT,                   ACCOUNT, NOTHING) /* value: steps, number: bytes, < 0: under any chooser */ \
     X(LOOK,            "look",               ACCOUNT,                   ACCOUNT, NOTHING) /* somebody looked at what is pending */
 // clang-format on
 

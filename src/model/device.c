@@ -1,6 +1,7 @@
 /* Devices: see device.h. */
 #include "model/device.h"
 
+#include "model/history.h"
 #include "model/internal.h"
 
 mr_memory_stats mr_device_memory(mr_device *device) {
@@ -26,6 +27,7 @@ mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer) {
     if (device == peer)
         return mr_fail(MR_CODE_INVALID_DEVICE,
                        "enable_peer_access: device %d needs no access to itself", device->index);
+    mr_history_end(device->machine, "enable_peer_access", (mr_site){0});
     mr_status status = device->machine->backend->enable_peer_access(device, peer);
     if (!status) device->peers |= (uint64_t)1 << (peer->index & 63);
     MR_ACCOUNT(device->machine, status, .kind = MR_COMMAND_ENABLE_PEER,
@@ -35,6 +37,7 @@ mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer) {
 
 mr_status mr_device_trim(mr_device *device) {
     MR_TRY(mr_machine_ready(device->machine));
+    mr_history_end(device->machine, "empty_cache", (mr_site){0});
     MR_ACCOUNT_BEFORE(device->machine);
     mr_status status = device->machine->backend->memory_trim(device);
     MR_ACCOUNT(device->machine, status, .kind = MR_COMMAND_TRIM, .u.account.device = device);
@@ -53,6 +56,7 @@ mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device) {
 mr_status mr_device_drain(mr_device *device) {
     mr_machine *machine = device->machine;
     MR_TRY(mr_machine_ready(machine));
+    mr_history_end(machine, "a wait of millrace's own", (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->device_synchronize(device));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_DRAIN, .u.account.device = device);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "model/given.h"
+#include "model/history.h"
 #include "model/internal.h"
 
 mr_status mr_event_create(const mr_caller *caller, const mr_event_options *options,
@@ -139,6 +140,7 @@ mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_don
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_EVENT_QUERY, NULL, event, NULL, "query", &command));
     mr_status status = machine->backend->event_query(event, out_done);
+    if (*out_done) mr_history_end(machine, "query", caller->where);
     return mr_host_end_query(machine, command, status, *out_done);
 }
 

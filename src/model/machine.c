@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/given.h"
+#include "model/history.h"
 #include "model/internal.h"
 
 #define COMMANDS_PER_CHUNK 256
@@ -88,6 +89,7 @@ void mr_machine_drop_body_notes(mr_machine *machine) {
 
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
+    mr_history_free(machine);
     for (size_t i = 0; i < machine->deferred_frees.count; i++)
         mr_storage_release(
             machine->deferred_frees.items[i]); /* may close a stream of the backend */
@@ -199,14 +201,15 @@ void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_s
     machine->deferred_error = mr_error_first(machine->deferred_error, error);
 }
 
-/* See mr_storage_drop_handle. A free may come back here: it must find the list empty. */
+/* See mr_storage_drop_handle. A free is a submission, which would end a history of steps; a later call frees then. A free may come back here: it must find the list empty. */
 void mr_machine_free_dropped(mr_machine *machine) {
     mr_storage **storages = machine->deferred_frees.items;
     size_t count = machine->deferred_frees.count;
-    if (!count) return;
+    if (!count || machine->host_stays) return;
     memset(&machine->deferred_frees, 0, sizeof machine->deferred_frees);
     for (size_t i = 0; i < count; i++) {
-        mr_storage_free_dropped(storages[i]);
+        if (storages[i]->epoch == machine->epoch && !machine->lost)
+            mr_storage_free_dropped(storages[i]);
         mr_storage_release(storages[i]);
     }
     free(storages);

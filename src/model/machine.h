@@ -25,6 +25,7 @@ typedef struct mr_backend mr_backend;
 typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
 typedef struct mr_params mr_params;
+typedef struct mr_history mr_history;
 
 /* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
 typedef struct {
@@ -72,7 +73,11 @@ struct mr_machine {
     uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
     bool collecting;     /* the collect hook runs, in the middle of an allocation: no reset then */
     bool watches_writes; /* of the host, too: a simulator has checkpoints */
-    bool allow_tf32;     /* products of f32 may be computed with 10-bit mantissas on tensor cores */
+    bool
+        host_stays; /* they are those of a history of steps, which leave what is the host's as it is (history.h) */
+    uint64_t history_limit; /* bytes that those may take */
+    mr_history *history;    /* NULL: no step has been made */
+    bool allow_tf32; /* products of f32 may be computed with 10-bit mantissas on tensor cores */
     bool
         replays; /* its commands were carried out before, on another: what they print or count was told then */
     bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */

@@ -3,7 +3,7 @@
 #ifndef MR_MODEL_SIMULATOR_H
 #define MR_MODEL_SIMULATOR_H
 
-#include "model/machine.h"
+#include "model/observer.h"
 
 /* One pending command, as `mr.machine.queues()` shows it. */
 typedef struct {
@@ -12,6 +12,11 @@ typedef struct {
     bool ready;   /* could run next: all it waits for is done */
     const mr_command
         *waits_for; /* a pending command of another stream that it waits for, or NULL */
+    /* Why it does not run now: NONE where it could. STREAM: the one before it in its stream. MULTIPROCESSORS and
+     * COPY_ENGINE: `waits_for` is one that runs there. HOST: it may begin at `start`, which is later than the host's clock. */
+    mr_cause held_by;
+    uint64_t start;       /* nanoseconds; of one that is ready */
+    uint32_t part, parts; /* of these parts so many are carried out; 0 of 1 before it has begun */
 } mr_pending;
 
 typedef struct {
@@ -26,8 +31,9 @@ typedef struct {
     void *host;          /* where the byte at `first` is */
 } mr_memory_block;
 
-typedef struct mr_chooser mr_chooser;       /* model/chooser.h */
-typedef struct mr_checkpoint mr_checkpoint; /* the backend's */
+typedef struct mr_chooser mr_chooser;               /* model/chooser.h */
+typedef struct mr_checkpoint mr_checkpoint;         /* the backend's */
+typedef struct mr_history_limits mr_history_limits; /* model/history.h */
 
 typedef struct mr_simulator {
     /* "timed", "adversarial", "random:SEED", "manual". Legal at any time: pending work goes on under
@@ -42,6 +48,9 @@ typedef struct mr_simulator {
      * command is then already destroyed and only its description in `out_text` is left). */
     mr_status (*step)(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                       size_t text_size);
+
+    /* The host does something else for so long. */
+    mr_status (*pass)(mr_machine *machine, uint64_t nanoseconds);
 
     /* Calls `see` for each pending command: streams in order of creation, oldest first in each. */
     void (*pending)(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
@@ -76,14 +85,29 @@ typedef struct mr_simulator {
      * permitted either in a host function, and when the device is lost; but one that has been lost since is well
      * again. */
     mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
+    /* One of a history of steps (history.h): restoring it leaves alone what is the host's. No memory of the host's is
+     * allocated or freed by it, streams and events that the host has closed stay closed, and host memory that was made
+     * after the checkpoint keeps what is in it. */
+    mr_status (*checkpoint_step)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     mr_status (*restore)(mr_machine *machine, mr_checkpoint *checkpoint);
     /* And those made after it; accepts NULL. Each is to be dropped before the machine closes. */
     void (*checkpoint_drop)(mr_machine *machine, mr_checkpoint *checkpoint);
+    /* Drops those made before `keep`, which are then not to be dropped again. */
+    void (*checkpoint_forget)(mr_machine *machine, mr_checkpoint *keep);
+    /* Host memory that no checkpoint knows. */
+    bool (*is_new)(mr_machine *machine, const mr_storage *storage);
+    /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->history_limit, and
+     * none can be restored any more. */
+    size_t (*checkpoint_bytes)(mr_machine *machine);
 } mr_simulator;
 
 /* The same slots for callers above the model: observers that ask for everything are told. */
 mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                           size_t text_size);
+/* A step, also one that fails, and the time that passed can be undone as long as the history reaches back (history.h). */
+mr_status mr_machine_back(mr_machine *machine, uint32_t count, uint32_t *out_undone);
+mr_status mr_machine_pass(mr_machine *machine, uint64_t nanoseconds);
+mr_status mr_machine_set_history(mr_machine *machine, const mr_history_limits *limits);
 mr_status mr_machine_set_chooser(mr_machine *machine, const char *name);
 mr_status mr_machine_set_model(mr_machine *machine, const char *name);
 mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t value);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/given.h"
+#include "model/history.h"
 #include "model/internal.h"
 
 /* The sandbox's bound on what may be live at once, host and device together. */
@@ -196,18 +197,19 @@ void mr_storage_add_handle(mr_storage *storage) {
     storage->handles++;
 }
 
-/* Drops it; false: nothing is to be freed, or not now. */
-static bool drop_last_handle(mr_storage *storage) {
+/* Drops it; false: nothing is to be freed, or not now. `by_script`: it asks for it, and no collector does. */
+static bool drop_last_handle(mr_storage *storage, bool by_script) {
     mr_machine *machine = storage->machine;
     if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return false;
     if (storage->epoch != machine->epoch || machine->lost) return false; /* a reset takes it all */
-    if (!machine->in_host_function) return true;
+    /* The moment of a collection must not end a history of steps. */
+    if (!machine->in_host_function && (by_script || !machine->host_stays)) return true;
     if (mr_vec_push(&machine->deferred_frees, storage)) storage->refs++;
     return false; /* out of memory here leaks the block until the reset or the end: never more */
 }
 
 void mr_storage_drop_handle(mr_storage *storage) {
-    if (drop_last_handle(storage)) mr_storage_free_dropped(storage);
+    if (drop_last_handle(storage, false)) mr_storage_free_dropped(storage);
 }
 
 /* Submits the FREE. The order is that of `stream`: where it was made, or the script's choice. `at_once`: no
@@ -250,7 +252,7 @@ void mr_storage_free_dropped(mr_storage *storage) {
 }
 
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) {
-    if (!drop_last_handle(storage)) return MR_OK;
+    if (!drop_last_handle(storage, true)) return MR_OK;
     mr_status status = submit_free(caller, storage, stream_to_free_in(storage), false);
     if (status) storage->handles++;
     return status;
@@ -258,6 +260,7 @@ mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) 
 
 mr_status mr_storage_free_wait(mr_storage *storage) {
     mr_machine *machine = storage->machine;
+    mr_history_end(machine, "free", (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->memory_free_wait(storage));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_FREE_WAIT, .u.account.storage = storage);
@@ -347,6 +350,9 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     mr_command *command = NULL;
     mr_status status = MR_OK;
     bool look = device_may_use(operands, count, row);
+    for (uint32_t i = 0; i < count; i++)
+        if (operands[i].access & MR_WRITE)
+            mr_history_host_writes(machine, name, caller->where, operands[i].tensor->storage);
     if (machine->observers.count) {
         MR_TRY(mr_command_create(caller, MR_COMMAND_HOST_ACCESS, NULL, name, count, &command));
         for (uint32_t i = 0; i < count; i++)

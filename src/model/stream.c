@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 #include "model/given.h"
+#include "model/history.h"
 #include "model/internal.h"
 
 static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stream_kind kind,
                              const mr_stream_options *options, mr_stream **out_stream) {
     mr_machine *machine = caller->machine;
     *out_stream = NULL;
+    mr_history_end(machine, "stream", caller->where);
     mr_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
     mr_name *name;
@@ -94,6 +96,7 @@ void mr_stream_drop_given(mr_stream *stream) {
 
 mr_status mr_stream_open_given(mr_stream *stream) {
     const mr_caller caller = {.machine = stream->device->machine, .where = stream->where};
+    mr_history_end(caller.machine, "stream", caller.where);
     MR_TRY(caller.machine->backend->stream_open(stream));
     caller.machine->open_streams++;
     return tell_created(&caller, stream);
@@ -147,6 +150,7 @@ mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_QUERY, stream, NULL, NULL, "query", &command));
     mr_status status = machine->backend->stream_query(stream, out_done);
+    if (*out_done) mr_history_end(machine, "query", caller->where);
     return mr_host_end_query(machine, command, status, *out_done);
 }
 

@@ -8,6 +8,7 @@
 
 #include "model/backend.h"
 #include "model/given.h"
+#include "model/history.h"
 #include "program/player.h"
 
 /* ---- what differs */
@@ -228,6 +229,13 @@ static mr_status step(mr_player *p, const item *it) {
     return MR_OK;
 }
 
+static mr_status back(mr_player *p, const item *it) {
+    uint32_t undone;
+    MR_TRY(mr_machine_back(p->machine, (uint32_t)it->value, &undone));
+    check_answer(p, it, undone, (uint64_t)it->number);
+    return MR_OK;
+}
+
 static mr_status look(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
     switch (it->kind) {
@@ -263,6 +271,13 @@ static mr_status reset(mr_player *p, const item *it) {
     return MR_OK;
 }
 
+static mr_status set_history(mr_machine *machine, const item *it) {
+    mr_history_limits limits = {.always = it->number < 0,
+                                .steps = (uint32_t)it->value,
+                                .bytes = (uint64_t)(it->number < 0 ? -it->number : it->number)};
+    return mr_machine_set_history(machine, &limits);
+}
+
 static mr_status configure(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
     const char *text = it->own_name == NO_SLOT ? "" : p->program->texts.items[it->own_name];
@@ -270,6 +285,7 @@ static mr_status configure(mr_player *p, const item *it) {
     case MR_COMMAND_CHOOSER: return p->keep_chooser ? MR_OK : mr_machine_set_chooser(machine, text);
     case MR_COMMAND_MODEL: return p->keep_model ? MR_OK : mr_machine_set_model(machine, text);
     case MR_COMMAND_SETTING: return mr_machine_set_setting(machine, text, (int64_t)it->value);
+    case MR_COMMAND_HISTORY: return set_history(machine, it);
     default: mr_machine_set_launch_blocking(machine, it->value != 0); return MR_OK;
     }
 }
@@ -318,6 +334,8 @@ static mr_status dispatch(mr_player *p, const item *it) {
     case MR_COMMAND_ENABLE_PEER:
         return mr_device_enable_peer_access(devices[it->object], devices[it->other]);
     case MR_COMMAND_STEP: return step(p, it);
+    case MR_COMMAND_BACK: return back(p, it);
+    case MR_COMMAND_PASS: return mr_machine_pass(p->machine, it->value);
     case MR_COMMAND_RESET: return reset(p, it);
     case MR_COMMAND_HOST_TIME:
     case MR_COMMAND_DEVICE_TIME:
@@ -326,6 +344,7 @@ static mr_status dispatch(mr_player *p, const item *it) {
     case MR_COMMAND_CHOOSER:
     case MR_COMMAND_MODEL:
     case MR_COMMAND_SETTING:
+    case MR_COMMAND_HISTORY:
     case MR_COMMAND_LAUNCH_BLOCKING: return configure(p, it);
     default: return object_life(p, it);
     }

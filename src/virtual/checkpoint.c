@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "model/given.h"
+#include "model/history.h"
 #include "model/observer.h"
 #include "ops/op.h"
 #include "virtual/state.h"
@@ -137,9 +138,17 @@ static bool save_state(mr_checkpoint *c) {
     return true;
 }
 
+/* The host's allocations are not taken back with it (machine->host_stays): their account remains as it is. */
+static void keep_host_account(vgpu *gpu, uint64_t of_host, uint64_t next_address) {
+    gpu->backing.used += of_host - gpu->backing.of_host;
+    gpu->backing.of_host = of_host;
+    gpu->next_host_address = next_address;
+}
+
 /* The region comes first: where the pools are is in it. The chooser's size is the rest. */
 static void load_state(const mr_checkpoint *c) {
     vgpu *gpu = c->gpu;
+    uint64_t of_host = gpu->backing.of_host, next_address = gpu->next_host_address;
     mr_chooser *chooser = gpu->chooser;
     size_t changing = sizeof *gpu - CHANGING;
     memcpy((char *)gpu + CHANGING, c->bytes, changing);
@@ -152,6 +161,7 @@ static void load_state(const mr_checkpoint *c) {
     }
     mr_region_load(&gpu->region, in);
     hide_free_objects(gpu);
+    if (gpu->undo.host_stays) keep_host_account(gpu, of_host, next_address);
 }
 
 /* ---- what pending works own */
@@ -243,6 +253,23 @@ void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uin
 
 /* ---- the stack */
 
+/* Events and streams that the host has closed while there were checkpoints. */
+static void let_go(vgpu *gpu) {
+    for (size_t i = 0; i < gpu->let_go.count; i++) {
+        closed_object object = gpu->let_go.items[i];
+        if (object.mark) mr_virtual_mark_drop(gpu, object.mark);
+        else mr_virtual_queue_close(object.queue);
+    }
+    gpu->let_go.count = 0;
+}
+
+bool mr_virtual_let_go_later(vgpu *gpu, closed_object object) {
+    if (!mr_undo_is_on(&gpu->undo) || !gpu->undo.host_stays) return false;
+    if (mr_vec_push(&gpu->let_go, object)) return true;
+    mr_virtual_checkpoints_void(gpu); /* no memory: then nothing can go back */
+    return false;
+}
+
 static void release(mr_checkpoint *c) {
     forget(&c->works);
     mr_vec_free(&c->works);
@@ -251,15 +278,28 @@ static void release(mr_checkpoint *c) {
     free(c);
 }
 
-/* The newest one goes. Its memory is kept for the next one, which explorers make at once. */
+static size_t bytes_of(const mr_checkpoint *c) {
+    size_t bytes = sizeof *c + c->capacity + c->works.count * sizeof *c->works.items;
+    for (size_t i = 0; i < c->works.count; i++) bytes += c->works.items[i].scratch_bytes;
+    return bytes;
+}
+
+/* Its memory is kept for the next one, which explorers make at once. */
+static void retire(vgpu *gpu, mr_checkpoint *c) {
+    gpu->checkpoint_bytes -= bytes_of(c);
+    forget(&c->works);
+    if (gpu->spare_checkpoint) release(c);
+    else gpu->spare_checkpoint = c;
+}
+
+/* The newest one goes. */
 static void pop(vgpu *gpu) {
     mr_checkpoint *c = gpu->newest_checkpoint;
     gpu->newest_checkpoint = c->below;
     mr_undo_pop(&gpu->undo, c->below ? c->below->generation : 0);
-    forget(&c->works);
-    if (gpu->spare_checkpoint) release(c);
-    else gpu->spare_checkpoint = c;
     gpu->machine->watches_writes = gpu->newest_checkpoint != NULL;
+    retire(gpu, c);
+    if (!gpu->newest_checkpoint) let_go(gpu);
 }
 
 void mr_virtual_checkpoints_void(vgpu *gpu) {
@@ -270,7 +310,9 @@ void mr_virtual_checkpoints_void(vgpu *gpu) {
         c->gpu = NULL; /* its owner drops it */
     }
     mr_undo_pop(&gpu->undo, 0);
+    gpu->checkpoint_bytes = 0;
     gpu->machine->watches_writes = false;
+    let_go(gpu);
     if (gpu->spare_checkpoint) release(gpu->spare_checkpoint);
     gpu->spare_checkpoint = NULL;
 }
@@ -285,7 +327,7 @@ static mr_status out_of_memory(const char *what) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for the state of the machine", what);
 }
 
-mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpoint) {
+static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_checkpoint) {
     vgpu *gpu = vgpu_of(machine);
     *out_checkpoint = NULL;
     MR_TRY(refuse(machine, "checkpoint"));
@@ -301,12 +343,25 @@ mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpo
     }
     c->below = gpu->newest_checkpoint;
     c->undo_mark = mr_undo_mark(&gpu->undo);
+    gpu->undo.host_stays = host_stays;
+    gpu->undo.limit = host_stays ? machine->history_limit : 0;
+    gpu->checkpoint_bytes += bytes_of(c);
     c->generation = gpu->undo.generation;
     c->runs_told = machine->runs_told;
     gpu->newest_checkpoint = c;
     machine->watches_writes = true;
     *out_checkpoint = c;
     return MR_OK;
+}
+
+/* Not on top of those of a history: what ends the history would take this one with it. */
+mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpoint) {
+    mr_history_end(machine, "checkpoint", (mr_site){0});
+    return make(machine, false, out_checkpoint);
+}
+
+mr_status mr_virtual_checkpoint_step(mr_machine *machine, mr_checkpoint **out_checkpoint) {
+    return make(machine, true, out_checkpoint);
 }
 
 mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
@@ -344,4 +399,24 @@ void mr_virtual_checkpoint_drop(mr_machine *machine, mr_checkpoint *c) {
     }
     while (gpu->newest_checkpoint != c) pop(gpu);
     pop(gpu);
+}
+
+void mr_virtual_checkpoint_forget(mr_machine *machine, mr_checkpoint *keep) {
+    vgpu *gpu = vgpu_of(machine);
+    mr_checkpoint *old = keep->below;
+    if (!keep->gpu || !old) return;
+    keep->below = NULL;
+    size_t down = mr_undo_forget(&gpu->undo, keep->undo_mark);
+    for (mr_checkpoint *c = gpu->newest_checkpoint; c; c = c->below) c->undo_mark -= down;
+    while (old) {
+        mr_checkpoint *below = old->below;
+        retire(gpu, old);
+        old = below;
+    }
+}
+
+size_t mr_virtual_checkpoint_bytes(mr_machine *machine) {
+    const vgpu *gpu = vgpu_of(machine);
+    if (gpu->undo.failed) return SIZE_MAX;
+    return gpu->checkpoint_bytes + mr_undo_bytes(&gpu->undo);
 }

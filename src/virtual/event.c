@@ -10,10 +10,10 @@ mr_status mr_virtual_event_open(mr_event *event) {
 }
 
 void mr_virtual_event_close(mr_event *event) {
+    vgpu *gpu = vgpu_of(event->machine);
     mark *m = event->impl;
-    if (!m) return;
-    m->held = false;
-    if (!m->record) mr_slab_free(&vgpu_of(event->machine)->marks, m);
+    if (m && !mr_virtual_let_go_later(gpu, (closed_object){.mark = m}))
+        mr_virtual_mark_drop(gpu, m);
 }
 
 mr_status mr_virtual_event_query(mr_event *event, bool *out_done) {

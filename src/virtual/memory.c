@@ -176,7 +176,9 @@ static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
         storage->host = NULL;
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory: no memory for a checkpoint");
     }
+    mr_virtual_born(gpu, storage);
     b->used += size;
+    b->of_host += size;
     storage->address = gpu->next_host_address;
     gpu->next_host_address +=
         (size + HOST_ADDRESS_STEP - 1) / HOST_ADDRESS_STEP * HOST_ADDRESS_STEP;
@@ -185,7 +187,9 @@ static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
 
 void mr_virtual_memory_release(mr_storage *storage) {
     vgpu *gpu = vgpu_of(storage->machine);
-    gpu->backing.used -= storage->bytes ? storage->bytes : 1;
+    uint64_t size = storage->bytes ? storage->bytes : 1;
+    gpu->backing.used -= size;
+    gpu->backing.of_host -= size;
     mr_undo_free_later(&gpu->undo, storage->host);
     storage->host = NULL;
 }

@@ -60,7 +60,8 @@ typedef struct {
  * kill us rather than refuse. */
 typedef struct {
     uint64_t limit, used;
-    char source[80]; /* what the limit comes from, in words */
+    uint64_t of_host; /* of `used`: the host's memory */
+    char source[80];  /* what the limit comes from, in words */
 } backing;
 
 /* `most`: a bound that the embedder sets, 0: none. */

@@ -189,10 +189,7 @@ static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
     *m = (mark){.record = w, .queue = w->queue, .held = true};
     w->u.mark = m;
     event->impl = m;
-    if (old) { /* R12: overwritten, but waits that found it keep it */
-        old->held = false;
-        if (!old->record) mr_slab_free(&gpu->marks, old);
-    }
+    if (old) mr_virtual_mark_drop(gpu, old); /* R12: overwritten, but waits that found it keep it */
     return true;
 }
 
@@ -301,6 +298,11 @@ static void unlink_work(vgpu *gpu, work *w) {
 void mr_virtual_mark_release(vgpu *gpu, mark *m) {
     m->record = NULL;
     if (!m->held) mr_slab_free(&gpu->marks, m);
+}
+
+void mr_virtual_mark_drop(vgpu *gpu, mark *m) {
+    m->held = false;
+    if (!m->record) mr_slab_free(&gpu->marks, m);
 }
 
 static void mark_done(vgpu *gpu, mark *m, uint64_t now) {
@@ -451,4 +453,9 @@ void mr_virtual_queue_destroy(queue *q) {
     if (q->next) q->next->previous = q->previous;
     else device->last = q->previous;
     mr_slab_free(&device->gpu->queues, q);
+}
+
+void mr_virtual_queue_close(queue *q) {
+    q->closed = true;
+    if (!q->head) mr_virtual_queue_destroy(q);
 }

@@ -35,9 +35,20 @@ static mr_status begin(work *w, const mr_command *command) {
 
 /* ---- what checkpoints must know before a byte changes */
 
+void mr_virtual_born(const vgpu *gpu, mr_storage *storage) {
+    storage->impl = (void *)(uintptr_t)gpu->undo.generation;
+}
+
+/* Where checkpoints leave the host's memory alone: no checkpoint knows it. Else it is the host's, and stays as it is. */
+bool mr_virtual_is_new(mr_machine *machine, const mr_storage *storage) {
+    const vgpu *gpu = vgpu_of(machine);
+    return gpu->undo.host_stays && storage->kind != MR_MEMORY_DEVICE &&
+           (uintptr_t)storage->impl >= gpu->undo.generation;
+}
+
 void mr_virtual_keep_bytes(vgpu *gpu, const mr_storage *storage, uint64_t first, uint64_t end) {
     char *base = storage->host;
-    if (first >= end || !base) return;
+    if (first >= end || !base || mr_virtual_is_new(gpu->machine, storage)) return;
     char *low = base, *high = base + storage->bytes;
     if (storage->kind == MR_MEMORY_DEVICE) { /* whole pages: the device's memory is all ours */
         const arena *a = &((vdevice *)storage->device->impl)->pool.space->arena;

@@ -101,12 +101,72 @@ static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, c
     return carry_out(gpu, &next, out_text, text_size);
 }
 
+static mr_status pass(mr_machine *machine, uint64_t nanoseconds) {
+    vgpu *gpu = vgpu_of(machine);
+    gpu->host_ns += nanoseconds;
+    return mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL);
+}
+
 /* ---- looking in */
 
-static const mr_command *other_stream(const work *w) {
-    for (const edge *e = w->in; e; e = e->u.next_in)
-        if (e->from && e->from->queue != w->queue) return e->from->command;
-    return NULL;
+/* What the edge from `from` to `w` stands for. */
+static mr_cause cause_of(const work *w, const work *from) {
+    if (w->command->kind == MR_COMMAND_WAIT && from->command->kind == MR_COMMAND_RECORD)
+        return MR_CAUSE_EVENT;
+    if (w->command->kind == MR_COMMAND_ALLOC) return MR_CAUSE_MEMORY;
+    if (w->barrier || from->barrier) return MR_CAUSE_PEER_COPY;
+    return MR_CAUSE_DEFAULT_STREAM;
+}
+
+static void find_predecessor(const work *w, mr_pending *out) {
+    for (const edge *e = w->in; e; e = e->u.next_in) {
+        if (!e->from || e->from->queue == w->queue) continue;
+        out->waits_for = e->from->command;
+        out->held_by = cause_of(w, e->from);
+        return;
+    }
+    out->held_by = MR_CAUSE_STREAM;
+}
+
+/* What has the engine that `w` is ready for. */
+static void find_holder(const vgpu *gpu, const work *w, mr_pending *out) {
+    const body *b = w->body;
+    if (b->engine == ENGINE_NONE) return;
+    for (const work *other = gpu->oldest; other; other = other->newer) {
+        const body *running = other->state == WORK_STARTED ? other->body : NULL;
+        if (!running || running->engine != b->engine) continue;
+        if (other->queue->device != w->queue->device) continue;
+        if (b->engine == ENGINE_COPY && running->copy_engine[0] != b->copy_engine[0]) continue;
+        out->held_by = b->engine == ENGINE_SM ? MR_CAUSE_MULTIPROCESSORS : MR_CAUSE_COPY_ENGINE;
+        out->waits_for = other->command;
+        return;
+    }
+}
+
+static void count_parts(const vgpu *gpu, const work *w, mr_pending *out) {
+    const body *b = w->body;
+    out->parts = 1;
+    if (!b || gpu->chooser->whole) return;
+    if (!gpu->chooser->timed) {
+        out->part = b->slices_done;
+        out->parts = b->slices;
+        return;
+    }
+    out->part = b->blocks_done;
+    out->parts = b->blocks;
+}
+
+static mr_pending look_at(const vgpu *gpu, const work *w) {
+    mr_pending one = {.command = w->command,
+                      .running = w->state == WORK_STARTED,
+                      .ready = !w->unfinished,
+                      .start = w->time};
+    count_parts(gpu, w, &one);
+    if (w->unfinished) find_predecessor(w, &one);
+    else if (gpu->chooser->timed && !one.running && w->body) find_holder(gpu, w, &one);
+    else if (gpu->chooser->timed && !one.running && w->time > gpu->host_ns)
+        one.held_by = MR_CAUSE_HOST;
+    return one;
 }
 
 static void pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
@@ -117,8 +177,7 @@ static void pending(mr_machine *machine, void (*see)(void *context, const mr_pen
     for (int i = 0; i < gpu->device_count; i++)
         for (const queue *q = gpu->devices[i].first; q; q = q->next)
             for (work *w = q->head; w; w = w->after) {
-                mr_pending one = {w->command, w->state == WORK_STARTED, !w->unfinished,
-                                  other_stream(w)};
+                mr_pending one = look_at(gpu, w);
                 see(context, &one);
             }
 }
@@ -188,6 +247,7 @@ const mr_simulator mr_virtual_simulator = {
     .use_chooser = use_chooser,
     .chooser = chooser,
     .step = step,
+    .pass = pass,
     .pending = pending,
     .device_time = device_time,
     .set_model = set_model,
@@ -198,6 +258,10 @@ const mr_simulator mr_virtual_simulator = {
     .memory_at = mr_virtual_memory_at,
     .will_write = mr_virtual_will_write,
     .checkpoint = mr_virtual_checkpoint,
+    .checkpoint_step = mr_virtual_checkpoint_step,
     .restore = mr_virtual_restore,
     .checkpoint_drop = mr_virtual_checkpoint_drop,
+    .checkpoint_forget = mr_virtual_checkpoint_forget,
+    .is_new = mr_virtual_is_new,
+    .checkpoint_bytes = mr_virtual_checkpoint_bytes,
 };

@@ -191,6 +191,12 @@ struct vdevice {
     pool pool;
 };
 
+/* An event's latest mark, or a stream's queue: the host has closed it. */
+typedef struct {
+    mark *mark;   /* or NULL */
+    queue *queue; /* or NULL */
+} closed_object;
+
 /* All that changes while the device moves lies in `region`, or here from `set` on: that is what a checkpoint
  * copies (checkpoint.c). The rest stays as it is as long as there are checkpoints. */
 struct vgpu {
@@ -202,6 +208,8 @@ struct vgpu {
     mr_region region;
     undo undo;
     mr_checkpoint *newest_checkpoint, *spare_checkpoint;
+    size_t checkpoint_bytes;      /* of all there are, without `undo` */
+    MR_VEC(closed_object) let_go; /* as soon as there is no checkpoint */
 
     settings set;
     uint64_t host_ns;   /* the host's clock */
@@ -261,6 +269,7 @@ void mr_virtual_complete(work *w, uint64_t now);
 /* Drops all pending work of all devices, but for gpu->keep, which is only unlinked. */
 void mr_virtual_drop_works(vgpu *gpu);
 void mr_virtual_queue_destroy(queue *q);
+void mr_virtual_queue_close(queue *q);     /* nobody submits to it any more */
 void mr_virtual_staged_release(staged *s); /* accepts NULL */
 
 /* ---- engine.c, run.c, cost.c: carrying out */
@@ -286,6 +295,9 @@ engine_kind mr_virtual_engine_of(const mr_command *command);
 uint64_t mr_virtual_bytes_ns(uint64_t bytes, double gigabytes_per_second);
 bool mr_virtual_peers(const vdevice *a, const vdevice *b); /* one may reach the other directly */
 
+/* Host memory has just been made: notes between which checkpoints. */
+void mr_virtual_born(const vgpu *gpu, mr_storage *storage);
+bool mr_virtual_is_new(mr_machine *machine, const mr_storage *storage);
 /* Before anything writes to [first, end) of the storage: for checkpoints. */
 void mr_virtual_keep_bytes(vgpu *gpu, const mr_storage *storage, uint64_t first, uint64_t end);
 static inline void mr_virtual_before_write(vgpu *gpu, const mr_storage *storage, uint64_t first,
@@ -306,10 +318,15 @@ static inline void mr_virtual_ran(const work *w, uint64_t begin, uint64_t end, u
 /* ---- checkpoint.c */
 
 mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpoint);
+mr_status mr_virtual_checkpoint_step(mr_machine *machine, mr_checkpoint **out_checkpoint);
 mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *checkpoint);
 void mr_virtual_checkpoint_drop(mr_machine *machine, mr_checkpoint *checkpoint);
+void mr_virtual_checkpoint_forget(mr_machine *machine, mr_checkpoint *keep);
+size_t mr_virtual_checkpoint_bytes(mr_machine *machine);
 /* Something happens that cannot be undone: none can be restored any more. */
 void mr_virtual_checkpoints_void(vgpu *gpu);
+/* Where checkpoints leave the host's objects as they are: a checkpoint may need what it closes. False: it goes now. */
+bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 
 /* ---- wait.c: the host's side of time */
 
@@ -347,7 +364,8 @@ void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uin
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes);
 uint64_t mr_virtual_host_time(mr_machine *machine);
 
-void mr_virtual_mark_release(vgpu *gpu, mark *m); /* event.c: no longer pending */
+void mr_virtual_mark_release(vgpu *gpu, mark *m); /* no longer pending */
+void mr_virtual_mark_drop(vgpu *gpu, mark *m);    /* no longer the event's */
 extern const mr_simulator mr_virtual_simulator;
 /* device.c: properties, engines and memory by the model and the settings; nothing may be in use */
 void mr_virtual_device_setup(vdevice *device);

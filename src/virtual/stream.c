@@ -23,8 +23,8 @@ mr_status mr_virtual_stream_open(mr_stream *stream) {
 
 void mr_virtual_stream_close(mr_stream *stream) {
     queue *q = stream->impl;
-    q->closed = true;
-    if (!q->head) mr_virtual_queue_destroy(q);
+    if (!mr_virtual_let_go_later(q->device->gpu, (closed_object){.queue = q}))
+        mr_virtual_queue_close(q);
 }
 
 mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {

@@ -44,6 +44,7 @@ static bool is_zero(const char *at, size_t size) {
 }
 
 static bool reserve(undo *u, size_t size) {
+    if (u->limit && u->used + size > u->limit) return false;
     if (u->capacity - u->used >= size) return true;
     size_t wanted = u->capacity ? 2 * u->capacity : 16 * PAGE;
     char *grown = realloc(u->bytes, wanted);
@@ -78,7 +79,7 @@ void mr_undo_save_on(undo *u, char *low, char *high, char *first, char *end) {
 }
 
 bool mr_undo_allocated(undo *u, void *at) {
-    if (!mr_undo_is_on(u)) return true;
+    if (!mr_undo_is_on(u) || u->host_stays) return true;
     undo_entry entry = {.at = at, .what = UNDO_ALLOCATED};
     return mr_vec_push(&u->entries, entry);
 }
@@ -108,19 +109,50 @@ static void take_back(undo *u, const undo_entry *entry) {
     find(u, (uintptr_t)entry->at)->generation = 0; /* to be kept again, also for those below */
 }
 
+/* Where the host stays as it is, what it has freed remains freed: nobody owns it any more. It is kept until nothing is
+ * left that may write there, since older entries may be of that memory. */
+static size_t keep_freed(undo *u, size_t mark) {
+    size_t kept = mark;
+    for (size_t i = mark; i < u->entries.count && u->host_stays; i++)
+        if (u->entries.items[i].what == UNDO_FREED) u->entries.items[kept++] = u->entries.items[i];
+    return kept;
+}
+
 void mr_undo_roll_back(undo *u, size_t mark) {
-    while (u->entries.count > mark) {
-        undo_entry entry = mr_vec_pop(&u->entries);
-        take_back(u, &entry);
-    }
+    for (size_t i = u->entries.count; i-- > mark;) take_back(u, &u->entries.items[i]);
+    u->entries.count = keep_freed(u, mark);
+}
+
+static void free_freed(const undo *u, size_t end) {
+    for (size_t i = 0; i < end; i++)
+        if (u->entries.items[i].what == UNDO_FREED) free(u->entries.items[i].at);
+}
+
+size_t mr_undo_forget(undo *u, size_t mark) {
+    size_t used = u->used, left = u->entries.count - mark;
+    free_freed(u, mark);
+    if (left) memmove(u->entries.items, u->entries.items + mark, left * sizeof *u->entries.items);
+    u->entries.count = left;
+    for (size_t i = left; i-- > 0;)
+        if (u->entries.items[i].what == UNDO_BYTES) used = u->entries.items[i].bytes;
+    if (used && u->used > used) memmove(u->bytes, u->bytes + used, u->used - used);
+    u->used -= used;
+    for (size_t i = 0; i < left; i++)
+        if (u->entries.items[i].what == UNDO_BYTES) u->entries.items[i].bytes -= used;
+    return mark;
+}
+
+size_t mr_undo_bytes(const undo *u) {
+    return u->used + u->entries.count * sizeof *u->entries.items;
 }
 
 void mr_undo_pop(undo *u, uint64_t generation) {
     u->generation = generation;
     if (generation) return;
-    for (size_t i = 0; i < u->entries.count; i++)
-        if (u->entries.items[i].what == UNDO_FREED) free(u->entries.items[i].at);
+    free_freed(u, u->entries.count);
     u->entries.count = u->used = 0;
+    u->host_stays = false;
+    u->limit = 0;
     u->failed = false;
     if (u->table_used) memset(u->table, 0, u->table_size * sizeof *u->table);
     u->table_used = 0;

@@ -33,7 +33,10 @@ typedef struct {
 typedef struct {
     uint64_t generation; /* of the newest checkpoint; 0: there is none, and nothing is kept */
     uint64_t generations;
-    bool failed; /* memory was out: what was overwritten then is lost */
+    bool
+        host_stays; /* going back changes no allocation of the host's: see mr_simulator.checkpoint */
+    bool failed;    /* memory was out, or the limit reached: what was overwritten then is lost */
+    size_t limit;   /* of `bytes`; 0: none */
     MR_VEC(undo_entry) entries;
     char *bytes;
     size_t used, capacity;
@@ -62,6 +65,10 @@ size_t mr_undo_mark(undo *u);
 void mr_undo_roll_back(undo *u, size_t mark);
 /* The newest checkpoint is gone; `generation` is that of the one below, 0: none is left. */
 void mr_undo_pop(undo *u, uint64_t generation);
+/* The oldest checkpoints are gone, up to the one of `mark`. Returns by how much the marks of the others go down. */
+size_t mr_undo_forget(undo *u, size_t mark);
+/* What it takes of the host's memory. */
+size_t mr_undo_bytes(const undo *u);
 void mr_undo_free(undo *u);
 
 #endif
