@@ -149,8 +149,9 @@ endif
 EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua)))
 EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
 EMBED_DEVICE := $(sort $(shell find src/compile/device -type f))
+EMBED_PAGE   := $(sort $(wildcard src/trace/page/*))
 EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f)) \
-                $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f))
+                $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f)) $(foreach f,$(EMBED_PAGE),$(f:src/%=%)=$(f))
 
 # ---------------------------------------------------------------- building
 
@@ -225,7 +226,7 @@ $(BUILD)/embed: scripts/embed.c
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -O1 -Wall -Wextra -o $@ $<
 
-$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS) $(EMBED_DEVICE)
+$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS) $(EMBED_DEVICE) $(EMBED_PAGE)
 	$(call say,EMBED,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BUILD)/embed $@ $(EMBED)

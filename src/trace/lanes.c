@@ -240,25 +240,30 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     X(PEER_COPY, "waits for a copy between devices: ", NAME)                                       \
     X(CHOOSER, "the chooser took other work first", NOTHING)
 
-void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span) {
-    enum { NAME, OBJECT, NOTHING };
+const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows) {
     static const struct {
         const char *words;
-        int shows;
+        mr_cause_shows shows;
     } phrases[] = {
-#define X(id, words, shows) [MR_CAUSE_##id] = {words, shows},
+#define X(id, words, shows) [MR_CAUSE_##id] = {words, MR_SHOWS_##shows},
         CAUSE_WORDS(X)
 #undef X
     };
+    *out_shows = phrases[cause].shows;
+    return phrases[cause].words;
+}
+
+void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span) {
+    mr_cause_shows shows;
     if (span->held_by == MR_CAUSE_NONE) return;
-    mr_buffer_puts(out, phrases[span->held_by].words);
-    if (phrases[span->held_by].shows == NOTHING) return;
+    mr_buffer_puts(out, mr_trace_cause_words(span->held_by, &shows));
+    if (shows == MR_SHOWS_NOTHING) return;
     if (span->holder == MR_TRACE_NONE) {
         mr_buffer_puts(out, "something that is not in the trace");
         return;
     }
     const mr_span *holder = &mr_trace_spans(trace)[span->holder];
-    if (phrases[span->held_by].shows == OBJECT) mr_trace_put_object(out, trace, holder);
+    if (shows == MR_SHOWS_OBJECT) mr_trace_put_object(out, trace, holder);
     else mr_text_put(out, holder->name);
     if (!holder->where.file) return;
     mr_buffer_puts(out, " (");

@@ -66,6 +66,10 @@ mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_
 
 /* ---- in words */
 
+/* The words for a cause, which stand before what shows of its holder. */
+typedef enum { MR_SHOWS_NAME, MR_SHOWS_OBJECT, MR_SHOWS_NOTHING } mr_cause_shows;
+const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows);
+
 /* "waits for event `full` (line 7)"; nothing for a span that nothing held up. Names are escaped for a person. */
 void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span);
 /* "line 7" in the script that most spans are of, "other.lua:7" elsewhere; nothing where no line is known. */

@@ -22,9 +22,11 @@ static const struct {
     mr_format_write write;
     bool compares; /* it can show two traces */
 } formats[] = {
+    {".html", mr_write_html, true},
     {".spans.json", mr_write_spans, false}, /* before .json, with which it ends too */
     {".json", mr_write_chrome, false},      /* for Chrome and Perfetto */
-    {".svg", mr_write_svg, true},           {".dot", mr_write_dot, false},
+    {".svg", mr_write_svg, true},
+    {".dot", mr_write_dot, false},
     {".csv", mr_write_csv, false},
 };
 #define FORMAT_COUNT (int)(sizeof formats / sizeof *formats)

@@ -1,0 +1,163 @@
+// Lanes: which spans are bars, in which row, and what of them can be seen. A lane holds the numbers of its spans in the order
+// of their beginning, and sums that let a million of them be drawn by looking at a few for each pixel.
+
+const ROW = 24, ROW_SPACE = 3, LANE_SPACE = 16, AXIS = 26, SECTION = 30, MOST_ROWS = 4;
+
+const isOnHost = (lane) => lane.stream === NONE;
+const beginOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.call[span] : lane.trace.spans.begin[span];
+const endOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.returned[span] : lane.trace.spans.end[span];
+
+function lookOf(lane, span) {
+  if (isOnHost(lane)) return page.looks[hostWaited(lane.trace, span) ? page.hostWait : page.hostCall];
+  return page.looks[sortOf(lane.trace, span).look];
+}
+
+function sortByBegin(lane) {
+  let sorted = true;
+  for (let i = 1; i < lane.spans.length && sorted; i++)
+    sorted = beginOf(lane, lane.spans[i - 1]) <= beginOf(lane, lane.spans[i]);
+  if (!sorted) lane.spans.sort((a, b) => beginOf(lane, a) - beginOf(lane, b) || a - b);
+}
+
+// Rows for bars that overlap, as measured times may; and for each bar the latest end of it and of those before it, and
+// the time that they take together.
+function measure(lane) {
+  const n = lane.spans.length, ends = new Float64Array(MOST_ROWS);
+  lane.begin = new Float64Array(n);
+  lane.end = new Float64Array(n);
+  lane.latest = new Float64Array(n);
+  lane.sum = new Float64Array(n + 1);
+  lane.row = new Uint8Array(n);
+  lane.rows = 1;
+  let latest = 0, busy = 0, covered = 0;
+  for (let i = 0; i < n; i++) {
+    const begin = lane.begin[i] = beginOf(lane, lane.spans[i]), end = lane.end[i] = endOf(lane, lane.spans[i]);
+    let row = 0;
+    while (row < MOST_ROWS - 1 && ends[row] > begin) row++;
+    ends[row] = Math.max(ends[row], end);
+    lane.row[i] = row;
+    lane.rows = Math.max(lane.rows, row + 1);
+    lane.latest[i] = latest = Math.max(latest, end);
+    lane.sum[i + 1] = lane.sum[i] + end - begin;
+    if (end > covered && (!isOnHost(lane) || hostWaited(lane.trace, lane.spans[i]))) {
+      busy += end - Math.max(begin, covered);
+      covered = end;
+    }
+  }
+  lane.busy = busy;
+}
+
+function makeLane(trace, stream, list) {
+  const lane = { trace, stream, spans: list };
+  const facts = stream === NONE ? null : trace.texts.streams[stream];
+  lane.label = facts ? (trace.texts.devices > 1 ? "gpu" + facts.device + " " : "") + facts.name : "host";
+  sortByBegin(lane);
+  measure(lane);
+  return lane;
+}
+
+function lanesOf(trace) {
+  const { spans } = trace, streams = trace.texts.streams.length, counts = new Uint32Array(streams + 1);
+  const isBar = (i) => ran(trace, i) && sortOf(trace, i).look !== NONE && sortOf(trace, i).stream !== NONE;
+  for (let i = 0; i < spans.count; i++) {
+    if (called(trace, i)) counts[streams]++;
+    if (isBar(i)) counts[sortOf(trace, i).stream]++;
+  }
+  const lists = Array.from(counts, (count) => new Uint32Array(count)), used = new Uint32Array(streams + 1), order = [];
+  for (let i = 0; i < spans.count; i++) {
+    if (called(trace, i)) lists[streams][used[streams]++] = i;
+    if (!isBar(i)) continue;
+    const { stream } = sortOf(trace, i);
+    if (!used[stream]) order.push(stream);
+    lists[stream][used[stream]++] = i;
+  }
+  const lanes = [makeLane(trace, NONE, lists[streams])];
+  for (const stream of order) lanes.push(makeLane(trace, stream, lists[stream]));
+  return lanes;
+}
+
+const lanes = traces.flatMap(lanesOf);
+const laneOfStream = traces.map((trace) => {
+  const map = new Map();
+  lanes.forEach((lane, i) => { if (lane.trace === trace) map.set(lane.stream, i); });
+  return map;
+});
+
+// Positions below the axis; of two traces each has a heading.
+let contentHeight = 0;
+for (let i = 0, y = 8; i < lanes.length; i++) {
+  if (traces.length > 1 && (i === 0 || lanes[i].trace !== lanes[i - 1].trace)) {
+    lanes[i].heading = y;
+    y += SECTION;
+  }
+  lanes[i].y = y;
+  lanes[i].height = lanes[i].rows * (ROW + ROW_SPACE) - ROW_SPACE;
+  y += lanes[i].height + LANE_SPACE;
+  contentHeight = y;
+}
+
+const duration = Math.max(1, ...traces.map((trace) => trace.texts.duration));
+
+// The first i in [low, high) for which `holds`, which is false up to somewhere and true from there on; else `high`.
+function firstIn(low, high, holds) {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+const firstWhere = (n, holds) => firstIn(0, n, holds);
+
+// The same for bars behind i that begin at `time` or later, where the answer is most often near.
+function firstBehind(lane, i, time) {
+  const n = lane.spans.length;
+  let low = i + 1, step = 1;
+  while (low + step < n && lane.begin[low + step] < time) {
+    low += step;
+    step *= 2;
+  }
+  return firstIn(low, Math.min(n, low + step + 1), (k) => lane.begin[k] >= time);
+}
+
+const firstEndingAfter = (lane, time) => firstWhere(lane.spans.length, (i) => lane.latest[i] > time);
+const firstBeginningAt = (lane, time) => firstWhere(lane.spans.length, (i) => lane.begin[i] >= time);
+
+// Where a span is: its lane and position there, or null. `onHost`: its call rather than what the device did.
+function findInLane(trace, span, onHost) {
+  const { stream } = sortOf(trace, span);
+  const wanted = onHost || !ran(trace, span) || !laneOfStream[trace.number].has(stream) ? NONE : stream;
+  for (const candidate of wanted === NONE ? [NONE] : [wanted, NONE]) {
+    const number = laneOfStream[trace.number].get(candidate);
+    const lane = lanes[number], time = beginOf(lane, span);
+    for (let i = firstBeginningAt(lane, time); i < lane.spans.length && lane.begin[i] === time; i++)
+      if (lane.spans[i] === span) return { lane: number, index: i };
+  }
+  return null;
+}
+
+// The time in which the lane stood before a bar because something held it up; null: none.
+function gapBefore(lane, i) {
+  const { spans } = lane.trace, span = lane.spans[i], cause = page.causes[spans.cause[span]].word;
+  if (isOnHost(lane) || cause === "none" || cause === "same-stream") return null;
+  let from = i ? lane.latest[i - 1] : 0;
+  if (cause !== "host" && cause !== "synchronize" && called(lane.trace, span)) from = Math.max(from, spans.call[span]);
+  return from < lane.begin[i] ? { from, to: lane.begin[i], cause } : null;
+}
+
+// ---- arrows from records to waits, by the time at which the wait was over
+
+function edgesOf(trace) {
+  const edges = [];
+  for (let wait = 0; wait < trace.spans.count; wait++) {
+    const record = trace.spans.record[wait];
+    if (record === NONE || !ran(trace, wait) || !ran(trace, record)) continue;
+    const from = laneOfStream[trace.number].get(sortOf(trace, record).stream);
+    const to = laneOfStream[trace.number].get(sortOf(trace, wait).stream);
+    if (from === undefined || to === undefined || from === to) continue;
+    edges.push({ trace, record, wait, from, to, begin: trace.spans.end[record], end: trace.spans.end[wait] });
+  }
+  return edges;
+}
+const edges = traces.flatMap(edgesOf).sort((a, b) => a.end - b.end);

@@ -1,0 +1,506 @@
+// What a person does: zoom, move, select, mark, search. All of it changes `view`, `selected` and `marked`, and asks for a new
+// frame; nothing else draws.
+
+const $ = (id) => document.getElementById(id);
+let selected = null; // { trace, span, onHost }
+let showsArrows = true, theme = "system", printing = false, waiting = false;
+
+function redraw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    paint();
+  });
+}
+
+function paint() {
+  drawTimeline(selected, showsArrows);
+  drawOverview();
+}
+
+// ---- size and theme
+
+function resize() {
+  const width = viewport.clientWidth;
+  view.gutter = Math.min(190, Math.max(64, Math.min(width * 0.22, 24 + 6.8 * Math.max(...lanes.map((lane) => lane.label.length)))));
+  view.width = printing ? 1000 : width;
+  view.ratio = printing ? 3 : Math.min(3, window.devicePixelRatio || 1);
+  const wanted = AXIS + contentHeight;
+  view.height = printing ? wanted : Math.max(120, Math.min(wanted, Math.floor(window.innerHeight * 0.62)));
+  viewport.style.height = view.height + "px";
+  $("spacer").style.height = Math.max(0, wanted - view.height) + "px";
+  view.scroll = printing ? 0 : viewport.scrollTop;
+  redraw();
+}
+
+function applyTheme() {
+  const dark = !printing && (theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches));
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  $("theme").textContent = "Theme: " + theme;
+  readColors();
+  redraw();
+}
+
+// ---- zoom and movement
+
+function show(t0, t1) {
+  const least = Math.min(duration, 20), width = Math.min(Math.max(t1 - t0, least), duration * 1.02);
+  const middle = (t0 + t1) / 2;
+  view.t0 = Math.min(Math.max(middle - width / 2, -duration * 0.01), duration * 1.01 - width);
+  view.t1 = view.t0 + width;
+  redraw();
+}
+
+function zoom(factor, time = (view.t0 + view.t1) / 2) {
+  show(time - (time - view.t0) * factor, time + (view.t1 - time) * factor);
+}
+
+const move = (part) => show(view.t0 + (view.t1 - view.t0) * part, view.t1 + (view.t1 - view.t0) * part);
+const fitAll = () => show(-duration * 0.01, duration * 1.01);
+
+// ---- marks: the spans of some sorts, sorted out by lane
+
+function mark(matches) {
+  if (!matches) {
+    marked.lists = null;
+    redraw();
+    return 0;
+  }
+  let count = 0;
+  marked.lists = traces.map((trace) => {
+    const wanted = trace.texts.sorts.map((sort) => matches(sort)), byLane = new Map();
+    for (const lane of lanes) {
+      if (lane.trace !== trace) continue;
+      const own = [];
+      for (let i = 0; i < lane.spans.length; i++) if (wanted[trace.spans.sort[lane.spans[i]]]) own.push(i);
+      if (own.length) byLane.set(lane, own);
+    }
+    for (let i = 0; i < trace.spans.count; i++) if (wanted[trace.spans.sort[i]]) count++;
+    return { trace, byLane };
+  });
+  redraw();
+  return count;
+}
+
+let markedLine = null;
+
+function onLine(file, line) {
+  const again = markedLine && markedLine.file === file && markedLine.line === line;
+  markedLine = again ? null : { file, line };
+  $("find").value = $("found").textContent = "";
+  markLine(file, again ? -1 : line);
+  mark(again ? null : (sort) => sort.file === file && sort.line === line);
+}
+
+function unmark() {
+  markedLine = null;
+  $("find").value = $("found").textContent = "";
+  mark(null);
+}
+
+// ---- selection
+
+function describe(trace, span) {
+  const sort = sortOf(trace, span), place = placeText(trace, sort), { spans } = trace;
+  const times = ran(trace, span) ? [spans.begin[span], spans.end[span]] : [spans.call[span], spans.returned[span]];
+  return [nameOf(trace, span), "on " + streamName(trace, sort.stream), place,
+    "from " + timeText(times[0]) + " for " + timeText(times[1] - times[0]), causeText(trace, span)].filter(Boolean).join(", ");
+}
+
+function select(trace, span, onHost, reveal) {
+  selected = { trace, span, onHost: Boolean(onHost) };
+  const found = findInLane(trace, span, onHost), sort = sortOf(trace, span), current = $("current");
+  current.textContent = describe(trace, span);
+  current.setAttribute("aria-selected", "true");
+  if (found) {
+    current.setAttribute("aria-posinset", found.index + 1);
+    current.setAttribute("aria-setsize", lanes[found.lane].spans.length);
+    if (reveal) revealBar(lanes[found.lane], found.index);
+  }
+  if (sort.file !== NONE) {
+    showFile(sort.file, onLine);
+    markLine(sort.file, sort.line);
+  }
+  showDetails();
+  redraw();
+}
+
+function deselect() {
+  selected = null;
+  $("current").textContent = "no operation is selected";
+  $("current").setAttribute("aria-selected", "false");
+  markLine(NONE, NONE);
+  unmark();
+  showDetails();
+}
+
+function revealBar(lane, i) {
+  const begin = lane.begin[i], end = lane.end[i], width = view.t1 - view.t0;
+  if (end < view.t0 + width * 0.02 || begin > view.t1 - width * 0.02) show(begin - width / 2, begin + width / 2);
+  const top = lane.y, bottom = lane.y + lane.height + LANE_SPACE, room = view.height - AXIS;
+  if (top < view.scroll) viewport.scrollTop = top;
+  else if (bottom > view.scroll + room) viewport.scrollTop = bottom - room;
+}
+
+function zoomToSelected() {
+  const found = selected && findInLane(selected.trace, selected.span, selected.onHost);
+  if (!found) return;
+  const lane = lanes[found.lane], i = found.index, margin = Math.max(lane.end[i] - lane.begin[i], 10) * 1.5;
+  show(lane.begin[i] - margin, lane.end[i] + margin);
+}
+
+// The nearest bar of a lane to a time; -1: the lane is empty.
+function nearest(lane, time) {
+  const n = lane.spans.length, after = firstBeginningAt(lane, time);
+  if (!n) return -1;
+  if (after === 0) return 0;
+  if (after === n) return n - 1;
+  return lane.end[after - 1] >= time || time - lane.end[after - 1] < lane.begin[after] - time ? after - 1 : after;
+}
+
+function step(dx, dy, toEnd) {
+  let found = selected && findInLane(selected.trace, selected.span, selected.onHost);
+  if (!found) {
+    const first = lanes.findIndex((lane) => !isOnHost(lane) && lane.spans.length);
+    const number = first >= 0 ? first : lanes.findIndex((lane) => lane.spans.length);
+    if (number < 0) return;
+    found = { lane: number, index: Math.min(firstEndingAfter(lanes[number], view.t0), lanes[number].spans.length - 1) };
+    dx = dy = 0;
+  }
+  let { lane, index } = found;
+  if (dy) {
+    const time = (lanes[lane].begin[index] + lanes[lane].end[index]) / 2;
+    do lane += dy; while (lanes[lane] && !lanes[lane].spans.length);
+    if (!lanes[lane]) return;
+    index = nearest(lanes[lane], time);
+  }
+  const last = lanes[lane].spans.length - 1;
+  index = toEnd ? (dx < 0 ? 0 : last) : Math.min(Math.max(index + dx, 0), last);
+  select(lanes[lane].trace, lanes[lane].spans[index], isOnHost(lanes[lane]), true);
+}
+
+// ---- details
+
+function goTo(trace, span, text) {
+  const button = make("button", { className: "link", type: "button", textContent: text });
+  button.addEventListener("click", () => select(trace, span, false, true));
+  return button;
+}
+
+function lineLink(trace, sort) {
+  const button = make("button", { className: "link", type: "button", textContent: placeText(trace, sort) });
+  button.addEventListener("click", () => onLine(sort.file, sort.line));
+  return button;
+}
+
+function detailRows(trace, span) {
+  const { spans } = trace, sort = sortOf(trace, span), list = [];
+  const row = (name, ...value) => list.push([name, value]);
+  row("asked for by", sort.file === NONE ? "no line of the script" : lineLink(trace, sort));
+  row("stream", streamName(trace, sort.stream));
+  if (sort.look !== NONE) row("carried out as", page.looks[sort.look].legend);
+  if (called(trace, span))
+    row("call", timeText(spans.call[span]) + " to " + timeText(spans.returned[span]) +
+      (spans.waited[span] ? ", of which the host waited " + timeText(spans.waited[span]) : ""));
+  if (ran(trace, span)) {
+    const time = spans.end[span] - spans.begin[span];
+    row("on the device", timeText(spans.begin[span]) + " to " + timeText(spans.end[span]) + ": " + timeText(time));
+    if (spans.bytes[span])
+      row("bytes", bytesText(spans.bytes[span]) + (time ? ", " + (spans.bytes[span] / time).toFixed(1) + " GB/s" : ""));
+  } else if (sort.look !== NONE) row("on the device", "not yet, or not known");
+  if (spans.blocks[span]) row("thread blocks", spans.blocks[span].toLocaleString("en"));
+  if (spans.cause[span])
+    row("why not sooner", spans.holder[span] === NONE ? causeText(trace, span) : goTo(trace, spans.holder[span], causeText(trace, span)));
+  if (spans.record[span] !== NONE) row("waits for", goTo(trace, spans.record[span], objectText(trace, span) + ", recorded at " +
+    (placeText(trace, sortOf(trace, spans.record[span])) || "no line") + " on " + streamName(trace, sortOf(trace, spans.record[span]).stream)));
+  row("number", spans.seq[span].toLocaleString("en"));
+  return list;
+}
+
+function showDetails() {
+  const box = $("details");
+  if (!selected) {
+    box.replaceChildren(make("p", { className: "none", textContent:
+      "Select an operation with a click, or with the arrow keys: here is what it did and what it waited for." }));
+    return;
+  }
+  const { trace, span } = selected, list = make("dl");
+  for (const [name, value] of detailRows(trace, span))
+    list.append(make("dt", { textContent: name }), make("dd", {}, ...value));
+  const title = make("h2", { textContent: nameOf(trace, span) +
+    (traces.length > 1 ? (trace.number ? " (after)" : " (before)") : "") });
+  box.replaceChildren(title, list);
+  for (const hazard of trace.texts.hazards)
+    if (hazard.first === span || hazard.second === span) box.append(hazardText(hazard));
+}
+
+function hazardText(hazard) {
+  const box = make("div", {}, make("b", { textContent: hazard.kind + " " }), hazard.message || "");
+  if (hazard.fix) box.append(make("pre", { className: "fix", textContent: hazard.fix }));
+  return box;
+}
+
+// ---- hazards
+
+const hazards = traces.flatMap((trace) => trace.texts.hazards.map((hazard) => ({ trace, hazard })));
+let currentHazard = -1;
+
+function goToHazard(i) {
+  const { trace, hazard } = hazards[currentHazard = i];
+  const span = hazard.second === NONE ? hazard.first : hazard.second;
+  if (span !== NONE) select(trace, span, false, true);
+}
+
+function showHazards() {
+  if (!hazards.length) return;
+  const list = make("ol");
+  hazards.forEach(({ hazard }, i) => {
+    const button = make("button", { type: "button" }, hazardText(hazard));
+    button.addEventListener("click", () => goToHazard(i));
+    list.append(make("li", {}, button));
+  });
+  $("hazards").append(make("h2", { textContent: countText(hazards.length, "hazard", "hazards") }), list);
+  $("hazards").hidden = false;
+}
+
+// ---- pointer
+
+function placeIn(element, event) {
+  const box = element.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}
+
+// What is at a place of the canvas; null: nothing.
+function barAt(x, y) {
+  if (x < view.gutter || y < AXIS) return null;
+  const lane = lanes.find((l) => y >= topOf(l) - 2 && y < topOf(l) + l.height + 2);
+  if (!lane) return null;
+  const reach = timeOf(x + 3) - timeOf(x), time = timeOf(x), row = Math.floor((y - topOf(lane)) / (ROW + ROW_SPACE));
+  let best = -1, distance = reach;
+  for (let i = firstEndingAfter(lane, time - reach); i < lane.spans.length && lane.begin[i] <= time + reach; i++) {
+    const away = Math.max(lane.begin[i] - time, time - lane.end[i], 0);
+    if (lane.rows > 1 && lane.row[i] !== row) continue;
+    if (away < distance || (away === 0 && best < 0)) [best, distance] = [i, away];
+    if (away === 0 && !isOnHost(lane)) break;
+    if (i - best > 4096) break; // that many in three pixels: any will do
+  }
+  return best < 0 ? null : { lane, index: best, span: lane.spans[best] };
+}
+
+function showTip(event) {
+  const { x, y } = placeIn(canvas, event), at = barAt(x, y), tip = $("tip");
+  canvas.classList.toggle("on-bar", Boolean(at));
+  tip.hidden = !at;
+  if (!at) return;
+  const { trace } = at.lane, sort = sortOf(trace, at.span);
+  tip.replaceChildren(make("b", { textContent: nameOf(trace, at.span) }),
+    [timeText(at.lane.end[at.index] - at.lane.begin[at.index]), placeText(trace, sort), causeText(trace, at.span)].filter(Boolean).join(" \u00b7 "));
+  const box = tip.getBoundingClientRect();
+  tip.style.left = Math.max(4, Math.min(event.clientX + 14, window.innerWidth - box.width - 6)) + "px";
+  tip.style.top = Math.max(4, event.clientY + 18 + box.height > window.innerHeight ? event.clientY - box.height - 12 : event.clientY + 18) + "px";
+}
+
+const pointers = new Map();
+let drag = null; // of one pointer: where it began, and what was shown then
+
+function pointerDown(event) {
+  if (event.button) return;
+  canvas.setPointerCapture(event.pointerId);
+  pointers.set(event.pointerId, event);
+  drag = { x: event.clientX, t0: view.t0, t1: view.t1, moved: false };
+}
+
+function pinch(event) {
+  const [a, b] = [...pointers.values()], before = Math.abs(a.clientX - b.clientX);
+  pointers.set(event.pointerId, event);
+  const [c, d] = [...pointers.values()], after = Math.abs(c.clientX - d.clientX);
+  drag.moved = true;
+  if (before > 10 && after > 10) zoom(before / after, timeOf((c.clientX + d.clientX) / 2 - canvas.getBoundingClientRect().left));
+}
+
+function pointerMove(event) {
+  if (!pointers.has(event.pointerId)) {
+    showTip(event);
+    return;
+  }
+  if (pointers.size === 2) {
+    pinch(event);
+    return;
+  }
+  const dx = event.clientX - drag.x;
+  if (Math.abs(dx) > 3) drag.moved = true;
+  if (!drag.moved) return;
+  $("tip").hidden = true;
+  canvas.classList.add("dragging");
+  const shift = dx / (view.width - view.gutter) * (drag.t1 - drag.t0);
+  show(drag.t0 - shift, drag.t1 - shift);
+}
+
+function pointerUp(event) {
+  pointers.delete(event.pointerId);
+  canvas.classList.remove("dragging");
+  if (!drag || drag.moved || event.type === "pointercancel") return;
+  const { x, y } = placeIn(canvas, event), at = barAt(x, y);
+  if (at) select(at.lane.trace, at.span, isOnHost(at.lane));
+  else deselect();
+}
+
+function wheel(event) {
+  const { x } = placeIn(canvas, event);
+  if (x < view.gutter && !event.ctrlKey) return; // scrolls the lanes
+  event.preventDefault();
+  const unit = event.deltaMode === 1 ? 18 : event.deltaMode === 2 ? 400 : 1;
+  const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) move(sideways * unit / (view.width - view.gutter));
+  else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * unit / 300))), timeOf(x));
+}
+
+function overviewDrag(event) {
+  if (!event.buttons) return;
+  overview.setPointerCapture(event.pointerId);
+  const time = placeIn(overview, event).x / view.width * duration, width = view.t1 - view.t0;
+  show(time - width / 2, time + width / 2);
+}
+
+// ---- keyboard
+
+const KEYS = {
+  ArrowLeft: () => step(-1, 0), ArrowRight: () => step(1, 0), ArrowUp: () => step(0, -1), ArrowDown: () => step(0, 1),
+  Home: () => step(-1, 0, true), End: () => step(1, 0, true), Enter: zoomToSelected, Escape: deselect,
+  PageUp: () => move(-0.8), PageDown: () => move(0.8), a: () => move(-0.2), d: () => move(0.2),
+  w: () => zoom(0.7), s: () => zoom(1 / 0.7),
+};
+const KEYS_ANYWHERE = {
+  "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), 0: fitAll, "/": () => $("find").focus(),
+  "?": () => $("help").showModal(), h: () => hazards.length && goToHazard((currentHazard + 1) % hazards.length),
+};
+
+function keyDown(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  const typing = event.target.closest("input, select");
+  const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const inView = event.target === viewport && KEYS[name];
+  const action = inView || (!typing && KEYS_ANYWHERE[name]);
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+// ---- search
+
+function find() {
+  const wanted = $("find").value.trim().toLowerCase();
+  markedLine = null;
+  if (!wanted) {
+    unmark();
+    return;
+  }
+  $("found").textContent = mark((sort) => sort.name.toLowerCase().includes(wanted)).toLocaleString("en");
+}
+
+// Selects the next bar that was found, behind the one that is selected.
+function nextFound(direction) {
+  const all = [];
+  if (!marked.lists) return;
+  for (const { byLane } of marked.lists)
+    for (const [lane, own] of byLane) {
+      const time = selected ? beginOf(lane, selected.span) : view.t0 - 1;
+      const at = selected && findInLane(selected.trace, selected.span, selected.onHost);
+      const here = at ? lanes[at.lane].begin[at.index] : time;
+      const k = direction > 0 ? firstWhere(own.length, (m) => lane.begin[own[m]] > here)
+        : firstWhere(own.length, (m) => lane.begin[own[m]] >= here) - 1;
+      if (own[k] !== undefined) all.push({ lane, index: own[k] });
+    }
+  if (!all.length) return;
+  const best = all.reduce((a, b) => (direction * (b.lane.begin[b.index] - a.lane.begin[a.index]) < 0 ? b : a));
+  select(best.lane.trace, best.lane.spans[best.index], isOnHost(best.lane), true);
+}
+
+// ---- words around the timeline
+
+function factsText(texts) {
+  const device = texts.device ? texts.device + (texts.backend === "virtual" ? " (virtual)" : "") : null;
+  return [device, countText(texts.count, "operation", "operations"), timeText(texts.duration), texts.how,
+    texts.forgotten ? countText(texts.forgotten, "earlier operation is", "earlier operations are") + " not kept" : null]
+    .filter(Boolean).join(" \u00b7 ");
+}
+
+function showWords() {
+  const last = traces[traces.length - 1].texts;
+  $("title").textContent = last.script || "Timeline";
+  $("facts").textContent = factsText(last);
+  if (traces.length > 1) {
+    const was = traces[0].texts.duration, is = last.duration, change = Math.abs(was - is);
+    $("difference").textContent = was === is ? "Both take equally long: " + timeText(is) + "."
+      : "Before: " + timeText(was) + ". After: " + timeText(is) + ". That is " + timeText(change) + (is < was ? " less" : " more") +
+        (was ? ": " + (is / was).toPrecision(3) + " times as long." : ".");
+    $("difference").hidden = false;
+  }
+  const used = new Set(lanes.flatMap((lane) => isOnHost(lane) ? [] : lane.trace.texts.sorts.map((sort) => sort.look)));
+  used.add(page.hostWait).add(page.hostCall);
+  page.looks.forEach((look, i) => {
+    if (!used.has(i)) return;
+    const swatch = make("i");
+    swatch.style.background = "var(--" + look.word + ")";
+    $("legend").append(make("span", {}, swatch, look.legend));
+  });
+}
+
+// ---- beginning
+
+function listen() {
+  canvas.addEventListener("pointerdown", pointerDown);
+  canvas.addEventListener("pointermove", pointerMove);
+  canvas.addEventListener("pointerup", pointerUp);
+  canvas.addEventListener("pointercancel", pointerUp);
+  canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; });
+  canvas.addEventListener("dblclick", zoomToSelected);
+  viewport.addEventListener("wheel", wheel, { passive: false });
+  viewport.addEventListener("scroll", () => {
+    view.scroll = viewport.scrollTop;
+    redraw();
+  });
+  overview.addEventListener("pointerdown", overviewDrag);
+  overview.addEventListener("pointermove", overviewDrag);
+  document.addEventListener("keydown", keyDown);
+  $("zoom-in").addEventListener("click", () => zoom(0.6));
+  $("zoom-out").addEventListener("click", () => zoom(1 / 0.6));
+  $("fit").addEventListener("click", fitAll);
+  $("keys").addEventListener("click", () => $("help").showModal());
+  $("find").addEventListener("input", find);
+  $("find").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") nextFound(event.shiftKey ? -1 : 1);
+    else if (event.key === "Escape") viewport.focus();
+  });
+  $("arrows").addEventListener("click", () => {
+    showsArrows = !showsArrows;
+    $("arrows").setAttribute("aria-pressed", String(showsArrows));
+    redraw();
+  });
+  $("theme").addEventListener("click", () => {
+    theme = { system: "light", light: "dark", dark: "system" }[theme];
+    applyTheme();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
+  window.addEventListener("resize", resize);
+  for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
+    window.addEventListener(name, () => {
+      printing = value;
+      applyTheme();
+      resize();
+      paint(); // at once: the page is printed before the next frame
+    });
+}
+
+showWords();
+showHazards();
+showDetails();
+openSource(onLine);
+listen();
+applyTheme();
+fitAll();
+resize();
+
+// For programs that look at the page.
+window.timeline = { view, traces, lanes, boxOf, select, show, get selected() { return selected; } };

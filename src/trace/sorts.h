@@ -1,0 +1,27 @@
+/* What many spans of a trace have in common: name, line, stream. A loop of a million steps has a few dozen of these, so a page
+ * holds each once, and of a span only its number. */
+#ifndef MR_TRACE_SORTS_H
+#define MR_TRACE_SORTS_H
+
+#include "base/vec.h"
+#include "trace/lanes.h"
+
+typedef struct {
+    const char *name, *object;
+    mr_site where;
+    mr_command_id kind;
+    mr_look look; /* on the device, once it has run; NONE: a marker, or the host's */
+    uint32_t stream;
+} mr_sort;
+
+typedef struct {
+    MR_VEC(mr_sort) list;
+    uint32_t *of; /* of each span: which it is */
+    uint32_t *slots;
+    size_t capacity;
+} mr_sorts;
+
+mr_status mr_sorts_create(const mr_trace *trace, mr_sorts *out_sorts);
+void mr_sorts_destroy(mr_sorts *sorts);
+
+#endif
