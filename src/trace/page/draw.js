@@ -39,30 +39,46 @@ function niceStep(least) {
   return step;
 }
 
+function ticks() {
+  const least = (view.t1 - view.t0) / Math.max(2, (view.width - view.gutter) / 90), step = niceStep(least), list = [];
+  for (let t = Math.ceil(view.t0 / step) * step; t <= view.t1; t += step) list.push(t);
+  return { step, list };
+}
+
+function drawGrid(g) {
+  g.strokeStyle = colors.line;
+  g.beginPath();
+  for (const t of ticks().list) {
+    const x = Math.round(xOf(t)) + 0.5;
+    g.moveTo(x, AXIS);
+    g.lineTo(x, view.height);
+  }
+  g.stroke();
+}
+
 function drawAxis(g) {
-  const span = view.t1 - view.t0, least = span / Math.max(2, (view.width - view.gutter) / 90);
-  const step = niceStep(least), unit = view.t1 >= 1e9 ? 1e9 : view.t1 >= 1e6 ? 1e6 : view.t1 >= 1e3 ? 1e3 : 1;
+  const { step, list } = ticks(), unit = view.t1 >= 1e9 ? 1e9 : view.t1 >= 1e6 ? 1e6 : view.t1 >= 1e3 ? 1e3 : 1;
   const decimals = Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / step) - 1e-9)));
   g.fillStyle = colors.panel;
   g.fillRect(0, 0, view.width, AXIS);
   g.font = TEXT_FONT;
   g.textBaseline = "middle";
   g.fillStyle = colors.dim;
+  g.strokeStyle = colors.line;
   g.textAlign = "right";
   g.fillText({ 1e9: "s", 1e6: "ms", 1e3: "us", 1: "ns" }[unit], view.gutter - 10, AXIS / 2);
   g.textAlign = "left";
-  for (let t = Math.ceil(view.t0 / step) * step; t <= view.t1; t += step) {
-    const x = Math.round(xOf(t)) + 0.5;
-    g.strokeStyle = colors.line;
-    g.beginPath();
+  g.beginPath();
+  for (const t of list) {
+    const x = Math.round(xOf(t)) + 0.5, text = (t / unit).toFixed(decimals);
+    if (x < view.gutter) continue;
     g.moveTo(x, AXIS - 7);
-    g.lineTo(x, view.height);
-    g.stroke();
-    const text = (t / unit).toFixed(decimals);
+    g.lineTo(x, AXIS);
     if (x + 4 + text.length * 7 < view.width) g.fillText(text, x + 4, AXIS / 2);
   }
-  g.strokeStyle = colors.line;
-  g.strokeRect(-1, -1, view.width + 2, AXIS + 0.5);
+  g.moveTo(0, AXIS - 0.5);
+  g.lineTo(view.width, AXIS - 0.5);
+  g.stroke();
 }
 
 // ---- bars
@@ -144,9 +160,7 @@ function drawMerged(g, lane, i, j, x) {
 let faded = 1; // less while something else is marked
 
 function drawLane(g, lane) {
-  const n = lane.spans.length, y = topOf(lane);
-  g.fillStyle = colors.lane;
-  g.fillRect(view.gutter, y, view.width - view.gutter, lane.height);
+  const n = lane.spans.length;
   for (let i = firstEndingAfter(lane, view.t0); i < n && lane.begin[i] < view.t1;) {
     const x0 = xOf(lane.begin[i]), x1 = xOf(lane.end[i]), pixel = Math.floor(x0);
     if (x1 - x0 >= LEAST_BAR) {
@@ -319,9 +333,12 @@ function drawTimeline(selected, showsArrows) {
   g.beginPath();
   g.rect(0, AXIS, view.width, view.height - AXIS);
   g.clip();
+  const visible = lanes.filter((lane) => topOf(lane) < view.height && topOf(lane) + lane.height > AXIS);
+  g.fillStyle = colors.lane;
+  for (const lane of visible) g.fillRect(view.gutter, topOf(lane), view.width - view.gutter, lane.height);
+  drawGrid(g);
   faded = g.globalAlpha = marked.lists ? 0.25 : 1;
-  for (const lane of lanes)
-    if (topOf(lane) < view.height && topOf(lane) + lane.height > AXIS) drawLane(g, lane);
+  for (const lane of visible) drawLane(g, lane);
   g.globalAlpha = 1;
   drawMarked(g);
   if (showsArrows) drawEdges(g);

@@ -199,13 +199,15 @@ function detailRows(trace, span) {
   const row = (name, ...value) => list.push([name, value]);
   row("asked for by", sort.file === NONE ? "no line of the script" : lineLink(trace, sort));
   row("stream", streamName(trace, sort.stream));
+  if (sort.object !== null) row("event", sort.object);
   if (sort.look !== NONE) row("carried out as", page.looks[sort.look].legend);
   if (called(trace, span))
     row("call", timeText(spans.call[span]) + " to " + timeText(spans.returned[span]) +
       (spans.waited[span] ? ", of which the host waited " + timeText(spans.waited[span]) : ""));
   if (ran(trace, span)) {
     const time = spans.end[span] - spans.begin[span];
-    row("on the device", timeText(spans.begin[span]) + " to " + timeText(spans.end[span]) + ": " + timeText(time));
+    row("on the device", time ? timeText(spans.begin[span]) + " to " + timeText(spans.end[span]) + ": " + timeText(time)
+      : "at " + timeText(spans.end[span]));
     if (spans.bytes[span])
       row("bytes", bytesText(spans.bytes[span]) + (time ? ", " + (spans.bytes[span] / time).toFixed(1) + " GB/s" : ""));
   } else if (sort.look !== NONE) row("on the device", "not yet, or not known");
@@ -218,11 +220,46 @@ function detailRows(trace, span) {
   return list;
 }
 
+// While nothing is selected: which lines took the time, and how busy the streams were.
+const MOST_LINES = 12;
+
+function tableOf(titles, rows) {
+  const head = make("tr", {}, ...titles.map((title) => make("th", { textContent: title, scope: "col" })));
+  return make("table", {}, make("thead", {}, head),
+    make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell))))));
+}
+
+function busiest(trace) {
+  const list = trace.texts.sorts.map((sort, i) => ({ sort, ...trace.perSort[i] })).filter((entry) => entry.time);
+  list.sort((a, b) => b.time - a.time);
+  return list.slice(0, MOST_LINES).map(({ sort, count, time }) => [sort.name, streamName(trace, sort.stream),
+    sort.file === NONE ? "" : lineLink(trace, sort), count.toLocaleString("en"), timeText(time / count), timeText(time)]);
+}
+
+function laneRows(trace) {
+  return lanes.filter((lane) => lane.trace === trace && !isOnHost(lane)).map((lane) => [lane.label,
+    lane.spans.length.toLocaleString("en"), timeText(lane.busy), (100 * lane.busy / Math.max(1, trace.texts.duration)).toFixed(0) + " %"]);
+}
+
+function summary() {
+  const box = make("div", {}, make("p", { className: "none", textContent:
+    "Select an operation with a click, or with the arrow keys: here is what it did and what it waited for." }));
+  for (const trace of traces) {
+    const which = traces.length > 1 ? (trace.number ? " after" : " before") : "";
+    const rows = busiest(trace);
+    if (!rows.length) continue;
+    box.append(make("h3", { textContent: "Where the time went" + which }),
+      tableOf(["operation", "stream", "where", "times", "each", "in all"], rows),
+      tableOf(["stream", "operations", "busy", "of the whole"], laneRows(trace)));
+  }
+  return box;
+}
+const summaryBox = summary();
+
 function showDetails() {
   const box = $("details");
   if (!selected) {
-    box.replaceChildren(make("p", { className: "none", textContent:
-      "Select an operation with a click, or with the arrow keys: here is what it did and what it waited for." }));
+    box.replaceChildren(summaryBox);
     return;
   }
   const { trace, span } = selected, list = make("dl");
@@ -236,7 +273,7 @@ function showDetails() {
 }
 
 function hazardText(hazard) {
-  const box = make("div", {}, make("b", { textContent: hazard.kind + " " }), hazard.message || "");
+  const box = make("div", { className: "hazard" }, make("b", { textContent: hazard.kind + " " }), hazard.message || "");
   if (hazard.fix) box.append(make("pre", { className: "fix", textContent: hazard.fix }));
   return box;
 }

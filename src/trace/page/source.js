@@ -14,7 +14,7 @@ const make = (tag, properties = {}, ...children) => {
 // Of each line: how many operations it asked for, and how long they took on a device, over all traces.
 const costs = new Map();
 for (const trace of traces) {
-  const perSort = trace.texts.sorts.map(() => ({ count: 0, time: 0 }));
+  const perSort = trace.perSort = trace.texts.sorts.map(() => ({ count: 0, time: 0 }));
   for (let i = 0; i < trace.spans.count; i++) {
     const cost = perSort[trace.spans.sort[i]];
     cost.count++;
