@@ -191,7 +191,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
-$(patsubst %,$(BUILD)/obj/src/ptx/%.o,lanes lanes_v3 load memory): CFLAGS_ptx += -O3
+$(patsubst %,$(BUILD)/obj/src/ptx/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3
 $(BUILD)/obj/src/ptx/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp

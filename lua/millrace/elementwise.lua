@@ -115,6 +115,7 @@ return function(tools)
     local lines = {}
     local function add(line) lines[#lines + 1] = line end
     local index = form.wide and "long long" or "int"
+    add("#line 2 \"f:source()\"") -- not the script, where these lines are not
     add(("extern \"C\" __global__ void %s(%s) {"):format(f.name, parameters(f, form, index)))
     add(("    const %s i = (%s)blockIdx.x * blockDim.x + threadIdx.x;"):format(index, index))
     add("    if (i >= n) return;")
@@ -122,7 +123,7 @@ return function(tools)
     for k, input in ipairs(f.inputs) do
       if not form.by_value[k] then
         local at = form.dims and "mr_at_" .. input.name or "i"
-        add(("    const %s %s = mr_%s[%s];"):format(input.type, input.name, input.name, at))
+        add(("    const %s %s = mr_%s[%s]; (void)%s;"):format(input.type, input.name, input.name, at, input.name))
       end
     end
     for _, output in ipairs(f.outputs) do

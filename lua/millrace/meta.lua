@@ -771,10 +771,11 @@ function Kernel:access() end
 
 ---What the launches of the kernel did on the virtual GPU so far, or since the last `reset`: `blocks`
 ---that were counted (of `launched_blocks`; the first two million threads are), `instructions` of
----warps, `active_lanes` of 32, `classes` (counts by kind of instruction: memory requests, sectors of
----32 bytes, efficiency, passes over the banks), `occupancy` and `limited_by` for blocks of that size,
----`ms` by the device's figures, `bound_by` and `times`; p:lines() has the same counts for each line of
----the source. nil if nothing has run. Waits for nothing: synchronize first.
+---warps, `active_lanes` of 32 (the mean of the instructions that at least one lane executes),
+---`classes` (counts by kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes
+---over the banks), `occupancy` and `limited_by` for blocks of that size, `ms` by the device's figures,
+---`bound_by` and `times`; p:lines() has the same counts for each line of the source. nil if nothing
+---has run. Waits for nothing: synchronize first.
 ---@param options? { block?: integer, shared?: integer, reset?: boolean }
 ---@return table p
 function Kernel:profile(options) end
@@ -879,7 +880,7 @@ function mr.hazard.why(first, second) end
 ---accesses that the same fixes order), unspecified (uses of pageable memory under asynchronous
 ---copies), ignored, dropped, forgotten, checked_apart (operations inside check()), cleared (hazards
 ---that clear() forgot), not_run (host functions that have not run, so that what they touch is not
----known).
+---known), not_looked_inside (launches of kernels inside which nobody looked for races).
 ---@return string text
 ---@return table totals
 function mr.hazard.summary() end

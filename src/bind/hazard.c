@@ -404,14 +404,15 @@ MR_FUNCTION(
     "(pairs of places), follow_ups (other accesses that the same fixes order), unspecified (uses "
     "of pageable memory under asynchronous copies), ignored, dropped, forgotten, "
     "checked_apart (operations inside check()), cleared (hazards that clear() forgot), "
-    "not_run (host functions that have not run, so that what they touch is not known).") {
+    "not_run (host functions that have not run, so that what they touch is not known), "
+    "not_looked_inside (launches of kernels inside which nobody looked for races).") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     mr_buffer *text = mr_push_buffer(L);
     mr_hazard_totals t = mr_hazard_get_totals(hazard, false);
     mr_hazard_summary(hazard, false, text);
     mr_buffer_to_text(L);
-    lua_createtable(L, 0, 11);
+    lua_createtable(L, 0, 12);
     set_integer(L, "operations", t.operations);
     set_integer(L, "hazards", t.hazards);
     set_integer(L, "reports", t.reports);
@@ -423,6 +424,7 @@ MR_FUNCTION(
     set_integer(L, "checked_apart", t.checked_apart);
     set_integer(L, "cleared", t.cleared);
     set_integer(L, "not_run", t.not_run);
+    set_integer(L, "not_looked_inside", t.not_looked_inside);
     return 2;
 }
 

@@ -44,10 +44,31 @@ static const char *push_kernel_names(lua_State *L, const mr_kernel_unit *unit) {
     return lua_tostring(L, -1);
 }
 
+/* An instance of a template is in a module only if it was asked for when the module was compiled. */
+static void check_instance(lua_State *L, const mr_kernel_unit *unit, const char *name) {
+    const char *open = strchr(name, '<');
+    size_t length = open ? (size_t)(open - name) : strlen(name);
+    const mr_ptx_module *ptx = unit->module->code->ptx;
+    char own[MR_LONGEST_NAME + 1];
+    if (!unit->text) return; /* PTX */
+    if (open)
+        mr_misuse(
+            L,
+            "there is no kernel `%s`: the module has %s; an instance of a template is compiled "
+            "only if it is asked for: mr.module(source, {names = {\"%s\"}})",
+            name, push_kernel_names(L, unit), name);
+    for (uint32_t i = 0; i < mr_ptx_kernel_count(ptx); i++) {
+        mr_kernel_source_name(unit, mr_ptx_kernel_at(ptx, i)->name, own, sizeof own);
+        if (strncmp(own, name, length) == 0 && own[length] == '<')
+            mr_misuse(L, "`%s` is a template: the module has its instance `%s`", name, own);
+    }
+}
+
 static int no_such_kernel(lua_State *L, const mr_kernel_unit *unit, const char *name) {
     const mr_ptx_module *ptx = unit->module->code->ptx;
     uint32_t count = mr_ptx_kernel_count(ptx);
     char own[MR_LONGEST_NAME + 1];
+    if (name) check_instance(L, unit, name);
     if (!count)
         return mr_misuse(L, "the module has no kernel: mark functions with __global__; a template "
                             "is in it only by a name such as \"block_sum<256>\"");
@@ -95,7 +116,8 @@ static mr_kernel_box *check_kernel(lua_State *L, int arg) {
 /* ---- launches -------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    uint32_t grid[3], block[3], shared;
+    int64_t grid[3], block[3]; /* as the script gave them */
+    uint32_t shared;
 } sizes;
 
 #define MOST_ON_STACK 16
@@ -134,7 +156,7 @@ static void launch(lua_State *L, mr_kernel_box *kernel, const sizes *size, mr_st
 }
 
 /* A size in each of three dims: a number, or a list of one to three. */
-static void read_size(lua_State *L, int at, const char *name, uint32_t out[3]) {
+static void read_size(lua_State *L, int at, const char *name, int64_t out[3]) {
     out[0] = out[1] = out[2] = 1;
     int count = lua_istable(L, at) ? (int)lua_rawlen(L, at) : 1;
     if (count < 1 || count > 3 || (!lua_istable(L, at) && lua_type(L, at) != LUA_TNUMBER))
@@ -147,13 +169,8 @@ static void read_size(lua_State *L, int at, const char *name, uint32_t out[3]) {
         if (lua_type(L, -1) == LUA_TNUMBER && !exact)
             mr_misuse(L, "option `%s`: %.14g is no integer", name, lua_tonumber(L, -1));
         if (lua_type(L, -1) != LUA_TNUMBER) mr_bad_option(L, lua_gettop(L), name, "integers");
-        if (value < 0 || value > UINT32_MAX)
-            mr_raise(L, mr_fail(MR_CODE_INVALID_CONFIGURATION,
-                                "the launch's %s has a size of %" PRId64 ", expected 1 or more, up "
-                                "to the device's limit",
-                                name, (int64_t)value));
         lua_pop(L, 1);
-        out[d] = (uint32_t)value;
+        out[d] = value;
     }
 }
 
@@ -167,6 +184,11 @@ static mr_stream *read_config(lua_State *L, int arg, sizes *out) {
                      "k:launch({grid=, block=}, ...)");
     read_size(L, grid, "grid", out->grid);
     read_size(L, block, "block", out->block);
+    int third = mr_option_at(L, &fields, "shared");
+    if (third && mr_test(L, third, &mr_kind_stream))
+        mr_misuse(L,
+                  "option `shared`: expected a number of bytes, got a stream, which is the fourth: "
+                  "k[{grid, block, 0, stream}](...), or k[{grid, block, stream = stream}](...)");
     lua_Integer shared = mr_option_integer(L, &fields, "shared", 0);
     if (shared < 0 || shared > UINT32_MAX)
         mr_misuse(L, "option `shared`: %" PRId64 " is no number of bytes", (int64_t)shared);

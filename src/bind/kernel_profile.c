@@ -18,7 +18,7 @@ static void set_number(lua_State *L, const char *key, double value) {
 /* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
 static void set_counts(lua_State *L, const mr_ptx_counts *c) {
     set_integer(L, "instructions", c->warps);
-    set_number(L, "active_lanes", c->warps ? (double)c->lanes / (double)c->warps : 0);
+    set_number(L, "active_lanes", c->executed ? (double)c->lanes / (double)c->executed : 0);
     if (!c->requests) return;
     set_integer(L, "requests", c->requests);
     set_integer(L, "bytes", c->bytes);
@@ -32,6 +32,7 @@ static void set_counts(lua_State *L, const mr_ptx_counts *c) {
 
 static void add(mr_ptx_counts *sum, const mr_ptx_counts *c) {
     sum->warps += c->warps;
+    sum->executed += c->executed;
     sum->lanes += c->lanes;
 }
 
@@ -89,7 +90,9 @@ MR_FUNCTION(
     "k:profile([{block: integer=256, shared: integer=0, reset: boolean=false}]) -> p: table",
     "What the launches of the kernel did on the virtual GPU so far, or since the last "
     "`reset`: `blocks` that were counted (of `launched_blocks`; the first two million threads "
-    "are), `instructions` of warps, `active_lanes` of 32, `classes` (counts by "
+    "are), `instructions` of warps, `active_lanes` of 32 (the mean of the instructions that at "
+    "least "
+    "one lane executes), `classes` (counts by "
     "kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes over the "
     "banks), `occupancy` and `limited_by` for blocks of that size, `ms` by the device's "
     "figures, `bound_by` and `times`; p:lines() has the same counts for each line of the "

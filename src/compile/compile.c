@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "compile/advice.h"
 #include "compile/cache.h"
 #include "compile/clang.h"
 #include "compile/entry.h"
@@ -171,6 +172,15 @@ static mr_status bad_name(const mr_compile_job *job, int index, const char *prob
     return status;
 }
 
+static mr_status rejected_text(const mr_messages *said) {
+    mr_buffer advice = {0};
+    mr_compile_advise(said->text.data, &advice);
+    mr_status status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s%s%s", said->text.data,
+                               advice.size ? "\n" : "", advice.size ? advice.data : "");
+    mr_buffer_free(&advice);
+    return status;
+}
+
 static mr_status rejected(const mr_compile_job *job, const mr_compile_result *result) {
     mr_messages said;
     const mr_compile_source *source = job->source;
@@ -180,7 +190,7 @@ static mr_status rejected(const mr_compile_job *job, const mr_compile_result *re
     if (said.error_count == 0 && said.bad_name >= 0)
         status = bad_name(job, said.bad_name,
                           said.name_problem.data ? said.name_problem.data : "it is not known");
-    else if (said.error_count > 0) status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s", said.text.data);
+    else if (said.error_count > 0) status = rejected_text(&said);
     else if (said.text
                  .size) /* about no line: an option that it does not know, or its own failure */
         status = mr_fail(strstr(log, "Stack dump") ? MR_CODE_UNKNOWN : MR_CODE_INVALID_ARGUMENT,

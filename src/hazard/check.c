@@ -536,6 +536,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_log_command(c, command);
     if (c->advice) mr_hazard_advise_command(c, command);
+    if (mr_hazard_is_unseen_launch(c, command)) c->totals.not_looked_inside++;
     if (mr_command_is(command, MR_TRAIT_SUBMITTED)) submitted(c, command, host_waited);
     else host_did(c, command);
     if (__builtin_expect(c->held.count != 0, 0) && !c->machine->host_function)
@@ -571,7 +572,8 @@ static void event_gone(mr_observer *observer, mr_event *event) {
 const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .may = may,
                                         .did = did,
-                                        .raced = mr_hazard_raced,
+                                        .found = mr_hazard_found_in_kernel,
+                                        .unset = mr_hazard_unset_before,
                                         .function_ran = function_ran,
                                         .storage_gone = storage_gone,
                                         .stream_gone = stream_gone,

@@ -62,8 +62,11 @@ mr_status mr_hazard_refuse(checker *c);
 /* A wait of `t` may come after a use that was reported. */
 void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
-/* race.c */
-void mr_hazard_raced(mr_observer *observer, const mr_command *command, const mr_kernel_race *race);
+/* kernel.c */
+/* Only a simulated device tells what happens inside a launch. */
+bool mr_hazard_is_unseen_launch(const checker *c, const mr_command *command);
+void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
+                               const mr_kernel_finding *finding);
 /* names.c: what a person calls it: its name, a variable that holds it, or what it is. */
 void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size);
 

@@ -172,6 +172,7 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_vec_free(&c->free_slots);
     mr_vec_free(&c->functions);
     mr_vec_free(&c->unset_events);
+    mr_hazard_before_forget(c);
     free(c->places);
     mr_hazard_log_free(c);
     mr_hazard_advice_forget(c);

@@ -209,8 +209,9 @@ typedef enum {
 typedef struct {
     mr_hazard_kind kind;
     mr_hazard_reason reason;
-    uint64_t number;              /* 1, 2, ... in the order of finding */
-    uint64_t count;               /* how often this pair of places was met */
+    uint64_t number;       /* 1, 2, ... in the order of finding */
+    uint64_t count;        /* how often this pair of places was met */
+    uint64_t within_lines; /* tells apart pairs of places on the same lines; 0: one of its kind */
     mr_hazard_side first, second; /* in the order of submission; advice: `first` may have no op */
     char tensor[MR_LONGEST_NAME +
                 1]; /* "A", or "tensor #7 f32[100,100] made at line 3"; "" for advice without one */
@@ -359,6 +360,8 @@ typedef struct {
     uint64_t decided_by_host; /* queries that said yes, and host reads: the caveats of the proof */
     uint64_t checked_apart;   /* operations in checks, which answer for themselves */
     uint64_t cleared; /* hazards that clear has forgotten since the checker was switched on */
+    uint64_t
+        not_looked_inside; /* launches of user's kernels inside which nobody looked for races */
     uint64_t not_run; /* host functions that have not run, so that what they touch is not known */
 } mr_hazard_totals;
 /* Since the last clear; `whole_run`: of everything, also of what was forgotten. */

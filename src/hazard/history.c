@@ -60,6 +60,7 @@ void mr_hazard_history_drop(checker *c, history *h) {
 
 void mr_hazard_history_drop_all(checker *c) {
     mr_hazard_unset_forget(c);
+    mr_hazard_before_forget(c);
     while (c->histories) mr_hazard_history_drop(c, c->histories);
 }
 

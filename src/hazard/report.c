@@ -156,10 +156,20 @@ static bool may_add(const mr_hazard_report *r, const found_pair *pair) {
 
 /* ---- the list */
 
-static uint32_t hash_places(mr_hazard_kind kind, mr_site first, mr_site second) {
-    uint64_t h =
-        (uint64_t)kind + 1; /* of the file's text, not its address: the same on every run */
-    const mr_site sites[2] = {first, second};
+typedef struct {
+    mr_hazard_kind kind;
+    mr_site first, second;
+    uint64_t within_lines;
+} place_pair;
+
+static place_pair pair_of(const mr_hazard_report *r) {
+    return (place_pair){r->kind, r->first.where, r->second.where, r->within_lines};
+}
+
+static uint32_t hash_places(const place_pair *pair) {
+    uint64_t h = (uint64_t)pair->kind + 1 + pair->within_lines * 0x9e3779b97f4a7c15u;
+    /* of the file's text, not its address: the same on every run */
+    const mr_site sites[2] = {pair->first, pair->second};
     for (int i = 0; i < 2; i++) {
         for (const char *p = sites[i].file; p && *p; p++)
             h = (h ^ (unsigned char)*p) * 1099511628211u;
@@ -173,12 +183,13 @@ static bool same_place(mr_site a, mr_site b) {
 }
 
 /* Places are looked up among the reports from check_first on: a check has a list of its own. */
-static uint32_t *place_slot(const checker *c, mr_hazard_kind kind, mr_site first, mr_site second) {
-    uint32_t i = hash_places(kind, first, second) & (c->place_capacity - 1);
+static uint32_t *place_slot(const checker *c, const place_pair *pair) {
+    uint32_t i = hash_places(pair) & (c->place_capacity - 1);
     for (; c->places[i]; i = (i + 1) & (c->place_capacity - 1)) {
         const mr_hazard_report *r = c->reports.items[c->places[i] - 1];
-        if (c->places[i] - 1 >= c->check_first && r->kind == kind &&
-            same_place(r->first.where, first) && same_place(r->second.where, second))
+        if (c->places[i] - 1 >= c->check_first && r->kind == pair->kind &&
+            r->within_lines == pair->within_lines && same_place(r->first.where, pair->first) &&
+            same_place(r->second.where, pair->second))
             break;
     }
     return &c->places[i];
@@ -193,7 +204,7 @@ static bool make_places(checker *c) {
 
 static mr_hazard_report *report_of(checker *c, mr_hazard_kind kind, mr_site first, mr_site second) {
     if (!make_places(c)) return NULL;
-    uint32_t index = *place_slot(c, kind, first, second);
+    uint32_t index = *place_slot(c, &(place_pair){kind, first, second, 0});
     return index ? c->reports.items[index - 1] : NULL;
 }
 
@@ -205,7 +216,8 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
     }
     if (!make_places(c)) return NULL;
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
-    uint32_t *slot = place_slot(c, draft->kind, draft->first.where, draft->second.where);
+    const place_pair pair = pair_of(draft);
+    uint32_t *slot = place_slot(c, &pair);
     if (*slot) {
         mr_hazard_report *known = c->reports.items[*slot - 1];
         draft->count = ++known->count;
@@ -244,7 +256,8 @@ static void enter_places(checker *c) {
     for (size_t i = 0; i < c->reports.count; i++) {
         const mr_hazard_report *r = c->reports.items[i];
         if (i == check_first) c->check_first = i; /* a check's own list */
-        *place_slot(c, r->kind, r->first.where, r->second.where) = (uint32_t)i + 1;
+        const place_pair pair = pair_of(r);
+        *place_slot(c, &pair) = (uint32_t)i + 1;
     }
     c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
 }
@@ -305,6 +318,7 @@ mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     t.checked_apart += before->checked_apart;
     t.cleared = before->hazards;
     t.not_run += before->not_run;
+    t.not_looked_inside += before->not_looked_inside;
     return t;
 }
 

@@ -87,8 +87,10 @@ struct mr_hazard {
     host_past *host_past;             /* the newest one; one reference */
     bool functions_may_be_done;       /* the host has waited since they were submitted */
     mr_slab clocks;
-    MR_VEC(unset_event) unset_events; /* by seq */
-    uint64_t first_storage;           /* made since it was switched on: those with a greater id */
+    MR_VEC(unset_event) unset_events;  /* by seq */
+    MR_VEC(unset_before) unset_before; /* of launches that have not begun */
+    size_t unset_before_bytes;
+    uint64_t first_storage; /* made since it was switched on: those with a greater id */
 
     /* history */
     history *histories;

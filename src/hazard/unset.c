@@ -280,6 +280,29 @@ static void mark_copied(checker *c, const unset_event *e) {
 
 /* ---- reads */
 
+/* One bit a byte of the storage, lowest bit first; NULL: no memory. */
+static uint8_t *bits_of(const history *h) {
+    const uint64_t bytes = h->storage->bytes;
+    uint8_t *bits = calloc(bytes / 8 + 1, 1);
+    for (uint64_t at = 0; bits && at < bytes; at += PAGE) {
+        const uint64_t *page = h->unset == &nothing ? whole : h->unset->page[at / PAGE];
+        uint64_t size = bytes - at < PAGE ? bytes - at : PAGE;
+        if (!page) continue;
+        for (uint64_t b = 0; b < size; b++) {
+            bool missing = page == whole || (page[b / 64] >> (b % 64) & 1);
+            bits[(at + b) / 8] |= (uint8_t)(missing << ((at + b) % 8));
+        }
+    }
+    return bits;
+}
+
+/* A launch reads some bytes that are written and some that are not: it turns out when it runs. */
+static void keep_before(checker *c, const unset_event *e) {
+    const mr_storage *storage = e->history->storage;
+    if (!e->only_look && mr_hazard_before_wanted(c, e->seq, storage))
+        mr_hazard_before_keep(c, e->seq, storage, bits_of(e->history));
+}
+
 static void report_read(checker *c, const unset_event *e, const byte_view *view, gap g) {
     history *h = e->history;
     byte_view missing = {.first = g.first, .end = g.last + 1, .run = g.last + 1 - g.first};
@@ -315,7 +338,11 @@ static void event_apply(checker *c, const unset_event *e) {
         gap g = missing_in(e->history, &view);
         if (!g.count) return;
         bool some_are_set = g.count < view.end - view.first;
-        if (!e->at_most || !some_are_set) report_read(c, e, &view, g);
+        if (e->at_most && (some_are_set || e->guessed)) {
+            keep_before(c, e);
+            return;
+        }
+        report_read(c, e, &view, g);
         if (e->only_look) return;
     }
     mark_written(c, e->history, &view);
@@ -428,7 +455,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
                 return;
             }
             e.access = command->operands[i].access & (pass ? MR_WRITE : MR_READ);
-            if (!pass && (command->operands[i].access & MR_GUESSED)) continue;
+            e.guessed = (command->operands[i].access & MR_GUESSED) != 0;
             if (e.access && e.history->watched && (!pass || !use->only_look)) event_happens(c, &e);
         }
     }

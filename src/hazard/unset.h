@@ -15,6 +15,7 @@ typedef struct {
     uint8_t access;
     bool
         at_most; /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
+    bool guessed; /* and maybe it does not read at all */
     bool only_look;
     actor *actor;
     const char *op;
@@ -29,11 +30,29 @@ typedef struct {
     bool only_look;
 } unset_use;
 
+/* What had not been written before a launch: one bit a byte of the storage. */
+typedef struct {
+    uint64_t seq;
+    const mr_storage *storage;
+    uint8_t *bits; /* malloc */
+    size_t size;
+} unset_before;
+
 void mr_hazard_unset_begin(history *h); /* nothing has written it yet */
 void mr_hazard_unset_drop(history *h);
 /* To be called for a command of whose operands one at least is watched. */
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use);
 void mr_hazard_unset_apply_deferred(checker *c); /* a host function has run */
 void mr_hazard_unset_forget(checker *c);         /* what waits for one */
+
+/* unset_before.c */
+bool mr_hazard_before_wanted(const checker *c, uint64_t seq, const mr_storage *storage);
+void mr_hazard_before_keep(checker *c, uint64_t seq, const mr_storage *storage,
+                           uint8_t *bits);            /* owns bits; NULL: no memory */
+void mr_hazard_before_drop(checker *c, uint64_t seq); /* nobody will ask for them */
+void mr_hazard_before_forget(checker *c);
+/* mr_observer.unset */
+uint8_t *mr_hazard_unset_before(mr_observer *observer, const mr_command *command,
+                                const mr_storage *storage);
 
 #endif

@@ -273,6 +273,8 @@ static void put_clean(const mr_hazard_totals *t, mr_buffer *out) {
         mr_buffer_puts(out,
                        ", if queries and values that the host read do not change what it submits");
     if (t->ignored) mr_buffer_puts(out, ", except for ignored reports");
+    if (t->not_looked_inside)
+        mr_buffer_puts(out, ", if no kernel has a race between its own threads");
 }
 
 static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
@@ -317,6 +319,12 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
                          " host function%s that ha%s not run; wait for %s\n",
                          t.not_run, plural(t.not_run), t.not_run == 1 ? "s" : "ve",
                          t.not_run == 1 ? "it" : "them");
+    if (t.not_looked_inside)
+        mr_buffer_printf(out,
+                         "not checked: races inside %" PRIu64
+                         " launch%s of kernels; the virtual GPU looks for them while "
+                         "mr.machine.settings{kernel_checks = 2}\n",
+                         t.not_looked_inside, t.not_looked_inside == 1 ? "" : "es");
     if (t.checked_apart)
         mr_buffer_printf(out,
                          "not counted: %" PRIu64 " operation%s inside mr.hazard.check, and their "
@@ -355,9 +363,10 @@ void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
                      ",\"reports\":%" PRIu64 ",\"follow_ups\":%" PRIu64 ",\"unspecified\":%" PRIu64
                      ",\"ignored\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"forgotten\":%" PRIu64
                      ",\"checked_apart\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"not_run\":%" PRIu64
-                     ",\"text\":",
+                     ",\"not_looked_inside\":%" PRIu64 ",\"text\":",
                      t.operations, t.hazards, t.reports, t.follow_ups, t.unspecified, t.ignored,
-                     t.dropped, t.forgotten, t.checked_apart, t.cleared, t.not_run);
+                     t.dropped, t.forgotten, t.checked_apart, t.cleared, t.not_run,
+                     t.not_looked_inside);
     mr_text_put_json(out, text.data ? text.data : "");
     put_json_counts(c, out);
     mr_buffer_puts(out, "}\n");

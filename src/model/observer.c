@@ -62,16 +62,26 @@ void mr_observers_went_back(mr_machine *machine, uint64_t runs_told) {
     }
 }
 
-bool mr_observers_want_races(const mr_machine *machine) {
+bool mr_observers_want_findings(const mr_machine *machine) {
     for (size_t i = 0; i < machine->observers.count; i++)
-        if (machine->observers.items[i]->raced) return true;
+        if (machine->observers.items[i]->found) return true;
     return false;
 }
 
-void mr_observers_raced(mr_machine *machine, const mr_command *command,
-                        const mr_kernel_race *race) {
+void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
+                               const mr_kernel_finding *finding) {
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
-        if (observer->raced) observer->raced(observer, command, race);
+        if (observer->found) observer->found(observer, command, finding);
     }
+}
+
+uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
+                            const mr_storage *storage) {
+    uint8_t *unset = NULL;
+    for (size_t i = 0; i < machine->observers.count && !unset; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->unset) unset = observer->unset(observer, command, storage);
+    }
+    return unset;
 }

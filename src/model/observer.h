@@ -68,18 +68,30 @@ typedef struct {
     uint64_t holder;  /* the seq of the command that it was, or 0 */
 } mr_run;
 
-/* Two threads of one launch of the user's kernel touch the same bytes, one of them writes, and nothing orders them. */
+typedef enum {
+    MR_FINDING_RACE, /* two threads touch the same bytes, one of them writes, and nothing orders them */
+    MR_FINDING_UNSET_READ, /* the second reads bytes that nothing has written; there is no first */
+    MR_FINDING_NOT_LOOKED, /* nobody has looked for any of these in this launch; only `kind` is set */
+} mr_finding_kind;
+
+/* A place in the source of a kernel. */
 typedef struct {
-    bool
-        is_unset_read; /* no race: the second reads bytes that nothing has written; there is no first */
-    const mr_storage *storage; /* NULL: shared memory of a block */
+    mr_site where;
+    uint32_t column; /* 0: unknown */
+} mr_kernel_place;
+
+/* What was seen inside one launch of the user's kernel. */
+typedef struct {
+    mr_finding_kind kind;
+    const mr_storage *storage; /* NULL: shared or local memory */
+    const char *variable;      /* of shared memory: its name in the source; NULL: unknown */
     uint64_t first_byte, last_byte;
     uint8_t first_access, second_access; /* MR_READ | MR_WRITE, in the order in which they ran */
-    mr_site first_where, second_where;   /* lines of the kernel's source */
-    uint64_t count;                      /* pairs of threads that raced at these two lines */
-    const char *why;                     /* a sentence: which threads, which element */
-    const char *advice;                  /* what would order them */
-} mr_kernel_race;
+    mr_kernel_place first, second;
+    uint64_t count;     /* further pairs of threads of which the same is true */
+    const char *why;    /* a sentence: which threads, which element */
+    const char *advice; /* what to do */
+} mr_kernel_finding;
 
 struct mr_observer {
     const char *name;
@@ -101,9 +113,13 @@ struct mr_observer {
     /* Optional: the machine has returned to an earlier state (simulator.h, restore). Of the runs that were told, the
      * first `runs_told` (machine->runs_told then) hold; those after them have not happened. */
     void (*went_back)(mr_observer *observer, uint64_t runs_told);
-    /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of lines, when the launch is done.
-     * Called while the device moves. */
-    void (*raced)(mr_observer *observer, const mr_command *command, const mr_kernel_race *race);
+    /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch is
+     * done. Called while the device moves. */
+    void (*found)(mr_observer *observer, const mr_command *command,
+                  const mr_kernel_finding *finding);
+    /* Optional, with `found`: the bytes of `storage` that nothing had written before `command`, a launch that is about to
+     * begin: one bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not known. */
+    uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
     /* Optional: `observed` of these objects is about to become unreachable. */
@@ -116,9 +132,13 @@ struct mr_observer {
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer);
 void mr_observer_remove(mr_machine *machine, mr_observer *observer);
 
-/* For the bodies of kernels: whether anybody wants to know of races, and telling them. */
-bool mr_observers_want_races(const mr_machine *machine);
-void mr_observers_raced(mr_machine *machine, const mr_command *command, const mr_kernel_race *race);
+/* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
+ * that knows. */
+bool mr_observers_want_findings(const mr_machine *machine);
+void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
+                               const mr_kernel_finding *finding);
+uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
+                            const mr_storage *storage);
 
 /* For backends, where machine->ran_listeners is not 0: tells the observers that want to know. */
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run);

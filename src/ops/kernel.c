@@ -176,15 +176,15 @@ mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, 
 static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device) {
     const mr_device_properties *p = &device->properties;
     const uint32_t most_threads = (uint32_t)p->max_threads_per_block;
-    const uint32_t most[2][3] = {{MOST_GRID_X, MOST_GRID_YZ, MOST_GRID_YZ},
-                                 {most_threads, most_threads, MOST_BLOCK_Z}};
+    const int64_t most[2][3] = {{MOST_GRID_X, MOST_GRID_YZ, MOST_GRID_YZ},
+                                {most_threads, most_threads, MOST_BLOCK_Z}};
     static const char *const what[] = {"grid", "block"};
     for (int i = 0; i < 2; i++) {
-        const uint32_t *size = i == 0 ? call->grid : call->block;
+        const int64_t *size = i == 0 ? call->grid : call->block;
         for (int d = 0; d < 3; d++) {
             if (size[d] >= 1 && size[d] <= most[i][d]) continue;
             return mr_fail(MR_CODE_INVALID_CONFIGURATION,
-                           "%s: the %s's %c is %" PRIu32 ", expected 1 to %" PRIu32, call->name,
+                           "%s: the %s's %c is %" PRId64 ", expected 1 to %" PRId64, call->name,
                            what[i], "xyz"[d], size[d], most[i][d]);
         }
     }
@@ -193,7 +193,7 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
         call->kernel->max_threads < most_threads ? call->kernel->max_threads : most_threads;
     if (threads > limit)
         return mr_fail(MR_CODE_INVALID_CONFIGURATION,
-                       "%s: a block of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " has %" PRIu64
+                       "%s: a block of %" PRId64 " x %" PRId64 " x %" PRId64 " has %" PRIu64
                        " threads, at most %" PRIu32 " are possible%s",
                        call->name, call->block[0], call->block[1], call->block[2], threads, limit,
                        limit < most_threads ? " (__launch_bounds__)" : "");
@@ -331,16 +331,17 @@ static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_oper
 
 #define FEW_EXTENTS 32
 
-static mr_status find_operands(operand_list *list, const mr_kernel_call *call,
-                               mr_tensor **variables, uint32_t variable_count) {
+static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
+                               const mr_kernel_call *call, mr_tensor **variables,
+                               uint32_t variable_count) {
     mr_ptx_extent few[FEW_EXTENTS], *extents = few;
-    uint32_t count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params, few,
-                                           FEW_EXTENTS);
+    uint32_t count =
+        mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, few, FEW_EXTENTS);
     if (count > FEW_EXTENTS) {
         extents = calloc(count, sizeof *extents);
         if (!extents) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
-        count = mr_ptx_launch_extents(call->kernel, call->grid, call->block, call->params, extents,
-                                      count);
+        count =
+            mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, extents, count);
     }
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < call->pointer_count && !status; i++)
@@ -417,12 +418,13 @@ static mr_stream *stream_of(const mr_caller *caller, const mr_kernel_call *call)
 static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call *call,
                                   mr_stream *stream, mr_tensor **variables, uint32_t variable_count,
                                   operand_list *list, mr_kernel_arguments *a) {
-    *a = (mr_kernel_arguments){.code = call->module->code,
-                               .kernel = call->kernel,
-                               .grid = {call->grid[0], call->grid[1], call->grid[2]},
-                               .block = {call->block[0], call->block[1], call->block[2]},
-                               .shared = call->shared};
-    MR_TRY(find_operands(list, call, variables, variable_count));
+    *a = (mr_kernel_arguments){
+        .code = call->module->code,
+        .kernel = call->kernel,
+        .grid = {(uint32_t)call->grid[0], (uint32_t)call->grid[1], (uint32_t)call->grid[2]},
+        .block = {(uint32_t)call->block[0], (uint32_t)call->block[1], (uint32_t)call->block[2]},
+        .shared = call->shared};
+    MR_TRY(find_operands(list, a, call, variables, variable_count));
     MR_TRY(fill_addresses(a, list, call, variables, variable_count));
     estimate(a, list);
     if (call->kernel->param_bytes)

@@ -84,11 +84,11 @@ typedef struct {
 typedef struct {
     mr_kernel_module *module;
     const mr_ptx_kernel *kernel;
-    const char *name; /* as the script calls it */
-    uint32_t grid[3], block[3];
-    uint32_t shared;    /* dynamic, bytes */
-    mr_stream *stream;  /* NULL: the current one of the device of the first tensor */
-    const void *params; /* kernel->param_bytes; pointers are filled in here */
+    const char *name;          /* as the script calls it */
+    int64_t grid[3], block[3]; /* any numbers: the launch checks them */
+    uint32_t shared;           /* dynamic, bytes */
+    mr_stream *stream;         /* NULL: the current one of the device of the first tensor */
+    const void *params;        /* kernel->param_bytes; pointers are filled in here */
     const mr_kernel_pointer *pointers;
     uint32_t pointer_count;
 } mr_kernel_call;
@@ -120,6 +120,9 @@ static inline const mr_kernel_arguments *mr_kernel_arguments_of(const mr_command
 }
 static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
     return a->addresses + a->pointer_count + a->variable_count;
+}
+static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
+    return (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
 }
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
 void mr_kernel_fill_params(const mr_command *command, void *out);

@@ -26,6 +26,7 @@ void ptx_counts_add(ptx_counts *counts, const ptx_routine *routine, const ptx_co
                     uint32_t mask) {
     mr_ptx_counts *c = of(counts, routine, code);
     c->warps++;
+    c->executed += mask != 0;
     c->lanes += (uint64_t)__builtin_popcount(mask);
 }
 

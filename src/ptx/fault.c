@@ -58,12 +58,12 @@ const ptx_code *ptx_fault_block(ptx_warp *warp, const ptx_code *code, mr_code er
     return NULL;
 }
 
-void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, uint32_t index, unsigned lane,
-                    const char *format, ...) {
+void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *memory,
+                    unsigned lane, mr_ptx_unset_read read, const char *format, ...) {
     char thread[40], block[40], place[256], what[600], text[1100];
     ptx_run_state *run = warp->run;
-    if (run->told_unset[index]) return;
-    run->told_unset[index] = true;
+    if (run->told_unset[memory->index]) return;
+    run->told_unset[memory->index] = true;
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
@@ -72,7 +72,9 @@ void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, uint32_t index, unsign
              ptx_launch_name(run->launch), ptx_code_text(run, code, place, sizeof place),
              ptx_thread_text(run, warp->number * PTX_LANES + lane, thread),
              ptx_block_text(run, block), what);
-    run->launch->unset_read(run->launch->context, code->source, text);
+    read.instruction = code->source;
+    read.text = text;
+    run->launch->unset_read(run->launch->context, &read);
 }
 
 const ptx_code *ptx_fault_memory(ptx_warp *warp) {

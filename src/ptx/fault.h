@@ -17,9 +17,10 @@ const ptx_code *ptx_fault(ptx_warp *warp, const ptx_code *code, unsigned lane, m
 /* The message continues "kernel `k` at t.cu:14: ". */
 const ptx_code *ptx_fault_block(ptx_warp *warp, const ptx_code *code, mr_code error,
                                 const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* No failure: tells launch->unset_read, the first time for this access (`index` of its ptx_memory_code). */
-void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, uint32_t index, unsigned lane,
-                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* No failure: tells launch->unset_read, the first time for this access. `read` has space, address and bytes. */
+void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *memory,
+                    unsigned lane, mr_ptx_unset_read read, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 const ptx_code *ptx_fault_memory(ptx_warp *warp); /* the host's memory is out */
 
 static inline unsigned ptx_first_lane(uint32_t mask) {

@@ -27,14 +27,16 @@ static uint64_t key_of(const location *l) {
     return ((uint64_t)l->file << 44) + (l->line << 12) + l->column;
 }
 
-/* Sets outer_file and outer_line of a place that was inlined at `call`. */
+/* Sets the outer place of a place that was inlined at `call`. */
 static mr_status set_outer(ptx_reader *r, const location *call, ptx_place *place) {
     uint32_t caller;
     place->outer_file = call->file;
     place->outer_line = (uint32_t)call->line;
+    place->outer_column = (uint32_t)call->column;
     if (!ptx_map_find(&r->inlined, key_of(call), &caller) || caller == UINT32_MAX) return MR_OK;
     place->outer_file = r->callers.items[caller].outer_file;
     place->outer_line = r->callers.items[caller].outer_line;
+    place->outer_column = r->callers.items[caller].outer_column;
     return MR_OK;
 }
 
@@ -88,6 +90,7 @@ mr_status ptx_read_loc(ptx_reader *r) {
     r->place = (ptx_place){.file = at.file, .line = (uint32_t)at.line};
     r->place.outer_file = r->place.file;
     r->place.outer_line = r->place.line;
+    r->place.outer_column = (uint32_t)at.column;
     const ptx_place *own = &r->body.first_place;
     if (!own->line || (at.file == own->file && !inlined)) r->body.own_place = r->place;
     if (!own->line) r->body.first_place = r->place;
@@ -100,6 +103,7 @@ mr_status ptx_read_loc(ptx_reader *r) {
     if (r->depth && at.file != own->file) {
         r->place.outer_file = r->body.own_place.file;
         r->place.outer_line = r->body.own_place.line;
+        r->place.outer_column = r->body.own_place.outer_column;
     }
     return MR_OK;
 }

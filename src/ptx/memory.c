@@ -1,421 +1,13 @@
-/* Addresses of the lanes: see memory.h.
- *
- * Global memory is found through the caller (mr_ptx_memory.find); each access keeps the range that it found last, so that the
- * usual one costs one comparison for all lanes. Shared memory is one array of the block. Local memory is
- * laid out so that the lanes' copies of the same 16 bytes are neighbours, and an aligned access never crosses them.
+/* Addresses of the lanes: see memory.h. Here their shape is found, generic addresses are taken apart into spaces, and
+ * accesses are told to the watch and the profile. The spaces find the bytes: global.c, shared.c, local.c.
  * The parameters of a kernel are the launch's array, which nothing may write. */
 #include "ptx/memory.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "ptx/fault.h"
 #include "ptx/counts.h"
+#include "ptx/space.h"
 #include "ptx/watch.h"
-
-static const char *verb(const ptx_memory_code *m) {
-    return m->access == MR_PTX_READS    ? "reads"
-           : m->access == MR_PTX_WRITES ? "writes"
-                                        : "reads and writes";
-}
-
-/* ---- bytes that nothing has written */
-
-static bool any_unset(const uint8_t *unset, uint64_t offset, uint64_t bytes) {
-    uint64_t first = offset / 8, last = (offset + bytes - 1) / 8;
-    uint8_t low = (uint8_t)(0xff << (offset & 7)),
-            high = (uint8_t)(0xff >> (7 - ((offset + bytes - 1) & 7)));
-    if (first == last) return unset[first] & low & high;
-    if ((unset[first] & low) || (unset[last] & high)) return true;
-    for (uint64_t i = first + 1; i < last; i++) {
-        if (unset[i]) return true;
-    }
-    return false;
-}
-
-static void clear_bits(uint8_t *byte, uint8_t bits) {
-    if (__atomic_load_n(byte, __ATOMIC_RELAXED) & bits) {
-        __atomic_fetch_and(byte, (uint8_t)~bits, __ATOMIC_RELAXED);
-    }
-}
-
-static void clear_unset(uint8_t *unset, uint64_t offset, uint64_t bytes) {
-    uint64_t first = offset / 8, last = (offset + bytes - 1) / 8;
-    uint8_t low = (uint8_t)(0xff << (offset & 7)),
-            high = (uint8_t)(0xff >> (7 - ((offset + bytes - 1) & 7)));
-    if (first == last) {
-        clear_bits(&unset[first], low & high);
-        return;
-    }
-    clear_bits(&unset[first], low);
-    for (uint64_t i = first + 1; i < last; i++) __atomic_store_n(&unset[i], 0, __ATOMIC_RELAXED);
-    clear_bits(&unset[last], high);
-}
-
-/* The same for shared memory, which only this thread touches: it counts what is left. */
-static void set_shared(ptx_block_run *block, uint64_t offset, uint64_t bytes) {
-    for (uint64_t i = offset; i < offset + bytes;) {
-        uint8_t *byte = &block->shared_unset[i / 8];
-        unsigned first = i % 8, count = 8 - first;
-        if (count > offset + bytes - i) count = (unsigned)(offset + bytes - i);
-        uint8_t bits = (uint8_t)(((1u << count) - 1) << first);
-        block->shared_unset_left -= (uint32_t)__builtin_popcount(*byte & bits);
-        *byte &= (uint8_t)~bits;
-        i += count;
-    }
-}
-
-/* ---- global memory */
-
-static bool fail_outside(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                         unsigned lane, uint64_t address, uint64_t wrong) {
-    const mr_ptx_memory *memory = &warp->run->launch->memory;
-    char what[512] = "";
-    if (memory->describe) memory->describe(memory->context, wrong, what, sizeof what);
-    if (address < 4096) {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "%s %u bytes at address 0x%" PRIx64 ", through a null pointer", verb(m), m->bytes,
-                  address);
-    } else {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS, "%s %u bytes at 0x%" PRIx64 "%s%s",
-                  verb(m), m->bytes, address, what[0] ? ", " : ", where no memory is", what);
-    }
-    return false;
-}
-
-static ptx_known_range *add_range(ptx_run_state *run, const mr_ptx_range *range) {
-    if (run->range_count == run->range_capacity) {
-        uint32_t capacity = run->range_capacity ? 2 * run->range_capacity : 16;
-        ptx_known_range **grown = realloc(run->ranges, capacity * sizeof *grown);
-        if (!grown) return NULL;
-        run->ranges = grown;
-        run->range_capacity = capacity;
-    }
-    ptx_known_range *known = calloc(1, sizeof *known);
-    if (!known) return NULL;
-    known->range = *range;
-    run->ranges[run->range_count++] = known;
-    return known;
-}
-
-/* The range in which `address` lies; NULL: none, or memory is out (then run->failure is set). */
-static ptx_known_range *find_range(ptx_warp *warp, uint64_t address) {
-    ptx_run_state *run = warp->run;
-    for (uint32_t i = 0; i < run->range_count; i++) {
-        const mr_ptx_range *r = &run->ranges[i]->range;
-        if (address >= r->first && address < r->end) return run->ranges[i];
-    }
-    const mr_ptx_memory *memory = &run->launch->memory;
-    mr_ptx_range range;
-    if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
-    ptx_known_range *known = add_range(run, &range);
-    if (!known) ptx_fault_memory(warp);
-    return known;
-}
-
-static inline bool holds(const ptx_known_range *known, uint64_t address, uint64_t bytes) {
-    return address >= known->range.first && address <= known->range.end &&
-           bytes <= known->range.end - address;
-}
-
-/* What is checked where the range is known. */
-static bool enter_range(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                        unsigned lane, ptx_known_range *known) {
-    if (!(m->access & MR_PTX_WRITES)) return true;
-    if (known->range.read_only) {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS, "writes to constant memory");
-        return false;
-    }
-    if (!known->told) {
-        known->told = known->may_write = true;
-        const mr_ptx_memory *memory = &warp->run->launch->memory;
-        if (memory->will_write) memory->will_write(memory->context, &known->range);
-    }
-    return true;
-}
-
-/* The bytes of one lane, in `known`. */
-static void note_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                       unsigned lane, ptx_known_range *known, uint64_t address) {
-    uint64_t offset = address - known->range.first;
-    if (warp->run->follows_unset && (m->access & MR_PTX_READS) &&
-        any_unset(known->range.unset, offset, m->bytes)) {
-        const mr_ptx_memory *memory = &warp->run->launch->memory;
-        char what[512] = "";
-        if (memory->describe) memory->describe(memory->context, address, what, sizeof what);
-        ptx_tell_unset(warp, code, m->index, lane,
-                       "reads %u bytes at 0x%" PRIx64 "%s%s, which nothing has written", m->bytes,
-                       address, what[0] ? ", in " : "", what);
-    }
-    if (m->access & MR_PTX_WRITES) clear_unset(known->range.unset, offset, m->bytes);
-}
-
-static bool global_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                         uint32_t mask, ptx_reach *r) {
-    ptx_known_range **last = &warp->run->last[m->index];
-    ptx_known_range *entered = NULL;
-    r->shape = PTX_APART;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        unsigned lane = ptx_first_lane(left);
-        uint64_t address = r->address[lane];
-        ptx_known_range *known = *last;
-        if (!holds(known, address, m->bytes)) {
-            known = find_range(warp, address);
-            if (!known) {
-                if (warp->run->failure) return false;
-                return fail_outside(warp, code, m, lane, address, address);
-            }
-            if (!holds(known, address, m->bytes)) {
-                return fail_outside(warp, code, m, lane, address, known->range.end);
-            }
-            *last = known;
-        }
-        if (known != entered) {
-            if (!enter_range(warp, code, m, lane, known)) return false;
-            entered = known;
-        }
-        if (known->range.unset) note_unset(warp, code, m, lane, known, address);
-        r->lane[lane] = known->range.host + (address - known->range.first);
-    }
-    return true;
-}
-
-/* A row or one place: one comparison for all lanes. False: look at each lane. */
-static bool global_together(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                            uint32_t mask, uint64_t base, ptx_reach *r) {
-    uint64_t stride = r->shape == PTX_ROW ? r->stride : 0;
-    unsigned first = ptx_first_lane(mask), end = 32 - (unsigned)__builtin_clz(mask);
-    uint64_t from = base + first * stride, bytes = (end - 1 - first) * stride + m->bytes;
-    ptx_known_range **last = &warp->run->last[m->index];
-    if (!holds(*last, from, bytes)) {
-        ptx_known_range *known = find_range(warp, from);
-        if (!known || !holds(known, from, bytes)) return false;
-        *last = known;
-    }
-    ptx_known_range *known = *last;
-    if ((m->access & MR_PTX_WRITES) && (!known->told || known->range.read_only)) {
-        if (known->range.read_only || !enter_range(warp, code, m, first, known)) return false;
-    }
-    if (known->range.unset) {
-        uint64_t offset = from - known->range.first;
-        bool whole = (mask >> first) == (PTX_ALL >> (32 - (end - first))) || stride == 0;
-        if (!whole || ((m->access & MR_PTX_READS) && warp->run->follows_unset &&
-                       any_unset(known->range.unset, offset, bytes))) {
-            return false;
-        }
-        if (m->access & MR_PTX_WRITES) clear_unset(known->range.unset, offset, bytes);
-    }
-    r->base = known->range.host + (base - known->range.first);
-    return true;
-}
-
-/* ---- shared memory */
-
-static bool fail_shared(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                        unsigned lane, uint64_t address) {
-    ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-              "%s %u bytes at offset %" PRId64 " of shared memory, of which the block has %u bytes",
-              verb(m), m->bytes, (int64_t)address, warp->block->shared_bytes);
-    return false;
-}
-
-/* The variable of shared memory at `offset`: "values[3]", or ""; for messages. */
-/* The name in the source: C++ writes `s` of a function as "_ZZ1fPfE1s", with its length in front, at the end. */
-static const char *plain_name(const char *symbol) {
-    size_t length = strlen(symbol), digits;
-    if (strncmp(symbol, "_ZZ", 3) != 0) return symbol;
-    for (size_t known = 1; known + 2 < length; known++) {
-        char number[24];
-        digits = (size_t)snprintf(number, sizeof number, "%zu", known);
-        const char *at = symbol + length - known - digits;
-        if (digits + known < length && strncmp(at, number, digits) == 0 && at[-1] == 'E')
-            return at + digits;
-    }
-    return symbol;
-}
-
-static void name_shared(const ptx_run_state *run, uint64_t offset, char *out, size_t size) {
-    const mr_ptx_kernel *kernel = run->launch->kernel;
-    const ptx_tree *tree = &run->module->tree;
-    const ptx_shared_layout *layout = &run->module->layouts[kernel - run->module->kernels];
-    out[0] = 0;
-    for (int64_t f = -1; f < (int64_t)tree->function_count; f++) {
-        const ptx_variable *variables = f < 0 ? tree->variables : tree->functions[f].variables;
-        uint32_t count = f < 0 ? tree->variable_count : tree->functions[f].variable_count;
-        const uint64_t *at = f < 0 ? layout->shared_of_module : layout->shared_of_function[f];
-        for (uint32_t i = 0; at && i < count; i++) {
-            const ptx_variable *v = &variables[i];
-            if (v->space != PTX_SHARED || at[i] == UINT64_MAX || offset < at[i]) continue;
-            if (v->bytes && offset >= at[i] + v->bytes) continue;
-            uint32_t element = ptx_types[v->type].bytes;
-            uint64_t byte = offset - at[i];
-            if (element > 1) /* b8 is what compilers make of any array */
-                snprintf(out, size,
-                         ", in `%s` at byte %" PRIu64 " (element %" PRIu64 " of %u bytes)",
-                         plain_name(v->name), byte, byte / element, element);
-            else snprintf(out, size, ", in `%s` at byte %" PRIu64, plain_name(v->name), byte);
-            return;
-        }
-    }
-}
-
-static bool shared_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                        unsigned lane, uint64_t address) {
-    ptx_block_run *block = warp->block;
-    if (address > block->shared_bytes || m->bytes > block->shared_bytes - address) {
-        return fail_shared(warp, code, m, lane, address);
-    }
-    if (!block->shared_unset_left) return true;
-    if ((m->access & MR_PTX_READS) && any_unset(block->shared_unset, address, m->bytes)) {
-        char what[256];
-        name_shared(warp->run, address, what, sizeof what);
-        ptx_tell_unset(warp, code, m->index, lane,
-                       "reads %u bytes at offset %" PRIu64 " of shared memory%s, which no thread "
-                       "of the block has written",
-                       m->bytes, address, what);
-    }
-    if (m->access & MR_PTX_WRITES) set_shared(block, address, m->bytes);
-    return true;
-}
-
-static bool shared_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                         uint32_t mask, ptx_reach *r) {
-    r->shape = PTX_APART;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        unsigned lane = ptx_first_lane(left);
-        if (!shared_lane(warp, code, m, lane, r->address[lane])) return false;
-        r->lane[lane] = warp->block->shared + r->address[lane];
-    }
-    return true;
-}
-
-static bool shared_together(ptx_warp *warp, const ptx_memory_code *m, uint32_t mask, uint64_t base,
-                            ptx_reach *r) {
-    ptx_block_run *block = warp->block;
-    uint64_t stride = r->shape == PTX_ROW ? r->stride : 0;
-    unsigned first = ptx_first_lane(mask), end = 32 - (unsigned)__builtin_clz(mask);
-    uint64_t from = base + first * stride, bytes = (end - 1 - first) * stride + m->bytes;
-    if (from > block->shared_bytes || bytes > block->shared_bytes - from) return false;
-    if (block->shared_unset_left) {
-        bool whole = (mask >> first) == (PTX_ALL >> (32 - (end - first))) || stride == 0;
-        if (!whole) return false;
-        if ((m->access & MR_PTX_READS) && any_unset(block->shared_unset, from, bytes)) return false;
-        if (m->access & MR_PTX_WRITES) set_shared(block, from, bytes);
-    }
-    r->base = block->shared + base;
-    return true;
-}
-
-/* ---- local memory */
-
-bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_t bytes) {
-    if (bytes <= warp->local_capacity) return true;
-    uint64_t limit = warp->run->launch->device.stack_bytes;
-    if (limit == 0) limit = 64 * 1024;
-    if (bytes > limit && warp->frame && warp->frame->depth > 0) {
-        ptx_fault(warp, code, ptx_first_lane(mask), MR_CODE_LAUNCH_FAILURE,
-                  "has no stack left: its calls are %u deep and need more than %" PRIu64 " bytes; "
-                  "a recursion that does not end?",
-                  warp->frame->depth, limit);
-        return false;
-    }
-    uint64_t capacity = warp->local_capacity ? warp->local_capacity : 64;
-    while (capacity < bytes) capacity *= 2;
-    if (capacity > UINT32_MAX / 2) {
-        ptx_fault_memory(warp);
-        return false;
-    }
-    char *grown = realloc(warp->local, capacity * PTX_LANES);
-    if (!grown) {
-        ptx_fault_memory(warp);
-        return false;
-    }
-    memset(grown + (size_t)warp->local_capacity * PTX_LANES, 0,
-           (size_t)(capacity - warp->local_capacity) * PTX_LANES);
-    warp->local = grown;
-    if (warp->run->follows_unset) {
-        uint32_t *set = realloc(warp->local_set, capacity * sizeof *set);
-        if (!set) {
-            ptx_fault_memory(warp);
-            return false;
-        }
-        memset(set + warp->local_capacity, 0, (capacity - warp->local_capacity) * sizeof *set);
-        warp->local_set = set;
-    }
-    warp->local_capacity = (uint32_t)capacity;
-    return true;
-}
-
-void ptx_local_forget(ptx_warp *warp, uint32_t first, uint32_t bytes, uint32_t mask) {
-    if (!warp->local_set) return;
-    if (mask == PTX_ALL) {
-        memset(warp->local_set + first, 0, bytes * sizeof *warp->local_set);
-        return;
-    }
-    for (uint32_t i = 0; i < bytes; i++) warp->local_set[first + i] &= ~mask;
-}
-
-/* How many bytes of local memory the lanes of the path that runs have. */
-static uint32_t local_bytes(const ptx_warp *warp) {
-    return warp->frame->local_base + warp->frame->routine->local_bytes;
-}
-
-static bool local_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                       unsigned lane, uint64_t address) {
-    uint32_t limit = local_bytes(warp);
-    if (address > limit || m->bytes > limit - address) {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "%s %u bytes at offset %" PRId64 " of its local memory, of which it has %u bytes",
-                  verb(m), m->bytes, (int64_t)address, limit);
-        return false;
-    }
-    if (!warp->local_set) return true;
-    uint32_t bit = 1u << lane, all = bit;
-    for (uint32_t i = 0; i < m->bytes; i++) {
-        all &= warp->local_set[address + i];
-        if (m->access & MR_PTX_WRITES) warp->local_set[address + i] |= bit;
-    }
-    if ((m->access & MR_PTX_READS) && !all && !m->may_be_unset) {
-        ptx_tell_unset(warp, code, m->index, lane,
-                       "reads %u bytes of a local variable that it has not written", m->bytes);
-    }
-    return true;
-}
-
-static bool local_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                        uint32_t mask, ptx_reach *r) {
-    r->shape = PTX_APART;
-    for (uint32_t left = mask; left; left &= left - 1) {
-        unsigned lane = ptx_first_lane(left);
-        if (!local_lane(warp, code, m, lane, r->address[lane])) return false;
-        r->lane[lane] = ptx_local_at(warp, (uint32_t)r->address[lane], lane);
-    }
-    return true;
-}
-
-/* One address for all lanes, as of a variable: a row. */
-static bool local_together(ptx_warp *warp, const ptx_memory_code *m, uint32_t mask, uint64_t base,
-                           ptx_reach *r) {
-    uint32_t limit = local_bytes(warp);
-    if (base > limit || m->bytes > limit - base) return false;
-    if (warp->local_set) {
-        uint32_t *set = warp->local_set + base;
-        if ((m->access & MR_PTX_READS) && !m->may_be_unset) {
-            uint32_t all = mask;
-            for (uint32_t i = 0; i < m->bytes; i++) all &= set[i];
-            if (all != mask) return false;
-        }
-        if (m->access & MR_PTX_WRITES) {
-            for (uint32_t i = 0; i < m->bytes; i++) set[i] |= mask;
-        }
-    }
-    r->shape = PTX_ROW;
-    r->stride = 16;
-    r->base = ptx_local_at(warp, (uint32_t)base, 0);
-    return true;
-}
 
 /* ---- parameters of the kernel */
 
@@ -431,7 +23,7 @@ static bool param_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
             ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
                       "%s %u bytes at offset %" PRId64 " of the kernel's parameters, which have %u "
                       "bytes",
-                      verb(m), m->bytes, (int64_t)address, size);
+                      ptx_access_verb(m), m->bytes, (int64_t)address, size);
             return false;
         }
         if (m->access & MR_PTX_WRITES) {
@@ -466,7 +58,7 @@ static bool fail_aligned(ptx_warp *warp, const ptx_code *code, const ptx_memory_
         ptx_fault(warp, code, lane, MR_CODE_MISALIGNED_ADDRESS,
                   "%s %u bytes at address 0x%" PRIx64
                   " of %s memory, which is no multiple of %u%s%s",
-                  verb(m), m->bytes, r->address[lane], space_names[r->space], m->align,
+                  ptx_access_verb(m), m->bytes, r->address[lane], space_names[r->space], m->align,
                   what[0] ? "; it is in " : "", what);
         return false;
     }
@@ -508,16 +100,10 @@ static bool reach_in(ptx_warp *warp, const ptx_code *code, const ptx_memory_code
     r->space = space;
     if (warp->run->tells) tell(warp, code, m, mask, r);
     switch (space) {
-    case PTX_SHARED:
-        return (r->shape != PTX_APART && shared_together(warp, m, mask, base, r)) ||
-               shared_apart(warp, code, m, mask, r);
-    case PTX_LOCAL:
-        return (r->shape == PTX_SAME && local_together(warp, m, mask, base, r)) ||
-               local_apart(warp, code, m, mask, r);
+    case PTX_SHARED: return ptx_shared_reach(warp, code, m, mask, base, r);
+    case PTX_LOCAL: return ptx_local_reach(warp, code, m, mask, base, r);
     case PTX_PARAM: return param_apart(warp, code, m, mask, r);
-    default:
-        return (r->shape != PTX_APART && global_together(warp, code, m, mask, base, r)) ||
-               (!warp->run->failure && global_apart(warp, code, m, mask, r));
+    default: return ptx_global_reach(warp, code, m, mask, base, r);
     }
 }
 
@@ -608,7 +194,7 @@ static bool reach_fixed(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     }
     uint64_t address = warp->frame->local_base + (uint64_t)m->offset;
     r->space = PTX_LOCAL;
-    if (!warp->run->tells && local_together(warp, m, mask, address, r)) return true;
+    if (!warp->run->tells && ptx_local_together(warp, m, mask, address, r)) return true;
     for (unsigned i = 0; i < PTX_LANES; i++) r->address[i] = address;
     r->shape = PTX_SAME;
     return reach_in(warp, code, m, mask, PTX_LOCAL, r);

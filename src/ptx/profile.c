@@ -98,6 +98,7 @@ struct mr_ptx_profile {
 
 static void add(mr_ptx_counts *to, const mr_ptx_counts *from) {
     to->warps += from->warps;
+    to->executed += from->executed;
     to->lanes += from->lanes;
     to->requests += from->requests;
     to->sectors += from->sectors;
@@ -152,9 +153,10 @@ static bool counts_for(const ptx_code *code) {
 /* An instruction of several codes was executed as often as the one that most warps came to. */
 static void add_code(mr_ptx_counts *to, const mr_ptx_counts *from) {
     uint64_t warps = to->warps > from->warps ? to->warps : from->warps;
+    uint64_t executed = to->executed > from->executed ? to->executed : from->executed;
     uint64_t lanes = to->lanes > from->lanes ? to->lanes : from->lanes;
     add(to, from);
-    to->warps = warps, to->lanes = lanes;
+    to->warps = warps, to->executed = executed, to->lanes = lanes;
 }
 
 bool mr_ptx_profile_instruction(const mr_ptx_profile *p, const ptx_function *function, uint32_t i,

@@ -26,11 +26,12 @@ const char *ptx_class_text(ptx_class which);
 ptx_class ptx_class_of(const ptx_instruction *instruction);
 
 typedef struct {
-    uint64_t warps;      /* how often a warp executed it */
-    uint64_t lanes;      /* active ones of these, added up */
-    uint64_t requests;   /* accesses of memory by warps */
-    uint64_t sectors;    /* of 32 bytes in global or local memory, added up over requests */
-    uint64_t least;      /* sectors that the bytes accessed would need at least */
+    uint64_t warps;    /* how often a warp issued it, also with a guard that no lane passes */
+    uint64_t executed; /* how often at least one lane executed it */
+    uint64_t lanes;    /* that executed it, added up; of a branch also those that did not take it */
+    uint64_t requests; /* accesses of memory by warps */
+    uint64_t sectors;  /* of 32 bytes in global or local memory, added up over requests */
+    uint64_t least;    /* sectors that the bytes accessed would need at least */
     uint64_t wavefronts; /* shared memory: passes, 1 a request without conflicts of banks */
     uint64_t bytes;      /* that lanes accessed */
 } mr_ptx_counts;

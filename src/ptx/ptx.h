@@ -56,6 +56,9 @@ const mr_ptx_kernel *mr_ptx_kernel_find(const mr_ptx_module *module,
 void mr_ptx_variable_init(const mr_ptx_module *module, uint32_t i, const uint64_t *addresses,
                           void *out);
 
+/* The variable of shared memory that holds the byte at `offset`, as in the source; NULL: none that is known. */
+const char *mr_ptx_shared_name(const mr_ptx_kernel *kernel, uint64_t offset);
+
 /* ---- the memory of a launch */
 
 /* One allocation that the device can reach. */
@@ -84,6 +87,15 @@ typedef struct {
 
 typedef struct mr_ptx_watch mr_ptx_watch;     /* watch.h: races, uninitialised reads */
 typedef struct mr_ptx_profile mr_ptx_profile; /* profile.h: counts by line */
+
+/* Bytes that an instruction reads and nothing has written. */
+typedef struct {
+    const ptx_instruction *instruction;
+    ptx_space space;
+    uint64_t address; /* in the space, of the first lane that reads them */
+    uint32_t bytes;
+    const char *text; /* a sentence */
+} mr_ptx_unset_read;
 
 /* What the special registers and limits say of the device. */
 typedef struct {
@@ -116,7 +128,7 @@ typedef struct {
     /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local). That
      * is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a lock
      * held by none. NULL: what has been written is not followed at all. */
-    void (*unset_read)(void *context, const ptx_instruction *instruction, const char *text);
+    void (*unset_read)(void *context, const mr_ptx_unset_read *read);
     /* Asked now and then while a block runs: true ends the run with INTERRUPTED. NULL: never. Any thread. */
     bool (*interrupted)(void *context);
     void *context;

@@ -10,6 +10,7 @@
 #include "ptx/memory.h"
 #include "ptx/paths.h"
 #include "ptx/counts.h"
+#include "ptx/runs.h"
 #include "ptx/watch.h"
 
 #define SLICE 8192
@@ -239,7 +240,10 @@ static const ptx_code *run_counted_codes(ptx_warp *warp, const ptx_code *code) {
     while (code) {
         if (--warp->budget < 0) return code;
         uint32_t mask = guarded(warp, code);
-        ptx_counts_add(warp->run->counts, warp->frame->routine, code, mask);
+        /* A branch is executed by the lanes that do not take it, too. */
+        bool is_branch = code->run == ptx_run_branch;
+        ptx_counts_add(warp->run->counts, warp->frame->routine, code,
+                       is_branch ? warp->active : mask);
         code = mask ? code->run(warp, code, mask) : code + 1;
     }
     return NULL;

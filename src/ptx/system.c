@@ -188,8 +188,9 @@ static bool print_one(printing *p, const specification *s) {
         return true;
     case 's': {
         mr_buffer text = {0};
-        bool good =
-            next_value(p, 8, &value) && read_string(p->warp, p->code, p->lane, value, &text);
+        bool good = next_value(p, 8, &value);
+        if (good && !value) mr_buffer_puts(&text, "(null)"); /* as CUDA prints it */
+        else good = good && read_string(p->warp, p->code, p->lane, value, &text);
         format_of(s, "", format);
         if (good) mr_buffer_printf(&p->text, format, text.data ? text.data : "");
         mr_buffer_free(&text);

@@ -73,6 +73,7 @@ typedef struct {
     uint32_t ptx_line; /* in the PTX text, from 1 */
     uint32_t file, line;
     uint32_t outer_file, outer_line; /* as file and line where nothing was inlined */
+    uint32_t outer_column;           /* 0: unknown */
 } ptx_place;
 
 /* ---- variables */

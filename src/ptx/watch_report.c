@@ -100,9 +100,9 @@ static const char *advise_in_block(const ptx_race *race) {
     if (both_write && same_line(race))
         return "several threads write the same place at once: let one of them write it, or use an "
                "atomic operation (atomicAdd ...)";
-    if (same_line(race))
-        return "the line reads and writes what another thread changes at the same time: use an "
-               "atomic operation (atomicAdd ...), or a place for each thread";
+    if (same_line(race)) /* it may be one statement, or a whole kernel */
+        return "both are on one line: if it updates one place (x += ...), use an atomic operation "
+               "(atomicAdd ...); else put __syncthreads() between what reads and what writes";
     if (same_warp)
         return "the threads of a warp are not in step: __syncwarp() between the two orders them";
     return "__syncthreads() between the two orders them";
@@ -117,8 +117,9 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
         return "blocks write the same place in no order: let one block write it, or use an atomic "
                "operation (atomicAdd ...)";
     if (same_line(race))
-        return "the line reads and writes what another block changes at the same time: use an "
-               "atomic operation (atomicAdd ...)";
+        return "both are on one line: if it updates one place (x += ...), use an atomic operation "
+               "(atomicAdd ...); else split the kernel in two launches, one that reads and one "
+               "that writes";
     if (has_fence)
         return "a fence alone is not enough: the first thread has to write a flag after its "
                "__threadfence() (atomically or volatile), and the second one has to read that "

@@ -29,11 +29,15 @@ static const char *verb(const ptx_race_side *side) {
     return side->access & MR_PTX_WRITES ? "writes" : "reads";
 }
 
-static void put_memory(mr_buffer *out, const ptx_race *race, const mr_ptx_launch *launch) {
+static void put_memory(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
+                       const mr_ptx_launch *launch) {
     const mr_ptx_memory *memory = &launch->memory;
     mr_ptx_range range;
     if (race->space == PTX_SHARED) {
+        const char *name =
+            tree && launch->kernel ? mr_ptx_shared_name(launch->kernel, race->address) : NULL;
         mr_buffer_printf(out, "byte %" PRIu64 " of shared memory", race->address);
+        if (name) mr_buffer_printf(out, " (`%s`)", name);
     } else if (memory->find && memory->describe &&
                memory->find(memory->context, race->address, &range)) {
         char text[200];
@@ -44,11 +48,22 @@ static void put_memory(mr_buffer *out, const ptx_race *race, const mr_ptx_launch
     }
 }
 
-static void put_place(mr_buffer *out, const ptx_race_side *side, const ptx_tree *tree) {
-    char place[200];
+/* The column tells apart what stands on one line. It is that of the kernel's text, as in a compiler's messages. */
+static bool needs_column(const ptx_race *race) {
+    const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
+    return a && b && a->place.outer_file == b->place.outer_file &&
+           a->place.outer_line == b->place.outer_line &&
+           a->place.outer_column != b->place.outer_column;
+}
+
+static void put_place(mr_buffer *out, const ptx_race *race, const ptx_race_side *side,
+                      const ptx_tree *tree) {
+    char text[200];
     if (!side->instruction || !tree) return;
-    mr_buffer_printf(out, " at %s",
-                     ptx_place_text(tree, &side->instruction->place, place, sizeof place));
+    const ptx_place *place = &side->instruction->place;
+    mr_buffer_printf(out, " at %s", ptx_place_text(tree, place, text, sizeof text));
+    if (place->outer_column && needs_column(race))
+        mr_buffer_printf(out, ", column %u", (unsigned)place->outer_column);
 }
 
 static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
@@ -58,13 +73,13 @@ static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
     put_thread(out, first, launch);
     put_block(out, first, launch);
     mr_buffer_printf(out, " %s ", verb(first));
-    put_memory(out, race, launch);
-    put_place(out, first, tree);
+    put_memory(out, tree, race, launch);
+    put_place(out, race, first, tree);
     mr_buffer_puts(out, ", and ");
     put_thread(out, second, launch);
     if (first->block != second->block) put_block(out, second, launch);
     mr_buffer_printf(out, " %s it", verb(second));
-    put_place(out, second, tree);
+    put_place(out, race, second, tree);
     if (race->same_value) mr_buffer_puts(out, " (the same value: CUDA still calls it a race)");
     mr_buffer_printf(out, "; nothing orders the two: %s", race->advice);
     if (race->count)

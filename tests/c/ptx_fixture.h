@@ -77,9 +77,8 @@ static inline void describe_address(void *context, uint64_t address, char *out, 
 static inline void keep_print(void *context, const char *text, size_t size) {
     mr_buffer_add(&((device *)context)->printed, text, size);
 }
-static inline void keep_unset(void *context, const ptx_instruction *instruction, const char *text) {
-    (void)instruction;
-    mr_buffer_printf(&((device *)context)->unset, "%s\n", text);
+static inline void keep_unset(void *context, const mr_ptx_unset_read *read) {
+    mr_buffer_printf(&((device *)context)->unset, "%s\n", read->text);
 }
 static inline bool is_interrupted(void *context) {
     device *d = context;

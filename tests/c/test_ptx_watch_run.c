@@ -55,10 +55,11 @@ static void a_barrier_between_write_and_read(void **state) {
         assert_int_equal(races(&d, text, sizeof text), i);
         unload(&d);
     }
-    assert_string_equal(text, "race in kernel `reverse`: thread (31,0,0) of block (0,0,0) reads "
-                              "byte 128 of shared memory at t.cu:6, and thread (32,0,0) writes it "
-                              "at t.cu:5; nothing orders the two: __syncthreads() between the two "
-                              "orders them (and 191 more pairs)");
+    assert_string_equal(text,
+                        "race in kernel `reverse`: thread (31,0,0) of block (0,0,0) reads "
+                        "byte 128 of shared memory (`s`) at t.cu:6, and thread (32,0,0) writes it "
+                        "at t.cu:5; nothing orders the two: __syncthreads() between the two "
+                        "orders them (and 191 more pairs)");
 }
 
 /* Each block adds its number to *out. */

@@ -290,6 +290,15 @@ function TestErrors.test_statements_that_do_not_compile()
   assert_fails("cannot be compiled", mr.elementwise("float x -> float y", "}"), 1)
 end
 
+-- What a compiler says of the code around the statement names no line of the script.
+function TestErrors.test_places_are_those_of_the_statement()
+  local f = mr.elementwise("float x, float y -> float z", "int unused;\nz = 1;\nz = w;")
+  local ok, err = pcall(f, mr.ones(3), mr.ones(3))
+  lu.assertFalse(ok)
+  lu.assertStrContains(err, "statement:3:5")
+  for place in err:gmatch("\n([^\n]-):%d+:%d+: ") do lu.assertEquals(place, "statement") end
+end
+
 function TestErrors.test_fields()
   lu.assertEquals(tostring(saxpy), "elementwise saxpy(float a, float x, float y -> float z)")
   lu.assertEquals(saxpy.name, "saxpy")

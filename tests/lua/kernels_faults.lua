@@ -44,6 +44,27 @@ function TestFaults.test_null()
   assert_lost("illegal-address", function() kernel[{1, 4}](nil) end, "scale")
 end
 
+function TestFaults.test_dynamic_shared_memory_that_the_launch_did_not_ask_for()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void reverse(int *y) {
+      __shared__ int first[2];
+      extern __shared__ int s[];
+      first[threadIdx.x % 2] = 0;
+      s[threadIdx.x] = threadIdx.x;
+      __syncthreads();
+      y[threadIdx.x] = s[31 - threadIdx.x] + first[0];
+    }]])
+  local y = mr.zeros(32, {dtype = "i32"})
+  assert_lost("illegal-address", function() kernel[{1, 32}](y) end, "thread (0,0,0)", "`s` is extern __shared__",
+    "gave it 0 bytes", "k[{grid, block, BYTES}](...)", "this access needs 4")
+  mr.reset()
+  kernel, y = mr.kernel([[
+    extern "C" __global__ void fill(int *y) { extern __shared__ int s[]; s[threadIdx.x] = 1; y[0] = s[0]; }]]),
+    mr.zeros(1, {dtype = "i32"})
+  assert_lost("illegal-address", function() kernel[{1, 32, 64}](y) end, "thread (16,0,0)", "gave it 64 bytes",
+    "this access needs 68")
+end
+
 function TestFaults.test_an_endless_loop()
   local kernel = mr.kernel([[
     extern "C" __global__ void forever(volatile int *x) {

@@ -47,6 +47,19 @@ function TestProfile.test_half_of_a_warp()
   lu.assertEquals({ memory.active_lanes, memory.requests, memory.sectors }, { 16.0, 2, 4 })
 end
 
+-- Lanes are counted over the instructions that some lane executes: a branch that nobody takes is executed by all.
+function TestProfile.test_branches_that_are_not_taken()
+  local plain = mr.kernel([[
+    extern "C" __global__ void f(float *y, int n) {
+      if (n < 0) y[0] = 1;
+      if (n < 1) y[1] = 2;
+      y[threadIdx.x] = 3;
+    }]])
+  local p = profile_of(plain, { 1, 64 }, mr.zeros(64), 64)
+  lu.assertEquals(p.active_lanes, 32.0)
+  for class, counts in pairs(p.classes) do lu.assertEquals({ class, counts.active_lanes }, { class, 32.0 }) end
+end
+
 function TestProfile.test_bank_conflicts()
   local y = mr.zeros(32)
   for stride, passes in pairs { [1] = 1, [2] = 2, [8] = 8, [32] = 32, [33] = 1 } do

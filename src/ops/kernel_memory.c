@@ -1,0 +1,110 @@
+/* Addresses of a launch: see kernel_memory.h. Easiest to break: blocks run on several threads, so nothing is changed here. */
+#include "ops/kernel_memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/backend.h"
+#include "ops/kernel_findings.h"
+
+static uint64_t address_of(const mr_command *command, const mr_kernel_address *a) {
+    return command->operands[a->operand].tensor->storage->address + a->offset;
+}
+
+void mr_kernel_fill_params(const mr_command *command, void *out) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    if (a->kernel->param_bytes) memcpy(out, mr_kernel_params_of(a), a->kernel->param_bytes);
+    for (uint32_t i = 0; i < a->pointer_count; i++) {
+        uint64_t address = address_of(command, &a->addresses[i]);
+        memcpy((char *)out + a->addresses[i].at, &address, sizeof address);
+    }
+}
+
+void mr_kernel_fill_variables(const mr_command *command, uint64_t *out) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    for (uint32_t i = 0; i < a->variable_count; i++) {
+        const mr_kernel_address *v = &a->addresses[a->pointer_count + i];
+        out[v->at] = address_of(command, v);
+    }
+}
+
+/* ---- ranges */
+
+static mr_ptx_range range_of(mr_storage *storage) {
+    return (mr_ptx_range){.first = storage->address,
+                          .end = storage->address + storage->bytes,
+                          .host = storage->host,
+                          .owner = storage};
+}
+
+/* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in memory. */
+static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range) {
+    const mr_command *command = context;
+    mr_storage *storage = mr_kernel_storage_at(command, address);
+    if (storage) {
+        *out_range = range_of(storage);
+        out_range->unset = mr_kernel_findings_unset(command, storage);
+        return true;
+    }
+    const mr_simulator *simulator = command->machine->backend->simulator;
+    mr_memory_block block;
+    if (!simulator || !simulator->memory_at(command->machine, address, &block)) return false;
+    *out_range = (mr_ptx_range){.first = block.first, .end = block.end, .host = block.host};
+    return true;
+}
+
+/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: what its code does not tell
+ * counts as the tensor that was passed. So all of each range is kept, by one thread. */
+static void will_write(void *context, const mr_ptx_range *range) {
+    const mr_command *command = context;
+    const mr_simulator *simulator = command->machine->backend->simulator;
+    if (simulator && command->machine->watches_writes)
+        simulator->will_write(command->machine,
+                              &(mr_memory_block){range->first, range->end, range->host});
+}
+
+static void describe_storage(const mr_storage *storage, char *out, size_t size) {
+    char made[120] = "";
+    if (storage->made.file)
+        snprintf(made, sizeof made, ", made at %s:%d", storage->made.file, storage->made.line);
+    snprintf(out, size, "%s (%" PRIu64 " bytes%s)",
+             storage->name ? mr_name_text(storage->name) : "a tensor", storage->bytes, made);
+}
+
+/* What is there or near: "y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
+#define NEAR ((uint64_t)1 << 20) /* bytes: farther away, a tensor has nothing to do with it */
+
+static void describe(void *context, uint64_t address, char *out, size_t size) {
+    const mr_command *command = context;
+    const mr_storage *nearest = NULL;
+    uint64_t distance = UINT64_MAX;
+    bool after = false;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_storage *s = command->operands[i].tensor->storage;
+        if (s->name && s->name->text[0] == '$') continue; /* a string of the compiler's */
+        bool past = address >= s->address;
+        uint64_t d = !past                             ? s->address - address
+                     : address - s->address < s->bytes ? 0
+                                                       : address - s->address - s->bytes;
+        if (d >= distance) continue;
+        nearest = s;
+        distance = d;
+        after = past;
+    }
+    char text[200];
+    if (!nearest || distance > NEAR) {
+        snprintf(out, size, "where no tensor is");
+        return;
+    }
+    describe_storage(nearest, text, sizeof text);
+    uint64_t inside = address - nearest->address;
+    if (inside < nearest->bytes) snprintf(out, size, "%s", text);
+    else if (after && !distance) snprintf(out, size, "just past the end of %s", text);
+    else if (after) snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
+    else snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
+}
+
+mr_ptx_memory mr_kernel_memory_of(const mr_command *command) {
+    return (mr_ptx_memory){(void *)(uintptr_t)command, find_range, will_write, describe};
+}

@@ -1,0 +1,193 @@
+-- virtual only: what the interpreter sees inside launches while the hazard checker is on
+-- One report for each race, whether or not lines tell them apart, and which bytes were read unwritten.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+TestFindings = {}
+
+function TestFindings.tearDown() mr.machine.settings{ kernel_checks = 2 } end
+
+local function found(fn)
+  local reports = mr.hazard.check(function()
+    fn()
+    mr.synchronize()
+  end)
+  return reports
+end
+
+local function texts(reports)
+  local list = {}
+  for i, r in ipairs(reports) do list[i] = ("%s %s %d..%d"):format(r.kind, r.tensor, r.bytes[1], r.bytes[2]) end
+  table.sort(list)
+  return list
+end
+
+function TestFindings.test_two_races_of_a_kernel_on_one_line_are_two_reports()
+  local kernel = mr.kernel([=[extern "C" __global__ void both(int *y, int *z) { __shared__ int s[64], t[64]; ]=] ..
+    [=[int i = threadIdx.x; s[i] = i; t[i] = 2 * i; y[i] = s[63 - i]; z[i] = t[63 - i]; }]=])
+  local y, z = mr.zeros(64, { dtype = "i32" }), mr.zeros(64, { dtype = "i32" })
+  local function races()
+    local list = {}
+    for _, r in ipairs(found(function() kernel[{ 1, 64 }](y, z) end)) do
+      if r.kind == "race-in-kernel" then list[#list + 1] = r end
+    end
+    return list
+  end
+  local list = races()
+  lu.assertEquals(#list, 2)
+  lu.assertStrContains(list[1].message, "of shared memory (`s`)")
+  lu.assertStrContains(list[2].message, "of shared memory (`t`)")
+  for _, r in ipairs(list) do
+    lu.assertStrContains(r.message, "both are on one line: if it updates one place (x += ...), use an atomic operation")
+    lu.assertStrContains(r.message, "else put __syncthreads() between what reads and what writes")
+  end
+  lu.assertEquals(#races(), 2)
+end
+
+function TestFindings.test_an_update_is_one_report()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void count(int *total) {
+      *total += 1;
+    }]])
+  local total = mr.zeros(1, { dtype = "i32", name = "total" })
+  local reports = found(function() kernel[{ 2, 64 }](total) end)
+  lu.assertEquals(#reports, 1)
+  lu.assertEquals({ reports[1].kind, reports[1].tensor }, { "race-in-kernel", "total" })
+end
+
+function TestFindings.test_two_tensors_on_one_line_are_two_reports()
+  local kernel = mr.kernel([=[extern "C" __global__ void shift(int *a, int *b) { ]=] ..
+    [=[a[threadIdx.x] = a[threadIdx.x + 1]; b[threadIdx.x] = b[threadIdx.x + 1]; }]=])
+  local reports = {}
+  for _ = 1, 3 do -- new tensors: the same places again
+    local a, b = mr.zeros(33, { dtype = "i32" }), mr.zeros(33, { dtype = "i32" })
+    for _, r in ipairs(found(function() kernel[{ 1, 32 }](a, b) end)) do reports[#reports + 1] = r end
+  end
+  lu.assertEquals(#reports, 6) -- two in each check
+end
+
+local gather = mr.kernel([=[
+  extern "C" __global__ void gather(float *y, const float *x, const int *at) {
+    y[threadIdx.x] = x[at[threadIdx.x]];
+  }]=])
+
+-- The bytes that are read are known when the kernel runs; a model says which are unwritten.
+function TestFindings.test_unwritten_bytes_of_global_memory()
+  math.randomseed(7)
+  for round = 1, 40 do
+    local parts, written = {}, {}
+    for p = 1, math.random(0, 4) do
+      local first = math.random(1, 200)
+      parts[p] = { first, math.random(first, math.min(200, first + 80)) }
+      for i = first, parts[p][2] do written[i] = true end
+    end
+    local indices, missing = {}, nil
+    for lane = 1, 32 do
+      indices[lane] = math.random(0, 199)
+      if round % 2 == 0 then -- none that is missing, if any is there
+        for i = indices[lane], 199 do if written[i + 1] then indices[lane] = i break end end
+      end
+      if not written[indices[lane] + 1] then missing = missing or indices[lane] end
+    end
+    local at, y = mr.tensor(indices, { dtype = "i32" }), mr.zeros(32)
+    local reports = found(function()
+      local x = mr.empty(200, { name = "x" })
+      for _, part in ipairs(parts) do x[{ part }]:fill_(round) end
+      gather[{ 1, 32 }](y, x, at)
+    end)
+    if next(written) then
+      local expected = missing and { ("uninitialised-read x %d..%d"):format(4 * missing, 4 * missing + 3) } or {}
+      lu.assertEquals({ round, texts(reports) }, { round, expected })
+    else
+      lu.assertEquals({ round, #reports }, { round, 1 }) -- told at the launch: nothing at all is written
+    end
+  end
+end
+
+function TestFindings.test_what_the_kernel_has_written_itself_is_written()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void own(float *x, int write) {
+      int i = threadIdx.x;
+      if (i < write) x[i] = 1;
+      __syncthreads();
+      x[i] = x[i] + 1;
+    }]])
+  local function launch(count)
+    return texts(found(function()
+      local x = mr.empty(64, { name = "x" })
+      x[1] = 0
+      kernel[{ 1, 64 }](x, count)
+    end))
+  end
+  lu.assertEquals(launch(64), {})
+  lu.assertEquals(launch(63), { "uninitialised-read x 252..255" })
+end
+
+function TestFindings.test_the_verdict_says_what_was_not_looked_for()
+  local kernel = mr.kernel([[extern "C" __global__ void fill(int *y) { y[0] = threadIdx.x; }]])
+  local y = mr.zeros(1, { dtype = "i32" })
+  local mode = mr.hazard.mode()
+  mr.hazard.mode("collect")
+  mr.machine.settings{ kernel_checks = 1 }
+  kernel[{ 1, 32 }](y)
+  kernel[{ 1, 32 }](y)
+  mr.synchronize()
+  local text, totals = mr.hazard.summary()
+  mr.hazard.clear()
+  mr.hazard.mode(mode)
+  lu.assertEquals(totals.not_looked_inside, 2)
+  lu.assertStrContains(text, "if no kernel has a race between its own threads")
+  lu.assertStrContains(text, "not checked: races inside 2 launches of kernels; the virtual GPU looks for them while " ..
+    "mr.machine.settings{kernel_checks = 2}")
+end
+
+TestMessages = {}
+
+local function refused(text, ...)
+  local arguments = { ... }
+  local ok, err = pcall(function() return mr.kernel(table.unpack(arguments)) end)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), text)
+  return tostring(err)
+end
+
+-- The compiler's text first, then what to change; words of both compilers.
+function TestMessages.test_a_function_without_space()
+  refused("write __global__ in front of a kernel, which the script launches, and __device__",
+    "int twice(int x) { return 2 * x; }\n__global__ void f(int *x) { x[0] = twice(1); }")
+end
+
+function TestMessages.test_code_of_the_host()
+  local err = refused("only code for the device belongs in the source", [[
+    __global__ void f(int *x) { x[0] = 1; }
+    int main() {
+      int *x;
+      cudaMalloc(&x, 4);
+      f<<<1, 1>>>(x);
+    }]])
+  lu.assertStrContains(err, "cudaMalloc")
+end
+
+function TestMessages.test_headers_of_the_host()
+  local err = refused("<vector> belongs to the host's C++ library, which kernels cannot use",
+    "#include <vector>\n__global__ void f(int *x) { x[0] = 1; }")
+  lu.assertStrContains(err, ":1")
+  refused("printf prints from a kernel", "#include <iostream>\n__global__ void f(int *x) { x[0] = 1; }")
+  refused("{path=...}; options = {\"-IFOLDER\"}", "#include \"mine.h\"\n__global__ void f(int *x) { x[0] = 1; }")
+end
+
+function TestMessages.test_instances_of_templates()
+  local m = mr.module([[
+    template <class T, int N> __global__ void poly(T *x) { x[0] = N; }
+    extern "C" __global__ void other() {}]], { names = { "poly<double,2>" } })
+  local function fails(name, text)
+    local ok, err = pcall(m.get, m, name)
+    lu.assertFalse(ok)
+    lu.assertStrContains(err, text)
+  end
+  fails("poly<float,3>", "mr.module(source, {names = {\"poly<float,3>\"}})")
+  fails("poly", "`poly` is a template: the module has its instance `poly<double,2>`")
+  fails("othr", "did you mean `other`?")
+end
+
+os.exit(lu.LuaUnit.run())
