@@ -2,6 +2,7 @@
  * files of this folder; state.h says how they fit together. */
 #include "cuda/cuda.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static void leave_contexts(cuda_machine *cuda) {
     mr_cuda_host_abandon(cuda);
     /* Streams of all devices look at the values of turns, which lie in memory that goes. */
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_finish(&cuda->devices[i]);
+    mr_cuda_runs_forget(cuda);
     mr_cuda_turns_close(cuda);
     if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
     if (cuda->pinned) mr_cuda_pinned_suspend(cuda);
@@ -45,6 +47,7 @@ static void close_backend(mr_machine *machine) {
     cuda_machine *cuda = mr_cuda_of(machine);
     if (!cuda) return;
     leave_contexts(cuda);
+    mr_cuda_runs_close(cuda);
     mr_cuda_pinned_close(cuda);
     for (int i = 0; i < cuda->device_count; i++) free(machine->devices[i]);
     mr_slab_destroy(&cuda->streams);
@@ -209,9 +212,29 @@ static void describe_blas(void (*say)(const char *what, const char *text)) {
     mr_error_destroy(status);
 }
 
+static void describe_cupti(void (*say)(const char *what, const char *text)) {
+#if MR_CUDA_HAS_CUPTI
+    char text[1024];
+    uint32_t version = 0;
+    mr_status status = mr_cuda_library_open(MR_CUDA_LIBRARY_CUPTI);
+    if (!status) {
+        mr_cupti.GetVersion(&version);
+        snprintf(text, sizeof text, "by CUPTI (%s, version %" PRIu32 ")",
+                 mr_cuda_library_path(MR_CUDA_LIBRARY_CUPTI), version);
+    } else {
+        snprintf(text, sizeof text, "by events, as %s", status->message);
+    }
+    say("device times", text);
+    mr_error_destroy(status);
+#else
+    say("device times", "by events, as this build was made without CUPTI's headers");
+#endif
+}
+
 void mr_cuda_describe(void (*say)(const char *what, const char *text)) {
     describe_driver(say);
     describe_blas(say);
+    describe_cupti(say);
 }
 
 const mr_backend mr_cuda_backend = {
@@ -240,6 +263,9 @@ const mr_backend mr_cuda_backend = {
     .host_time = host_time,
     .kernels_load = mr_cuda_kernels_load,
     .kernels_variable = mr_cuda_kernels_variable,
+    .runs_start = mr_cuda_runs_start,
+    .runs_flush = mr_cuda_runs_flush,
+    .runs_stop = mr_cuda_runs_stop,
     .can_access_peer = mr_cuda_can_access_peer,
     .enable_peer_access = mr_cuda_enable_peer_access,
     .simulator = NULL,

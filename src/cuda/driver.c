@@ -14,6 +14,9 @@
 
 mr_cuda_driver_table mr_cu;
 mr_cuda_blas_table mr_cublas;
+#if MR_CUDA_HAS_CUPTI
+mr_cuda_cupti_table mr_cupti;
+#endif
 
 /* A program runs with each driver of the toolkit's major version of CUDA, or of a later one. */
 #define NEEDED_VERSION (CUDA_VERSION / 1000 * 1000)
@@ -35,6 +38,14 @@ static const symbol blas_symbols[] = {
 #undef X
         {NULL, 0}};
 
+#if MR_CUDA_HAS_CUPTI
+static const symbol cupti_symbols[] = {
+#define X(name, text, parameters) {text, offsetof(mr_cuda_cupti_table, name)},
+    MR_CUDA_CUPTI_LIST(X)
+#undef X
+        {NULL, 0}};
+#endif
+
 static const struct {
     const char *title, *variable,
         *names; /* each name ends with a NUL, the list with an empty one */
@@ -50,6 +61,9 @@ static const struct {
 } tables[] = {
     [MR_CUDA_LIBRARY_DRIVER] = {driver_symbols, &mr_cu},
     [MR_CUDA_LIBRARY_BLAS] = {blas_symbols, &mr_cublas},
+#if MR_CUDA_HAS_CUPTI
+    [MR_CUDA_LIBRARY_CUPTI] = {cupti_symbols, &mr_cupti},
+#endif
 };
 
 /* What opening each library gave. Written once, under the lock. */
@@ -124,12 +138,26 @@ static char *check_version(void) {
         version / 1000, version % 1000 / 10, NEEDED_VERSION / 1000, NEEDED_VERSION % 1000 / 10);
 }
 
+/* What it writes into its records is that of the build's toolkit, or begins in the same way. */
+static char *check_cupti_version(void) {
+#if MR_CUDA_HAS_CUPTI
+    uint32_t found_version = 0;
+    if (mr_cupti.GetVersion) mr_cupti.GetVersion(&found_version);
+    if (found_version >= MR_CUDA_CUPTI_OLDEST && found_version <= MR_CUDA_CUPTI_NEWEST) return NULL;
+    return sentence("it is of version %u, and this build needs %d to %d", found_version,
+                    MR_CUDA_CUPTI_OLDEST, MR_CUDA_CUPTI_NEWEST);
+#else
+    return NULL;
+#endif
+}
+
 static void open_library(mr_cuda_library which) {
     found[which].tried = true;
     void *library = open_first(which);
     if (!library) return;
     const char *missing = find_symbols(library, which);
     if (which == MR_CUDA_LIBRARY_DRIVER) found[which].problem = check_version();
+    else if (which != MR_CUDA_LIBRARY_BLAS) found[which].problem = check_cupti_version();
     if (missing && !found[which].problem)
         found[which].problem = sentence("it lacks the function %s", missing);
     if (found[which].problem) dlclose(library);

@@ -14,6 +14,14 @@
 #include <cuda.h>
 #include <stddef.h>
 
+/* The toolkit may have been installed without its profiling library's headers. */
+#if __has_include(<cupti.h>)
+#include <cupti.h>
+#define MR_CUDA_HAS_CUPTI 1
+#else
+#define MR_CUDA_HAS_CUPTI 0
+#endif
+
 #include "base/status.h"
 
 /* id, what a person would call it, the variable of the environment that gives its path, the names
@@ -23,7 +31,29 @@
       "libcuda.so.1\0/usr/lib/wsl/lib/libcuda.so.1\0/usr/local/nvidia/lib64/libcuda.so.1\0")       \
     X(BLAS, "cuBLAS", "MILLRACE_LIBCUBLAS",                                                        \
       "libcublas.so.13\0libcublas.so.12\0libcublas.so\0"                                           \
-      "/usr/local/cuda/lib64/libcublas.so.13\0/usr/local/cuda/lib64/libcublas.so.12\0")
+      "/usr/local/cuda/lib64/libcublas.so.13\0/usr/local/cuda/lib64/libcublas.so.12\0")            \
+    MR_CUDA_CUPTI_ROW(X)
+
+/* Its records are those of the toolkit of the build: another major version may have others. */
+#if MR_CUDA_HAS_CUPTI
+#if CUPTI_API_VERSION >= 130000
+#define MR_CUDA_CUPTI_FILE   "libcupti.so.13"
+#define MR_CUDA_CUPTI_OLDEST 130000
+#define MR_CUDA_CUPTI_NEWEST 139999
+#else
+#define MR_CUDA_CUPTI_FILE   "libcupti.so.12"
+#define MR_CUDA_CUPTI_OLDEST 19 /* of CUDA 12.0 */
+#define MR_CUDA_CUPTI_NEWEST 129999
+#endif
+#define MR_CUDA_CUPTI_ROW(X)                                                                       \
+    X(CUPTI, "CUPTI", "MILLRACE_LIBCUPTI",                                                         \
+      MR_CUDA_CUPTI_FILE "\0/usr/local/cuda/extras/CUPTI/lib64/" MR_CUDA_CUPTI_FILE                \
+                         "\0/usr/local/cuda/lib64/" MR_CUDA_CUPTI_FILE                             \
+                         "\0/usr/local/cuda/targets/x86_64-linux/lib/" MR_CUDA_CUPTI_FILE          \
+                         "\0/usr/local/cuda/targets/sbsa-linux/lib/" MR_CUDA_CUPTI_FILE "\0")
+#else
+#define MR_CUDA_CUPTI_ROW(X)
+#endif
 
 typedef enum {
 #define X(id, title, variable, names) MR_CUDA_LIBRARY_##id,
@@ -172,11 +202,43 @@ typedef struct {
 #undef X
 } mr_cuda_blas_table;
 
+/* ---- libcupti */
+
+#if MR_CUDA_HAS_CUPTI
+#define MR_CUDA_CUPTI_LIST(X)                                                                      \
+    X(GetVersion, "cuptiGetVersion", (uint32_t * version))                                         \
+    X(Subscribe, "cuptiSubscribe",                                                                 \
+      (CUpti_SubscriberHandle * subscriber, CUpti_CallbackFunc callback, void *context))           \
+    X(Unsubscribe, "cuptiUnsubscribe", (CUpti_SubscriberHandle subscriber))                        \
+    X(EnableCallback, "cuptiEnableCallback",                                                       \
+      (uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,            \
+       CUpti_CallbackId id))                                                                       \
+    X(ActivityRegisterTimestampCallback, "cuptiActivityRegisterTimestampCallback",                 \
+      (CUpti_TimestampCallbackFunc timestamp))                                                     \
+    X(ActivityRegisterCallbacks, "cuptiActivityRegisterCallbacks",                                 \
+      (CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take))             \
+    X(ActivityEnable, "cuptiActivityEnable", (CUpti_ActivityKind kind))                            \
+    X(ActivityDisable, "cuptiActivityDisable", (CUpti_ActivityKind kind))                          \
+    X(ActivityGetNextRecord, "cuptiActivityGetNextRecord",                                         \
+      (uint8_t * buffer, size_t valid, CUpti_Activity * *record))                                  \
+    X(ActivityFlushAll, "cuptiActivityFlushAll", (uint32_t flag))                                  \
+    X(Finalize, "cuptiFinalize", (void))
+
+typedef struct {
+#define X(name, symbol, parameters) CUptiResult(CUPTIAPI *name) parameters;
+    MR_CUDA_CUPTI_LIST(X)
+#undef X
+} mr_cuda_cupti_table;
+#endif
+
 /* ---- opening */
 
 /* Valid once mr_cuda_library_open has succeeded for the library: mr_cu.StreamQuery(stream). */
 extern mr_cuda_driver_table mr_cu __attribute__((visibility("hidden")));
 extern mr_cuda_blas_table mr_cublas __attribute__((visibility("hidden")));
+#if MR_CUDA_HAS_CUPTI
+extern mr_cuda_cupti_table mr_cupti __attribute__((visibility("hidden")));
+#endif
 
 /* Opens a library and finds all its functions. Idempotent, for any thread; what failed once fails in
  * the same way again. NOT_SUPPORTED in a sentence that says where was looked and what is missing. */

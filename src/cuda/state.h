@@ -34,6 +34,7 @@ typedef struct cuda_slot cuda_slot;
 typedef struct cuda_slots cuda_slots;
 typedef struct cuda_callback cuda_callback;
 typedef struct cuda_pinned cuda_pinned;
+typedef struct cuda_runs cuda_runs;
 
 /* ---- objects of the model */
 
@@ -136,6 +137,8 @@ struct cuda_machine {
     uint64_t submissions; /* while there were any */
     uint32_t callbacks;   /* turns that hold a thread of the driver (turn.c) */
     cuda_slots *slots;    /* NULL: there are callbacks only */
+
+    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
@@ -314,6 +317,17 @@ void mr_cuda_hold_drop(cuda_device *device);   /* nothing is under way there any
 
 mr_status mr_cuda_barrier_before(cuda_stream *copy, cuda_device *device);
 mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);
+
+/* ---- runs.c: when commands ran */
+
+/* Around the calls of the driver for a command of the trait WORK, with the device current. */
+void mr_cuda_run_enter(cuda_runs *runs, const mr_command *command);
+void mr_cuda_run_leave(cuda_runs *runs, const mr_command *command, bool taken);
+void mr_cuda_runs_forget(cuda_machine *cuda); /* the contexts are about to go, and are idle */
+void mr_cuda_runs_close(cuda_machine *cuda);
+mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how);
+void mr_cuda_runs_flush(mr_machine *machine);
+void mr_cuda_runs_stop(mr_machine *machine);
 
 /* ---- copy.c, and the slots of the backend by file */
 

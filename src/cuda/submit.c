@@ -20,7 +20,7 @@ static mr_status launch(cuda_stream *stream, const mr_command *command) {
     return MR_OK;
 }
 
-mr_status mr_cuda_submit(const mr_command *command, bool *out_taken) {
+static mr_status carry_out(const mr_command *command, bool *out_taken) {
     cuda_stream *stream = command->stream->impl;
     if (command->kind == MR_COMMAND_FREE) {
         /* It never fails: who interrupts this wait does so at the next call, too. */
@@ -46,4 +46,22 @@ mr_status mr_cuda_submit(const mr_command *command, bool *out_taken) {
     stream->last_seq = command->seq;
     *out_taken = true;
     return MR_OK;
+}
+
+/* Somebody wants to know when it runs. A host function that runs in a wait of the call may end that. */
+static mr_status carry_out_noted(cuda_runs *runs, const mr_command *command, bool *out_taken) {
+    const cuda_stream *stream = command->stream->impl;
+    cuda_machine *cuda = stream->device->machine;
+    MR_TRY(mr_cuda_use(stream->device));
+    mr_cuda_run_enter(runs, command);
+    mr_status status = carry_out(command, out_taken);
+    if (cuda->runs == runs) mr_cuda_run_leave(runs, command, *out_taken);
+    return status;
+}
+
+mr_status mr_cuda_submit(const mr_command *command, bool *out_taken) {
+    cuda_runs *runs = mr_cuda_of(command->machine)->runs;
+    if (__builtin_expect(runs && mr_command_is(command, MR_TRAIT_WORK), 0))
+        return carry_out_noted(runs, command, out_taken);
+    return carry_out(command, out_taken);
 }

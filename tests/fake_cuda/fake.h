@@ -82,9 +82,10 @@ struct task {
     mark *mark;     /* TASK_RECORD, TASK_WAIT; one reference owned */
     CUhostFn call;
     void *context;
-    bool switches; /* TASK_HOST: it comes behind other work */
-    bool running;  /* TASK_HOST: its thread has been started... */
-    bool returned; /* ...and is done */
+    bool switches;        /* TASK_HOST: it comes behind other work */
+    uint32_t correlation; /* TASK_KERNEL, TASK_COPY, TASK_SET: the number of the call */
+    bool running;         /* TASK_HOST: its thread has been started... */
+    bool returned;        /* ...and is done */
 };
 
 /* The three handles that the driver's header leaves open. */
@@ -165,6 +166,17 @@ CUresult fake_finish(CUstream stream);     /* waits for it; NULL: for the curren
 bool fake_uses(const fake_module *module); /* a kernel of it is pending */
 void fake_drop(int device);                /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
+
+/* activity.c, under the lock: the number of a call of the driver, of which the subscriber is told; the time that records have;
+ * a task of such a call is done. */
+uint32_t fake_call(uint32_t id);
+uint64_t fake_now(void);
+void fake_finished(const task *t, uint64_t begin);
+#if MR_CUDA_HAS_CUPTI
+#define FAKE_CALL(name) fake_call(CUPTI_DRIVER_TRACE_CBID_##name)
+#else
+#define FAKE_CALL(name) fake_call(0)
+#endif
 
 /* memory.c, under the lock */
 void fake_free_block(int device, void *address);

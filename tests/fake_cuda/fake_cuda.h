@@ -21,7 +21,8 @@
  *   FAKE_CUDA_PTX=85            PTX of a version after 8.5 is refused; default 9.0
  *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations
  *   FAKE_CUDA_KERNELS=1         built-in kernels run as well, from PTX that the build made of them
- *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result */
+ *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result
+ *   FAKE_CUPTI_VERSION=120000   what cuptiGetVersion says; FAKE_CUPTI_REFUSES=1: it takes no subscriber */
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H
 
@@ -47,7 +48,11 @@ typedef struct {
     unsigned long long instruction_limit; /* of a warp; 0: as many as MOST_INSTRUCTIONS */
     const char
         *left_out; /* a variable or kernel that the driver's compiler takes out of each module */
-    int hardware_queues; /* streams share so many, each in order of submission; 0: one each */
+    bool cupti_refuses;    /* another subscriber */
+    bool cupti_idle_calls; /* each call is told of twice, and only the first number gets a record */
+    int cupti_skips;       /* numbers that calls of other threads have taken, before each */
+    int cupti_lose_at;     /* counts down: the n-th record from now is lost */
+    int hardware_queues;   /* streams share so many, each in order of submission; 0: one each */
 
     int launches, kernels_run, copies_run, callbacks_run;
     int contexts, streams, events, blocks, registered, modules; /* alive */
@@ -55,6 +60,7 @@ typedef struct {
     int blocking_calls;    /* calls that waited for a stream, or for a place in a queue */
     int most_pending;      /* places taken in one hardware queue */
     int current_changes;
+    int subscribers; /* of CUPTI */
     int queries;
 } fake_cuda_control;
 

@@ -182,8 +182,9 @@ CUresult fake_MemHostGetDevicePointer(CUdeviceptr *address, void *host, unsigned
 
 /* ---- copies: R20-R24 */
 
-static task *add_copy(CUstream stream, void *to, const void *from, size_t bytes) {
+static task *add_copy(CUstream stream, uint32_t call, void *to, const void *from, size_t bytes) {
     task *t = fake_add(fake_stream_of(stream), TASK_COPY);
+    t->correlation = call;
     t->to = to;
     t->from = from;
     t->bytes = bytes;
@@ -198,7 +199,8 @@ static void stage(task *t) {
 
 CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     ENTER();
-    task *t = add_copy(stream, (void *)(uintptr_t)to, from, bytes);
+    uint32_t call = FAKE_CALL(cuMemcpyHtoDAsync_v2);
+    task *t = add_copy(stream, call, (void *)(uintptr_t)to, from, bytes);
     if (find_range(from) < 0) stage(t);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
@@ -207,28 +209,34 @@ CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CU
 CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
     ENTER();
     CUresult result = CUDA_SUCCESS;
-    add_copy(stream, to, (const void *)(uintptr_t)from, bytes);
+    add_copy(stream, FAKE_CALL(cuMemcpyDtoHAsync_v2), to, (const void *)(uintptr_t)from, bytes);
     fake_move();
     if (find_range(to) < 0) result = fake_finish(fake_stream_of(stream));
     return fake_leave(result);
 }
 
-CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    ENTER();
-    add_copy(stream, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+static CUresult copy_between(uint32_t call, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                             CUstream stream) {
+    add_copy(stream, call, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    ENTER();
+    return copy_between(FAKE_CALL(cuMemcpyDtoDAsync_v2), to, from, bytes, stream);
 }
 
 CUresult fake_MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                               CUcontext from_context, size_t bytes, CUstream stream) {
     if (!to_context || !from_context) return CUDA_ERROR_INVALID_CONTEXT;
-    return fake_MemcpyDtoDAsync(to, from, bytes, stream);
+    ENTER();
+    return copy_between(FAKE_CALL(cuMemcpyPeerAsync), to, from, bytes, stream);
 }
 
 CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
     ENTER();
-    add_copy(CU_STREAM_LEGACY, (void *)(uintptr_t)to, from, bytes);
+    add_copy(CU_STREAM_LEGACY, FAKE_CALL(cuMemcpyHtoD_v2), (void *)(uintptr_t)to, from, bytes);
     fake_write_prints();
     return fake_leave(fake_finish(fake_stream_of(CU_STREAM_LEGACY)));
 }
@@ -236,6 +244,7 @@ CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
 CUresult fake_MemsetD8Async(CUdeviceptr to, unsigned char byte, size_t count, CUstream stream) {
     ENTER();
     task *t = fake_add(fake_stream_of(stream), TASK_SET);
+    t->correlation = FAKE_CALL(cuMemsetD8Async);
     t->to = (void *)(uintptr_t)to;
     t->byte = byte;
     t->bytes = count;

@@ -339,6 +339,7 @@ CUresult fake_LaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
     fake_write_prints();
     fake_cuda.launches++;
     task *t = fake_add(fake_stream_of(stream), TASK_KERNEL);
+    t->correlation = FAKE_CALL(cuLaunchKernel);
     t->ticks = fake_cuda.kernel_ticks;
     t->launch = launch;
     t->staged = taken;
