@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/launch.h"
+#include "cuda/nvtx.h"
 #include "cuda/state.h"
 
 #define MOST_DEVICES 64 /* peers are bits of one word */
@@ -48,6 +49,7 @@ static void close_backend(mr_machine *machine) {
     if (!cuda) return;
     leave_contexts(cuda);
     mr_cuda_runs_close(cuda);
+    mr_cuda_nvtx_close(cuda->ranges);
     mr_cuda_pinned_close(cuda);
     for (int i = 0; i < cuda->device_count; i++) free(machine->devices[i]);
     mr_slab_destroy(&cuda->streams);
@@ -108,6 +110,7 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
         cuda->machine = machine;
         cuda->calls_end = &cuda->calls;
         cuda->opened_ns = mr_cuda_now();
+        cuda->ranges = mr_cuda_nvtx_open();
         mr_slab_init(&cuda->streams, sizeof(cuda_stream), 32);
         mr_slab_init(&cuda->events, sizeof(cuda_event), 256);
         mr_slab_init(&cuda->blocks, sizeof(cuda_block), 256);

@@ -50,6 +50,7 @@ typedef struct {
 typedef struct {
     CUevent event; /* NULL: none yet */
     uint64_t time;
+    uint64_t tried; /* when it was looked for without success */
 } cuda_base;
 
 struct cuda_runs {

@@ -9,8 +9,10 @@
 
 #include "cuda/runs.h"
 
-#define FAR_NS   1000000000u /* from the base: time for a new one */
-#define ATTEMPTS 5           /* at finding the base's time, of which the shortest counts */
+#define FAR_NS     1000000000u /* from the base: time for a new one */
+#define ATTEMPTS   5           /* at finding the base's time, of which the shortest counts */
+#define LONGEST_NS 1000000u    /* of one attempt */
+#define PAUSE_NS   20000000u   /* after attempts that failed; commands in between are not told of */
 
 static mr_status start(cuda_runs *runs) {
     runs->bases = calloc((size_t)runs->cuda->device_count, sizeof *runs->bases);
@@ -20,7 +22,7 @@ static mr_status start(cuda_runs *runs) {
 
 static void set_base(cuda_base *base, CUevent event, uint64_t time) {
     if (base->event) mr_cu.EventDestroy(base->event);
-    *base = (cuda_base){event, time};
+    *base = (cuda_base){.event = event, .time = time};
 }
 
 static void forget(cuda_runs *runs) {
@@ -35,38 +37,46 @@ static void stop(cuda_runs *runs) {
 
 /* ---- the base */
 
-/* On a stream of its own, which has nothing to wait for. */
-static bool time_event(CUstream stream, CUevent event, uint64_t *out_time, uint64_t *io_least) {
-    uint64_t began = mr_cuda_now();
-    if (mr_cu.EventRecord(event, stream) != CUDA_SUCCESS) return false;
-    CUresult result;
-    while ((result = mr_cu.EventQuery(event)) == CUDA_ERROR_NOT_READY) continue;
-    uint64_t took = mr_cuda_now() - began;
-    if (result != CUDA_SUCCESS) return false;
-    *out_time = began + took / 2;
-    bool is_better = took < *io_least;
-    if (is_better) *io_least = took;
-    return true;
+/* An event that was recorded between two looks at the host's clock; NULL: none, or not soon. */
+static CUevent timed_event(CUstream stream, uint64_t *out_began, uint64_t *out_took) {
+    CUevent event;
+    if (mr_cu.EventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return NULL;
+    *out_began = mr_cuda_now();
+    CUresult result = mr_cu.EventRecord(event, stream);
+    do {
+        if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY)
+            result = mr_cu.EventQuery(event);
+        *out_took = mr_cuda_now() - *out_began;
+    } while (result == CUDA_ERROR_NOT_READY && *out_took < LONGEST_NS);
+    if (result == CUDA_SUCCESS) return event;
+    mr_cu.EventDestroy(event);
+    return NULL;
 }
 
-/* Records again and again, so the last record counts: it is the one whose time is taken, once one was as short as the
- * shortest before or the attempts are over. */
+/* On a stream of its own, which has nothing to wait for, but may share a hardware queue with a busy one (R55). */
 static void find_base(cuda_base *base) {
     CUstream stream;
-    CUevent event;
-    uint64_t time = 0, least = UINT64_MAX;
+    uint64_t began, took, least = UINT64_MAX;
+    base->tried = mr_cuda_now();
     if (mr_cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS) return;
-    if (mr_cu.EventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
-        bool found = false;
-        for (int i = 0; i < ATTEMPTS; i++) {
-            uint64_t before = least;
-            found = time_event(stream, event, &time, &least);
-            if (!found || (i > 0 && least < before)) break;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        CUevent event = timed_event(stream, &began, &took);
+        if (!event) break;
+        if (took < least) {
+            least = took;
+            set_base(base, event, began + took / 2);
+        } else {
+            mr_cu.EventDestroy(event);
         }
-        if (found) set_base(base, event, time);
-        else mr_cu.EventDestroy(event);
     }
     mr_cu.StreamDestroy(stream);
+}
+
+/* A new stream may wait for others inside the driver (stream.c). */
+static bool has_base(const cuda_runs *runs, cuda_base *base) {
+    if (!base->event && !runs->cuda->calls && mr_cuda_now() - base->tried > PAUSE_NS)
+        find_base(base);
+    return base->event != NULL;
 }
 
 /* ---- around a command */
@@ -81,9 +91,7 @@ static CUevent record(cuda_stream *stream) {
 
 static void enter(cuda_runs *runs, cuda_run *run, cuda_stream *stream) {
     cuda_base *base = &runs->bases[run->device->device->index];
-    /* A new stream may wait for others inside the driver (stream.c). */
-    if (!base->event && !runs->cuda->calls) find_base(base);
-    if (base->event) run->before = record(stream);
+    if (has_base(runs, base)) run->before = record(stream);
 }
 
 static void leave(cuda_runs *runs, cuda_run *run, cuda_stream *stream) {

@@ -139,6 +139,7 @@ struct cuda_machine {
     cuda_slots *slots;    /* NULL: there are callbacks only */
 
     cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
+    void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {

@@ -2,6 +2,7 @@
  * not be kept. Only host memory that the device may still be using (hold.c) and the name of the operation
  * (error.c) are kept. This is the hot path: no allocation, no system call. */
 #include "cuda/launch.h"
+#include "cuda/nvtx.h"
 #include "cuda/state.h"
 
 /* Pinned tensors may be operands: mapped memory. Device memory has an order of its own (R28). */
@@ -48,20 +49,22 @@ static mr_status carry_out(const mr_command *command, bool *out_taken) {
     return MR_OK;
 }
 
-/* Somebody wants to know when it runs. A host function that runs in a wait of the call may end that. */
-static mr_status carry_out_noted(cuda_runs *runs, const mr_command *command, bool *out_taken) {
-    const cuda_stream *stream = command->stream->impl;
-    cuda_machine *cuda = stream->device->machine;
-    MR_TRY(mr_cuda_use(stream->device));
-    mr_cuda_run_enter(runs, command);
+/* A host function that runs in a wait of the call may end the interest in times. */
+static mr_status carry_out_watched(cuda_machine *cuda, const mr_command *command, bool *out_taken) {
+    cuda_runs *runs = cuda->runs;
+    MR_TRY(mr_cuda_use(((cuda_stream *)command->stream->impl)->device));
+    if (cuda->ranges) mr_cuda_nvtx_push(cuda->ranges, command);
+    if (runs) mr_cuda_run_enter(runs, command);
     mr_status status = carry_out(command, out_taken);
-    if (cuda->runs == runs) mr_cuda_run_leave(runs, command, *out_taken);
+    if (runs && cuda->runs == runs) mr_cuda_run_leave(runs, command, *out_taken);
+    if (cuda->ranges) mr_cuda_nvtx_pop(cuda->ranges);
     return status;
 }
 
 mr_status mr_cuda_submit(const mr_command *command, bool *out_taken) {
-    cuda_runs *runs = mr_cuda_of(command->machine)->runs;
-    if (__builtin_expect(runs && mr_command_is(command, MR_TRAIT_WORK), 0))
-        return carry_out_noted(runs, command, out_taken);
+    cuda_machine *cuda = mr_cuda_of(command->machine);
+    bool is_watched = cuda->runs || cuda->ranges;
+    if (__builtin_expect(is_watched, 0) && mr_command_is(command, MR_TRAIT_WORK))
+        return carry_out_watched(cuda, command, out_taken);
     return carry_out(command, out_taken);
 }

@@ -89,10 +89,10 @@ struct mr_backend {
      * Told of are commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on the
      * axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. The command that an observer gets is
      * abridged: of it are only set `kind`, `seq`, `machine`, `where`, `name`, and of a copy the direction and the bytes; it has
-     * no stream and no operands, and nobody may keep it. They are told in runs_flush, in runs_stop, and in calls that
-     * wait; in the order of their ends only within a stream.
+     * no stream and no operands, and nobody may keep it. They are told in runs_flush and in runs_stop, and
+     * when many of them are over also in `submit`; each by one run, and those of one stream in their order.
      *
-     * runs_start waits for nothing, apart from the first one in a process, which may. *out_how: a sentence, static, that says how
+     * runs_start does not wait for the device. *out_how: a sentence, static, that says how
      * times are found. An error (OUT_OF_MEMORY, a lost device): nothing has been started.
      * runs_flush tells of all that is over, without waiting for the device. What runs on is told of by a later call.
      * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize before. */

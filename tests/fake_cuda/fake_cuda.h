@@ -60,7 +60,9 @@ typedef struct {
     int blocking_calls;    /* calls that waited for a stream, or for a place in a queue */
     int most_pending;      /* places taken in one hardware queue */
     int current_changes;
-    int subscribers; /* of CUPTI */
+    int subscribers;                   /* of CUPTI */
+    int ranges, open_ranges;           /* of NVTX */
+    char range[128], range_domain[32]; /* the last one */
     int queries;
 } fake_cuda_control;
 
