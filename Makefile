@@ -318,7 +318,7 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
            TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 .PHONY: check
-check: all $(TEST_BIN) $(FAKE_CUDA) $(PTX)  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TEST_BIN) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
 	    $(or $(TESTS),$(ALL_TESTS))
 

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-#define MOST_ROWS 4
+#define MOST_ROWS 250 /* bars at one time in one stream; more of them share the last row */
 
 const mr_look_text mr_looks[] = {
 #define X(id, legend, word, ascii, fill, color) {legend, word, ascii, fill, color},

@@ -168,11 +168,11 @@ static void write_work(chrome *c, const mr_span *span, int row) {
     if (span->called) write_flow(c, span, span->begin, row);
 }
 
-/* The time that a stream stood in a wait, as a slice: from `from` on, when it had got there. */
-static void write_wait(chrome *c, const mr_span *span, uint64_t from, int row) {
+/* The time that a stream stood in a wait. */
+static void write_wait(chrome *c, const mr_span *span, uint64_t from, uint64_t end) {
     begin_slice(c, category(span), "Stream Wait Event");
-    put_device_place(c, span, row);
-    put_interval(c->sink, from, span->end);
+    put_device_place(c, span, 0);
+    put_interval(c->sink, from, end);
     put_count(c->sink, ",\"args\":{\"stream\":", c->threads[span->stream].id);
     put_count(c->sink, ",\"correlation\":", span->seq);
     if (span->record != MR_TRACE_NONE) {
@@ -187,22 +187,48 @@ static void write_wait(chrome *c, const mr_span *span, uint64_t from, int row) {
     }
     put_where(c, span->where);
     mr_sink_text(c->sink, "}}");
-    if (span->called) write_flow(c, span, from, row);
+    if (span->called) write_flow(c, span, from, 0);
 }
 
 /* ---- a stream */
 
-/* The waits of each stream come between its bars; `reached` is how far each has got. */
-static void write_waits(chrome *c, uint64_t *reached) {
+/* How far the waits of a stream have got among its bars. */
+typedef struct {
+    const mr_lane *lane; /* NULL: the stream has no bars */
+    size_t bar;          /* the first that begins later */
+    uint64_t reached;    /* the end of all before */
+} progress;
+
+/* A wait lasts from the end of what is before it in its stream, and not into the next bar. */
+static void write_one_wait(chrome *c, const mr_span *span, progress *at) {
     const mr_span *spans = mr_trace_spans(c->trace);
-    for (size_t i = 0; i < mr_trace_count(c->trace); i++) {
-        const mr_span *span = &spans[i];
-        if (!span->ran || span->stream == MR_TRACE_NONE) continue;
-        uint64_t from = reached[span->stream];
-        if (span->called && span->call > from) from = span->call;
-        if (span->kind == MR_COMMAND_WAIT && span->end > from) write_wait(c, span, from, 0);
-        if (span->end > reached[span->stream]) reached[span->stream] = span->end;
+    const mr_lane *lane = at->lane;
+    size_t count = lane ? lane->count : 0;
+    uint64_t end = span->end;
+    if (span->called && span->call > at->reached) at->reached = span->call;
+    for (; at->bar < count && spans[lane->spans[at->bar]].begin < end; at->bar++) {
+        const mr_span *bar = &spans[lane->spans[at->bar]];
+        if (bar->begin > at->reached && bar->seq > span->seq) break;
+        if (bar->end > at->reached) at->reached = bar->end;
     }
+    if (at->bar < count && spans[lane->spans[at->bar]].begin < end)
+        end = spans[lane->spans[at->bar]].begin;
+    if (end <= at->reached) return;
+    write_wait(c, span, at->reached, end);
+    at->reached = end;
+}
+
+static mr_status write_waits(chrome *c, const mr_lanes *lanes) {
+    progress *all = calloc(mr_trace_stream_count(c->trace) + 1, sizeof *all);
+    if (!all) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a trace");
+    for (size_t i = 1; i < lanes->count; i++) all[lanes->items[i].stream].lane = &lanes->items[i];
+    for (size_t i = 0; i < mr_trace_count(c->trace); i++) {
+        const mr_span *span = &mr_trace_spans(c->trace)[i];
+        if (span->kind == MR_COMMAND_WAIT && span->ran && span->stream != MR_TRACE_NONE)
+            write_one_wait(c, span, &all[span->stream]);
+    }
+    free(all);
+    return MR_OK;
 }
 
 static void write_lane(chrome *c, const mr_lane *lane) {
@@ -271,9 +297,8 @@ static void write_head(chrome *c) {
 mr_status mr_write_chrome(const mr_writing *writing, mr_sink *sink) {
     size_t streams = mr_trace_stream_count(writing->trace);
     chrome c = {writing->trace, sink, calloc(streams + 1, sizeof *c.threads), true};
-    uint64_t *reached = calloc(streams + 1, sizeof *reached);
     mr_lanes lanes = {0};
-    mr_status status = c.threads && reached
+    mr_status status = c.threads
                            ? mr_lanes_create(writing->trace, &lanes)
                            : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %zu streams", streams);
     if (!status) {
@@ -287,11 +312,10 @@ mr_status mr_write_chrome(const mr_writing *writing, mr_sink *sink) {
         write_head(&c);
         write_threads(&c, &lanes);
         for (size_t i = 0; i < lanes.count; i++) write_lane(&c, &lanes.items[i]);
-        write_waits(&c, reached);
+        status = write_waits(&c, &lanes);
         mr_sink_text(sink, "\n]}\n");
     }
     mr_lanes_destroy(&lanes);
-    free(reached);
     free(c.threads);
     return status;
 }

@@ -282,4 +282,28 @@ static inline mr_trace *sample_dense(size_t count) {
     return sample_end(s);
 }
 
+/* Spans anywhere on two streams: some overlap within a stream, as measured times may, and some are empty. */
+static inline mr_trace *sample_random(unsigned seed, int count, uint64_t most) {
+    sample *s = sample_begin("random.lua");
+    uint32_t streams[] = {sample_stream(s, "a"), sample_stream(s, "b")};
+    srand(seed);
+    for (int i = 0; i < count; i++) {
+        mr_span span = sample_call(s, MR_COMMAND_OP, streams[rand() % 2], i % 3 ? "f" : "g", i % 7);
+        span.engine = rand() % 3 ? MR_ENGINE_SM : MR_ENGINE_COPY_IN;
+        if (rand() % 8 == 0) {
+            span.kind = MR_COMMAND_WAIT;
+            span.engine = MR_ENGINE_NONE;
+            if (i) span.record = (uint32_t)(rand() % i);
+        }
+        span.ran = rand() % 10 != 0;
+        span.ready = span.begin = (uint64_t)rand() % most;
+        span.end = span.begin + (rand() % 3 ? (uint64_t)rand() % 50 : (uint64_t)rand() % most);
+        span.host_waited = rand() % 20 == 0;
+        span.held_by = (mr_cause)(rand() % (MR_CAUSE_CHOOSER + 1));
+        span.holder = i ? (uint32_t)(rand() % i) : MR_TRACE_NONE;
+        sample_push(s, &span);
+    }
+    return sample_end(s);
+}
+
 #endif

@@ -1,6 +1,6 @@
 /* Writes one of the traces of tests/c/trace_samples.h, for tests that look at files and pages, and for measuring.
  *
- *     sample pipeline|before|race|hostile|empty|dense:COUNT|both FILE...      by the endings of the files
+ *     sample pipeline|before|race|hostile|empty|dense:COUNT|random:SEED|both FILE...      by the endings of the files
  *     sample NAME --print WIDTH [ascii] [color]
  */
 #include <time.h>
@@ -16,6 +16,10 @@ static mr_trace *make(const char *name) {
     if (strcmp(name, "hostile") == 0) return sample_hostile();
     if (strcmp(name, "empty") == 0) return sample_empty();
     if (strncmp(name, "dense:", 6) == 0) return sample_dense(strtoul(name + 6, NULL, 10));
+    if (strncmp(name, "random:", 7) == 0) {
+        unsigned seed = (unsigned)strtoul(name + 7, NULL, 10);
+        return sample_random(seed, 1 + (int)seed * 20, 100 + 1000 * (uint64_t)seed);
+    }
     fprintf(stderr, "sample: there is no sample `%s`\n", name);
     exit(2);
 }

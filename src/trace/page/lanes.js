@@ -1,7 +1,7 @@
 // Lanes: which spans are bars, in which row, and what of them can be seen. A lane holds the numbers of its spans in the order
 // of their beginning, and sums that let a million of them be drawn by looking at a few for each pixel.
 
-const ROW = 24, ROW_SPACE = 3, LANE_SPACE = 16, AXIS = 26, SECTION = 30, MOST_ROWS = 4;
+const ROW = 24, ROW_SPACE = 3, LANE_SPACE = 16, AXIS = 26, SECTION = 30, MOST_ROWS = 250;
 
 const isOnHost = (lane) => lane.stream === NONE;
 const beginOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.call[span] : lane.trace.spans.begin[span];
