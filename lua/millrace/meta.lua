@@ -62,6 +62,7 @@ local Event = {}
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Linear algebra.
+---Looking at device memory.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
 ---@field storage_id integer A number for its memory: views of one tensor have the same.
@@ -112,7 +113,7 @@ mr.memory = {}
 ---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason.
 mr.hazard = {}
 
----The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
+---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
 
 ---Returns the number of devices.
@@ -757,6 +758,12 @@ function Tensor:totable() end
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
 
+---Returns the values of t as they are now, half-written ones included, as a new host tensor. Unlike
+---cpu() it submits nothing, waits for nothing and orders nothing, and for the hazard checker it is no
+---access. Only on the virtual GPU: real hardware does not show its memory without an access.
+---@return millrace.Tensor
+function Tensor:peek() end
+
 ---Launches the kernel, as k[{grid, block, shared, stream}](...) does.
 ---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
 ---@param ... any
@@ -893,22 +900,52 @@ function mr.hazard.summary() end
 ---@return string before
 function mr.machine.chooser(name) end
 
----Lets the device take one step: of this stream, or the one that the chooser picks. Returns a
----description of the step, with its line and its number (the `seq` of queues()), or nil if no step was
----possible.
+---Lets the device take `n` steps: of this stream, or those that the chooser picks. Returns what the
+---last step was, with its line, its number (the `seq` of queues()), and which part of how many. If
+---fewer than `n` steps were possible, `why` says what the stream waits for, and `what` is nil if there
+---was none. `done` is the number of steps. Each step can be undone: see mr.machine.back.
 ---@param s? millrace.Stream
+---@param n? integer
 ---@return string? what
-function mr.machine.step(s) end
+---@return string? why
+---@return integer done
+function mr.machine.step(s, n) end
 
----Returns the pending work: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
----waits_for=}, ...}}, oldest first. `state` is "running", "ready" or "waiting". `waits_for` is the seq
----of an operation of another stream. The device does not advance.
----@return table[] queues
-function mr.machine.queues() end
+---Undoes the last `n` steps (mr.machine.step, mr.machine.pass): the bytes of all tensors, events,
+---queues and clocks are as before. Returns how many steps were undone; if fewer than `n`, `why` says
+---what the history begins with. Steps are kept under the chooser "manual". A call of the host cannot
+---be undone, so nothing before it can: a submission, a synchronization, a query that said true, a new
+---stream, a write to an older host tensor, a setting. Reads, new host tensors and t:peek() do not
+---matter. What a host function did in Lua stays, and the function runs again with its step. Reported
+---hazards stay.
+---@param n? integer
+---@return integer undone
+---@return string? why
+function mr.machine.back(n) end
+
+---Lets so many milliseconds go by on the host's clock. Under the chooser "timed" the device does
+---meanwhile what it has time for.
+---@param ms number
+function mr.machine.pass(ms) end
+
+---Sets how many steps mr.machine.back can undo at most, and how much memory of the host they may take;
+---steps=0 keeps none. With always=true they are kept under every chooser, not only "manual". Returns
+---{steps=, bytes=, always=, kept=, why=}: the limits, how many steps can be undone now, and what the
+---history begins with.
+---@param options? { steps?: integer, bytes?: integer, always?: boolean }
+---@return table history
+function mr.machine.history(options) end
 
 ---Returns how far the devices have advanced, in virtual milliseconds. The device does not advance.
 ---@return number ms
 function mr.machine.time() end
+
+---Returns the pending work: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
+---part=, parts=, waits_for=, why=}, ...}}, oldest first. `state` is "running", "ready" or "waiting".
+---`part` of `parts` steps of it are done. `waits_for` is the seq of an operation of another stream.
+---`why` is a sentence that says what it waits for. The device does not advance.
+---@return table[] queues
+function mr.machine.queues() end
 
 ---Sets and returns the device model: "h200", "a100", "rtx4090", "t4", or the path of a model file. It
 ---can be changed only while nothing is pending and no device memory is in use. Returns the previous

@@ -25,6 +25,7 @@ static const mr_class *const classes[] = {
     &mr_kernel_class,           &mr_kernel_profile_class, &mr_modules_class,
     &mr_module_class,           &mr_module_kernels_class, &mr_module_variables_class,
     &mr_elementwise_class,      &mr_memory_class,         &mr_hazard_class,
+    &mr_stepping_class,         &mr_pending_class,        &mr_peek_class,
     &mr_simulator_class,        &mr_help_class,           NULL};
 
 /* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
@@ -113,6 +114,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_tensor_facts(L);
     mr_open_tensor_view(L);
     mr_open_tensor_move(L);
+    mr_open_peek(L);
     mr_open_literal(L);
     mr_open_joining(L);
     mr_open_compare(L);
@@ -130,7 +132,11 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_elementwise(L);
     mr_open_memory(L);
     mr_open_hazard(L);
-    if (backend->simulator) mr_open_simulator(L);
+    if (backend->simulator) {
+        mr_open_stepping(L);
+        mr_open_pending(L);
+        mr_open_simulator(L);
+    }
     mr_open_help(L);
     mr_open_foreign(L);
     preload_embedded(L);

@@ -8,11 +8,11 @@
 extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_device_class,
     mr_event_class, mr_events_class, mr_format_class, mr_hazard_class, mr_help_class,
     mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class, mr_memory_class,
-    mr_operators_class, mr_random_class, mr_simulator_class, mr_stream_class, mr_streams_class,
-    mr_tensor_class, mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class,
-    mr_tensor_view_class, mr_kernel_class, mr_kernels_class, mr_module_class, mr_modules_class,
-    mr_module_kernels_class, mr_module_variables_class, mr_kernel_profile_class,
-    mr_elementwise_class;
+    mr_operators_class, mr_random_class, mr_simulator_class, mr_stepping_class, mr_pending_class,
+    mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class, mr_tensor_facts_class,
+    mr_literal_class, mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class,
+    mr_module_class, mr_modules_class, mr_module_kernels_class, mr_module_variables_class,
+    mr_kernel_profile_class, mr_elementwise_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -38,6 +38,9 @@ void mr_open_operators(lua_State *L);
 void mr_open_ops(lua_State *L);
 void mr_open_random(lua_State *L);
 void mr_open_scope(lua_State *L);
+void mr_open_stepping(lua_State *L);
+void mr_open_pending(lua_State *L);
+void mr_open_peek(lua_State *L);
 void mr_open_simulator(lua_State *L);
 void mr_open_stream(lua_State *L);
 void mr_open_tensor(lua_State *L);

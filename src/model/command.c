@@ -107,8 +107,6 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
                             const char *name, uint32_t operand_count, mr_command **out_command) {
     mr_machine *machine = caller->machine;
     *out_command = NULL;
-    if (mr_command_kinds[kind].traits & MR_TRAIT_SUBMITTED)
-        mr_history_end(machine, name, caller->where);
     mr_command *command = mr_slab_alloc(&machine->commands);
     if (!command) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more pending operation");
     memset(command, 0, sizeof *command);
@@ -223,6 +221,7 @@ mr_status mr_command_submit(mr_command *command) {
     mr_stream *stream = command->stream;
     bool taken = false, allowed = false;
     mr_status status = MR_OK;
+    mr_history_end(machine, command->name, command->where);
     if (stream->closed)
         status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
     if (!status) status = mr_command_may(command);

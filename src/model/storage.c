@@ -74,6 +74,7 @@ static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
 }
 
 mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
+    if (alloc) mr_history_end(storage->machine, alloc->name, alloc->where);
     MR_TRY(find_memory(storage, alloc));
     account(storage);
     return MR_OK;

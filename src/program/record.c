@@ -220,8 +220,14 @@ static void before(mr_observer *observer) {
 
 /* The device goes on. */
 static void function_ran(mr_observer *observer, const mr_command *command) {
-    (void)command;
-    mr_record_flush(recorder_of(observer), NULL);
+    mr_recorder *r = recorder_of(observer);
+    uint32_t at = mr_slot_find(&r->functions, command->seq);
+    mr_record_flush(r, NULL);
+    if (at == NO_SLOT) return;
+    item *function = &r->program->items.items[at];
+    if (function->flag) /* what it does is one list, and may be another each time */
+        mr_record_inexact(r, "a host function ran again after mr.machine.back", command->where);
+    function->flag = true;
 }
 
 /* Memory whose last reference goes, and that nothing ever used here. */

@@ -90,13 +90,13 @@ typedef enum {
 } outcome;
 
 typedef struct {
-    uint8_t kind;      /* mr_command_id */
-    uint8_t outcome;   /* of above */
-    bool has_error;    /* with FAILED, or with CAME_TRUE: the call returned it all the same */
-    bool flag;         /* COPY: synchronous; FREE: at once; ALLOC: memory was found */
-    uint8_t direction; /* COPY */
-    mr_code code;      /* of the error; FAULT: see value */
-    uint32_t error;    /* its text */
+    uint8_t kind;    /* mr_command_id */
+    uint8_t outcome; /* of above */
+    bool has_error;  /* with FAILED, or with CAME_TRUE: the call returned it all the same */
+    bool flag;       /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
+    uint8_t direction;              /* COPY */
+    mr_code code;                   /* of the error; FAULT: see value */
+    uint32_t error;                 /* its text */
     uint32_t stream, object, other; /* slots; devices by index */
     uint32_t first_operand, operand_count;
     uint32_t own_name;
