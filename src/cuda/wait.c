@@ -58,8 +58,10 @@ static mr_status wait_for(const goal *g, const char *what) {
     for (unsigned asked = 0;; asked++) {
         MR_TRY(mr_cuda_use(g->device)); /* again and again: a finalizer may have used another one */
         CUresult result = ask(g);
-        if (result == CUDA_SUCCESS)
+        if (result == CUDA_SUCCESS) {
+            if (begin) mr_machine_host_stood(machine, begin, mr_cuda_now());
             return g->device->prints && !g->call ? write_prints(g, what) : MR_OK;
+        }
         if (result != CUDA_ERROR_NOT_READY) return mr_cuda_fail(g->device, result, "%s", what);
         mr_cuda_host_run_ready(g->device->machine);
         if (machine->lost) return mr_machine_refuse(machine);

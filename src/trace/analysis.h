@@ -6,7 +6,8 @@
 #include "trace/trace.h"
 
 /* Time during which both streams carried out work (kernels and copies), in nanoseconds. */
-uint64_t mr_trace_overlap(const mr_trace *trace, uint32_t stream, uint32_t other);
+mr_status mr_trace_overlap(const mr_trace *trace, uint32_t stream, uint32_t other,
+                           uint64_t *out_time);
 
 /* A time in which a stream with work still to come carried nothing out. */
 typedef struct {
@@ -37,7 +38,7 @@ typedef struct {
     uint32_t
         holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors; or NONE */
     uint64_t saved; /* by the model: how much earlier the later one could have begun without it */
-    char text[512]; /* a sentence or two with names and lines */
+    char text[768]; /* a sentence or two with names and lines */
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 

@@ -1,0 +1,302 @@
+/* Why two operations did not run at the same time, as a sentence: see analysis.h.
+ *
+ * First the rules are asked: if a way leads from one to the other, the step between two streams that is nearest to the
+ * later one is the cause, also where the host was so late that nobody had to wait. Else what really held the later one up
+ * counts: an engine that was taken, or the host. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "trace/analysis.h"
+#include "trace/chain.h"
+#include "trace/replan.h"
+
+typedef struct {
+    const mr_trace *trace;
+    const mr_span *spans;
+    const mr_trace_order *order;
+    uint32_t early, late;
+    mr_trace_removal removal; /* what would have to go */
+    uint32_t holder;
+} question;
+
+/* ---- by the rules */
+
+/* Goes back from the later one. *out_to: the span to which the step leads that is the cause; *out_rule: which. */
+static bool find_way(const question *q, uint32_t *next_of, uint32_t *queue) {
+    size_t head = 0, tail = 0;
+    for (size_t i = 0; i < q->order->count; i++) next_of[i] = MR_TRACE_NONE;
+    queue[tail++] = q->late;
+    next_of[q->late] = q->late;
+    while (head < tail) {
+        uint32_t at = queue[head++];
+        if (at == q->early) return true;
+        for (size_t e = q->order->first[at]; e < q->order->first[at + 1]; e++) {
+            const mr_trace_edge *edge = &q->order->edges[e];
+            if (edge->rule == MR_CAUSE_SYNCHRONIZE || next_of[edge->from] != MR_TRACE_NONE)
+                continue;
+            next_of[edge->from] = at;
+            queue[tail++] = edge->from;
+        }
+    }
+    return false;
+}
+
+static mr_cause rule_of(const question *q, uint32_t from, uint32_t to) {
+    for (size_t e = q->order->first[to]; e < q->order->first[to + 1]; e++) {
+        const mr_trace_edge *edge = &q->order->edges[e];
+        if (edge->from == from && edge->rule != MR_CAUSE_SYNCHRONIZE) return edge->rule;
+    }
+    return MR_CAUSE_STREAM;
+}
+
+/* The last step that leads from one stream to another; all in one stream: the step to the later one. */
+static void take_step(question *q, const uint32_t *next_of) {
+    q->removal = (mr_trace_removal){q->late, MR_CAUSE_STREAM};
+    q->holder = q->early;
+    for (uint32_t at = q->early; at != q->late; at = next_of[at]) {
+        mr_cause rule = rule_of(q, at, next_of[at]);
+        if (rule == MR_CAUSE_STREAM) continue;
+        q->removal = (mr_trace_removal){next_of[at], rule};
+        q->holder = rule == MR_CAUSE_EVENT ? next_of[at] : at;
+    }
+}
+
+static mr_status ask_rules(question *q, bool *out_found) {
+    size_t count = q->order->count;
+    uint32_t *next_of = malloc(count * sizeof *next_of), *queue = malloc(count * sizeof *queue);
+    *out_found = false;
+    mr_status status = MR_OK;
+    if (next_of && queue) {
+        *out_found = find_way(q, next_of, queue);
+        if (*out_found) take_step(q, next_of);
+    } else {
+        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+    }
+    free(next_of);
+    free(queue);
+    return status;
+}
+
+/* ---- by what happened */
+
+/* A call in which the host stood when the earlier one ended, and after which it submitted `at`. */
+static void blame_host(question *q, uint32_t at) {
+    const mr_span *early = &q->spans[q->early];
+    q->removal = (mr_trace_removal){at, MR_CAUSE_HOST};
+    q->holder = MR_TRACE_NONE;
+    if (!q->spans[at].called) return;
+    for (uint32_t c = q->order->call_before[at]; c != MR_TRACE_NONE; c = q->order->call_before[c]) {
+        const mr_span *call = &q->spans[c];
+        if (call->returned <= early->begin) return;
+        if (!call->host_waited || call->returned - call->waited > early->end) continue;
+        bool async_copy = call->kind == MR_COMMAND_COPY && !call->synchronous;
+        q->removal = (mr_trace_removal){c, async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE};
+        q->holder = c;
+        return;
+    }
+}
+
+static void ask_times(question *q) {
+    uint32_t at = q->late, marker;
+    for (size_t steps = 0; steps < q->order->count; steps++) {
+        uint32_t behind = mr_trace_work_behind(q->spans, at, &marker);
+        if (behind == MR_TRACE_NONE) {
+            blame_host(q, marker);
+            return;
+        }
+        const mr_span *span = &q->spans[at];
+        q->removal = (mr_trace_removal){at, span->held_by};
+        q->holder = span->holder;
+        if (mr_cause_is_engine(span->held_by)) return;
+        if (span->held_by == MR_CAUSE_EVENT) q->removal.span = span->holder;
+        if (q->spans[behind].begin < q->spans[q->early].end) return;
+        at = behind;
+    }
+}
+
+/* ---- sentences */
+
+typedef struct {
+    char text[180];
+} name;
+
+static name site_of(const mr_span *span) {
+    name out = {""};
+    if (span->where.file)
+        mr_text_format(out.text, sizeof out.text, " (%s:%d)", span->where.file, span->where.line);
+    return out;
+}
+
+static name name_of(const mr_span *span) {
+    name out;
+    mr_text_format(out.text, sizeof out.text, "`%s`%s", span->name, site_of(span).text);
+    return out;
+}
+
+static const char *stream_of(const question *q, uint32_t span) {
+    uint32_t stream = q->spans[span].stream;
+    return stream == MR_TRACE_NONE ? "the host" : mr_trace_stream_at(q->trace, stream)->name;
+}
+
+static double ms(uint64_t ns) {
+    return (double)ns * 1e-6;
+}
+
+static void say_event(const question *q, char *out, size_t size) {
+    const mr_span *wait = &q->spans[q->removal.span];
+    char event[220] = "an event", recorded[400] = "";
+    if (wait->object) mr_text_format(event, sizeof event, "event `%s`", wait->object);
+    if (wait->record != MR_TRACE_NONE)
+        mr_text_format(recorded, sizeof recorded, ", which was recorded%s behind %s",
+                       site_of(&q->spans[wait->record]).text, name_of(&q->spans[q->early]).text);
+    mr_text_format(out, size, "stream `%s` waits for %s%s before %s%s",
+                   stream_of(q, q->removal.span), event, site_of(wait).text,
+                   name_of(&q->spans[q->late]).text, recorded);
+}
+
+static void say_host(const question *q, char *out, size_t size) {
+    const mr_span *late = &q->spans[q->late], *early = &q->spans[q->early];
+    mr_text_format(out, size,
+                   "the host submitted %s at %.3f ms, when %s had ended or was about to (%.3f ms)",
+                   name_of(late).text, ms(late->call), name_of(early).text, ms(early->end));
+}
+
+static void say_cause(const question *q, char *out, size_t size) {
+    const mr_span *late = &q->spans[q->late], *early = &q->spans[q->early];
+    name later = name_of(late), earlier = name_of(early);
+    name holder = {"other work"};
+    if (q->holder != MR_TRACE_NONE) holder = name_of(&q->spans[q->holder]);
+    switch (q->removal.rule) {
+    case MR_CAUSE_STREAM:
+        mr_text_format(
+            out, size,
+            "%s comes after %s on stream `%s`: the operations of one stream run one after "
+            "the other. Give one of them another stream",
+            later.text, holder.text, stream_of(q, q->removal.span));
+        break;
+    case MR_CAUSE_EVENT: say_event(q, out, size); break;
+    case MR_CAUSE_DEFAULT_STREAM:
+        mr_text_format(
+            out, size,
+            "the default stream waits for all blocking streams, and they wait for it (R3): "
+            "`%s` on stream `%s` comes after %s on stream `%s`. Use streams of mr.stream() "
+            "instead of the default stream",
+            q->spans[q->removal.span].name, stream_of(q, q->removal.span), holder.text,
+            q->holder == MR_TRACE_NONE ? "?" : stream_of(q, q->holder));
+        break;
+    case MR_CAUSE_PEER_COPY:
+        mr_text_format(out, size,
+                       "a synchronous copy between devices orders all streams of both (R60): %s",
+                       holder.text);
+        break;
+    case MR_CAUSE_MULTIPROCESSORS:
+        mr_text_format(
+            out, size,
+            "%s was ready at %.3f ms, but had to wait for multiprocessors until %s ended: "
+            "they were full",
+            name_of(&q->spans[q->removal.span]).text, ms(q->spans[q->removal.span].ready),
+            holder.text);
+        break;
+    case MR_CAUSE_COPY_ENGINE:
+        mr_text_format(
+            out, size,
+            "%s was ready at %.3f ms, but the copy engine of that direction was busy with %s",
+            name_of(&q->spans[q->removal.span]).text, ms(q->spans[q->removal.span].ready),
+            holder.text);
+        break;
+    case MR_CAUSE_SYNCHRONIZE:
+        mr_text_format(
+            out, size,
+            "the host waited in %s until %.3f ms, after %s had ended, and submitted %s only "
+            "then",
+            holder.text, ms(q->spans[q->holder].returned), earlier.text, later.text);
+        break;
+    case MR_CAUSE_PAGEABLE:
+        mr_text_format(
+            out, size,
+            "the host stood in %s until %.3f ms, because a copy of pageable memory waits "
+            "(R23), and submitted %s only then. Use pinned memory (pinned=true)",
+            holder.text, ms(q->spans[q->holder].returned), later.text);
+        break;
+    case MR_CAUSE_MEMORY:
+        mr_text_format(
+            out, size,
+            "the memory of %s is that of a tensor which another stream frees in %s (R30)",
+            later.text, holder.text);
+        break;
+    case MR_CAUSE_HOST_FUNCTION:
+        mr_text_format(out, size, "%s comes after the host function %s of its stream (R46)",
+                       later.text, holder.text);
+        break;
+    case MR_CAUSE_CHOOSER:
+        mr_text_format(
+            out, size, "the chooser `%s` of the virtual GPU runs one operation after the other",
+            mr_trace_facts_of(q->trace)->chooser ? mr_trace_facts_of(q->trace)->chooser : "?");
+        break;
+    case MR_CAUSE_CONNECTION:
+    case MR_CAUSE_HOST:
+    case MR_CAUSE_NONE: say_host(q, out, size); break;
+    }
+}
+
+static void say(const question *q, mr_trace_why *why) {
+    char cause[400];
+    say_cause(q, cause, sizeof cause);
+    if (why->saved >= 1000)
+        mr_text_format(why->text, sizeof why->text,
+                       "%s. Without that it could have begun %.3f ms earlier.", cause,
+                       ms(why->saved));
+    else
+        mr_text_format(why->text, sizeof why->text,
+                       "%s. Removing only that saves nothing: something else comes next.", cause);
+}
+
+/* ---- */
+
+static mr_status find_cause(question *q, mr_trace_why *why) {
+    mr_trace_replan *replan;
+    MR_TRY(mr_trace_replan_open(q->trace, &replan));
+    q->order = mr_trace_replan_order(replan);
+    bool found;
+    mr_status status = ask_rules(q, &found);
+    if (!status && !found) ask_times(q);
+    if (!status) {
+        int64_t begin = mr_trace_replan_begin(replan, q->removal, q->late);
+        int64_t was = (int64_t)q->spans[q->late].begin;
+        why->saved = begin < was ? (uint64_t)(was - begin) : 0;
+        why->cause = q->removal.rule;
+        why->holder = q->holder;
+        say(q, why);
+    }
+    mr_trace_replan_close(replan);
+    return status;
+}
+
+mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why) {
+    const mr_span *spans = mr_trace_spans(trace);
+    *out_why = (mr_trace_why){.holder = MR_TRACE_NONE};
+    for (int i = 0; i < 2; i++) {
+        const mr_span *span = &spans[i ? b : a];
+        if (!span->ran || !mr_span_is_work(span))
+            return mr_fail(MR_CODE_INVALID_ARGUMENT, "why: %s %s", name_of(span).text,
+                           mr_span_is_work(span) ? "has not run when the trace was made"
+                                                 : "is no operation that a device runs");
+    }
+    question q = {.trace = trace, .spans = spans, .early = a, .late = b, .holder = MR_TRACE_NONE};
+    if (spans[b].begin < spans[a].begin || (spans[b].begin == spans[a].begin && b < a)) {
+        q.early = b;
+        q.late = a;
+    }
+    const mr_span *early = &spans[q.early], *late = &spans[q.late];
+    if (a != b && late->begin >= early->end) return find_cause(&q, out_why);
+    uint64_t end = early->end < late->end ? early->end : late->end;
+    out_why->overlapped = true;
+    out_why->overlap = end > late->begin ? end - late->begin : 0;
+    mr_text_format(out_why->text, sizeof out_why->text,
+                   "%s and %s ran at the same time for %.3f ms.", name_of(early).text,
+                   name_of(late).text, ms(out_why->overlap));
+    return MR_OK;
+}
