@@ -116,6 +116,20 @@ mr.hazard = {}
 ---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
 
+---Traces: what the host asked for, when it did, and when the devices carried it out. mr.timeline(fn) is the short way. docs/timelines.md has an introduction.
+mr.trace = {}
+
+---What a script asked for and when the devices carried it out. Does not change after it was made. Made
+---by mr.timeline and mr.trace.stop.
+---@class millrace.Trace
+---@field spans table[] One table for each command, in the order of submission: name, kind ("op", "copy", "record", ...), stream (its name, or "host"), engine ("sm", "copy-in", ..., "host" for what the host does by itself), start and finish (on the device; nil: it has not run), where, seq, and where they are known ready, called, returned, waited (the host's clock and how long the host stood in the call), bytes, blocks, event, record (index of the record that it waits for), held_by (what it waited for last) and holder (index). Times are milliseconds since the trace began.
+---@field ms number How long it took: the latest time of any span.
+---@field streams table[] The streams: name, id, device, priority.
+---@field hazards table[] Hazards that the checker reported: kind, message, fix, first and second (indices of spans).
+---@field facts table Where it is from: backend, device, model, chooser, how (how times were found), script, began (the host's clock at 0), forgotten (spans that are no longer there), device_count.
+---@operator len: integer
+local Trace = {}
+
 ---Returns the number of devices.
 ---@return integer count
 function mr.device_count() end
@@ -481,6 +495,14 @@ function mr.module(source, options) end
 ---@param name? string|{name:string,options:string[]}
 ---@return function f
 function mr.elementwise(signature, statement, name) end
+
+---Runs `fn(...)`, waits until all devices are done, and returns a trace of it, and then what `fn`
+---returned. An error in `fn` is raised.
+---@param fn function
+---@param ... any
+---@return millrace.Trace trace
+---@return any ...
+function mr.timeline(fn, ...) end
 
 ---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
 ---"one-way" (a word of the hazard checker). Without an argument, it prints the first steps. The line
@@ -966,6 +988,70 @@ function mr.machine.settings(changes) end
 ---@param code string
 ---@param s? millrace.Stream
 function mr.machine.fault(code, s) end
+
+---Begins to trace: each operation from now on with its line, when the host called it, and when the
+---device carried it out. What is still pending is traced when it runs. When there are more than `max`
+---operations, the oldest are forgotten. An error if a trace is under way.
+---@param options? { max?: integer }
+function mr.trace.start(options) end
+
+---Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is still pending
+---is in it without times. Call mr.synchronize() first to have all.
+---@return millrace.Trace trace
+function mr.trace.stop() end
+
+---Prints the timeline: a lane for the host and for each stream, a bar for each operation, and what
+---waited for what. `width` is in columns, at least 60; the terminal decides where no option is given.
+---`before`: another trace, which is printed above it on the same axis.
+---@param options? { width?: integer, ascii?: boolean, color?: boolean, before?: millrace.Trace }
+function Trace:print(options) end
+
+---Writes the trace to a file. The ending of its name says how: .html (a page to look at), .json (for
+---Chrome and Perfetto), .svg, .dot (the order as a graph), .csv and .spans.json (the spans). `before`:
+---another trace to compare with (.html, .svg). The file appears complete or not at all.
+---@param path string
+---@param options? { before?: millrace.Trace }
+function Trace:save(path, options) end
+
+---Returns for how long both streams carried out kernels or copies at the same time. A stream or its
+---name; with the same one twice, how long it was busy.
+---@param a millrace.Stream|string
+---@param b millrace.Stream|string
+---@return number ms
+function Trace:overlap(a, b) end
+
+---Returns how long the stream carried out nothing before its last operation, and the gaps: each
+---{start=, finish=, ms=, next=, cause=, holder=}. `next` is the span that ended it, `cause` what that
+---waited for, `holder` the span that it was.
+---@param s millrace.Stream|string
+---@return number ms
+---@return table[] gaps
+function Trace:idle(s) end
+
+---Returns what decided the end of the trace, the first first: spans on the device and calls of the
+---host, of which none could have been shorter without the whole being shorter. Each is {span=, host=,
+---start=, finish=, ms=, cause=, name=, where=}; `host` is true for the time of a call, and `cause`
+---says why it began no sooner.
+---@return table[] links
+function Trace:critical_path() end
+
+---Says why two operations did not run at the same time: spans of tr.spans, their indices, or names of
+---operations (the first of that name). Returns {overlapped=, ms=, cause=, text=, where=, holder=,
+---saves_ms=}: `text` is the answer in words, `where` the line that is the cause, `saves_ms` how much
+---earlier the later one could have begun without that.
+---@param a table|integer|string
+---@param b table|integer|string
+---@return table why
+function Trace:why(a, b) end
+
+---Compares with another trace of the same script: another device model, or a GPU beside the virtual
+---one. Returns a list with a row for each line and operation, {name=, where=, before_count=,
+---after_count=, before_ms=, after_ms=, before_start=, after_start=}, in the order of the script, and
+---in it `before_ms` and `after_ms` of the whole. print shows it as a table; later:print{before=tr}
+---shows the timelines.
+---@param later millrace.Trace
+---@return table rows
+function Trace:compare(later) end
 
 ---The negative of each element.
 ---@param options? { out?: millrace.Tensor }

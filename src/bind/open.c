@@ -26,6 +26,7 @@ static const mr_class *const classes[] = {
     &mr_module_class,           &mr_module_kernels_class, &mr_module_variables_class,
     &mr_elementwise_class,      &mr_memory_class,         &mr_hazard_class,
     &mr_stepping_class,         &mr_pending_class,        &mr_peek_class,
+    &mr_tracer_class,           &mr_timeline_class,       &mr_trace_class,
     &mr_simulator_class,        &mr_help_class,           NULL};
 
 /* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
@@ -132,6 +133,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_elementwise(L);
     mr_open_memory(L);
     mr_open_hazard(L);
+    mr_open_trace(L);
+    mr_open_tracer(L);
     if (backend->simulator) {
         mr_open_stepping(L);
         mr_open_pending(L);

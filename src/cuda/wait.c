@@ -59,7 +59,8 @@ static mr_status wait_for(const goal *g, const char *what) {
         MR_TRY(mr_cuda_use(g->device)); /* again and again: a finalizer may have used another one */
         CUresult result = ask(g);
         if (result == CUDA_SUCCESS) {
-            if (begin) mr_machine_host_stood(machine, begin, mr_cuda_now());
+            uint64_t opened = g->device->machine->opened_ns;
+            if (begin) mr_machine_host_stood(machine, begin - opened, mr_cuda_now() - opened);
             return g->device->prints && !g->call ? write_prints(g, what) : MR_OK;
         }
         if (result != CUDA_ERROR_NOT_READY) return mr_cuda_fail(g->device, result, "%s", what);

@@ -118,6 +118,10 @@ int mr_script_line_of(const mr_script *script, const char *text, size_t size) {
     return line;
 }
 
+const char *mr_script_text(const mr_script *script) {
+    return script->text;
+}
+
 int mr_script_line_count(const mr_script *script) {
     return script->words.items[script->words.count - 1].line - 1; /* the end of the text */
 }

@@ -26,6 +26,7 @@ void mr_script_free(mr_script *script); /* accepts NULL */
 /* The line on which `text` begins, where it stands in the script as it is (in a long string); 0: it does not, or stands
  * there more than once. */
 int mr_script_line_of(const mr_script *script, const char *text, size_t size);
+const char *mr_script_text(const mr_script *script);
 int mr_script_line_count(const mr_script *script);
 /* The text of a line without its end; NULL: there is no such line. */
 const char *mr_script_line(const mr_script *script, int line, int *out_length);

@@ -42,4 +42,15 @@ typedef struct {
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 
+/* What was carried out at one place of the script, in two traces: [0] before, [1] after. Texts are those of a trace. */
+typedef struct {
+    mr_site where;
+    const char *name;
+    uint32_t count[2];
+    uint64_t time[2];  /* of all of them */
+    uint64_t begin[2]; /* of the first one */
+} mr_trace_row;
+typedef MR_VEC(mr_trace_row) mr_trace_rows;
+mr_status mr_trace_compare(const mr_trace *before, const mr_trace *after, mr_trace_rows *out_rows);
+
 #endif

@@ -131,7 +131,7 @@ static name site_of(const mr_span *span) {
 }
 
 static name name_of(const mr_span *span) {
-    name out;
+    name out = {""};
     mr_text_format(out.text, sizeof out.text, "`%s`%s", span->name, site_of(span).text);
     return out;
 }
@@ -148,9 +148,12 @@ static double ms(uint64_t ns) {
 static void say_event(const question *q, char *out, size_t size) {
     const mr_span *wait = &q->spans[q->removal.span];
     char event[220] = "an event", recorded[400] = "";
+    if (wait->record != MR_TRACE_NONE &&
+        strcmp(wait->name, "wait_event") != 0) /* wait_stream, barrier */
+        mr_text_format(event, sizeof event, "stream `%s`", stream_of(q, wait->record));
     if (wait->object) mr_text_format(event, sizeof event, "event `%s`", wait->object);
     if (wait->record != MR_TRACE_NONE)
-        mr_text_format(recorded, sizeof recorded, ", which was recorded%s behind %s",
+        mr_text_format(recorded, sizeof recorded, ", and the record%s is behind %s",
                        site_of(&q->spans[wait->record]).text, name_of(&q->spans[q->early]).text);
     mr_text_format(out, size, "stream `%s` waits for %s%s before %s%s",
                    stream_of(q, q->removal.span), event, site_of(wait).text,
@@ -286,7 +289,8 @@ mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_tra
                                                  : "is no operation that a device runs");
     }
     question q = {.trace = trace, .spans = spans, .early = a, .late = b, .holder = MR_TRACE_NONE};
-    if (spans[b].begin < spans[a].begin || (spans[b].begin == spans[a].begin && b < a)) {
+    bool swapped = b < a ? spans[b].begin <= spans[a].begin : spans[b].begin < spans[a].begin;
+    if (swapped) {
         q.early = b;
         q.late = a;
     }

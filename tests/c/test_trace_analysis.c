@@ -9,7 +9,7 @@
 #include "trace/replan.h"
 #include "virtual_fixture.h"
 
-enum { STREAMS = 4, EVENTS = 4, STEPS = 48, ROUNDS = 400 };
+enum { STREAMS = 4, EVENTS = 4, STEPS = 48, ROUNDS = 400, NOTHING = STEPS };
 
 typedef enum { DO_SPIN, DO_RECORD, DO_WAIT, DO_STREAM_SYNC, DO_EVENT_SYNC, DO_DEVICE_SYNC } action;
 
@@ -72,14 +72,15 @@ static bool follows(const program *p, const naive *n, int i, int j) {
     return legacy && p->blocking[a->stream] && p->blocking[b->stream];
 }
 
+/* `skip`: a step that is left out, or NOTHING. */
 static naive simulate(const program *p, int skip) {
     naive n = {0};
     int recorded[EVENTS] = {-1, -1, -1, -1};
     uint64_t host = 0;
     for (int i = 0; i < p->count; i++) {
         const step *s = &p->steps[i];
-        n.bound[i] = recorded[s->event];
         if (i == skip) continue;
+        n.bound[i] = recorded[s->event];
         if (s->what == DO_RECORD) recorded[s->event] = i;
         if (on_device(s)) {
             uint64_t begin = host;
@@ -184,8 +185,8 @@ static void times_are_those_of_the_rules(void **state) {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         program p = random_program((uint64_t)round);
-        naive n = simulate(&p, -1);
-        traced t = run(&p, -1, free_model());
+        naive n = simulate(&p, NOTHING);
+        traced t = run(&p, NOTHING, free_model());
         const mr_span *spans = mr_trace_spans(t.trace);
         assert_int_equal(mr_trace_facts_of(t.trace)->duration, n.total);
         for (int i = 0; i < p.count; i++) {
@@ -203,8 +204,8 @@ static void the_critical_path_is_a_longest_path(void **state) {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         program p = random_program((uint64_t)round);
-        naive n = simulate(&p, -1);
-        traced t = run(&p, -1, free_model());
+        naive n = simulate(&p, NOTHING);
+        traced t = run(&p, NOTHING, free_model());
         mr_trace_path path;
         OK(mr_trace_critical_path(t.trace, &path));
         uint64_t length = 0, at = 0;
@@ -228,8 +229,8 @@ static void what_is_on_the_path_decides(void **state) {
     int shorter = 0, links = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
         program p = random_program((uint64_t)round);
-        naive n = simulate(&p, -1);
-        traced t = run(&p, -1, free_model());
+        naive n = simulate(&p, NOTHING);
+        traced t = run(&p, NOTHING, free_model());
         mr_trace_path path;
         OK(mr_trace_critical_path(t.trace, &path));
         for (size_t k = 0; k < path.count; k++) {
@@ -238,7 +239,7 @@ static void what_is_on_the_path_decides(void **state) {
                 program q = p;
                 q.steps[i].length--;
                 links++;
-                shorter += simulate(&q, -1).total < n.total;
+                shorter += simulate(&q, NOTHING).total < n.total;
             }
         }
         mr_vec_free(&path);
@@ -262,8 +263,8 @@ static void the_order_is_that_of_the_rules(void **state) {
     (void)state;
     for (int round = 0; round < ROUNDS / 4; round++) {
         program p = random_program((uint64_t)round);
-        naive n = simulate(&p, -1);
-        traced t = run(&p, -1, free_model());
+        naive n = simulate(&p, NOTHING);
+        traced t = run(&p, NOTHING, free_model());
         static bool before[STEPS][STEPS];
         memset(before, 0, sizeof before);
         for (int j = 0; j < p.count; j++)
@@ -296,7 +297,7 @@ static void replanning_nothing_changes_nothing(void **state) {
     const char *models[] = {free_model(), "h200", "t4"};
     for (int round = 0; round < ROUNDS; round++) {
         program p = random_program((uint64_t)round);
-        traced t = run(&p, -1, models[round % 3]);
+        traced t = run(&p, NOTHING, models[round % 3]);
         const mr_span *spans = mr_trace_spans(t.trace);
         mr_trace_replan *replan;
         OK(mr_trace_replan_open(t.trace, &replan));
@@ -315,8 +316,8 @@ static void without_a_wait_the_rules_say_the_same(void **state) {
     int earlier = 0;
     for (int round = 0; round < ROUNDS; round++) {
         program p = random_program((uint64_t)round);
-        naive n = simulate(&p, -1);
-        traced t = run(&p, -1, free_model());
+        naive n = simulate(&p, NOTHING);
+        traced t = run(&p, NOTHING, free_model());
         mr_trace_replan *replan;
         OK(mr_trace_replan_open(t.trace, &replan));
         for (int skip = 0; skip < p.count; skip++) {
@@ -346,7 +347,7 @@ static void without_a_wait_a_run_is_near(void **state) {
     for (int round = 0; round < ROUNDS / 8; round++) {
         program p = random_program((uint64_t)round);
         for (int i = 0; i < p.count; i++) p.steps[i].length *= 20;
-        traced t = run(&p, -1, "h200");
+        traced t = run(&p, NOTHING, "h200");
         mr_trace_replan *replan;
         OK(mr_trace_replan_open(t.trace, &replan));
         for (int skip = (int)(random_state % 7); skip < p.count; skip += 7) {
@@ -415,7 +416,7 @@ static void overlap_and_idle_time_are_those_of_samples(void **state) {
     static uint64_t times[4 * STEPS];
     for (int round = 0; round < ROUNDS; round++) {
         program p = random_program((uint64_t)round);
-        traced t = run(&p, -1, round % 2 ? "h200" : free_model());
+        traced t = run(&p, NOTHING, round % 2 ? "h200" : free_model());
         size_t count = instants(t.trace, times);
         uint32_t streams = (uint32_t)mr_trace_stream_count(t.trace);
         for (uint32_t a = 0; a < streams; a++) {

@@ -1,0 +1,22 @@
+/* Traces of a Lua state. */
+#ifndef MR_BIND_TRACE_H
+#define MR_BIND_TRACE_H
+
+#include "bind/bind.h"
+#include "trace/trace.h"
+
+extern const mr_kind mr_kind_trace;
+
+/* Pushes an empty trace userdata; what is put there belongs to it. */
+const mr_trace **mr_new_trace(lua_State *L);
+
+/* For --trace, by the host program. To be called after mr_bind_open: begins to trace. */
+mr_status mr_bind_trace_begin(lua_State *L, const char *path);
+/* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the
+ * state is closed. */
+mr_status mr_bind_trace_end(lua_State *L, bool wait);
+
+/* The text of a file that was run, for mr_trace_save; `context`: the state. */
+const char *mr_bind_trace_source(void *context, const char *file, size_t *out_size);
+
+#endif

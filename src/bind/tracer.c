@@ -1,0 +1,247 @@
+/* mr.trace and mr.timeline: tracing what a script does. What can be done with a trace is in trace.c.
+ *
+ * Easiest to break: tracers are observers of the machine, so each has an owner that stops it before the machine closes:
+ * the box of this state, or the userdata of a call of mr.timeline. */
+#include <stdlib.h>
+
+#include "bind/hazard.h"
+#include "bind/open.h"
+#include "bind/trace.h"
+#include "trace/writers.h"
+
+#define MOST_SPANS 1000000 /* some 150 bytes each */
+
+typedef struct {
+    mr_machine *machine;
+    mr_tracer *started; /* by mr.trace.start */
+    uint64_t first_seq; /* when it was */
+    mr_tracer *whole;   /* of --trace */
+    const char *path;
+} state;
+
+static const char state_box; /* its address is a registry key */
+
+static state *state_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_box);
+    state *s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return s;
+}
+
+/* ---- snapshots */
+
+/* A hazard whose texts are in a buffer that still grows: where they begin. */
+typedef struct {
+    uint64_t first, second;
+    const char *kind;
+    size_t message, fix;
+} noted;
+
+static void note_texts(const mr_hazard_report *report, noted *note, mr_buffer *texts) {
+    note->message = texts->size;
+    mr_hazard_write_text(report, false, texts);
+    mr_buffer_add(texts, "", 1);
+    note->fix = texts->size;
+    for (int i = 0; i < report->fix_count; i++)
+        mr_buffer_printf(texts, i ? "\n%s" : "%s", report->fix[i].text);
+    if (!report->fix_count) mr_buffer_puts(texts, report->advice);
+    mr_buffer_add(texts, "", 1);
+}
+
+/* Of the reports, those about commands from `first_seq` on. */
+static void note_hazards(const mr_hazard *hazard, uint64_t first_seq, mr_buffer *notes,
+                         mr_buffer *texts) {
+    for (size_t i = 0; i < mr_hazard_report_count(hazard); i++) {
+        const mr_hazard_report *report = mr_hazard_report_at(hazard, i);
+        bool advice = mr_hazard_kind_is_advice(report->kind);
+        if (advice || report->withdrawn || report->second.seq < first_seq) continue;
+        noted note = {report->first.seq, report->second.seq, mr_hazard_kind_text(report->kind), 0,
+                      0};
+        note_texts(report, &note, texts);
+        mr_buffer_add(notes, (const char *)&note, sizeof note);
+    }
+}
+
+static mr_status snapshot_with(mr_tracer *tracer, const mr_buffer *notes, const mr_buffer *texts,
+                               mr_trace **out_trace) {
+    const noted *note = (const noted *)(const void *)notes->data;
+    size_t count = notes->size / sizeof *note;
+    mr_tracer_hazard *hazards = calloc(count + 1, sizeof *hazards);
+    if (!hazards || notes->failed || texts->failed) {
+        free(hazards);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazards of a trace");
+    }
+    for (size_t i = 0; i < count; i++)
+        hazards[i] = (mr_tracer_hazard){note[i].first, note[i].second, note[i].kind,
+                                        texts->data + note[i].message, texts->data + note[i].fix};
+    mr_status status = mr_tracer_snapshot(tracer, 0, hazards, count, out_trace);
+    free(hazards);
+    return status;
+}
+
+static mr_status snapshot(lua_State *L, mr_tracer *tracer, uint64_t first_seq,
+                          const mr_trace **out_trace) {
+    mr_buffer notes = {0}, texts = {0};
+    mr_trace *trace = NULL;
+    note_hazards(mr_bind_hazard(L), first_seq, &notes, &texts);
+    mr_status status = snapshot_with(tracer, &notes, &texts, &trace);
+    mr_buffer_free(&notes);
+    mr_buffer_free(&texts);
+    *out_trace = trace;
+    return status;
+}
+
+static mr_status drain(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+/* ---- mr.trace */
+
+MR_FUNCTION(
+    trace_start, "start", "mr.trace.start([options: {max: integer=1000000}])",
+    "Begins to trace: each operation from now on with its line, when the host called it, and "
+    "when the device carried it out. What is still pending is traced when it runs. "
+    "When there are more than `max` operations, the oldest are forgotten. An error if "
+    "a trace is under way.") {
+    static const char *const known[] = {"max", NULL};
+    mr_machine *machine = mr_set_context(L);
+    mr_option_slots options = mr_check_options(L, 1, known);
+    lua_Integer most = mr_option_integer(L, &options, "max", MOST_SPANS);
+    if (most < 1) return mr_misuse(L, "trace.start: max: expected at least 1, got %lld", most);
+    state *s = state_of(L);
+    if (s->started)
+        return mr_misuse(L, "trace.start: a trace is under way: mr.trace.stop() ends it");
+    s->first_seq = machine->next_seq;
+    mr_raise(L, mr_tracer_start(machine, (size_t)most, &s->started));
+    return 0;
+}
+
+MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
+            "Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is "
+            "still pending is in it without times. Call mr.synchronize() first to have all.") {
+    mr_set_context(L);
+    state *s = state_of(L);
+    if (!s->started)
+        return mr_misuse(L, "trace.stop: no trace is under way: mr.trace.start() begins one");
+    const mr_trace **box = mr_new_trace(L);
+    mr_tracer *tracer = s->started;
+    mr_status status = snapshot(L, tracer, s->first_seq, box);
+    s->started = NULL;
+    mr_tracer_stop(tracer);
+    mr_raise(L, status);
+    return 1;
+}
+
+/* ---- mr.timeline */
+
+typedef struct {
+    mr_machine *machine;
+    mr_tracer *tracer;
+} call_owner;
+
+static void end_call(call_owner *owner) {
+    mr_tracer *tracer = owner->tracer;
+    owner->tracer = NULL;
+    mr_tracer_stop(tracer);
+}
+
+static int drop_call(lua_State *L) {
+    call_owner *owner = lua_touserdata(L, 1);
+    if (owner->tracer) owner->machine->hook_context = L;
+    end_call(owner);
+    return 0;
+}
+
+static int drain_protected(lua_State *L) {
+    mr_raise(L, drain(mr_set_context(L)));
+    return 0;
+}
+
+MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace: trace, ...",
+            "Runs `fn(...)`, waits until all devices are done, and returns a trace of it, and then "
+            "what `fn` returned. An error in `fn` is raised.") {
+    mr_machine *machine = mr_set_context(L);
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    uint64_t first_seq = machine->next_seq;
+    const mr_trace **box = mr_new_trace(L);
+    lua_insert(L, 1);
+    call_owner *owner = mr_push_owner(L, sizeof *owner, drop_call);
+    lua_insert(L, 2);
+    owner->machine = machine;
+    mr_raise(L, mr_tracer_start(machine, MOST_SPANS, &owner->tracer));
+    int status = lua_pcall(L, lua_gettop(L) - 3, LUA_MULTRET, 0);
+    if (status == LUA_OK) {
+        mr_push_module(L);
+        lua_pushcclosure(L, drain_protected, 1);
+        status = lua_pcall(L, 0, 0, 0);
+    }
+    mr_set_context(L);
+    mr_status made = status == LUA_OK ? snapshot(L, owner->tracer, first_seq, box) : MR_OK;
+    end_call(owner);
+    if (status != LUA_OK) return lua_error(L);
+    mr_raise(L, made);
+    lua_remove(L, 2);
+    return lua_gettop(L);
+}
+
+/* ---- for the host program */
+
+mr_status mr_bind_trace_begin(lua_State *L, const char *path) {
+    state *s = state_of(L);
+    MR_TRY(mr_tracer_start(s->machine, MOST_SPANS, &s->whole));
+    s->path = path;
+    return MR_OK;
+}
+
+mr_status mr_bind_trace_end(lua_State *L, bool wait) {
+    state *s = state_of(L);
+    mr_tracer *tracer = s->whole;
+    const mr_trace *trace = NULL;
+    if (!tracer) return MR_OK;
+    s->whole = NULL;
+    s->machine->hook_context = L;
+    if (wait) mr_error_destroy(drain(s->machine)); /* the script has not asked, so it is not told */
+    mr_status status = snapshot(L, tracer, 0, &trace);
+    mr_tracer_stop(tracer);
+    if (!status) status = mr_trace_save(trace, NULL, s->path, mr_bind_trace_source, L);
+    mr_trace_release(trace);
+    return status;
+}
+
+/* ---- opening */
+
+static int state_gc(lua_State *L) {
+    state *s = lua_touserdata(L, 1);
+    mr_tracer_stop(s->started);
+    mr_tracer_stop(s->whole);
+    s->started = s->whole = NULL;
+    return 0;
+}
+
+static const mr_function *const trace_functions[] = {&trace_start_function, &trace_stop_function,
+                                                     NULL};
+static const mr_function *const timeline_functions[] = {&trace_timeline_function, NULL};
+
+const mr_class mr_tracer_class = {
+    "mr.trace",
+    "Traces: what the host asked for, when it did, and when the devices carried it out. "
+    "mr.timeline(fn) is the short way. docs/timelines.md has an introduction.",
+    trace_functions, NULL, NULL};
+const mr_class mr_timeline_class = {"mr", "Timelines.", timeline_functions, NULL, NULL};
+
+/* Made right after the machine and the checker, so that its finalizer comes after those of all tensors and streams, and
+ * before theirs. */
+void mr_open_tracer(lua_State *L) {
+    state *s = lua_newuserdatauv(L, sizeof *s, 0);
+    *s = (state){.machine = mr_bind_machine(L)};
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, state_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
+    lua_createtable(L, 0, 2);
+    mr_table_open(L, &mr_tracer_class);
+    lua_setfield(L, -2, "trace");
+    mr_table_open(L, &mr_timeline_class);
+}
