@@ -261,7 +261,7 @@ static void what_is_pending_can_be_seen(void **state) {
     OK(mr_spin(&caller, b, ns(1)));
     for (int i = 0; i < 10; i++) stream_done(a); /* time passes */
     mr_virtual_backend.simulator->pending(machine, see_pending, text);
-    assert_string_equal(text, "spin*+ fill record_event wait_event< spin ");
+    assert_string_equal(text, "spin*+ fill wait_stream wait_stream< spin ");
 }
 
 /* Two writers without order: some elements are one's, some the other's. */

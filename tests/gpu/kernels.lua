@@ -277,6 +277,17 @@ function programs.last_block(get)
   return { { "sum", out, { sum } } }
 end
 
+function programs.neighbours(get)
+  local results = {}
+  for _, name in ipairs{ "by_block", "by_count", "by_and", "by_or", "by_warp", "by_fence" } do
+    local threads = (name == "by_warp" or name == "by_fence") and 32 or 256
+    local out = zeros("i32", threads)
+    get(name)[{ 1, threads }](out)
+    results[#results + 1] = { name, out, list(threads, function(i) return i == 1 and 100 or i - 2 end) }
+  end
+  return results
+end
+
 -- ---------------------------------------------------------------- running
 
 local function read(path)

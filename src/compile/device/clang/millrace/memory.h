@@ -3,25 +3,41 @@
 #define MILLRACE_MEMORY_H
 #pragma clang system_header
 
-/* __syncthreads() is known to clang. */
+/* clang 14 takes it that its own functions for barriers and fences leave the variables of the module as they are, and a
+ * thread then keeps what it wrote to shared memory before a barrier although another thread has changed it. An `asm` that
+ * may write all memory, on both sides, forbids that. */
+#define MR_BETWEEN_MEMORY(call)                                                                    \
+    do {                                                                                           \
+        asm volatile("" ::: "memory");                                                             \
+        call;                                                                                      \
+        asm volatile("" ::: "memory");                                                             \
+    } while (0)
+
+MR_DEVICE void millrace_syncthreads() {
+    MR_BETWEEN_MEMORY(__syncthreads());
+}
+#define __syncthreads() millrace_syncthreads() /* which clang knows by itself */
 MR_DEVICE int __syncthreads_count(int predicate) {
-    return __nvvm_bar0_popc(predicate);
+    MR_BETWEEN_MEMORY(predicate = __nvvm_bar0_popc(predicate));
+    return predicate;
 }
 MR_DEVICE int __syncthreads_and(int predicate) {
-    return __nvvm_bar0_and(predicate);
+    MR_BETWEEN_MEMORY(predicate = __nvvm_bar0_and(predicate));
+    return predicate;
 }
 MR_DEVICE int __syncthreads_or(int predicate) {
-    return __nvvm_bar0_or(predicate);
+    MR_BETWEEN_MEMORY(predicate = __nvvm_bar0_or(predicate));
+    return predicate;
 }
 
 MR_DEVICE void __threadfence_block() {
-    __nvvm_membar_cta();
+    MR_BETWEEN_MEMORY(__nvvm_membar_cta());
 }
 MR_DEVICE void __threadfence() {
-    __nvvm_membar_gl();
+    MR_BETWEEN_MEMORY(__nvvm_membar_gl());
 }
 MR_DEVICE void __threadfence_system() {
-    __nvvm_membar_sys();
+    MR_BETWEEN_MEMORY(__nvvm_membar_sys());
 }
 
 MR_DEVICE long long clock64() {

@@ -4,7 +4,7 @@
 #pragma clang system_header
 
 MR_DEVICE void __syncwarp(unsigned int mask = 0xffffffffu) {
-    __nvvm_bar_warp_sync(mask);
+    MR_BETWEEN_MEMORY(__nvvm_bar_warp_sync(mask));
 }
 MR_DEVICE unsigned int __activemask() {
     unsigned int mask;
