@@ -28,6 +28,10 @@ void mr_buffer_add(mr_buffer *buffer, const char *data, size_t size) {
     buffer->data[buffer->size] = '\0';
 }
 
+void mr_buffer_reserve(mr_buffer *buffer, size_t size) {
+    reserve(buffer, size);
+}
+
 void mr_buffer_puts(mr_buffer *buffer, const char *text) {
     mr_buffer_add(buffer, text, strlen(text));
 }

@@ -14,20 +14,46 @@
 static const char module_table; /* its address is the registry key */
 
 /* In the order of the reference page. */
-static const mr_class *const classes[] = {
-    &mr_machine_class,          &mr_device_class,         &mr_streams_class,
-    &mr_stream_class,           &mr_events_class,         &mr_event_class,
-    &mr_literal_class,          &mr_creation_class,       &mr_random_class,
-    &mr_tensor_class,           &mr_tensor_facts_class,   &mr_tensor_view_class,
-    &mr_tensor_move_class,      &mr_operators_class,      &mr_linear_class,
-    &mr_linear_functions_class, &mr_joining_class,        &mr_compare_class,
-    &mr_format_class,           &mr_forms_class,          &mr_kernels_class,
-    &mr_kernel_class,           &mr_kernel_profile_class, &mr_modules_class,
-    &mr_module_class,           &mr_module_kernels_class, &mr_module_variables_class,
-    &mr_elementwise_class,      &mr_memory_class,         &mr_hazard_class,
-    &mr_stepping_class,         &mr_pending_class,        &mr_peek_class,
-    &mr_tracer_class,           &mr_timeline_class,       &mr_trace_class,
-    &mr_simulator_class,        &mr_help_class,           NULL};
+static const mr_class *const classes[] = {&mr_machine_class,
+                                          &mr_device_class,
+                                          &mr_streams_class,
+                                          &mr_stream_class,
+                                          &mr_events_class,
+                                          &mr_event_class,
+                                          &mr_literal_class,
+                                          &mr_creation_class,
+                                          &mr_random_class,
+                                          &mr_tensor_class,
+                                          &mr_tensor_facts_class,
+                                          &mr_tensor_view_class,
+                                          &mr_tensor_move_class,
+                                          &mr_operators_class,
+                                          &mr_linear_class,
+                                          &mr_linear_functions_class,
+                                          &mr_joining_class,
+                                          &mr_compare_class,
+                                          &mr_format_class,
+                                          &mr_forms_class,
+                                          &mr_kernels_class,
+                                          &mr_kernel_class,
+                                          &mr_kernel_profile_class,
+                                          &mr_modules_class,
+                                          &mr_module_class,
+                                          &mr_module_kernels_class,
+                                          &mr_module_variables_class,
+                                          &mr_elementwise_class,
+                                          &mr_memory_class,
+                                          &mr_hazard_class,
+                                          &mr_stepping_class,
+                                          &mr_pending_class,
+                                          &mr_peek_class,
+                                          &mr_tracer_class,
+                                          &mr_timeline_class,
+                                          &mr_trace_class,
+                                          &mr_simulator_class,
+                                          &mr_explore_class,
+                                          &mr_help_class,
+                                          NULL};
 
 /* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
 static int close_module(lua_State *L) {
@@ -140,6 +166,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
         mr_open_pending(L);
         mr_open_simulator(L);
     }
+    mr_open_explore(L);
     mr_open_help(L);
     mr_open_foreign(L);
     preload_embedded(L);

@@ -23,6 +23,7 @@ void mr_open_device(lua_State *L);
 void mr_open_error(lua_State *L);
 void mr_open_elementwise(lua_State *L);
 void mr_open_event(lua_State *L);
+void mr_open_explore(lua_State *L);
 void mr_open_foreign(lua_State *L);
 void mr_open_format(lua_State *L);
 void mr_open_hazard(lua_State *L);

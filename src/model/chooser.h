@@ -53,6 +53,8 @@ struct mr_chooser {
     bool timed;
     /* True: a command is one step. False: as many as it has slices. */
     bool whole;
+    /* Where `whole` is false and this is not 0: as many slices as this, or as it has items. */
+    uint32_t slices;
     /* True: it decides at every submission but a free how far the device moves. False: it is asked now
      * and then, so that what is done goes. */
     bool every_submission;

@@ -25,10 +25,16 @@ __attribute__((format(printf, 3, 4))) static void differs(mr_player *p, mr_diffe
     va_end(args);
 }
 
+/* What came instead; only of the first difference. */
+static void differs_by(mr_player *p, uint64_t value) {
+    if (p->difference && !p->difference->value) p->difference->value = value;
+}
+
 static void check_answer(mr_player *p, const item *it, uint64_t answer, uint64_t recorded) {
-    if (answer != recorded)
-        differs(p, MR_DIFFERS_ANSWER, "%s: %" PRIu64 ", and %" PRIu64 " was recorded",
-                mr_command_kinds[it->kind].name, answer, recorded);
+    if (answer == recorded) return;
+    differs(p, MR_DIFFERS_ANSWER, "%s: %" PRIu64 ", and %" PRIu64 " was recorded",
+            mr_command_kinds[it->kind].name, answer, recorded);
+    differs_by(p, answer);
 }
 
 /* Since the recording began, or the player's items. */
@@ -55,9 +61,9 @@ static void check_values(mr_player *p, const item *it) {
         if (!operands[i].tensor->storage->host) return;
         hash = hash * 31 + mr_value_hash_view(operands[i].tensor);
     }
-    if (hash != it->hash)
-        differs(p, MR_DIFFERS_VALUE, "%s: the host reads other values than were recorded",
-                it->name);
+    if (hash == it->hash) return;
+    differs(p, MR_DIFFERS_VALUE, "%s: the host reads other values than were recorded", it->name);
+    differs_by(p, hash);
 }
 
 static bool same_error(const mr_player *p, const item *it, const mr_error *status) {
@@ -77,6 +83,9 @@ static mr_status check_error(mr_player *p, const item *it, mr_status status) {
     const char *recorded = it->error == NO_SLOT ? "no error" : p->program->texts.items[it->error];
     differs(p, MR_DIFFERS_ERROR, "%s: %.100s; recorded: %.100s", it->name,
             status ? status->message : "no error", it->has_error ? recorded : "no error");
+    if (status)
+        differs_by(p,
+                   mr_value_hash((uint64_t)status->code, status->message, strlen(status->message)));
     p->stopped = true;
     return status;
 }
@@ -210,9 +219,10 @@ static mr_status query(mr_player *p, const item *it) {
 static mr_status elapsed(mr_player *p, const item *it) {
     double milliseconds;
     MR_TRY(mr_event_elapsed(&p->events[it->object], &p->events[it->other], &milliseconds));
-    if (milliseconds != it->number)
-        differs(p, MR_DIFFERS_ANSWER, "elapsed_time: %g ms, and %g was recorded", milliseconds,
-                it->number);
+    if (milliseconds == it->number) return MR_OK;
+    differs(p, MR_DIFFERS_ANSWER, "elapsed_time: %g ms, and %g was recorded", milliseconds,
+            it->number);
+    differs_by(p, mr_value_hash(0, &milliseconds, sizeof milliseconds));
     return MR_OK;
 }
 
@@ -412,6 +422,13 @@ mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference
         if (!status && !p->stopped) p->position++;
     }
     if (!status && !p->stopped && p->position == program->items.count) status = carry_out_added(p);
+    p->difference = NULL;
+    return status;
+}
+
+mr_status mr_player_let_move(mr_player *p, mr_difference *io_difference) {
+    p->difference = io_difference;
+    mr_status status = p->machine->backend->host_access(p->machine);
     p->difference = NULL;
     return status;
 }

@@ -15,6 +15,7 @@
 #ifndef MR_PROGRAM_PROGRAM_H
 #define MR_PROGRAM_PROGRAM_H
 
+#include "base/buffer.h"
 #include "model/observer.h"
 
 typedef struct mr_program mr_program;
@@ -59,6 +60,15 @@ typedef struct {
 mr_program_facts mr_program_facts_of(const mr_program *program);
 
 #define MR_PROGRAM_NONE UINT32_MAX /* no slot */
+
+/* Whether the first `until` items of both ask for the same, as the same function does when it is called twice and reads the
+ * same values. Numbers of objects and what the items found (values, times) are not compared. False: text says what
+ * differs first, and *out_item where. */
+bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, size_t *out_item,
+                     char *text, size_t size);
+
+/* The slot of a storage of the recorded machine by its id; MR_PROGRAM_NONE: the program knows nothing of it. */
+uint32_t mr_program_storage_slot(const mr_program *program, uint64_t id);
 
 /* One item, as a person is told. Slots of streams and events; a device by its index. */
 typedef struct {
@@ -184,7 +194,8 @@ typedef enum {
 /* The first item that did not come out as recorded. */
 typedef struct {
     mr_difference_kind kind;
-    size_t item; /* the count of items: at the end */
+    size_t item;    /* the count of items: at the end */
+    uint64_t value; /* ANSWER, VALUE: what it is now, or a hash of that */
     char text[256];
 } mr_difference;
 
@@ -194,8 +205,43 @@ typedef struct {
  * what has failed, and returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
 mr_status mr_player_run(mr_player *player, size_t until, mr_difference *io_difference);
 
+/* Lets the device do what the chooser wants it to, between two items; what host functions read then is compared, too. */
+mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);
+
 /* What is alive now beside what was at the end of the recording: bytes, clocks, the device's failure. */
 void mr_player_compare_end(const mr_player *player, mr_difference *io_difference);
+
+/* One item as a player has it, for who works out what orders it. Objects are the player's; of slots, UINT32_MAX is none. */
+typedef struct {
+    mr_command_id kind;
+    mr_site where;
+    const char *name;
+    bool failed;    /* it was asked for and did not come true */
+    bool has_error; /* its call returned an error */
+    bool runs_row;  /* HOST_ACCESS: an operation of the host, which is carried out again */
+    const mr_command *command; /* what is submitted, else NULL */
+    uint32_t stream_slot, event_slot, other_event_slot, storage_slot;
+    const mr_stream *stream;
+    const mr_device *device;
+    const mr_operand *operands;
+    uint32_t operand_count;
+    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
+    uint64_t value;              /* RECORD_STREAM and others: as in the command's account */
+} mr_player_item;
+mr_player_item mr_player_item_at(const mr_player *player, size_t i);
+mr_player_item mr_player_inner_at(const mr_player *player, uint32_t i);
+size_t mr_player_item_count(const mr_player *player);
+size_t mr_player_stream_count(const mr_player *player); /* slots */
+size_t mr_player_event_count(const mr_player *player);
+size_t mr_player_storage_count(const mr_player *player);
+/* The stream of a slot, as its commands have it. */
+const mr_stream *mr_player_stream(const mr_player *player, uint32_t slot);
+/* Appends the bytes that `view` covers, of the storage of this slot; false: it does not exist any more. */
+bool mr_player_read(const mr_player *player, uint32_t slot, const mr_tensor *view,
+                    mr_buffer *out);
+
+/* The same of any tensor that the CPU can reach. */
+void mr_program_read(const mr_tensor *view, mr_buffer *out);
 
 /* All of it: opens, runs, compares, closes. `observer` may be NULL; it is attached before the first item. */
 mr_status mr_program_replay(const mr_program *program, const mr_player_options *options,

@@ -171,12 +171,15 @@ engine_kind mr_virtual_engine_of(const mr_command *command) {
 
 static uint32_t slice_count(const vgpu *gpu, const mr_command *command, const body *b) {
     uint64_t most = (uint64_t)gpu->set.slices;
-    if (b->duration < SLICED_NS) {
-        if (gpu->chooser->timed || gpu->chooser->whole) return 1;
+    const mr_chooser *chooser = gpu->chooser;
+    if (chooser->slices && !chooser->whole) {
+        most = chooser->slices;
+    } else if (b->duration < SLICED_NS) {
+        if (chooser->timed || chooser->whole) return 1;
         uint64_t by_size = output_bytes(command) / SLICE_BYTES;
         if (by_size < most) most = by_size;
     }
-    if (gpu->chooser->whole) return 1;
+    if (chooser->whole) return 1;
     if ((int64_t)most > b->items) most = (uint64_t)b->items;
     return most ? (uint32_t)most : 1;
 }

@@ -1,0 +1,337 @@
+-- mr.explore and mr.replay: what a function returns becomes bytes that can be compared, and the result of a search
+-- becomes something to read.
+--
+-- The module is a function of the tools that src/bind/explore.c hands to it.
+local mr = require "millrace"
+
+local unpack = table.unpack
+local MOST_DEPTH = 16 -- of tables in tables
+
+return function(tools)
+  local misuse, is_tensor = tools.misuse, tools.is_tensor
+  local parts = {}
+
+  -- ---------------------------------------------------------------- values as bytes
+
+  local pack
+
+  local function order_of_keys(a, b)
+    local x, y = type(a), type(b)
+    if x ~= y then return x < y end
+    if x == "boolean" then return not a and b end
+    return a < b
+  end
+
+  local function pack_table(value, out, tensors, depth)
+    if depth > MOST_DEPTH then misuse("explore: the function returns tables in tables, " .. MOST_DEPTH .. " deep") end
+    local keys = {}
+    for key in next, value do
+      local kind = type(key)
+      if kind ~= "string" and kind ~= "number" and kind ~= "boolean" then
+        misuse(("explore: the function returns a table with a %s as a key; keys may be numbers, strings and "
+          .. "booleans"):format(kind))
+      end
+      keys[#keys + 1] = key
+    end
+    table.sort(keys, order_of_keys)
+    out[#out + 1] = "{" .. string.pack("<I4", #keys)
+    for _, key in ipairs(keys) do
+      pack(key, out, tensors, depth + 1)
+      pack(value[key], out, tensors, depth + 1)
+    end
+  end
+
+  local function pack_tensor(value, out, tensors)
+    local shape = value.shape
+    out[#out + 1] = "T" .. string.pack("<s1B", value.dtype, #shape)
+    for _, size in ipairs(shape) do out[#out + 1] = string.pack("<i8", size) end
+    tensors[#tensors + 1] = value
+  end
+
+  function pack(value, out, tensors, depth)
+    local kind = math.type(value) or type(value)
+    if kind == "nil" then out[#out + 1] = "n"
+    elseif kind == "boolean" then out[#out + 1] = value and "t" or "f"
+    elseif kind == "integer" then out[#out + 1] = "i" .. string.pack("<i8", value)
+    elseif kind == "float" then out[#out + 1] = "d" .. string.pack("<d", value)
+    elseif kind == "string" then out[#out + 1] = "s" .. string.pack("<s4", value)
+    elseif kind == "table" then pack_table(value, out, tensors, depth)
+    elseif is_tensor(value) then pack_tensor(value, out, tensors)
+    else
+      misuse(("explore: the function returns %s; an outcome consists of numbers, strings, booleans, tensors, and "
+        .. "tables of them"):format(tools.kind(value)))
+    end
+  end
+
+  -- The text of an error, without the numbers of objects, which differ between two runs.
+  local function pack_error(err)
+    return "e" .. string.pack("<s4", (tostring(err):gsub("#%d+", "#")))
+  end
+
+  -- A cursor over the bytes of an outcome: the text, and behind it the bytes of the tensors.
+  local function reader(raw, text_size)
+    return { raw = raw, at = 1, tensors_at = text_size + 1 }
+  end
+
+  local function take(r, format)
+    local value
+    value, r.at = string.unpack(format, r.raw, r.at)
+    return value
+  end
+
+  local function take_tensor(r)
+    local dtype, shape = take(r, "<s1"), {}
+    for i = 1, take(r, "<B") do shape[i] = take(r, "<i8") end
+    local t = mr.empty(shape, { dtype = dtype, device = "cpu" })
+    local size = t.nbytes
+    tools.fill(t, r.raw:sub(r.tensors_at, r.tensors_at + size - 1))
+    r.tensors_at = r.tensors_at + size
+    return t
+  end
+
+  local function take_value(r)
+    local tag = take(r, "<c1")
+    if tag == "t" then return true end
+    if tag == "f" then return false end
+    if tag == "i" then return take(r, "<i8") end
+    if tag == "d" then return take(r, "<d") end
+    if tag == "s" then return take(r, "<s4") end
+    if tag == "T" then return take_tensor(r) end
+    if tag ~= "{" then return nil end
+    local value = {}
+    for _ = 1, take(r, "<I4") do
+      local key = take_value(r)
+      value[key] = take_value(r)
+    end
+    return value
+  end
+
+  -- ---------------------------------------------------------------- the function
+
+  local busy = false -- a function is being explored
+
+  -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`.
+  local function runner(fn, last)
+    return function()
+      local results = table.pack(pcall(fn))
+      last.results = results
+      if not results[1] then return pack_error(results[2]) end
+      local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}
+      for i = 2, results.n do pack(results[i], out, tensors, 1) end
+      return table.concat(out), unpack(tensors)
+    end
+  end
+
+  local function check_function(what, fn)
+    if type(fn) == "function" then return end
+    misuse(("%s: expected a function, got %s"):format(what, fn == nil and "nothing" or type(fn)))
+  end
+
+  -- Calls work(keeper) with what the function changes outside of itself put back afterwards, also after an error.
+  local function guarded(what, work)
+    if busy then misuse(what .. ": not inside mr.explore or mr.replay") end
+    local keeper = tools.keep()
+    busy = true
+    local results = table.pack(pcall(work, keeper))
+    busy = false
+    local fine, err = pcall(tools.put_back, keeper)
+    tools.let_go(keeper)
+    if not results[1] then error(results[2], 0) end
+    if not fine then error(err, 0) end
+    return unpack(results, 2, results.n)
+  end
+
+  -- ---------------------------------------------------------------- options
+
+  local function whole(options, name, otherwise, least)
+    local value = options[name]
+    if value == nil then return otherwise end
+    local number = math.tointeger(value)
+    if not number or number < least then
+      misuse(("explore: %s: expected a whole number of at least %d, got %s"):format(name, least, tostring(value)))
+    end
+    return number
+  end
+
+  local KNOWN = { max = true, time = true, seed = true, seeds = true, grain = true, preempt = true, polls = true,
+                  unspecified = true }
+
+  local function read_options(options)
+    if options == nil then options = {} end
+    if type(options) ~= "table" then misuse("explore: argument 2: expected a table of options") end
+    for name in next, options do
+      if not KNOWN[name] then
+        misuse(("explore: no option `%s`; there are max, time, grain, preempt, polls, unspecified, seeds and seed")
+          :format(tostring(name)))
+      end
+    end
+    local time = options.time or 0
+    if type(time) ~= "number" or not (time >= 0) then misuse("explore: time: expected seconds, a number") end
+    return whole(options, "max", 1000000, 1), time + 0.0, whole(options, "preempt", -1, 0),
+      math.min(whole(options, "grain", 1, 1), 4096), whole(options, "polls", 2, 1), options.unspecified == true,
+      whole(options, "seeds", 0, 1), whole(options, "seed", 0, math.mininteger)
+  end
+
+  -- ---------------------------------------------------------------- results
+
+  local function show_value(value)
+    if type(value) == "string" then return ("%q"):format(value) end
+    if type(value) == "table" then
+      local texts, keys = {}, {}
+      for key in next, value do keys[#keys + 1] = key end
+      table.sort(keys, order_of_keys)
+      for _, key in ipairs(keys) do
+        local text = show_value(value[key])
+        texts[#texts + 1] = math.type(key) == "integer" and text or tostring(key) .. " = " .. text
+      end
+      return "{" .. table.concat(texts, ", ") .. "}"
+    end
+    if is_tensor(value) then return (mr.format(value):gsub("%s*\n%s*", " ")) end
+    return tostring(value)
+  end
+
+  local function show_outcome(o)
+    if o.error then return "error: " .. o.error end
+    if #o.values == 0 then return "no value" end
+    local texts = {}
+    for i = 1, o.values.n do texts[i] = show_value(o.values[i]) end
+    return table.concat(texts, ", ")
+  end
+
+  local function plural(count, word)
+    return count == 1 and "1 " .. word or count .. " " .. word .. "s"
+  end
+
+  local SHOWN = 8 -- outcomes, with their steps
+
+  local function lines_of(text)
+    local lines = {}
+    for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    return lines
+  end
+
+  -- How many lines all outcomes begin with, and end with.
+  local function common_ends(lists)
+    local first, front, rear = lists[1], 0, 0
+    local function all_have(from_front, i)
+      for _, list in ipairs(lists) do
+        local at = from_front and i or #list + 1 - i
+        local same = first[from_front and i or #first + 1 - i]
+        if not same or list[at] ~= same then return false end
+      end
+      return true
+    end
+    while all_have(true, front + 1) do front = front + 1 end
+    while all_have(false, rear + 1) do rear = rear + 1 end
+    return front, rear
+  end
+
+  -- The steps in which an outcome differs from others; steps that repeat are one line.
+  local function add_steps(out, list, front, rear)
+    local i = front + 1
+    if front > 0 then out[#out + 1] = ("      ... (%s that all have)"):format(front == 1 and "1 step" or front .. " steps") end
+    while i <= #list - rear do
+      local times = 1
+      while i + times <= #list - rear and list[i + times] == list[i] do times = times + 1 end
+      out[#out + 1] = "      " .. list[i]:gsub("%s+$", "") .. (times > 1 and "  (" .. times .. " times)" or "")
+      i = i + times
+    end
+  end
+
+  local function headline(r)
+    local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(#r.outcomes, "outcome"))
+    if r.deterministic then return text .. ": deterministic" end
+    if not r.complete then text = text .. "; not all schedules: " .. (r.incomplete or "?") end
+    if r.estimate then text = text .. (" (about %.3g in all)"):format(r.estimate) end
+    return text
+  end
+
+  local result_meta = {}
+  result_meta.__index = result_meta
+  result_meta.__name = "millrace.explored"
+
+  function result_meta.__tostring(r)
+    local out, lists = { headline(r) }, {}
+    for i = 1, math.min(SHOWN, #r.outcomes) do lists[i] = lines_of(r.outcomes[i].steps) end
+    local front, rear = 0, 0
+    if #lists > 1 then front, rear = common_ends(lists) end
+    for i, list in ipairs(lists) do
+      local o = r.outcomes[i]
+      out[#out + 1] = ("  outcome %d, in %s: %s"):format(i, plural(o.count, r.drawn and "sample" or "schedule"),
+        show_outcome(o))
+      if #r.outcomes > 1 then add_steps(out, list, front, rear) end
+    end
+    if #r.outcomes > SHOWN then out[#out + 1] = ("  and %d more, in outcomes"):format(#r.outcomes - SHOWN) end
+    if #r.hazards > 0 then out[#out + 1] = ("  %s: see hazards"):format(plural(#r.hazards, "hazard")) end
+    return table.concat(out, "\n")
+  end
+
+  local function read_outcome(o)
+    local r = reader(o.raw, o.text_size)
+    local tag = take(r, "<c1")
+    local out = { count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches }
+    if tag == "e" then
+      out.error = take(r, "<s4")
+      return out
+    end
+    local values = { n = take(r, "<I4") }
+    for i = 1, values.n do values[i] = take_value(r) end
+    out.value, out.values = values[1], values
+    return out
+  end
+
+  -- The most common first.
+  local function read_result(r)
+    for i, o in ipairs(r.outcomes) do
+      r.outcomes[i] = read_outcome(o)
+      r.outcomes[i].met = i
+    end
+    table.sort(r.outcomes, function(a, b)
+      if a.count ~= b.count then return a.count > b.count end
+      return a.met < b.met
+    end)
+    r.deterministic = r.complete and #r.outcomes <= 1
+    return setmetatable(r, result_meta)
+  end
+
+  -- ---------------------------------------------------------------- what scripts call
+
+  local function hazards_of(fn)
+    local fine, reports = pcall(mr.hazard.check, function() pcall(fn) end)
+    return fine and reports or {}
+  end
+
+  function parts.explore(fn, options)
+    check_function("explore", fn)
+    local most, time, preempt, grain, polls, unspecified, seeds, seed = read_options(options)
+    return guarded("explore", function(keeper)
+      local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds, seed)
+      local result = read_result(raw)
+      tools.put_back(keeper)
+      result.hazards = hazards_of(fn)
+      result.drawn = seeds > 0 or nil
+      return result
+    end)
+  end
+
+  function parts.replay(schedule, fn)
+    if type(schedule) ~= "string" then misuse("replay: argument 1: expected a schedule, a string of mr.explore") end
+    check_function("replay", fn)
+    local last = {}
+    if busy then misuse("replay: not inside mr.explore or mr.replay") end
+    local keeper = tools.keep()
+    busy = true
+    local fine, followed = pcall(tools.replay, runner(fn, last), keeper, nil, schedule)
+    busy = false
+    tools.let_go(keeper)
+    if not fine then error(followed, 0) end
+    if not last.results[1] then error(last.results[2], 0) end
+    if not followed then
+      misuse("replay: the function does not do what the schedule says; it was made for another function, or what the "
+        .. "function uses has changed")
+    end
+    return unpack(last.results, 2, last.results.n)
+  end
+
+  return parts
+end

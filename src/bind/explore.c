@@ -1,0 +1,392 @@
+/* mr.explore and what belongs to it: lua/millrace/explore.lua does the work on values and texts. Here are the ways from there
+ * to the search and back: the function is called, what it returns becomes bytes, and the result becomes tables.
+ *
+ * Easiest to break: an error of Lua must not pass through the search, which would then free nothing. So the function is
+ * called protected, and its error is raised again once the search has returned. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "bind/internal.h"
+#include "bind/open.h"
+#include "explore/explore.h"
+#include "explore/keep.h"
+#include "model/backend.h"
+#include "tensor/tensor.h"
+
+static const char maker; /* its address is the registry key of what the Lua module gives */
+
+/* --- keeping what the function changes ----------------------------------------------------------- */
+
+static int drop_keeper(lua_State *L) {
+    mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    mr_explore_let_go(*keeper);
+    *keeper = NULL;
+    return 0;
+}
+
+/* keep() -> keeper */
+static int keep(lua_State *L) {
+    mr_machine *machine = mr_set_context(L);
+    mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
+    mr_raise(L, mr_explore_keep(machine, keeper));
+    return 1;
+}
+
+static mr_status drain(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+/* put_back(keeper): all of before; a device that was lost begins anew */
+static int put_back(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    if (caller.machine->lost) mr_raise(L, mr_machine_reset(&caller));
+    mr_raise(L, drain(caller.machine));
+    mr_raise(L, mr_explore_put_back(*keeper));
+    return 0;
+}
+
+/* --- calling the function ------------------------------------------------------------------------ */
+
+/* On the stack of the call of ours that explores: 1 the Lua function that runs the script's, 2 the keeper, 3 the error that
+ * ended it. */
+typedef struct {
+    lua_State *L;
+    mr_machine *machine;
+    bool failed; /* what is at 3 is to be raised */
+    bool shows;  /* progress, on a terminal */
+    bool shown;
+    mr_explore_keeper *keeper;
+    mr_explore_value *value;
+} caller_state;
+
+static void put_text(mr_buffer *out, const char *text, size_t size) {
+    uint32_t length = (uint32_t)size;
+    mr_buffer_add(out, "e", 1);
+    mr_buffer_add(out, (const char *)&length, sizeof length);
+    mr_buffer_add(out, text, size);
+}
+
+/* What the function returned is text and tensors: as the Lua module has made of it. */
+static int call_function(lua_State *L) {
+    caller_state *s = lua_touserdata(L, 2);
+    lua_settop(L, 1);
+    lua_call(L, 0, LUA_MULTRET);
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    mr_buffer_add(&s->value->text, text, size);
+    for (int i = 2; i <= lua_gettop(L); i++) {
+        mr_tensor *t = mr_check_tensor(L, i);
+        if (!mr_vec_push(&s->value->tensors, t))
+            mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome"));
+        mr_tensor_retain(t);
+    }
+    return 0;
+}
+
+/* An error of work that the function has not waited for is the outcome, too. */
+static int end_function(lua_State *L) {
+    caller_state *s = lua_touserdata(L, 1);
+    mr_status status = drain(mr_set_context(L));
+    if (!status) return 0;
+    if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
+    mr_push_error(L, status);
+    size_t size;
+    const char *text = luaL_tolstring(L, -1, &size);
+    mr_explore_value_free(s->value);
+    put_text(&s->value->text, text, size);
+    return 0;
+}
+
+static mr_status call_protected(caller_state *s, int argument_count) {
+    lua_State *L = s->L;
+    int status = lua_pcall(L, argument_count, 0, 0);
+    mr_set_context(L);
+    if (status == LUA_OK) return MR_OK;
+    s->failed = true;
+    lua_replace(L, 3);
+    return mr_fail(MR_CODE_UNKNOWN, "the function was ended");
+}
+
+static mr_status run_function(void *context, mr_explore_value *out_value) {
+    caller_state *s = context;
+    s->value = out_value;
+    mr_push_module(s->L);
+    lua_pushcclosure(s->L, call_function, 1);
+    lua_pushvalue(s->L, 1);
+    lua_pushlightuserdata(s->L, s);
+    MR_TRY(call_protected(s, 2));
+    mr_push_module(s->L);
+    lua_pushcclosure(s->L, end_function, 1);
+    lua_pushlightuserdata(s->L, s);
+    return call_protected(s, 1);
+}
+
+/* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing that a
+ * function can repeat. */
+static mr_status begin_function(void *context) {
+    caller_state *s = context;
+    lua_gc(s->L, LUA_GCCOLLECT);
+    MR_TRY(drain(s->machine));
+    return mr_explore_put_back(s->keeper);
+}
+
+static void show_progress(caller_state *s, const mr_explore_progress *p) {
+    char text[160];
+    if (!s->shows || p->seconds < 1) return;
+    s->shown = true;
+    int size =
+        snprintf(text, sizeof text, "\rexplore: %llu schedules, %llu outcomes, %llu runs, %.0f s ",
+                 (unsigned long long)p->schedules, (unsigned long long)p->outcomes,
+                 (unsigned long long)p->runs, p->seconds);
+    mr_output_write(stderr, text, (size_t)size);
+}
+
+static bool is_stopped(const mr_machine *machine) {
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+static bool go_on(void *context, const mr_explore_progress *p) {
+    caller_state *s = context;
+    show_progress(s, p);
+    return !is_stopped(s->machine);
+}
+
+/* Ctrl-C ends the script, so what was found is said here. */
+static void say_found(const mr_explore_result *r) {
+    mr_buffer text = {0};
+    mr_buffer_printf(&text, "explore: stopped after %llu schedules; %zu outcomes so far\n",
+                     (unsigned long long)r->schedules, r->outcomes.count);
+    for (size_t i = 0; i < r->outcomes.count && i < 8; i++) {
+        const mr_explore_outcome *o = &r->outcomes.items[i];
+        mr_buffer_printf(&text, "  in %llu schedules: %s\n", (unsigned long long)o->count,
+                         o->schedule ? o->schedule : "");
+    }
+    if (text.data) mr_output_write(stderr, text.data, text.size);
+    mr_buffer_free(&text);
+}
+
+static mr_explore_subject subject_of(caller_state *s) {
+    mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
+    s->keeper = *keeper;
+    s->machine = mr_set_context(s->L);
+    s->shows = isatty(STDERR_FILENO);
+    return (mr_explore_subject){.context = s,
+                                .machine = s->machine,
+                                .begin = begin_function,
+                                .run = run_function,
+                                .go_on = go_on};
+}
+
+/* --- the result ---------------------------------------------------------------------------------- */
+
+static int drop_result(lua_State *L) {
+    mr_explore_result_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, uint64_t value) {
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
+    lua_createtable(L, 0, 6);
+    lua_pushlstring(L, o->value, o->size);
+    lua_setfield(L, -2, "raw");
+    set_integer(L, "text_size", o->text_size);
+    set_integer(L, "count", o->count);
+    set_integer(L, "switches", o->switches);
+    lua_pushstring(L, o->schedule);
+    lua_setfield(L, -2, "schedule");
+    lua_pushstring(L, o->steps);
+    lua_setfield(L, -2, "steps");
+}
+
+static void push_result(lua_State *L, const mr_explore_result *r) {
+    lua_createtable(L, 0, 9);
+    set_integer(L, "schedules", r->schedules);
+    set_integer(L, "runs", r->runs);
+    set_integer(L, "pairs", r->pairs);
+    set_number(L, "seconds", r->seconds);
+    if (r->estimate > 0) set_number(L, "estimate", r->estimate);
+    lua_pushboolean(L, r->complete);
+    lua_setfield(L, -2, "complete");
+    if (r->incomplete[0]) {
+        lua_pushstring(L, r->incomplete);
+        lua_setfield(L, -2, "incomplete");
+    }
+    lua_createtable(L, (int)r->outcomes.count, 0);
+    for (size_t i = 0; i < r->outcomes.count; i++) {
+        push_outcome(L, &r->outcomes.items[i]);
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+    lua_setfield(L, -2, "outcomes");
+}
+
+/* --- tools --------------------------------------------------------------------------------------- */
+
+static void raise_failure(caller_state *s, mr_status status) {
+    if (!s->failed) {
+        mr_raise(s->L, status);
+        return;
+    }
+    mr_error_destroy(status);
+    lua_settop(s->L, 3);
+    lua_error(s->L);
+}
+
+/* The collector, as it was before. */
+static bool stop_collector(lua_State *L) {
+    bool runs = lua_gc(L, LUA_GCISRUNNING) != 0;
+    lua_gc(L, LUA_GCSTOP);
+    return runs;
+}
+
+static void start_collector(lua_State *L, bool runs) {
+    if (runs) lua_gc(L, LUA_GCRESTART);
+}
+
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed) -> result */
+static int explore(lua_State *L) {
+    caller_state s = {.L = L};
+    mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
+                                  .seconds = luaL_checknumber(L, 5),
+                                  .overtaking = (int)luaL_checkinteger(L, 6),
+                                  .grain = (uint32_t)luaL_checkinteger(L, 7),
+                                  .polls = (unsigned)luaL_checkinteger(L, 8),
+                                  .unspecified = lua_toboolean(L, 9),
+                                  .samples = (uint64_t)luaL_checkinteger(L, 10),
+                                  .seed = (uint64_t)luaL_checkinteger(L, 11)};
+    lua_settop(L, 3);
+    mr_explore_subject subject = subject_of(&s);
+    mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
+    bool runs = stop_collector(L);
+    mr_status status = mr_explore(&subject, &options, result);
+    start_collector(L, runs);
+    if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
+    if (is_stopped(s.machine)) say_found(result);
+    if (status) raise_failure(&s, status);
+    push_result(L, result);
+    return 1;
+}
+
+/* replay(run, keeper, nil, schedule) -> whether the function did what the schedule says */
+static int replay(lua_State *L) {
+    caller_state s = {.L = L};
+    mr_explore_value value = {0};
+    bool followed;
+    const char *schedule = luaL_checkstring(L, 4);
+    mr_explore_subject subject = subject_of(&s);
+    bool runs = stop_collector(L);
+    mr_status status = mr_explore_replay(&subject, schedule, &value, &followed);
+    start_collector(L, runs);
+    mr_explore_value_free(&value);
+    if (status) raise_failure(&s, status);
+    lua_pushboolean(L, followed);
+    return 1;
+}
+
+static int is_tensor(lua_State *L) {
+    lua_pushboolean(L, mr_test(L, 1, &mr_kind_tensor) != NULL);
+    return 1;
+}
+
+/* kind(value) -> "a stream": how messages call it */
+static int kind(lua_State *L) {
+    lua_pushstring(L, mr_type_text(L, 1));
+    return 1;
+}
+
+/* fill(t, bytes): a contiguous tensor of the host */
+static int fill(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    size_t size;
+    const char *bytes = luaL_checklstring(L, 2, &size);
+    if (size != (size_t)t->numel * mr_dtype_size(t->dtype)) return mr_misuse(L, "fill: size");
+    mr_raise(L, mr_host_access(&caller, "outcome", t, MR_WRITE));
+    if (size) memcpy(mr_tensor_data(t), bytes, size);
+    return 0;
+}
+
+/* misuse(text): raises at the script's line. */
+static int misuse(lua_State *L) {
+    return mr_misuse(L, "%s", luaL_checkstring(L, 1));
+}
+
+static const luaL_Reg tools[] = {
+    {"explore", explore},   {"replay", replay},      {"keep", keep},
+    {"put_back", put_back}, {"let_go", drop_keeper}, {"is_tensor", is_tensor},
+                                 {"kind", kind},
+    {"fill", fill},         {"misuse", misuse},      {NULL, NULL}};
+
+/* Pushes the table of functions that the Lua module makes of the tools. */
+static void push_parts(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &maker) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_getfield(L, -1, "millrace.explore");
+    lua_remove(L, -2);
+    lua_pushliteral(L, "millrace.explore");
+    lua_call(L, 1, 1);
+    luaL_newlibtable(L, tools);
+    mr_push_module(L);
+    luaL_setfuncs(L, tools, 1);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &maker);
+}
+
+static int call_part(lua_State *L, const char *name, int argument_count) {
+    mr_set_context(L);
+    lua_settop(L, argument_count);
+    push_parts(L);
+    lua_getfield(L, -1, name);
+    lua_replace(L, -2);
+    lua_insert(L, 1);
+    lua_call(L, argument_count, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* --- what scripts call --------------------------------------------------------------------------- */
+
+MR_FUNCTION(
+    explore_explore, "explore",
+    "mr.explore(fn: function [, options: {max: integer=1000000, time: number, grain: integer=1, "
+    "preempt: integer, polls: integer=2, unspecified: boolean=false, seeds: integer, seed: "
+    "integer=0}]) -> result: table",
+    "Runs `fn` under every order that CUDA's rules allow and that can make a difference: one "
+    "schedule of each class of equivalent ones (virtual GPU only). What `fn` returns, or the error "
+    "that it raises, is the outcome; tensors count by their bytes after all work. Returns "
+    "{schedules=, complete=, incomplete= (why not), deterministic=, outcomes={{value=, error=, "
+    "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=}; print it. `fn` must "
+    "do the same when it is called again and reads the same values; it is called again only where "
+    "it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation "
+    "into so many parts; `preempt` bounds the pairs that run against the order of submission; "
+    "`polls` is how often in a row a query says no; `unspecified` also tries what CUDA leaves open "
+    "besides the order; with `seeds` so many schedules are drawn at random instead.") {
+    return call_part(L, "explore", 2);
+}
+
+MR_FUNCTION(explore_replay, "replay", "mr.replay(schedule: string, fn: function) -> ...",
+            "Runs `fn` under a schedule that mr.explore has found, and returns what it returns. "
+            "Everything that `fn` uses must be as it was then.") {
+    return call_part(L, "replay", 2);
+}
+
+static const mr_function *const functions[] = {&explore_explore_function, &explore_replay_function,
+                                               NULL};
+const mr_class mr_explore_class = {"mr", "Every schedule of a function.", functions, NULL, NULL};
+
+void mr_open_explore(lua_State *L) {
+    mr_table_open(L, &mr_explore_class);
+}

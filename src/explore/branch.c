@@ -1,0 +1,283 @@
+/* Branches: a run of the function, recorded, and what the search must know of its program. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "explore/state.h"
+#include "model/backend.h"
+#include "tensor/tensor.h"
+
+#define MOST_ITEMS 100000 /* of a program; the search takes the square of the commands in memory */
+#define MOST_NODES 20000
+#define NONE       UINT32_MAX
+
+/* ---- running the function */
+
+/* *out_strayed: it could not be forced into the plan. */
+static mr_status record(const mr_explore_subject *subject, const plan *forced,
+                        mr_program **out_program, mr_explore_value *value, bool *out_strayed) {
+    mr_machine *machine = subject->machine;
+    steer_script *steer;
+    mr_recorder *recorder;
+    bool gone;
+    if (subject->begin) MR_TRY(subject->begin(subject->context));
+    MR_TRY(steer_script_create(forced, &gone, &steer));
+    MR_TRY(machine->backend->simulator->use_chooser(machine, &steer->base));
+    MR_TRY(mr_program_record(machine, MOST_ITEMS, &recorder));
+    mr_status status = steer_script_attach(steer, machine, recorder);
+    if (!status) status = subject->run(subject->context, value);
+    *out_strayed = !gone && (steer->strayed || steer->next < forced->steps.count);
+    if (!gone) {
+        steer_script_detach(steer);
+        steer->gone = NULL; /* the machine has it until the next run */
+    }
+    if (status) {
+        mr_recorder_abandon(recorder);
+        return status;
+    }
+    MR_TRY(mr_recorder_finish(recorder, out_program));
+    if (!gone) return MR_OK;
+    mr_program_release(*out_program);
+    *out_program = NULL;
+    return mr_fail(MR_CODE_NOT_PERMITTED,
+                   "the function changes the chooser, which the exploration has to set");
+}
+
+/* What was lost is lost for good, so the machine begins anew. */
+static mr_status recover(mr_machine *machine) {
+    mr_caller caller = {.machine = machine};
+    return machine->lost ? mr_machine_reset(&caller) : MR_OK;
+}
+
+/* ---- the value */
+
+static mr_status keep_part(branch *b, const mr_tensor *t) {
+    value_part part = {.slot = mr_program_storage_slot(b->program, t->storage->id), .view = *t};
+    part.view.storage = NULL;
+    part.view.name = NULL;
+    if (part.slot == NONE) {
+        mr_buffer bytes = {0};
+        mr_program_read(t, &bytes);
+        part.bytes = bytes.data;
+        part.size = bytes.size;
+        if (bytes.failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    }
+    if (mr_vec_push(&b->parts, part)) return MR_OK;
+    free(part.bytes);
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+}
+
+static mr_status keep_value(branch *b, mr_explore_value *value) {
+    b->text = value->text;
+    value->text = (mr_buffer){0};
+    for (size_t i = 0; i < value->tensors.count; i++) MR_TRY(keep_part(b, value->tensors.items[i]));
+    return MR_OK;
+}
+
+void branch_value(const branch *b, mr_buffer *out) {
+    out->size = 0;
+    mr_buffer_add(out, b->text.data, b->text.size);
+    for (size_t i = 0; i < b->parts.count; i++) {
+        const value_part *part = &b->parts.items[i];
+        if (part->slot == NONE) mr_buffer_add(out, part->bytes, part->size);
+        else mr_player_read(b->player, part->slot, &part->view, out);
+    }
+}
+
+/* ---- looking at the program */
+
+/* The search carries out what lies between two of them without looking at the device. */
+static bool is_break(const branch *b, size_t i) {
+    switch ((item_class)b->classes[i]) {
+    case ITEM_PLAIN:
+    case ITEM_WORK: return false;
+    case ITEM_ALLOC: return b->order.aliases;
+    default: return true;
+    }
+}
+
+static mr_status look_at_items(branch *b) {
+    for (uint32_t i = 0; i < b->count; i++) {
+        b->classes[i] = (uint8_t)order_class(&b->order, i);
+        if (b->classes[i] != ITEM_REFUSED) continue;
+        mr_program_item it = mr_program_item_at(b->program, i);
+        return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s (%s:%d)",
+                       order_refusal(it.kind), it.where.file ? it.where.file : "?", it.where.line);
+    }
+    uint32_t next = b->count;
+    for (uint32_t i = b->count; i-- > 0;) {
+        if (is_break(b, i)) next = i;
+        b->breaks_at[i] = next;
+    }
+    b->breaks_at[b->count] = b->count;
+    return MR_OK;
+}
+
+static mr_status make_tables(branch *b) {
+    size_t nodes = b->order.nodes.count;
+    if (nodes > MOST_NODES)
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "the function submits %zu commands, or parts of them; at most %d can be "
+                       "explored: make the program smaller",
+                       nodes, MOST_NODES);
+    b->classes = calloc(b->count + 1, sizeof *b->classes);
+    b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
+    b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
+    b->known = calloc(nodes + 1, sizeof *b->known);
+    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
+    return look_at_items(b);
+}
+
+static mr_status open_player(explorer *e, branch *b) {
+    mr_machine *machine = e->subject->machine;
+    mr_player_options options = {
+        .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory_limit};
+    MR_TRY(mr_player_open(b->program, &options, &b->player));
+    mr_machine *own = mr_player_machine(b->player);
+    own->interrupted = machine->interrupted;
+    own->hook_context = machine->hook_context;
+    MR_TRY(steer_player_create(e->options.grain, &b->steer));
+    MR_TRY(own->backend->simulator->use_chooser(own, &b->steer->base));
+    MR_TRY(mr_player_mark_make(b->player, &b->start));
+    MR_TRY(order_open(&b->order, b->player, e->options.grain));
+    return make_tables(b);
+}
+
+static mr_status check_exact(const mr_program *program) {
+    const char *reason = mr_program_inexact(program);
+    return reason ? mr_fail(MR_CODE_NOT_SUPPORTED, "the function cannot be explored: %s", reason)
+                  : MR_OK;
+}
+
+mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
+    mr_explore_value value = {0};
+    branch *b = *out_branch = calloc(1, sizeof *b);
+    if (!b) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
+    e->branches++;
+    e->subject->machine->seed = e->seed;
+    e->subject->machine->draws = e->draws;
+    e->result->runs++;
+    mr_status status = record(e->subject, forced, &b->program, &value, &b->strayed);
+    if (!status) b->count = (uint32_t)mr_program_count(b->program);
+    if (!status) status = check_exact(b->program);
+    if (!status) status = keep_value(b, &value);
+    mr_explore_value_free(&value); /* before a reset, which takes the tensors */
+    status = mr_error_first(status, recover(e->subject->machine));
+    if (!status) status = open_player(e, b);
+    if (!status) return MR_OK;
+    branch_destroy(e, b);
+    *out_branch = NULL;
+    return status;
+}
+
+mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
+                        mr_explore_value *out_value, bool *out_followed) {
+    mr_program *program = NULL;
+    bool strayed = false;
+    mr_status status = record(subject, forced, &program, out_value, &strayed);
+    *out_followed = !status && !strayed;
+    mr_program_release(program);
+    return status;
+}
+
+void branch_destroy(explorer *e, branch *b) {
+    if (!b) return;
+    for (size_t i = 0; i < b->children.count; i++) branch_destroy(e, b->children.items[i]);
+    mr_vec_free(&b->children);
+    mr_player_mark_drop(b->start);
+    mr_player_close(b->player);
+    order_close(&b->order);
+    for (size_t i = 0; i < b->parts.count; i++) free(b->parts.items[i].bytes);
+    mr_vec_free(&b->parts);
+    mr_buffer_free(&b->text);
+    mr_program_release(b->program);
+    free(b->classes);
+    free(b->breaks_at);
+    free(b->conflicts);
+    free(b->known);
+    free(b);
+    e->branches--;
+}
+
+/* ---- who touches the same bytes */
+
+static bool share_bytes(const mr_tensor *a, const mr_tensor *b) {
+    if (a->storage == b->storage) return mr_tensor_may_overlap(a, b);
+    if (a->storage->device != b->storage->device || !a->storage->device) return false;
+    uint64_t first_a, end_a, first_b, end_b;
+    mr_tensor_extent(a, &first_a, &end_a);
+    mr_tensor_extent(b, &first_b, &end_b);
+    uint64_t at_a = a->storage->address, at_b = b->storage->address;
+    return at_a + first_a < at_b + end_b && at_b + first_b < at_a + end_a && first_a < end_a &&
+           first_b < end_b;
+}
+
+/* The operands of a node, as far as the node's side of its item goes. */
+typedef struct {
+    const mr_operand *operands;
+    uint32_t count;
+    bool everything; /* it may touch anything */
+} touches;
+
+static touches touches_of(const branch *b, const order_node *n, const mr_player_item *it) {
+    touches t = {it->operands, it->operand_count, false};
+    if (it->kind == MR_COMMAND_COPY) {
+        /* The host reads a source that is staged; a device which copies reads it by itself. */
+        if (!n->parts) t = (touches){it->operands + 1, 1, false};
+        else if (order_copy_of(&b->order, n->item, true).reads_source) t.count = 1;
+    }
+    if (it->kind == MR_COMMAND_FAULT) t.everything = true;
+    if (it->kind == MR_COMMAND_ALLOC || it->kind == MR_COMMAND_ELAPSED) t.count = 0;
+    return t;
+}
+
+static bool any_shared(touches a, touches b) {
+    for (uint32_t i = 0; i < a.count; i++)
+        for (uint32_t k = 0; k < b.count; k++) {
+            if (!((a.operands[i].access | b.operands[k].access) & MR_WRITE)) continue;
+            if (share_bytes(a.operands[i].tensor, b.operands[k].tensor)) return true;
+        }
+    return false;
+}
+
+/* What a host function did is told by its own items. */
+static bool function_conflicts(const branch *b, const mr_player_item *function, touches other) {
+    for (uint32_t i = 0; i < function->inner_count; i++) {
+        mr_player_item it = mr_player_inner_at(b->player, function->inner + i);
+        if (any_shared((touches){it.operands, it.operand_count, false}, other)) return true;
+    }
+    return false;
+}
+
+static bool items_conflict(const branch *b, const order_node *m, const order_node *n) {
+    mr_player_item x = mr_player_item_at(b->player, m->item),
+                   y = mr_player_item_at(b->player, n->item);
+    touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
+    if (a.everything || c.everything) return true;
+    bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y.kind == MR_COMMAND_HOST_FUNCTION;
+    if (function_x && function_y) return true; /* both may use the same variables */
+    if (function_x) return function_conflicts(b, &x, c);
+    if (function_y) return function_conflicts(b, &y, a);
+    return any_shared(a, c);
+}
+
+static void fill_row(branch *b, uint32_t n) {
+    const order_node *nodes = b->order.nodes.items;
+    uint64_t *row = b->conflicts + (size_t)n * b->order.words_in_set;
+    memset(row, 0, b->order.words_in_set * sizeof *row);
+    bool conflict = false;
+    for (uint32_t m = 0; m < n && nodes[m].item < nodes[n].item; m++) {
+        if (!m || nodes[m].item != nodes[m - 1].item || nodes[m].parts != nodes[m - 1].parts)
+            conflict = items_conflict(b, &nodes[m], &nodes[n]);
+        if (conflict) row[m / 64] |= (uint64_t)1 << m % 64;
+    }
+    b->known[n] = !b->order.aliases;
+}
+
+void branch_find_conflicts(branch *b, size_t first, size_t last) {
+    if (last >= b->count) last = b->count - 1;
+    if (!b->count || first > last) return;
+    for (uint32_t n = b->order.first_node[first]; n < b->order.first_node[last + 1]; n++)
+        if (!b->known[n]) fill_row(b, n);
+}

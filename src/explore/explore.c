@@ -1,0 +1,195 @@
+/* The exploration as a whole: the first run, its check, all schedules or samples, and what is put back at the end. See
+ * explore.h. */
+#include "explore/explore.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "explore/state.h"
+#include "model/backend.h"
+
+void mr_explore_value_free(mr_explore_value *value) {
+    mr_buffer_free(&value->text);
+    for (size_t i = 0; i < value->tensors.count; i++) mr_tensor_release(value->tensors.items[i]);
+    mr_vec_free(&value->tensors);
+    *value = (mr_explore_value){0};
+}
+
+void mr_explore_result_free(mr_explore_result *result) {
+    for (size_t i = 0; i < result->outcomes.count; i++) {
+        free(result->outcomes.items[i].value);
+        free(result->outcomes.items[i].schedule);
+        free(result->outcomes.items[i].steps);
+    }
+    mr_vec_free(&result->outcomes);
+    *result = (mr_explore_result){0};
+}
+
+void explore_incomplete(explorer *e, const char *format, ...) {
+    va_list args;
+    e->result->complete = false;
+    if (e->result->incomplete[0]) return;
+    va_start(args, format);
+    vsnprintf(e->result->incomplete, sizeof e->result->incomplete, format, args);
+    va_end(args);
+}
+
+static double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- the machine, as it was */
+
+static mr_status check_machine(const mr_machine *machine) {
+    if (!machine->backend->simulator)
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "schedules are explored on the virtual GPU only: a real GPU cannot be "
+                       "steered. Use mr.stress(fn) there, or run with --device virtual");
+    if (machine->in_host_function)
+        return mr_fail(MR_CODE_NOT_PERMITTED, "not permitted inside a host function");
+    if (machine->launch_blocking)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "with mr.launch_blocking(true) there is one schedule only: switch it off");
+    return MR_OK;
+}
+
+static mr_status wait_for_all(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+/* ---- the first run, and whether it can be repeated */
+
+static mr_status compare_runs(const branch *first, const branch *again) {
+    char text[200];
+    size_t item;
+    if (!mr_program_same(first->program, again->program, SIZE_MAX, &item, text, sizeof text))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "the function is not repeatable: called a second time, it makes %s. It may "
+                       "depend only on what it reads from tensors and queries, not on a clock, "
+                       "random numbers of Lua, or variables that it changes",
+                       text);
+    if (first->text.size == again->text.size &&
+        (!first->text.size || !memcmp(first->text.data, again->text.data, first->text.size)))
+        return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "the function is not repeatable: called a second time under the same schedule, "
+                   "it returns another value. It may depend only on what it reads from tensors and "
+                   "queries, not on a clock, random numbers of Lua, or variables that it changes");
+}
+
+static mr_status first_branch(explorer *e, branch **out_branch) {
+    plan none = {.grain = e->options.grain};
+    branch *again;
+    MR_TRY(branch_run(e, &none, out_branch));
+    mr_status status = branch_run(e, &none, &again);
+    if (status) return status;
+    status = compare_runs(*out_branch, again);
+    branch_destroy(e, again);
+    return status;
+}
+
+/* ---- all schedules, or some */
+
+static mr_status search_all(explorer *e, branch *b) {
+    return search_branch(e, b, NULL, NULL, 0);
+}
+
+/* Knuth: the product of the choices on a way that is drawn is the number of leaves, on average. */
+static mr_status search_samples(explorer *e, branch *b, uint64_t samples) {
+    double sum = 0;
+    uint64_t i = 0;
+    for (; i < samples && !e->stop; i++) {
+        e->weight = 1;
+        MR_TRY(search_branch(e, b, NULL, NULL, 0));
+        sum += e->weight;
+    }
+    if (i) e->result->estimate = sum / (double)i;
+    return MR_OK;
+}
+
+static mr_status search_as_asked(explorer *e, branch *b) {
+    if (!e->options.samples) return search_all(e, b);
+    explore_incomplete(e, "%llu schedules were drawn at random",
+                       (unsigned long long)e->options.samples);
+    return search_samples(e, b, e->options.samples);
+}
+
+static void normalise(mr_explore_options *o) {
+    if (!o->most) o->most = 1000000;
+    if (!o->polls) o->polls = 2;
+    if (!o->grain) o->grain = 1;
+}
+
+static mr_status explore(explorer *e) {
+    branch *b = NULL;
+    mr_status status = first_branch(e, &b);
+    if (!status) status = search_as_asked(e, b);
+    branch_destroy(e, b);
+    return status;
+}
+
+static mr_status put_back(mr_machine *machine, const char *chooser) {
+    return machine->backend->simulator->set_chooser(machine, chooser);
+}
+
+mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options *options,
+                     mr_explore_result *out_result) {
+    mr_machine *machine = subject->machine;
+    *out_result = (mr_explore_result){.complete = true};
+    MR_TRY(check_machine(machine));
+    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(wait_for_all(machine));
+    char chooser[64];
+    snprintf(chooser, sizeof chooser, "%s", machine->backend->simulator->chooser(machine));
+    explorer e = {.subject = subject,
+                  .options = *options,
+                  .result = out_result,
+                  .seed = machine->seed,
+                  .draws = machine->draws,
+                  .random = options->seed,
+                  .began = now_seconds()};
+    normalise(&e.options);
+    if (options->overtaking >= 0)
+        explore_incomplete(&e,
+                           "only schedules in which at most %d pairs run against the order of "
+                           "submission were tried",
+                           options->overtaking);
+    mr_status status = explore(&e);
+    status = mr_error_first(status, put_back(machine, chooser));
+    machine->seed = e.seed;
+    machine->draws = e.draws;
+    out_result->seconds = now_seconds() - e.began;
+    outcome_table_free(&e.table);
+    mr_buffer_free(&e.value);
+    mr_vec_free(&e.wanted);
+    return status;
+}
+
+/* ---- one schedule again */
+
+mr_status mr_explore_replay(const mr_explore_subject *subject, const char *schedule,
+                            mr_explore_value *out_value, bool *out_followed) {
+    mr_machine *machine = subject->machine;
+    plan p;
+    *out_value = (mr_explore_value){0};
+    *out_followed = false;
+    MR_TRY(check_machine(machine));
+    MR_TRY(mr_machine_ready(machine));
+    if (!plan_read(&p, schedule))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "this is no schedule of mr.explore: expected a text such as \"mr1 g1 @4 2 1 "
+                       ".6\"");
+    mr_status status = wait_for_all(machine);
+    char chooser[64];
+    snprintf(chooser, sizeof chooser, "%s", machine->backend->simulator->chooser(machine));
+    if (!status) status = branch_follow(subject, &p, out_value, out_followed);
+    status = mr_error_first(status, put_back(machine, chooser));
+    plan_free(&p);
+    return status;
+}

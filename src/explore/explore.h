@@ -1,0 +1,93 @@
+/* Every schedule of a function: runs it under each order that CUDA's rules allow and that can make a difference, and tells
+ * what came of each.
+ *
+ * The function runs once, on the caller's machine, and is recorded (program/program.h). Its schedules are then carried
+ * out on a machine of a player, without the function. Only where the host reads another value, or a query gets another
+ * answer, than was recorded, the function runs again: it may go on in another way there. That run is forced into the
+ * schedule so far, and what it does from there on is explored like the first.
+ *
+ * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing, in
+ * the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided, and a
+ * class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so the
+ * search orients one pair after the other, closes transitively, and carries out one schedule of each class.
+ *
+ * The data's way: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) -> the
+ * commands in order -> player -> bytes of the value -> outcomes. */
+#ifndef MR_EXPLORE_EXPLORE_H
+#define MR_EXPLORE_EXPLORE_H
+
+#include "base/buffer.h"
+#include "base/vec.h"
+#include "model/tensor.h"
+
+/* What a run of the function came to: bytes that say it, except for the values of some tensors. Two outcomes are the same if
+ * these bytes and the tensors' are. */
+typedef struct {
+    mr_buffer text;
+    MR_VEC(mr_tensor *) tensors; /* one reference each */
+} mr_explore_value;
+
+void mr_explore_value_free(mr_explore_value *value); /* leaves it empty */
+
+typedef struct {
+    uint64_t schedules, outcomes, runs; /* so far; runs: of the function itself */
+    double seconds;
+} mr_explore_progress;
+
+typedef struct {
+    void *context;
+    mr_machine *machine;
+    /* Optional, before each run: brings everything outside of the function to what it was before the first. */
+    mr_status (*begin)(void *context);
+    /* Calls the function, from its beginning. What the
+     * function raises is a value. At its end it waits for all devices (mr_device_drain); an error of that is a value,
+     * too. An error here ends the exploration. */
+    mr_status (*run)(void *context, mr_explore_value *out_value);
+    /* Optional; about ten times a second. False: stop now. */
+    bool (*go_on)(void *context, const mr_explore_progress *progress);
+} mr_explore_subject;
+
+typedef struct {
+    uint64_t most;    /* schedules; 0: 1,000,000 */
+    double seconds;   /* 0: as long as it takes */
+    int overtaking;   /* at most so many pairs against the order of submission; -1: any number */
+    uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
+    unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
+    bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
+    uint64_t samples; /* > 0: so many schedules at random instead of all */
+    uint64_t seed;
+} mr_explore_options;
+
+typedef struct {
+    char *value; /* the text, and behind it the tensors' bytes; owned, like all texts here */
+    size_t size;
+    size_t text_size;
+    uint64_t count; /* classes of schedules that lead to it; or samples */
+    char *schedule; /* the simplest of them: what mr_explore_replay takes */
+    char *steps;    /* the same for a person: a line a step */
+    uint32_t switches, length;
+} mr_explore_outcome;
+
+typedef struct {
+    uint64_t schedules; /* carried out: one of each class */
+    uint64_t runs;      /* of the function */
+    uint64_t pairs;     /* decided in the first schedule: unordered, and touching the same bytes */
+    bool complete;
+    char incomplete[240]; /* why not, as a sentence; "" */
+    double estimate;      /* of the number of classes; 0: not estimated */
+    double seconds;
+    MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
+} mr_explore_result;
+
+/* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. What
+ * the function is not repeatable in is an error, with the first difference. *out_result is to be freed, also after an
+ * error. NOT_SUPPORTED: the machine cannot be steered. */
+mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options *options,
+                     mr_explore_result *out_result);
+void mr_explore_result_free(mr_explore_result *result);
+
+/* Runs the function once under a schedule of an outcome. *out_followed: the function asked for what the schedule says. */
+mr_status mr_explore_replay(const mr_explore_subject *subject, const char *schedule,
+                            mr_explore_value *out_value, bool *out_followed);
+
+#endif

@@ -1,0 +1,111 @@
+/* Who comes before whom: the order that the rules give to the commands of a program, and on top of it the decisions of a
+ * search, which can be taken back.
+ *
+ * The nodes are what takes time: commands that a device carries out (several nodes for one command that is cut into parts)
+ * and what the host does by itself (accesses, waits, queries). Records, waits and frees are no nodes: they only say what
+ * their stream comes after. A set of nodes is a row of bits. For each node there is the set of all that comes before it,
+ * closed transitively; for each stream, record and the host, the set of what a next node of theirs comes after.
+ *
+ * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back is
+ * exact. */
+#ifndef MR_EXPLORE_ORDER_H
+#define MR_EXPLORE_ORDER_H
+
+#include "base/vec.h"
+#include "program/program.h"
+
+typedef struct {
+    uint32_t item;
+    uint32_t part;  /* of `parts` of the command */
+    uint32_t parts; /* 0: the host's */
+    uint32_t lane;  /* slot of the stream; UINT32_MAX: the host */
+} order_node;
+
+typedef struct {
+    uint32_t at;
+    uint64_t was;
+} order_change;
+
+/* Sets are offsets into `words`. */
+typedef struct {
+    const mr_player *player;
+    uint32_t words_in_set;
+    uint32_t lanes, events, storages, devices;
+    MR_VEC(order_node) nodes; /* of the whole program, in the order of submission */
+    uint32_t *first_node;     /* by item; [count of items]: all nodes */
+    uint32_t placed;          /* nodes that are in the order by now: the first ones */
+    uint64_t *words;
+    size_t word_count;
+    MR_VEC(order_change) changes;
+    bool failed;  /* memory was out */
+    bool aliases; /* memory is freed in the program, so storages may share addresses */
+} order;
+
+mr_status order_open(order *o, const mr_player *player, uint32_t grain);
+void order_close(order *o);
+
+/* The sets. */
+uint32_t order_before(const order *o, uint32_t node); /* all that comes before it */
+uint32_t order_lane(const order *o, uint32_t stream_slot);
+uint32_t order_record(const order *o, uint32_t event_slot);
+uint32_t order_free(const order *o, uint32_t storage_slot);
+uint32_t order_released(const order *o, int device); /* by the legacy stream, R3 */
+uint32_t order_barrier(const order *o, int device);  /* R60 */
+uint32_t order_host(const order *o);
+uint32_t order_done(const order *o);    /* carried out */
+uint32_t order_scratch(const order *o); /* for the caller; not kept */
+
+static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
+    return o->words[set + node / 64] >> node % 64 & 1;
+}
+void order_add(order *o, uint32_t set, uint32_t node);
+void order_join(order *o, uint32_t set, uint32_t other); /* set |= other */
+void order_clear(order *o, uint32_t set);
+bool order_within(const order *o, uint32_t set, uint32_t other); /* set is a part of other */
+/* Of the scratch set: adds all that comes before its members. */
+void order_close_scratch(order *o);
+
+/* The next node enters, after all of this set (and what comes before that). */
+void order_place(order *o, uint32_t node, uint32_t set);
+/* `first` comes before `second`; both are placed, and `second` does not come before `first`. */
+void order_decide(order *o, uint32_t first, uint32_t second);
+
+/* What item i's nodes come after by the rules, into the scratch set; and, once they are placed, what comes after them.
+ * `asked`: of a query, that it said yes; of a copy or free that may wait, that it does. */
+void order_enter(order *o, size_t i);
+void order_leave(order *o, size_t i, bool asked);
+/* Into the scratch set: what a query, or an event's time, asks for. */
+void order_goal(order *o, size_t i);
+
+size_t order_changes(const order *o);
+void order_undo(order *o, size_t changes, uint32_t placed);
+/* The state of another program that begins with the same nodes. */
+void order_copy(order *o, const order *from);
+
+/* ---- what an item is */
+
+typedef enum {
+    ITEM_PLAIN,   /* orders nothing and looks at nothing, or only orders */
+    ITEM_WORK,    /* nodes of a device, and the host goes on */
+    ITEM_HOST,    /* the host touches memory: one node */
+    ITEM_WAIT,    /* the host waits */
+    ITEM_QUERY,   /* the answer depends on how far a device has got */
+    ITEM_ALLOC,   /* where memory is found may depend on it */
+    ITEM_COPY,    /* work that the host waits for, or that reads host memory at the call */
+    ITEM_LOOK,    /* something else that is compared with what was recorded */
+    ITEM_REFUSED, /* cannot be explored */
+} item_class;
+item_class order_class(const order *o, size_t i);
+const char *order_refusal(mr_command_id kind); /* of ITEM_REFUSED: why */
+/* How a copy behaves towards the host (R20-R24). */
+typedef struct {
+    bool after_stream; /* the host first waits for the stream */
+    bool reads_source; /* and reads the source itself, at the call */
+    bool until_done;   /* the host waits for the copy */
+    bool is_open;      /* whether it waits is left open (R23), and it does as it is told */
+} order_copy_rules;
+order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
+/* Whether item i asks something that CUDA leaves open besides the order; *out_usual: what the settings say. */
+bool order_is_open(const order *o, size_t i, bool *out_usual);
+
+#endif

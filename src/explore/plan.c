@@ -1,0 +1,87 @@
+/* Plans: a schedule as numbers, and as the text that a person keeps. See steer.h. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explore/steer.h"
+
+void plan_free(plan *p) {
+    mr_vec_free(&p->steps);
+    mr_vec_free(&p->answers);
+}
+
+bool plan_copy(plan *to, const plan *from) {
+    to->steps.count = to->answers.count = 0;
+    to->until = from->until;
+    to->grain = from->grain;
+    for (size_t i = 0; i < from->steps.count; i++)
+        if (!mr_vec_push(&to->steps, from->steps.items[i])) return false;
+    for (size_t i = 0; i < from->answers.count; i++)
+        if (!mr_vec_push(&to->answers, from->answers.items[i])) return false;
+    return true;
+}
+
+/* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "gN" the
+ * grain; ".N" the end. */
+void plan_write(const plan *p, mr_buffer *out) {
+    uint32_t at = UINT32_MAX;
+    mr_buffer_printf(out, "mr1 g%" PRIu32, p->grain);
+    for (size_t i = 0; i < p->answers.count; i++)
+        mr_buffer_printf(out, " %c%" PRIu32, p->answers.items[i].yes ? '+' : '-',
+                         p->answers.items[i].at);
+    for (size_t i = 0; i < p->steps.count; i++) {
+        const plan_step *s = &p->steps.items[i];
+        if (s->at != at) mr_buffer_printf(out, " @%" PRIu32, at = s->at);
+        mr_buffer_printf(out, " %" PRIu32, s->command);
+    }
+    mr_buffer_printf(out, " .%" PRIu32, p->until);
+}
+
+static bool read_number(const char *text, uint32_t *out) {
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    unsigned long number = strtoul(text, &end, 10);
+    if (number >= UINT32_MAX || (*end != ' ' && *end != 0)) return false;
+    *out = (uint32_t)number;
+    return true;
+}
+
+/* One word; *io_at is the item that the host is at. */
+static bool read_word(plan *p, const char *word, uint32_t *io_at, bool *io_ended) {
+    uint32_t number;
+    bool is_sign = *word && strchr("@+-g.", *word);
+    if (!read_number(word + is_sign, &number) || *io_ended) return false;
+    switch (is_sign ? *word : 0) {
+    case 'g': p->grain = number; return number <= 4096;
+    case '@':
+        if (*io_at != UINT32_MAX && number < *io_at) return false;
+        *io_at = number;
+        return true;
+    case '.':
+        p->until = number;
+        *io_ended = true;
+        return true;
+    case '+':
+    case '-': return mr_vec_push(&p->answers, ((plan_answer){number, *word == '+'}));
+    default: break;
+    }
+    return *io_at != UINT32_MAX && mr_vec_push(&p->steps, ((plan_step){*io_at, number}));
+}
+
+bool plan_read(plan *out, const char *text) {
+    static const char head[] = "mr1 ";
+    uint32_t at = UINT32_MAX;
+    bool ended = false;
+    *out = (plan){0};
+    if (strncmp(text, head, sizeof head - 1) != 0) return false;
+    for (text += sizeof head - 1; *text; text += strcspn(text, " ")) {
+        text += strspn(text, " ");
+        if (!*text) break;
+        if (!read_word(out, text, &at, &ended)) {
+            plan_free(out);
+            return false;
+        }
+    }
+    if (!ended) plan_free(out);
+    return ended;
+}

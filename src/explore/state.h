@@ -1,0 +1,122 @@
+/* The inside of an exploration, private to this folder.
+ *
+ * A branch is one program that the function came to, with the player that carries it out and the order of its nodes. The
+ * branches are a tree: a child is what the function does if an item comes out in another way than in its parent. A search
+ * goes through the schedules of one branch that begin in a given way. */
+#ifndef MR_EXPLORE_STATE_H
+#define MR_EXPLORE_STATE_H
+
+#include "explore/explore.h"
+#include "explore/order.h"
+#include "explore/steer.h"
+
+/* ---- branches: branch.c */
+
+/* A tensor of the value. */
+typedef struct {
+    uint32_t slot; /* of its storage; UINT32_MAX: the program knows nothing of it, and it is */
+    char *bytes;   /* always these; owned */
+    size_t size;
+    mr_tensor view; /* without storage */
+} value_part;
+
+typedef struct branch branch;
+struct branch {
+    mr_program *program;
+    mr_player *player;
+    steer_player *steer; /* the player's machine owns it */
+    mr_player_mark *start;
+    order order;
+    uint8_t *classes; /* item_class, by item */
+    uint32_t
+        *breaks_at; /* by item: the first one from there on at which the host looks; count: none */
+    uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
+    bool *known;         /* by node: that row is filled in */
+    uint32_t count;      /* items */
+    mr_buffer text;      /* of the value */
+    MR_VEC(value_part) parts;
+    bool strayed; /* of its run */
+
+    /* How its parent's items come out here. */
+    uint32_t key_item;
+    mr_difference_kind key_kind;
+    uint64_t key_value;
+    MR_VEC(branch *) children;
+};
+
+typedef struct explorer explorer;
+
+/* Runs the function, forced into the plan. */
+mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
+/* Only runs it. *out_followed: it asked for all that the plan carries out. */
+mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
+                        mr_explore_value *out_value, bool *out_followed);
+void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
+/* The rows of all nodes of items [first, last], whose storages are there by now. */
+void branch_find_conflicts(branch *b, size_t first, size_t last);
+/* The bytes of the value as they are now, into `out`. */
+void branch_value(const branch *b, mr_buffer *out);
+
+/* ---- the search: search.c */
+
+typedef enum { STAGE_ENTER, STAGE_OPEN, STAGE_SCAN, STAGE_ASK, STAGE_LOOK } search_stage;
+
+typedef struct {
+    uint32_t item;
+    search_stage stage;
+    uint32_t node, other; /* STAGE_SCAN: the pair that is next */
+    bool asked;           /* of this item: see order_leave */
+    uint32_t overtaken;   /* pairs against the order of submission */
+} cursor;
+
+/* Queries that said yes or no on the way. */
+typedef struct {
+    mr_site where;
+    bool yes;
+} poll;
+
+typedef struct {
+    cursor at;
+    plan plan; /* what has been carried out so far */
+    MR_VEC(poll) polls;
+} journey;
+
+/* All schedules of `b` that begin with the journey, in the state `from` (NULL: from the beginning). */
+mr_status search_branch(explorer *e, branch *b, const journey *begin, const order *from,
+                        unsigned depth);
+
+/* ---- outcomes: outcome.c */
+
+typedef struct {
+    uint64_t hash;
+    size_t index;
+} outcome_place;
+
+typedef struct {
+    outcome_place *places;
+    size_t capacity;
+} outcome_table;
+
+void outcome_table_free(outcome_table *table);
+/* One more schedule came to this value. */
+mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value);
+
+struct explorer {
+    const mr_explore_subject *subject;
+    mr_explore_options options;
+    mr_explore_result *result;
+    outcome_table table;
+    uint64_t seed, draws; /* of the machine, at the beginning */
+    size_t branches;      /* that are open */
+    bool stop;
+    double began, told;
+    uint64_t random; /* state of the generator, for samples */
+    double weight;   /* of the sample: the product of the numbers of choices */
+    mr_buffer value; /* kept for its memory */
+    MR_VEC(const mr_command *) wanted;
+};
+
+/* The first reason counts. */
+void explore_incomplete(explorer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

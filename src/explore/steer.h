@@ -1,0 +1,79 @@
+/* Choosers that do as they are told: one for a player, which is given commands to carry out, and one for a run of the
+ * function itself, which follows a plan up to a point and then goes on in a fixed way. */
+#ifndef MR_EXPLORE_STEER_H
+#define MR_EXPLORE_STEER_H
+
+#include "base/vec.h"
+#include "model/chooser.h"
+#include "model/observer.h"
+#include "program/program.h"
+
+/* ---- plans: a schedule as numbers */
+
+/* While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the command
+ * is carried out that item `command` submitted. */
+typedef struct {
+    uint32_t at, command;
+} plan_step;
+
+/* An answer to a question that CUDA leaves open, at item `at`. */
+typedef struct {
+    uint32_t at;
+    bool yes;
+} plan_answer;
+
+typedef struct {
+    MR_VEC(plan_step) steps;
+    MR_VEC(plan_answer) answers;
+    uint32_t until; /* it says everything about the items before this one */
+    uint32_t grain;
+} plan;
+
+void plan_free(plan *p);
+bool plan_copy(plan *to, const plan *from); /* false: no memory */
+/* "1 g2 @4 2 1 @7 3 -7 until 9", and back; false: it is no such text. */
+void plan_write(const plan *p, mr_buffer *out);
+bool plan_read(plan *out, const char *text);
+
+/* ---- for a player */
+
+typedef struct {
+    mr_chooser base;
+    MR_VEC(mr_step) offers;
+    const mr_command *const *wanted; /* these, in this order */
+    size_t wanted_count, next;
+    bool answer, answered; /* what `decide` says; it was asked */
+    /* A wait for something that was not expected: the oldest offer that may go on. What went is noted. */
+    bool (*allowed)(void *context, const mr_command *command);
+    void (*went)(void *context, const mr_command *command);
+    void *context;
+} steer_player;
+
+mr_status steer_player_create(uint32_t grain, steer_player **out_steer);
+
+/* ---- for a run of the function */
+
+typedef struct {
+    mr_chooser base;
+    MR_VEC(mr_step) offers;
+    const plan *plan;
+    size_t next, next_answer;
+    mr_observer observer;
+    mr_machine *machine;
+    const mr_recorder *recorder; /* tells the item that the host is at */
+    MR_VEC(struct submitted {
+        uint64_t seq;
+        uint32_t item;
+    })
+    submitted;    /* by seq */
+    bool strayed; /* it could not do as the plan says */
+    bool *gone;   /* where it says that the machine has destroyed it */
+} steer_script;
+
+/* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is told
+ * first. The plan must stay. */
+mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script **out_steer);
+mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder);
+void steer_script_detach(steer_script *s);
+
+#endif

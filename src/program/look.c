@@ -1,0 +1,197 @@
+/* Programs and players, looked at from outside: what an item asks for, by which objects, and whether two programs ask for
+ * the same. For the search over schedules, which works out by itself what orders the items. */
+#include <stdio.h>
+#include <string.h>
+
+#include "program/player.h"
+
+/* ---- items */
+
+static mr_player_item look_at(const mr_player *p, const item *it) {
+    const mr_program *program = p->program;
+    mr_player_item out = {
+        .kind = (mr_command_id)it->kind,
+        .where = it->where,
+        .name = it->own_name == NO_SLOT || it->name ? it->name : program->texts.items[it->own_name],
+        .failed = it->outcome == FAILED,
+        .has_error = it->has_error,
+        .runs_row = it->kind == MR_COMMAND_HOST_ACCESS && it->row,
+        .command = command_at(p, it),
+        .stream_slot = it->stream,
+        .event_slot = NO_SLOT,
+        .other_event_slot = NO_SLOT,
+        .storage_slot = NO_SLOT,
+        .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
+        .operands = &p->operands[it->first_operand],
+        .operand_count = it->operand_count,
+        .inner = it->inner,
+        .inner_count = it->inner_count,
+        .value = it->value};
+    switch (it->kind) {
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE: out.event_slot = it->object; break;
+    case MR_COMMAND_ELAPSED:
+        out.event_slot = it->object;
+        out.other_event_slot = it->other;
+        break;
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_DRAIN:
+    case MR_COMMAND_TRIM:
+    case MR_COMMAND_MEMORY_LOOK: out.device = p->machine->devices[it->object]; break;
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_RECORD_STREAM: out.storage_slot = it->object; break;
+    default: break;
+    }
+    if (!out.device && out.stream) out.device = out.stream->device;
+    if (!out.device && out.storage_slot != NO_SLOT)
+        out.device = p->storages[out.storage_slot].device;
+    return out;
+}
+
+mr_player_item mr_player_item_at(const mr_player *p, size_t i) {
+    return look_at(p, &p->program->items.items[i]);
+}
+
+mr_player_item mr_player_inner_at(const mr_player *p, uint32_t i) {
+    return look_at(p, &p->program->inner.items[i]);
+}
+
+size_t mr_player_item_count(const mr_player *p) {
+    return p->program->items.count;
+}
+
+size_t mr_player_stream_count(const mr_player *p) {
+    return p->program->streams.count;
+}
+
+size_t mr_player_event_count(const mr_player *p) {
+    return p->program->events.count;
+}
+
+size_t mr_player_storage_count(const mr_player *p) {
+    return p->program->storages.count;
+}
+
+const mr_stream *mr_player_stream(const mr_player *p, uint32_t slot) {
+    return p->stream_at[slot];
+}
+
+/* ---- bytes */
+
+uint32_t mr_program_storage_slot(const mr_program *program, uint64_t id) {
+    for (size_t i = program->storages.count; i-- > 0;)
+        if (program->storages.items[i].id == id) return (uint32_t)i;
+    return NO_SLOT;
+}
+
+void mr_program_read(const mr_tensor *view, mr_buffer *out) {
+    size_t size = mr_value_view_bytes(view), before = out->size;
+    mr_buffer_reserve(out, size);
+    if (out->failed) return;
+    mr_value_gather(view, out->data + before);
+    out->size = before + size;
+}
+
+bool mr_player_read(const mr_player *p, uint32_t slot, const mr_tensor *view,
+                    mr_buffer *out) {
+    const mr_storage *storage = mr_player_storage(p, slot);
+    if (!storage) return false;
+    mr_tensor here = *view;
+    here.storage = (mr_storage *)storage; /* which is only read */
+    mr_program_read(&here, out);
+    return true;
+}
+
+/* ---- two programs */
+
+static bool same_text(const mr_program *a, uint32_t at, const mr_program *b, uint32_t bt) {
+    if (at == NO_SLOT || bt == NO_SLOT) return at == bt;
+    return strcmp(a->texts.items[at], b->texts.items[bt]) == 0;
+}
+
+static bool same_site(mr_site a, mr_site b) {
+    return a.line == b.line && (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
+}
+
+static bool same_view(const mr_program *a, uint32_t at, const mr_program *b, uint32_t bt) {
+    const mr_tensor *x = &a->views.items[at].view, *y = &b->views.items[bt].view;
+    size_t dims = x->ndim * sizeof *x->shape;
+    return a->views.items[at].storage == b->views.items[bt].storage && x->dtype == y->dtype &&
+           x->ndim == y->ndim && x->offset == y->offset && !memcmp(x->shape, y->shape, dims) &&
+           !memcmp(x->stride, y->stride, dims);
+}
+
+static bool same_operands(const mr_program *a, const item *x, const mr_program *b, const item *y) {
+    if (x->operand_count != y->operand_count) return false;
+    for (uint32_t i = 0; i < x->operand_count; i++) {
+        const item_operand *o = &a->operands.items[x->first_operand + i];
+        const item_operand *q = &b->operands.items[y->first_operand + i];
+        if (o->access != q->access || !same_view(a, o->view, b, q->view)) return false;
+    }
+    return true;
+}
+
+static bool same_params(const mr_program *a, const item *x, const mr_program *b, const item *y) {
+    if (!x->row) return true;
+    const mr_params *p = &a->params.items[x->params], *q = &b->params.items[y->params];
+    bool same = p->integer[0] == q->integer[0] && p->integer[1] == q->integer[1] &&
+                p->seed == q->seed && p->offset == q->offset && p->duration_ns == q->duration_ns &&
+                p->blocks == q->blocks && p->mix == q->mix && p->tf32 == q->tf32;
+    for (int i = 0; i < 2; i++)
+        same = same && !memcmp(&p->scalar[i].f, &q->scalar[i].f, sizeof(double)) &&
+               p->scalar[i].is_integer == q->scalar[i].is_integer;
+    return same;
+}
+
+static bool same_blob(const mr_program *a, blob x, const mr_program *b, blob y) {
+    if (x.size != y.size || x.zero != y.zero) return false;
+    return x.zero || !x.size || !memcmp(a->bytes.items + x.at, b->bytes.items + y.at, x.size);
+}
+
+/* What the host wrote: a function may write the clock, too. */
+static bool writes_same(const mr_program *a, const item *x, const mr_program *b, const item *y) {
+    if (x->kind != MR_COMMAND_HOST_ACCESS || x->row) return true;
+    for (uint32_t i = 0; i < x->operand_count; i++)
+        if (a->operands.items[x->first_operand + i].access & MR_WRITE)
+            return same_blob(a, x->bytes, b, y->bytes);
+    return true;
+}
+
+static const char *what_differs(const mr_program *a, const item *x, const mr_program *b,
+                                const item *y) {
+    if (x->kind != y->kind || !same_site(x->where, y->where)) return "another call";
+    if (!same_text(a, x->own_name, b, y->own_name) || x->row != y->row) return "another operation";
+    if (x->stream != y->stream) return "another stream";
+    if (!same_operands(a, x, b, y)) return "other tensors";
+    if (x->object != y->object) return "another object";
+    if (!same_params(a, x, b, y)) return "other numbers";
+    if (x->row && x->arguments.size != y->arguments.size) return "other arguments";
+    if (!writes_same(a, x, b, y)) return "other values written by the host";
+    return NULL;
+}
+
+bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, size_t *out_item,
+                     char *text, size_t size) {
+    for (size_t i = 0; i < until; i++) {
+        bool has_x = i < a->items.count, has_y = i < b->items.count;
+        if (!has_x && !has_y) return true;
+        const char *what = has_x && has_y
+                               ? what_differs(a, &a->items.items[i], b, &b->items.items[i])
+                               : "a call more or less";
+        if (!what) continue;
+        const item *it = has_y ? &b->items.items[i] : &a->items.items[i];
+        *out_item = i;
+        snprintf(text, size, "%s at %s:%d (%s)", what, it->where.file ? it->where.file : "?",
+                 it->where.line, mr_command_kinds[it->kind].name);
+        return false;
+    }
+    return true;
+}

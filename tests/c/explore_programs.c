@@ -1,0 +1,430 @@
+/* Random programs for the exploration: see explore_programs.h. To be included behind virtual_fixture.h. */
+#include "explore_programs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making them */
+
+static uint64_t random_state;
+
+static uint64_t draw(void) {
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int below(int count) {
+    return (int)(draw() % (uint64_t)count);
+}
+
+enum { ELEMENTS = 4 };
+
+static sample_access whole(int tensor, uint8_t access) {
+    return (sample_access){tensor, {0, 1, {ELEMENTS}, {1}, 4}, access};
+}
+
+/* Half of it, so that not all accesses to a tensor conflict. */
+static sample_access part_of(int tensor, uint8_t access) {
+    sample_access a = whole(tensor, access);
+    int kind = below(4);
+    if (kind == 1) a.view.shape[0] = ELEMENTS / 2;
+    if (kind == 2) a.view = (sample_view){ELEMENTS / 2, 1, {ELEMENTS / 2}, {1}, 4};
+    if (kind == 3) a.view = (sample_view){below(2), 1, {ELEMENTS / 2}, {2}, 4};
+    return a;
+}
+
+static void random_op(const sample_program *p, sample_step *s) {
+    s->kind = STEP_OP;
+    s->access[s->access_count++] = part_of(below(p->tensor_count), NAIVE_WRITE);
+    if (below(2)) {
+        int other = below(p->tensor_count);
+        if (other != s->access[0].tensor) s->access[s->access_count++] = part_of(other, NAIVE_READ);
+    }
+}
+
+static void random_step(const sample_program *p, sample_step *s) {
+    static const step_kind others[] = {STEP_RECORD,      STEP_RECORD,     STEP_WAIT,
+                                       STEP_WAIT,        STEP_WAIT,       STEP_STREAM_SYNC,
+                                       STEP_EVENT_SYNC,  STEP_DEVICE_SYNC};
+    int pinned = p->tensor_count - 1;
+    s->stream = below(p->stream_count);
+    s->event = below(p->event_count);
+    if (below(9) < 5) {
+        random_op(p, s);
+    } else if (p->tensor[pinned].memory == MEMORY_PINNED && below(5) == 0) {
+        s->kind = STEP_HOST_ACCESS;
+        s->access[s->access_count++] = part_of(pinned, below(2) ? NAIVE_READ : NAIVE_WRITE);
+    } else {
+        s->kind = others[below((int)(sizeof others / sizeof *others))];
+        /* A synchronise of the default stream waits for more than CUDA guarantees (R5), on the virtual GPU, too. */
+        if (s->kind == STEP_STREAM_SYNC && !s->stream) s->stream = 1;
+    }
+}
+
+void explore_random_program(uint64_t seed, sample_program *p) {
+    memset(p, 0, sizeof *p);
+    random_state = seed * 7919 + 17;
+    p->device_count = 1;
+    p->stream_count = 3 + below(3);
+    p->stream[0].legacy = p->stream[1].per_thread = true;
+    for (int i = 2; i < p->stream_count; i++) p->stream[i].blocking = below(4) == 0;
+    p->event_count = 1 + below(2);
+    p->tensor_count = 1 + below(3);
+    p->tensor[p->tensor_count - 1].memory = below(3) ? MEMORY_DEVICE : MEMORY_PINNED;
+    p->step_count = 3 + below(9);
+    for (int i = 0; i < p->step_count; i++) random_step(p, &p->step[i]);
+}
+
+/* ---- the judge */
+
+enum { MOST_CLASSES = 1 << 16, MOST_WAYS = 400000 };
+
+typedef struct {
+    const sample_program *program;
+    naive_verdict verdict;
+    int node[MOST_STEPS], node_count; /* steps that touch memory */
+    bool done[MOST_STEPS];
+    int way[MOST_STEPS], length;
+    uint64_t ways;
+    size_t count;
+    uint64_t signature[MOST_CLASSES], outcome[MOST_CLASSES];
+} judge;
+static judge j;
+
+static uint64_t stir(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9fb21c651e98df25u;
+    return hash ^ hash >> 29;
+}
+
+/* The pairs that nothing orders, each with who came first. */
+static uint64_t signature_of_way(void) {
+    int position[MOST_STEPS] = {0};
+    uint64_t hash = 1;
+    for (int i = 0; i < j.length; i++) position[j.way[i]] = i;
+    for (int a = 0; a < j.program->step_count; a++)
+        for (int b = a + 1; b < j.program->step_count; b++)
+            if (j.verdict.race[a][b]) hash = stir(hash, position[a] < position[b] ? 1 : 2);
+    return hash;
+}
+
+static bool covers(const sample_view *v, int element, int *out_index) {
+    for (int i = 0; i < v->shape[0]; i++)
+        if (v->offset + i * v->stride[0] == element) {
+            *out_index = i;
+            return true;
+        }
+    return false;
+}
+
+/* What an abstract operation does, as far as equality of values goes: each element that is written depends on the name, and
+ * on the elements that are read in proportion to its own place. */
+static uint64_t outcome_of_way(void) {
+    uint64_t value[MOST_TENSORS][ELEMENTS] = {{0}}, host = 0;
+    for (int k = 0; k < j.length; k++) {
+        const sample_step *s = &j.program->step[j.way[k]];
+        const sample_access *first = &s->access[0], *read = s->access_count > 1 ? &s->access[1] : 0;
+        uint64_t before[MOST_TENSORS][ELEMENTS];
+        int index;
+        memcpy(before, value, sizeof value);
+        for (int e = 0; e < ELEMENTS; e++) {
+            if (!covers(&first->view, e, &index)) continue;
+            if (first->access == NAIVE_READ) {
+                host = stir(host, before[first->tensor][e]);
+                continue;
+            }
+            uint64_t now = stir(stir(7, (uint64_t)j.way[k] + 100), (uint64_t)index);
+            if (s->kind == STEP_HOST_ACCESS) now = (uint64_t)j.way[k] + 1;
+            if (read) {
+                int n = read->view.shape[0] * index / first->view.shape[0];
+                now = stir(now, before[read->tensor][read->view.offset + n * read->view.stride[0]]);
+            }
+            value[first->tensor][e] = now;
+        }
+    }
+    uint64_t hash = stir(3, host);
+    for (int t = 0; t < j.program->tensor_count; t++)
+        for (int e = 0; e < ELEMENTS; e++) hash = stir(hash, value[t][e]);
+    return hash;
+}
+
+static void note_way(void) {
+    uint64_t signature = signature_of_way();
+    j.ways++;
+    for (size_t i = 0; i < j.count; i++)
+        if (j.signature[i] == signature) return;
+    if (j.count == MOST_CLASSES) {
+        j.ways = MOST_WAYS + 1;
+        return;
+    }
+    j.signature[j.count] = signature;
+    j.outcome[j.count++] = outcome_of_way();
+}
+
+static bool is_ready(int step) {
+    for (int i = 0; i < j.node_count; i++)
+        if (!j.done[j.node[i]] && j.verdict.before[j.node[i]][step]) return false;
+    return true;
+}
+
+static void each_way(void) {
+    if (j.ways > MOST_WAYS) return;
+    if (j.length == j.node_count) {
+        note_way();
+        return;
+    }
+    for (int i = 0; i < j.node_count; i++) {
+        int step = j.node[i];
+        if (j.done[step] || !is_ready(step)) continue;
+        j.done[step] = true;
+        j.way[j.length++] = step;
+        each_way();
+        j.length--;
+        j.done[step] = false;
+    }
+}
+
+static void count_outcomes(judgement *out) {
+    for (size_t i = 0; i < j.count; i++) {
+        uint64_t same = 0;
+        bool first = true;
+        for (size_t k = 0; k < j.count; k++) {
+            if (j.outcome[k] != j.outcome[i]) continue;
+            same++;
+            if (k < i) first = false;
+        }
+        out->outcomes += first;
+        if (same > out->most_common) out->most_common = same;
+    }
+}
+
+void explore_judge(const sample_program *p, judgement *out) {
+    memset(&j, 0, offsetof(judge, signature));
+    *out = (judgement){0};
+    j.program = p;
+    naive_check(p, &j.verdict);
+    for (int i = 0; i < p->step_count; i++) {
+        if (p->step[i].access_count) j.node[j.node_count++] = i;
+        for (int k = 0; k < i; k++) out->has_race = out->has_race || j.verdict.race[k][i];
+    }
+    each_way();
+    out->interleavings = j.ways > MOST_WAYS ? UINT64_MAX : j.ways;
+    out->classes = j.count;
+    if (j.ways <= MOST_WAYS) count_outcomes(out);
+}
+
+/* ---- running one */
+
+static struct {
+    const sample_program *program;
+    mr_stream *stream[MOST_STREAMS];
+    mr_event *event[MOST_EVENTS];
+    mr_tensor *tensor[MOST_TENSORS];
+} running;
+
+static void let_go(void) {
+    for (int t = 0; t < MOST_TENSORS; t++)
+        if (running.tensor[t]) {
+            mr_storage_drop_handle(running.tensor[t]->storage);
+            mr_tensor_release(running.tensor[t]);
+        }
+    for (int i = 0; i < MOST_EVENTS; i++) mr_event_release(running.event[i]);
+    for (int i = 2; i < MOST_STREAMS; i++) mr_stream_release(running.stream[i]);
+    memset(&running, 0, sizeof running);
+}
+
+static mr_tensor *view_of(const sample_access *a) {
+    int64_t shape = a->view.shape[0], stride = a->view.stride[0];
+    mr_tensor *view;
+    OK(mr_tensor_alias(&caller, running.tensor[a->tensor], MR_I32, 1, &shape, &stride,
+                       a->view.offset, &view));
+    return view;
+}
+
+static mr_status run_op(const sample_step *s, int number) {
+    char name[16];
+    mr_tensor *write = view_of(&s->access[0]), *read = NULL;
+    if (s->access_count > 1) read = view_of(&s->access[1]);
+    snprintf(name, sizeof name, "op%d", number);
+    mr_abstract op = {.name = name,
+                      .writes = &write,
+                      .write_count = 1,
+                      .reads = &read,
+                      .read_count = read ? 1 : 0,
+                      .duration_ns = 1000,
+                      .blocks = 1,
+                      .stream = running.stream[s->stream]};
+    mr_status status = mr_abstract_op(&caller, &op);
+    mr_tensor_release(write);
+    mr_tensor_release(read);
+    return status;
+}
+
+static mr_status touch(const sample_step *s, int number, mr_buffer *out) {
+    mr_tensor *view = view_of(&s->access[0]);
+    mr_status status = mr_host_access(&caller, "touch", view, s->access[0].access);
+    int32_t *data = mr_tensor_data(view);
+    for (int64_t i = 0; i < view->shape[0] && !status; i++) {
+        int32_t *at = data + i * view->stride[0];
+        if (s->access[0].access & NAIVE_WRITE) *at = number + 1;
+        else mr_buffer_add(out, (const char *)at, sizeof *at);
+    }
+    mr_tensor_release(view);
+    return status;
+}
+
+static mr_status run_step(const sample_step *s, int number, mr_buffer *out) {
+    mr_stream *stream = running.stream[s->stream];
+    mr_event *event = running.event[s->event];
+    caller.where = (mr_site){"random.lua", number + 1};
+    bool done;
+    switch (s->kind) {
+    case STEP_OP: return run_op(s, number);
+    case STEP_RECORD: return mr_event_record(&caller, event, stream);
+    case STEP_WAIT: return mr_stream_wait_event(&caller, stream, event);
+    case STEP_STREAM_SYNC: return mr_stream_synchronize(&caller, stream);
+    case STEP_EVENT_SYNC: return mr_event_synchronize(&caller, event);
+    case STEP_DEVICE_SYNC: return mr_device_synchronize(&caller, device);
+    case STEP_HOST_ACCESS: return touch(s, number, out);
+    case STEP_STREAM_QUERY:
+        MR_TRY(mr_stream_query(&caller, stream, &done));
+        mr_buffer_puts(out, done ? "y" : "n");
+        return MR_OK;
+    case STEP_EVENT_QUERY:
+        MR_TRY(mr_event_query(&caller, event, &done));
+        mr_buffer_puts(out, done ? "y" : "n");
+        return MR_OK;
+    default: return MR_OK;
+    }
+}
+
+static void make_objects(const sample_program *p) {
+    running.program = p;
+    caller.where = (mr_site){"random.lua", 100};
+    running.stream[0] = device->legacy;
+    running.stream[1] = device->per_thread;
+    for (int i = 2; i < p->stream_count; i++) {
+        mr_stream_options options = {.nonblocking = !p->stream[i].blocking};
+        OK(mr_stream_create(&caller, device, &options, &running.stream[i]));
+    }
+    for (int i = 0; i < p->event_count; i++) {
+        mr_event_options options = {0};
+        OK(mr_event_create(&caller, &options, &running.event[i]));
+    }
+    for (int t = 0; t < p->tensor_count; t++) {
+        int64_t size = ELEMENTS;
+        bool on_device = p->tensor[t].memory == MEMORY_DEVICE;
+        OK(mr_tensor_create(&caller, on_device ? MR_MEMORY_DEVICE : MR_MEMORY_PINNED,
+                            on_device ? device->legacy : NULL, MR_I32, 1, &size,
+                            &running.tensor[t]));
+    }
+    OK(mr_device_synchronize(&caller, device));
+    /* New device memory of a player is zero; so that of this machine is made so. */
+    for (int t = 0; t < p->tensor_count; t++) {
+        if (p->tensor[t].memory != MEMORY_DEVICE)
+            OK(mr_host_access(&caller, "clear", running.tensor[t], MR_WRITE));
+        memset(mr_tensor_data(running.tensor[t]), 0, sizeof(int32_t[ELEMENTS]));
+    }
+}
+
+static mr_status begin_sample(void *context) {
+    (void)context;
+    let_go();
+    return mr_device_drain(device);
+}
+
+static mr_status run_sample(void *context, mr_explore_value *out) {
+    const sample_program *p = context;
+    make_objects(p);
+    for (int i = 0; i < p->step_count; i++) {
+        mr_status status = run_step(&p->step[i], i, &out->text);
+        if (status) mr_buffer_puts(&out->text, status->message);
+        mr_error_destroy(status);
+    }
+    MR_TRY(mr_device_drain(device));
+    for (int t = 0; t < p->tensor_count; t++) {
+        mr_tensor_retain(running.tensor[t]);
+        assert_true(mr_vec_push(&out->tensors, running.tensor[t]));
+    }
+    return MR_OK;
+}
+
+/* ---- comparing */
+
+static const char *compare(const judgement *expected, const mr_explore_result *r) {
+    static char text[300];
+    uint64_t most = 0;
+    for (size_t i = 0; i < r->outcomes.count; i++)
+        if (r->outcomes.items[i].count > most) most = r->outcomes.items[i].count;
+    if (!r->complete) snprintf(text, sizeof text, "not complete: %s", r->incomplete);
+    else if (r->schedules != expected->classes)
+        snprintf(text, sizeof text, "%llu schedules, %llu classes",
+                 (unsigned long long)r->schedules, (unsigned long long)expected->classes);
+    else if (r->outcomes.count != expected->outcomes)
+        snprintf(text, sizeof text, "%zu outcomes, expected %llu", r->outcomes.count,
+                 (unsigned long long)expected->outcomes);
+    else if (most != expected->most_common)
+        snprintf(text, sizeof text, "the most common outcome came %llu times, expected %llu",
+                 (unsigned long long)most, (unsigned long long)expected->most_common);
+    else if ((r->schedules > 1) != expected->has_race)
+        snprintf(text, sizeof text, "a hazard is not the same as more than one class");
+    else return NULL;
+    return text;
+}
+
+static uint64_t compared, with_race, schedules_of_all;
+
+const char *explore_differs(const sample_program *p) {
+    static char text[300];
+    judgement expected;
+    mr_explore_result r;
+    mr_explore_options options = {.overtaking = -1};
+    explore_judge(p, &expected);
+    if (expected.interleavings == UINT64_MAX) return NULL;
+    mr_explore_subject subject = {.context = (void *)(uintptr_t)p,
+                                  .machine = machine,
+                                  .begin = begin_sample,
+                                  .run = run_sample};
+    mr_status status = mr_explore(&subject, &options, &r);
+    const char *differs = NULL;
+    if (status) {
+        snprintf(text, sizeof text, "%s", status->message);
+        differs = text;
+        mr_error_destroy(status);
+    } else {
+        differs = compare(&expected, &r);
+    }
+    compared++;
+    with_race += expected.has_race;
+    schedules_of_all += r.schedules;
+    mr_explore_result_free(&r);
+    let_go();
+    return differs;
+}
+
+/* ---- showing one */
+
+static void print_access(const sample_access *a) {
+    printf(" %s t%d[%d..+%d*%d]", a->access & NAIVE_WRITE ? "w" : "r", a->tensor, a->view.offset,
+           a->view.shape[0], a->view.stride[0]);
+}
+
+void explore_print(const sample_program *p) {
+    static const char *const names[] = {
+        [STEP_OP] = "op",           [STEP_RECORD] = "record",           [STEP_WAIT] = "wait",
+        [STEP_STREAM_SYNC] = "sync", [STEP_EVENT_SYNC] = "event sync",
+        [STEP_DEVICE_SYNC] = "device sync", [STEP_HOST_ACCESS] = "host",
+        [STEP_STREAM_QUERY] = "query",      [STEP_EVENT_QUERY] = "event query",
+        [STEP_NOTHING] = "nothing"};
+    for (int i = 0; i < p->stream_count; i++)
+        printf("stream %d:%s%s%s\n", i, p->stream[i].legacy ? " legacy" : "",
+               p->stream[i].per_thread ? " per thread" : "", p->stream[i].blocking ? " blocking" : "");
+    for (int i = 0; i < p->step_count; i++) {
+        const sample_step *s = &p->step[i];
+        if (s->kind == STEP_NOTHING) continue;
+        printf("%2d %s s%d e%d", i, names[s->kind], s->stream, s->event);
+        for (int k = 0; k < s->access_count; k++) print_access(&s->access[k]);
+        printf("\n");
+    }
+}

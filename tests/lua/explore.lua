@@ -1,0 +1,232 @@
+-- mr.explore: outcomes, counts, the programs of the page, and functions that cannot be explored.
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+T.rule("explore")
+
+local function values(r)
+  local seen = {}
+  for _, o in ipairs(r.outcomes) do seen[#seen + 1] = tostring(o.error or o.value) end
+  table.sort(seen)
+  return table.concat(seen, " ")
+end
+
+local function two(make)
+  return function()
+    local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+    local x = mr.zeros(1)
+    mr.synchronize()
+    return make(a, b, x)
+  end
+end
+
+-- ---------------------------------------------------------------- two operations that nothing orders
+
+local lost_update = two(function(a, b, x)
+  a:run(function() x:add_(1) end)
+  b:run(function() x:mul_(3) end)
+  mr.synchronize()
+  return x:item()
+end)
+
+local r = mr.explore(lost_update)
+T.equal(values(r), "1.0 3.0", "both orders")
+T.equal(r.schedules, 2, "one schedule of each class")
+T.check(r.complete and not r.deterministic, "all of them, and they differ")
+T.equal(#r.hazards, 1, "the checker says so, too")
+T.check(tostring(r):find("2 schedules, 2 outcomes", 1, true), "it is shown")
+for _, o in ipairs(r.outcomes) do
+  T.equal(mr.replay(o.schedule, lost_update), o.value, "a schedule can be repeated")
+  T.check(o.steps:find("add_", 1, true), "its steps are told")
+end
+
+r = mr.explore(two(function(a, b, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  b:run(function() x:mul_(3) end)
+  mr.synchronize()
+  return x:item()
+end))
+T.equal(values(r), "3.0", "ordered")
+T.check(r.deterministic, "ordered work has one class")
+T.equal(r.schedules, 1, "ordered work has one class")
+
+-- ---------------------------------------------------------------- what the host reads decides what it does
+
+r = mr.explore(two(function(a, b, x)
+  local y = mr.zeros(1)
+  mr.synchronize()
+  a:run(function() x:fill_(5) end)
+  b:run(function() y:copy_(x) end)
+  b:synchronize()
+  local seen = y:item()
+  if seen == 5 then a:run(function() x:add_(1) end) else b:run(function() x:add_(2) end) end
+  mr.synchronize()
+  return { seen = seen, x = x:item() }
+end))
+local found = {}
+for _, o in ipairs(r.outcomes) do found[o.value.seen .. ":" .. o.value.x] = true end
+T.check(found["5.0:6.0"] and found["0.0:7.0"] and found["0.0:5.0"], "three ways to go on")
+T.equal(#r.outcomes, 3, "and no other")
+
+-- ---------------------------------------------------------------- queries
+
+local function poll(a, _, x)
+  a:run(function() x:fill_(5) end)
+  local times = 0
+  while not a:query() do times = times + 1 end
+  return times
+end
+r = mr.explore(two(poll))
+T.equal(values(r), "0 1 2", "asked until it says yes")
+T.check(not r.complete and r.incomplete:find("at most 2 times", 1, true), "asking more often is another schedule")
+r = mr.explore(two(poll), { polls = 4 })
+T.equal(values(r), "0 1 2 3 4", "asked more often")
+
+r = mr.explore(two(function(a, b, x)
+  a:run(function() x:fill_(5) end)
+  local done = a:record_event()
+  if not done:query() then b:wait_event(done) end
+  b:run(function() x:add_(1) end)
+  mr.synchronize()
+  return x:item()
+end))
+T.equal(values(r), "6.0", "a query that is followed by a wait")
+T.check(r.deterministic, "is fine")
+
+-- ---------------------------------------------------------------- tensors, parts of operations
+
+local function torn()
+  local a = mr.stream{name = "a"}
+  local x = mr.zeros(4)
+  mr.synchronize()
+  a:run(function() x:fill_(5) end)
+  local y = x:clone()
+  mr.synchronize()
+  return y
+end
+r = mr.explore(torn)
+T.equal(#r.outcomes, 2, "operations are whole")
+r = mr.explore(torn, { grain = 2 })
+T.equal(#r.outcomes, 4, "or cut in two")
+T.equal(r.schedules, 6, "the interleavings of two and two parts")
+for _, o in ipairs(r.outcomes) do
+  T.check(mr.equal(mr.replay(o.schedule, torn):cpu(), o.value), "the parts can be repeated")
+end
+
+-- ---------------------------------------------------------------- memory that was there before
+
+local outer = mr.zeros(2)
+outer:fill_(7)
+r = mr.explore(function()
+  local a, b = mr.stream(), mr.stream()
+  a:wait_stream(mr.default_stream())
+  b:wait_stream(mr.default_stream())
+  a:run(function() outer:add_(1) end)
+  b:run(function() outer:mul_(2) end)
+  mr.synchronize()
+  return outer
+end)
+T.equal(#r.outcomes, 2, "each run begins with the same bytes")
+T.equal(outer:sum():item(), 14.0, "which are put back")
+
+local pinned = mr.zeros(1, { device = "cpu", pinned = true })
+r = mr.explore(function()
+  local a = mr.stream()
+  local x = mr.ones(1)
+  mr.synchronize()
+  a:run(function() pinned:copy_(x, { non_blocking = true }) end)
+  local early = pinned[1]:item()
+  a:synchronize()
+  return early
+end)
+T.equal(values(r), "0.0 1.0", "the host reads too early")
+
+-- ---------------------------------------------------------------- host functions
+
+r = mr.explore(function()
+  local a, b = mr.stream(), mr.stream()
+  local order = ""
+  a:host_func(function() order = order .. "a" end)
+  b:host_func(function() order = order .. "b" end)
+  mr.synchronize()
+  return #order
+end)
+T.equal(values(r), "2", "host functions run once in each schedule")
+
+-- ---------------------------------------------------------------- random numbers of ours
+
+mr.manual_seed(3)
+r = mr.explore(function() return mr.rand(2):sum():item() end)
+T.check(r.deterministic, "random tensors are repeated")
+
+-- ---------------------------------------------------------------- errors are outcomes
+
+r = mr.explore(function() error("no luck", 0) end)
+T.equal(r.outcomes[1].error, "no luck", "an error")
+r = mr.explore(two(function(a, b, x)
+  a:run(function() x:add_(1) end)
+  b:run(function() x:mul_(3) end)
+  mr.synchronize()
+  assert(x:item() == 3, "lost")
+end))
+T.equal(#r.outcomes, 2, "an assertion that fails in one schedule")
+T.check(values(r):find("lost", 1, true) and values(r):find("nil", 1, true), "and not in the other")
+r = mr.explore(function()
+  mr.machine.fault("illegal-address", mr.stream())
+  mr.synchronize()
+end)
+T.check(r.outcomes[1].error:find("illegal", 1, true), "a lost device")
+T.equal(mr.ones(3):sum():item(), 3.0, "the machine works afterwards")
+
+-- ---------------------------------------------------------------- bounds
+
+local function many()
+  local x = mr.zeros(1)
+  mr.synchronize()
+  for i = 1, 6 do mr.stream():run(function() x:mul_(2); x:add_(i) end) end
+  mr.synchronize()
+  return x
+end
+r = mr.explore(many, { max = 50 })
+T.check(not r.complete and r.schedules == 50, "max")
+T.check(r.incomplete:find("max = 50", 1, true), "and why")
+r = mr.explore(many, { time = 0.05 })
+T.check(not r.complete and r.incomplete:find("time", 1, true), "time")
+r = mr.explore(many, { seeds = 40, seed = 3 })
+T.equal(r.schedules, 40, "samples")
+T.check(not r.complete and r.estimate > 40, "with an estimate of their number")
+r = mr.explore(lost_update, { preempt = 0 })
+T.equal(r.schedules, 1, "the order of submission")
+T.check(not r.complete, "is not all")
+
+-- ---------------------------------------------------------------- what cannot be explored
+
+local function refused(text, ...)
+  local ok, err = pcall(...)
+  T.check(not ok, "refused: " .. text)
+  T.check(tostring(err):find(text, 1, true), ("expected %q in: %s"):format(text, tostring(err)))
+end
+
+local calls = 0
+refused("not repeatable", mr.explore, function() calls = calls + 1; return calls end)
+refused("not repeatable", mr.explore, function()
+  calls = calls + 1
+  local x = mr.zeros(1)
+  if calls % 2 == 0 then x:add_(1) end
+  return x
+end)
+refused("returns a stream", mr.explore, function() return mr.stream() end)
+refused("returns a function", mr.explore, function() return print end)
+refused("expected a function", mr.explore, 3)
+refused("no option `maximum`", mr.explore, lost_update, { maximum = 3 })
+refused("grain", mr.explore, lost_update, { grain = 0 })
+refused("mr.machine.step", mr.explore, function() mr.ones(1); mr.machine.step() end)
+refused("mr.reset", mr.explore, function() mr.reset() end)
+refused("chooser", mr.explore, function() mr.machine.chooser("random:3") end)
+refused("no schedule", mr.replay, "abc", lost_update)
+refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
+r = mr.explore(function() return mr.explore(lost_update) end)
+T.check(r.outcomes[1].error:find("not inside", 1, true), "an exploration in an exploration")
+
+T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
