@@ -323,11 +323,11 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-static const luaL_Reg tools[] = {
-    {"explore", explore},   {"replay", replay},      {"keep", keep},
-    {"put_back", put_back}, {"let_go", drop_keeper}, {"is_tensor", is_tensor},
-                                 {"kind", kind},
-    {"fill", fill},         {"misuse", misuse},      {NULL, NULL}};
+static const luaL_Reg tools[] = {{"explore", explore},    {"replay", replay},
+                                 {"keep", keep},          {"put_back", put_back},
+                                 {"let_go", drop_keeper}, {"is_tensor", is_tensor},
+                                 {"kind", kind},          {"fill", fill},
+                                 {"misuse", misuse},      {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {

@@ -145,17 +145,19 @@ static mr_status add_outcome(explorer *e, const branch *b, const mr_buffer *valu
                        "the function returns %zu bytes; at most %zu can be an outcome: return a "
                        "sum, or a part of the tensor",
                        value->size, MOST_BYTES);
-    o.value = malloc(value->size + 1);
-    if (o.value) {
-        if (value->size) memcpy(o.value, value->data, value->size);
-        o.value[value->size] = 0;
-        if (mr_vec_push(&e->result->outcomes, o)) {
-            *out_index = e->result->outcomes.count;
-            return MR_OK;
-        }
+    if (!mr_vec_push(&e->result->outcomes, o))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    size_t count = e->result->outcomes.count;
+    mr_explore_outcome *added = &e->result->outcomes.items[count - 1];
+    added->value = malloc(value->size + 1);
+    if (!added->value) {
+        e->result->outcomes.count--;
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
     }
-    free(o.value);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    if (value->size) memcpy(added->value, value->data, value->size);
+    added->value[value->size] = 0;
+    *out_index = count;
+    return MR_OK;
 }
 
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule,

@@ -45,9 +45,9 @@ static void random_op(const sample_program *p, sample_step *s) {
 }
 
 static void random_step(const sample_program *p, sample_step *s) {
-    static const step_kind others[] = {STEP_RECORD,      STEP_RECORD,     STEP_WAIT,
-                                       STEP_WAIT,        STEP_WAIT,       STEP_STREAM_SYNC,
-                                       STEP_EVENT_SYNC,  STEP_DEVICE_SYNC};
+    static const step_kind others[] = {STEP_RECORD,     STEP_RECORD,     STEP_WAIT,
+                                       STEP_WAIT,       STEP_WAIT,       STEP_STREAM_SYNC,
+                                       STEP_EVENT_SYNC, STEP_DEVICE_SYNC};
     int pinned = p->tensor_count - 1;
     s->stream = below(p->stream_count);
     s->event = below(p->event_count);
@@ -411,15 +411,20 @@ static void print_access(const sample_access *a) {
 }
 
 void explore_print(const sample_program *p) {
-    static const char *const names[] = {
-        [STEP_OP] = "op",           [STEP_RECORD] = "record",           [STEP_WAIT] = "wait",
-        [STEP_STREAM_SYNC] = "sync", [STEP_EVENT_SYNC] = "event sync",
-        [STEP_DEVICE_SYNC] = "device sync", [STEP_HOST_ACCESS] = "host",
-        [STEP_STREAM_QUERY] = "query",      [STEP_EVENT_QUERY] = "event query",
-        [STEP_NOTHING] = "nothing"};
+    static const char *const names[] = {[STEP_OP] = "op",
+                                        [STEP_RECORD] = "record",
+                                        [STEP_WAIT] = "wait",
+                                        [STEP_STREAM_SYNC] = "sync",
+                                        [STEP_EVENT_SYNC] = "event sync",
+                                        [STEP_DEVICE_SYNC] = "device sync",
+                                        [STEP_HOST_ACCESS] = "host",
+                                        [STEP_STREAM_QUERY] = "query",
+                                        [STEP_EVENT_QUERY] = "event query",
+                                        [STEP_NOTHING] = "nothing"};
     for (int i = 0; i < p->stream_count; i++)
         printf("stream %d:%s%s%s\n", i, p->stream[i].legacy ? " legacy" : "",
-               p->stream[i].per_thread ? " per thread" : "", p->stream[i].blocking ? " blocking" : "");
+               p->stream[i].per_thread ? " per thread" : "",
+               p->stream[i].blocking ? " blocking" : "");
     for (int i = 0; i < p->step_count; i++) {
         const sample_step *s = &p->step[i];
         if (s->kind == STEP_NOTHING) continue;
