@@ -62,6 +62,7 @@ local Event = {}
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Linear algebra.
+---Looking at device memory.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
 ---@field storage_id integer A number for its memory: views of one tensor have the same.
@@ -112,8 +113,22 @@ mr.memory = {}
 ---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason.
 mr.hazard = {}
 
----The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
+---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
+
+---Traces: what the host asked for, when it did, and when the devices carried it out. mr.timeline(fn) is the short way. docs/timelines.md has an introduction.
+mr.trace = {}
+
+---What a script asked for and when the devices carried it out. Does not change after it was made. Made
+---by mr.timeline and mr.trace.stop.
+---@class millrace.Trace
+---@field spans table[] One table for each command, in the order of submission: name, kind ("op", "copy", "record", ...), stream (its name, or "host"), engine ("sm", "copy-in", ..., "host" for what the host does by itself), start and finish (on the device; nil: it has not run), where, seq, and where they are known ready, called, returned, waited (the host's clock and how long the host stood in the call), bytes, blocks, event, record (index of the record that it waits for), held_by (what it waited for last) and holder (index). Times are milliseconds since the trace began.
+---@field ms number How long it took: the latest time of any span.
+---@field streams table[] The streams: name, id, device, priority.
+---@field hazards table[] Hazards that the checker reported: kind, message, fix, first and second (indices of spans).
+---@field facts table Where it is from: backend, device, model, chooser, how (how times were found), script, began (the host's clock at 0), forgotten (spans that are no longer there), device_count.
+---@operator len: integer
+local Trace = {}
 
 ---Returns the number of devices.
 ---@return integer count
@@ -481,6 +496,14 @@ function mr.module(source, options) end
 ---@return function f
 function mr.elementwise(signature, statement, name) end
 
+---Runs `fn(...)`, waits until all devices are done, and returns a trace of it, and then what `fn`
+---returned. An error in `fn` is raised.
+---@param fn function
+---@param ... any
+---@return millrace.Trace trace
+---@return any ...
+function mr.timeline(fn, ...) end
+
 ---Runs `fn` under every order that CUDA's rules allow and that can make a difference: one schedule of
 ---each class of equivalent ones (virtual GPU only). What `fn` returns, or the error that it raises, is
 ---the outcome; tensors count by their bytes after all work. Returns {schedules=, complete=,
@@ -779,6 +802,12 @@ function Tensor:totable() end
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
 
+---Returns the values of t as they are now, half-written ones included, as a new host tensor. Unlike
+---cpu() it submits nothing, waits for nothing and orders nothing, and for the hazard checker it is no
+---access. Only on the virtual GPU: real hardware does not show its memory without an access.
+---@return millrace.Tensor
+function Tensor:peek() end
+
 ---Launches the kernel, as k[{grid, block, shared, stream}](...) does.
 ---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
 ---@param ... any
@@ -915,22 +944,52 @@ function mr.hazard.summary() end
 ---@return string before
 function mr.machine.chooser(name) end
 
----Lets the device take one step: of this stream, or the one that the chooser picks. Returns a
----description of the step, with its line and its number (the `seq` of queues()), or nil if no step was
----possible.
+---Lets the device take `n` steps: of this stream, or those that the chooser picks. Returns what the
+---last step was, with its line, its number (the `seq` of queues()), and which part of how many. If
+---fewer than `n` steps were possible, `why` says what the stream waits for, and `what` is nil if there
+---was none. `done` is the number of steps. Each step can be undone: see mr.machine.back.
 ---@param s? millrace.Stream
+---@param n? integer
 ---@return string? what
-function mr.machine.step(s) end
+---@return string? why
+---@return integer done
+function mr.machine.step(s, n) end
 
----Returns the pending work: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
----waits_for=}, ...}}, oldest first. `state` is "running", "ready" or "waiting". `waits_for` is the seq
----of an operation of another stream. The device does not advance.
----@return table[] queues
-function mr.machine.queues() end
+---Undoes the last `n` steps (mr.machine.step, mr.machine.pass): the bytes of all tensors, events,
+---queues and clocks are as before. Returns how many steps were undone; if fewer than `n`, `why` says
+---what the history begins with. Steps are kept under the chooser "manual". A call of the host cannot
+---be undone, so nothing before it can: a submission, a synchronization, a query that said true, a new
+---stream, a write to an older host tensor, a setting. Reads, new host tensors and t:peek() do not
+---matter. What a host function did in Lua stays, and the function runs again with its step. Reported
+---hazards stay.
+---@param n? integer
+---@return integer undone
+---@return string? why
+function mr.machine.back(n) end
+
+---Lets so many milliseconds go by on the host's clock. Under the chooser "timed" the device does
+---meanwhile what it has time for.
+---@param ms number
+function mr.machine.pass(ms) end
+
+---Sets how many steps mr.machine.back can undo at most, and how much memory of the host they may take;
+---steps=0 keeps none. With always=true they are kept under every chooser, not only "manual". Returns
+---{steps=, bytes=, always=, kept=, why=}: the limits, how many steps can be undone now, and what the
+---history begins with.
+---@param options? { steps?: integer, bytes?: integer, always?: boolean }
+---@return table history
+function mr.machine.history(options) end
 
 ---Returns how far the devices have advanced, in virtual milliseconds. The device does not advance.
 ---@return number ms
 function mr.machine.time() end
+
+---Returns the pending work: for each stream with work {stream=, pending={{op=, seq=, where=, state=,
+---part=, parts=, waits_for=, why=}, ...}}, oldest first. `state` is "running", "ready" or "waiting".
+---`part` of `parts` steps of it are done. `waits_for` is the seq of an operation of another stream.
+---`why` is a sentence that says what it waits for. The device does not advance.
+---@return table[] queues
+function mr.machine.queues() end
 
 ---Sets and returns the device model: "h200", "a100", "rtx4090", "t4", or the path of a model file. It
 ---can be changed only while nothing is pending and no device memory is in use. Returns the previous
@@ -951,6 +1010,70 @@ function mr.machine.settings(changes) end
 ---@param code string
 ---@param s? millrace.Stream
 function mr.machine.fault(code, s) end
+
+---Begins to trace: each operation from now on with its line, when the host called it, and when the
+---device carried it out. What is still pending is traced when it runs. When there are more than `max`
+---operations, the oldest are forgotten. An error if a trace is under way.
+---@param options? { max?: integer }
+function mr.trace.start(options) end
+
+---Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is still pending
+---is in it without times. Call mr.synchronize() first to have all.
+---@return millrace.Trace trace
+function mr.trace.stop() end
+
+---Prints the timeline: a lane for the host and for each stream, a bar for each operation, and what
+---waited for what. `width` is in columns, at least 60; the terminal decides where no option is given.
+---`before`: another trace, which is printed above it on the same axis.
+---@param options? { width?: integer, ascii?: boolean, color?: boolean, before?: millrace.Trace }
+function Trace:print(options) end
+
+---Writes the trace to a file. The ending of its name says how: .html (a page to look at), .json (for
+---Chrome and Perfetto), .svg, .dot (the order as a graph), .csv and .spans.json (the spans). `before`:
+---another trace to compare with (.html, .svg). The file appears complete or not at all.
+---@param path string
+---@param options? { before?: millrace.Trace }
+function Trace:save(path, options) end
+
+---Returns for how long both streams carried out kernels or copies at the same time. A stream or its
+---name; with the same one twice, how long it was busy.
+---@param a millrace.Stream|string
+---@param b millrace.Stream|string
+---@return number ms
+function Trace:overlap(a, b) end
+
+---Returns how long the stream carried out nothing before its last operation, and the gaps: each
+---{start=, finish=, ms=, next=, cause=, holder=}. `next` is the span that ended it, `cause` what that
+---waited for, `holder` the span that it was.
+---@param s millrace.Stream|string
+---@return number ms
+---@return table[] gaps
+function Trace:idle(s) end
+
+---Returns what decided the end of the trace, the first first: spans on the device and calls of the
+---host, of which none could have been shorter without the whole being shorter. Each is {span=, host=,
+---start=, finish=, ms=, cause=, name=, where=}; `host` is true for the time of a call, and `cause`
+---says why it began no sooner.
+---@return table[] links
+function Trace:critical_path() end
+
+---Says why two operations did not run at the same time: spans of tr.spans, their indices, or names of
+---operations (the first of that name). Returns {overlapped=, ms=, cause=, text=, where=, holder=,
+---saves_ms=}: `text` is the answer in words, `where` the line that is the cause, `saves_ms` how much
+---earlier the later one could have begun without that.
+---@param a table|integer|string
+---@param b table|integer|string
+---@return table why
+function Trace:why(a, b) end
+
+---Compares with another trace of the same script: another device model, or a GPU beside the virtual
+---one. Returns a list with a row for each line and operation, {name=, where=, before_count=,
+---after_count=, before_ms=, after_ms=, before_start=, after_start=}, in the order of the script, and
+---in it `before_ms` and `after_ms` of the whole. print shows it as a table; later:print{before=tr}
+---shows the timelines.
+---@param later millrace.Trace
+---@return table rows
+function Trace:compare(later) end
 
 ---The negative of each element.
 ---@param options? { out?: millrace.Tensor }

@@ -12,8 +12,8 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class, mr_tensor_facts_class,
     mr_literal_class, mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class,
     mr_module_class, mr_modules_class, mr_module_kernels_class, mr_module_variables_class,
-    mr_kernel_profile_class, mr_elementwise_class, mr_trace_class, mr_tracer_class,
-    mr_timeline_class;
+    mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_trace_class,
+    mr_tracer_class, mr_timeline_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
