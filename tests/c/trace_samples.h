@@ -262,7 +262,7 @@ static inline mr_trace *sample_dense(size_t count) {
     sample *s = sample_begin("dense.lua");
     static const char *const names[] = {"add_", "mul_", "matmul", "relu_", "softmax"};
     uint32_t streams[8], random = 1;
-    char name[16];
+    char name[32];
     for (int i = 0; i < 8; i++) {
         snprintf(name, sizeof name, "stream %d", i + 1);
         streams[i] = sample_stream(s, name);

@@ -21,11 +21,15 @@ function readColors() {
   colors = Object.fromEntries(names.map((name) => [name, style.getPropertyValue("--" + name).trim()]));
 }
 
+// The context of a canvas of that size. Setting a size clears the canvas and costs time, even if it is the same.
 function fit(element, width, height) {
-  element.width = Math.round(width * view.ratio);
-  element.height = Math.round(height * view.ratio);
-  element.style.width = width + "px";
-  element.style.height = height + "px";
+  const w = Math.round(width * view.ratio), h = Math.round(height * view.ratio);
+  if (element.width !== w || element.height !== h) {
+    element.width = w;
+    element.height = h;
+    element.style.width = width + "px";
+    element.style.height = height + "px";
+  }
   const context = element.getContext("2d");
   context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   return context;
@@ -138,13 +142,18 @@ function drawGap(g, lane, i) {
 }
 
 // The look that takes most of the time of bars i to j, of a few of them.
+const timeOfLook = new Float64Array(page.looks.length);
+
 function mainLook(lane, i, j) {
-  const step = Math.max(1, Math.floor((j - i) / 8)), times = new Map();
+  const step = Math.max(1, (j - i) >> 2);
+  let best = lookNumber(lane, lane.spans[i]);
+  timeOfLook.fill(0);
   for (let k = i; k < j; k += step) {
-    const look = lookOf(lane, lane.spans[k]);
-    times.set(look, (times.get(look) || 0) + lane.end[k] - lane.begin[k] + 1e-3);
+    const look = lookNumber(lane, lane.spans[k]);
+    timeOfLook[look] += lane.end[k] - lane.begin[k];
+    if (timeOfLook[look] > timeOfLook[best]) best = look;
   }
-  return [...times].reduce((a, b) => (b[1] > a[1] ? b : a))[0];
+  return page.looks[best];
 }
 
 // Bars i to j share the pixel at x.
@@ -368,8 +377,14 @@ function overviewShape(width) {
   return shape;
 }
 
-function drawOverview() {
-  const width = view.width, height = 34, g = fit(overview, width, height), { sums, most } = overviewShape(Math.floor(width));
+const backdrop = document.createElement("canvas"); // the shape in the colours of the theme
+let backdropIs = ""; // of which width, theme, ...
+
+function drawBackdrop(width, height) {
+  const wanted = [width, view.ratio, colors.panel, colors.kernel].join();
+  if (backdropIs === wanted) return;
+  backdropIs = wanted;
+  const g = fit(backdrop, width, height), { sums, most } = overviewShape(Math.floor(width));
   g.fillStyle = colors.panel;
   g.fillRect(0, 0, width, height);
   g.fillStyle = colors.kernel;
@@ -377,6 +392,12 @@ function drawOverview() {
     const h = sums[x] ? Math.max(1, sums[x] / most * (height - 6)) : 0;
     g.fillRect(x, height - 1 - h, 1, h);
   }
+}
+
+function drawOverview() {
+  const width = view.width, height = 34, g = fit(overview, width, height);
+  drawBackdrop(width, height);
+  g.drawImage(backdrop, 0, 0, width, height);
   const x0 = view.t0 / duration * width, x1 = view.t1 / duration * width;
   g.globalAlpha = 0.7;
   g.fillStyle = colors.ground;

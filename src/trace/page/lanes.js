@@ -7,10 +7,9 @@ const isOnHost = (lane) => lane.stream === NONE;
 const beginOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.call[span] : lane.trace.spans.begin[span];
 const endOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.returned[span] : lane.trace.spans.end[span];
 
-function lookOf(lane, span) {
-  if (isOnHost(lane)) return page.looks[hostWaited(lane.trace, span) ? page.hostWait : page.hostCall];
-  return page.looks[sortOf(lane.trace, span).look];
-}
+const lookNumber = (lane, span) => !isOnHost(lane) ? sortOf(lane.trace, span).look
+  : hostWaited(lane.trace, span) ? page.hostWait : page.hostCall;
+const lookOf = (lane, span) => page.looks[lookNumber(lane, span)];
 
 function sortByBegin(lane) {
   let sorted = true;

@@ -540,4 +540,5 @@ fitAll();
 resize();
 
 // For programs that look at the page.
-window.timeline = { view, traces, lanes, boxOf, select, show, get selected() { return selected; } };
+paint();
+window.timeline = { painted: performance.now(), view, traces, lanes, boxOf, select, show, get selected() { return selected; } };
