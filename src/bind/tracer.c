@@ -195,8 +195,8 @@ mr_status mr_bind_trace_begin(lua_State *L, const char *path) {
 }
 
 mr_status mr_bind_trace_end(lua_State *L, bool wait) {
-    state *s = state_of(L);
-    mr_tracer *tracer = s->whole;
+    state *s = state_of(L); /* NULL: no machine could be opened */
+    mr_tracer *tracer = s ? s->whole : NULL;
     const mr_trace *trace = NULL;
     if (!tracer) return MR_OK;
     s->whole = NULL;

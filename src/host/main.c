@@ -15,6 +15,7 @@
 #include "bind/bind.h"
 #include "bind/hazard.h"
 #include "bind/source.h"
+#include "bind/trace.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
@@ -86,10 +87,20 @@ static void note_left_over(const char *kind, size_t count) {
     mr_host_complain("%zu %s were not released at the end", count, kind);
 }
 
+/* --trace. A script that came to its end gets what it has not waited for, too. */
+static void save_trace(lua_State *L) {
+    mr_status status = mr_bind_trace_end(L, exit_status == MR_EXIT_OK && !mr_stop_reason());
+    if (!status) return;
+    mr_host_complain("--trace: %s", status->message);
+    if (exit_status == MR_EXIT_OK) exit_status = MR_EXIT_FAILED;
+    mr_error_destroy(status);
+}
+
 static bool closing;
 
 static void close_state(lua_State *L) {
     closing = true;
+    save_trace(L);
     mr_interrupt_uninstall();
     replay_differs = mr_verify_end();
     lua_close(L);
@@ -108,8 +119,12 @@ static int os_exit(lua_State *L) {
     if (!closing) end_script(L);
     /* In a finalizer the state is being closed already. In a host function the machine is at work below us: it
      * cannot be closed under its own feet. */
-    if (closing || (machine && machine->in_host_function)) give_verdict(L);
-    else close_state(L);
+    if (closing || (machine && machine->in_host_function)) {
+        save_trace(L);
+        give_verdict(L);
+    } else {
+        close_state(L);
+    }
     exit(mr_host_output_end(status_to_leave_with()));
 }
 
@@ -152,6 +167,7 @@ static bool open_module(lua_State *L, mr_session *session) {
     mr_status status = mr_backend_select(&options->machine, &backend);
     if (!status) status = mr_bind_open(L, backend, &options->machine);
     if (!status) status = open_check(L, options, options->check);
+    if (!status && options->trace) status = mr_bind_trace_begin(L, options->trace);
     if (status) {
         note_status(mr_host_complain_open(status));
         return false;

@@ -7,6 +7,7 @@
 
 #include "bind/nearest.h"
 #include "host/call.h"
+#include "trace/writers.h"
 
 const char mr_options_help[] =
     "usage: millrace [options] [script [arguments]]\n"
@@ -32,6 +33,10 @@ const char mr_options_help[] =
     "  --report=FORM         the form of the reports: text (default), or json (one object a\n"
     "                        line); implies --check\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
+    "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
+    "Perfetto),\n"
+    "                        .svg, .dot, .csv, .spans.json. Also when the script fails or is "
+    "stopped\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
     "                        and these limits:\n"
@@ -55,6 +60,7 @@ const char mr_options_help[] =
     "  millrace --device virtual:4 race.lua\n"
     "  millrace --check race.lua\n"
     "  millrace --chooser adversarial race.lua\n"
+    "  millrace --trace race.html race.lua\n"
     "  millrace --sandbox --time 5 stranger.lua\n";
 
 typedef enum {
@@ -66,6 +72,7 @@ typedef enum {
     OPTION_CHECK,
     OPTION_REPORT,
     OPTION_LAUNCH_BLOCKING,
+    OPTION_TRACE,
     OPTION_SANDBOX,
     OPTION_MEMORY,
     OPTION_DEVICE_MEMORY,
@@ -93,6 +100,7 @@ static const option_row options[] = {
     {"--check", OPTION_CHECK, true, false, "warn"},
     {"--report", OPTION_REPORT, true, false, NULL},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
+    {"--trace", OPTION_TRACE, true, false, NULL},
     {"--sandbox", OPTION_SANDBOX, false, false, NULL},
     {"--memory", OPTION_MEMORY, true, true, NULL},
     {"--device-memory", OPTION_DEVICE_MEMORY, true, true, NULL},
@@ -188,6 +196,15 @@ static bool read_report(const char *text, bool *out_json) {
     return false;
 }
 
+/* The end of the script is late to learn that its trace cannot be saved. */
+static bool check_trace(const char *path) {
+    mr_status status = mr_trace_can_save(path);
+    if (!status) return true;
+    mr_host_complain("--trace: %s", status->message);
+    mr_error_destroy(status);
+    return false;
+}
+
 static bool apply(mr_options *out, const option_row *option, const char *value) {
     double number;
     switch (option->id) {
@@ -199,6 +216,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_CHECK: out->check = value; return true;
     case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
+    case OPTION_TRACE: out->trace = value; return check_trace(value);
     case OPTION_SANDBOX: out->sandbox = true; return true;
     case OPTION_MEMORY: return read_megabytes(option->name, value, &out->limits.memory);
     case OPTION_DEVICE_MEMORY:

@@ -20,6 +20,7 @@ typedef struct {
     const char
         *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
     bool report, report_json; /* --report, and whether it is json */
+    const char *trace;          /* --trace: the file; NULL: none */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "bind/trace.h"
+
 /* --- wrapped functions ------------------------------------------------------------------ */
 
 /* load(chunk, chunkname, mode, env) with mode "t": the virtual machine trusts bytecode. Upvalue:
@@ -182,6 +184,10 @@ void mr_sandbox_close_module(lua_State *L) {
         lua_pushnil(L);
         lua_setfield(L, -2, *name);
     }
+    mr_push_methods(L, &mr_kind_trace);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "save");
+    lua_pop(L, 1);
     if (lua_getfield(L, -1, "machine") == LUA_TTABLE) {
         lua_getfield(L, -1, "model");
         lua_pushcclosure(L, safe_model, 1);

@@ -117,6 +117,10 @@ static mr_status wrong_ending(const char *path, const char *problem, bool must_c
                    problem, path, list);
 }
 
+mr_status mr_trace_can_save(const char *path) {
+    return find_format(path) < 0 ? wrong_ending(path, "a trace", false) : MR_OK;
+}
+
 mr_status mr_trace_save(const mr_trace *trace, const mr_trace *before, const char *path,
                         mr_trace_source source, void *context) {
     mr_writing writing = {trace, before, source, context};

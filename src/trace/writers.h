@@ -23,6 +23,9 @@ mr_status mr_trace_print_both(const mr_trace *before, const mr_trace *after,
 /* The text of a script, for the page: NULL: not known. Owned by the callee, valid until the next call. */
 typedef const char *(*mr_trace_source)(void *context, const char *file, size_t *out_size);
 
+/* Whether a path has one of the endings of mr_trace_save: NULL, or its error. */
+mr_status mr_trace_can_save(const char *path);
+
 /* By the ending of `path`: .html .json (Chrome and Perfetto) .svg .dot .csv .spans.json. Other endings: INVALID_ARGUMENT
  * with the list. The file appears complete or not at all. `before` NULL, or a trace to compare with (HTML, SVG). */
 mr_status mr_trace_save(const mr_trace *trace, const mr_trace *before, const char *path,

@@ -63,6 +63,9 @@ function TestReach.test_no_function_of_the_module_takes_a_path()
       assert(select(2, pcall(mr[name], {path = "/etc/passwd"})):find("%-%-sandbox reads no files"))
       takes_names_only["mr." .. name] = true
     end
+    assert(not pcall(function() return mr.timeline(function() end).save end))
+    takes_names_only["trace.save"], takes_names_only["trace.critical_path"] = true, true
+    takes_names_only["trace.facts"] = true -- it tells the name of the script
     local found = 0
     for _, entry in ipairs((mr.docs())) do
       local text = ((entry.usage or "") .. entry.text):lower()

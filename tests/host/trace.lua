@@ -1,0 +1,92 @@
+-- --trace: the whole script is traced and saved, however it ends.
+-- not replayed: the scripts run in processes of their own
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+local path
+
+local function read()
+  local file = io.open(path)
+  if not file then return nil end
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+local function run(code, options)
+  local arguments = options or {}
+  for _, word in ipairs { "--device", "virtual", "--trace", path, "-e", code } do
+    table.insert(arguments, word)
+  end
+  return command.run(arguments)
+end
+
+TestTrace = {}
+
+function TestTrace.setUp()
+  path = os.tmpname() .. ".csv"
+end
+
+function TestTrace.tearDown()
+  os.remove(path)
+  os.remove((path:gsub("%.csv$", "")))
+end
+
+function TestTrace.test_has_what_the_script_did_and_did_not_wait_for()
+  local result = run("mr.spin{ms = 3} mr.op{name = 'mine', ms = 1}")
+  lu.assertEquals(result, { status = 0, out = "", err = "" })
+  local row = read():match("[^\n]*mine[^\n]*")
+  lu.assertNotNil(row)
+  lu.assertStrContains(row, "3.0") -- where it begins
+end
+
+function TestTrace.test_is_saved_when_the_script_fails()
+  local result = run("mr.spin{ms = 3} error('oops')")
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "oops")
+  lu.assertStrContains(read(), "spin")
+end
+
+function TestTrace.test_is_saved_by_os_exit()
+  lu.assertEquals(run("mr.spin{ms = 3} os.exit(7)").status, 7)
+  lu.assertStrContains(read(), "spin")
+  os.remove(path)
+  lu.assertEquals(run("mr.spin{ms = 3, stream = mr.stream()} mr.current_stream():host_func(function() os.exit(5) end) " ..
+    "mr.synchronize()").status, 5)
+  lu.assertStrContains(read(), "spin")
+end
+
+function TestTrace.test_is_saved_after_ctrl_c()
+  local result = run("mr.spin{ms = 3} print('ready') io.stdout:flush() while true do end", { interrupts = 1 })
+  lu.assertEquals(result.status, 130)
+  lu.assertStrContains(read(), "spin")
+end
+
+function TestTrace.test_is_saved_when_the_device_is_lost()
+  local result = run("mr.machine.fault('illegal-address') mr.synchronize()")
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(read(), "fault")
+end
+
+function TestTrace.test_works_in_a_sandbox_in_which_scripts_cannot_write()
+  local result = run("mr.spin{ms = 3} print(pcall(function() " ..
+    "mr.timeline(function() end):save('" .. path .. "') end))", { "--sandbox" })
+  lu.assertStrContains(result.out, "false")
+  lu.assertStrContains(read(), "spin")
+end
+
+function TestTrace.test_a_wrong_ending_is_told_before_anything_runs()
+  local result = command.run { "--trace", "/tmp/x.txt", "-e", "print(1)" }
+  lu.assertEquals(result.status, 2)
+  lu.assertEquals(result.out, "")
+  lu.assertStrContains(result.err, "--trace: a trace cannot be saved as `/tmp/x.txt`")
+end
+
+function TestTrace.test_a_file_that_cannot_be_written_is_a_failure()
+  path = "/nowhere/at/all.csv"
+  local result = run("mr.spin{ms = 3}")
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "/nowhere/at/all.csv")
+end
+
+os.exit(lu.LuaUnit.run())
