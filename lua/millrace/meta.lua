@@ -504,6 +504,15 @@ function mr.elementwise(signature, statement, name) end
 ---@return any ...
 function mr.timeline(fn, ...) end
 
+---Names calls that make the host wait for a device although they are not called synchronize: item(),
+---print(t), copies that block or are of pageable memory, t:free{sync=true}. "warn": a line on standard
+---error for each place of the script, with the time that the host stood there; "error": the call
+---raises before it waits; "off" (costs nothing). Like torch.cuda.set_sync_debug_mode. Returns the
+---previous mode.
+---@param mode? string
+---@return string before
+function mr.sync_debug(mode) end
+
 ---Runs `fn` under every order that CUDA's rules allow and that can make a difference: one schedule of
 ---each class of equivalent ones (virtual GPU only). What `fn` returns, or the error that it raises, is
 ---the outcome; tensors count by their bytes after all work. Returns {schedules=, complete=,

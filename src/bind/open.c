@@ -50,6 +50,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_tracer_class,
                                           &mr_timeline_class,
                                           &mr_trace_class,
+                                          &mr_sync_debug_class,
                                           &mr_simulator_class,
                                           &mr_explore_class,
                                           &mr_help_class,
@@ -161,6 +162,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_hazard(L);
     mr_open_trace(L);
     mr_open_tracer(L);
+    mr_open_sync_debug(L);
     if (backend->simulator) {
         mr_open_stepping(L);
         mr_open_pending(L);

@@ -238,9 +238,54 @@ function TestTells.test_compare()
     if row.name == "add_" then add = row end
   end
   lu.assertAlmostEquals(spin.before_ms, spin.after_ms, 1e-6)
-  lu.assertTrue(add.after_ms > 2 * add.before_ms)
+  lu.assertTrue(add.after_ms > 2 * add.before_ms, tostring(rows))
   lu.assertStrContains(tostring(rows), "add_ at tests/lua/trace.lua")
   lu.assertErrorMsgContains("expected a trace", before.compare, before, 3)
+end
+
+TestSyncDebug = {}
+
+function TestSyncDebug.tearDown()
+  mr.sync_debug("off")
+  mr.synchronize()
+end
+
+function TestSyncDebug.test_returns_the_mode_before()
+  lu.assertEquals(mr.sync_debug(), "off")
+  lu.assertEquals(mr.sync_debug("error"), "off")
+  lu.assertEquals(mr.sync_debug("warn"), "error")
+  lu.assertEquals(mr.sync_debug("off"), "warn")
+  lu.assertErrorMsgContains('there are "off", "warn", "error"', mr.sync_debug, "loud")
+end
+
+function TestSyncDebug.test_error_refuses_hidden_waits_before_they_wait()
+  local x, pinned = mr.ones(4), mr.zeros(4, { device = "cpu", pinned = true })
+  local pageable = mr.zeros(4, { device = "cpu" })
+  mr.synchronize()
+  mr.sync_debug("error")
+  local refused = {
+    item = function() return x:sum():item() end,
+    print = function() print(x) end,
+    totable = function() return x:totable() end,
+    cpu = function() return x:cpu() end,
+    copy_ = function() pinned:copy_(x) end,
+    memcpy = function() mr.memcpy(pinned, x) end,
+    memcpy_async = function() mr.memcpy_async(pageable, x) end,
+    free = function() x:free { sync = true } end,
+  }
+  for name, fn in pairs(refused) do
+    mr.spin { ms = 5 }
+    local before = mr.clock()
+    lu.assertErrorMsgContains(name .. " makes the host wait for the device", fn)
+    if name ~= "free" then lu.assertTrue(mr.clock() - before < 1, name) end
+  end
+  -- what is asked for, and what does not wait
+  mr.synchronize()
+  mr.current_stream():synchronize()
+  pinned:copy_(x, { non_blocking = true })
+  mr.memcpy_async(x, pinned)
+  x:add_(1)
+  mr.event():synchronize()
 end
 
 TestShow = {}
