@@ -294,8 +294,9 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
 /* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c: h 16 bits, w 32, d 64, p a predicate
  * that is stored as 0 or 1, e f g floats of 16, 32, 64 bits (special operands), s a shift count; then the result from
  * a, b, c, which are zero-extended */
+/* Several lists, since clang-format needs minutes and gigabytes for one of this length. */
 // clang-format off
-#define ROWS(X) \
+#define ROWS_PRODUCTS(X) \
     X("add.s16 $", "hhh", a + b) X("add.u32 $", "www", a + b) X("add.s64 $", "ddd", a + b) \
     X("sub.s16 $", "hhh", a - b) X("sub.u32 $", "www", a - b) X("sub.s64 $", "ddd", a - b) \
     X("add.sat.s32 $", "www", (uint64_t)clamp_s((s128)sx(a, 32) + sx(b, 32), 32)) \
@@ -323,7 +324,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("sad.s32 $", "wwww", c + (uint64_t)(sx(a, 32) > sx(b, 32) ? sx(a, 32) - sx(b, 32) : sx(b, 32) - sx(a, 32))) \
     X("sad.s16 $", "hhhh", c + (uint64_t)(sx(a, 16) > sx(b, 16) ? sx(a, 16) - sx(b, 16) : sx(b, 16) - sx(a, 16))) \
     X("sad.u64 $", "dddd", c + (a > b ? a - b : b - a)) \
-    X("sad.s64 $", "dddd", c + ((int64_t)a > (int64_t)b ? a - b : b - a)) \
+    X("sad.s64 $", "dddd", c + ((int64_t)a > (int64_t)b ? a - b : b - a))
+#define ROWS_QUOTIENTS(X) \
     X("div.u16 $", "hhh", b ? a / b : 0xffff) X("div.u32 $", "www", b ? a / b : 0xffffffff) X("div.u64 $", "ddd", b ? a / b : UINT64_MAX) \
     X("div.s32 $", "www", b ? (uint64_t)(sx(a, 32) / sx(b, 32)) : 0xffffffff) \
     X("div.s16 $", "hhh", b ? (uint64_t)(sx(a, 16) / sx(b, 16)) : 0xffff) \
@@ -334,7 +336,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("min.u16 $", "hhh", a < b ? a : b) X("min.s32 $", "www", sx(a, 32) < sx(b, 32) ? a : b) X("max.s64 $", "ddd", (int64_t)a > (int64_t)b ? a : b) \
     X("max.u32 $", "www", a > b ? a : b) X("min.u64 $", "ddd", a < b ? a : b) X("max.s16 $", "hhh", sx(a, 16) > sx(b, 16) ? a : b) \
     X("abs.s16 $", "hh", sx(a, 16) < 0 ? 0 - a : a) X("abs.s32 $", "ww", sx(a, 32) < 0 ? 0 - a : a) X("abs.s64 $", "dd", (int64_t)a < 0 ? 0 - a : a) \
-    X("neg.s16 $", "hh", 0 - a) X("neg.s32 $", "ww", 0 - a) X("neg.s64 $", "dd", 0 - a) \
+    X("neg.s16 $", "hh", 0 - a) X("neg.s32 $", "ww", 0 - a) X("neg.s64 $", "dd", 0 - a)
+#define ROWS_BITS(X) \
     X("and.b16 $", "hhh", a & b) X("or.b32 $", "www", a | b) X("xor.b64 $", "ddd", a ^ b) \
     X("not.b16 $", "hh", ~a) X("not.b32 $", "ww", ~a) X("not.b64 $", "dd", ~a) \
     X("cnot.b16 $", "hh", a == 0) X("cnot.b32 $", "ww", a == 0) X("cnot.b64 $", "dd", a == 0) \
@@ -348,7 +351,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("shf.l.clamp.b32 $", "wwws", c >= 32 ? a : (b << 32 | a) << c >> 32) X("shf.r.clamp.b32 $", "wwws", c >= 32 ? b : (b << 32 | a) >> c) \
     X("popc.b32 $", "ww", count_ones(a, 32)) X("popc.b64 $", "wd", count_ones(a, 64)) \
     X("clz.b32 $", "ww", leading(a, 32)) X("clz.b64 $", "wd", leading(a, 64)) \
-    X("brev.b32 $", "ww", brev(a, 32)) X("brev.b64 $", "dd", brev(a, 64)) \
+    X("brev.b32 $", "ww", brev(a, 32)) X("brev.b64 $", "dd", brev(a, 64))
+#define ROWS_FIELDS(X) \
     X("bfind.u32 $", "ww", bfind(a, 32, false, false)) X("bfind.s32 $", "ww", bfind(a, 32, true, false)) \
     X("bfind.u64 $", "wd", bfind(a, 64, false, false)) X("bfind.shiftamt.s64 $", "wd", bfind(a, 64, true, true)) \
     X("bfind.shiftamt.u32 $", "ww", bfind(a, 32, false, true)) \
@@ -358,7 +362,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("bmsk.clamp.b32 $", "wss", a > 31 ? 0 : zx((b > 31 ? UINT64_MAX : ((uint64_t)1 << b) - 1) << a, 32)) \
     X("bmsk.wrap.b32 $", "wss", (((uint64_t)1 << (b & 31)) - 1) << (a & 31)) \
     X("szext.clamp.u32 $", "wws", b > 31 ? a : zx(a, (int)b + 1) & ~((uint64_t)1 << b)) \
-    X("szext.wrap.s32 $", "wws", (b & 31) == 0 ? 0 : (uint64_t)sx(a, (int)(b & 31))) \
+    X("szext.wrap.s32 $", "wws", (b & 31) == 0 ? 0 : (uint64_t)sx(a, (int)(b & 31)))
+#define ROWS_BYTES(X) \
     X("prmt.b32 $", "wwww", prmt((uint32_t)a, (uint32_t)b, (uint32_t)c)) \
     X("prmt.b32.f4e $", "wwww", prmt_mode((uint32_t)a, (uint32_t)b, (uint32_t)c, f4e)) \
     X("prmt.b32.b4e $", "wwww", prmt_mode((uint32_t)a, (uint32_t)b, (uint32_t)c, b4e)) \
@@ -374,7 +379,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("dp2a.hi.u32.s32 $", "wwww", dot((uint32_t)a, (uint32_t)b, (uint32_t)c, false, true, 16, 2)) \
     X("fns.b32 $", "wwss", fns((uint32_t)a, (uint32_t)b, (int32_t)c)) \
     X("slct.b32.s32 $", "wwww", sx(c, 32) >= 0 ? a : b) X("slct.u64.f32 $", "dddf", F32(c) >= 0 ? a : b) \
-    /* compare */ \
+    /* compare */
+#define ROWS_COMPARISONS(X) \
     X("setp.eq.s32 $", "pww", a == b) X("setp.ne.u64 $", "pdd", a != b) X("setp.lt.s32 $", "pww", sx(a, 32) < sx(b, 32)) \
     X("setp.lo.u32 $", "pww", a < b) X("setp.gt.s64 $", "pdd", (int64_t)a > (int64_t)b) X("setp.ge.u16 $", "phh", a >= b) \
     X("setp.le.s16 $", "phh", sx(a, 16) <= sx(b, 16)) X("setp.hs.u32 $", "pww", a >= b) X("setp.lt.u64 $", "pdd", a < b) \
@@ -388,7 +394,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("testp.subnormal.f32 $", "pf", (a & 0x7f800000) == 0 && (a & 0x7fffff)) X("testp.normal.f64 $", "pg", (a >> 52 & 0x7ff) != 0 && (a >> 52 & 0x7ff) != 0x7ff) \
     X("testp.finite.f32 $", "pf", (a & 0x7f800000) != 0x7f800000) X("testp.infinite.f64 $", "pg", (a & INT64_MAX) == (uint64_t)0x7ff << 52) \
     X("testp.notanumber.f32 $", "pf", (a & 0x7fffffff) > 0x7f800000) X("testp.number.f32 $", "pf", (a & 0x7fffffff) <= 0x7f800000) \
-    /* f32, f64 */ \
+    /* f32, f64 */
+#define ROWS_SINGLES(X) \
     X("add.f32 $", "fff", P32(sum(F32(a), F32(b), RN))) X("add.rz.f32 $", "fff", pack(sum(F32(a), F32(b), RZ), 8, 23, RZ)) \
     X("add.rm.f32 $", "fff", pack(sum(F32(a), F32(b), RM), 8, 23, RM)) X("add.rp.f32 $", "fff", pack(sum(F32(a), F32(b), RP), 8, 23, RP)) \
     X("add.ftz.f32 $", "fff", FL32(P32(sum(Z32(a), Z32(b), RN)))) X("add.sat.f32 $", "fff", saturate_bits(P32(sum(F32(a), F32(b), RN)))) \
@@ -402,7 +409,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("div.rn.f32 $", "fff", P32(F32(a) / F32(b))) X("div.rz.f32 $", "fff", pack(F32(a) / F32(b), 8, 23, RZ)) \
     X("div.rp.f32 $", "fff", pack(F32(a) / F32(b), 8, 23, RP)) X("div.rn.ftz.f32 $", "fff", FL32(P32(Z32(a) / Z32(b)))) \
     X("rcp.rn.f32 $", "ff", P32((f128)1 / F32(a))) X("rcp.rm.f32 $", "ff", pack((f128)1 / F32(a), 8, 23, RM)) \
-    X("sqrt.rn.f32 $", "ff", P32(root(F32(a)))) X("sqrt.rp.f32 $", "ff", pack(root(F32(a)), 8, 23, RP)) X("sqrt.rz.f32 $", "ff", pack(root(F32(a)), 8, 23, RZ)) \
+    X("sqrt.rn.f32 $", "ff", P32(root(F32(a)))) X("sqrt.rp.f32 $", "ff", pack(root(F32(a)), 8, 23, RP)) X("sqrt.rz.f32 $", "ff", pack(root(F32(a)), 8, 23, RZ))
+#define ROWS_DOUBLES(X) \
     X("add.f64 $", "ggg", P64(sum(F64(a), F64(b), RN))) X("add.rm.f64 $", "ggg", pack(sum(F64(a), F64(b), RM), 11, 52, RM)) \
     X("mul.f64 $", "ggg", P64(F64(a) * F64(b))) X("mul.rp.f64 $", "ggg", pack(F64(a) * F64(b), 11, 52, RP)) \
     X("fma.rn.f64 $", "gggg", P64(sum(F64(a) * F64(b), F64(c), RN))) X("fma.rz.f64 $", "gggg", pack(sum(F64(a) * F64(b), F64(c), RZ), 11, 52, RZ)) \
@@ -412,12 +420,14 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("min.f32 $", "fff", P32(least(F32(a), F32(b)))) X("max.f32 $", "fff", P32(most(F32(a), F32(b)))) X("max.ftz.f32 $", "fff", P32(most(Z32(a), Z32(b)))) \
     X("min.NaN.f32 $", "fff", isnan_any(F32(a), F32(b)) ? 0x7fffffff : P32(least(F32(a), F32(b)))) X("max.f64 $", "ggg", P64(most(F64(a), F64(b)))) \
     X("copysign.f32 $", "fff", (a & 0x80000000) | (b & 0x7fffffff)) X("copysign.f64 $", "ggg", (a & (uint64_t)1 << 63) | (b & INT64_MAX)) \
-    /* f16, bf16 */ \
+    /* f16, bf16 */
+#define ROWS_HALVES(X) \
     X("add.f16 $", "eee", half_add(a, b, c)) X("mul.f16 $", "eee", half_mul(a, b, c)) X("fma.rn.f16 $", "eeee", half_fma(a, b, c)) \
     X("fma.rn.f16x2 $", "wwww", HALF2(half_fma)) X("add.f16x2 $", "www", HALF2(half_add)) X("fma.rn.bf16 $", "hhhh", bhalf_fma(a, b, c)) \
     X("fma.rn.bf16x2 $", "wwww", HALF2(bhalf_fma)) X("sub.f16 $", "eee", P16(sum(f16_of(a), -f16_of(b), RN))) \
     X("min.f16 $", "eee", P16(least(f16_of(a), f16_of(b)))) X("max.bf16 $", "hhh", PB16(most(bf16_of(a), bf16_of(b)))) \
-    /* cvt */ \
+    /* cvt */
+#define ROWS_CONVERSIONS(X) \
     X("cvt.s64.s32 $", "dw", (uint64_t)sx(a, 32)) X("cvt.u64.u32 $", "dw", a) X("cvt.u32.u64 $", "wd", a) X("cvt.u16.u32 $", "hw", a) \
     X("cvt.s32.s16 $", "wh", (uint64_t)sx(a, 16)) X("cvt.u32.u16 $", "wh", a) X("cvt.s64.s16 $", "dh", (uint64_t)sx(a, 16)) \
     X("cvt.s32.s8 $", "ww", (uint64_t)sx(a, 8)) X("cvt.u32.u8 $", "wh", zx(a, 8)) X("cvt.s16.s8 $", "hh", (uint64_t)sx(a, 8)) \
@@ -429,7 +439,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("cvt.rp.f32.u32 $", "fw", pack((f128)a, 8, 23, RP)) X("cvt.rn.f32.s64 $", "fd", P32((f128)(int64_t)a)) X("cvt.rn.f32.u64 $", "fd", P32((f128)a)) \
     X("cvt.rm.f32.u64 $", "fd", pack((f128)a, 8, 23, RM)) X("cvt.rp.f32.s64 $", "fd", pack((f128)(int64_t)a, 8, 23, RP)) \
     X("cvt.rn.f64.s32 $", "gw", P64((f128)sx(a, 32))) X("cvt.rn.f64.u64 $", "gd", P64((f128)a)) X("cvt.rz.f64.u64 $", "gd", pack((f128)a, 11, 52, RZ)) \
-    X("cvt.rp.f64.s64 $", "gd", pack((f128)(int64_t)a, 11, 52, RP)) X("cvt.rn.f32.u8 $", "fw", P32((f128)zx(a, 8))) X("cvt.rn.f32.s16 $", "fh", P32((f128)sx(a, 16))) \
+    X("cvt.rp.f64.s64 $", "gd", pack((f128)(int64_t)a, 11, 52, RP)) X("cvt.rn.f32.u8 $", "fw", P32((f128)zx(a, 8))) X("cvt.rn.f32.s16 $", "fh", P32((f128)sx(a, 16)))
+#define ROWS_ROUNDINGS(X) \
     X("cvt.rzi.s32.f32 $", "wf", to_integer(F32(a), 32, true, RZ, 0)) X("cvt.rni.s32.f32 $", "wf", to_integer(F32(a), 32, true, RN, 0)) \
     X("cvt.rmi.s32.f32 $", "wf", to_integer(F32(a), 32, true, RM, 0)) X("cvt.rpi.u32.f32 $", "wf", to_integer(F32(a), 32, false, RP, 0)) \
     X("cvt.rzi.u32.f32 $", "wf", to_integer(F32(a), 32, false, RZ, 0)) X("cvt.rzi.s64.f32 $", "df", to_integer(F32(a), 64, true, RZ, (uint64_t)1 << 63)) \
@@ -447,7 +458,8 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("cvt.rzi.s32.f16 $", "we", to_integer(f16_of(a), 32, true, RZ, 0)) X("cvt.rni.u16.f16 $", "he", to_integer(f16_of(a), 16, false, RN, 0)) \
     X("cvt.rn.f16x2.f32 $", "wff", P16(F32(a)) << 16 | P16(F32(b))) X("cvt.rn.bf16x2.f32 $", "wff", PB16(F32(a)) << 16 | PB16(F32(b))) \
     X("cvt.rna.tf32.f32 $", "wf", F32(a) != F32(a) ? 0x7fffffff : pack(F32(a), 8, 10, RNA) << 13) \
-    /* moves */ \
+    /* moves */
+#define ROWS_MOVES(X) \
     X("mov.b32 $", "ww", a) X("mov.b64 $", "dd", a) X("mov.b16 $", "hh", a) \
     X("{.reg .b32 %lo, %hi; mov.b64 {%lo, %hi}, %a; mov.b64 %d, {%hi, %lo};}", "dd", a << 32 | a >> 32) \
     X("{.reg .b16 %lo, %hi; mov.b32 {%lo, %hi}, %a; mov.b32 %d, {%hi, %lo};}", "ww", (a << 16 | a >> 16)) \
@@ -460,6 +472,9 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("{mad.lo.cc.u64 %d, %a, %b, %c; madc.hi.u64 %d, %a, %b, 0;}", "dddd", (uint64_t)(((u128)a * b + c) >> 64)) \
     X("{.reg .pred %q, %t; setp.lt.s32 %q, %c, 0; setp.lt.and.s32 %q|%t, %a, %b, %q; selp.b32 %d, 1, 0, %q; @%t add.s32 %d, %d, 2;}", "wwww", \
       sx(c, 32) < 0 ? (sx(a, 32) < sx(b, 32) ? 1 : 2) : 0)
+#define ROWS(X) \
+    ROWS_PRODUCTS(X) ROWS_QUOTIENTS(X) ROWS_BITS(X) ROWS_FIELDS(X) ROWS_BYTES(X) ROWS_COMPARISONS(X) \
+    ROWS_SINGLES(X) ROWS_DOUBLES(X) ROWS_HALVES(X) ROWS_CONVERSIONS(X) ROWS_ROUNDINGS(X) ROWS_MOVES(X)
 
 // clang-format on
 
