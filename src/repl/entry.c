@@ -29,24 +29,54 @@ static const char *next_piece(lua_State *L, void *context, size_t *out_size) {
     return p->text[p->next++];
 }
 
-typedef enum { WHOLE, TOO_SHORT, WRONG } verdict;
-
-static verdict try_with(lua_State *L, const char *before, const char *text, size_t size) {
+static mr_entry_verdict try_with(lua_State *L, const char *before, const char *text, size_t size) {
     pieces p = {.text = {before, text}, .size = {strlen(before), size}};
     int status = lua_load(L, next_piece, &p, "=mr", "t");
-    verdict found = status == LUA_OK ? WHOLE : is_too_short(L, status) ? TOO_SHORT : WRONG;
+    mr_entry_verdict found = status == LUA_OK          ? MR_ENTRY_WHOLE
+                             : is_too_short(L, status) ? MR_ENTRY_TOO_SHORT
+                                                       : MR_ENTRY_WRONG;
     lua_pop(L, 1);
     return found;
 }
 
-bool mr_entry_is_incomplete(lua_State *L, const char *text, size_t size) {
-    size_t blank = strspn(text, " \t");
-    if (blank < size && strchr(":?", text[blank]) && strncmp(text + blank, "::", 2) != 0)
-        return false;
-    bool is_value = blank < size && text[blank] == '='; /* `= x`, as in older versions of Lua */
-    if (is_value) return try_with(L, "return ", text + blank + 1, size - blank - 1) == TOO_SHORT;
-    verdict as_value = try_with(L, "return ", text, size);
-    if (as_value == WHOLE) return false;
-    verdict as_statement = try_with(L, "", text, size);
-    return as_statement == TOO_SHORT || (as_statement == WRONG && as_value == TOO_SHORT);
+mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size) {
+    size_t blank = 0;
+    while (blank < size && (text[blank] == ' ' || text[blank] == '\t')) blank++;
+    char mark = blank < size ? text[blank] : '\0', next = blank + 1 < size ? text[blank + 1] : '\0';
+    if (mark == '?' || (mark == ':' && next != ':'))
+        return memchr(text, '\n', size) ? MR_ENTRY_WRONG : MR_ENTRY_WHOLE;
+    if (mark == '=') /* `= x`, as in older versions of Lua */
+        return try_with(L, "return ", text + blank + 1, size - blank - 1);
+    mr_entry_verdict as_value = try_with(L, "return ", text, size);
+    if (as_value == MR_ENTRY_WHOLE) return MR_ENTRY_WHOLE;
+    mr_entry_verdict as_statement = try_with(L, "", text, size);
+    return as_statement == MR_ENTRY_WRONG ? as_value : as_statement;
+}
+
+static size_t line_size(const char *text, size_t size) {
+    const char *end = memchr(text, '\n', size);
+    return end ? (size_t)(end - text) + 1 : size;
+}
+
+/* Lines are added until Lua takes them. */
+static size_t shortest(lua_State *L, const char *text, size_t size) {
+    size_t used = line_size(text, size);
+    mr_entry_verdict verdict;
+    while ((verdict = mr_entry_judge(L, text, used - (text[used - 1] == '\n'))) ==
+               MR_ENTRY_TOO_SHORT &&
+           used < size)
+        used += line_size(text + used, size - used);
+    return verdict == MR_ENTRY_WHOLE ? used : 0;
+}
+
+size_t mr_entry_first(lua_State *L, const char *text, size_t size) {
+    if (!memchr(text, '\n', size) || mr_entry_judge(L, text, size) == MR_ENTRY_WHOLE) return size;
+    size_t first = 0;
+    for (size_t at = 0; at < size;) {
+        size_t length = shortest(L, text + at, size - at);
+        if (!length) return size;
+        if (!first) first = length;
+        at += length;
+    }
+    return first;
 }

@@ -6,8 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* More lines may yet make it one, as an expression or as statements: Lua's parser says so. Commands (":queues", "?x") are
- * whole. Raises only when memory is out. */
-bool mr_entry_is_incomplete(lua_State *L, const char *text, size_t size);
+/* TOO_SHORT: more lines may yet make it one. */
+typedef enum { MR_ENTRY_WHOLE, MR_ENTRY_TOO_SHORT, MR_ENTRY_WRONG } mr_entry_verdict;
+
+/* As an expression or as statements: Lua's parser says so. A command (":queues", "?x") is a line of its own. Raises only
+ * when memory is out. */
+mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size);
+
+/* How many bytes at the beginning of a text of several lines are its first entry, with the end of its last line; all of it,
+ * if it is one entry, or if it is not a row of entries. */
+size_t mr_entry_first(lua_State *L, const char *text, size_t size);
 
 #endif

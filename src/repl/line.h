@@ -1,5 +1,5 @@
-/* One line of input: read by GNU readline at a terminal, otherwise (or in a build without readline) by
- * stdio. */
+/* One piece of input: edited with GNU readline at a terminal, otherwise (or in a build without readline) a line of standard
+ * input. */
 #ifndef MR_REPL_LINE_H
 #define MR_REPL_LINE_H
 
@@ -9,16 +9,34 @@
 
 typedef enum { MR_LINE_READ, MR_LINE_END, MR_LINE_INTERRUPTED } mr_line_status;
 
-/* Reads the history file in the user's home. `interrupted` returns whether Ctrl-C came, and resets
- * that. */
-void mr_line_open(bool (*interrupted)(void));
+/* What the editor asks. */
+typedef struct {
+    void *context;
+    bool (*interrupted)(void); /* whether Ctrl-C came, and resets that */
+    /* More lines may make it an entry: then Enter begins another one. */
+    bool (*is_incomplete)(void *context, const char *text, size_t size);
+    /* What can stand instead of text[*out_from ... point): an array that ends with NULL, of which the caller frees each
+     * element and itself. NULL: nothing. */
+    char **(*complete)(void *context, const char *text, int point, int *out_from);
+    /* Shows what `complete` found last, if it was more than one. */
+    void (*list)(void *context);
+} mr_line_hooks;
+
+/* Reads the history. `hooks` is kept by address. */
+void mr_line_open(const mr_line_hooks *hooks);
 void mr_line_close(void);
 
-/* Shows the prompt and replaces *out_line by the next line, without its end. Blocks. INTERRUPTED:
- * Ctrl-C came, and the typed text was discarded. */
+/* Shows the prompt and replaces *out_line by what was typed, without its last end of line; an editor that can show several
+ * lines gives a whole entry. Blocks. INTERRUPTED: Ctrl-C came, and the typed text was discarded. */
 mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line);
 
-/* Adds a line to the history, and writes it to the history file at once. */
-void mr_line_remember(const char *line);
+/* The next read begins with this text, at a terminal. */
+void mr_line_prefill(const char *text);
+
+/* Adds an entry to the history, and writes it to the history file at once. */
+void mr_line_remember(const char *entry);
+
+/* Standard input and output are a terminal. */
+bool mr_line_is_at_terminal(void);
 
 #endif

@@ -3,17 +3,22 @@
 
 #include <lauxlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/output.h"
 #include "repl/entry.h"
 #include "repl/line.h"
+#include "repl/nesting.h"
 #include "repl/tools.h"
 
 /* The entry under construction, as the user typed it, and the line that was read last. Owned by a userdata of the
  * state: an error of Lua's must not leak them. */
 typedef struct {
     mr_buffer entry, line, message;
+    mr_buffer rest; /* of a pasted text, the entries that follow */
+    size_t judged;  /* bytes of the entry, when Lua's parser saw it last */
+    mr_nesting nesting;
 } input;
 
 typedef struct {
@@ -28,6 +33,7 @@ static int free_input(lua_State *L) {
     mr_buffer_free(&in->entry);
     mr_buffer_free(&in->line);
     mr_buffer_free(&in->message);
+    mr_buffer_free(&in->rest);
     return 0;
 }
 
@@ -64,35 +70,120 @@ static const char *prompt_text(prompt *p) {
     return lua_tostring(p->L, -1);
 }
 
-static void submit(prompt *p) {
+/* False: it failed or was stopped, so what was pasted behind it is not run. */
+static bool submit(prompt *p) {
     lua_pushlstring(p->L, p->in->entry.data, p->in->entry.size);
-    call_session(p, "submit", 1, 0);
+    bool done = call_session(p, "submit", 1, 1) && lua_toboolean(p->L, -1);
+    lua_settop(p->L, p->session + 1); /* the input is above it */
+    return done;
+}
+
+/* --- completion ------------------------------------------------------------------------------------------ */
+
+/* Copies the list of texts at the top; NULL: it is empty, or there is no memory. */
+static char **copy_texts(lua_State *L) {
+    size_t count = lua_rawlen(L, -1);
+    char **texts = count ? calloc(count + 1, sizeof *texts) : NULL;
+    for (size_t i = 0; texts && i < count; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        const char *text = lua_tostring(L, -1);
+        texts[i] = strdup(text ? text : "");
+        lua_pop(L, 1);
+        if (!texts[i]) count = i; /* what there is */
+    }
+    return texts;
+}
+
+static char **complete(void *context, const char *text, int point, int *out_from) {
+    prompt *p = context;
+    lua_State *L = p->L;
+    int top = lua_gettop(L);
+    char **found = NULL;
+    lua_pushlstring(L, text, (size_t)point);
+    if (call_session(p, "complete", 1, 2) && lua_istable(L, -2)) {
+        *out_from = (int)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+        found = copy_texts(L);
+    }
+    lua_settop(L, top);
+    return found;
+}
+
+static void list(void *context) {
+    call_session(context, "list", 0, 0);
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------ */
+
+#define SMALL (1 << 16)
 
 static void add(prompt *p, mr_buffer *to, const char *data, size_t size) {
     mr_buffer_add(to, data, size);
     if (to->failed) luaL_error(p->L, "not enough memory");
 }
 
+/* The parser reads all of the entry each time: of a large one, only where it may end, or has doubled. */
+static bool is_incomplete(prompt *p) {
+    input *in = p->in;
+    bool is_due = in->entry.size < SMALL || in->entry.size >= 2 * in->judged;
+    mr_nesting_add(&in->nesting, in->line.data, in->line.size);
+    if (!is_due && mr_nesting_is_open(&in->nesting)) return true;
+    in->judged = in->entry.size;
+    return mr_entry_judge(p->L, in->entry.data, in->entry.size) == MR_ENTRY_TOO_SHORT;
+}
+
+/* A pasted text may be several entries: all but the first wait. */
+static void set_aside(prompt *p) {
+    mr_buffer *entry = &p->in->entry;
+    size_t first = mr_entry_first(p->L, entry->data, entry->size);
+    if (first < entry->size) add(p, &p->in->rest, entry->data + first, entry->size - first);
+    while (first && entry->data[first - 1] == '\n') first--;
+    entry->size = first;
+    entry->data[first] = '\0';
+}
+
+static void take_rest(prompt *p) {
+    p->in->entry.size = 0;
+    add(p, &p->in->entry, p->in->rest.data, p->in->rest.size);
+    p->in->rest.size = 0;
+    set_aside(p);
+}
+
+static void drop_rest(prompt *p) {
+    if (!p->in->rest.size) return;
+    fprintf(stderr, "the rest of the pasted text was not run\n");
+    p->in->rest.size = 0;
+}
+
 /* Reads lines until they make an entry, or cannot. MR_LINE_READ: it is there, whole or with an error that Lua names. */
 static mr_line_status read_entry(prompt *p) {
     input *in = p->in;
+    if (in->rest.size) {
+        take_rest(p);
+        return MR_LINE_READ;
+    }
     mr_line_status read = mr_line_read(prompt_text(p), &in->line);
     lua_pop(p->L, 1);
     in->entry.size = 0;
+    in->nesting = (mr_nesting){0};
     while (read == MR_LINE_READ) {
         if (in->line.failed) luaL_error(p->L, "not enough memory");
         add(p, &in->entry, in->line.data, in->line.size);
-        if (!mr_entry_is_incomplete(p->L, in->entry.data, in->entry.size)) break;
+        if (!is_incomplete(p)) break;
         read = mr_line_read("..> ", &in->line);
         if (read == MR_LINE_END) break; /* then it is an error */
         add(p, &in->entry, "\n", 1);
     }
     if (read == MR_LINE_END && in->entry.size) read = MR_LINE_READ;
-    if (read == MR_LINE_READ) mr_line_remember(in->entry.data);
+    if (read != MR_LINE_READ) return read;
+    mr_line_remember(in->entry.data);
+    set_aside(p);
     return read;
+}
+
+static bool may_continue(void *context, const char *text, size_t size) {
+    const prompt *p = context;
+    return mr_entry_judge(p->L, text, size) == MR_ENTRY_TOO_SHORT;
 }
 
 void mr_repl_run(lua_State *L, const mr_repl_host *host) {
@@ -101,11 +192,18 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     mr_tools_push(L, host);
     mr_tools_require(L, top + 1, "session");
     prompt p = {.L = L, .host = host, .session = top + 2, .in = new_input(L)};
+    const mr_line_hooks hooks = {.context = &p,
+                                 .interrupted = host->interrupted,
+                                 .is_incomplete = may_continue,
+                                 .complete = complete,
+                                 .list = list};
     call_session(&p, "open", 0, 0);
     puts(host->banner);
-    mr_line_open(host->interrupted);
-    while ((read = read_entry(&p)) != MR_LINE_END)
-        if (read == MR_LINE_READ) submit(&p);
+    mr_line_open(&hooks);
+    while ((read = read_entry(&p)) != MR_LINE_END) {
+        bool done = read == MR_LINE_READ && submit(&p);
+        if (!done) drop_rest(&p);
+    }
     mr_line_close();
     call_session(&p, "close", 0, 0);
     lua_settop(L, top);

@@ -372,18 +372,24 @@ function session.prompt()
   return ("mr:%d%s> "):format(#session.entries + 1, state)
 end
 
--- What was typed: an entry, or a command.
+-- What was typed: an entry, or a command. False: it failed.
 function session.submit(text)
   local mark = text:match("^%s*([:?])")
   if mark and not text:find("^%s*::") then
     local done, message = tools.require("commands").run(text:match("^%s*(.-)%s*$"))
     if done == false then tools.complain(message) end
-    return
+    return done ~= false
   end
   local outline = tools.outline(text)
-  if outline and outline.is_empty then return end
-  session.run(text, { echo = true })
+  if outline and outline.is_empty then return true end
+  return not session.run(text, { echo = true }).failed
 end
+
+-- What can stand instead of the end of the text from byte `from` on: a list, and `from`.
+function session.complete(text) return tools.require("complete").find(text) end
+
+-- Shows what was found last.
+function session.list() tools.write(tools.require("complete").listing()) end
 
 -- Globals that only the prompt has.
 function session.open() _G.help = tools.mr.help end

@@ -1,0 +1,4 @@
+local complete = {}
+function complete.find() return {}, 0 end
+function complete.listing() return "" end
+return complete

@@ -1,0 +1,336 @@
+/* The editor: see edit.h.
+ *
+ * Readline's own signal handling would hide Ctrl-C from ours, and a handler may not jump out of it. So its callback
+ * interface is used: we wait for input ourselves, and Ctrl-C ends the wait.
+ *
+ * An entry of several lines is one text with ends of lines in it, which readline shows one below the other where the
+ * terminal can move its cursor up. Where it cannot (TERM=dumb), each line is read alone. */
+#include "repl/edit.h"
+
+#if MR_HAVE_READLINE
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <readline/history.h>
+#include <readline/readline.h>
+
+#define HISTORY_ENTRIES 1000
+
+static const mr_line_hooks *hooks;
+static char *typed, *prefilled;
+static bool is_accepted, shows_lines;
+
+/* --- several lines --------------------------------------------------------------------------------------- */
+
+static int line_start(int at) {
+    while (at > 0 && rl_line_buffer[at - 1] != '\n') at--;
+    return at;
+}
+
+static int line_end(int at) {
+    while (at < rl_end && rl_line_buffer[at] != '\n') at++;
+    return at;
+}
+
+/* Within the text, as far as there is a line; else to the entry before or after. Bytes count as columns. */
+static int go_up(int count, int key) {
+    int start = line_start(rl_point);
+    if (start == 0) return rl_get_previous_history(count, key);
+    int before = line_start(start - 1), column = rl_point - start;
+    rl_point = before + column < start - 1 ? before + column : start - 1;
+    return 0;
+}
+
+static int go_down(int count, int key) {
+    int end = line_end(rl_point);
+    if (end == rl_end) return rl_get_next_history(count, key);
+    int column = rl_point - line_start(rl_point), last = line_end(end + 1);
+    rl_point = end + 1 + column < last ? end + 1 + column : last;
+    return 0;
+}
+
+static int go_home(int count, int key) {
+    (void)count, (void)key;
+    rl_point = line_start(rl_point);
+    return 0;
+}
+
+static int go_end(int count, int key) {
+    (void)count, (void)key;
+    rl_point = line_end(rl_point);
+    return 0;
+}
+
+static int new_line(int count, int key) {
+    (void)count, (void)key;
+    rl_insert_text("\n");
+    return 0;
+}
+
+/* Enter: another line, as long as the text is not an entry. */
+static int accept_entry(int count, int key) {
+    if (shows_lines && hooks->is_incomplete(hooks->context, rl_line_buffer, (size_t)rl_end))
+        return new_line(count, key);
+    rl_point = rl_end;
+    return rl_newline(count, key);
+}
+
+/* --- completion ------------------------------------------------------------------------------------------ */
+
+static bool is_blank_before_cursor(void) {
+    int at = line_start(rl_point);
+    at += (int)strspn(rl_line_buffer + at, " \t");
+    return at >= rl_point;
+}
+
+/* TAB: two spaces at the beginning of a line. */
+static int complete_or_indent(int count, int key) {
+    if (!is_blank_before_cursor()) return rl_complete(count, key);
+    rl_insert_text("  ");
+    return 0;
+}
+
+/* Readline wants what can stand in its place for text[start, end): of each candidate, which begins at `from`, the part
+ * from there on. */
+static bool fit(char **candidate, int from, int start) {
+    size_t length = strlen(*candidate);
+    size_t before = from > start ? (size_t)(from - start) : 0,
+           cut = start > from ? (size_t)(start - from) : 0;
+    if (cut > length) return false;
+    char *whole = malloc(before + length - cut + 1);
+    if (!whole) return false;
+    memcpy(whole, rl_line_buffer + start, before);
+    strcpy(whole + before, *candidate + cut);
+    free(*candidate);
+    *candidate = whole;
+    return true;
+}
+
+static size_t common_length(char **candidates, size_t count) {
+    size_t length = strlen(candidates[0]);
+    for (size_t i = 1; i < count; i++) {
+        size_t same = 0;
+        while (same < length && candidates[i][same] == candidates[0][same]) same++;
+        length = same;
+    }
+    while (length && ((unsigned char)candidates[0][length] & 0xC0) == 0x80)
+        length--; /* no half of a character */
+    return length;
+}
+
+/* Readline's list begins with what they have in common. */
+static char **complete(const char *text, int start, int end) {
+    int from = start;
+    size_t count = 0;
+    bool fits = true;
+    (void)text;
+    rl_attempted_completion_over = 1;
+    rl_completion_append_character = '\0';
+    char **found = hooks->complete(hooks->context, rl_line_buffer, end, &from);
+    if (!found) return NULL;
+    for (; found[count]; count++) fits = fit(&found[count], from, start) && fits;
+    char **matches = calloc(count + 2, sizeof *matches);
+    fits = fits && matches && count;
+    if (fits) matches[0] = strndup(found[0], common_length(found, count));
+    for (size_t i = 0; i < count; i++) {
+        if (fits && count > 1) matches[i + 1] = found[i];
+        else free(found[i]);
+    }
+    free(found);
+    if (fits) return matches;
+    free(matches);
+    return NULL;
+}
+
+static void list_matches(char **matches, int count, int longest) {
+    (void)matches, (void)count, (void)longest;
+    rl_crlf();
+    fflush(rl_outstream);
+    hooks->list(hooks->context);
+    rl_forced_update_display();
+}
+
+/* --- keys ------------------------------------------------------------------------------------------------ */
+
+/* A key that the user's inputrc has given another meaning keeps it. */
+static void bind_unless_changed(const char *keys, rl_command_func_t *usual,
+                                rl_command_func_t *ours) {
+    int type;
+    rl_command_func_t *bound = rl_function_of_keyseq(keys, NULL, &type);
+    if (!bound || (type == ISFUNC && bound == usual)) rl_bind_keyseq(keys, ours);
+}
+
+static int bind_keys(void) {
+    const char *up = rl_get_termcap("up");
+    shows_lines = up && *up;
+    bind_unless_changed("\r", rl_newline, accept_entry);
+    bind_unless_changed("\n", rl_newline, accept_entry);
+    bind_unless_changed("\t", rl_complete, complete_or_indent);
+    if (!shows_lines) return 0;
+    bind_unless_changed("\033\r", rl_vi_editing_mode, new_line); /* Alt-Enter */
+    bind_unless_changed("\033\n", rl_vi_editing_mode, new_line);
+    bind_unless_changed("\033[A", rl_get_previous_history, go_up);
+    bind_unless_changed("\033OA", rl_get_previous_history, go_up);
+    bind_unless_changed("\033[B", rl_get_next_history, go_down);
+    bind_unless_changed("\033OB", rl_get_next_history, go_down);
+    bind_unless_changed("\020", rl_get_previous_history, go_up); /* Ctrl-P */
+    bind_unless_changed("\016", rl_get_next_history, go_down);   /* Ctrl-N */
+    bind_unless_changed("\001", rl_beg_of_line, go_home);        /* Ctrl-A */
+    bind_unless_changed("\005", rl_end_of_line, go_end);         /* Ctrl-E */
+    bind_unless_changed("\033[H", rl_beg_of_line, go_home);
+    bind_unless_changed("\033[F", rl_end_of_line, go_end);
+    return 0;
+}
+
+static int insert_prefilled(void) {
+    if (prefilled) rl_insert_text(prefilled);
+    free(prefilled);
+    prefilled = NULL;
+    return 0;
+}
+
+#if RL_READLINE_VERSION >= 0x0802
+/* Readline ends the line of Ctrl-D, and then each later line, too, since only its other interface clears the
+ * mark. We end that line ourselves. */
+static void leave_terminal(void) {
+    rl_eof_found = 0;
+    rl_deprep_terminal();
+}
+#endif
+
+void mr_edit_open(const mr_line_hooks *wanted) {
+    hooks = wanted;
+    rl_readline_name = "millrace";
+    rl_catch_signals = 0;
+    rl_catch_sigwinch = 0;
+#if RL_READLINE_VERSION >= 0x0802
+    rl_deprep_term_function = leave_terminal;
+#endif
+    rl_attempted_completion_function = complete;
+    rl_completion_display_matches_hook = list_matches;
+    rl_completer_word_break_characters = " \t\n\"'`@$><=;|&{}()[],:.+-*/%^#~!?";
+    rl_completer_quote_characters = "";
+    rl_pre_input_hook = insert_prefilled;
+    using_history();
+    stifle_history(HISTORY_ENTRIES);
+    rl_initialize(); /* reads inputrc */
+    bind_keys();
+}
+
+/* --- reading --------------------------------------------------------------------------------------------- */
+
+static void on_line(char *line) {
+    typed = line;
+    is_accepted = true;
+    rl_callback_handler_remove();
+}
+
+static void abandon_line(void) {
+    rl_point = rl_end; /* below all lines of the entry */
+    rl_redisplay();
+    rl_free_line_state();
+    rl_callback_sigcleanup();
+    rl_callback_handler_remove();
+    putchar('\n');
+    fflush(stdout);
+}
+
+static volatile sig_atomic_t is_resized;
+
+static void on_resize(int signal_number) {
+    (void)signal_number;
+    is_resized = 1;
+}
+
+/* Waits for input, with the signals as they were before; ready: there is some. */
+static bool wait_for_input(const sigset_t *before) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    int ready = ppoll(&input, 1, NULL, before);
+    if (is_resized) {
+        is_resized = 0;
+        rl_resize_terminal();
+    }
+    return ready > 0;
+}
+
+static bool was_interrupted(void) {
+    return hooks->interrupted();
+}
+
+mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
+    sigset_t waited_for, before;
+    struct sigaction resize, old_resize;
+    mr_line_status status = MR_LINE_READ;
+    out_line->size = 0;
+    typed = NULL;
+    is_accepted = false;
+    memset(&resize, 0, sizeof resize);
+    resize.sa_handler = on_resize;
+    sigaction(SIGWINCH, &resize, &old_resize);
+    /* These come only within ppoll: not between the question and the wait. */
+    sigemptyset(&waited_for);
+    sigaddset(&waited_for, SIGINT);
+    sigaddset(&waited_for, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &waited_for, &before);
+    rl_callback_handler_install(prompt, on_line);
+    while (!is_accepted) {
+        if (wait_for_input(&before)) {
+            rl_callback_read_char();
+        } else if (was_interrupted()) {
+            abandon_line();
+            status = MR_LINE_INTERRUPTED;
+            break;
+        }
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGWINCH, &old_resize, NULL);
+    if (status == MR_LINE_INTERRUPTED) return status;
+    if (!typed) { /* Ctrl-D */
+        putchar('\n');
+        return MR_LINE_END;
+    }
+    mr_buffer_puts(out_line, typed);
+    free(typed);
+    return MR_LINE_READ;
+}
+
+void mr_edit_prefill(const char *text) {
+    free(prefilled);
+    prefilled = strdup(text);
+}
+
+bool mr_edit_remember(const char *entry) {
+    HIST_ENTRY *last = history_length > 0 ? history_get(history_base + history_length - 1) : NULL;
+    if (last && strcmp(last->line, entry) == 0) return false;
+    add_history(entry);
+    return true;
+}
+
+#else
+
+/* Never called: line.c reads lines itself. */
+void mr_edit_open(const mr_line_hooks *wanted) {
+    (void)wanted;
+}
+
+mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
+    (void)prompt, (void)out_line;
+    return MR_LINE_END;
+}
+
+void mr_edit_prefill(const char *text) {
+    (void)text;
+}
+
+bool mr_edit_remember(const char *entry) {
+    (void)entry;
+    return false;
+}
+
+#endif
