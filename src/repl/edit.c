@@ -83,17 +83,12 @@ static int accept_entry(int count, int key) {
 
 /* --- completion ------------------------------------------------------------------------------------------ */
 
+static size_t found_count; /* of the completion that was asked for last */
+
 static bool is_blank_before_cursor(void) {
     int at = line_start(rl_point);
     at += (int)strspn(rl_line_buffer + at, " \t");
     return at >= rl_point;
-}
-
-/* TAB: two spaces at the beginning of a line. */
-static int complete_or_indent(int count, int key) {
-    if (!is_blank_before_cursor()) return rl_complete(count, key);
-    rl_insert_text("  ");
-    return 0;
 }
 
 /* Readline wants what can stand in its place for text[start, end): of each candidate, which begins at `from`, the part
@@ -135,6 +130,7 @@ static char **complete(const char *text, int start, int end) {
     char **found = hooks->complete(hooks->context, rl_line_buffer, end, &from);
     if (!found) return NULL;
     for (; found[count]; count++) fits = fit(&found[count], from, start) && fits;
+    found_count = count;
     char **matches = calloc(count + 2, sizeof *matches);
     fits = fits && matches && count;
     if (fits) matches[0] = strndup(found[0], common_length(found, count));
@@ -148,12 +144,29 @@ static char **complete(const char *text, int start, int end) {
     return NULL;
 }
 
-static void list_matches(char **matches, int count, int longest) {
-    (void)matches, (void)count, (void)longest;
+static void list_matches(void) {
     rl_crlf();
     fflush(rl_outstream);
     hooks->list(hooks->context);
     rl_forced_update_display();
+}
+
+static void list_instead(char **matches, int count, int longest) {
+    (void)matches, (void)count, (void)longest;
+    list_matches();
+}
+
+/* TAB: as much of a name as is certain, else the list of what there is. Two spaces at the beginning of a line. */
+static int complete_or_indent(int count, int key) {
+    if (is_blank_before_cursor()) {
+        rl_insert_text("  ");
+        return 0;
+    }
+    int end = rl_end;
+    found_count = 0;
+    rl_complete(count, key);
+    if (rl_end == end && found_count) list_matches();
+    return 0;
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------ */
@@ -213,9 +226,9 @@ void mr_edit_open(const mr_line_hooks *wanted) {
     rl_deprep_term_function = leave_terminal;
 #endif
     rl_attempted_completion_function = complete;
-    rl_completion_display_matches_hook = list_matches;
+    rl_completion_display_matches_hook = list_instead;
     rl_completer_word_break_characters = " \t\n\"'`@$><=;|&{}()[],:.+-*/%^#~!?";
-    rl_completer_quote_characters = "";
+    rl_completer_quote_characters = rl_basic_quote_characters = ""; /* it would close strings */
     rl_pre_input_hook = insert_prefilled;
     using_history();
     stifle_history(HISTORY_ENTRIES);

@@ -1,9 +1,11 @@
 /* Tools of the prompt's Lua modules: see tools.h. */
 #include "repl/tools.h"
 
+#include <dirent.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/embedded.h"
@@ -14,6 +16,7 @@
 #include "bind/source.h"
 #include "model/backend.h"
 #include "model/simulator.h"
+#include "repl/line.h"
 #include "script/script.h"
 
 static const mr_repl_host *host_of(lua_State *L) {
@@ -193,6 +196,18 @@ static int write_out(lua_State *L) {
     return 0;
 }
 
+/* prefill(text): what the next entry begins with, at a terminal */
+static int prefill(lua_State *L) {
+    mr_line_prefill(luaL_checkstring(L, 1));
+    return 0;
+}
+
+/* is_terminal() -> whether a person reads and types at a terminal */
+static int is_terminal(lua_State *L) {
+    lua_pushboolean(L, mr_line_is_at_terminal());
+    return 1;
+}
+
 /* width() -> columns of the terminal, or what COLUMNS says */
 static int width(lua_State *L) {
     lua_pushinteger(L, mr_help_width());
@@ -208,6 +223,52 @@ static int complain(lua_State *L) {
     mr_output_write(stderr, text, size);
     mr_output_write(stderr, "\n", 1);
     return 0;
+}
+
+/* --- files --------------------------------------------------------------------------------------------- */
+
+static int close_folder(lua_State *L) {
+    DIR **folder = lua_touserdata(L, 1);
+    if (*folder) closedir(*folder);
+    *folder = NULL;
+    return 0;
+}
+
+/* list_files(folder) -> names, those of folders with a slash; none under --sandbox, or if it cannot be read */
+static int list_files(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    lua_newtable(L);
+    if (host_of(L)->is_sandboxed) return 1;
+    DIR **folder = mr_push_owner(L, sizeof(DIR *), close_folder);
+    *folder = opendir(path);
+    const struct dirent *entry;
+    for (int i = 1; *folder && (entry = readdir(*folder));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        lua_pushfstring(L, "%s%s", entry->d_name, entry->d_type == DT_DIR ? "/" : "");
+        lua_rawseti(L, -3, i++);
+    }
+    lua_settop(L, 2);
+    return 1;
+}
+
+/* read_file(path) -> text; nil under --sandbox, or if it cannot be read */
+static int read_file(lua_State *L) {
+    const mr_repl_host *host = host_of(L);
+    FILE *file = host->is_sandboxed ? NULL : fopen(luaL_checkstring(L, 1), "rb");
+    char piece[4096];
+    size_t size;
+    if (!file) return 0;
+    mr_buffer *text = mr_push_buffer(L);
+    while ((size = fread(piece, 1, sizeof piece, file)) > 0) mr_buffer_add(text, piece, size);
+    fclose(file);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+/* getenv(name) -> text, or nil */
+static int get_environment(lua_State *L) {
+    lua_pushstring(L, getenv(luaL_checkstring(L, 1)));
+    return 1;
 }
 
 /* --- what is known of a value -------------------------------------------------------------------------- */
@@ -258,7 +319,8 @@ static int state(lua_State *L) {
 
 /* --- the table ----------------------------------------------------------------------------------------- */
 
-static const luaL_Reg with_host[] = {{"call", call}, {NULL, NULL}};
+static const luaL_Reg with_host[] = {
+    {"call", call}, {"list_files", list_files}, {"read_file", read_file}, {NULL, NULL}};
 static const luaL_Reg with_table[] = {{"require", require}, {NULL, NULL}};
 static const luaL_Reg plain[] = {{"load", load},
                                  {"embedded", embedded},
@@ -266,6 +328,9 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"set_entry", set_entry},
                                  {"set_locals", set_locals},
                                  {"write", write_out},
+                                 {"getenv", get_environment},
+                                 {"prefill", prefill},
+                                 {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"usage", usage},
                                  {"owner", owner},

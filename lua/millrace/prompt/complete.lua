@@ -1,4 +1,314 @@
+-- Completion: what can stand at the end of a text that is being typed.
+--
+-- The text is read backwards from the cursor: a name, the chain of fields in front of it (`mr.memory.`, `x.device:`), the
+-- brackets that are open. Values are looked up as the script would do it, except that nothing of the script is called: only
+-- raw fields of tables, and properties of millrace's own objects.
+local _, tools = ...
+
 local complete = {}
-function complete.find() return {}, 0 end
-function complete.listing() return "" end
+
+local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local",
+  "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
+local OBJECTS = { stream = true, event = true, tensor = true, device = true, kernel = true, module = true }
+local MOST_LISTED_WITH_USAGE = 12
+
+local session = tools.require "session"
+
+-- What was found last: { { text =, note = }, ... } in order.
+local found = {}
+
+-- ---------------------------------------------------------------- values
+
+local function kind_of(value)
+  local meta = type(value) == "userdata" and tools.getmetatable(value)
+  local name = meta and rawget(meta, "__name")
+  return type(name) == "string" and name:match("^millrace%.(.*)$") or nil
+end
+
+local function property(object, getters, name)
+  local done, value = pcall(getters[name], object)
+  return done and value or nil
+end
+
+-- The field of a value, without a call of the script's.
+local function field(value, name)
+  if type(value) == "table" then return rawget(value, name) end
+  if type(value) == "string" then return string[name] end
+  local meta = kind_of(value) and tools.getmetatable(value)
+  if not meta then return nil end
+  if meta.methods and meta.methods[name] then return meta.methods[name] end
+  return meta.getters and meta.getters[name] and property(value, meta.getters, name)
+end
+
+local function variable(name)
+  if session.has_local(name) then return session.get_local(name) end
+  return rawget(_G, name)
+end
+
+-- The value of "mr.memory", `x.device`, `t[2]`, "f"; nil: it is not known.
+local function value_of(chain)
+  local name, rest = chain:match("^([%a_][%w_]*)(.*)$")
+  if not name then return nil end
+  local value = variable(name)
+  while value ~= nil and rest ~= "" do
+    local key, after = rest:match("^[%.:]([%a_][%w_]*)(.*)$")
+    if not key then
+      local index
+      index, after = rest:match("^%[(%d+)%](.*)$")
+      key = tonumber(index)
+      if not key then key, after = rest:match("^%[[\"']([^\"'%]]*)[\"']%](.*)$") end
+    end
+    if not key then return nil end
+    value, rest = field(value, key), after
+  end
+  return value
+end
+
+-- ---------------------------------------------------------------- names
+
+local function begins(text, prefix)
+  return text:byte(1) == prefix:byte(1) and text:sub(1, #prefix) == prefix
+end
+
+-- Collects names: text = note, or true.
+local function collect(into, name, prefix, value)
+  if type(name) ~= "string" or (prefix ~= "" and not begins(name, prefix)) or into[name] then return end
+  if name:byte(1) == 95 and prefix == "" then return end -- names that begin with _ only if asked for
+  if not name:find("^[%a_][%w_]*$") then return end
+  into[name] = value == nil and true or value
+end
+
+local function add_fields(into, value, prefix, only_methods)
+  if type(value) == "table" then
+    for name, inner in next, value do
+      if not only_methods or type(inner) == "function" then collect(into, name, prefix, inner) end
+    end
+    local meta = tools.getmetatable(value)
+    local index = meta and rawget(meta, "__index")
+    if type(index) == "table" and index ~= value then add_fields(into, index, prefix, only_methods) end
+  elseif type(value) == "string" then
+    add_fields(into, string, prefix, true)
+  elseif kind_of(value) then
+    local meta = tools.getmetatable(value)
+    for name, method in next, meta.methods or {} do collect(into, name, prefix, method) end
+    for name in next, not only_methods and meta.getters or {} do collect(into, name, prefix) end
+  end
+end
+
+local function add_variables(into, prefix, is_wanted)
+  for name, value in pairs(session.locals()) do
+    if not is_wanted or is_wanted(value) then collect(into, name, prefix, value) end
+  end
+  for name, value in next, _G do
+    if not is_wanted or is_wanted(value) then collect(into, name, prefix, value) end
+  end
+end
+
+-- ---------------------------------------------------------------- what is open at the cursor
+
+-- The open brackets in front of the cursor, the innermost last: { { open = "(" or "{" or "[", at = }, ... }, and where an
+-- open string begins, or nil.
+local function open_brackets(text)
+  local stack, at, size = {}, 1, #text
+  while at <= size do
+    local c = text:sub(at, at)
+    local level = text:match("^%-?%-?%[(=*)%[", at)
+    if level and (c == "[" or text:sub(at, at + 1) == "--") then
+      local _, stop = text:find("]" .. level .. "]", at, true)
+      if not stop then return stack, nil, true end
+      at = stop
+    elseif text:find("^%-%-", at) then
+      local stop = text:find("\n", at, true)
+      if not stop then return stack, nil, true end
+      at = stop
+    elseif c == '"' or c == "'" then
+      local stop = at + 1
+      while stop <= size and text:sub(stop, stop) ~= c do
+        stop = stop + (text:sub(stop, stop) == "\\" and 2 or 1)
+      end
+      if stop > size then return stack, at end
+      at = stop
+    elseif c == "(" or c == "{" or c == "[" then
+      stack[#stack + 1] = { open = c, at = at }
+    elseif c == ")" or c == "}" or c == "]" then
+      stack[#stack] = nil
+    end
+    at = at + 1
+  end
+  return stack
+end
+
+local function chain_before(text, at) return text:sub(1, at - 1):match("([%a_][%w_%.:%[%]]*)%s*$") end
+
+-- The usage line of the function that is being called around the cursor, whether the cursor is in a table of options, and
+-- which argument it is in.
+local function call_at(text, stack)
+  for i = #stack, 1, -1 do
+    local bracket = stack[i]
+    local is_table = bracket.open == "{"
+    local outer = is_table and stack[i - 1]
+    local chain = chain_before(text, bracket.at)
+    if bracket.open == "[" then return nil end
+    if not chain and outer and outer.open == "(" then
+      chain = chain_before(text, outer.at)
+      if chain and i == #stack then return tools.usage(value_of(chain)), true end
+    end
+    if chain then
+      if i < #stack then return nil end
+      local count = 1
+      for _ in text:sub(bracket.at + 1):gsub("%b()", ""):gsub("%b{}", ""):gmatch(",") do count = count + 1 end
+      return tools.usage(value_of(chain)), is_table, count
+    end
+  end
+  return nil
+end
+
+-- "name: type, ..." of the braces of a usage line: name = type
+local function options_of(usage)
+  local options = {}
+  for group in usage:match("^(.-)%->?.*$") and usage:gsub("%->.*$", ""):gmatch("%b{}") do
+    for name, kind in group:gmatch("([%a_][%w_]*):%s*([^,}]*)") do options[name] = kind:gsub("%s+$", "") end
+    if group:find("out=", 1, true) then options.out = "tensor" end
+  end
+  return options
+end
+
+-- The type of argument number n in a usage line.
+local function type_of_argument(usage, n)
+  local list = usage:match("%b()")
+  if not list then return nil end
+  local types = {}
+  for part in list:sub(2, -2):gsub("%b{}", ""):gsub("[%[%]]", ""):gmatch("[^,]+") do
+    types[#types + 1] = part:match(":%s*(.-)%s*$") or ""
+  end
+  return types[n]
+end
+
+local function wants(kind)
+  local kinds, any = {}, false
+  for word in (kind or ""):gmatch("[%a_]+") do
+    if OBJECTS[word] then kinds[word], any = true, true end
+  end
+  return any and function(value) return kinds[kind_of(value)] end or nil
+end
+
+-- ---------------------------------------------------------------- sorting out
+
+local function note_of(value)
+  if type(value) == "function" then return tools.usage(value) end
+  local kind = kind_of(value)
+  return kind and tostring(value):gsub("\n.*", "") or nil
+end
+
+local function set_found(names, from)
+  found = {}
+  for name, value in pairs(names) do found[#found + 1] = { text = name, value = value } end
+  table.sort(found, function(a, b) return a.text < b.text end)
+  local texts = {}
+  for i, item in ipairs(found) do texts[i] = item.text end
+  return texts, from
+end
+
+local function files(text, from)
+  local folder, prefix = text:match("^(.*/)([^/]*)$")
+  folder, prefix = folder or "", prefix or text
+  local names = {}
+  for _, name in ipairs(tools.list_files(folder ~= "" and folder or ".")) do
+    local plain = name:gsub("/$", "")
+    if begins(plain, prefix) and (plain:byte(1) ~= 46 or prefix ~= "") or prefix == "" and plain:byte(1) ~= 46 then
+      names[folder .. name] = true
+    end
+  end
+  return set_found(names, from)
+end
+
+-- Names of help inside help("...").
+local function topics(prefix, from)
+  local names = {}
+  for _, name in ipairs(tools.require("topics").names()) do
+    if prefix == "" or begins(name, prefix) then names[name] = true end
+  end
+  return set_found(names, from)
+end
+
+local function in_string(text, stack, at)
+  local innermost = stack[#stack]
+  local called = innermost and innermost.open == "(" and chain_before(text, innermost.at) or chain_before(text, at)
+  if called == "help" or called == "mr.help" then return topics(text:sub(at + 1), at) end
+  return files(text:sub(at + 1), at)
+end
+
+-- ---------------------------------------------------------------- finding
+
+local function commands(text)
+  local known = tools.require "commands"
+  if not known or not known.complete then return {}, 0 end
+  local texts, from = known.complete(text)
+  found = {}
+  for i, name in ipairs(texts or {}) do found[i] = { text = name, value = true } end
+  return texts or {}, from or 0
+end
+
+-- The names that can stand for `prefix` where an argument or an option is expected.
+local function names_in_call(text, stack, prefix, from)
+  local usage, in_table, argument = call_at(text:sub(1, from), stack)
+  if not usage then return nil end
+  local names = {}
+  local option = text:sub(1, from):match("([%a_][%w_]*)%s*=%s*$")
+  if in_table and not option then
+    for name, kind in pairs(options_of(usage)) do
+      if prefix == "" or begins(name, prefix) then names[name .. " = "] = kind end
+    end
+    return next(names) and names or nil
+  end
+  local wanted = wants(in_table and options_of(usage)[option] or not in_table and type_of_argument(usage, argument))
+  if wanted then add_variables(names, prefix, wanted) end
+  return next(names) and names or nil
+end
+
+-- What can stand instead of the end of the text, and from which byte on (0: all of it).
+function complete.find(text)
+  local mark = text:match("^%s*([:?]+)")
+  if mark and mark:byte() == 58 then return commands(text) end
+  if mark then text = (" "):rep(#text:match("^%s*%?+")) .. text:gsub("^%s*%?+", "") end
+  local stack, string_at, is_comment = open_brackets(text)
+  if is_comment then return {}, 0 end
+  if string_at then return in_string(text, stack, string_at) end
+  local chain, mark_of_field, prefix = text:match("([%a_][%w_%.:%[%]\"']*)([%.:])([%w_]*)$")
+  local names = {}
+  if chain and not text:find("%.%.[%w_]*$") then
+    add_fields(names, value_of(chain), prefix, mark_of_field == ":")
+    return set_found(names, #text - #prefix)
+  end
+  prefix = text:match("([%a_][%w_]*)$") or ""
+  local from = #text - #prefix
+  local special = names_in_call(text, stack, prefix, from)
+  if special then return set_found(special, from) end
+  add_variables(names, prefix)
+  for _, word in ipairs(prefix ~= "" and KEYWORDS or {}) do
+    if begins(word, prefix) then names[word] = true end
+  end
+  return set_found(names, from)
+end
+
+-- What was found last, as a text: in columns, or each with what it is if there are few.
+function complete.listing()
+  local out, width = {}, tools.width()
+  if #found > MOST_LISTED_WITH_USAGE then
+    local names = {}
+    for i, item in ipairs(found) do names[i] = item.text end
+    tools.require("show").columns(names, "", width, out)
+    return table.concat(out, "\n") .. "\n"
+  end
+  local longest = 0
+  for _, item in ipairs(found) do longest = math.max(longest, #item.text) end
+  for _, item in ipairs(found) do
+    local note = type(item.value) == "string" and item.value or note_of(item.value)
+    local line = note and item.text .. (" "):rep(longest + 2 - #item.text) .. note or item.text
+    if #line > width then line = line:sub(1, width - 3) .. "..." end
+    out[#out + 1] = line
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
 return complete
