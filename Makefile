@@ -150,8 +150,12 @@ EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrac
 EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
 EMBED_DEVICE := $(sort $(shell find src/compile/device -type f))
 EMBED_PAGE   := $(sort $(wildcard src/trace/page/*))
+# What help() answers with. docs/api.md is written from what the binary knows anyway.
+EMBED_DOCS   := $(filter-out docs/api.md docs/performance.md,$(sort $(wildcard docs/*.md)))
+EMBED_EXAMPLES := $(sort $(wildcard scripts/examples/*.lua))
 EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f)) \
-                $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f)) $(foreach f,$(EMBED_PAGE),$(f:src/%=%)=$(f))
+                $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f)) $(foreach f,$(EMBED_PAGE),$(f:src/%=%)=$(f)) \
+                $(foreach f,$(EMBED_DOCS),$(f)=$(f)) $(foreach f,$(EMBED_EXAMPLES),$(f:scripts/%=%)=$(f))
 
 # ---------------------------------------------------------------- building
 
@@ -226,7 +230,8 @@ $(BUILD)/embed: scripts/embed.c
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -O1 -Wall -Wextra -o $@ $<
 
-$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS) $(EMBED_DEVICE) $(EMBED_PAGE)
+$(GEN): $(BUILD)/embed $(BUILD)/files.stamp $(EMBED_LUA) $(EMBED_MODELS) $(EMBED_DEVICE) $(EMBED_PAGE) $(EMBED_DOCS) \
+    $(EMBED_EXAMPLES)
 	$(call say,EMBED,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BUILD)/embed $@ $(EMBED)

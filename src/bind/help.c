@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/embedded.h"
 #include "base/output.h"
 #include "bind/foreign.h"
 #include "bind/help.h"
@@ -330,16 +331,74 @@ static const char overview[] =
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
     "  mr.machine                             the virtual GPU: its chooser, its pending work\n"
-    "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\") explain one thing.\n"
-    "At the prompt, each line is a chunk of its own, so a `local` ends with its line: use "
-    "globals.\n";
+    "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\"), help(\"R13\") "
+    "explain one "
+    "thing;\n"
+    "help(\"examples\") lists programs to read and run, help(\"prompt\") says what the prompt can "
+    "do.\n";
 
-/* "R4": a rule of docs/semantics.md. */
-static bool is_rule(const char *text) {
-    if (*text != 'R' || !text[1]) return false;
-    for (text++; *text; text++)
-        if (!isdigit((unsigned char)*text)) return false;
-    return true;
+/* --- topics: lua/millrace/topics.lua --------------------------------------------------------------- */
+
+static const char topics_module, pager; /* their addresses are registry keys */
+
+/* embedded(name) -> text, or nil */
+static int embedded(lua_State *L) {
+    const mr_embedded *file = mr_embedded_find(luaL_checkstring(L, 1));
+    if (file) lua_pushlstring(L, (const char *)file->data, file->size);
+    else lua_pushnil(L);
+    return 1;
+}
+
+/* names() -> names of all files in the binary */
+static int embedded_names(lua_State *L) {
+    lua_newtable(L);
+    for (int i = 0; mr_embedded_files[i].name; i++) {
+        lua_pushstring(L, mr_embedded_files[i].name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* Pushes what the module gives. */
+static void push_topics(lua_State *L) {
+    static const luaL_Reg tools[] = {
+        {"embedded", embedded}, {"names", embedded_names}, {NULL, NULL}};
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &topics_module) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_getfield(L, -1, "millrace.topics");
+    lua_remove(L, -2);
+    lua_pushliteral(L, "millrace.topics");
+    lua_call(L, 1, 1);
+    luaL_newlib(L, tools);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &topics_module);
+}
+
+void mr_help_push_topics(lua_State *L) {
+    push_topics(L);
+    lua_getfield(L, -1, "known");
+    lua_remove(L, -2);
+    lua_call(L, 0, 1);
+}
+
+/* Pushes the page of the topic at argument 1; false, and nothing: there is none. */
+static bool push_topic(lua_State *L) {
+    if (lua_type(L, 1) != LUA_TSTRING) return false;
+    push_topics(L);
+    lua_getfield(L, -1, "page");
+    lua_remove(L, -2);
+    lua_pushvalue(L, 1);
+    lua_pushinteger(L, mr_help_width());
+    lua_call(L, 2, 1);
+    if (lua_isstring(L, -1)) return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+void mr_help_set_pager(lua_State *L) {
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &pager);
 }
 
 /* A word of the hazard checker's reports. */
@@ -408,10 +467,15 @@ void mr_help_push_usage(lua_State *L, int index) {
     if (lua_gettop(L) == top) lua_pushnil(L);
 }
 
-/* The text on top of the stack. */
+/* The text on top of the stack: by the prompt's pager, if there is one. */
 static int write_page(lua_State *L) {
     size_t size;
     const char *text = lua_tolstring(L, -1, &size);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &pager) == LUA_TFUNCTION) {
+        lua_insert(L, -2);
+        lua_call(L, 1, 0);
+        return 0;
+    }
     mr_output_write(stdout, text, size);
     mr_output_flush(stdout);
     return 0;
@@ -420,8 +484,11 @@ static int write_page(lua_State *L) {
 MR_FUNCTION(
     help_help, "help", "mr.help([what: any])",
     "Prints help about a function, an object, or a name such as \"add_\", \"stream\", "
-    "\"mr.memory\" or \"one-way\" (a word of the hazard checker). Without an argument, it prints "
-    "the first steps. The line length is the width of the terminal, or the value of COLUMNS.") {
+    "\"mr.memory\" or \"one-way\" (a word of the hazard checker); an ordering rule (\"R13\"); "
+    "\"examples\", or the text of one of them (\"fan_out\"); or what the pages of docs/ say about "
+    "a "
+    "word (\"overlap\"). Without an argument, it prints the first steps. The line length is the "
+    "width of the terminal, or the value of COLUMNS.") {
     luaL_Buffer page;
     search s = {.width = mr_help_width()};
     if (lua_isnoneornil(L, 1)) {
@@ -429,13 +496,6 @@ MR_FUNCTION(
         return write_page(L);
     }
     lua_settop(L, 1);
-    if (lua_type(L, 1) == LUA_TSTRING && is_rule(lua_tostring(L, 1))) {
-        lua_pushfstring(L,
-                        "%s is an ordering rule. docs/semantics.md says what it guarantees, and "
-                        "which document specifies it.\n",
-                        lua_tostring(L, 1));
-        return write_page(L);
-    }
     if (lua_type(L, 1) == LUA_TSTRING) {
         name_text(L, lua_tostring(L, 1), &s);
     } else if (lua_isfunction(L, 1)) {
@@ -456,7 +516,7 @@ MR_FUNCTION(
         visit_all(L, show_entry, &s);
     }
     luaL_pushresult(&page);
-    if (!s.found && !is_word) return not_found(L, &s);
+    if (!s.found && !is_word && !push_topic(L)) return not_found(L, &s);
     return write_page(L);
 }
 

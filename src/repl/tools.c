@@ -17,6 +17,7 @@
 #include "model/backend.h"
 #include "model/simulator.h"
 #include "repl/line.h"
+#include "repl/pager.h"
 #include "script/script.h"
 
 static const mr_repl_host *host_of(lua_State *L) {
@@ -51,14 +52,6 @@ void mr_tools_require(lua_State *L, int tools, const char *name) {
     lua_getfield(L, tools, "require");
     lua_pushstring(L, name);
     lua_call(L, 1, 1);
-}
-
-/* embedded(name) -> the text of a file in the binary, such as "docs/semantics.md"; nil: there is none */
-static int embedded(lua_State *L) {
-    const mr_embedded *file = mr_embedded_find(luaL_checkstring(L, 1));
-    if (file) lua_pushlstring(L, (const char *)file->data, file->size);
-    else lua_pushnil(L);
-    return 1;
 }
 
 /* --- running ------------------------------------------------------------------------------------------- */
@@ -280,6 +273,31 @@ static int usage(lua_State *L) {
     return 1;
 }
 
+/* topics() -> what help knows besides names of functions */
+static int topics(lua_State *L) {
+    mr_help_push_topics(L);
+    return 1;
+}
+
+/* set_pager(f): help calls f(text) with its pages */
+static int set_pager(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    mr_help_set_pager(L);
+    return 0;
+}
+
+/* page(text): through $PAGER, if it is longer than the terminal */
+static int page(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    bool may_page = mr_line_is_at_terminal() && !host_of(L)->is_sandboxed;
+    if (may_page && mr_pager_show(text, size)) return 0;
+    mr_output_write(stdout, text, size);
+    mr_output_flush(stdout);
+    return 0;
+}
+
 /* owner(table) -> "mr", "mr.hazard"; nil: it is no table of functions of millrace */
 static int owner(lua_State *L) {
     luaL_checkany(L, 1);
@@ -319,11 +337,14 @@ static int state(lua_State *L) {
 
 /* --- the table ----------------------------------------------------------------------------------------- */
 
-static const luaL_Reg with_host[] = {
-    {"call", call}, {"list_files", list_files}, {"read_file", read_file}, {NULL, NULL}};
+static const luaL_Reg with_host[] = {{"call", call},
+                                     {"page", page},
+                                     {"list_files", list_files},
+                                     {"read_file", read_file},
+                                     {NULL, NULL}};
 static const luaL_Reg with_table[] = {{"require", require}, {NULL, NULL}};
 static const luaL_Reg plain[] = {{"load", load},
-                                 {"embedded", embedded},
+
                                  {"outline", outline},
                                  {"set_entry", set_entry},
                                  {"set_locals", set_locals},
@@ -333,6 +354,8 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"usage", usage},
+                                 {"topics", topics},
+                                 {"set_pager", set_pager},
                                  {"owner", owner},
                                  {"getmetatable", metatable_of},
                                  {"complain", complain},

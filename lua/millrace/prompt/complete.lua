@@ -225,8 +225,10 @@ end
 -- Names of help inside help("...").
 local function topics(prefix, from)
   local names = {}
-  for _, name in ipairs(tools.require("topics").names()) do
-    if prefix == "" or begins(name, prefix) then names[name] = true end
+  for _, entry in ipairs((tools.mr.docs())) do names[entry.name] = true end
+  for _, name in ipairs(tools.topics()) do names[name] = true end
+  for name in pairs(names) do
+    if prefix ~= "" and not begins(name, prefix) then names[name] = nil end
   end
   return set_found(names, from)
 end

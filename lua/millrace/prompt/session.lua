@@ -392,7 +392,10 @@ function session.complete(text) return tools.require("complete").find(text) end
 function session.list() tools.write(tools.require("complete").listing()) end
 
 -- Globals that only the prompt has.
-function session.open() _G.help = tools.mr.help end
+function session.open()
+  _G.help = tools.mr.help
+  tools.set_pager(tools.page)
+end
 
 -- Ends what waits for its end, the last one first.
 function session.close()

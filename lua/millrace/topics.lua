@@ -1,0 +1,173 @@
+-- Topics of help: what the pages of docs/ and the examples say about a rule ("R13"), an example ("fan_out"), or a word
+-- ("overlap"). The pages are in the binary.
+--
+-- The module is a function of the tools that src/bind/help.c hands to it: embedded(name), a text or nil, and names(), of
+-- all that is in the binary. It returns page(topic, width), the text to print or nil, and known(), names that have a page.
+local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "design" } -- in which topics are looked for
+local MOST_PASSAGES = 4
+
+-- ---------------------------------------------------------------- text of a page as text of a terminal
+
+local function plain(text)
+  return (text:gsub("%*%*(.-)%*%*", "%1"):gsub("%[([^%]]+)%]%([^%)]+%)", "%1"))
+end
+
+local function wrap(text, width, first, rest, out)
+  local line = first
+  for word in text:gmatch("%S+") do
+    local length = utf8.len(line) or #line
+    if length + 1 + (utf8.len(word) or #word) > width and line ~= first and line ~= rest then
+      out[#out + 1] = line
+      line = rest
+    end
+    line = line .. ((line == first or line == rest) and "" or " ") .. word
+  end
+  out[#out + 1] = line
+end
+
+-- Paragraphs and items of lists get the width of the terminal; tables and programs stay as they are.
+local function laid_out(text, width)
+  local out, paragraph, is_code = {}, nil, false
+  local function flush()
+    if paragraph then wrap(plain(paragraph.text), width, paragraph.first, paragraph.rest, out) end
+    paragraph = nil
+  end
+  for line in (text .. "\n"):gmatch("(.-)\n") do
+    local item = line:match("^%s*%- ") or line:match("^%d+%. ")
+    if line:find("^```") then
+      flush()
+      is_code = not is_code
+    elseif is_code or line:find("^[|#]") or line:find("^    ") or line == "" then
+      flush()
+      out[#out + 1] = line:find("^#") and line:gsub("^#+%s*", "") or is_code and "    " .. line or line
+    elseif item then
+      flush()
+      paragraph = { text = line:sub(#item + 1), first = item, rest = (" "):rep(#item) }
+    elseif paragraph then
+      paragraph.text = paragraph.text .. " " .. line
+    else
+      paragraph = { text = line, first = "", rest = "" }
+    end
+  end
+  flush()
+  return table.concat(out, "\n"):gsub("\n+$", "") .. "\n"
+end
+
+-- ---------------------------------------------------------------- pages
+
+-- The sections of a page: { { title =, level =, text = with its title, page = }, ... }; those of lower levels are also
+-- part of the ones above them.
+local function sections_of(page, text)
+  local sections, open, is_code = {}, {}, false
+  for line in (text .. "\n"):gmatch("(.-)\n") do
+    if line:find("^```") then is_code = not is_code end
+    local marks, title = line:match("^(#+)%s+(.*)$")
+    if marks and not is_code then
+      for level = #marks, 6 do open[level] = nil end
+      open[#marks] = { title = title, level = #marks, lines = {}, page = page }
+      sections[#sections + 1] = open[#marks]
+    end
+    for level = 1, 6 do
+      if open[level] then table.insert(open[level].lines, line) end
+    end
+  end
+  for _, section in ipairs(sections) do section.text = table.concat(section.lines, "\n") end
+  return sections
+end
+
+return function(tools)
+  local topics = {}
+
+  local function first_sentence(name)
+    local text = tools.embedded("examples/" .. name .. ".lua"):match("^%-%-%s*(.-)\n")
+    return text or ""
+  end
+
+  local function example_names()
+    local names = {}
+    for _, file in ipairs(tools.names()) do
+      local name = file:match("^examples/(.*)%.lua$")
+      if name then names[#names + 1] = name end
+    end
+    return names
+  end
+
+  local function examples(width)
+    local names, longest, out = example_names(), 0, {}
+    for _, name in ipairs(names) do longest = math.max(longest, #name) end
+    out[1] = 'The examples; help("fan_out") shows the text of one.'
+    for _, name in ipairs(names) do
+      wrap(first_sentence(name), width, "  " .. name .. (" "):rep(longest + 2 - #name), (" "):rep(longest + 4), out)
+    end
+    return table.concat(out, "\n") .. "\n"
+  end
+
+  -- The paragraph that begins with "**R13 ", and what belongs to it.
+  local function rule(name, width)
+    local text = tools.embedded("docs/semantics.md")
+    local from = text:find("**" .. name .. " ", 1, true)
+    if not from then return nil end
+    local stop = math.min(text:find("\n%*%*R%d", from + 1) or #text, text:find("\n#", from, true) or #text)
+    return laid_out(text:sub(from, stop), width)
+  end
+
+  local function all_sections()
+    local sections = {}
+    for _, page in ipairs(PAGES) do
+      local text = tools.embedded("docs/" .. page .. ".md")
+      for _, section in ipairs(text and sections_of(page, text) or {}) do sections[#sections + 1] = section end
+    end
+    return sections
+  end
+
+  -- The paragraphs in which the word stands, of the sections that are in no other one.
+  local function passages(word, sections, width)
+    local out, others = {}, {}
+    for _, section in ipairs(sections) do
+      for paragraph in (section.level > 1 and section.text .. "\n\n" or ""):gmatch("(.-)\n\n+") do
+        local is_text = not paragraph:find("^#") and not paragraph:find("^```")
+        if is_text and paragraph:lower():find("%f[%w]" .. word) then
+          local place = ("docs/%s.md, %s"):format(section.page, section.title)
+          if #out < MOST_PASSAGES and not out[paragraph] then
+            out[paragraph] = true
+            out[#out + 1] = place .. ":\n" .. laid_out(paragraph, width)
+          elseif not out[paragraph] and not others[place] then
+            others[place] = true
+            others[#others + 1] = "  " .. place
+          end
+        end
+      end
+    end
+    if #others > 0 then out[#out + 1] = "Also in:\n" .. table.concat(others, "\n") .. "\n" end
+    return #out > 0 and table.concat(out, "\n") or nil
+  end
+
+  -- The text about a topic; nil: there is none.
+  function topics.page(topic, width)
+    if topic:find("^R%d+$") then return rule(topic, width) end
+    if topic == "examples" then return examples(width) end
+    local example = tools.embedded("examples/" .. topic .. ".lua")
+    if example then return example end
+    local page = tools.embedded("docs/" .. topic .. ".md")
+    if page then return laid_out(page, width) end
+    local word = topic:lower():gsub("%W", "%%%0")
+    if #topic < 3 then return nil end
+    local sections = all_sections()
+    for _, section in ipairs(sections) do
+      if section.title:lower():find("%f[%w]" .. word) then return laid_out(section.text, width) end
+    end
+    return passages(word, sections, width)
+  end
+
+  -- What help can be asked for, besides functions.
+  function topics.known()
+    local names = example_names()
+    names[#names + 1] = "examples"
+    for _, page in ipairs(PAGES) do
+      if tools.embedded("docs/" .. page .. ".md") then names[#names + 1] = page end
+    end
+    return names
+  end
+
+  return topics
+end

@@ -1,0 +1,48 @@
+/* Paging: see pager.h. */
+#include "repl/pager.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NO_SUCH_PROGRAM 127 /* what the shell says then */
+
+static size_t count_lines(const char *text, size_t size) {
+    size_t lines = 0;
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    return lines;
+}
+
+static bool fits_on_screen(const char *text, size_t size) {
+    struct winsize window;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || !window.ws_row) return true;
+    return count_lines(text, size) < window.ws_row;
+}
+
+/* Ctrl-C is the pager's, and one that is left before the end of the text is no failure. */
+static int run(const char *command, const char *text, size_t size) {
+    struct sigaction ignore, interrupt, pipe;
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &interrupt);
+    sigaction(SIGPIPE, &ignore, &pipe);
+    fflush(stdout);
+    FILE *pager = popen(command, "w");
+    if (pager) fwrite(text, 1, size, pager);
+    int status = pager ? pclose(pager) : -1;
+    sigaction(SIGPIPE, &pipe, NULL);
+    sigaction(SIGINT, &interrupt, NULL);
+    return pager && WIFEXITED(status) ? WEXITSTATUS(status) : NO_SUCH_PROGRAM;
+}
+
+bool mr_pager_show(const char *text, size_t size) {
+    const char *command = getenv("PAGER"), *terminal = getenv("TERM");
+    bool is_dumb = !terminal || strcmp(terminal, "dumb") == 0;
+    if (is_dumb || fits_on_screen(text, size)) return false;
+    return run(command && *command ? command : "less -R 2>/dev/null", text, size) !=
+           NO_SUCH_PROGRAM;
+}
