@@ -271,6 +271,13 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
 	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
 
+# A terminal in which tests of the prompt type.
+TERMINAL := $(BUILD)/terminal
+$(TERMINAL): tests/host/support/terminal.c
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 $(WARNINGS) -o $@ $<
+
 # What each compiler of this machine makes of the kernels of tests/kernels, to look at: build/ptx/NAME.nvrtc.ptx.
 $(BUILD)/ptx_of: tests/kernels/ptx_of.c $(LIB) $(BUILD)/flags.stamp
 	$(call say,TEST,$<)
@@ -323,7 +330,7 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
            TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 .PHONY: check
-check: all $(TEST_BIN) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TEST_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
 	    $(or $(TESTS),$(ALL_TESTS))
 

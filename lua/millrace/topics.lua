@@ -79,8 +79,10 @@ return function(tools)
   local topics = {}
 
   local function first_sentence(name)
-    local text = tools.embedded("examples/" .. name .. ".lua"):match("^%-%-%s*(.-)\n")
-    return text or ""
+    for line in tools.embedded("examples/" .. name .. ".lua"):gmatch("%-%-%s*(.-)\n") do
+      if not line:find("^%l+: ") then return line end -- "options: ..." is for the runner of tests
+    end
+    return ""
   end
 
   local function example_names()
@@ -125,7 +127,7 @@ return function(tools)
     local out, others = {}, {}
     for _, section in ipairs(sections) do
       for paragraph in (section.level > 1 and section.text .. "\n\n" or ""):gmatch("(.-)\n\n+") do
-        local is_text = not paragraph:find("^#") and not paragraph:find("^```")
+        local is_text = not paragraph:find("^[#|]") and not paragraph:find("^```")
         if is_text and paragraph:lower():find("%f[%w]" .. word) then
           local place = ("docs/%s.md, %s"):format(section.page, section.title)
           if #out < MOST_PASSAGES and not out[paragraph] then

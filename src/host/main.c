@@ -269,11 +269,15 @@ static bool repl_interrupted(void) {
 static void run_prompt(lua_State *L, const mr_options *options) {
     mr_machine *machine = mr_bind_machine(L);
     mr_device *device = machine->first_device;
-    char banner[256];
-    snprintf(banner, sizeof banner,
-             "millrace " MR_VERSION ", " LUA_RELEASE
-             ", %d x %s. help() shows the first steps, Ctrl-D quits.",
-             machine->device_count, device->properties.name);
+    char banner[512];
+    snprintf(
+        banner, sizeof banner,
+        "millrace " MR_VERSION ", " LUA_RELEASE
+        ", %d x %s. help() shows the first steps, Ctrl-D quits.%s",
+        machine->device_count, device->properties.name,
+        machine->backend->simulator
+            ? "\nIts time stands still while you type: pending work goes on when you wait for it."
+            : "");
     const mr_repl_host host = {.banner = banner,
                                .is_sandboxed = options->sandbox,
                                .call = repl_call,

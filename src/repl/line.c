@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "repl/edit.h"
@@ -34,8 +36,8 @@ static mr_line_status read_plain(const char *prompt, mr_buffer *out_line) {
 
 void mr_line_open(const mr_line_hooks *wanted) {
     hooks = wanted;
-    at_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    if (!at_terminal || !MR_HAVE_READLINE) return;
+    at_terminal = MR_HAVE_READLINE && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    if (!at_terminal) return;
     mr_edit_open(hooks);
     mr_history_open(mr_edit_remember);
 }
@@ -45,19 +47,23 @@ void mr_line_close(void) {
 }
 
 mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line) {
-    bool edits = at_terminal && MR_HAVE_READLINE;
-    return edits ? mr_edit_read(prompt, out_line) : read_plain(prompt, out_line);
+    return at_terminal ? mr_edit_read(prompt, out_line) : read_plain(prompt, out_line);
 }
 
 void mr_line_prefill(const char *text) {
-    if (at_terminal && MR_HAVE_READLINE) mr_edit_prefill(text);
+    if (at_terminal) mr_edit_prefill(text);
 }
 
 void mr_line_remember(const char *entry) {
-    if (!at_terminal || !MR_HAVE_READLINE || !*entry) return;
+    if (!at_terminal || !*entry) return;
     if (mr_edit_remember(entry)) mr_history_add(entry);
 }
 
 bool mr_line_is_at_terminal(void) {
     return at_terminal;
+}
+
+bool mr_line_shows_colours(void) {
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return at_terminal && !(none && *none) && terminal && strcmp(terminal, "dumb") != 0;
 }

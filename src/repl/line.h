@@ -36,7 +36,8 @@ void mr_line_prefill(const char *text);
 /* Adds an entry to the history, and writes it to the history file at once. */
 void mr_line_remember(const char *entry);
 
-/* Standard input and output are a terminal. */
+/* Standard input and output are a terminal, whose input is edited. */
 bool mr_line_is_at_terminal(void);
+bool mr_line_shows_colours(void); /* the same, unless NO_COLOR or TERM say otherwise */
 
 #endif

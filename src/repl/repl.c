@@ -197,9 +197,9 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
                                  .is_incomplete = may_continue,
                                  .complete = complete,
                                  .list = list};
-    call_session(&p, "open", 0, 0);
     puts(host->banner);
     mr_line_open(&hooks);
+    call_session(&p, "open", 0, 0);
     while ((read = read_entry(&p)) != MR_LINE_END) {
         bool done = read == MR_LINE_READ && submit(&p);
         if (!done) drop_rest(&p);

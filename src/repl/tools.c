@@ -11,8 +11,10 @@
 #include "base/embedded.h"
 #include "base/output.h"
 #include "bind/bind.h"
+#include "bind/foreign.h"
 #include "bind/hazard.h"
 #include "bind/help.h"
+#include "bind/nearest.h"
 #include "bind/source.h"
 #include "model/backend.h"
 #include "model/simulator.h"
@@ -298,6 +300,23 @@ static int page(lua_State *L) {
     return 0;
 }
 
+/* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is none */
+static int advice(lua_State *L) {
+    lua_pushstring(L, mr_foreign_advice(luaL_checkstring(L, 1), luaL_checkstring(L, 2)));
+    return 1;
+}
+
+/* nearest(name, names) -> the one that was probably meant, or nil */
+static int nearest(lua_State *L) {
+    mr_nearest search;
+    mr_nearest_begin(&search, luaL_checkstring(L, 1));
+    luaL_checktype(L, 2, LUA_TTABLE);
+    for (lua_Integer i = 1; lua_rawgeti(L, 2, i) == LUA_TSTRING; i++, lua_pop(L, 1))
+        mr_nearest_offer(&search, lua_tostring(L, -1));
+    lua_pushstring(L, mr_nearest_found(&search));
+    return 1;
+}
+
 /* owner(table) -> "mr", "mr.hazard"; nil: it is no table of functions of millrace */
 static int owner(lua_State *L) {
     luaL_checkany(L, 1);
@@ -309,6 +328,20 @@ static int owner(lua_State *L) {
 static int metatable_of(lua_State *L) {
     luaL_checkany(L, 1);
     if (!lua_getmetatable(L, 1)) lua_pushnil(L);
+    return 1;
+}
+
+/* style(name, text, in_prompt) -> the text with the codes of that style, where they are shown: "bold", "dim". In a prompt they
+ * are marked for the editor, which has to know how wide it is. */
+static int style(lua_State *L) {
+    static const char *const names[] = {"bold", "dim", NULL};
+    static const char *const codes[] = {"\033[1m", "\033[2m"}, off[] = "\033[0m";
+    const char *code = codes[luaL_checkoption(L, 1, NULL, names)];
+    bool marked = lua_toboolean(L, 3);
+    luaL_checkstring(L, 2);
+    lua_settop(L, 2);
+    if (!mr_line_shows_colours()) return 1;
+    lua_pushfstring(L, marked ? "\001%s\002%s\001%s\002" : "%s%s%s", code, lua_tostring(L, 2), off);
     return 1;
 }
 
@@ -335,6 +368,12 @@ static int state(lua_State *L) {
     return 4;
 }
 
+/* clock() -> the host's clock in ms */
+static int host_clock(lua_State *L) {
+    lua_pushnumber(L, (lua_Number)mr_machine_time(mr_bind_machine(L)) * 1e-6);
+    return 1;
+}
+
 /* --- the table ----------------------------------------------------------------------------------------- */
 
 static const luaL_Reg with_host[] = {{"call", call},
@@ -354,6 +393,10 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"usage", usage},
+                                 {"style", style},
+                                 {"clock", host_clock},
+                                 {"advice", advice},
+                                 {"nearest", nearest},
                                  {"topics", topics},
                                  {"set_pager", set_pager},
                                  {"owner", owner},

@@ -6,8 +6,8 @@ local command = require "host.support.command"
 local function shown(input)
   local result = command.run{ "-i", input = input }
   lu.assertEquals(result.status, 0)
-  local banner, rest = result.out:match("^([^\n]*)\n(.*)$")
-  lu.assertStrContains(banner, "millrace ")
+  local banner, rest = result.out:match("^(millrace [^\n]*\n[^\n]*)\n(.*)$")
+  lu.assertStrContains(banner, "Its time stands still")
   return (rest:gsub("mr:%d+[^\n>]*> ", ""):gsub("%.%.> ", "")), result.err
 end
 

@@ -114,7 +114,26 @@ function TestHelp.test_a_listing_has_parts_and_types()
   lu.assertTrue(streams < tensors and tensors < text:find("mr.zeros(", 1, true))
 end
 
-function TestHelp.test_a_rule() lu.assertStrContains(help("\"R4\""), "docs/semantics.md") end
+function TestHelp.test_a_rule()
+  lu.assertStrContains(help("\"R4\""), "Non-blocking streams do not take part in it.")
+  lu.assertErrorMsgContains("nothing is called `R4000`", mr.help, "R4000")
+end
+
+function TestHelp.test_examples_and_topics()
+  lu.assertStrContains(help("\"examples\""), "  fan_out ")
+  local file = assert(io.open("scripts/examples/fan_out.lua"))
+  lu.assertStrContains(help("\"fan_out\""), file:read("a"))
+  file:close()
+  lu.assertStrContains(help("\"choosers\""), "picks next")
+  lu.assertStrContains(help("\"overlap\""), "docs/semantics.md")
+  lu.assertStrContains(help("\"hazards\""), "How to read a report")
+end
+
+-- A plain Lua that has only the module answers, too.
+function TestHelp.test_in_a_plain_lua()
+  local said = require("host.support.command").run_plain([[require("millrace").help("R13")]])
+  if said then lu.assertStrContains(said, "R13") end
+end
 
 function TestHelp.test_names_of_pytorch() lu.assertErrorMsgContains("t:to(\"f32\")", mr.help, "tensor.float") end
 

@@ -64,6 +64,8 @@ local function value_of(chain)
   return value
 end
 
+complete.value_of = value_of
+
 -- ---------------------------------------------------------------- names
 
 local function begins(text, prefix)

@@ -1,7 +1,165 @@
--- Hints for habits of other languages: one line that says what it is here.
+-- Hints for habits of other languages and libraries: one line that says what it is here.
+local _, tools = ...
+
 local hints = {}
 
--- The text of an entry that failed, and the message; nil: nothing comes to mind.
-function hints.of() return nil end
+-- ---------------------------------------------------------------- what is written
+
+-- Strings and comments say nothing about habits.
+local function without_texts(text)
+  text = text:gsub("%[(=*)%[.-%]%1%]", '""'):gsub('\\.', ""):gsub('"[^"\n]*"', '""'):gsub("'[^'\n]*'", '""')
+  return (text:gsub("%-%-[^\n]*", ""))
+end
+
+local COMMENT = "a comment begins with -- in Lua"
+
+-- { pattern, hint with %1, %2 for what was found }, for entries that Lua cannot read.
+local SYNTAX = {
+  { "^%s*import%s+([%w_%.]+)", "modules are loaded by local m = require \"%1\"; mr is there already" },
+  { "^%s*from%s+([%w_%.]+)%s+import", "modules are loaded by local m = require \"%1\"; mr is there already" },
+  { "^%s*def%s+([%w_]+)%s*(%b())", "a function is written function %1%2 ... end" },
+  { "^%s*class%s", "Lua has no classes: a table with a metatable takes their place" },
+  { "%f[%w_]with%s+[%w_%.:%(%)]+%s*:", "write mr.with(s, function() ... end)" },
+  { "%f[%w_]for%s+([%w_]+)%s+in%s+range%b()", "write for %1 = 1, n do ... end" },
+  { "%f[%w_]for%s+([%w_]+)%s+in%s+[^:\n]*:", "write for _, %1 in ipairs(list) do ... end" },
+  { "%f[%w_]if%s[^\n]-:%s*$", "write if condition then ... end" },
+  { "%f[%w_]while%s[^\n]-:%s*$", "write while condition do ... end" },
+  { "%f[%w_]elif%f[^%w_]", "write elseif" },
+  { "%f[%w_]lambda%f[^%w_]", "write function(x) return ... end" },
+  { "([%a_][%w_%.]*)%s*([%+%-%*/])=", "Lua has no %2=: write %1 = %1 %2 ..., and for a tensor in place %1:add_(...), mul_, ..." },
+  { "([%a_][%w_%.]*)%+%+", "Lua has no ++: write %1 = %1 + 1" },
+  { "!=", "not equal is ~= in Lua" },
+  { "&&", "write and" },
+  { "||", "write or" },
+  { "!%s*[%a_%(]", "write not" },
+  { "([%a_][%w_%.]*)%[[^%[%]{}]*:[^%[%]{}]*%]", "a slice is a table in Lua: %1[{ {first, last} }], counted from 1, both included" },
+  { "^%s*#", COMMENT },
+  { "[%s%)]#[%s%a]", COMMENT },
+  { "//", COMMENT },
+  { "<<<", "a kernel is launched by k[{grid, block}](...)" },
+  { "%f[%w_]new%s+[%a_]", "objects are made by a call: mr.stream(), mr.event(), mr.zeros(3)" },
+  { "%f[%w_]f\"\"", "write (\"%d\"):format(x), or \"...\" .. x" },
+}
+
+-- Names of other languages: nil here, which Lua does not complain about.
+local WORDS = {
+  None = "nothing is nil in Lua", null = "nothing is nil in Lua", True = "write true", False = "write false",
+  exit = "Ctrl-D leaves; os.exit(status) does, too", quit = "Ctrl-D leaves; os.exit(status) does, too",
+  len = "the length of x is #x", range = "write for i = 1, n do ... end",
+  torch = "mr takes the place of torch and torch.cuda", cupy = "mr takes the place of cupy", cp = "mr takes the place of cupy",
+  np = "mr makes tensors: mr.tensor{1, 2, 3}, mr.arange(5)", dir = "TAB lists names; help(x) explains x",
+  str = "write tostring(x)", int = "write x // 1, or math.tointeger(x)", sleep = "device time is spent by mr.spin{ms = 1}",
+}
+
+local function fill(hint, captures)
+  return (hint:gsub("%%(%d)", function(n) return captures[tonumber(n)] or "" end))
+end
+
+local function syntax_hint(text)
+  text = without_texts(text)
+  for _, row in ipairs(SYNTAX) do
+    local captures = { text:match(row[1]) }
+    if captures[1] then return fill(row[2], captures) end
+  end
+  return nil
+end
+
+-- ---------------------------------------------------------------- names that are not there
+
+local session = tools.require "session"
+
+local function is_defined(name) return session.has_local(name) or rawget(_G, name) ~= nil end
+
+-- What is written instead of torch.cuda.NAME or cudaNAME.
+local function foreign_name(name)
+  local here = tools.mr
+  local plain = name:lower()
+  if rawget(here, plain) ~= nil then return "write mr." .. plain end
+  local advice = tools.advice("mr", name)
+  return advice
+end
+
+local function torch_hint(text)
+  local name = text:match("torch%.cuda%.([%a_][%w_]*)") or text:match("torch%.([%a_][%w_]*)")
+  if not name or name == "cuda" then return WORDS.torch end
+  return foreign_name(name) or WORDS.torch
+end
+
+local function names_of(value)
+  local names = {}
+  for name in next, value do
+    if type(name) == "string" then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
+-- "mr.memory.summary" of the text, whose last name is not in the table that is in front of it.
+local function field_hint(text, name)
+  for chain in text:gmatch("([%a_][%w_%.]*)[%.:]" .. name .. "%f[^%w_]") do
+    local value = tools.require("complete").value_of(chain)
+    local owner = type(value) == "table" and tools.owner(value)
+    if owner then
+      local names = names_of(value)
+      local near = tools.nearest(name, names)
+      if near then return ("%s has no `%s`: did you mean `%s`?"):format(owner, name, near) end
+      return ("%s has no `%s`: it has %s"):format(owner, name, table.concat(names, ", "))
+    end
+  end
+  return nil
+end
+
+local function global_hint(text, name)
+  if name == "torch" then return torch_hint(text) end
+  if WORDS[name] then return WORDS[name] end
+  if rawget(tools.mr, name) ~= nil then return ("did you mean mr.%s?"):format(name) end
+  local advice = foreign_name(name)
+  if advice then return advice end
+  local names = {}
+  for known in pairs(session.locals()) do names[#names + 1] = known end
+  for known in next, _G do
+    if type(known) == "string" then names[#names + 1] = known end
+  end
+  local near = tools.nearest(name, names)
+  return near and ("did you mean `%s`?"):format(near) or nil
+end
+
+local function nil_hint(text, message)
+  local kind, name = message:match("a nil value %((%a+) '([^']*)'%)")
+  if kind == "field" or kind == "method" then return field_hint(text, name) end
+  if kind == "global" then return global_hint(text, name) end
+  return nil
+end
+
+-- `x.sum()` calls the function without the object.
+local function method_hint(text, message)
+  local name = message:match("([%a_][%w_]*): argument 1: expected [%a ]+, got")
+  local object = name and text:match("([%a_][%w_]*)%." .. name .. "%f[^%w_]")
+  if object and object ~= "mr" then return ("methods are called with a colon: %s:%s(...)"):format(object, name) end
+  return nil
+end
+
+-- ---------------------------------------------------------------- for the session
+
+-- Of an entry that failed: its text and the message. nil: nothing comes to mind.
+function hints.of(text, message)
+  local written = without_texts(text)
+  if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end
+  if message:find("a nil value", 1, true) then return nil_hint(written, message) end
+  if message:find("attempt to add a 'string'", 1, true) then return "texts are joined by .. in Lua" end
+  if message:find("no option `enable_timing`", 1, true) then return "write timing = true" end
+  if message:find(" near ", 1, true) then
+    return syntax_hint(text) or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
+  end
+  return method_hint(written, message)
+end
+
+-- Of an entry that Lua took: a name that means something elsewhere, and is nil here.
+function hints.of_nil(text)
+  for word in without_texts(text):gmatch("%f[%w_%.:]([%a_][%w_]*)") do
+    if WORDS[word] and not is_defined(word) then return ("`%s` is nil: %s"):format(word, WORDS[word]) end
+  end
+  return nil
+end
 
 return hints

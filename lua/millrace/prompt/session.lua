@@ -297,6 +297,9 @@ local function tidy_trace(trace)
   return frames > 1 and "\nstack traceback:\n" .. concat(lines, "\n") or ""
 end
 
+-- A message of something that is no entry, without its traceback.
+local function tidy(message) return (message:gsub("\nstack traceback:.*$", "")) end
+
 -- The message with the line that it names, unless that is what has just been typed.
 local function describe(entry, message)
   local text, trace = message:match("^(.-)\nstack traceback:(.*)$")
@@ -304,7 +307,7 @@ local function describe(entry, message)
   local line, of = session.line_at(text:match("mr:%d+:%d+") or "")
   if line and (of ~= entry or entry.text:find("\n", 1, true)) then text = text .. "\n    " .. line:match("^%s*(.-)%s*$") end
   local hint = tools.require("hints").of(entry.text, text)
-  if hint then text = text .. "\n" .. hint end
+  if hint then text = text .. "\nhint: " .. hint end
   return text .. (trace and tidy_trace(trace) or "")
 end
 
@@ -368,21 +371,27 @@ function session.prompt()
     parts[#parts + 1] = count == 1 and "1 new hazard" or count .. " new hazards"
   end
   seen_reports = reports
-  local state = #parts > 0 and (" [%s]"):format(concat(parts, "; ")) or ""
-  return ("mr:%d%s> "):format(#session.entries + 1, state)
+  local number = tools.style("bold", "mr:" .. #session.entries + 1, true)
+  if #parts == 0 then return number .. "> " end
+  return number .. " " .. tools.style("dim", ("[%s]"):format(concat(parts, "; ")), true) .. "> "
 end
 
 -- What was typed: an entry, or a command. False: it failed.
 function session.submit(text)
-  local mark = text:match("^%s*([:?])")
-  if mark and not text:find("^%s*::") then
-    local done, message = tools.require("commands").run(text:match("^%s*(.-)%s*$"))
-    if done == false then tools.complain(message) end
+  local mark = not text:find("^%s*::") and text:match("^%s*([:?])")
+  if mark then
+    local module = tools.require(mark == "?" and "inspect" or "commands")
+    local done, message = module.run(text:match("^%s*(.-)%s*$"))
+    if done == false then tools.complain(tidy(message)) end
     return done ~= false
   end
   local outline = tools.outline(text)
   if outline and outline.is_empty then return true end
-  return not session.run(text, { echo = true }).failed
+  local entry = session.run(text, { echo = true })
+  local is_nil = not entry.failed and entry.values and entry.values[1] == nil or text:find("None", 1, true)
+  local hint = is_nil and not entry.failed and tools.require("hints").of_nil(text)
+  if hint then tools.complain("hint: " .. hint) end
+  return not entry.failed
 end
 
 -- What can stand instead of the end of the text from byte `from` on: a list, and `from`.
@@ -391,10 +400,40 @@ function session.complete(text) return tools.require("complete").find(text) end
 -- Shows what was found last.
 function session.list() tools.write(tools.require("complete").listing()) end
 
--- Globals that only the prompt has.
+-- print at the prompt says how long the host waited for the values of a tensor.
+local function with_waits(print_values)
+  return function(...)
+    local began = tools.clock()
+    print_values(...)
+    local waited = tools.clock() - began
+    local caller = tools.getinfo(2, "S")
+    if waited <= 0 or not (caller and caller.source:find("^=mr:%d")) then return end
+    for i = 1, select("#", ...) do
+      if getmetatable((select(i, ...))) == "millrace.tensor" then
+        return tools.write(tools.style("dim", ("-- waited %.3f ms\n"):format(waited)))
+      end
+    end
+  end
+end
+
+-- The user's own file, which runs before the first entry.
+local function run_init()
+  local home = tools.getenv("HOME")
+  local folder = tools.getenv("XDG_CONFIG_HOME") or home and home .. "/.config"
+  local path = folder and folder .. "/millrace/init.lua"
+  if not (path and loadfile and tools.read_file(path)) then return end
+  local chunk, problem = loadfile(path)
+  local done, message = nil, problem
+  if chunk then done, message = tools.call(chunk) end
+  if not done then tools.complain(message) end
+end
+
+-- What only the prompt has.
 function session.open()
   _G.help = tools.mr.help
+  _G.print = with_waits(tools.mr.print)
   tools.set_pager(tools.page)
+  run_init()
 end
 
 -- Ends what waits for its end, the last one first.
