@@ -26,6 +26,7 @@
 #include "host/sandbox.h"
 #include "host/stack.h"
 #include "host/verify.h"
+#include "model/backend.h"
 #include "repl/repl.h"
 
 #if MR_HAVE_CUDA

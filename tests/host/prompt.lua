@@ -1,4 +1,4 @@
--- The prompt: through a pipe, and at a terminal (made by script(1)) for readline, history and Ctrl-C.
+-- The prompt through a pipe; prompt_terminal.lua types at a terminal.
 local lu = require "luaunit"
 local command = require "host.support.command"
 
@@ -149,77 +149,6 @@ function TestPrompt.test_it_follows_a_script_also_a_failed_one()
   lu.assertStrContains(result.out, "mr:1> 2\n")
   lu.assertStrContains(result.err, "boom")
   lu.assertEquals(result.status, 0)
-end
-
--- Types at a terminal: each step waits until the screen shows its first text, then sends the second.
--- Returns what the screen showed, and the history file.
-local function at_terminal(steps, term)
-  local home, screen = os.tmpname(), os.tmpname()
-  os.remove(home)
-  assert(os.execute("mkdir " .. home))
-  local keys = {}
-  for i, step in ipairs(steps) do
-    command.write(("%s/key%d"):format(home, i), step[2])
-    keys[i] = ("n=0; until grep -qF -- %s %s || [ $n -gt 500 ]; do sleep 0.02; n=$((n+1)); done; sleep 0.1")
-      :format(command.quote(step[1]), screen) .. ("; cat %s/key%d"):format(home, i)
-  end
-  os.execute(("(%s) | HOME=%s TERM=%s timeout -k 5 50 script -qfec %s /dev/null >%s 2>&1"):format(
-    table.concat(keys, "; "), home, term or "dumb", command.quote(command.quote(command.host)), screen))
-  local history = io.open(home .. "/.millrace_history")
-  local text = history and history:read("a")
-  if history then history:close() end
-  local shows = command.read(screen)
-  os.execute("rm -rf " .. home .. " " .. screen)
-  return shows, text
-end
-
-TestTerminal = {}
-
-function TestTerminal.test_lines_history_and_leaving()
-  local screen, history = at_terminal{
-    { "mr:1> ", "'a' .. 'b'\n" },
-    { "ab\r\n", "'a' .. 'b'\n" },
-    { "ab\r\n", "for i = 1, 1 do\nprint('in' .. 'side')\nend\n" },
-    { "inside\r\n", "'last' .. 'line'\n" },
-    { "lastline\r\n", "\4" },
-  }
-  lu.assertStrContains(screen, "..> ")
-  lu.assertStrContains(screen, "lastline\r\n")
-  if history then -- a build with readline
-    lu.assertEquals(history, "'a' .. 'b'\nfor i = 1, 1 do\nprint('in' .. 'side')\nend\n'last' .. 'line'\n")
-  end
-end
-
--- A terminal that can paste in brackets is left and entered for each line.
-function TestTerminal.test_the_end_of_the_input_within_a_chunk_adds_no_empty_lines_later()
-  local screen = at_terminal({
-    { "mr:1> ", "function f(\n" },
-    { "..> ", "\4" },
-    { "near <eof>", "'o' .. 'ne'\n" },
-    { "one\r\n", "'t' .. 'wo'\n" },
-    { "two\r\n", "\4" },
-  }, "xterm")
-  screen = screen:gsub("\27%[%?2004[hl]\r?", "")
-  lu.assertStrContains(screen, "..> \r\nmr:")
-  lu.assertStrContains(screen, "'o' .. 'ne'\r\none\r\n")
-  lu.assertStrContains(screen, "'t' .. 'wo'\r\ntwo\r\n")
-end
-
-function TestTerminal.test_interrupt_cancels_the_line_and_what_runs()
-  local screen = at_terminal{
-    { "mr:1> ", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\n" },
-    { "going\r\n", "\3" },
-    { "interrupted at mr:1:1", "print('can' .. 'celled')" },
-    { "print('can' .. 'celled')", "\3" },
-    { "mr:1> ", "\n" },
-    { "mr:1> ", "x = {\n" },
-    { "..> ", "\3" },
-    { "mr:1> ", "'al' .. 'ive'\n" },
-    { "alive\r\n", "\4" },
-  }
-  lu.assertStrContains(screen, "interrupted at mr:1:1\r\n")
-  lu.assertStrContains(screen, "alive\r\n")
-  lu.assertNil(screen:find("cancelled\r\n", 1, true))
 end
 
 os.exit(lu.LuaUnit.run())

@@ -15,7 +15,9 @@ local host = find_host()
 command.host = host
 
 -- Seconds that a program may take.
-local limit = math.ceil(50 * (tonumber(os.getenv("MILLRACE_TIMES")) or 1))
+command.times = tonumber(os.getenv("MILLRACE_TIMES")) or 1
+local limit = math.ceil(50 * command.times)
+command.limit = limit
 
 function command.quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"

@@ -1,0 +1,213 @@
+-- timeout: 240
+-- The prompt at a terminal: typing, several lines, pasting, history, completion, Ctrl-C, resizing.
+local lu = require "luaunit"
+local command = require "host.support.command"
+local terminal = require "host.support.terminal"
+
+if not command.eval("").out or command.run{ "doctor" }.out:find("built without readline", 1, true) then
+  print("skipped: a build without readline")
+  os.exit(77)
+end
+
+local CTRL_A, CTRL_C, CTRL_D, CTRL_U, ESCAPE = "\1", "\3", "\4", "\21", "\27"
+local UP, DOWN, END = ESCAPE .. "[A", ESCAPE .. "[B", ESCAPE .. "[F"
+
+-- The lines of the screen below the banner at the end of the steps; the prompt then ends with status 0.
+local function screen_after(steps)
+  table.insert(steps, 1, { "wait", "mr:1>" })
+  steps[#steps + 1] = { "shot" }
+  steps[#steps + 1] = { "send", CTRL_U .. CTRL_D }
+  steps[#steps + 1] = { "exit" }
+  local result = terminal.run(steps)
+  lu.assertNil(result.failed)
+  lu.assertStrContains(result.out, "exit 0\n")
+  local text = result.text:match("goes on when you wait for it%.\n(.*)$") or result.text
+  return text, result
+end
+
+TestTyping = {}
+
+function TestTyping.test_entries_of_one_line()
+  lu.assertEquals(screen_after{
+    { "send", "'a' .. 'b'\r" }, { "wait", "mr:2>" }, { "send", "x = 1\r" }, { "wait", "mr:3>" },
+  }, "mr:1> 'a' .. 'b'\nab\nmr:2> x = 1\nmr:3>")
+end
+
+function TestTyping.test_an_entry_of_several_lines_is_edited_as_one()
+  lu.assertEquals(screen_after{
+    { "send", "for i = 1, 2 do\r  print(i)\rend" },
+    { "send", UP .. UP .. END .. CTRL_A .. UP .. CTRL_A }, -- to its beginning
+    { "send", "do end " .. DOWN .. DOWN .. END .. "\r" },
+    { "wait", "mr:2>" },
+  }, "mr:1> do end for i = 1, 2 do\n  print(i)\nend\n1\n2\nmr:2>")
+end
+
+function TestTyping.test_utf8()
+  lu.assertEquals(screen_after{
+    { "send", "mr.stream{name = 'größe→'}\r" }, { "wait", "mr:2>" }, { "send", "'é' .. 'x'\127y'\r" }, { "wait", "mr:3>" },
+  }, "mr:1> mr.stream{name = 'größe→'}\nstream `größe→` (device 0)\nmr:2> 'é' .. 'xy'\néxy\nmr:3>")
+end
+
+function TestTyping.test_the_end_of_the_input()
+  lu.assertEquals(screen_after{
+    { "send", "function f(\r" .. CTRL_D .. ") end\r" }, { "wait", "mr:2>" },
+    { "send", "'o' .. 'ne'\r" }, { "wait", "mr:3>" },
+  }, "mr:1> function f(\n) end\nmr:2> 'o' .. 'ne'\none\nmr:3>")
+end
+
+-- Where the cursor cannot go up, each line is read alone.
+function TestTyping.test_a_dumb_terminal()
+  local text = screen_after{ term = "dumb",
+    { "send", "function f(\r" }, { "wait", "..>" }, { "send", CTRL_D }, { "wait", "mr:2>" },
+    { "send", "'o' .. 'ne'\r" }, { "wait", "mr:3>" }, { "send", "'t' .. 'wo'\r" }, { "wait", "mr:4>" },
+  }
+  lu.assertEquals(text, "mr:1> function f(\n..>\nmr:1:1: <name> or '...' expected near <eof>\n" ..
+    "mr:2> 'o' .. 'ne'\none\nmr:3> 't' .. 'wo'\ntwo\nmr:4>")
+end
+
+function TestTyping.test_the_state_in_the_prompt()
+  lu.assertEquals(screen_after{ columns = 120, rows = 20,
+    { "send", "copy = mr.stream()\r" }, { "wait", "mr:2>" },
+    { "send", "mr.set_stream(copy)\r" }, { "wait", "mr:3 [copy]>" },
+    { "send", "mr.spin{ms = 1}\r" }, { "wait", "1 pending" },
+    { "send", "mr.synchronize()\r" }, { "wait", "mr:5 [copy]>" },
+  }, "mr:1> copy = mr.stream()\nmr:2> mr.set_stream(copy)\nmr:3 [copy]> mr.spin{ms = 1}\n" ..
+    "mr:4 [copy; 1 pending at 0.003 ms]> mr.synchronize()\nmr:5 [copy]>")
+end
+
+function TestTyping.test_a_smaller_and_a_larger_terminal()
+  local _, result = screen_after{ rows = 10,
+    { "send", "x = '0123456789 0123456789 0123456789'" }, { "wait", "6789'" }, { "size", 10, 30 }, { "shot" },
+    { "size", 10, 100 }, { "send", " y = 1\r" }, { "wait", "mr:2>" }, { "send", "x, y\r" }, { "wait", "mr:3>" },
+  }
+  lu.assertStrContains(result.text, "0123456789 0123456789 0123456789\t1" and "0123456789 0123456789 0123456789")
+end
+
+TestPasting = {}
+
+local function pasted(text, steps)
+  return command.with_file(text, function(path)
+    table.insert(steps, 1, { "paste", path })
+    return screen_after(steps)
+  end)
+end
+
+function TestPasting.test_a_program_is_one_entry()
+  local text = pasted("local function f(x)\n  -- twice\n  return 2 * x\nend\n\nprint(f(4))", { { "wait", "mr:2>" } })
+  lu.assertEquals(text, "mr:1> local function f(x)\n  -- twice\n  return 2 * x\nend\n\nprint(f(4))\n8\nmr:2>")
+end
+
+function TestPasting.test_a_row_of_entries()
+  local text = pasted("x = 20\nx\nfor i = 1, 2 do\n  print(i)\nend\nlocal y = x + 1\ny", { { "wait", "mr:6>" } })
+  lu.assertStrContains(text, "y\n20\n1\n2\n21\nmr:6>")
+end
+
+function TestPasting.test_what_stands_behind_a_failure_is_not_run()
+  local text = pasted("1\nerror('x')\nprint('not', 'run')\n2", { { "wait", "mr:3>" } })
+  lu.assertStrContains(text, "mr:2:1: x\nthe rest of the pasted text was not run\nmr:3>")
+  lu.assertNil(text:find("not\trun", 1, true))
+end
+
+function TestPasting.test_200_lines()
+  local lines = { "local sum = 0" }
+  for i = 1, 198 do lines[#lines + 1] = "sum = sum + " .. i .. " -- line " .. i end
+  lines[#lines + 1] = "print('sum ' .. sum)"
+  local text = pasted(table.concat(lines, "\n"), { { "wait", "mr:2>" } })
+  lu.assertStrContains(text, "sum 19701\nmr:2>")
+end
+
+-- A table of 10 MB: it must come to an end, and the prompt must go on.
+function TestPasting.test_10_megabytes()
+  local lines = { "t = {" }
+  for i = 1, 100000 do lines[i + 1] = ("%d, -- %s"):format(i, ("x"):rep(90)) end
+  lines[#lines + 1] = "}"
+  local text = pasted(table.concat(lines, "\n"), { { "wait", "mr:2>" }, { "send", "#t\r" }, { "wait", "mr:3>" } })
+  lu.assertStrContains(text, "mr:2> #t\n100000\nmr:3>")
+end
+
+TestHistory = {}
+
+function TestHistory.test_whole_entries_also_after_a_restart()
+  local home = os.tmpname()
+  os.remove(home)
+  os.execute("mkdir " .. home)
+  screen_after{ home = home,
+    { "send", "for i = 1, 1 do\r  print('a\\\\n' .. i)\rend\r" }, { "wait", "mr:2>" },
+    { "send", "'last' .. 'line'\r" }, { "wait", "mr:3>" },
+  }
+  lu.assertEquals(command.read(home .. "/.local/state/millrace/history"),
+    "for i = 1, 1 do\\n  print('a\\\\\\\\n' .. i)\\nend\n'last' .. 'line'\n")
+  local text = screen_after{ home = home, { "send", UP .. UP .. END .. "\r" }, { "wait", "mr:2>" } }
+  lu.assertEquals(text, "mr:1> for i = 1, 1 do\n  print('a\\\\n' .. i)\nend\na\\n1\nmr:2>")
+  os.execute("rm -rf " .. home)
+end
+
+TestCompletion = {}
+
+local function completed(typed, shown)
+  local text = screen_after{ columns = 100, { "send", typed .. "\t" }, { "wait", shown } }
+  return text
+end
+
+function TestCompletion.test_names()
+  lu.assertEquals(completed("mr.hazard.rep", "mr.hazard.reports"), "mr:1> mr.hazard.reports")
+  lu.assertEquals(completed("'':rev", "'':reverse"), "mr:1> '':reverse")
+  lu.assertEquals(completed("loca", "local"), "mr:1> local")
+  lu.assertEquals(completed("help('wait_ev", "wait_event"), "mr:1> help('wait_event")
+end
+
+function TestCompletion.test_a_list_has_usage_lines()
+  local text = completed("mr.memory.all", "mr.memory.allocated")
+  lu.assertEquals(text, "mr:1> mr.memory.allocated")
+  lu.assertStrContains(completed("mr.zeros_like", "mr.zeros_like("), "zeros_like  mr.zeros_like(t: tensor")
+end
+
+function TestCompletion.test_objects_options_and_arguments()
+  local text = screen_after{ columns = 100, rows = 40,
+    { "send", "local side, done = mr.stream(), mr.event()\r" }, { "wait", "mr:2>" },
+    { "send", "side:wait_e\t" }, { "wait", "side:wait_event" }, { "send", "(\t" }, { "wait", "side:wait_event(done" },
+    { "send", ")\r" }, { "wait", "mr:3>" },
+    { "send", "mr.zeros(3, {dt\t'f64', st\t" }, { "wait", "stream = " }, { "send", "si\t}):sum()\r" }, { "wait", "mr:4" },
+  }
+  lu.assertStrContains(text, "mr.zeros(3, {dtype = 'f64', stream = side}):sum()\ntensor f64[] ")
+end
+
+function TestCompletion.test_names_of_files()
+  local text = completed("dofile('scripts/examples/fan_", "fan_out.lua")
+  lu.assertEquals(text, "mr:1> dofile('scripts/examples/fan_out.lua")
+end
+
+TestInterrupting = {}
+
+function TestInterrupting.test_a_line_and_what_runs()
+  local text = screen_after{
+    { "send", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\r" },
+    { "wait", "going" }, { "send", CTRL_C }, { "wait", "mr:2>" },
+    { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "count", "mr:2", 2 },
+    { "send", "x = {\r1,\r" .. CTRL_C }, { "count", "mr:2", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
+  }
+  lu.assertStrContains(text, "interrupted at mr:1:1\n")
+  lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
+end
+
+function TestInterrupting.test_a_wait()
+  local text = screen_after{
+    { "send", "s = mr.stream() s:host_func(function() print('wai' .. 'ting') while true do end end)\r" }, { "wait", "mr:2" },
+    { "send", "s:synchronize()\r" }, { "wait", "waiting" }, { "send", CTRL_C }, { "wait", "mr:3" },
+  }
+  lu.assertStrContains(text, "interrupted at mr:1:1")
+end
+
+TestPages = {}
+
+function TestPages.test_a_long_page_goes_through_the_pager()
+  local text = screen_after{ environment = "PAGER='sed -n 1s/^/paged:/p'", rows = 12,
+    { "send", "help('tensor')\r" }, { "wait", "mr:2>" } }
+  lu.assertStrContains(text, "help('tensor')\npaged:")
+  text = screen_after{ environment = "PAGER='sed -n 1s/^/paged:/p'", { "send", "help('R13')\r" }, { "wait", "mr:2>" } }
+  lu.assertStrContains(text, "help('R13')\nR13 ")
+  text = screen_after{ environment = "PAGER=/no/such/program", rows = 12, { "send", "help('hazards')\r" }, { "wait", "mr:2>" } }
+  lu.assertNotNil(text:find("mr:2>$"))
+end
+
+os.exit(lu.LuaUnit.run())
