@@ -52,7 +52,9 @@ void mr_stop_note_place(lua_State *L) {
     lua_Debug frame;
     for (int level = 0; !place[0] && lua_getstack(L, level, &frame); level++) {
         lua_getinfo(L, "Sl", &frame);
-        if (frame.currentline > 0)
+        bool is_own =
+            strncmp(frame.source, "=millrace.", 10) == 0; /* a Lua module of the program */
+        if (frame.currentline > 0 && !is_own)
             snprintf(place, sizeof place, "%s:%d", frame.short_src, frame.currentline);
     }
 }

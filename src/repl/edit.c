@@ -20,11 +20,128 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-#define HISTORY_ENTRIES 1000
+#define HISTORY_ENTRIES    1000
+#define LONGEST_REMEMBERED (1 << 16)
 
 static const mr_line_hooks *hooks;
 static char *typed, *prefilled;
+static char *instead; /* of what is shown, this was typed */
 static bool is_accepted, shows_lines;
+
+/* --- waiting --------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t is_resized;
+
+static void on_resize(int signal_number) {
+    (void)signal_number;
+    is_resized = 1;
+}
+
+static sigset_t outside; /* the signals that come while the editor waits, and at no other time */
+
+/* True: there is some. */
+static bool wait_for_input(void) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    int ready = ppoll(&input, 1, NULL, &outside);
+    if (is_resized) {
+        is_resized = 0;
+        rl_resize_terminal();
+    }
+    return ready > 0;
+}
+
+/* --- pasting --------------------------------------------------------------------------------------------- */
+
+#if RL_READLINE_VERSION >= 0x0700
+#define KNOWS_PASTE 1
+#else
+#define KNOWS_PASTE 0
+#endif
+
+#if KNOWS_PASTE
+
+/* Readline redraws all that is edited at each key: more than this is taken as it is. */
+#define MOST_EDITED (1 << 16)
+
+static const char paste_end[] = "\033[201~";
+static mr_buffer pasted; /* and, from `taken` on, what was read behind it */
+static size_t taken;
+
+/* What readline reads next. */
+static int next_byte(FILE *stream) {
+    if (taken < pasted.size) return (unsigned char)pasted.data[taken++];
+    return rl_getc(stream);
+}
+
+static bool has_bytes(void) {
+    return taken < pasted.size;
+}
+
+/* Until the mark at its end; false: Ctrl-C came, or nothing more does. */
+static bool read_paste(size_t *out_size) {
+    static char piece[1 << 16];
+    char *end = NULL;
+    while (!end) {
+        size_t seen = pasted.size < sizeof paste_end ? 0 : pasted.size - sizeof paste_end;
+        if (pasted.data)
+            end = memmem(pasted.data + seen, pasted.size - seen, paste_end, sizeof paste_end - 1);
+        if (end) break;
+        if (!wait_for_input()) return false;
+        ssize_t size = read(STDIN_FILENO, piece, sizeof piece);
+        if (size <= 0 && errno != EINTR) return false;
+        if (size > 0) mr_buffer_add(&pasted, piece, (size_t)size);
+        if (pasted.failed) return false;
+    }
+    *out_size = (size_t)(end - pasted.data);
+    return true;
+}
+
+/* Terminals send the end of a line as they send Enter. */
+static void fix_line_ends(char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (text[i] == '\r') text[i] = '\n';
+}
+
+/* Puts the text where the cursor is, and ends the input, of which only the size is shown. */
+static void accept_pasted(const char *text, size_t size) {
+    char shown[64];
+    mr_buffer whole = {0};
+    mr_buffer_add(&whole, rl_line_buffer, (size_t)rl_point);
+    mr_buffer_add(&whole, text, size);
+    mr_buffer_puts(&whole, rl_line_buffer + rl_point);
+    snprintf(shown, sizeof shown, "(%zu bytes were pasted)", size);
+    rl_replace_line(shown, 1);
+    rl_point = rl_end;
+    instead = whole.data; /* NULL without memory: then Lua finds the text that is shown */
+    rl_redisplay();
+    rl_newline(1, '\n');
+}
+
+static int on_paste(int count, int key) {
+    size_t size;
+    (void)count, (void)key;
+    mr_buffer_free(&pasted);
+    taken = 0;
+    if (!read_paste(&size)) {
+        mr_buffer_free(&pasted);
+        return 0;
+    }
+    taken = size + sizeof paste_end - 1;
+    fix_line_ends(pasted.data, size);
+    char *text = strndup(pasted.data, size);
+    if (text && size <= MOST_EDITED) rl_insert_text(text);
+    else if (text) accept_pasted(text, strlen(text));
+    free(text);
+    return 0;
+}
+
+#else
+
+static bool has_bytes(void) {
+    return false;
+}
+
+#endif
 
 /* --- several lines --------------------------------------------------------------------------------------- */
 
@@ -185,6 +302,10 @@ static int bind_keys(void) {
     bind_unless_changed("\r", rl_newline, accept_entry);
     bind_unless_changed("\n", rl_newline, accept_entry);
     bind_unless_changed("\t", rl_complete, complete_or_indent);
+#if KNOWS_PASTE
+    bind_unless_changed("\033[200~", rl_bracketed_paste_begin, on_paste);
+    rl_getc_function = next_byte;
+#endif
     if (!shows_lines) return 0;
     bind_unless_changed("\033\r", rl_vi_editing_mode, new_line); /* Alt-Enter */
     bind_unless_changed("\033\n", rl_vi_editing_mode, new_line);
@@ -239,7 +360,9 @@ void mr_edit_open(const mr_line_hooks *wanted) {
 /* --- reading --------------------------------------------------------------------------------------------- */
 
 static void on_line(char *line) {
-    typed = line;
+    if (instead) free(line);
+    typed = instead ? instead : line;
+    instead = NULL;
     is_accepted = true;
     rl_callback_handler_remove();
 }
@@ -254,30 +377,12 @@ static void abandon_line(void) {
     fflush(stdout);
 }
 
-static volatile sig_atomic_t is_resized;
-
-static void on_resize(int signal_number) {
-    (void)signal_number;
-    is_resized = 1;
-}
-
-/* Waits for input, with the signals as they were before; ready: there is some. */
-static bool wait_for_input(const sigset_t *before) {
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    int ready = ppoll(&input, 1, NULL, before);
-    if (is_resized) {
-        is_resized = 0;
-        rl_resize_terminal();
-    }
-    return ready > 0;
-}
-
 static bool was_interrupted(void) {
     return hooks->interrupted();
 }
 
 mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
-    sigset_t waited_for, before;
+    sigset_t waited_for;
     struct sigaction resize, old_resize;
     mr_line_status status = MR_LINE_READ;
     out_line->size = 0;
@@ -290,10 +395,10 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     sigemptyset(&waited_for);
     sigaddset(&waited_for, SIGINT);
     sigaddset(&waited_for, SIGWINCH);
-    sigprocmask(SIG_BLOCK, &waited_for, &before);
+    sigprocmask(SIG_BLOCK, &waited_for, &outside);
     rl_callback_handler_install(prompt, on_line);
     while (!is_accepted) {
-        if (wait_for_input(&before)) {
+        if (has_bytes() || wait_for_input()) {
             rl_callback_read_char();
         } else if (was_interrupted()) {
             abandon_line();
@@ -301,7 +406,7 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
             break;
         }
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &outside, NULL);
     sigaction(SIGWINCH, &old_resize, NULL);
     if (status == MR_LINE_INTERRUPTED) return status;
     if (!typed) { /* Ctrl-D */
@@ -320,7 +425,8 @@ void mr_edit_prefill(const char *text) {
 
 bool mr_edit_remember(const char *entry) {
     HIST_ENTRY *last = history_length > 0 ? history_get(history_base + history_length - 1) : NULL;
-    if (last && strcmp(last->line, entry) == 0) return false;
+    if (strlen(entry) > LONGEST_REMEMBERED || (last && strcmp(last->line, entry) == 0))
+        return false;
     add_history(entry);
     return true;
 }

@@ -7,7 +7,7 @@
 void mr_edit_open(const mr_line_hooks *hooks);
 mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line);
 void mr_edit_prefill(const char *text);
-/* False: it is the entry that was added last. */
+/* False: it is the entry that was added last, or too long to be edited again. */
 bool mr_edit_remember(const char *entry);
 
 #endif

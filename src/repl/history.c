@@ -11,7 +11,6 @@
 #include "base/buffer.h"
 
 #define MOST_ENTRIES 1000
-#define LONGEST      (1 << 20) /* longer entries are not kept */
 
 static int file = -1;
 
@@ -112,7 +111,7 @@ void mr_history_open(bool (*add)(const char *entry)) {
 
 void mr_history_add(const char *entry) {
     mr_buffer line = {0};
-    if (file < 0 || strlen(entry) > LONGEST) return;
+    if (file < 0) return;
     escape(entry, &line);
     if (!line.failed && write(file, line.data, line.size) < 0) mr_history_close();
     mr_buffer_free(&line);

@@ -4,7 +4,7 @@ local lu = require "luaunit"
 local command = require "host.support.command"
 local terminal = require "host.support.terminal"
 
-if not command.eval("").out or command.run{ "doctor" }.out:find("built without readline", 1, true) then
+if command.run{ "doctor" }.out:find("built without readline", 1, true) then
   print("skipped: a build without readline")
   os.exit(77)
 end
@@ -45,7 +45,7 @@ end
 function TestTyping.test_utf8()
   lu.assertEquals(screen_after{
     { "send", "mr.stream{name = 'größe→'}\r" }, { "wait", "mr:2>" }, { "send", "'é' .. 'x'\127y'\r" }, { "wait", "mr:3>" },
-  }, "mr:1> mr.stream{name = 'größe→'}\nstream `größe→` (device 0)\nmr:2> 'é' .. 'xy'\néxy\nmr:3>")
+  }, "mr:1> mr.stream{name = 'größe→'}\nstream `größe→`\nmr:2> 'é' .. 'xy'\néxy\nmr:3>")
 end
 
 function TestTyping.test_the_end_of_the_input()
@@ -72,7 +72,7 @@ function TestTyping.test_the_state_in_the_prompt()
     { "send", "mr.spin{ms = 1}\r" }, { "wait", "1 pending" },
     { "send", "mr.synchronize()\r" }, { "wait", "mr:5 [copy]>" },
   }, "mr:1> copy = mr.stream()\nmr:2> mr.set_stream(copy)\nmr:3 [copy]> mr.spin{ms = 1}\n" ..
-    "mr:4 [copy; 1 pending at 0.003 ms]> mr.synchronize()\nmr:5 [copy]>")
+    "mr:4 [copy; 1 pending at 0.009 ms]> mr.synchronize()\nmr:5 [copy]>")
 end
 
 function TestTyping.test_a_smaller_and_a_larger_terminal()
@@ -166,10 +166,10 @@ function TestCompletion.test_objects_options_and_arguments()
   local text = screen_after{ columns = 100, rows = 40,
     { "send", "local side, done = mr.stream(), mr.event()\r" }, { "wait", "mr:2>" },
     { "send", "side:wait_e\t" }, { "wait", "side:wait_event" }, { "send", "(\t" }, { "wait", "side:wait_event(done" },
-    { "send", ")\r" }, { "wait", "mr:3>" },
-    { "send", "mr.zeros(3, {dt\t'f64', st\t" }, { "wait", "stream = " }, { "send", "si\t}):sum()\r" }, { "wait", "mr:4" },
+    { "send", ")\r" }, { "wait", "mr:3" },
+    { "send", "mr.zeros(3, {dt\t'f64', st\t" }, { "wait", "stream =" }, { "send", "si\t}).dtype\r" }, { "wait", "mr:4" },
   }
-  lu.assertStrContains(text, "mr.zeros(3, {dtype = 'f64', stream = side}):sum()\ntensor f64[] ")
+  lu.assertStrContains(text, "mr.zeros(3, {dtype = 'f64', stream = side}).dtype\nf64\nmr:4")
 end
 
 function TestCompletion.test_names_of_files()
@@ -184,7 +184,7 @@ function TestInterrupting.test_a_line_and_what_runs()
     { "send", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\r" },
     { "wait", "going" }, { "send", CTRL_C }, { "wait", "mr:2>" },
     { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "count", "mr:2", 2 },
-    { "send", "x = {\r1,\r" .. CTRL_C }, { "count", "mr:2", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
+    { "send", "x = {\r1,\r" }, { "wait", "1," }, { "send", CTRL_C }, { "count", "mr:2", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1\n")
   lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")

@@ -284,6 +284,11 @@ function complete.find(text)
     add_fields(names, value_of(chain), prefix, mark_of_field == ":")
     return set_found(names, #text - #prefix)
   end
+  prefix = text:match("[\"']%s*:([%w_]*)$")
+  if prefix then
+    add_fields(names, "", prefix, true)
+    return set_found(names, #text - #prefix)
+  end
   prefix = text:match("([%a_][%w_]*)$") or ""
   local from = #text - #prefix
   local special = names_in_call(text, stack, prefix, from)
