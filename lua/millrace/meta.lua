@@ -536,8 +536,9 @@ function mr.explore(fn, options) end
 function mr.replay(schedule, fn) end
 
 ---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
----"one-way" (a word of the hazard checker). Without an argument, it prints the first steps. The line
----length is the width of the terminal, or the value of COLUMNS.
+---"one-way" (a word of the hazard checker); an ordering rule ("R13"); "examples", or the text of one
+---of them ("fan_out"); or what the pages of docs/ say about a word ("overlap"). Without an argument,
+---it prints the first steps. The line length is the width of the terminal, or the value of COLUMNS.
 ---@param what? any
 function mr.help(what) end
 

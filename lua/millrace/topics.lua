@@ -122,12 +122,22 @@ return function(tools)
     return sections
   end
 
+  -- Of a table, the rows in which the word stands.
+  local function rows_with(word, paragraph)
+    local rows = {}
+    for row in paragraph:gmatch("[^\n]+") do
+      if row:lower():find("%f[%w]" .. word) then rows[#rows + 1] = row end
+    end
+    return table.concat(rows, "\n")
+  end
+
   -- The paragraphs in which the word stands, of the sections that are in no other one.
   local function passages(word, sections, width)
     local out, others = {}, {}
     for _, section in ipairs(sections) do
       for paragraph in (section.level > 1 and section.text .. "\n\n" or ""):gmatch("(.-)\n\n+") do
-        local is_text = not paragraph:find("^[#|]") and not paragraph:find("^```")
+        if paragraph:find("^|") then paragraph = rows_with(word, paragraph) end
+        local is_text = not paragraph:find("^#") and not paragraph:find("^```")
         if is_text and paragraph:lower():find("%f[%w]" .. word) then
           local place = ("docs/%s.md, %s"):format(section.page, section.title)
           if #out < MOST_PASSAGES and not out[paragraph] then
@@ -150,7 +160,7 @@ return function(tools)
     if topic == "examples" then return examples(width) end
     local example = tools.embedded("examples/" .. topic .. ".lua")
     if example then return example end
-    local page = tools.embedded("docs/" .. topic .. ".md")
+    local page = tools.embedded("docs/" .. topic:gsub("%.md$", "") .. ".md")
     if page then return laid_out(page, width) end
     local word = topic:lower():gsub("%W", "%%%0")
     if #topic < 3 then return nil end
@@ -159,6 +169,12 @@ return function(tools)
       if section.title:lower():find("%f[%w]" .. word) then return laid_out(section.text, width) end
     end
     return passages(word, sections, width)
+  end
+
+  -- The page of that name, for who has asked for something that has the same name.
+  function topics.same_name(name)
+    return tools.embedded("docs/" .. name .. ".md") and
+      ('docs/%s.md is about this, too: help("%s.md")\n'):format(name, name) or nil
   end
 
   -- What help can be asked for, besides functions.

@@ -397,6 +397,18 @@ static bool push_topic(lua_State *L) {
     return false;
 }
 
+/* Appends what the topics say about a name that help knows anyway to the text at the top. */
+static void add_same_name(lua_State *L) {
+    if (lua_type(L, 1) != LUA_TSTRING) return;
+    push_topics(L);
+    lua_getfield(L, -1, "same_name");
+    lua_remove(L, -2);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    if (lua_isstring(L, -1)) lua_concat(L, 2);
+    else lua_pop(L, 1);
+}
+
 void mr_help_set_pager(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &pager);
 }
@@ -517,6 +529,7 @@ MR_FUNCTION(
     }
     luaL_pushresult(&page);
     if (!s.found && !is_word && !push_topic(L)) return not_found(L, &s);
+    if (s.found) add_same_name(L);
     return write_page(L);
 }
 

@@ -125,8 +125,9 @@ function TestHelp.test_examples_and_topics()
   lu.assertStrContains(help("\"fan_out\""), file:read("a"))
   file:close()
   lu.assertStrContains(help("\"choosers\""), "picks next")
-  lu.assertStrContains(help("\"overlap\""), "docs/semantics.md")
-  lu.assertStrContains(help("\"hazards\""), "How to read a report")
+  lu.assertStrContains(help("\"adversarial\""), "docs/")
+  lu.assertStrContains(help("\"hazards.md\""), "How to read a report")
+  lu.assertStrContains(help("\"kernels\""), "help(\"kernels.md\")")
 end
 
 -- A plain Lua that has only the module answers, too.

@@ -1,14 +1,14 @@
 -- Completion: what can stand at the end of a text that is being typed.
 --
--- The text is read backwards from the cursor: a name, the chain of fields in front of it (`mr.memory.`, `x.device:`), the
--- brackets that are open. Values are looked up as the script would do it, except that nothing of the script is called: only
--- raw fields of tables, and properties of millrace's own objects.
+-- The text is read backwards from the cursor: a name, the chain of fields in front of it (`mr.memory.`, `x.device:`),
+-- the brackets that are open. Values are looked up as the script would do it, except that nothing of the script is
+-- called: only raw fields of tables, and properties of millrace's own objects.
 local _, tools = ...
 
 local complete = {}
 
-local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local",
-  "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
+local KEYWORDS = { "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in",
+  "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while" }
 local OBJECTS = { stream = true, event = true, tensor = true, device = true, kernel = true, module = true }
 local MOST_LISTED_WITH_USAGE = 12
 
@@ -108,8 +108,8 @@ end
 
 -- ---------------------------------------------------------------- what is open at the cursor
 
--- The open brackets in front of the cursor, the innermost last: { { open = "(" or "{" or "[", at = }, ... }, and where an
--- open string begins, or nil.
+-- The open brackets in front of the cursor, the innermost last: { { open = "(" or "{" or "[", at = }, ... }, where an
+-- open string begins, or nil, and whether a comment or a long string is open.
 local function open_brackets(text)
   local stack, at, size = {}, 1, #text
   while at <= size do
