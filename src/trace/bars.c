@@ -61,6 +61,7 @@ static bool add(const mr_trace *trace, const mr_lane *lane, mr_bar next, int axi
     }
     last->same_name = last->same_name && same_name(trace, lane, last->index, next.index);
     last->count++;
+    last->busy += next.busy;
     if (next.end > last->end) last->end = next.end;
     if (next.longest > last->longest) {
         last->longest = next.longest;
@@ -79,7 +80,8 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
         uint64_t begin = on_host ? span->call : span->begin;
         uint64_t end = on_host ? span->returned : span->end;
         int first = mr_axis_place(axis, begin), last = mr_axis_place(axis, end);
-        mr_bar bar = {.index = i, .count = 1, .same_name = true, .longest = end - begin};
+        mr_bar bar = {
+            .index = i, .count = 1, .same_name = true, .longest = end - begin, .busy = end - begin};
         bar.is_short = (double)(end - begin) * axis->width < (double)axis->duration;
         bar.first = first < axis_end ? first : axis_end - 1;
         bar.end = last > bar.first && !bar.is_short ? last : bar.first + 1;
@@ -91,6 +93,12 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
         }
     }
     return MR_OK;
+}
+
+int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis) {
+    double whole = (double)(bar->end - bar->first) * (double)axis->duration / axis->width;
+    int eighths = (int)(8 * (double)bar->busy / whole + 0.5);
+    return bar->count == 1 || eighths > 8 ? 8 : eighths;
 }
 
 void mr_bar_put_name(mr_buffer *out, const mr_trace *trace, const mr_lane *lane, const mr_bar *bar,

@@ -20,7 +20,7 @@ typedef struct {
     uint32_t count;
     bool is_short, same_name;
     mr_look look; /* of the longest span */
-    uint64_t longest;
+    uint64_t longest, busy; /* of the spans: the longest, and all of them together */
 } mr_bar;
 typedef MR_VEC(mr_bar) mr_bars;
 
@@ -30,6 +30,9 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
 
 /* Whether span `index` of the lane belongs to that row's bars. */
 bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row);
+
+/* How much of the bar's time its spans take, in eighths: 8 for one that is a single span. */
+int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis);
 
 /* "relu_", "relu_ ×3", "7 operations" */
 void mr_bar_put_name(mr_buffer *out, const mr_trace *trace, const mr_lane *lane, const mr_bar *bar,

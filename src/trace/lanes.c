@@ -177,14 +177,21 @@ void mr_lanes_destroy(mr_lanes *lanes) {
     *lanes = (mr_lanes){0};
 }
 
+/* When what held the span up can have begun to: before the call that asked for it, nothing in the stream waited; and what
+ * the host stood in held the stream up from its own call on. */
+static uint64_t held_since(const mr_span *spans, const mr_span *span) {
+    if (span->held_by == MR_CAUSE_HOST) return span->begin; /* it was only late */
+    if (span->held_by == MR_CAUSE_SYNCHRONIZE || span->held_by == MR_CAUSE_PAGEABLE)
+        return span->holder == MR_TRACE_NONE ? span->begin : spans[span->holder].call;
+    return span->called ? span->call : 0;
+}
+
 mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_t i) {
     const mr_span *spans = mr_trace_spans(trace), *span = &spans[lane->spans[i]];
-    uint64_t begin = i ? spans[lane->spans[i - 1]].end : 0;
+    uint64_t begin = i ? spans[lane->spans[i - 1]].end : 0, since = held_since(spans, span);
     mr_lane_gap gap = {.begin = span->begin, .end = span->begin, .span = span};
     if (span->held_by == MR_CAUSE_NONE || span->held_by == MR_CAUSE_STREAM) return gap;
-    bool by_host = span->held_by == MR_CAUSE_HOST || span->held_by == MR_CAUSE_SYNCHRONIZE;
-    /* Before the call there was nothing in the stream that could have waited. */
-    if (!by_host && span->called && span->call > begin) begin = span->call;
+    if (since > begin) begin = since;
     if (begin < gap.end) gap.begin = begin;
     return gap;
 }
@@ -228,7 +235,7 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     X(NONE, "", NAME)                                                                              \
     X(STREAM, "runs after ", NAME)                                                                 \
     X(EVENT, "waits for ", OBJECT)                                                                 \
-    X(DEFAULT_STREAM, "waits for the default stream: ", NAME)                                      \
+    X(DEFAULT_STREAM, "barrier of the default stream: ", NAME)                                     \
     X(MULTIPROCESSORS, "multiprocessors full: ", NAME)                                             \
     X(COPY_ENGINE, "copy engine busy: ", NAME)                                                     \
     X(CONNECTION, "launch connection shared: ", NAME)                                              \

@@ -57,7 +57,7 @@ typedef struct {
 mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes);
 void mr_lanes_destroy(mr_lanes *lanes);
 
-/* The time in which a lane stood before its bar i, and for how much of it something held it up. */
+/* The time before bar i of a lane in which something held the lane up. What the host did late is no such thing. */
 typedef struct {
     uint64_t begin, end; /* equal: there is none */
     const mr_span *span; /* the bar that ended it; its held_by says what the lane waited for */

@@ -26,7 +26,7 @@ static const char style[] =
     ".hazard path{stroke:#d92d50;stroke-width:2;fill:none;stroke-dasharray:5 3}.hazard circle{fill:#d92d50}"
     ".kernel{fill:#3f6fd8}.copy-in{fill:#20855a}.copy-out{fill:#b4590f}.copy-device{fill:#127c8c}"
     ".copy-peer{fill:#8446c0}.host-function{fill:#8a6508}.host-wait{fill:#cfd4de}.host-call{fill:#98a2b3}"
-    ".host-wait+.b{fill:#1d2330}";
+    ".host-wait+.b,.faint{fill:#1d2330}";
 // clang-format on
 
 typedef struct {
@@ -100,8 +100,7 @@ static const mr_span *span_at(const picture *p, const mr_lane *lane, size_t i) {
 static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) {
     mr_lane_gap gap = mr_lane_gap_before(p->trace, lane, bar->index);
     int first = time_x(p, gap.begin);
-    if (gap.begin == gap.end || gap.span->held_by == MR_CAUSE_HOST || bar->first - first < 3)
-        return;
+    if (gap.begin == gap.end || bar->first - first < 3) return;
     mr_sink_format(p->sink, "<path class=\"gap\" d=\"M%d %dH%d\"><title>", first, y + BAR / 2,
                    bar->first);
     mr_buffer cause = {0};
@@ -117,22 +116,25 @@ static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) 
 
 static void draw_bar(picture *p, const mr_lane *lane, const mr_bar *bar, int y, bool touches_next) {
     mr_buffer name = {0}, place = {0}, time = {0};
+    int eighths = mr_bar_coverage(bar, &p->axis);
     int width = bar->end - bar->first - (touches_next && bar->end - bar->first > 2);
     p->looks[bar->look] = true;
     mr_bar_put_name(&name, p->trace, lane, bar, false);
     mr_trace_put_place(&place, p->trace, span_at(p, lane, bar->index)->where);
     mr_trace_put_time(&time, bar->longest);
     if (name.failed || place.failed || time.failed) p->sink->failed = true;
-    mr_sink_format(
-        p->sink,
-        "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"><title>",
-        mr_looks[bar->look].word, bar->first, y, width, BAR, width > 6 ? 3 : 0);
+    mr_sink_format(p->sink,
+                   "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" "
+                   "fill-opacity=\"%.2f\"><title>",
+                   mr_looks[bar->look].word, bar->first, y, width, BAR, width > 6 ? 3 : 0,
+                   0.3 + 0.7 * eighths / 8);
     mr_sink_xml(p->sink, name.data ? name.data : "");
     mr_sink_format(p->sink, "\n%s%s%s</title></rect>\n", place.data ? place.data : "",
                    place.size ? ", " : "", time.data ? time.data : "");
     double room = LETTER * (name.data ? (double)name.size + 1 : 0);
     if (name.size && room < width)
-        put_text(p, bar->first + width / 2.0, y + BAR / 2 + 4, "b", name.data);
+        put_text(p, bar->first + width / 2.0, y + BAR / 2 + 4, eighths > 5 ? "b" : "b faint",
+                 name.data);
     mr_buffer_free(&name);
     mr_buffer_free(&place);
     mr_buffer_free(&time);

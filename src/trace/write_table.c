@@ -15,8 +15,8 @@ typedef enum {
     X(engine)                                                                                      \
     X(where)                                                                                       \
     X(call)                                                                                        \
-    X(returned) X(waited) X(ready) X(start) X(finish) X(bytes) X(blocks) X(waits_for) X(held_by)   \
-        X(holder)
+    X(returned)                                                                                    \
+    X(waited) X(ready) X(start) X(finish) X(bytes) X(blocks) X(waits_for) X(held_by) X(holder)
 #define X(name) COLUMN_##name,
     COLUMNS(X)
 #undef X

@@ -20,7 +20,6 @@
 #define BUSY_WIDTH    6  /* " 100 %" */
 #define MOST_ENTRIES  64 /* names that are kept to choose those that are listed */
 #define MOST_LISTED   8  /* of gaps at most 9: each has a digit */
-#define MOST_ARROWS   200
 
 /* Something for the lists below the lanes. */
 typedef struct {
@@ -41,7 +40,7 @@ typedef struct {
     mr_grid grid;
     int *lane_row; /* the grid's row of each lane */
     mr_axis axis;  /* columns */
-    bool looks[MR_LOOK_COUNT], has_gap, has_arrow;
+    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_merged;
     entries names, gaps;
 } view;
 
@@ -113,19 +112,33 @@ static void note_names(view *v, const mr_lane *lane, int row, const mr_bar *g) {
     }
 }
 
+/* A single span fills its cells. Several that are drawn as one fill so much of the cells' height as they take of the time. */
+static void fill_cells(view *v, int row, const mr_bar *g, mr_style full) {
+    static const char *const blocks[] = {"▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
+    static const char *const dots[] = {".", ".", ".", ":", ":", ":", ":", "+"};
+    const mr_look_text *look = &mr_looks[g->look];
+    int eighths = mr_bar_coverage(g, &v->axis);
+    if (eighths < 8) v->has_merged = true;
+    for (int i = g->first; i < g->end; i++) {
+        if (eighths < 8)
+            mr_grid_put(&v->grid, row, i, blocks[eighths], dots[eighths], colored(v, look->color));
+        else
+            mr_grid_put(&v->grid, row, i, v->grid.color ? " " : look->fill,
+                        v->grid.color ? " " : look->ascii, full);
+    }
+    v->looks[g->look] = true;
+}
+
 static void draw_group(view *v, const mr_lane *lane, int lane_row, int row, const mr_bar *g,
                        bool touches_next) {
-    const mr_look_text *look = &mr_looks[g->look];
     mr_grid *grid = &v->grid;
-    short color = (short)look->color;
-    mr_style bar = grid->color ? (mr_style){16, color, false, false} : MR_STYLE_PLAIN;
-    for (int i = g->first; i < g->end; i++)
-        mr_grid_put(grid, row, i, grid->color ? " " : look->fill, grid->color ? " " : look->ascii,
-                    bar);
-    v->looks[g->look] = true;
+    short color = (short)mr_looks[g->look].color;
+    bool is_full = mr_bar_coverage(g, &v->axis) == 8;
+    mr_style bar = grid->color && is_full ? (mr_style){16, color, false, false} : MR_STYLE_PLAIN;
+    fill_cells(v, row, g, bar);
 
     int end = g->end;
-    if (touches_next && g->end - g->first > 1) {
+    if (touches_next && is_full && g->end - g->first > 1) {
         end--;
         /* Half a cell, so that two bars do not look like one. */
         grid->cells[(size_t)row * (size_t)grid->width + (size_t)end].back = -1;
@@ -133,7 +146,8 @@ static void draw_group(view *v, const mr_lane *lane, int lane_row, int row, cons
     }
     mr_buffer name = {0};
     mr_bar_put_name(&name, v->trace, lane, g, v->grid.ascii);
-    bool is_whole = name.data && put_label(v, row, g->first, end, name.data, bar, !grid->color);
+    int margin = !grid->color || !is_full;
+    bool is_whole = name.data && put_label(v, row, g->first, end, name.data, bar, margin);
     if (!is_whole || !g->same_name) note_names(v, lane, lane_row, g);
     mr_buffer_free(&name);
 }
@@ -174,7 +188,7 @@ static entry *gap_entry(view *v, const mr_lane *lane, const mr_lane_gap *gap) {
 static void draw_gap(view *v, const mr_lane *lane, int row, size_t bar, int from, int end) {
     mr_lane_gap gap = mr_lane_gap_before(v->trace, lane, bar);
     int first = column_of(v, gap.begin);
-    if (gap.begin == gap.end || gap.span->held_by == MR_CAUSE_HOST) return;
+    if (gap.begin == gap.end) return;
     if (first < from) first = from;
     if (first >= end) return;
     v->has_gap = true;
@@ -240,8 +254,8 @@ static mr_status draw_lane(view *v, const mr_lane *lane) {
             mr_grid_text(&v->grid, row, 0, v->axis.first - 1, lane->label, bold);
             put_busy(v, lane, row);
         }
-        MR_TRY(draw_row(v, lane, i, row));
         if (on_host) draw_host_calls(v, lane, row);
+        MR_TRY(draw_row(v, lane, i, row));
     }
     return MR_OK;
 }
@@ -274,7 +288,7 @@ static bool is_lane_row(const view *v, int row) {
 }
 
 /* From the lane `from` at column `x` to the lane `to` at column `y`, y >= x: along the row beside `from`, then straight
- * behind the bars of the lanes between. Not drawn where something else is in the way. */
+ * behind the bars of the lanes between. Not drawn where another arrow is in the way or beside it. */
 static void draw_arrow(view *v, int from, int to, int x, int y) {
     int step = to > from ? 1 : -1;
     int rows = from ? v->lanes.items[from].row_count : 1;
@@ -283,7 +297,9 @@ static void draw_arrow(view *v, int from, int to, int x, int y) {
     mr_style style = colored(v, 250);
     if (y >= v->axis.first + v->axis.width) y = v->axis.first + v->axis.width - 1;
     if (x > y) x = y;
-    if (!mr_grid_is_free(&v->grid, beside, x, y + 1) ||
+    int left = x > v->axis.first ? x - 1 : x,
+        right = y + 2 < v->axis.first + v->axis.width ? y + 2 : y + 1;
+    if (!mr_grid_is_free(&v->grid, beside, left, right) ||
         !can_pass(v, beside + step, step, to_row, y))
         return;
     bool is_down = step > 0;
@@ -301,8 +317,7 @@ static void draw_arrow(view *v, int from, int to, int x, int y) {
 /* Those that ended a wait come first: the others find the room that is left. */
 static void draw_arrows(view *v, bool that_held) {
     const mr_span *spans = mr_trace_spans(v->trace);
-    int budget = MOST_ARROWS;
-    for (size_t i = 0; i < mr_trace_count(v->trace) && budget; i++) {
+    for (size_t i = 0; i < mr_trace_count(v->trace); i++) {
         const mr_span *wait = &spans[i];
         if (wait->kind != MR_COMMAND_WAIT || !wait->ran || wait->record == MR_TRACE_NONE) continue;
         const mr_span *record = &spans[wait->record];
@@ -311,7 +326,6 @@ static void draw_arrows(view *v, bool that_held) {
         int from = lane_of_stream(v, record->stream), to = lane_of_stream(v, wait->stream);
         if (from < 0 || to < 0 || (x == y) != that_held) continue;
         draw_arrow(v, from, to, x, y);
-        budget--;
     }
 }
 
@@ -418,33 +432,42 @@ static void write_line(const view *v, const mr_buffer *text, mr_style style, FIL
     mr_grid_close(&page);
 }
 
-static void write_legend(const view *v, FILE *out) {
-    mr_grid line;
-    mr_grid_open(&line, v->grid.width, v->grid.ascii, v->grid.color);
-    int row = mr_grid_row(&line), column = 0;
-    for (int i = 0; i < MR_LOOK_COUNT + 2; i++) {
-        bool is_look = i < MR_LOOK_COUNT, is_gap = i == MR_LOOK_COUNT;
-        if (is_look ? !v->looks[i] : is_gap ? !v->has_gap : !v->has_arrow) continue;
-        const char *text = is_look ? mr_looks[i].legend : is_gap ? "waits" : "record to wait";
-        const char *glyph = is_look ? mr_looks[i].fill : is_gap ? "┄┄" : "│▼";
-        const char *ascii = is_look ? mr_looks[i].ascii : is_gap ? ".." : "|v";
-        int width = (is_look ? 1 : 2) + 1 + mr_grid_text_width(&line, text);
-        if (column && column + width > line.width) {
-            row = mr_grid_row(&line);
-            column = 0;
-        }
-        mr_style style = is_look ? colored(v, mr_looks[i].color) : MR_STYLE_DIM;
-        if (is_look && v->grid.color && i != MR_LOOK_HOST_CALL) glyph = ascii = "█";
-        if (v->grid.ascii && v->grid.color && is_look) {
-            style.back = style.fore;
-            ascii = i == MR_LOOK_HOST_CALL ? mr_looks[i].ascii : " ";
-        }
-        column = mr_grid_text(&line, row, column, line.width, line.ascii ? ascii : glyph, style);
-        column = mr_grid_text(&line, row, column + 1, line.width, text, MR_STYLE_DIM) + 3;
+/* One entry of the legend, behind `column`; a new row where it does not fit. Returns the column behind it. */
+static int put_legend(mr_grid *page, int column, const char *mark, mr_style style,
+                      const char *text) {
+    int width = mr_grid_text_width(page, mark) + 1 + mr_grid_text_width(page, text);
+    if (!column || column + width > page->width) {
+        mr_grid_row(page);
+        column = 0;
     }
-    for (int i = 0; i < line.rows; i++)
-        if (!mr_grid_row_is_empty(&line, i)) mr_grid_write_row(&line, i, out);
-    mr_grid_close(&line);
+    int row = page->rows - 1;
+    column = mr_grid_text(page, row, column, page->width, mark, style);
+    return mr_grid_text(page, row, column + 1, page->width, text, MR_STYLE_DIM) + 3;
+}
+
+static void write_legend(const view *v, FILE *out) {
+    bool ascii = v->grid.ascii, color = v->grid.color;
+    mr_grid page;
+    int column = 0;
+    mr_grid_open(&page, v->grid.width, ascii, color);
+    for (int i = 0; i < MR_LOOK_COUNT; i++) {
+        if (!v->looks[i]) continue;
+        const char *mark = ascii ? mr_looks[i].ascii : mr_looks[i].fill;
+        mr_style style = colored(v, mr_looks[i].color);
+        if (color && i != MR_LOOK_HOST_CALL) { /* the bars themselves are blanks on a colour */
+            mark = " ";
+            style.back = style.fore;
+        }
+        column = put_legend(&page, column, mark, style, mr_looks[i].legend);
+    }
+    if (v->has_merged)
+        column = put_legend(&page, column, ascii ? ".:" : "▂▄", MR_STYLE_DIM,
+                            ascii ? "several short ones" : "several, as high as they are busy");
+    if (v->has_gap) column = put_legend(&page, column, ascii ? ".." : "┄┄", MR_STYLE_DIM, "waits");
+    if (v->has_arrow)
+        put_legend(&page, column, ascii ? "|v" : "│▼", MR_STYLE_DIM, "record to wait");
+    for (int i = 0; i < page.rows; i++) mr_grid_write_row(&page, i, out);
+    mr_grid_close(&page);
 }
 
 static int by_time(const void *a, const void *b) {
@@ -475,7 +498,7 @@ static void write_gaps(const view *v, FILE *out) {
         write_line(v, &text, MR_STYLE_PLAIN, out);
         mr_buffer_free(&text);
     }
-    if (v->gaps.left_out) fprintf(out, "    and %" PRIu64 " more gaps\n", v->gaps.left_out);
+    if (v->gaps.left_out) fprintf(out, "    and %" PRIu64 " more\n", v->gaps.left_out);
 }
 
 static void write_names(view *v, FILE *out) {
@@ -494,7 +517,7 @@ static void write_names(view *v, FILE *out) {
     }
     uint64_t more = v->names.left_out;
     for (int i = MOST_LISTED; i < v->names.count; i++) more += v->names.items[i].count;
-    if (more) fprintf(out, "    and %" PRIu64 " more operations\n", more);
+    if (more) fprintf(out, "    and %" PRIu64 " more\n", more);
 }
 
 static void put_side(mr_buffer *out, const view *v, uint32_t span) {
@@ -513,7 +536,7 @@ static void put_side(mr_buffer *out, const view *v, uint32_t span) {
 static void write_hazards(const view *v, FILE *out) {
     for (size_t i = 0; i < mr_trace_hazard_count(v->trace); i++) {
         if (i == MOST_LISTED) {
-            fprintf(out, "    and %zu more hazards\n", mr_trace_hazard_count(v->trace) - i);
+            fprintf(out, "    and %zu more\n", mr_trace_hazard_count(v->trace) - i);
             break;
         }
         const mr_trace_hazard *hazard = mr_trace_hazard_at(v->trace, i);
@@ -544,8 +567,6 @@ static void write_title(const view *v, const char *label, FILE *out) {
     }
     if (facts->device) {
         mr_text_put(&text, facts->device);
-        if (facts->backend && strcmp(facts->backend, "virtual") == 0)
-            mr_buffer_puts(&text, " (virtual)");
         mr_buffer_puts(&text, dot);
     }
     if (mr_trace_count(v->trace)) mr_trace_put_time(&text, facts->duration);

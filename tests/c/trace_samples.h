@@ -158,7 +158,7 @@ static inline mr_trace *sample_end(sample *s) {
     must(mr_trace_builder_finish(s->builder,
                                  &(mr_trace_facts){
                                      .backend = "virtual",
-                                     .device = "NVIDIA H200",
+                                     .device = "NVIDIA H200 (virtual)",
                                      .model = "h200",
                                      .chooser = "timed",
                                      .how = "the virtual GPU's clock: exact, the same in each run",

@@ -118,7 +118,7 @@ function drawBar(g, lane, i, x0, x1) {
 
 function drawGap(g, lane, i) {
   const gap = gapBefore(lane, i);
-  if (!gap || gap.cause === "host") return;
+  if (!gap) return;
   const x0 = Math.max(xOf(gap.from), view.gutter), x1 = Math.min(xOf(gap.to), view.width);
   if (x1 - x0 < 4) return;
   const y = topOf(lane) + lane.row[i] * (ROW + ROW_SPACE) + ROW / 2;
@@ -381,27 +381,30 @@ const backdrop = document.createElement("canvas"); // the shape in the colours o
 let backdropIs = ""; // of which width, theme, ...
 
 function drawBackdrop(width, height) {
-  const wanted = [width, view.ratio, colors.panel, colors.kernel].join();
+  const wanted = [width, view.gutter, view.ratio, colors.panel, colors.kernel].join();
   if (backdropIs === wanted) return;
   backdropIs = wanted;
-  const g = fit(backdrop, width, height), { sums, most } = overviewShape(Math.floor(width));
+  const g = fit(backdrop, width, height), { sums, most } = overviewShape(Math.floor(width - view.gutter));
   g.fillStyle = colors.panel;
   g.fillRect(0, 0, width, height);
   g.fillStyle = colors.kernel;
   for (let x = 0; x < sums.length; x++) {
     const h = sums[x] ? Math.max(1, sums[x] / most * (height - 6)) : 0;
-    g.fillRect(x, height - 1 - h, 1, h);
+    g.fillRect(view.gutter + x, height - 1 - h, 1, h);
   }
 }
+
+const overviewX = (time) => view.gutter + time / duration * (view.width - view.gutter);
+const overviewTime = (x) => (x - view.gutter) / (view.width - view.gutter) * duration;
 
 function drawOverview() {
   const width = view.width, height = 34, g = fit(overview, width, height);
   drawBackdrop(width, height);
   g.drawImage(backdrop, 0, 0, width, height);
-  const x0 = view.t0 / duration * width, x1 = view.t1 / duration * width;
+  const x0 = Math.max(view.gutter, overviewX(view.t0)), x1 = Math.min(width, overviewX(view.t1));
   g.globalAlpha = 0.7;
   g.fillStyle = colors.ground;
-  g.fillRect(0, 0, x0, height);
+  g.fillRect(view.gutter, 0, x0 - view.gutter, height);
   g.fillRect(x1, 0, width - x1, height);
   g.globalAlpha = 1;
   g.strokeStyle = colors.accent;

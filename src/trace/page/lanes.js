@@ -136,13 +136,14 @@ function findInLane(trace, span, onHost) {
   return null;
 }
 
-// The time in which the lane stood before a bar because something held it up; null: none.
+// The time before a bar in which something held the lane up, as lanes.c has it; null: there is none.
 function gapBefore(lane, i) {
-  const { spans } = lane.trace, span = lane.spans[i], cause = page.causes[spans.cause[span]].word;
-  if (isOnHost(lane) || cause === "none" || cause === "same-stream") return null;
+  const { spans } = lane.trace, span = lane.spans[i], cause = page.causes[spans.cause[span]].word, holder = spans.holder[span];
+  if (isOnHost(lane) || cause === "none" || cause === "same-stream" || cause === "host") return null;
   let from = i ? lane.latest[i - 1] : 0;
-  if (cause !== "host" && cause !== "synchronize" && called(lane.trace, span)) from = Math.max(from, spans.call[span]);
-  return from < lane.begin[i] ? { from, to: lane.begin[i], cause } : null;
+  if (cause === "synchronize" || cause === "pageable-memory") from = Math.max(from, holder === NONE ? Infinity : spans.call[holder]);
+  else if (called(lane.trace, span)) from = Math.max(from, spans.call[span]);
+  return from < lane.begin[i] ? { from, to: lane.begin[i] } : null;
 }
 
 // ---- arrows from records to waits, by the time at which the wait was over

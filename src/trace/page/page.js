@@ -396,7 +396,7 @@ function wheel(event) {
 function overviewDrag(event) {
   if (!event.buttons) return;
   overview.setPointerCapture(event.pointerId);
-  const time = placeIn(overview, event).x / view.width * duration, width = view.t1 - view.t0;
+  const time = overviewTime(placeIn(overview, event).x), width = view.t1 - view.t0;
   show(time - width / 2, time + width / 2);
 }
 
@@ -457,8 +457,7 @@ function nextFound(direction) {
 // ---- words around the timeline
 
 function factsText(texts) {
-  const device = texts.device ? texts.device + (texts.backend === "virtual" ? " (virtual)" : "") : null;
-  return [device, countText(texts.count, "operation", "operations"), timeText(texts.duration), texts.how,
+  return [texts.device, countText(texts.count, "operation", "operations"), timeText(texts.duration), texts.how,
     texts.forgotten ? countText(texts.forgotten, "earlier operation is", "earlier operations are") + " not kept" : null]
     .filter(Boolean).join(" \u00b7 ");
 }
