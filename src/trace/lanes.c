@@ -100,9 +100,11 @@ static void name_lane(const mr_trace *trace, mr_lane *lane) {
     mr_buffer shown = {0};
     mr_text_put(&shown, stream->name ? stream->name : "?");
     const char *name = shown.data ? shown.data : "?";
-    if (mr_trace_facts_of(trace)->device_count > 1)
-        mr_text_format(lane->label, sizeof lane->label, "gpu%d %s", stream->device, name);
-    else mr_text_copy(lane->label, sizeof lane->label, name);
+    if (mr_trace_facts_of(trace)->device_count > 1) {
+        const char *device = strstr(name, " of device "); /* "default stream of device 1" */
+        int length = device ? (int)(device - name) : (int)strlen(name);
+        mr_text_format(lane->label, sizeof lane->label, "gpu%d %.*s", stream->device, length, name);
+    } else mr_text_copy(lane->label, sizeof lane->label, name);
     mr_buffer_free(&shown);
 }
 

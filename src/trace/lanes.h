@@ -16,8 +16,8 @@
     X(COPY_DEVICE,   "copy inside a device",  "copy-device",   "=", "▚", 80)   \
     X(COPY_PEER,     "copy between devices",  "copy-peer",     "~", "▞", 177)  \
     X(HOST_FUNCTION, "host function",         "host-function", "@", "▦", 222)  \
-    X(HOST_WAIT,     "the host waits",        "host-wait",     "-", "░", 245)  \
-    X(HOST_CALL,     "a call of the host",    "host-call",     "|", "╷", 250)
+    X(HOST_WAIT,     "the host waits",        "host-wait",     "-", "░", 246)  \
+    X(HOST_CALL,     "a call of the host",    "host-call",     "|", "╷", 244)
 // clang-format on
 
 typedef enum {

@@ -294,7 +294,7 @@ static void draw_arrow(view *v, int from, int to, int x, int y) {
     int rows = from ? v->lanes.items[from].row_count : 1;
     int beside = v->lane_row[from] + (step > 0 ? rows : -1);
     int to_row = v->lane_row[to] + (step < 0 && to ? v->lanes.items[to].row_count - 1 : 0);
-    mr_style style = colored(v, 250);
+    mr_style style = colored(v, 244);
     if (y >= v->axis.first + v->axis.width) y = v->axis.first + v->axis.width - 1;
     if (x > y) x = y;
     int left = x > v->axis.first ? x - 1 : x,

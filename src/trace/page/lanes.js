@@ -49,7 +49,8 @@ function measure(lane) {
 function makeLane(trace, stream, list) {
   const lane = { trace, stream, spans: list };
   const facts = stream === NONE ? null : trace.texts.streams[stream];
-  lane.label = facts ? (trace.texts.devices > 1 ? "gpu" + facts.device + " " : "") + facts.name : "host";
+  lane.label = !facts ? "host" : trace.texts.devices < 2 ? facts.name
+    : "gpu" + facts.device + " " + facts.name.replace(/ of device .*/, "");
   sortByBegin(lane);
   measure(lane);
   return lane;

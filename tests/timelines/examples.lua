@@ -1,0 +1,60 @@
+-- The timelines of all examples on the virtual GPU, compared with the recorded ones: tests/timelines/NAME.out. They do
+-- not depend on the run or the machine. MILLRACE_UPDATE=1 records them anew; read the difference before you keep it.
+-- not replayed: it starts other programs
+-- not recorded: it starts other programs
+-- timeout: 180
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+-- Each compiler makes other code of it, which takes other times.
+local DIFFERS = { tiled_matmul = true }
+
+local PROGRAM = [[
+local mr = require "millrace"
+local quiet = setmetatable({ print = function() end }, { __index = _G })
+quiet.io = setmetatable({ write = function() end }, { __index = io })
+local trace = mr.timeline(function() assert(loadfile("%s", "t", quiet))() end)
+trace:print{ width = 100, ascii = false, color = false }
+]]
+
+local function timeline(path)
+  local words = { "--device", "virtual" }
+  for line in io.lines(path) do
+    local options = line:match("^%-%- options: (.*)")
+    if options then
+      words = {}
+      for word in options:gmatch("%S+") do words[#words + 1] = word end
+    end
+    if not line:find("^%-%-") then break end
+  end
+  words[#words + 1] = "-e"
+  words[#words + 1] = PROGRAM:format(path)
+  return command.run(words)
+end
+
+local has_compiler = command.run{ "--device", "virtual", "-e",
+  [[require "millrace".kernel('extern "C" __global__ void k(float *x) { *x = 1; }')]] }.status == 0
+local function uses_kernels(path)
+  local text = command.read(path)
+  return text:find("mr%.kernel") or text:find("mr%.module") or text:find("mr%.elementwise")
+end
+
+TestTimelines = {}
+
+local files = io.popen("ls scripts/examples/*.lua")
+for path in files:lines() do
+  local name = path:match("([%w_]+)%.lua$")
+  TestTimelines["test_" .. name] = function()
+    if uses_kernels(path) and not has_compiler then lu.skip("there is no compiler for kernels") end
+    local result = timeline(path)
+    lu.assertEquals(result.err, "")
+    lu.assertEquals(result.status, 0)
+    if DIFFERS[name] then return end
+    local recorded = "tests/timelines/" .. name .. ".out"
+    if os.getenv("MILLRACE_UPDATE") then command.write(recorded, result.out) end
+    lu.assertEquals(result.out, command.read(recorded), "MILLRACE_UPDATE=1 records it anew")
+  end
+end
+files:close()
+
+os.exit(lu.LuaUnit.run())
