@@ -150,10 +150,10 @@ typedef struct {
     void *context;
 } mr_telling;
 
-/* To be called right before an observer is added for a telling: numbers and objects are as at the beginning. */
+/* To be called right before observers are added for a telling: numbers and objects are as at the beginning. */
 void mr_teller_rewind(mr_teller *teller, uint64_t spread);
-/* Tells `observer` from the beginning on. OUT_OF_MEMORY is the only failure. */
-mr_status mr_teller_tell(mr_teller *teller, mr_observer *observer, const mr_telling *telling);
+/* Tells the observers of the teller's machine, from the beginning on. OUT_OF_MEMORY is the only failure. */
+mr_status mr_teller_tell(mr_teller *teller, const mr_telling *telling);
 /* The stream of a slot, on that machine. */
 const mr_stream *mr_teller_stream(const mr_teller *teller, uint32_t slot);
 

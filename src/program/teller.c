@@ -14,7 +14,6 @@ struct mr_teller {
     mr_player player; /* objects only */
     mr_event *extra;  /* the edit's events */
     uint32_t extra_count;
-    mr_observer *observer; /* of the telling at hand */
     uint64_t spread;
     uint64_t told; /* the number of the last command */
 };
@@ -125,7 +124,10 @@ void mr_teller_rewind(mr_teller *t, uint64_t spread) {
 static void tell(mr_teller *t, const mr_command *command) {
     t->told = command->seq;
     t->player.machine->next_seq = command->seq + 1;
-    t->observer->did(t->observer, command, true);
+    for (size_t i = 0; i < t->player.machine->observers.count; i++) {
+        mr_observer *observer = t->player.machine->observers.items[i];
+        observer->did(observer, command, true);
+    }
 }
 
 /* A command of a kind that a player makes anew each time. */
@@ -180,6 +182,13 @@ static void tell_command(mr_teller *t, const item *it, mr_command *command) {
     tell(t, command);
 }
 
+static void tell_ran(const mr_teller *t, const mr_command *function) {
+    for (size_t i = 0; i < t->player.machine->observers.count; i++) {
+        mr_observer *observer = t->player.machine->observers.items[i];
+        if (observer->function_ran) observer->function_ran(observer, function);
+    }
+}
+
 static mr_status tell_item(mr_teller *t, const item *it) {
     mr_player *p = &t->player;
     if (it->outcome == CAME_TRUE) MR_TRY(take_account(t, it));
@@ -193,7 +202,7 @@ static mr_status tell_item(mr_teller *t, const item *it) {
     for (uint32_t i = 0; i < it->inner_count && !status; i++)
         status = tell_item(t, &p->program->inner.items[it->inner + i]);
     p->machine->host_function = NULL;
-    if (t->observer->function_ran) t->observer->function_ran(t->observer, command);
+    tell_ran(t, command);
     return status;
 }
 
@@ -225,13 +234,12 @@ static mr_status make_extra(mr_teller *t, uint32_t count) {
     return MR_OK;
 }
 
-mr_status mr_teller_tell(mr_teller *t, mr_observer *observer, const mr_telling *telling) {
+mr_status mr_teller_tell(mr_teller *t, const mr_telling *telling) {
     const mr_program *program = t->player.program;
     const mr_program_edit *edit = telling->edit;
     size_t added = 0, end = telling->until;
     if (end > program->items.count) end = program->items.count;
     if (edit) MR_TRY(make_extra(t, edit->event_count));
-    t->observer = observer;
     for (size_t i = 0; i < end; i++) {
         if (telling->stop && *telling->stop) return MR_OK;
         while (edit && added < edit->added_count && edit->added[added].before <= i)

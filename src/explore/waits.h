@@ -1,0 +1,86 @@
+/* Which waits of a program are needed. A recorded program is shown to the hazard checker with some of its waits left
+ * out; nothing is carried out. A wait is needed if a hazard appears without it. Rounds of one line are one wait. */
+#ifndef MR_EXPLORE_WAITS_H
+#define MR_EXPLORE_WAITS_H
+
+#include "base/buffer.h"
+#include "program/program.h"
+
+/* What the script called. */
+#define MR_WAIT_KIND_LIST(X)                                                                       \
+    X(EVENT, "wait_event")                                                                         \
+    X(STREAM, "wait_stream") /* its record goes with it */                                         \
+    X(BARRIER, "barrier")    /* one member of mr.barrier: the others go on without it */           \
+    X(SYNCHRONIZE, "synchronize")
+
+typedef enum {
+#define X(name, text) MR_WAIT_##name,
+    MR_WAIT_KIND_LIST(X)
+#undef X
+} mr_wait_kind;
+
+#define MR_WAIT_VERDICT_LIST(X)                                                                    \
+    X(NEEDED, "needed")       /* without it alone there is a hazard */                             \
+    X(TOGETHER, "together")   /* others order the same; without them, too, there is a hazard */    \
+    X(REDUNDANT, "redundant") /* whatever else goes, it makes no difference */
+
+typedef enum {
+#define X(name, text) MR_WAIT_IS_##name,
+    MR_WAIT_VERDICT_LIST(X)
+#undef X
+} mr_wait_verdict;
+
+const char *mr_wait_kind_text(mr_wait_kind kind);
+const char *mr_wait_verdict_text(mr_wait_verdict verdict);
+
+#define MR_WAIT_NOT_COUNTED UINT32_MAX
+
+typedef struct {
+    mr_wait_kind kind;
+    mr_site where;
+    char who[80]; /* that waits: "stream `copy`", "the host"; of a barrier the member */
+    mr_wait_verdict verdict;
+    bool kept; /* in the smallest sufficient set */
+    uint32_t rounds;
+    uint32_t needed_rounds; /* how many of them cannot go alone; or NOT_COUNTED */
+    bool has_cost;
+    double costs_ms; /* what the whole program would take less without it; may be negative */
+    char *because;   /* sentences; owned */
+    char *instead;   /* a cheaper way with the same effect, which has been checked; or NULL */
+} mr_wait;
+
+typedef struct {
+    const mr_program *program; /* a reference: sites point into it */
+    mr_wait *waits;            /* in the order of the first round */
+    size_t count;
+    size_t sufficient; /* the size of the set that is kept */
+    bool exact; /* no smaller set is sufficient; else: none can be had by leaving out one more */
+    size_t hazards; /* accesses that have a hazard with all waits in place */
+    char *hazard;   /* the first of them, as a sentence; or NULL */
+    bool has_costs;
+    double makespan_ms;
+    char *no_costs; /* why not; or NULL */
+} mr_waits;
+
+typedef struct {
+    const mr_backend *simulated;        /* on which times are predicted; NULL: none are */
+    bool (*interrupted)(void *context); /* polled; may be NULL */
+    /* What the script calls an object, by its id; NULL: nothing. Each may be NULL. */
+    const char *(*stream_name)(void *context, uint32_t id);
+    const char *(*storage_name)(void *context, uint64_t id);
+    void *context;
+    bool all_costs; /* however long it takes; else within the usual effort */
+    uint64_t
+        effort; /* commands that a search may look at beyond one look for each wait; 0: the usual */
+} mr_waits_options;
+
+mr_status mr_waits_find(const mr_program *program, const mr_waits_options *options,
+                        mr_waits **out_waits);
+void mr_waits_destroy(mr_waits *waits); /* accepts NULL */
+
+/* For a person. */
+void mr_waits_write(const mr_waits *waits, mr_buffer *out);
+/* "race.lua:9", or "line 9" where `beside` is of the same file. */
+const char *mr_wait_place(mr_site where, mr_site beside, char *out, size_t size);
+
+#endif

@@ -1,0 +1,177 @@
+/* The parts of mr_waits_find, private to this folder:
+ *     waits_rounds.c    finds the waits of a program, and makes edits that leave some out
+ *     waits_judge.c     shows an edited program to the hazard checker
+ *     waits_search.c    the smallest sufficient set, and which waits matter only together
+ *     waits_explain.c   sentences
+ *     waits_cost.c      what a wait costs, and what would cost less */
+#ifndef MR_EXPLORE_WAITS_PARTS_H
+#define MR_EXPLORE_WAITS_PARTS_H
+
+#include "base/vec.h"
+#include "explore/waits.h"
+#include "hazard/hazard.h"
+
+#define NO_ITEM SIZE_MAX
+
+/* ---- waits_rounds.c */
+
+/* One execution of a wait. */
+typedef struct {
+    uint32_t wait;    /* index */
+    uint32_t stream;  /* slot of who waits; NONE: the host */
+    uint32_t barrier; /* index of the execution that this is a member of; NONE: of no barrier */
+    size_t at;        /* the item that waits; of a barrier its first */
+    size_t record;    /* the record that it waits for; NO_ITEM: none is known */
+    bool own_record;  /* it goes with the wait */
+} wait_round;
+
+/* One execution of mr.barrier: its items, and its members' rounds. The first member waits for all others, then they for it. */
+typedef struct {
+    size_t first, last;
+    uint32_t first_round, members;
+} barrier_round;
+
+typedef struct {
+    uint64_t seq;
+    size_t item;
+} numbered;
+
+/* A time that is asked for, which needs a record to be complete. */
+typedef struct {
+    size_t at, record;
+} timed_record;
+
+typedef struct {
+    const mr_program *program;
+    size_t items;
+    MR_VEC(wait_round) rounds; /* in the order of `at`; those of a wait are not together */
+    MR_VEC(barrier_round) barriers;
+    MR_VEC(numbered) numbers;         /* ascending */
+    MR_VEC(timed_record) times;       /* in the order of `at` */
+    size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
+    size_t waits;
+} wait_rounds;
+
+mr_status mr_waits_rounds(const mr_program *program, wait_rounds *out_rounds);
+void mr_waits_rounds_free(wait_rounds *rounds);
+mr_site mr_waits_site(const wait_rounds *rounds, size_t wait);
+mr_wait_kind mr_waits_kind(const wait_rounds *rounds, size_t wait);
+size_t mr_waits_item_of(const wait_rounds *rounds, uint64_t seq); /* NO_ITEM: none */
+
+/* An edit in the making, and the memory that it points to. */
+typedef struct {
+    mr_program_edit edit;
+    bool *left_out;
+    MR_VEC(mr_program_addition) added;
+} wait_edit;
+
+mr_status mr_waits_edit_open(const wait_rounds *rounds, wait_edit *out_edit);
+void mr_waits_edit_free(wait_edit *edit);
+/* `dropped` by round. What was added to the edit before goes. OUT_OF_MEMORY is the only failure. */
+mr_status mr_waits_edit_drop(const wait_rounds *rounds, const bool *dropped, wait_edit *edit);
+/* One more addition, and the edit is in order again. */
+mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
+
+/* ---- waits_judge.c */
+
+/* A hazard that the program as it is does not have. */
+typedef struct {
+    bool is_time; /* a time is asked for of a record, item `second`, that may not be complete */
+    mr_hazard_kind kind;
+    size_t first, second; /* items */
+    uint64_t storage;     /* id */
+} new_hazard;
+
+typedef struct {
+    uint64_t seq, storage;
+} judged_access;
+
+typedef struct {
+    const wait_rounds *rounds;
+    mr_teller *teller;
+    mr_hazard *hazard;
+    const mr_waits_options *options;
+    wait_edit edit;
+    bool *dropped;    /* by round: what is left out now */
+    uint64_t told;    /* items, over all runs */
+    mr_status status; /* the first failure of a run; owned */
+
+    MR_VEC(judged_access) known; /* sorted: accesses that have a hazard with all waits */
+    bool *late_times;            /* by rounds->times: not complete for certain even then */
+    bool learning;
+
+    /* of a run */
+    bool stop, stop_at_first;
+    uint64_t spread;
+    size_t time;
+    MR_VEC(new_hazard) found;
+    size_t next_round; /* that the run comes to */
+    bool *adds; /* by wait: some dropped round of it would have ordered more; NULL: nobody asks */
+} wait_judge;
+
+mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options *options,
+                              wait_judge *out_judge);
+void mr_waits_judge_close(wait_judge *judge);
+/* Sets `dropped` to exactly the rounds of the waits that are not kept (by wait). */
+void mr_waits_judge_keep(wait_judge *judge, const bool *kept);
+void mr_waits_judge_drop_wait(wait_judge *judge, size_t wait);
+void mr_waits_judge_drop_round(wait_judge *judge, size_t round);
+/* Whether the program without the dropped rounds has a new hazard; the first one is in `found`. After a failure
+ * judge->status is set, and the answer means nothing. */
+bool mr_waits_judge_breaks(wait_judge *judge);
+/* All new hazards are in `found`, of the program with judge->edit as it is. */
+bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
+/* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
+bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
+
+/* ---- waits_search.c */
+
+/* A set of waits, none of which is needed alone, but not all of which can go. */
+typedef struct {
+    uint32_t *waits;
+    size_t count;
+} wait_cut;
+
+typedef struct {
+    bool *needed;  /* by wait: alone */
+    bool *kept;    /* the sufficient set */
+    bool *matters; /* not needed alone, and there are others with which it cannot go */
+    bool exact;
+    MR_VEC(wait_cut) cuts; /* minimal ones that were met */
+} wait_search;
+
+mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *io_search);
+/* The smallest known cut that has the wait; NULL: none. */
+const wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait);
+void mr_waits_search_free(wait_search *search);
+
+/* ---- waits_explain.c */
+
+void mr_waits_say_hazard(const wait_judge *judge, const new_hazard *h, mr_site beside,
+                         mr_buffer *out);
+/* "stream `copy`", "the default stream", "the host" for NONE. */
+void mr_waits_say_stream(const wait_judge *judge, uint32_t stream, mr_buffer *out);
+/* Why the wait can go; uses `judge`. `adds`: it orders more than is ordered without it. */
+void mr_waits_say_redundant(wait_judge *judge, size_t wait, bool adds, bool with_chain,
+                            mr_buffer *out);
+
+/* ---- waits_cost.c */
+
+typedef struct {
+    wait_judge *judge;
+    const mr_waits_options *options;
+    mr_player *player; /* at the first round of the wait at hand */
+    uint64_t played;   /* items */
+    double start_ms, makespan_ms;
+} wait_costs;
+
+/* *out_reason: why nothing can be predicted, static; NULL: it can. */
+mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options,
+                              wait_costs *out_costs, const char **out_reason);
+void mr_waits_costs_close(wait_costs *costs);
+/* Waits in their order. *out_known false: without it the program fails. */
+mr_status mr_waits_cost_of(wait_costs *costs, size_t wait, bool *out_known, double *out_ms);
+/* Something that costs less and has been checked, for a needed wait; else nothing is written. */
+mr_status mr_waits_instead(wait_costs *costs, size_t wait, double costs_ms, mr_buffer *out);
+
+#endif
