@@ -4,16 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 256
-
 static void drop_names(kept_entry *entry) {
     mr_name_release(entry->own_name);
     mr_name_release(entry->object);
 }
 
+void mr_kept_open(mr_kept *kept, size_t most, uint64_t runs_told) {
+    size_t capacity = KEPT_SEGMENT;
+    while (most && capacity < most && capacity < SIZE_MAX / 2) capacity *= 2;
+    *kept = (mr_kept){.most = most, .mask = most ? capacity - 1 : SIZE_MAX, .log_first = runs_told};
+}
+
 void mr_kept_free(mr_kept *kept) {
-    for (size_t i = 0; i < kept->count; i++) drop_names(kept_at(kept, i));
-    free(kept->entries);
+    for (size_t i = 0; i < kept_count(kept); i++) drop_names(kept_at(kept, i));
+    for (size_t i = 0; i < kept->segments.count; i++) free(kept->segments.items[i]);
+    mr_vec_free(&kept->segments);
     for (size_t i = 0; i < kept->earlier.count; i++) drop_names(&kept->earlier.items[i]);
     mr_vec_free(&kept->earlier);
     mr_vec_free(&kept->log);
@@ -24,41 +29,27 @@ void mr_kept_free(mr_kept *kept) {
 
 /* ---- entries */
 
-static bool grow(mr_kept *kept) {
-    size_t capacity = kept->capacity ? kept->capacity * 2 : FIRST_CAPACITY;
-    kept_entry *entries = malloc(capacity * sizeof *entries);
-    if (!entries) return false;
-    size_t until_end = kept->capacity - kept->first;
-    if (until_end > kept->count) until_end = kept->count;
-    if (kept->count) {
-        memcpy(entries, kept->entries + kept->first, until_end * sizeof *entries);
-        memcpy(entries + until_end, kept->entries, (kept->count - until_end) * sizeof *entries);
-    }
-    free(kept->entries);
-    kept->entries = entries;
-    kept->first = 0;
-    kept->capacity = capacity;
-    return true;
-}
-
-static void forget_oldest(mr_kept *kept) {
-    drop_names(kept_at(kept, 0));
-    kept->first = (kept->first + 1) & (kept->capacity - 1);
-    kept->count--;
+static bool add_segment(mr_kept *kept) {
+    kept_entry *segment = malloc(KEPT_SEGMENT * sizeof *segment);
+    if (segment && mr_vec_push(&kept->segments, segment)) return true;
+    free(segment);
+    kept->out_of_memory = true;
+    return false;
 }
 
 kept_entry *mr_kept_add(mr_kept *kept, uint64_t seq) {
-    if (kept->most && kept->count == kept->most) forget_oldest(kept);
-    if (kept->count == kept->capacity && !grow(kept)) {
-        kept->out_of_memory = true;
-        return NULL;
+    if (kept->most && kept_count(kept) == kept->most) {
+        drop_names(kept_at(kept, 0));
+        kept->forgotten++;
     }
-    size_t at = kept->count++;
+    size_t slot = (size_t)kept->added & kept->mask;
+    if (slot / KEPT_SEGMENT == kept->segments.count && !add_segment(kept)) return NULL;
+    kept->added++;
+    size_t at = kept_count(kept) - 1;
     for (; at && kept_at(kept, at - 1)->seq > seq; at--)
         *kept_at(kept, at) = *kept_at(kept, at - 1);
     kept_entry *entry = kept_at(kept, at);
     *entry = (kept_entry){.seq = seq};
-    kept->added++;
     return entry;
 }
 
@@ -76,10 +67,10 @@ kept_entry *mr_kept_add_earlier(mr_kept *kept, uint64_t seq) {
 
 /* Numbers have few holes, so the place is known but for these. */
 static kept_entry *find_in_ring(const mr_kept *kept, uint64_t seq) {
-    if (!kept->count) return NULL;
-    uint64_t lowest = kept_at(kept, 0)->seq, highest = kept_at(kept, kept->count - 1)->seq;
+    if (kept->added == kept->forgotten) return NULL;
+    size_t low = 0, high = kept_count(kept) - 1;
+    uint64_t lowest = kept_at(kept, 0)->seq, highest = kept_at(kept, high)->seq;
     if (seq < lowest || seq > highest) return NULL;
-    size_t low = 0, high = kept->count - 1;
     if (highest - seq < high) low = high - (size_t)(highest - seq);
     if (seq - lowest < high) high = (size_t)(seq - lowest);
     while (low < high) {

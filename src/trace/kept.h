@@ -46,10 +46,13 @@ typedef struct {
     char *name;             /* owned */
 } kept_stream;
 
+#define KEPT_SEGMENT 4096 /* entries: what grows is never copied */
+
 typedef struct {
-    kept_entry *entries; /* a ring: of `capacity`, a power of two, `count` from `first` */
-    size_t first, count, capacity, most;
-    uint64_t added;             /* so far, forgotten ones too */
+    MR_VEC(kept_entry *) segments;
+    uint64_t added, forgotten;  /* entries so far; those in between are there */
+    size_t most;                /* 0: no bound */
+    size_t mask;                /* of the ring; all ones: no bound */
     MR_VEC(kept_entry) earlier; /* of before the trace, that ran during it; by seq */
     MR_VEC(kept_run) log;       /* runs not yet folded in */
     uint64_t log_first;         /* machine->runs_told of the first of them */
@@ -58,11 +61,16 @@ typedef struct {
     bool out_of_memory;
 } mr_kept;
 
+static inline size_t kept_count(const mr_kept *kept) {
+    return (size_t)(kept->added - kept->forgotten);
+}
+/* The i-th of those that are there, from 0. */
 static inline kept_entry *kept_at(const mr_kept *kept, size_t i) {
-    return &kept->entries[(kept->first + i) & (kept->capacity - 1)];
+    size_t at = (size_t)(kept->forgotten + i) & kept->mask;
+    return &kept->segments.items[at / KEPT_SEGMENT][at % KEPT_SEGMENT];
 }
 
-/* `most`: entries, 0: no bound. Starts zeroed. */
+void mr_kept_open(mr_kept *kept, size_t most, uint64_t runs_told);
 void mr_kept_free(mr_kept *kept);
 
 /* The place for a command's entry, zeroed but for `seq`; NULL: no memory, which is noted. Valid until the next one. */

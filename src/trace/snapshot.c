@@ -39,7 +39,7 @@ static void collect(draft *d, const mr_kept *kept, size_t first) {
         const kept_entry *entry = &kept->earlier.items[i];
         d->rows[d->count++] = (row){entry, entry->times};
     }
-    for (size_t i = first; i < kept->count; i++) {
+    for (size_t i = first; i < kept_count(kept); i++) {
         const kept_entry *entry = kept_at(kept, i);
         d->rows[d->count++] = (row){entry, entry->times};
     }
@@ -174,7 +174,7 @@ static mr_status build(draft *d, const mr_kept *kept, const mr_trace_facts *fact
 mr_status mr_kept_trace(const mr_kept *kept, size_t first, uint64_t began,
                         const mr_trace_facts *facts, const mr_tracer_hazard *hazards,
                         size_t hazard_count, mr_trace **out_trace) {
-    size_t most = kept->earlier.count + kept->count + 1;
+    size_t most = kept->earlier.count + kept_count(kept) + 1;
     draft d = {.rows = malloc(most * sizeof *d.rows),
                .spans = malloc(most * sizeof *d.spans),
                .streams = malloc((kept->streams.count + 1) * sizeof *d.streams),

@@ -174,6 +174,7 @@ mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **ou
         .began = machine->backend->host_time(machine),
         .first_seq = machine->next_seq,
         .waited = machine->host_waits.total};
+    mr_kept_open(&t->kept, most_spans, machine->runs_told);
     t->tells_runs = machine->backend->runs_start != NULL;
     mr_status status = mr_observer_add(machine, &t->observer);
     if (!status && t->tells_runs) {
@@ -239,9 +240,9 @@ mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazar
     end_last_call_later(t);
     if (t->kept.out_of_memory)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace of more than %zu operations",
-                       t->kept.count);
+                       kept_count(&t->kept));
     mr_trace_facts facts = facts_of(t);
-    uint64_t gone = t->kept.added - t->kept.count;
+    uint64_t gone = t->kept.forgotten;
     facts.forgotten = gone > first ? gone - first : 0;
     size_t from = first > gone ? (size_t)(first - gone) : 0;
     return mr_kept_trace(&t->kept, from, t->began, &facts, hazards, hazard_count, out_trace);
