@@ -25,6 +25,12 @@ function TestMakespan.test_predictions()
   lu.assertTrue(found.device_placement > 0) -- which needs three devices
 end
 
+function TestMakespan.test_lines_say_where_the_time_goes()
+  local result = command.run{ "--device", "virtual", "scripts/makespan.lua", "--lines", "two_streams" }
+  lu.assertEquals(result.err, "")
+  lu.assertStrMatches(result.out, ".*two_streams +5.*  two_streams%.lua:%d+ spin +5%.000 .*")
+end
+
 function TestMakespan.test_another_model()
   local slow = predict("--model", "t4", "cuda_guide_loop").cuda_guide_loop
   lu.assertTrue(slow > 2 * predict("--model", "h200", "cuda_guide_loop").cuda_guide_loop)
