@@ -177,9 +177,9 @@ static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
 static bool has_pageable_writer(const order *o) {
     for (uint32_t n = 0; n < o->placed; n++) {
         if (order_has(o, order_done(o), n) || !o->nodes.items[n].parts) continue;
-        mr_player_item it = mr_player_item_at(o->player, o->nodes.items[n].item);
-        if (it.kind == MR_COMMAND_HOST_FUNCTION ||
-            (it.kind == MR_COMMAND_COPY && memory_of(&it, 0) == MR_MEMORY_PAGEABLE))
+        const mr_player_item *it = &o->items[o->nodes.items[n].item];
+        if (it->kind == MR_COMMAND_HOST_FUNCTION ||
+            (it->kind == MR_COMMAND_COPY && memory_of(it, 0) == MR_MEMORY_PAGEABLE))
             return true;
     }
     return false;
@@ -188,24 +188,24 @@ static bool has_pageable_writer(const order *o) {
 /* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches over
  * that. */
 order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
-    mr_player_item it = mr_player_item_at(o->player, i);
+    const mr_player_item *it = &o->items[i];
     order_copy_rules r = {0};
-    bool synchronous = it.command->u.copy.synchronous;
-    switch (it.command->u.copy.direction) {
+    bool synchronous = it->command->u.copy.synchronous;
+    switch (it->command->u.copy.direction) {
     case MR_COPY_D2D:
     case MR_COPY_PEER: return r;
     case MR_COPY_H2H: r.until_done = true; return r;
     case MR_COPY_D2H:
-        r.is_open = !synchronous && memory_of(&it, 0) == MR_MEMORY_PAGEABLE;
+        r.is_open = !synchronous && memory_of(it, 0) == MR_MEMORY_PAGEABLE;
         r.until_done = synchronous || (r.is_open && !asked);
         return r;
     case MR_COPY_H2D: break;
     }
-    if (memory_of(&it, 1) == MR_MEMORY_PINNED) {
+    if (memory_of(it, 1) == MR_MEMORY_PINNED) {
         r.until_done = synchronous;
         return r;
     }
-    bool fits = it.command->u.copy.bytes <= (uint64_t)setting(o, "staging_bytes");
+    bool fits = it->command->u.copy.bytes <= (uint64_t)setting(o, "staging_bytes");
     r.is_open = fits && !synchronous;
     r.until_done = !fits || (!synchronous && !asked);
     r.reads_source = !r.until_done;
@@ -222,13 +222,13 @@ static item_class class_of_copy(const mr_player_item *it) {
 }
 
 item_class order_class(const order *o, size_t i) {
-    mr_player_item it = mr_player_item_at(o->player, i);
-    if (it.failed && it.kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
-    switch (it.kind) {
-    case MR_COMMAND_COPY: return class_of_copy(&it);
+    const mr_player_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
+    switch (it->kind) {
+    case MR_COMMAND_COPY: return class_of_copy(it);
     case MR_COMMAND_OP:
     case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: return it.has_error ? ITEM_COPY : ITEM_WORK;
+    case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_EVENT_SYNC:
@@ -282,14 +282,14 @@ static bool add_nodes(order *o, uint32_t item, uint32_t lane, uint32_t parts) {
 }
 
 static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
-    mr_player_item it = mr_player_item_at(o->player, i);
+    const mr_player_item *it = &o->items[i];
     uint32_t item = (uint32_t)i;
-    if (it.kind == MR_COMMAND_FREE) o->aliases = true;
+    if (it->kind == MR_COMMAND_FREE) o->aliases = true;
     switch (order_class(o, i)) {
     case ITEM_COPY: /* the host's reading of the source, where it does */
-        return (it.kind != MR_COMMAND_COPY || add_nodes(o, item, NONE, 0)) &&
-               add_nodes(o, item, it.stream_slot, parts_of(&it, grain));
-    case ITEM_WORK: return add_nodes(o, item, it.stream_slot, parts_of(&it, grain));
+        return (it->kind != MR_COMMAND_COPY || add_nodes(o, item, NONE, 0)) &&
+               add_nodes(o, item, it->stream_slot, parts_of(it, grain));
+    case ITEM_WORK: return add_nodes(o, item, it->stream_slot, parts_of(it, grain));
     case ITEM_HOST:
     case ITEM_QUERY:
     case ITEM_ALLOC: return add_nodes(o, item, NONE, 0);
@@ -305,8 +305,10 @@ mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
                  .storages = (uint32_t)mr_player_storage_count(player),
                  .devices = (uint32_t)mr_player_machine(player)->device_count};
     o->first_node = calloc(count + 1, sizeof *o->first_node);
-    bool fine = o->first_node != NULL;
+    o->items = calloc(count + 1, sizeof *o->items);
+    bool fine = o->first_node && o->items;
     for (size_t i = 0; i < count && fine; i++) {
+        o->items[i] = mr_player_item_at(player, i);
         o->first_node[i] = (uint32_t)o->nodes.count;
         fine = add_nodes_of(o, i, grain);
     }
@@ -327,6 +329,7 @@ void order_close(order *o) {
     mr_vec_free(&o->nodes);
     mr_vec_free(&o->changes);
     free(o->first_node);
+    free(o->items);
     free(o->words);
     *o = (order){0};
 }
@@ -372,10 +375,10 @@ static void join_stream(order *o, const mr_player_item *it) {
 }
 
 void order_enter(order *o, size_t i) {
-    mr_player_item it = mr_player_item_at(o->player, i);
+    const mr_player_item *it = &o->items[i];
     scratch_clear(o);
     scratch_join(o, order_host(o));
-    if (it.command && mr_command_is(it.command, MR_TRAIT_LAUNCH)) join_stream(o, &it);
+    if (it->command && mr_command_is(it->command, MR_TRAIT_LAUNCH)) join_stream(o, it);
 }
 
 /* The stream, and through it others, come after the scratch set from now on. */
@@ -392,9 +395,9 @@ static void leave_stream(order *o, const mr_player_item *it) {
 static void leave_free(order *o, size_t i, const mr_player_item *free_) {
     assign(o, order_free(o, free_->storage_slot), order_scratch(o));
     for (size_t k = 0; k < i; k++) {
-        mr_player_item it = mr_player_item_at(o->player, k);
-        if (it.kind == MR_COMMAND_RECORD_STREAM && it.storage_slot == free_->storage_slot)
-            order_join(o, order_free(o, free_->storage_slot), order_lane(o, it.stream_slot));
+        const mr_player_item *it = &o->items[k];
+        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage_slot == free_->storage_slot)
+            order_join(o, order_free(o, free_->storage_slot), order_lane(o, it->stream_slot));
     }
 }
 
@@ -425,67 +428,67 @@ static uint64_t blocks_of(uint64_t bytes) {
 static void join_frees(order *o, size_t i, const mr_player_item *alloc) {
     uint64_t needed = blocks_of(alloc->command->u.storage->bytes);
     for (size_t k = 0; k < i; k++) {
-        mr_player_item it = mr_player_item_at(o->player, k);
-        if (it.kind != MR_COMMAND_FREE || it.command->u.at_once || it.device != alloc->device ||
-            it.stream_slot == alloc->stream_slot)
+        const mr_player_item *it = &o->items[k];
+        if (it->kind != MR_COMMAND_FREE || it->command->u.at_once || it->device != alloc->device ||
+            it->stream_slot == alloc->stream_slot)
             continue;
-        if (blocks_of(it.command->u.storage->bytes) >= needed)
-            scratch_join(o, order_free(o, it.storage_slot));
+        if (blocks_of(it->command->u.storage->bytes) >= needed)
+            scratch_join(o, order_free(o, it->storage_slot));
     }
 }
 
 bool order_is_open(const order *o, size_t i, bool *out_usual) {
-    mr_player_item it = mr_player_item_at(o->player, i);
+    const mr_player_item *it = &o->items[i];
     *out_usual = true;
-    if (it.kind == MR_COMMAND_FREE_WAIT) {
+    if (it->kind == MR_COMMAND_FREE_WAIT) {
         *out_usual = setting(o, "free_waits") != 0;
         return true;
     }
-    if (it.kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
-    bool to_host = it.command->u.copy.direction == MR_COPY_D2H;
+    if (it->kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
+    bool to_host = it->command->u.copy.direction == MR_COPY_D2H;
     *out_usual = setting(o, to_host ? "pageable_d2h_async" : "pageable_h2d_async") != 0;
     return order_copy_of(o, i, *out_usual).is_open;
 }
 
 /* What a wait waits for, or a query asks for. */
 void order_goal(order *o, size_t i) {
-    mr_player_item it = mr_player_item_at(o->player, i);
+    const mr_player_item *it = &o->items[i];
     scratch_clear(o);
-    switch (it.kind) {
+    switch (it->kind) {
     case MR_COMMAND_DEVICE_SYNC:
-    case MR_COMMAND_DRAIN: join_device(o, it.device); break;
-    case MR_COMMAND_FREE_WAIT: join_device(o, it.device); break;
-    case MR_COMMAND_ALLOC: join_frees(o, i, &it); break;
+    case MR_COMMAND_DRAIN: join_device(o, it->device); break;
+    case MR_COMMAND_FREE_WAIT: join_device(o, it->device); break;
+    case MR_COMMAND_ALLOC: join_frees(o, i, it); break;
     case MR_COMMAND_ELAPSED:
-        scratch_join(o, order_record(o, it.other_event_slot)); /* fall through */
+        scratch_join(o, order_record(o, it->other_event_slot)); /* fall through */
     case MR_COMMAND_EVENT_SYNC:
-    case MR_COMMAND_EVENT_QUERY: scratch_join(o, order_record(o, it.event_slot)); break;
+    case MR_COMMAND_EVENT_QUERY: scratch_join(o, order_record(o, it->event_slot)); break;
     case MR_COMMAND_COPY:
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_STREAM_QUERY:
-        scratch_join(o, order_lane(o, it.stream_slot));
-        if (it.stream->kind == MR_STREAM_LEGACY && it.kind != MR_COMMAND_COPY)
-            join_group(o, it.stream->device);
+        scratch_join(o, order_lane(o, it->stream_slot));
+        if (it->stream->kind == MR_STREAM_LEGACY && it->kind != MR_COMMAND_COPY)
+            join_group(o, it->stream->device);
         break;
     default: break;
     }
 }
 
 void order_leave(order *o, size_t i, bool asked) {
-    mr_player_item it = mr_player_item_at(o->player, i);
-    if (it.failed && it.kind != MR_COMMAND_ELAPSED) return;
-    switch (it.kind) {
+    const mr_player_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
+    switch (it->kind) {
     case MR_COMMAND_RECORD:
     case MR_COMMAND_WAIT:
     case MR_COMMAND_ALLOC:
     case MR_COMMAND_FREE:
-        if (it.kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
-        if (it.kind != MR_COMMAND_FREE || !it.command->u.at_once) leave_marker(o, i, &it);
+        if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
+        if (it->kind != MR_COMMAND_FREE || !it->command->u.at_once) leave_marker(o, i, it);
         return;
     case MR_COMMAND_OP:
     case MR_COMMAND_HOST_FUNCTION:
     case MR_COMMAND_FAULT:
-    case MR_COMMAND_COPY: leave_work(o, i, &it, asked); return;
+    case MR_COMMAND_COPY: leave_work(o, i, it, asked); return;
     case MR_COMMAND_HOST_ACCESS: order_add(o, order_host(o), o->first_node[i]); return;
     case MR_COMMAND_STREAM_QUERY:
     case MR_COMMAND_EVENT_QUERY:

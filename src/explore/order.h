@@ -32,6 +32,7 @@ typedef struct {
     uint32_t words_in_set;
     uint32_t lanes, events, storages, devices;
     MR_VEC(order_node) nodes; /* of the whole program, in the order of submission */
+    mr_player_item *items;    /* as the player has them */
     uint32_t *first_node;     /* by item; [count of items]: all nodes */
     uint32_t placed;          /* nodes that are in the order by now: the first ones */
     uint64_t *words;

@@ -89,7 +89,7 @@ static bool is_shown(const branch *b, uint32_t item) {
 }
 
 static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
-    mr_player_item it = mr_player_item_at(b->player, item);
+    mr_player_item it = b->order.items[item];
     mr_buffer_printf(out, "%-24s %-12s ", it.name ? it.name : "?", "host");
     write_place(it.where, out);
     mr_buffer_puts(out, "\n");
@@ -97,7 +97,7 @@ static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
 
 static void write_step(const branch *b, const plan_step *step, mr_buffer *out) {
     char stream[80], name[120];
-    mr_player_item it = mr_player_item_at(b->player, step->command);
+    mr_player_item it = b->order.items[step->command];
     const order_node *n = &b->order.nodes.items[b->order.first_node[step->command + 1] - 1];
     snprintf(name, sizeof name, n->parts > 1 ? "%.100s, a part" : "%.100s",
              it.command->name ? it.command->name : "?");

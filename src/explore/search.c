@@ -88,7 +88,7 @@ static void answer_no(search *s, uint32_t look) {
 }
 
 static bool note_poll(search *s, bool yes) {
-    poll p = {mr_program_item_at(s->b->program, s->at.item).where, yes};
+    poll p = {s->o->items[s->at.item].where, yes};
     return mr_vec_push(&s->polls, p);
 }
 
@@ -185,7 +185,7 @@ static progress back(search *s) {
 /* ---- carrying out */
 
 static const mr_command *command_of(const search *s, uint32_t node) {
-    return mr_player_item_at(s->b->player, node_at(s, node)->item).command;
+    return s->o->items[node_at(s, node)->item].command;
 }
 
 /* All that comes before it is over. The host's own nodes are, since the host has got there. */
@@ -258,8 +258,8 @@ static void find_needed(search *s) {
     if ((class == ITEM_QUERY || class == ITEM_ALLOC || class == ITEM_LOOK) && !s->at.asked)
         memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
     if (class == ITEM_COPY) {
-        mr_player_item it = mr_player_item_at(s->b->player, i);
-        bool waits = it.kind != MR_COMMAND_COPY || order_copy_of(o, i, s->at.asked).after_stream;
+        const mr_player_item *it = &s->o->items[i];
+        bool waits = it->kind != MR_COMMAND_COPY || order_copy_of(o, i, s->at.asked).after_stream;
         if (!waits) memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
     }
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
@@ -271,8 +271,8 @@ static mr_status plan_own(search *s) {
     order *o = s->o;
     uint32_t i = s->at.item;
     if (i == s->b->count || s->b->classes[i] != ITEM_COPY) return MR_OK;
-    mr_player_item it = mr_player_item_at(s->b->player, i);
-    bool waits = it.kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
+    const mr_player_item *it = &s->o->items[i];
+    bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && waits; n++)
         if (node_at(s, n)->parts && !plan_node(s, n)) return no_memory();
     return MR_OK;
@@ -537,11 +537,11 @@ static mr_status open_segment(search *s, uint32_t begin, progress *out_progress)
 static void place_nodes(search *s) {
     order *o = s->o;
     uint32_t first = o->first_node[s->at.item], end = o->first_node[s->at.item + 1];
-    mr_player_item it = mr_player_item_at(s->b->player, s->at.item);
+    const mr_player_item *it = &s->o->items[s->at.item];
     order_enter(o, s->at.item);
-    if (it.kind == MR_COMMAND_COPY && s->b->classes[s->at.item] == ITEM_COPY &&
+    if (it->kind == MR_COMMAND_COPY && s->b->classes[s->at.item] == ITEM_COPY &&
         order_copy_of(o, s->at.item, s->at.asked).after_stream)
-        join_scratch(o, order_lane(o, it.stream_slot));
+        join_scratch(o, order_lane(o, it->stream_slot));
     for (uint32_t n = first; n < end; n++) {
         order_place(o, n, order_scratch(o)); /* closed then, and it stays there */
         o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
@@ -558,8 +558,8 @@ static bool is_open_pair(const search *s, uint32_t node, uint32_t other) {
 }
 
 static bool reads_source(const search *s) {
-    mr_player_item it = mr_player_item_at(s->b->player, s->at.item);
-    return it.kind != MR_COMMAND_COPY || s->b->classes[s->at.item] != ITEM_COPY ||
+    const mr_player_item *it = &s->o->items[s->at.item];
+    return it->kind != MR_COMMAND_COPY || s->b->classes[s->at.item] != ITEM_COPY ||
            order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
 }
 
@@ -595,7 +595,7 @@ static bool same_line(mr_site a, mr_site b) {
 
 /* A program that asks until it is told yes has endlessly many schedules: no is said a few times in a row. */
 static bool may_say_no(search *s) {
-    mr_site where = mr_program_item_at(s->b->program, s->at.item).where;
+    mr_site where = s->o->items[s->at.item].where;
     unsigned noes = 0;
     for (size_t i = s->polls.count; i-- > 0;) {
         const poll *p = &s->polls.items[i];
@@ -676,8 +676,7 @@ static mr_status replay(search *s) {
         s->e->wanted.count = 0;
         for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= i; next++) {
             uint32_t command = s->plan.steps.items[next].command;
-            if (!mr_vec_push(&s->e->wanted, mr_player_item_at(b->player, command).command))
-                return no_memory();
+            if (!mr_vec_push(&s->e->wanted, s->o->items[command].command)) return no_memory();
             before += command != i;
         }
         give(s, s->e->wanted.count);

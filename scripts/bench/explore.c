@@ -1,0 +1,118 @@
+/* How many schedules a second of one core the exploration carries out: programs of small operations on three streams.
+ *
+ *     make CUDA=0 build/libmillrace.a && cc -O2 -D_GNU_SOURCE -Isrc scripts/bench/explore.c \
+ *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/explore && /tmp/explore
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "explore/explore.h"
+#include "ops/call.h"
+#include "support.h"
+#include "virtual/virtual.h"
+
+enum { STREAMS = 3, MOST_TENSORS = 8 };
+
+typedef struct {
+    const char *name;
+    int ops, tensors;
+    bool waits; /* each operation comes after the one before in another stream */
+    uint64_t most;
+} program;
+
+static mr_caller caller;
+static mr_stream *streams[STREAMS];
+static mr_tensor *tensors[MOST_TENSORS];
+
+/* Operation i reads one tensor and writes another. */
+static void submit(const program *p, int i) {
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    mr_tensor *write = tensors[i % p->tensors], *read = tensors[(i + 1) % p->tensors];
+    mr_abstract op = {.name = names[i % 8],
+                      .writes = &write,
+                      .write_count = 1,
+                      .reads = &read,
+                      .read_count = p->tensors > 1,
+                      .duration_ns = 1000,
+                      .blocks = 1,
+                      .stream = streams[i % STREAMS]};
+    caller.where = (mr_site){"bench.lua", i + 1};
+    check(mr_abstract_op(&caller, &op));
+    if (p->waits)
+        check(mr_stream_wait_stream(&caller, streams[(i + 1) % STREAMS], streams[i % STREAMS]));
+}
+
+static mr_status run(void *context, mr_explore_value *out) {
+    const program *p = context;
+    for (int i = 0; i < p->ops; i++) submit(p, i);
+    check(mr_device_drain(caller.machine->devices[0]));
+    mr_buffer_puts(&out->text, "done");
+    for (int t = 0; t < p->tensors; t++) {
+        mr_tensor_retain(tensors[t]);
+        if (!mr_vec_push(&out->tensors, tensors[t])) abort();
+    }
+    return MR_OK;
+}
+
+/* What is there before begins each run with the same bytes. */
+static mr_status begin(void *context) {
+    const program *p = context;
+    for (int t = 0; t < p->tensors; t++) memset(mr_tensor_data(tensors[t]), 0, 16);
+    return MR_OK;
+}
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* By the processor's time: the search is one thread, and other programs may run beside it. */
+static void measure(const program *p) {
+    mr_explore_result r;
+    double began = cpu_seconds();
+    mr_explore_options options = {.overtaking = -1, .most = p->most};
+    mr_explore_subject subject = {
+        .context = (void *)p, .machine = caller.machine, .begin = begin, .run = run};
+    check(mr_explore(&subject, &options, &r));
+    double seconds = cpu_seconds() - began;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%-40s %9llu %8zu %8.3f %10.0f %7ld\n", p->name, (unsigned long long)r.schedules,
+           r.outcomes.count, seconds, (double)r.schedules / seconds, usage.ru_maxrss / 1024);
+    mr_explore_result_free(&r);
+}
+
+int main(void) {
+    static const program programs[] = {
+        {"10 ops, 2 tensors", 10, 2, false, 300000}, {"10 ops, 3 tensors", 10, 3, false, 300000},
+        {"10 ops, 8 tensors", 10, 8, false, 0},      {"6 ops, 2 tensors", 6, 2, false, 0},
+        {"10 ops in a chain", 10, 2, true, 0},       {"16 ops, 8 tensors", 16, 8, false, 300000},
+        {"60 ops in a chain", 60, 2, true, 0},
+    };
+    mr_machine *machine;
+    check(mr_machine_open(&mr_virtual_backend, NULL, &machine));
+    caller = (mr_caller){.machine = machine};
+    for (int i = 0; i < STREAMS; i++) {
+        mr_stream_options options = {.nonblocking = true};
+        check(mr_stream_create(&caller, machine->devices[0], &options, &streams[i]));
+    }
+    for (int t = 0; t < MOST_TENSORS; t++) {
+        int64_t size = 4;
+        check(mr_tensor_create(&caller, MR_MEMORY_DEVICE, machine->devices[0]->legacy, MR_F32, 1,
+                               &size, &tensors[t]));
+    }
+    check(mr_device_drain(machine->devices[0]));
+    printf("%-40s %9s %8s %8s %10s %7s\n", "program", "schedules", "outcomes", "seconds",
+           "schedules/s", "MiB");
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) measure(&programs[i]);
+    for (int t = 0; t < MOST_TENSORS; t++) {
+        mr_storage_drop_handle(tensors[t]->storage);
+        mr_tensor_release(tensors[t]);
+    }
+    for (int i = 0; i < STREAMS; i++) mr_stream_release(streams[i]);
+    mr_machine_close(machine);
+    return 0;
+}
