@@ -175,7 +175,7 @@ return function(tools)
   -- ---------------------------------------------------------------- results
 
   local function show_value(value)
-    if type(value) == "string" then return ("%q"):format(value) end
+    if type(value) == "string" then return '"' .. value:gsub("[\n\t]", { ["\n"] = "\\n", ["\t"] = "\\t" }) .. '"' end
     if type(value) == "table" then
       local texts, keys = {}, {}
       for key in next, value do keys[#keys + 1] = key end
@@ -191,6 +191,7 @@ return function(tools)
   end
 
   local function show_outcome(o)
+    if o.text then return o.text end
     if o.error then return "error: " .. o.error end
     if #o.values == 0 then return "no value" end
     local texts = {}
@@ -331,6 +332,70 @@ return function(tools)
         .. "function uses has changed")
     end
     return unpack(last.results, 2, last.results.n)
+  end
+
+  -- ---------------------------------------------------------------- whole scripts
+
+  -- Globals of its own for each run of a chunk, so that a run finds none that another one has set. What it prints is
+  -- collected.
+  local function fresh_globals(printed)
+    local function write(...)
+      for i = 1, select("#", ...) do printed[#printed + 1] = tostring((select(i, ...))) end
+    end
+    local globals = setmetatable({}, { __index = _G })
+    globals._G = globals
+    function globals.print(...)
+      local texts = table.pack(...)
+      for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+      printed[#printed + 1] = table.concat(texts, "\t") .. "\n"
+    end
+    if io then globals.io = setmetatable({ write = write }, { __index = io }) end
+    return globals
+  end
+
+  local function read_bounds(text)
+    local options = {}
+    for name, value in text:gmatch("(%w+):([^,]+)") do
+      local number = tonumber(value)
+      options[name] = math.tointeger(number) or number
+    end
+    return options
+  end
+
+  -- Of what a script returns: what can be an outcome. A script may return functions, as a module does.
+  local function comparable(value, depth)
+    local kind = type(value)
+    if kind == "number" or kind == "string" or kind == "boolean" or is_tensor(value) then return value end
+    if kind ~= "table" or depth > MOST_DEPTH then return nil end
+    local copy = {}
+    for key, part in next, value do
+      if comparable(key, depth) ~= nil and type(key) ~= "table" then copy[key] = comparable(part, depth + 1) end
+    end
+    return next(copy) ~= nil and copy or nil
+  end
+
+  -- What it printed, and what it returned beside that.
+  local function show_script(values)
+    local text = values[1]:gsub("\n$", ""):gsub("\n", "\n    ")
+    if text:find("\n") then text = "\n    " .. text end
+    for i = 2, values.n do
+      if values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
+    end
+    return text == "" and "nothing printed" or text
+  end
+
+  function parts.script(chunk, bounds, ...)
+    local arguments = table.pack(...)
+    local r = parts.explore(function()
+      local printed = {}
+      tools.set_globals(chunk, fresh_globals(printed))
+      local results = table.pack(chunk(unpack(arguments, 1, arguments.n)))
+      for i = 1, results.n do results[i] = comparable(results[i], 1) end
+      return table.concat(printed), unpack(results, 1, results.n)
+    end, read_bounds(bounds))
+    for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
+    print(r)
+    return #r.outcomes > 1
   end
 
   return parts

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "explore/explore.h"
@@ -318,16 +319,24 @@ static int fill(lua_State *L) {
     return 0;
 }
 
+/* set_globals(chunk, table): what its global variables are from now on */
+static int set_globals(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    const char *name = lua_setupvalue(L, 1, 1);
+    lua_pushboolean(L, name && strcmp(name, "_ENV") == 0);
+    return 1;
+}
+
 /* misuse(text): raises at the script's line. */
 static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-static const luaL_Reg tools[] = {{"explore", explore},    {"replay", replay},
-                                 {"keep", keep},          {"put_back", put_back},
-                                 {"let_go", drop_keeper}, {"is_tensor", is_tensor},
-                                 {"kind", kind},          {"fill", fill},
-                                 {"misuse", misuse},      {NULL, NULL}};
+static const luaL_Reg tools[] = {
+    {"explore", explore},    {"replay", replay},       {"keep", keep}, {"put_back", put_back},
+    {"let_go", drop_keeper}, {"is_tensor", is_tensor}, {"kind", kind}, {"set_globals", set_globals},
+    {"fill", fill},          {"misuse", misuse},       {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {
@@ -381,6 +390,16 @@ MR_FUNCTION(explore_replay, "replay", "mr.replay(schedule: string, fn: function)
             "Runs `fn` under a schedule that mr.explore has found, and returns what it returns. "
             "Everything that `fn` uses must be as it was then.") {
     return call_part(L, "replay", 2);
+}
+
+int mr_bind_explore_script(lua_State *L) {
+    int count = lua_gettop(L);
+    push_parts(L);
+    lua_getfield(L, -1, "script");
+    lua_replace(L, -2);
+    lua_insert(L, 1);
+    lua_call(L, count, 1);
+    return 1;
 }
 
 static const mr_function *const functions[] = {&explore_explore_function, &explore_replay_function,

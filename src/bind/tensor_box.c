@@ -73,6 +73,7 @@ void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
     mr_machine *machine = tensor->storage->machine;
     if (machine->bytes_since_collect < COLLECT_AFTER_BYTES) return;
     if (machine->bytes_since_collect < live_bytes(machine) / 2) return;
+    if (!lua_gc(L, LUA_GCISRUNNING)) return; /* somebody has stopped it, as mr.explore does */
     machine->bytes_since_collect = 0;
     lua_gc(L, LUA_GCCOLLECT);
 }

@@ -20,6 +20,8 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     mr_recorder *recorder;
     bool gone;
     if (subject->begin) MR_TRY(subject->begin(subject->context));
+    /* A player begins with an empty pool. */
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_trim(machine->devices[i]));
     MR_TRY(steer_script_create(forced, &gone, &steer));
     MR_TRY(machine->backend->simulator->use_chooser(machine, &steer->base));
     MR_TRY(mr_program_record(machine, MOST_ITEMS, &recorder));
@@ -112,6 +114,20 @@ static mr_status look_at_items(branch *b) {
     return MR_OK;
 }
 
+static bool count_ordinals(branch *b) {
+    uint32_t next = 0;
+    b->ordinals = calloc(b->count + 1, sizeof *b->ordinals);
+    b->items_at = calloc(b->count + 2, sizeof *b->items_at);
+    if (!b->ordinals || !b->items_at) return false;
+    for (uint32_t i = 0; i < b->count; i++) {
+        b->ordinals[i] = next;
+        if (!mr_program_is_late(mr_program_item_at(b->program, i).kind)) b->items_at[next++] = i;
+    }
+    b->ordinals[b->count] = next;
+    b->items_at[next] = b->count;
+    return true;
+}
+
 static mr_status make_tables(branch *b) {
     size_t nodes = b->order.nodes.count;
     if (nodes > MOST_NODES)
@@ -123,7 +139,7 @@ static mr_status make_tables(branch *b) {
     b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
     b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
     b->known = calloc(nodes + 1, sizeof *b->known);
-    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known)
+    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known || !count_ordinals(b))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
     return look_at_items(b);
 }
@@ -192,6 +208,8 @@ void branch_destroy(explorer *e, branch *b) {
     mr_buffer_free(&b->text);
     mr_program_release(b->program);
     free(b->classes);
+    free(b->ordinals);
+    free(b->items_at);
     free(b->breaks_at);
     free(b->conflicts);
     free(b->known);

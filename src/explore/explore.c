@@ -66,9 +66,8 @@ static mr_status wait_for_all(mr_machine *machine) {
 /* ---- the first run, and whether it can be repeated */
 
 static mr_status compare_runs(const branch *first, const branch *again) {
-    char text[200];
-    size_t item;
-    if (!mr_program_same(first->program, again->program, SIZE_MAX, &item, text, sizeof text))
+    char text[400];
+    if (!mr_program_same(first->program, again->program, SIZE_MAX, text, sizeof text))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called a second time, it makes %s. It may "
                        "depend only on what it reads from tensors and queries, not on a clock, "

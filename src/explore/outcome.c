@@ -60,7 +60,8 @@ static bool grow(outcome_table *table, size_t outcomes) {
 
 /* ---- the schedule, told */
 
-static uint32_t lane_of(const branch *b, uint32_t item) {
+static uint32_t lane_of(const branch *b, uint32_t ordinal) {
+    uint32_t item = b->items_at[ordinal];
     return b->order.nodes.items[b->order.first_node[item + 1] - 1].lane;
 }
 
@@ -97,8 +98,9 @@ static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
 
 static void write_step(const branch *b, const plan_step *step, mr_buffer *out) {
     char stream[80], name[120];
-    mr_player_item it = b->order.items[step->command];
-    const order_node *n = &b->order.nodes.items[b->order.first_node[step->command + 1] - 1];
+    uint32_t item = b->items_at[step->command];
+    mr_player_item it = b->order.items[item];
+    const order_node *n = &b->order.nodes.items[b->order.first_node[item + 1] - 1];
     snprintf(name, sizeof name, n->parts > 1 ? "%.100s, a part" : "%.100s",
              it.command->name ? it.command->name : "?");
     if (it.stream->name) snprintf(stream, sizeof stream, "%.60s", it.stream->name->text);
@@ -112,7 +114,7 @@ static void write_step(const branch *b, const plan_step *step, mr_buffer *out) {
 static void write_steps(const branch *b, const plan *p, mr_buffer *out) {
     size_t next = 0;
     for (uint32_t item = 0; item <= b->count; item++) {
-        for (; next < p->steps.count && p->steps.items[next].at == item; next++)
+        for (; next < p->steps.count && p->steps.items[next].at <= b->ordinals[item]; next++)
             write_step(b, &p->steps.items[next], out);
         if (item < b->count && is_shown(b, item)) write_host_step(b, item, out);
     }

@@ -64,6 +64,10 @@ static const order_node *node_at(const search *s, uint32_t n) {
     return &s->o->nodes.items[n];
 }
 
+static uint32_t ordinal(const search *s, uint32_t item) {
+    return s->b->ordinals[item];
+}
+
 /* The node of a query or an allocation. */
 static uint32_t look_node(const search *s) {
     return s->o->first_node[s->at.item];
@@ -112,7 +116,7 @@ static bool choose(search *s, decision kind, bool second) {
         s->at.stage = STAGE_LOOK;
         return note_poll(s, !second);
     case DECIDE_OPEN: {
-        plan_answer a = {s->at.item, s->at.asked ^ second};
+        plan_answer a = {ordinal(s, s->at.item), s->at.asked ^ second};
         s->at.asked = a.yes;
         s->at.stage = STAGE_OPEN;
         return mr_vec_push(&s->plan.answers, a);
@@ -216,7 +220,7 @@ static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
 }
 
 static bool plan_node(search *s, uint32_t n) {
-    plan_step step = {s->at.item, node_at(s, n)->item};
+    plan_step step = {ordinal(s, s->at.item), ordinal(s, node_at(s, n)->item)};
     order_add(s->o, order_done(s->o), n);
     return mr_vec_push(&s->plan.steps, step) && mr_vec_push(&s->e->wanted, command_of(s, n));
 }
@@ -228,7 +232,7 @@ static mr_status plan_needed(search *s) {
     uint32_t lane = NONE;
     order_close_scratch(o);
     if (planned) {
-        uint32_t item = s->plan.steps.items[planned - 1].command;
+        uint32_t item = s->b->items_at[s->plan.steps.items[planned - 1].command];
         lane = node_at(s, o->first_node[item + 1] - 1)->lane;
     }
     for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
@@ -305,7 +309,7 @@ static void has_gone(void *context, const mr_command *command) {
     search *s = context;
     uint32_t n = next_part(s, command);
     if (n == NONE) return;
-    plan_step step = {s->at.item, node_at(s, n)->item};
+    plan_step step = {ordinal(s, s->at.item), ordinal(s, node_at(s, n)->item)};
     order_add(s->o, order_done(s->o), n);
     order_add(s->o, order_host(s->o), n);
     if (!mr_vec_push(&s->plan.steps, step)) s->o->failed = true;
@@ -349,7 +353,7 @@ static mr_status carry_out(search *s, size_t before, mr_difference *d, bool *out
                            s->at.item);
     if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
         *out_asked = true;
-        b->steer->answered = answer_for(&s->plan, s->at.item, &b->steer->answer);
+        b->steer->answered = answer_for(&s->plan, ordinal(s, s->at.item), &b->steer->answer);
         status = mr_player_run(b->player, s->at.item + 1, d);
         b->steer->answered = false;
         if (is_interrupted(status)) return status;
@@ -371,9 +375,8 @@ static branch *child_for(const branch *b, uint32_t item, const mr_difference *d)
 }
 
 static mr_status not_repeatable(const branch *b, const branch *child, size_t until) {
-    char text[200];
-    size_t item;
-    if (mr_program_same(b->program, child->program, until, &item, text, sizeof text)) return MR_OK;
+    char text[400];
+    if (mr_program_same(b->program, child->program, until, text, sizeof text)) return MR_OK;
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "the function is not repeatable: called again, it makes %s. It may depend only "
                    "on what it reads from tensors and queries, not on a clock, random numbers of "
@@ -388,16 +391,16 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const mr_d
         plan_free(&forced);
         return no_memory();
     }
-    forced.until = until;
+    forced.until = ordinal(s, item) + (until > item);
     forced.grain = s->e->options.grain;
     mr_status status = branch_run(s->e, &forced, out_child);
     plan_free(&forced);
     MR_TRY(status);
     branch *child = *out_child;
-    child->key_item = item;
+    child->key_item = ordinal(s, item);
     child->key_kind = d->kind;
     child->key_value = d->value;
-    status = not_repeatable(s->b, child, item);
+    status = not_repeatable(s->b, child, ordinal(s, item));
     if (!status && child->strayed)
         explore_incomplete(s->e, "a run of the function could not be forced into a schedule");
     if (!status && mr_vec_push(&s->b->children, child)) return MR_OK;
@@ -423,11 +426,18 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "the function is not repeatable, or reads more than %d values that differ "
                        "between schedules: %s",
                        MOST_DEPTH, d->text);
-    branch *child = child_for(s->b, item, d);
+    if (s->depth && s->b->key_item == ordinal(s, item) && s->b->key_kind == d->kind &&
+        s->b->key_value == d->value)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "the function is not repeatable: called again under the same schedule, it "
+                       "comes to another result (%s)",
+                       d->text);
+    branch *child = child_for(s->b, ordinal(s, item), d);
     if (!child) MR_TRY(make_child(s, until, item, d, &child));
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
     journey j = {.at = undo->at, .plan = s->plan};
+    j.at.item = ordinal(s, undo->at.item);
     j.polls.items = s->polls.items;
     j.polls.count = undo->polls;
     mr_status status = search_branch(s->e, child, &j, s->o, s->depth + 1);
@@ -465,7 +475,7 @@ static mr_status finish(search *s) {
     explorer *e = s->e;
     branch_value(s->b, &e->value);
     if (e->value.failed) return no_memory();
-    s->plan.until = s->b->count;
+    s->plan.until = ordinal(s, s->b->count);
     s->plan.grain = e->options.grain;
     MR_TRY(outcome_count(e, s->b, &s->plan, &e->value));
     if (!e->result->schedules++) e->result->pairs = s->frames.count;
@@ -674,8 +684,9 @@ static mr_status replay(search *s) {
         mr_difference d = {0};
         size_t before = 0;
         s->e->wanted.count = 0;
-        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= i; next++) {
-            uint32_t command = s->plan.steps.items[next].command;
+        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= ordinal(s, i);
+             next++) {
+            uint32_t command = b->items_at[s->plan.steps.items[next].command];
             if (!mr_vec_push(&s->e->wanted, s->o->items[command].command)) return no_memory();
             before += command != i;
         }
@@ -683,7 +694,7 @@ static mr_status replay(search *s) {
         mr_status status = before ? mr_player_let_move(b->player, &d) : MR_OK;
         if (is_interrupted(status)) return status;
         mr_error_destroy(status);
-        b->steer->answered = answer_for(&s->plan, i, &b->steer->answer);
+        b->steer->answered = answer_for(&s->plan, ordinal(s, i), &b->steer->answer);
         status = mr_player_run(b->player, i + 1, &d);
         b->steer->answered = false;
         if (is_interrupted(status)) return status;
@@ -705,7 +716,11 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
         o->placed = 0;
     }
     if (!begin) return MR_OK;
-    s->at = begin->at;
+    s->at = begin->at; /* its item by ordinal, and its nodes are yet to come */
+    if (s->at.item > s->b->ordinals[s->b->count])
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "the function is not repeatable: called again, it ends too early");
+    s->at.item = s->b->items_at[s->at.item];
     if (!plan_copy(&s->plan, &begin->plan)) return no_memory();
     for (size_t i = 0; i < begin->polls.count; i++)
         if (!mr_vec_push(&s->polls, begin->polls.items[i])) return no_memory();

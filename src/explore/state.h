@@ -32,13 +32,15 @@ struct branch {
         *breaks_at; /* by item: the first one from there on at which the host looks; count: none */
     uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
     bool *known;         /* by node: that row is filled in */
-    uint32_t count;      /* items */
-    mr_buffer text;      /* of the value */
+    /* Plans count items by ordinals (program.h), which are the same in all branches: by item, and back. */
+    uint32_t *ordinals, *items_at;
+    uint32_t count; /* items */
+    mr_buffer text; /* of the value */
     MR_VEC(value_part) parts;
     bool strayed; /* of its run */
 
     /* How its parent's items come out here. */
-    uint32_t key_item;
+    uint32_t key_item; /* its ordinal */
     mr_difference_kind key_kind;
     uint64_t key_value;
     MR_VEC(branch *) children;

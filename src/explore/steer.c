@@ -128,7 +128,7 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer) {
 /* ---- for a run of the function */
 
 static uint32_t present(const steer_script *s) {
-    return s->recorder ? (uint32_t)mr_recorder_count(s->recorder) : UINT32_MAX;
+    return s->recorder ? (uint32_t)(mr_recorder_count(s->recorder) - s->late) : UINT32_MAX;
 }
 
 static uint32_t item_of(const steer_script *s, const mr_command *command) {
@@ -240,8 +240,20 @@ static mr_status script_may(mr_observer *observer, const mr_command *command) {
     return MR_OK;
 }
 
+/* The recorder has been told before. */
 static void script_did(mr_observer *observer, const mr_command *command, bool host_waited) {
-    (void)observer, (void)command, (void)host_waited;
+    steer_script *s = steer_of(observer);
+    size_t count = mr_recorder_count(s->recorder);
+    (void)host_waited;
+    if (mr_program_is_late(command->kind)) s->late += count - s->told;
+    s->told = count;
+}
+
+static void script_failed(mr_observer *observer, const mr_command *command,
+                          const mr_error *status) {
+    steer_script *s = steer_of(observer);
+    (void)command, (void)status;
+    s->told = mr_recorder_count(s->recorder);
 }
 
 static void script_before(mr_observer *observer) {
@@ -268,10 +280,12 @@ mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script *
 
 mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder) {
     s->recorder = recorder;
+    s->told = mr_recorder_count(recorder);
     s->observer = (mr_observer){.name = "explorer",
                                 .everything = true,
                                 .may = script_may,
                                 .did = script_did,
+                                .failed = script_failed,
                                 .before = script_before};
     MR_TRY(mr_observer_add(machine, &s->observer));
     s->machine = machine;

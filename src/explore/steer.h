@@ -10,7 +10,7 @@
 
 /* ---- plans: a schedule as numbers */
 
-/* While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the command
+/* Items are counted by ordinals here (program.h). While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the command
  * is carried out that item `command` submitted. */
 typedef struct {
     uint32_t at, command;
@@ -65,9 +65,10 @@ typedef struct {
         uint64_t seq;
         uint32_t item;
     })
-    submitted;    /* by seq */
-    bool strayed; /* it could not do as the plan says */
-    bool *gone;   /* where it says that the machine has destroyed it */
+    submitted;         /* by seq */
+    size_t late, told; /* items that have no ordinal; all of them, when an item was told last */
+    bool strayed;      /* it could not do as the plan says */
+    bool *gone;        /* where it says that the machine has destroyed it */
 } steer_script;
 
 /* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is told

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bind/bind.h"
+#include "bind/explore.h"
 #include "bind/hazard.h"
 #include "bind/source.h"
 #include "bind/trace.h"
@@ -51,7 +52,8 @@ static const mr_options *checked; /* --check is on: its verdict is due at the en
 static int exit_status;           /* of the process, as it is now */
 static bool refused;   /* by the checker: no failure of the script where --check was asked for */
 static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
-static bool replay_differs; /* what MILLRACE_VERIFY_REPLAY finds */
+static bool outcomes_differ; /* what --explore finds */
+static bool replay_differs;  /* what MILLRACE_VERIFY_REPLAY finds */
 
 static void note_status(int called) { /* what mr_host_call returned */
     refused = called == MR_EXIT_HAZARD;
@@ -108,7 +110,8 @@ static void close_state(lua_State *L) {
 }
 
 static int status_to_leave_with(void) {
-    return left_over ? MR_EXIT_LEFT_OVER : replay_differs ? MR_EXIT_REPLAY : exit_status;
+    if (left_over || replay_differs) return left_over ? MR_EXIT_LEFT_OVER : MR_EXIT_REPLAY;
+    return outcomes_differ && exit_status == MR_EXIT_OK ? MR_EXIT_HAZARD : exit_status;
 }
 
 /* os.exit([code [, close]]): always closes the state. */
@@ -225,6 +228,20 @@ static bool check_script(const char *path) {
     return true;
 }
 
+/* --explore: the chunk and its arguments are on the stack. */
+static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
+    int chunk = lua_gettop(L) - argument_count;
+    lua_pushcfunction(L, mr_bind_explore_script);
+    lua_insert(L, chunk);
+    lua_pushstring(L, bounds);
+    lua_insert(L, chunk + 2);
+    int status = mr_host_call(L, argument_count + 2, 1, prefix);
+    if (status != MR_EXIT_OK) return status;
+    outcomes_differ = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return MR_EXIT_OK;
+}
+
 /* `path` NULL: standard input. The arguments behind the script are its `...`. */
 static int run_file(lua_State *L, const mr_session *session, const char *path) {
     if (path && !check_script(path)) return MR_EXIT_FAILED;
@@ -233,9 +250,10 @@ static int run_file(lua_State *L, const mr_session *session, const char *path) {
         return mr_host_report(L, prefix);
     int count = session->argc - session->options.script - 1;
     if (count < 0) count = 0;
-    luaL_checkstack(L, count + 3, "too many arguments to script");
+    luaL_checkstack(L, count + 5, "too many arguments to script");
     for (int i = 0; i < count; i++)
         lua_pushstring(L, session->argv[session->options.script + 1 + i]);
+    if (session->options.explore) return explore_chunk(L, session->options.explore, count);
     return mr_host_call(L, count, 0, prefix);
 }
 

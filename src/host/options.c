@@ -32,6 +32,12 @@ const char mr_options_help[] =
     "                        the reports for mr.hazard.reports(); off\n"
     "  --report=FORM         the form of the reports: text (default), or json (one object a\n"
     "                        line); implies --check\n"
+    "  --explore[=BOUNDS]    run the script under every order that makes a difference, on the "
+    "virtual\n"
+    "                        GPU; its outcome is what it prints and returns. BOUNDS is a list "
+    "such\n"
+    "                        as max:1000,grain:2 of the options of mr.explore: max, time, grain,\n"
+    "                        preempt, polls, seeds, seed\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
     "Perfetto),\n"
@@ -54,7 +60,8 @@ const char mr_options_help[] =
     "  doctor                show the GPUs and libraries of this machine, and what is missing\n"
     "\n"
     "MILLRACE_DEVICE sets --device, MILLRACE_CHECK sets --check. Exit status: 0 success, 1 the\n"
-    "script failed, 2 wrong usage, 3 --check found a hazard, 130 interrupted.\n"
+    "script failed, 2 wrong usage, 3 --check found a hazard or --explore several outcomes, 130\n"
+    "interrupted.\n"
     "\n"
     "  millrace -e 'print(mr.ones(3):sum():item())'\n"
     "  millrace --device virtual:4 race.lua\n"
@@ -71,6 +78,7 @@ typedef enum {
     OPTION_CHOOSER,
     OPTION_CHECK,
     OPTION_REPORT,
+    OPTION_EXPLORE,
     OPTION_LAUNCH_BLOCKING,
     OPTION_TRACE,
     OPTION_SANDBOX,
@@ -99,6 +107,7 @@ static const option_row options[] = {
     {"--chooser", OPTION_CHOOSER, true, false, NULL},
     {"--check", OPTION_CHECK, true, false, "warn"},
     {"--report", OPTION_REPORT, true, false, NULL},
+    {"--explore", OPTION_EXPLORE, true, false, ""},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
     {"--trace", OPTION_TRACE, true, false, NULL},
     {"--sandbox", OPTION_SANDBOX, false, false, NULL},
@@ -205,6 +214,25 @@ static bool check_trace(const char *path) {
     return false;
 }
 
+/* "max:1000,grain:2" */
+static bool read_explore(mr_options *out, const char *text) {
+    static const char *const known[] = {"max",   "time",  "grain", "preempt",
+                                        "polls", "seeds", "seed"};
+    out->explore = text;
+    while (*text) {
+        size_t name = strcspn(text, ":,"), i = 0;
+        char *end;
+        while (i < 7 && (strlen(known[i]) != name || strncmp(known[i], text, name) != 0)) i++;
+        double number = text[name] == ':' ? strtod(text + name + 1, &end) : -1;
+        if (i == 7 || !(number >= 0) || (*end && *end != ',')) {
+            mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'", text);
+            return false;
+        }
+        text = *end ? end + 1 : end;
+    }
+    return true;
+}
+
 static bool apply(mr_options *out, const option_row *option, const char *value) {
     double number;
     switch (option->id) {
@@ -215,6 +243,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_CHOOSER: out->machine.chooser = value; return true;
     case OPTION_CHECK: out->check = value; return true;
     case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
+    case OPTION_EXPLORE: return read_explore(out, value);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_TRACE: out->trace = value; return check_trace(value);
     case OPTION_SANDBOX: out->sandbox = true; return true;
@@ -275,6 +304,9 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
+    /* Only the virtual GPU can be steered. */
+    bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;
+    if (out->explore && any) out->machine.device = "virtual";
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
     if (out->check && !*out->check) out->check = NULL;
     if (!out->check && out->report) out->check = "warn"; /* --report implies --check */

@@ -19,6 +19,7 @@ typedef struct {
     bool has_code;    /* -e */
     const char
         *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
+    const char *explore;      /* --explore: "" or "max:1000,grain:2"; NULL: not asked for */
     bool report, report_json; /* --report, and whether it is json */
     const char *trace;          /* --trace: the file; NULL: none */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */

@@ -100,8 +100,7 @@ void mr_program_read(const mr_tensor *view, mr_buffer *out) {
     out->size = before + size;
 }
 
-bool mr_player_read(const mr_player *p, uint32_t slot, const mr_tensor *view,
-                    mr_buffer *out) {
+bool mr_player_read(const mr_player *p, uint32_t slot, const mr_tensor *view, mr_buffer *out) {
     const mr_storage *storage = mr_player_storage(p, slot);
     if (!storage) return false;
     mr_tensor here = *view;
@@ -178,19 +177,44 @@ static const char *what_differs(const mr_program *a, const item *x, const mr_pro
     return NULL;
 }
 
-bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, size_t *out_item,
-                     char *text, size_t size) {
-    for (size_t i = 0; i < until; i++) {
-        bool has_x = i < a->items.count, has_y = i < b->items.count;
-        if (!has_x && !has_y) return true;
-        const char *what = has_x && has_y
-                               ? what_differs(a, &a->items.items[i], b, &b->items.items[i])
-                               : "a call more or less";
+static const char *place_of(const item *it, char *out, size_t size) {
+    if (!it) return "nothing";
+    snprintf(out, size, "%s at %.80s:%d", mr_command_kinds[it->kind].name,
+             it->where.file ? it->where.file : "?", it->where.line);
+    return out;
+}
+
+static void describe_difference(const item *x, const item *y, const char *what, char *text,
+                                size_t size) {
+    char first[120], second[120];
+    place_of(x, first, sizeof first);
+    snprintf(text, size, "%s: %s, where it was %s", what, place_of(y, second, sizeof second),
+             x ? first : "nothing");
+}
+
+bool mr_program_is_late(mr_command_id kind) {
+    return kind == MR_COMMAND_EVENT_CLOSE || kind == MR_COMMAND_STREAM_DROP ||
+           kind == MR_COMMAND_HOST_FREE;
+}
+
+/* The next item that is not late, from *io_at on; NULL: there is none. */
+static const item *next_item(const mr_program *p, size_t *io_at) {
+    while (*io_at < p->items.count) {
+        const item *it = &p->items.items[(*io_at)++];
+        if (!mr_program_is_late((mr_command_id)it->kind)) return it;
+    }
+    return NULL;
+}
+
+bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, char *text,
+                     size_t size) {
+    size_t at_a = 0, at_b = 0;
+    for (size_t ordinal = 0; ordinal < until; ordinal++) {
+        const item *x = next_item(a, &at_a), *y = next_item(b, &at_b);
+        if (!x && !y) return true;
+        const char *what = x && y ? what_differs(a, x, b, y) : "a call more or less";
         if (!what) continue;
-        const item *it = has_y ? &b->items.items[i] : &a->items.items[i];
-        *out_item = i;
-        snprintf(text, size, "%s at %s:%d (%s)", what, it->where.file ? it->where.file : "?",
-                 it->where.line, mr_command_kinds[it->kind].name);
+        describe_difference(x, y, what, text, size);
         return false;
     }
     return true;
