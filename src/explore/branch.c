@@ -28,10 +28,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     mr_status status = steer_script_attach(steer, machine, recorder);
     if (!status) status = subject->run(subject->context, value);
     *out_strayed = !gone && (steer->strayed || steer->next < forced->steps.count);
-    if (!gone) {
-        steer_script_detach(steer);
-        steer->gone = NULL; /* the machine has it until the next run */
-    }
+    if (!gone) steer_script_detach(steer);
     if (status) {
         mr_recorder_abandon(recorder);
         return status;

@@ -199,8 +199,8 @@ static void script_clear(mr_chooser *chooser) {
 
 static void script_destroy(mr_chooser *chooser) {
     steer_script *s = (steer_script *)chooser;
-    steer_script_detach(s);
     if (s->gone) *s->gone = true;
+    steer_script_detach(s);
     mr_vec_free(&s->offers);
     mr_vec_free(&s->submitted);
     free(s);
@@ -293,6 +293,9 @@ mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_rec
 }
 
 void steer_script_detach(steer_script *s) {
+    static const plan none = {.grain = 1};
+    s->plan = &none; /* the machine may ask it for steps until it is given another chooser */
+    s->gone = NULL;
     if (s->machine) mr_observer_remove(s->machine, &s->observer);
     s->machine = NULL;
     s->recorder = NULL;
