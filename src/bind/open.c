@@ -53,6 +53,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_sync_debug_class,
                                           &mr_simulator_class,
                                           &mr_explore_class,
+                                          &mr_waits_class,
                                           &mr_help_class,
                                           NULL};
 
@@ -169,6 +170,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
         mr_open_simulator(L);
     }
     mr_open_explore(L);
+    mr_open_waits(L);
     mr_open_help(L);
     mr_open_foreign(L);
     preload_embedded(L);

@@ -12,7 +12,7 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class, mr_tensor_facts_class,
     mr_literal_class, mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class,
     mr_module_class, mr_modules_class, mr_module_kernels_class, mr_module_variables_class,
-    mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_trace_class,
+    mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class,
     mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
@@ -51,6 +51,7 @@ void mr_open_tensor_facts(lua_State *L);
 void mr_open_literal(lua_State *L);
 void mr_open_tensor_move(lua_State *L);
 void mr_open_tensor_view(lua_State *L);
+void mr_open_waits(lua_State *L);
 void mr_open_trace(lua_State *L);
 void mr_open_tracer(lua_State *L);
 

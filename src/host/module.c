@@ -7,6 +7,7 @@
 #include "bind/bind.h"
 #include "bind/hazard.h"
 #include "bind/source.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 #include "virtual/virtual.h"
 #if MR_HAVE_CUDA
@@ -59,12 +60,17 @@ mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_
                    "there is no device `%s`: use auto, virtual, virtual:N, cuda or cuda:I", device);
 }
 
+const mr_backend *mr_backend_simulated(void) {
+    return &mr_virtual_backend;
+}
+
 __attribute__((visibility("default"))) int luaopen_millrace(lua_State *L) {
     if (mr_bind_push(L)) return 1;
     mr_machine_options options = {.device = getenv("MILLRACE_DEVICE")};
     const mr_backend *backend;
     mr_status status = mr_backend_select(&options, &backend);
     if (!status) status = mr_bind_open(L, backend, &options);
+    if (!status) mr_bind_waits_predict(L, mr_backend_simulated());
     const char *check = getenv("MILLRACE_CHECK");
     if (!status && check && *check) status = mr_bind_check(L, check, false);
     if (!status) {

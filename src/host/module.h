@@ -13,6 +13,9 @@
  * is the backend's to check. */
 mr_status mr_backend_select(mr_machine_options *options, const mr_backend **out_backend);
 
+/* The one that needs no GPU: on which times are predicted, whatever the machine is. */
+const mr_backend *mr_backend_simulated(void);
+
 /* Lua's entry point for millrace.so: opens the machine that MILLRACE_DEVICE asks for; in a state that has one,
  * gives the same module again. */
 int luaopen_millrace(lua_State *L);

@@ -66,7 +66,8 @@ mr_program_facts mr_program_facts_of(const mr_program *p) {
                               .device_count = p->device_count,
                               .model = p->model,
                               .chooser = p->chooser,
-                              .from_the_start = p->from_the_start};
+                              .from_the_start = p->from_the_start,
+                              .cut = p->cut};
 }
 
 mr_program_item mr_program_item_at(const mr_program *program, size_t i) {

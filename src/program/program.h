@@ -56,6 +56,7 @@ typedef struct {
     int device_count;
     const char *model, *chooser; /* at the beginning; NULL: not a virtual GPU */
     bool from_the_start; /* of the machine: times are then equal, too; else only durations are */
+    bool cut;            /* there were more items than the recorder was to keep */
 } mr_program_facts;
 mr_program_facts mr_program_facts_of(const mr_program *program);
 

@@ -120,7 +120,7 @@ static void count_inner(mr_recorder *r) {
 static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     mr_program *p = r->program;
     if (r->most_items && p->items.count + p->inner.count >= r->most_items && !r->full) {
-        r->full = true;
+        r->full = p->cut = true;
         mr_record_inexact(r, "the program is too long to be recorded", command->where);
     }
     if (r->full) return NULL;

@@ -134,7 +134,7 @@ struct mr_program {
     MR_VEC(setting_value) settings;
     MR_VEC(uint64_t) peers; /* by device: bit i: it may reach device i */
     int device_count;
-    bool from_the_start, launch_blocking;
+    bool from_the_start, launch_blocking, cut;
     uint64_t first_seq, first_storage, start_time; /* the next number, and the last id, of before */
     uint32_t first_epoch;
 

@@ -85,8 +85,6 @@ mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller) {
 void mr_teller_close(mr_teller *t) {
     if (!t) return;
     mr_player *p = &t->player;
-    for (size_t i = 0; i < p->program->storages.count && p->block; i++)
-        mr_vec_free(&p->storages[i].used_by);
     mr_machine_close(p->machine);
     free(p->block);
     free(p->stream_at);

@@ -1,0 +1,340 @@
+/* mr.waits: runs a function once, recorded, and tells which of its waits are needed (src/explore/waits.h). Also what
+ * --waits does with a whole script.
+ *
+ * Names of variables are looked up while the function runs: afterwards its locals are gone. */
+#include "bind/waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "bind/hazard.h"
+#include "bind/open.h"
+#include "explore/waits.h"
+#include "model/backend.h"
+
+#define MOST_ITEMS 4000000 /* of a recorded program */
+#define MOST_NAMES 256     /* objects whose variables are looked for */
+#define MOST_TRIES 3       /* a local is set only after the call that made the object */
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t id;
+    int tries;
+    char text[64]; /* "": not found so far */
+} named;
+
+typedef struct {
+    MR_VEC(named) items;
+} name_list;
+
+typedef struct {
+    mr_observer observer;
+    mr_machine *machine;
+    mr_recorder *recorder; /* NULL: nothing is recorded */
+    name_list streams, storages;
+} recording;
+
+typedef struct {
+    mr_machine *machine;
+    const mr_backend *simulated;
+    recording script; /* --waits */
+    bool running;     /* mr.waits */
+} state;
+
+static const char state_box; /* its address is a registry key */
+
+static state *state_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_box);
+    state *s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return s;
+}
+
+static named *find_name(name_list *list, uint64_t id) {
+    for (size_t i = list->items.count; i-- > 0;)
+        if (list->items.items[i].id == id) return &list->items.items[i];
+    named fresh = {.id = id};
+    if (list->items.count == MOST_NAMES || !mr_vec_push(&list->items, fresh)) return NULL;
+    return &list->items.items[list->items.count - 1];
+}
+
+static void look_up(recording *r, name_list *list, uint64_t id, mr_hazard_object object) {
+    named *n = find_name(list, id);
+    if (!n || n->text[0] || n->tries++ >= MOST_TRIES) return;
+    mr_bind_variable(r->machine->hook_context, &object, (mr_site){0}, n->text, sizeof n->text);
+}
+
+static void note_stream(recording *r, const mr_stream *stream) {
+    if (stream && !stream->name && stream->kind == MR_STREAM_USER)
+        look_up(r, &r->streams, stream->id, (mr_hazard_object){.stream = stream});
+}
+
+static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
+    recording *r = (recording *)(void *)observer;
+    (void)host_waited;
+    note_stream(r, command->stream);
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_tensor *t = command->operands[i].tensor;
+        if (!t->name && !t->storage->name)
+            look_up(r, &r->storages, t->storage->id, (mr_hazard_object){.storage = t->storage});
+    }
+}
+
+static const char *name_of(const name_list *list, uint64_t id) {
+    for (size_t i = 0; i < list->items.count; i++)
+        if (list->items.items[i].id == id && list->items.items[i].text[0])
+            return list->items.items[i].text;
+    return NULL;
+}
+
+static const char *stream_name(void *context, uint32_t id) {
+    return name_of(&((recording *)context)->streams, id);
+}
+
+static const char *storage_name(void *context, uint64_t id) {
+    return name_of(&((recording *)context)->storages, id);
+}
+
+/* --- recording ---------------------------------------------------------------------------------- */
+
+static void forget(recording *r) {
+    mr_recorder_abandon(r->recorder);
+    if (r->observer.did) mr_observer_remove(r->machine, &r->observer);
+    mr_vec_free(&r->streams.items);
+    mr_vec_free(&r->storages.items);
+    *r = (recording){0};
+}
+
+static mr_status begin(mr_machine *machine, recording *r) {
+    *r = (recording){.machine = machine};
+    MR_TRY(mr_program_record(machine, MOST_ITEMS, &r->recorder));
+    r->observer = (mr_observer){.name = "names", .did = did};
+    mr_status status = mr_observer_add(machine, &r->observer);
+    if (status) r->observer.did = NULL;
+    if (status) forget(r);
+    return status;
+}
+
+/* What host functions touch must be known; no order follows from this. */
+static mr_status run_functions(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+static bool interrupted(void *context) {
+    const mr_machine *machine = ((recording *)context)->machine;
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **out_waits) {
+    mr_program *program;
+    mr_recorder *recorder = r->recorder;
+    r->recorder = NULL;
+    MR_TRY(mr_recorder_finish(recorder, &program));
+    mr_waits_options options = {.simulated = s->machine->backend->simulator ? s->machine->backend
+                                                                            : s->simulated,
+                                .interrupted = interrupted,
+                                .stream_name = stream_name,
+                                .storage_name = storage_name,
+                                .context = r,
+                                .all_costs = all_costs};
+    mr_status status = MR_OK;
+    if (mr_program_facts_of(program).cut)
+        status = mr_fail(MR_CODE_NOT_SUPPORTED,
+                         "waits: the program has more than %d commands: call it with fewer rounds",
+                         MOST_ITEMS);
+    if (!status) status = mr_waits_find(program, &options, out_waits);
+    mr_program_release(program);
+    return status;
+}
+
+/* --- the result --------------------------------------------------------------------------------- */
+
+static int drop_waits(lua_State *L) {
+    mr_waits **box = lua_touserdata(L, 1);
+    mr_waits_destroy(*box);
+    *box = NULL;
+    return 0;
+}
+
+static int drop_recording(lua_State *L) {
+    forget(lua_touserdata(L, 1));
+    return 0;
+}
+
+static void set_string(lua_State *L, const char *key, const char *value) {
+    if (!value) return;
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, size_t value) {
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_boolean(lua_State *L, const char *key, bool value) {
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void push_wait(lua_State *L, const mr_wait *w) {
+    lua_createtable(L, 0, 11);
+    set_string(L, "kind", mr_wait_kind_text(w->kind));
+    mr_push_site(L, w->where);
+    lua_setfield(L, -2, "where");
+    set_string(L, "who", w->who);
+    set_string(L, "verdict", mr_wait_verdict_text(w->verdict));
+    set_boolean(L, "kept", w->kept);
+    set_integer(L, "rounds", w->rounds);
+    if (w->needed_rounds != MR_WAIT_NOT_COUNTED) set_integer(L, "needed_rounds", w->needed_rounds);
+    set_string(L, "because", w->because);
+    set_string(L, "instead", w->instead);
+    if (!w->has_cost) return;
+    lua_pushnumber(L, w->costs_ms);
+    lua_setfield(L, -2, "costs_ms");
+}
+
+static int text_of_result(lua_State *L) {
+    lua_pushvalue(L, lua_upvalueindex(1));
+    return 1;
+}
+
+static void push_result(lua_State *L, const mr_waits *waits) {
+    mr_buffer *text = mr_push_buffer(L);
+    mr_waits_write(waits, text);
+    while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
+    mr_buffer_to_text(L);
+    lua_createtable(L, 0, 7);
+    set_integer(L, "total", waits->count);
+    set_integer(L, "sufficient", waits->sufficient);
+    set_boolean(L, "exact", waits->exact);
+    set_integer(L, "hazards", waits->hazards);
+    if (waits->has_costs) {
+        lua_pushnumber(L, waits->makespan_ms);
+        lua_setfield(L, -2, "makespan_ms");
+    }
+    lua_createtable(L, (int)waits->count, 0);
+    for (size_t i = 0; i < waits->count; i++) {
+        push_wait(L, &waits->waits[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "waits");
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, -3);
+    lua_pushcclosure(L, text_of_result, 1);
+    lua_setfield(L, -2, "__tostring");
+    lua_setmetatable(L, -2);
+}
+
+/* --- the function ------------------------------------------------------------------------------- */
+
+static int call_run_functions(lua_State *L) {
+    mr_raise(L, run_functions(mr_set_context(L)));
+    return 0;
+}
+
+static void refuse(lua_State *L, const state *s) {
+    if (s->machine->in_host_function)
+        mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED, "waits: not permitted inside a host function"));
+    if (s->running)
+        mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
+                            "waits: not permitted inside another mr.waits; call the function "
+                            "itself"));
+}
+
+MR_FUNCTION(
+    waits, "waits", "mr.waits(fn: function [, opts: {costs: boolean=false}]) -> result: table",
+    "Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each "
+    "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
+    "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
+    "of a smallest set that is enough), exact (whether no smaller one is), hazards (accesses that "
+    "have one already), makespan_ms, and waits: for each line {kind=, where=, who=, "
+    "verdict=\"needed\", \"together\" (others do the same, and not all can go) or \"redundant\", "
+    "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
+    "take less without it, by the device model), instead= (something cheaper)}. `costs`: "
+    "predict all costs, also of a long program.") {
+    static const char *const known[] = {"costs", NULL};
+    mr_machine *machine = mr_set_context(L);
+    state *s = state_of(L);
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    mr_option_slots options = mr_check_options(L, 2, known);
+    bool all_costs = mr_option_boolean(L, &options, "costs", false);
+    refuse(L, s);
+    recording *r = mr_push_owner(L, sizeof *r, drop_recording);
+    mr_waits **box = mr_push_owner(L, sizeof(mr_waits *), drop_waits);
+    mr_raise(L, begin(machine, r));
+    s->running = true;
+    lua_pushvalue(L, 1);
+    int status = lua_pcall(L, 0, 0, 0);
+    if (status == LUA_OK) {
+        mr_push_module(L);
+        lua_pushcclosure(L, call_run_functions, 1);
+        status = lua_pcall(L, 0, 0, 0);
+    }
+    s->running = false;
+    mr_set_context(L);
+    if (status != LUA_OK) {
+        forget(r);
+        return lua_error(L);
+    }
+    mr_status judged = judge(s, r, all_costs, box);
+    forget(r);
+    mr_raise(L, judged);
+    push_result(L, *box);
+    return 1;
+}
+
+/* --- for the host program ----------------------------------------------------------------------- */
+
+void mr_bind_waits_predict(lua_State *L, const mr_backend *simulated) {
+    state_of(L)->simulated = simulated;
+}
+
+mr_status mr_bind_waits_begin(lua_State *L) {
+    state *s = state_of(L);
+    return begin(s->machine, &s->script);
+}
+
+mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
+    state *s = state_of(L);
+    mr_waits *waits = NULL;
+    *out_hazards = false;
+    if (!s->script.recorder) return MR_OK;
+    s->machine->hook_context = L;
+    mr_status status = run_functions(s->machine);
+    if (!status) status = judge(s, &s->script, false, &waits);
+    forget(&s->script);
+    if (status) return status;
+    *out_hazards = waits->hazards > 0;
+    mr_waits_write(waits, out);
+    mr_waits_destroy(waits);
+    return MR_OK;
+}
+
+/* --- opening ------------------------------------------------------------------------------------ */
+
+static int state_gc(lua_State *L) {
+    state *s = lua_touserdata(L, 1);
+    if (s->script.machine) forget(&s->script);
+    return 0;
+}
+
+static const mr_function *const functions[] = {&waits_function, NULL};
+
+const mr_class mr_waits_class = {
+    "mr", "Which waits of a program are needed. docs/waits.md explains it.", functions, NULL, NULL};
+
+void mr_open_waits(lua_State *L) {
+    state *s = lua_newuserdatauv(L, sizeof *s, 0);
+    *s = (state){.machine = mr_bind_machine(L)};
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, state_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
+    mr_table_open(L, &mr_waits_class);
+}

@@ -1,0 +1,15 @@
+/* Which waits are needed: mr.waits, and --waits for the host program. */
+#ifndef MR_BIND_WAITS_H
+#define MR_BIND_WAITS_H
+
+#include "bind/bind.h"
+
+/* Where costs are predicted if the machine is no simulated one. To be called after mr_bind_open. */
+void mr_bind_waits_predict(lua_State *L, const mr_backend *simulated);
+
+/* For --waits: records all that the script asks for from now on. */
+mr_status mr_bind_waits_begin(lua_State *L);
+/* The script is over: appends the verdicts to `out`. *out_hazards: whether the program has some with all its waits. */
+mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards);
+
+#endif
