@@ -207,7 +207,7 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     mr_waits_write(waits, text);
     while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
     mr_buffer_to_text(L);
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 8);
     set_integer(L, "total", waits->count);
     set_integer(L, "sufficient", waits->sufficient);
     set_boolean(L, "exact", waits->exact);
@@ -215,6 +215,8 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     if (waits->has_costs) {
         lua_pushnumber(L, waits->makespan_ms);
         lua_setfield(L, -2, "makespan_ms");
+        lua_pushnumber(L, waits->kept_ms);
+        lua_setfield(L, -2, "sufficient_ms");
     }
     lua_createtable(L, (int)waits->count, 0);
     for (size_t i = 0; i < waits->count; i++) {
@@ -251,7 +253,8 @@ MR_FUNCTION(
     "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
     "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
     "of a smallest set that is enough), exact (whether no smaller one is), hazards (accesses that "
-    "have one already), makespan_ms, and waits: for each line {kind=, where=, who=, "
+    "have one already), makespan_ms, sufficient_ms (with only that set), and waits: for each line "
+    "{kind=, where=, who=, "
     "verdict=\"needed\", \"together\" (others do the same, and not all can go) or \"redundant\", "
     "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
     "take less without it, by the device model), instead= (something cheaper)}. `costs`: "

@@ -209,22 +209,39 @@ static mr_status propose(finder *f, size_t wait) {
     return status;
 }
 
-static mr_status price(finder *f) {
-    const char *reason;
-    MR_TRY(mr_waits_costs_open(&f->judge, f->options, &f->costs, &reason));
-    if (reason) return set_no_costs(f, reason);
-    f->result->has_costs = true;
-    f->result->makespan_ms = f->costs.makespan_ms;
-    uint64_t one = f->rounds.items, most = f->options->all_costs ? UINT64_MAX : USUAL_PLAYED;
+/* Of the waits that are kept (by `kept`), or of the others. */
+static mr_status price_each(finder *f, bool kept, uint64_t most) {
     for (size_t i = 0; i < f->rounds.waits; i++) {
         mr_wait *w = &f->result->waits[i];
-        if (f->costs.played + one > most)
-            return set_no_costs(f, "the program is long, so not all costs were predicted: "
-                                   "mr.waits(fn, {costs = true}) takes the time");
+        if (w->kept != kept) continue;
+        if (f->costs.played + f->rounds.items > most) {
+            f->result->costs_are_cut = true;
+            return MR_OK;
+        }
         MR_TRY(mr_waits_cost_of(&f->costs, i, &w->has_cost, &w->costs_ms));
-        if (w->has_cost && w->verdict != MR_WAIT_IS_REDUNDANT && w->kept) MR_TRY(propose(f, i));
+        if (kept && w->has_cost) MR_TRY(propose(f, i));
     }
     return MR_OK;
+}
+
+/* What is kept is looked at without the rest: two waits for the same would each seem to cost nothing. */
+static mr_status price(finder *f) {
+    const char *reason;
+    uint64_t most = f->options->all_costs ? UINT64_MAX : USUAL_PLAYED;
+    MR_TRY(mr_waits_costs_open(&f->judge, f->options, f->search.kept, &f->costs, &reason));
+    if (reason) return set_no_costs(f, reason);
+    f->result->has_costs = true;
+    f->result->kept_ms = f->costs.makespan_ms;
+    MR_TRY(price_each(f, true, most));
+    uint64_t played = f->costs.played;
+    mr_waits_costs_close(&f->costs);
+    MR_TRY(mr_waits_costs_open(&f->judge, f->options, NULL, &f->costs, &reason));
+    if (reason) return set_no_costs(f, reason);
+    f->result->makespan_ms = f->costs.makespan_ms;
+    MR_TRY(price_each(f, false, most > played ? most - played : 0));
+    if (!f->result->costs_are_cut) return MR_OK;
+    return set_no_costs(f, "the program is long, so not all of them were predicted: "
+                           "mr.waits(fn, {costs = true}) takes the time");
 }
 
 /* ---- all of it */

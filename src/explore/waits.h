@@ -44,9 +44,11 @@ typedef struct {
     uint32_t rounds;
     uint32_t needed_rounds; /* how many of them cannot go alone; or NOT_COUNTED */
     bool has_cost;
-    double costs_ms; /* what the whole program would take less without it; may be negative */
-    char *because;   /* sentences; owned */
-    char *instead;   /* a cheaper way with the same effect, which has been checked; or NULL */
+    /* What the whole program would take less without it; may be negative. Of a wait that is kept: in the program with
+     * only those that are kept. */
+    double costs_ms;
+    char *because; /* sentences; owned */
+    char *instead; /* a cheaper way with the same effect, which has been checked; or NULL */
 } mr_wait;
 
 typedef struct {
@@ -57,9 +59,9 @@ typedef struct {
     bool exact; /* no smaller set is sufficient; else: none can be had by leaving out one more */
     size_t hazards; /* accesses that have a hazard with all waits in place */
     char *hazard;   /* the first of them, as a sentence; or NULL */
-    bool has_costs;
-    double makespan_ms;
-    char *no_costs; /* why not; or NULL */
+    bool has_costs, costs_are_cut;
+    double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
+    char *no_costs;              /* why there are none, or not all; or NULL */
 } mr_waits;
 
 typedef struct {

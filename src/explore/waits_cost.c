@@ -64,25 +64,46 @@ static mr_status play_edit(wait_costs *c, const mr_program_edit *edit, bool *out
     return status;
 }
 
-mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options,
+/* The program that costs are about, without one of its waits; `wait` NO_ITEM: with all of them. */
+static mr_status edit_without(wait_costs *c, size_t wait) {
+    wait_judge *j = c->judge;
+    const wait_rounds *rounds = j->rounds;
+    for (size_t i = 0; i < rounds->rounds.count; i++) {
+        size_t of = rounds->rounds.items[i].wait;
+        j->dropped[i] = of == wait || (c->kept && !c->kept[of]);
+    }
+    return mr_waits_edit_drop(rounds, j->dropped, &j->edit);
+}
+
+static mr_status open_base(wait_costs *c) {
+    wait_judge *j = c->judge;
+    MR_TRY(mr_waits_edit_open(j->rounds, &c->base));
+    MR_TRY(edit_without(c, NO_ITEM));
+    return mr_waits_edit_drop(j->rounds, j->dropped, &c->base);
+}
+
+mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options, const bool *kept,
                               wait_costs *out_costs, const char **out_reason) {
-    *out_costs = (wait_costs){.judge = judge, .options = options};
+    wait_costs *c = out_costs;
+    *c = (wait_costs){.judge = judge, .options = options, .kept = kept};
     *out_reason = NULL;
     bool done;
     if (!options->simulated) {
         *out_reason = "this program has no virtual GPU to predict times with";
         return MR_OK;
     }
-    MR_TRY(play_edit(out_costs, NULL, &done, &out_costs->makespan_ms));
+    MR_TRY(open_base(c));
+    MR_TRY(play_edit(c, &c->base.edit, &done, &c->makespan_ms));
     if (!done) *out_reason = "the program cannot be carried out again on the virtual GPU";
     if (!done) return MR_OK;
-    MR_TRY(open_player(out_costs, NULL, &out_costs->player));
-    out_costs->start_ms = now_ms(out_costs->player);
+    MR_TRY(open_player(c, &c->base.edit, &c->player));
+    c->start_ms = now_ms(c->player);
     return MR_OK;
 }
 
 void mr_waits_costs_close(wait_costs *c) {
     mr_player_close(c->player);
+    mr_waits_edit_free(&c->base);
     *c = (wait_costs){0};
 }
 
@@ -102,7 +123,7 @@ static mr_status play_from_mark(wait_costs *c, size_t wait, bool *out_done, doub
     mr_player_edit(c->player, &c->judge->edit.edit);
     mr_status status = play_rest(c, c->player, out_done);
     *out_end = now_ms(c->player);
-    mr_player_edit(c->player, NULL);
+    mr_player_edit(c->player, &c->base.edit);
     if (!status) status = mr_player_go_back(c->player, mark);
     mr_player_mark_drop(mark);
     return status;
@@ -117,8 +138,7 @@ static bool has_reset(const wait_rounds *rounds) {
 mr_status mr_waits_cost_of(wait_costs *c, size_t wait, bool *out_known, double *out_ms) {
     const wait_rounds *rounds = c->judge->rounds;
     double without = 0;
-    mr_waits_judge_drop_wait(c->judge, wait);
-    MR_TRY(mr_waits_edit_drop(rounds, c->judge->dropped, &c->judge->edit));
+    MR_TRY(edit_without(c, wait));
     bool marks = !c->judge->edit.edit.added_count && !has_reset(rounds);
     if (marks && mr_player_position(c->player) <= first_change(c, wait)) {
         MR_TRY(play_from_mark(c, wait, out_known, &without));
@@ -199,9 +219,9 @@ static mr_status add_event(const wait_rounds *rounds, const need *n, bool late, 
     return mr_waits_edit_add(edit, a);
 }
 
-static mr_status edit_with(wait_judge *j, size_t wait, const need_list *needs, bool late) {
-    mr_waits_judge_drop_wait(j, wait);
-    MR_TRY(mr_waits_edit_drop(j->rounds, j->dropped, &j->edit));
+static mr_status edit_with(wait_costs *c, size_t wait, const need_list *needs, bool late) {
+    wait_judge *j = c->judge;
+    MR_TRY(edit_without(c, wait));
     uint32_t event = j->edit.edit.event_count;
     for (size_t i = 0; i < needs->count; i++)
         MR_TRY(add_event(j->rounds, &needs->items[i], late, event++, &j->edit));
@@ -209,10 +229,11 @@ static mr_status edit_with(wait_judge *j, size_t wait, const need_list *needs, b
 }
 
 /* Adds what is still missing until nothing is. */
-static mr_status find_needs(wait_judge *j, size_t wait, need_list *needs, bool *out_found) {
+static mr_status find_needs(wait_costs *c, size_t wait, need_list *needs, bool *out_found) {
+    wait_judge *j = c->judge;
     *out_found = false;
     for (int i = 0; i < MOST_ATTEMPTS; i++) {
-        MR_TRY(edit_with(j, wait, needs, false));
+        MR_TRY(edit_with(c, wait, needs, false));
         bool broken = mr_waits_judge_edit(j, false), grows = false;
         if (j->status) return MR_OK;
         if (!broken) {
@@ -270,14 +291,10 @@ static void say_event(const wait_judge *j, const need *n, bool late, mr_site whe
     char place[2][MR_LONGEST_NAME + 16];
     mr_buffer_puts(out, "an event that ");
     mr_waits_say_stream(j, n->producer, out);
-    mr_buffer_printf(out, " records after %s, and ",
+    mr_buffer_printf(out, " records after %s and ",
                      mr_wait_place(place_of(j->rounds, n->last), where, place[0], sizeof place[0]));
-    if (n->consumer == MR_PROGRAM_NONE) {
-        mr_buffer_puts(out, "its synchronize()");
-    } else {
-        mr_waits_say_stream(j, n->consumer, out);
-        mr_buffer_puts(out, ":wait_event");
-    }
+    mr_waits_say_stream(j, n->consumer, out);
+    mr_buffer_puts(out, " waits for");
     if (late)
         mr_buffer_printf(
             out, " in front of %s",
@@ -315,7 +332,7 @@ static void say_proposal(const wait_judge *j, size_t wait, const proposal *p, bo
         if (i) mr_buffer_puts(out, i + 1 < p->count ? ", " : ", and ");
         say_event(j, &p->of[i], late, where, out);
     }
-    mr_buffer_printf(out, ", %s %.2f ms", p->count > 1 ? "cost" : "costs",
+    mr_buffer_printf(out, " %s %.2f ms", p->count > 1 ? "cost" : "costs",
                      costs_ms < 0.005 ? 0.0 : costs_ms);
     if (p->is_older)
         mr_buffer_puts(out, " (the record of an earlier round is the one to wait for: keep one "
@@ -331,7 +348,7 @@ static mr_status price(wait_costs *c, size_t wait, const need_list *needs, doubl
     for (int late = 0; late < 2; late++) {
         bool done;
         double without, of_wait;
-        MR_TRY(edit_with(j, wait, needs, late));
+        MR_TRY(edit_with(c, wait, needs, late));
         if (mr_waits_judge_edit(j, true)) continue;
         if (j->status) return MR_OK;
         MR_TRY(play_edit(c, &j->edit.edit, &done, &without));
@@ -351,7 +368,7 @@ mr_status mr_waits_instead(wait_costs *c, size_t wait, double costs_ms, mr_buffe
     bool found, worth = false, late = false;
     double ms = 0;
     if (costs_ms < LEAST_SHARE * c->makespan_ms) return MR_OK;
-    mr_status status = find_needs(j, wait, &needs, &found);
+    mr_status status = find_needs(c, wait, &needs, &found);
     if (!status && found && summarise(j->rounds, &needs, &p))
         status = price(c, wait, &needs, costs_ms, &worth, &late, &ms);
     if (!status && worth) say_proposal(j, wait, &p, late, ms, out);

@@ -157,16 +157,19 @@ void mr_waits_say_redundant(wait_judge *judge, size_t wait, bool adds, bool with
 
 /* ---- waits_cost.c */
 
+/* What waits cost in the program with only some of its waits. */
 typedef struct {
     wait_judge *judge;
     const mr_waits_options *options;
+    const bool *kept;  /* by wait: those that the program has; NULL: all */
+    wait_edit base;    /* leaves out the others */
     mr_player *player; /* at the first round of the wait at hand */
     uint64_t played;   /* items */
     double start_ms, makespan_ms;
 } wait_costs;
 
-/* *out_reason: why nothing can be predicted, static; NULL: it can. */
-mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options,
+/* *out_reason: why nothing can be predicted, static; NULL: it can. `kept` is borrowed. */
+mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options, const bool *kept,
                               wait_costs *out_costs, const char **out_reason);
 void mr_waits_costs_close(wait_costs *costs);
 /* Waits in their order. *out_known false: without it the program fails. */

@@ -10,9 +10,11 @@
 
 #include "explore/waits_parts.h"
 
-#define MOST_TABLED 12     /* waits whose combinations are all looked at */
-#define MOST_NODES  200000 /* of the search for a smallest hitting set */
-#define TRIES       4      /* orders in which a wait is looked for in a cut */
+#ifndef MOST_TABLED
+#define MOST_TABLED 12 /* waits whose combinations are all looked at */
+#endif
+#define MOST_NODES 200000 /* of the search for a smallest hitting set */
+#define TRIES      4      /* orders in which a wait is looked for in a cut */
 
 typedef struct {
     wait_judge *judge;
@@ -44,6 +46,7 @@ static bool breaks(searcher *s) {
 
 /* Whether it breaks the program to leave these out. */
 static bool cannot_go(searcher *s, const uint32_t *waits, size_t count) {
+    if (count == 1) return false; /* none of the open ones is needed alone */
     memset(s->kept, true, s->waits * sizeof *s->kept);
     for (size_t i = 0; i < count; i++) s->kept[waits[i]] = false;
     return breaks(s);
@@ -98,10 +101,33 @@ static bool add_cut(searcher *s, const uint32_t *waits, size_t count) {
     return false;
 }
 
-/* Out of these waits, which cannot all go. The array is put in another order. */
+/* What orders two commands is submitted between them. */
+static bool is_between(const wait_rounds *rounds, uint32_t wait, const new_hazard *h) {
+    for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i])
+        if (rounds->rounds.items[i].at > h->first && rounds->rounds.items[i].at < h->second)
+            return true;
+    return false;
+}
+
+/* Brings those that can have to do with the hazard that was found last to the front, and returns how many these are. */
+static size_t narrow(searcher *s, uint32_t *waits, size_t count) {
+    if (!s->judge->found.count) return count;
+    new_hazard h = s->judge->found.items[0];
+    size_t front = 0;
+    if (h.first == NO_ITEM || h.second == NO_ITEM) return count;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_between(s->judge->rounds, waits[i], &h)) continue;
+        uint32_t swap = waits[front];
+        waits[front++] = waits[i];
+        waits[i] = swap;
+    }
+    return front && cannot_go(s, waits, front) ? front : count;
+}
+
+/* Out of these waits, which cannot all go: that has just been asked. The array is put in another order. */
 static bool find_cut(searcher *s, uint32_t *waits, size_t count, size_t *out_size) {
     divider d = {s, cannot_go, waits};
-    size_t size = divide(&d, 0, false, count);
+    size_t size = divide(&d, 0, false, narrow(s, waits, count));
     *out_size = size;
     return !is_spent(s) && add_cut(s, waits, size);
 }

@@ -50,6 +50,9 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
             mr_buffer_puts(out, " (none of these can go; a smaller set may exist elsewhere)");
     }
     mr_buffer_puts(out, "\n");
+    if (w->has_costs && w->makespan_ms - w->kept_ms >= 0.005)
+        mr_buffer_printf(out, "%.2f ms by the device model, %.2f with only those\n", w->makespan_ms,
+                         w->kept_ms);
 }
 
 static void put_text(mr_buffer *out, const char *text) {
@@ -70,10 +73,11 @@ static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
     if (w->rounds > 1 && w->needed_rounds == MR_WAIT_NOT_COUNTED)
         mr_buffer_printf(out, ", %u rounds", w->rounds);
     else if (w->rounds > 1 && w->verdict == MR_WAIT_IS_NEEDED)
-        mr_buffer_printf(out, ", alone in %u of %u rounds", w->needed_rounds, w->rounds);
+        mr_buffer_printf(out, ", each alone in %u of %u rounds", w->needed_rounds, w->rounds);
     else if (w->rounds > 1) mr_buffer_printf(out, ", %u rounds", w->rounds);
     if (w->has_cost && w->costs_ms >= 0.005)
-        mr_buffer_printf(out, "; costs %.2f ms of %.2f", w->costs_ms, all->makespan_ms);
+        mr_buffer_printf(out, "; costs %.2f ms of %.2f", w->costs_ms,
+                         w->kept ? all->kept_ms : all->makespan_ms);
     mr_buffer_puts(out, ")\n");
     if (w->because) put_text(out, w->because);
     if (w->instead) {
