@@ -5,7 +5,7 @@ const canvas = document.getElementById("canvas"), overview = document.getElement
 const viewport = document.getElementById("view");
 const CHARACTER = 6.7, BAR_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
 const TEXT_FONT = "12px system-ui, sans-serif", BOLD_FONT = "600 12px system-ui, sans-serif";
-const MOST_ARROWS = 3000, LEAST_BAR = 1.5;
+const MOST_BEHIND = 1000, LEAST_BAR = 1.5;
 
 const view = { t0: 0, t1: duration, width: 0, height: 0, gutter: 150, ratio: 1, scroll: 0 };
 let colors = {};
@@ -236,24 +236,24 @@ function drawEdge(g, edge) {
   arrowHead(g, x1, y1, down);
 }
 
-// Those of one pixel and the same two lanes are one.
+// Those of the same two lanes that would touch each other are one. Where there are many, they are faint and further apart.
 function drawEdges(g) {
-  let budget = MOST_ARROWS;
-  const seen = new Map();
+  const first = firstWhere(edges.length, (k) => edges[k].end >= view.t0);
+  const last = firstWhere(edges.length, (k) => edges[k].end > view.t1);
+  const dense = last - first > view.width / 4, apart = dense ? 14 : 3, seen = new Map();
   g.strokeStyle = g.fillStyle = colors.arrow;
   g.lineWidth = 1;
-  for (let i = firstWhere(edges.length, (k) => edges[k].end >= view.t0); i < edges.length && budget; i++) {
-    const edge = edges[i];
-    if (edge.end > view.t1 && (edge.begin > view.t1 || edges.length > 20000)) {
-      if (edges.length > 20000) break;
-      continue;
-    }
-    const key = edge.from * lanes.length + edge.to, x = Math.floor(xOf(edge.end) / 3);
-    if (seen.get(key) === x) continue;
+  g.globalAlpha = dense ? 0.45 : 1;
+  const draw = (edge) => {
+    const key = edge.from * lanes.length + edge.to, x = Math.floor(xOf(edge.end) / apart);
+    if (seen.get(key) === x) return;
     seen.set(key, x);
     drawEdge(g, edge);
-    budget--;
-  }
+  };
+  for (let i = first; i < last; i++) draw(edges[i]);
+  // Those that end behind what is shown, and begin before that.
+  for (let i = last; i < Math.min(edges.length, last + MOST_BEHIND); i++) if (edges[i].begin < view.t1) draw(edges[i]);
+  g.globalAlpha = 1;
 }
 
 // The middle of what can be seen of a span's bar; null: it has none.
