@@ -72,13 +72,28 @@ static bool new_local(void *context, const mr_hazard_spot *from, const mr_hazard
 
 /* --- reports to standard error ------------------------------------------------------------------ */
 
+/* The line of an entry of the prompt, which may have left the screen. */
+static void quote(lua_State *L, mr_site where, mr_buffer *out) {
+    int length = 0;
+    mr_script *script =
+        where.file && mr_source_entry(where.file) ? mr_source_read(L, where.file) : NULL;
+    const char *line = script ? mr_script_line(script, where.line, &length) : NULL;
+    if (line) mr_buffer_printf(out, "  %s:%d | %.*s\n", where.file, where.line, length, line);
+    mr_script_free(script);
+}
+
 static void write_report(void *context, const mr_hazard_report *report, mr_hazard_news news) {
     const state *s = context;
     mr_buffer text = {0};
     fflush(stdout);
     if (s->json) mr_hazard_write_json(report, &text);
-    else if (news == MR_HAZARD_NEWS_REPORT) mr_hazard_write_text(report, s->colour, &text);
-    else mr_hazard_write_amended(report, news, s->colour, &text);
+    else if (news == MR_HAZARD_NEWS_REPORT) {
+        bool is_one_line = report->first.where.file == report->second.where.file &&
+                           report->first.where.line == report->second.where.line;
+        mr_hazard_write_text(report, s->colour, &text);
+        if (!is_one_line) quote(s->machine->hook_context, report->first.where, &text);
+        quote(s->machine->hook_context, report->second.where, &text);
+    } else mr_hazard_write_amended(report, news, s->colour, &text);
     if (text.data) mr_output_write(stderr, text.data, text.size);
     mr_buffer_free(&text);
 }

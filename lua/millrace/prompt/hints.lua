@@ -137,9 +137,9 @@ end
 -- `x.sum()` calls the function without the object.
 local function method_hint(text, message)
   local name = message:match("([%a_][%w_]*): argument 1: expected [%a ]+, got")
-  local object = name and text:match("([%a_][%w_]*)%." .. name .. "%f[^%w_]")
-  if object and object ~= "mr" then return ("methods are called with a colon: %s:%s(...)"):format(object, name) end
-  return nil
+  local object = name and text:match("([%w_%)%]]+)%." .. name .. "%f[^%w_]")
+  if not object or object == "mr" then return nil end
+  return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
 -- ---------------------------------------------------------------- for the session

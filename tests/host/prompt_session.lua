@@ -1,0 +1,195 @@
+-- The variables of a session: a local of one entry is a local of those that follow.
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+-- What the prompt shows for these entries, a list of lines; and what it complains about.
+local function shown(input)
+  local result = command.run{ "-i", input = input }
+  lu.assertEquals(result.status, 0)
+  local rest = result.out:match("^millrace [^\n]*\n[^\n]*\n(.*)$")
+  return (rest:gsub("mr:%d+[^\n>]*> ", ""):gsub("%.%.> ", "")), result.err
+end
+
+local function assert_shows(input, expected)
+  local out, err = shown(input)
+  lu.assertEquals({ out, err }, { expected, "" })
+end
+
+TestLocals = {}
+
+function TestLocals.test_they_live_on()
+  assert_shows("local a, b = 1, 2\na, b\nb = 3\na + b\n", "1\t2\n4\n")
+  assert_shows("local function f(n) return n < 2 and 1 or n * f(n - 1) end\nf(5)\n", "120\n")
+  assert_shows("local x\nx\nx = 4\nx\n", "nil\n4\n")
+  assert_shows("local x = 1\n_G.x\n", "nil\n")
+end
+
+function TestLocals.test_closures_share_the_variable()
+  assert_shows("local n = 0\nlocal function count() n = n + 1 return n end\ncount();\ncount()\nn\nn = 10\ncount()\n",
+    "2\n2\n11\n")
+  assert_shows("local a, get = 1\nget = function() return a end\na = 2\nget()\n", "2\n")
+end
+
+function TestLocals.test_a_new_declaration_is_a_new_variable()
+  assert_shows("local x = 1\nlocal function old() return x end\nlocal x = 2\nx, old()\n", "2\t1\n")
+  assert_shows("local x = 1\nlocal x = x + 1\nx\n", "2\n")
+  assert_shows("local x = 1 local x = 2\nx\n", "2\n")
+end
+
+function TestLocals.test_those_of_blocks_do_not()
+  assert_shows("do local x = 1 end\nx\n", "nil\n")
+  assert_shows("for i = 1, 2 do local x = i end\ni, x\n", "nil\tnil\n")
+  assert_shows("local f = function(p) local q = p return q end\nf(3)\np, q\n", "3\nnil\tnil\n")
+end
+
+function TestLocals.test_constants()
+  local out, err = shown("local k <const> = 5\nk\nk = 6\nlocal t <const> = {}\nt = 1\nt.x = 2 print(t.x)\nk\n")
+  lu.assertEquals(out, "5\n2\n5\n")
+  lu.assertEquals(err, "mr:3:1: attempt to assign to const variable 'k'\n" ..
+    "mr:5:1: attempt to assign to const variable 't'\n")
+end
+
+local CLOSER = [[
+function closer(name) return setmetatable({}, {__close = function() print("closed " .. name) end}) end
+]]
+
+function TestLocals.test_close_waits_for_the_end_of_the_session()
+  assert_shows(CLOSER .. "local a <close> = closer('a')\nlocal b <close> = closer('b')\nprint(a ~= nil)\n",
+    "true\nclosed b\nclosed a\n")
+end
+
+function TestLocals.test_close_at_a_new_declaration_before_it_takes_effect()
+  assert_shows(CLOSER .. "local a <close> = closer('old')\nlocal a <close> = closer('new') print('declared')\n1\n",
+    "closed old\ndeclared\n1\nclosed new\n")
+end
+
+function TestLocals.test_close_at_an_error_of_the_entry()
+  local out, err = shown(CLOSER .. "local a <close> = closer('a') error('no')\n'on'\na\n")
+  lu.assertEquals(out, "closed a\non\nnil\n")
+  lu.assertEquals(err, "mr:2:1: no\n")
+end
+
+function TestLocals.test_a_scope_holds_in_the_entries_that_follow()
+  assert_shows("local s = mr.stream{name = 's'}\nlocal _ <close> = s:scope()\nmr.current_stream() == s\n", "true\n")
+end
+
+function TestLocals.test_more_than_lua_allows_at_a_time()
+  local lines, names = {}, {}
+  for i = 1, 600 do
+    lines[i] = ("local v%d = %d"):format(i, i)
+    names[i] = "v" .. i
+  end
+  lines[601] = "v600, v1"
+  lines[602] = "sum = 0 for _, v in ipairs{" .. table.concat(names, ", ") .. "} do sum = sum + v end"
+  lines[603] = "v300 = v300 + sum v1 = 7"
+  lines[604] = "v300, v1, " .. table.concat(names, " + ")
+  assert_shows(table.concat(lines, "\n") .. "\n", "600\t1\n180600\t7\t" .. 180300 + 180300 + 6 .. "\n")
+end
+
+function TestLocals.test_an_environment()
+  assert_shows("local _ENV = setmetatable({}, {__index = _G})\ny = 5\ny, _G.y\n", "5\tnil\n")
+end
+
+function TestLocals.test_return_and_goto()
+  assert_shows("local a = 5 return a + 1\na\n", "6\n5\n")
+  assert_shows("do goto done end local z = 1 ::done::\n'on'\n", "on\n")
+end
+
+function TestLocals.test_yield_is_refused_where_an_entry_waits()
+  local out, err = shown(CLOSER .. "local a <close> = closer('a') coroutine.yield()\n'on'\n")
+  lu.assertEquals(out, "closed a\non\n")
+  lu.assertStrContains(err, "attempt to yield from outside a coroutine")
+end
+
+TestValues = {}
+
+function TestValues.test_the_last_value_and_those_of_entries()
+  assert_shows("6\n_ * 7\n_\n_[1] + _[2]\n", "6\n42\n42\n48\n")
+  assert_shows("{5}\n_[1]\n", "{5}\n{5}\n") -- entry 1, not the first element
+  local _, err = shown("_[9]\n")
+  lu.assertStrContains(err, "there is no entry 9")
+  assert_shows("local _ = {5}\n_[1]\n", "5\n")
+end
+
+function TestValues.test_a_semicolon_shows_nothing()
+  assert_shows("5;\n_\n7 ; -- a comment\n_[3]\n", "5\n7\n")
+  assert_shows("= 5\n  =5 -- as in Lua 5.2\n", "5\n5\n")
+end
+
+function TestValues.test_tables()
+  local out = shown("{a = {b = {c = 1}}, 'x\\n\"y\"', [true] = 0, ['not a name'] = 1}\n")
+  lu.assertEquals(out, [[{"x\n\"y\"", a = {b = {c = 1}}, ["not a name"] = 1, [true] = 0}]] .. "\n")
+  lu.assertEquals(shown("t = {} t.t = t t.u = {t}\nt\n"), "{t = {itself}, u = {{itself}}}\n")
+  out = shown("(function() local t = {} for i = 1, 1000 do t[i] = i end return t end)()\n")
+  lu.assertStrContains(out, "-- and 900 more")
+  for line in out:gmatch("[^\n]+") do lu.assertTrue(#line <= 100) end
+  out = shown("(function() local t = {} for i = 1, 100 do t = {t} end return t end)()\n")
+  lu.assertStrContains(out, "{...}")
+  out = shown("{{name = 'a', ms = 1.5, where = ('x'):rep(40)}, {name = 'long', ms = 20, where = ('y'):rep(40)}}\n")
+  lu.assertStrContains(out, '  {ms = 1.5, name = "a",    where = "' .. ("x"):rep(40) .. '"},\n' ..
+    '  {ms = 20,  name = "long", where = "' .. ("y"):rep(40) .. '"},\n')
+end
+
+function TestValues.test_what_millrace_has()
+  lu.assertStrContains(shown("mr\n"), "tables of functions:\n")
+  lu.assertStrContains(shown("mr.ones\n"), "mr.ones(sizes: integer...")
+  lu.assertEquals(shown("function f(a, ...) end\nf\n"), "function(a, ...)  -- mr:1:1\n")
+end
+
+TestHints = {}
+
+function TestHints.test_habits()
+  for entry, hint in pairs{
+    ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon", ["t[1:3]"] = "t[{ {first",
+    ["# five"] = "--", ["import torch"] = "require", ["exit"] = "Ctrl-D", ["mr.sleep(1)"] = "mr.spin",
+    ["mr.event{enable_timing = true}"] = "timing = true", ["torch.cuda.Stream()"] = "mr.stream",
+    ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",
+    ["zeros(3)"] = "mr.zeros", ["def f(x): return x"] = "function f(x)", ["'a' + 'b'"] = "..",
+    ["cudaDeviceSynchronize()"] = "mr.synchronize()",
+  } do
+    local _, err = shown(entry .. "\n")
+    lu.assertStrContains(err, hint)
+  end
+end
+
+function TestHints.test_none_where_there_is_nothing_to_say()
+  assert_shows("local None = 1\nNone\nx = '+= 1 != 2'\nexit = 5\nexit\n#'abc'\n", "1\n5\n3\n")
+end
+
+TestInspecting = {}
+
+function TestInspecting.test_question_marks()
+  lu.assertStrContains(shown("?mr.zeros\n"), "Makes a tensor of zeros")
+  lu.assertStrContains(shown("?no-path\n"), "a reason of the hazard checker")
+  lu.assertStrContains(shown("? R13\n"), "R13")
+  lu.assertEquals(shown("function f(a)\n  return a\nend\n??f\n"), "-- mr:1:1\nfunction f(a)\n  return a\nend\n")
+  lu.assertEquals(shown("x = 5\n?x\n"), "number: 5\n")
+  local _, err = shown("?nothing_like_it\n")
+  lu.assertStrContains(err, "nothing is called `nothing_like_it`")
+end
+
+TestStart = {}
+
+function TestStart.test_the_users_own_file()
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir -p " .. folder .. "/millrace")
+  command.write(folder .. "/millrace/init.lua", "mine = 'from init.lua' local l = 1\nif bad then error('bad') end")
+  local environment = "export XDG_CONFIG_HOME=" .. folder
+  lu.assertStrContains(command.run{ "-i", input = "mine\n", environment = environment }.out, "from init.lua")
+  local failed = command.run{ "-i", "-e", "bad = true", input = "'on'\n", environment = environment }
+  lu.assertStrContains(failed.err, "init.lua:2: bad")
+  lu.assertStrContains(failed.out, "on\n")
+  lu.assertStrContains(command.run{ "-i", "--sandbox", input = "mine\n", environment = environment }.out, "nil\n")
+  os.execute("rm -rf " .. folder)
+end
+
+function TestStart.test_a_sandbox_keeps_the_tools_of_the_prompt()
+  local result = command.run{ "-i", "--sandbox",
+    input = "pcall(require, 'millrace.prompt.session')\ndebug, io, os.execute\nlocal x = 4\nx\n" }
+  lu.assertStrContains(result.out, "false")
+  lu.assertStrContains(result.out, "nil\tnil\tnil\n")
+  lu.assertStrContains(result.out, "> 4\n")
+end
+
+os.exit(lu.LuaUnit.run())
