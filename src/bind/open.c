@@ -44,6 +44,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_elementwise_class,
                                           &mr_memory_class,
                                           &mr_hazard_class,
+                                          &mr_hazard_ask_class,
                                           &mr_stepping_class,
                                           &mr_pending_class,
                                           &mr_peek_class,
@@ -161,6 +162,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_elementwise(L);
     mr_open_memory(L);
     mr_open_hazard(L);
+    mr_open_hazard_ask(L);
     mr_open_trace(L);
     mr_open_tracer(L);
     mr_open_sync_debug(L);

@@ -333,6 +333,17 @@ void mr_hazard_returned(mr_hazard *hazard);
 /* Ends a check that the script has left for good (os.exit): what it found is forgotten. */
 void mr_hazard_check_abandon(mr_hazard *hazard);
 bool mr_hazard_checking(const mr_hazard *hazard);
+
+/* A write that is in the way. The text is borrowed from the checker. */
+typedef struct {
+    const char *op;
+    mr_site where;
+    uint64_t seq;
+} mr_hazard_writer;
+/* Whether the next command of `stream` (NULL: the host) can read all of the tensor without a hazard; else *out_writer is a
+ * write that nothing orders before it. Changes nothing. */
+bool mr_hazard_can_read(mr_hazard *hazard, const mr_tensor *tensor, mr_stream *stream,
+                        mr_hazard_writer *out_writer);
 /* Whether a host function that was submitted to this device has not run yet. Before a verdict, and before
  * the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
  * timing which accesses were seen. */

@@ -20,6 +20,8 @@
 #include "model/simulator.h"
 #include "repl/line.h"
 #include "repl/pager.h"
+#include "repl/terminal.h"
+#include "repl/timeline.h"
 #include "script/script.h"
 
 static const mr_repl_host *host_of(lua_State *L) {
@@ -403,6 +405,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"getmetatable", metatable_of},
                                  {"complain", complain},
                                  {"state", state},
+                                 {"terminal", mr_repl_terminal},
                                  {NULL, NULL}};
 static const char *const from_debug[] = {"getupvalue", "setupvalue", "upvaluejoin",
                                          "getinfo",    "getlocal",   NULL};
@@ -417,6 +420,8 @@ void mr_tools_push(lua_State *L, const mr_repl_host *host) {
     lua_newtable(L);
     lua_setfield(L, -2, "modules");
     if (mr_bind_push(L)) lua_setfield(L, -2, "mr");
+    mr_repl_timeline_push(L);
+    lua_setfield(L, -2, "timeline");
     luaopen_debug(L);
     for (const char *const *name = from_debug; *name; name++) {
         lua_getfield(L, -1, *name);

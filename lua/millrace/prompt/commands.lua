@@ -1,0 +1,220 @@
+-- The commands of the prompt: what a line that begins with a colon does.
+--
+-- A command has one name in full; any beginning of it that no other command has is enough, and some have a short name
+-- that comes first. Each is a function, too: mr.prompt.step("p", 3) is what `:step p 3` does.
+--
+-- Commands that change the device are noted, with the entry that they came after: a session is replayed and saved with
+-- them. Easiest to break: a command that changes something and is not noted.
+local _, tools = ...
+
+local commands = { list = {}, by_name = {}, noted = {} }
+
+-- The files with the larger ones, each a function that adds its commands.
+local PARTS = { "stepping", "looking", "replaying" }
+
+-- ---------------------------------------------------------------- the registry
+
+-- name: in full; short: a name that needs no more; usage: what follows the name; text: one sentence; run(words, rest):
+-- returns lines to write, or nil and a message; is_noted: it changes the device (or a function of the
+-- words that says so); complete(words) -> list: of the last word.
+local function add(command)
+  commands.list[#commands.list + 1] = command
+  commands.by_name[command.name] = command
+  if command.short then commands.by_name[command.short] = command end
+end
+commands.add = add
+
+-- The command of a word; nil and why not.
+function commands.find(word)
+  if commands.by_name[word] then return commands.by_name[word] end
+  local found = {}
+  for _, command in ipairs(commands.list) do
+    if command.name:sub(1, #word) == word then found[#found + 1] = command end
+  end
+  if #found == 1 then return found[1] end
+  local names = {}
+  for i, command in ipairs(found) do names[i] = ":" .. command.name end
+  if #found > 1 then return nil, (":%s could be %s"):format(word, table.concat(names, ", ")) end
+  for i, command in ipairs(commands.list) do names[i] = command.name end
+  local meant = tools.nearest(word, names)
+  local question = meant and (": did you mean :%s?"):format(meant) or ";"
+  return nil, ("there is no command :%s%s :help lists all commands"):format(word, question)
+end
+
+-- ---------------------------------------------------------------- running
+
+local function split(text)
+  local words = {}
+  for word in text:gmatch("%S+") do words[#words + 1] = word end
+  return words
+end
+
+function commands.note(line)
+  local session = tools.require("session")
+  commands.noted[#commands.noted + 1] = { after = #session.entries, line = line }
+end
+
+local function carry_out(command, words, rest)
+  local called, lines, message = tools.call(command.run, words, rest)
+  if not called then return false, lines:match("^(.-)\nstack traceback:") or lines end
+  if lines == nil and message then return false, message end
+  local is_noted = command.is_noted
+  if type(is_noted) == "function" then is_noted = is_noted(words) end
+  if is_noted then commands.note((":%s %s"):format(command.name, rest):match("^(.-)%s*$")) end
+  if lines and #lines > 0 then tools.write(table.concat(lines, "\n") .. "\n") end
+  return true
+end
+
+-- A line that begins with a colon. Returns true, or false and a message.
+function commands.run(line)
+  local word, rest = line:match("^:%s*([%w_]*)%s*(.-)%s*$")
+  if not word or word == "" then word = "help" end
+  local command, message = commands.find(word)
+  if not command then return false, message end
+  return carry_out(command, split(rest), rest)
+end
+
+-- ---------------------------------------------------------------- objects by name
+
+-- The value of a variable that an entry could name.
+function commands.value_of(name)
+  local session = tools.require("session")
+  if session.has_local(name) then return session.get_local(name) end
+  return rawget(_G, name)
+end
+
+-- name = value of all variables of the session, those of Lua and of millrace left out.
+function commands.variables()
+  local names = {}
+  for name, value in next, _G do
+    if type(name) == "string" and name ~= "_" then names[name] = value end
+  end
+  for name, value in next, tools.require("session").locals() do names[name] = value end
+  return names
+end
+
+-- "tensor", "stream", "event", ...; nil: it is no object of millrace.
+function commands.kind_of(value)
+  if type(value) ~= "userdata" then return nil end
+  local meta = tools.getmetatable(value)
+  local name = meta and rawget(meta, "__name")
+  return name and name:match("^millrace%.(%a+)$")
+end
+
+-- The names of the variables of one kind, sorted.
+function commands.names_of(kind)
+  local names = {}
+  for name, value in next, commands.variables() do
+    if commands.kind_of(value) == kind then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
+-- The stream that a word names: a variable, the name of a stream with pending work, or its number. nil and why not.
+function commands.stream_of(word)
+  local value = commands.value_of(word)
+  if commands.kind_of(value) == "stream" then return value end
+  if word == "default" then return tools.mr.default_stream() end
+  for _, queue in ipairs(tools.mr.machine and tools.mr.machine.queues() or {}) do
+    if queue.stream.name == word or "#" .. queue.stream.id == word then return queue.stream end
+  end
+  local names = commands.names_of("stream")
+  local known = #names > 0 and ": the streams are " .. table.concat(names, ", ") or ""
+  return nil, ("`%s` is no stream%s"):format(word, known)
+end
+
+-- What only the virtual GPU can do; nil and a message elsewhere.
+function commands.machine(name)
+  if tools.mr.machine then return tools.mr.machine end
+  return nil, (":%s needs the virtual GPU: start millrace with --device virtual"):format(name)
+end
+
+-- ---------------------------------------------------------------- completion
+
+local function of_command(command, words, text)
+  local list, last = {}, text:match("(%S*)$")
+  local offered = command.complete and command.complete(words, last) or {}
+  for _, word in ipairs(offered) do
+    if word:sub(1, #last) == last then list[#list + 1] = word end
+  end
+  return list, #text - #last
+end
+
+-- The words that can stand at the end of a line that begins with a colon, and how many bytes are in front of them.
+function commands.complete(text)
+  local word, rest = text:match("^%s*:%s*([%w_]*)(.*)$")
+  if not word then return {}, #text end
+  if rest == "" then
+    local list = {}
+    for _, command in ipairs(commands.list) do
+      if command.name:sub(1, #word) == word then list[#list + 1] = command.name end
+    end
+    table.sort(list)
+    return list, #text - #word
+  end
+  local command = commands.find(word)
+  if not command then return {}, #text end
+  return of_command(command, split(rest), text)
+end
+
+-- ---------------------------------------------------------------- help
+
+local function usage(command)
+  local short = command.short and (" (:%s)"):format(command.short) or ""
+  return (":%s%s%s"):format(command.name, command.usage and " " .. command.usage or "", short)
+end
+
+-- All commands, each with its sentence.
+local function overview()
+  local draw = tools.require("draw")
+  local style, lines, widest = draw.style(), {}, 0
+  for _, command in ipairs(commands.list) do widest = math.max(widest, #usage(command)) end
+  for _, command in ipairs(commands.list) do
+    local text = draw.wrap(command.text, style.width - widest - 2, "")
+    for i, line in ipairs(text) do
+      lines[#lines + 1] = draw.fit(style, i == 1 and usage(command) or "", widest) .. "  " .. line
+    end
+  end
+  lines[#lines + 1] = "A beginning of a name is enough, and TAB completes it. help() explains the rest."
+  return lines
+end
+
+local function add_help()
+  add{ name = "help", usage = "[command|name]", text = "Explains a command, or what help(name) explains.",
+    complete = function()
+      local names = {}
+      for i, command in ipairs(commands.list) do names[i] = command.name end
+      return names
+    end,
+    run = function(_, rest)
+      if rest == "" then return overview() end
+      local command = commands.find(rest:match("^:?(.*)$"))
+      if command then return { usage(command), "  " .. command.text } end
+      local value = commands.value_of(rest)
+      tools.mr.help(type(value) == "function" and value or rest)
+      return {}
+    end }
+end
+
+-- ---------------------------------------------------------------- mr.prompt
+
+-- What a script at the prompt may call: the same commands.
+local function publish()
+  local functions = {}
+  for _, command in ipairs(commands.list) do
+    functions[command.name] = function(...)
+      local words = table.pack(...)
+      for i = 1, words.n do words[i] = tostring(words[i]) end
+      local done, message = carry_out(command, words, table.concat(words, " "))
+      if not done then error(message, 2) end
+    end
+  end
+  rawset(tools.mr, "prompt", functions)
+end
+
+for _, part in ipairs(PARTS) do tools.require(part)(commands) end
+add_help()
+publish()
+
+return commands

@@ -1,0 +1,95 @@
+-- Texts for the eye: columns of a given width, with or without colours, in ASCII or beyond it.
+--
+-- Easiest to break: widths. A text with colours is longer than it looks, so colours are added last.
+local _, tools = ...
+
+local draw = {}
+
+local COLOURS = { bold = "1", dim = "2", red = "31", green = "32", yellow = "33", blue = "34", cyan = "36" }
+
+-- { width =, colour =, unicode = }: what the output can show now.
+function draw.style()
+  local colour, unicode = tools.terminal()
+  return { width = math.max(60, tools.width()), colour = colour, unicode = unicode }
+end
+
+function draw.paint(style, colour, text)
+  if not style.colour or text == "" then return text end
+  return ("\27[%sm%s\27[0m"):format(COLOURS[colour], text)
+end
+
+-- Columns that a text takes.
+function draw.width(text) return utf8.len(text) or #text end
+
+-- The first of the two where characters beyond ASCII can be shown.
+function draw.glyph(style, unicode, ascii) return style.unicode and unicode or ascii end
+
+-- The text, cut to a width.
+function draw.cut(style, text, width)
+  if draw.width(text) <= width then return text end
+  local dots = draw.glyph(style, "…", "..")
+  local keep = math.max(0, width - draw.width(dots))
+  local last = utf8.len(text) and utf8.offset(text, keep + 1) or keep + 1
+  return text:sub(1, last - 1) .. dots
+end
+
+-- The text, cut or filled with blanks.
+function draw.fit(style, text, width)
+  text = draw.cut(style, text, width)
+  return text .. (" "):rep(width - draw.width(text))
+end
+
+-- Lines of at most `width` columns, the second and later ones behind `indent`.
+function draw.wrap(text, width, indent)
+  local lines, line = {}, ""
+  for word in text:gmatch("%S+") do
+    local wanted = #line > 0 and draw.width(line) + 1 + draw.width(word) or draw.width(word)
+    if wanted > width and #line > 0 then
+      lines[#lines + 1] = line
+      line = indent .. word
+    else
+      line = #line > 0 and line .. " " .. word or word
+    end
+  end
+  lines[#lines + 1] = line
+  return lines
+end
+
+-- Rows of cells below each other under their names; the last column takes what is left of the width.
+function draw.columns(style, names, rows)
+  local widths = {}
+  for k, name in ipairs(names) do widths[k] = draw.width(name) end
+  for _, row in ipairs(rows) do
+    for k = 1, #names do widths[k] = math.max(widths[k], draw.width(row[k] or "")) end
+  end
+  local used = 0
+  for k = 1, #names - 1 do
+    widths[k] = math.min(widths[k], math.max(8, style.width // 3))
+    used = used + widths[k] + 2
+  end
+  widths[#names] = math.max(8, style.width - used)
+  local lines = {}
+  local function add(row, colour)
+    local cells = {}
+    for k = 1, #names do
+      local cell = row[k] or ""
+      cells[k] = k < #names and draw.fit(style, cell, widths[k]) or draw.cut(style, cell, widths[k])
+    end
+    local line = table.concat(cells, "  "):gsub("%s+$", "")
+    lines[#lines + 1] = colour and draw.paint(style, colour, line) or line
+  end
+  add(names, "dim")
+  for _, row in ipairs(rows) do add(row, row.colour) end
+  return lines
+end
+
+-- "1.5 KiB"
+function draw.bytes(count)
+  if count < 1024 then return count .. " B" end
+  for _, unit in ipairs{ "KiB", "MiB", "GiB", "TiB" } do
+    count = count / 1024
+    if count < 1024 or unit == "TiB" then return ("%.4g %s"):format(count, unit) end
+  end
+end
+
+return draw

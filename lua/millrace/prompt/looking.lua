@@ -1,0 +1,285 @@
+-- The commands that look and change nothing: queues, timeline, hazards, tensors, memory, time, and where a name is
+-- explained.
+local _, tools = ...
+
+local draw = tools.require("draw")
+local mr = tools.mr
+
+local MOST_IN_QUEUE = 20
+
+-- ---------------------------------------------------------------- queues
+
+local function queue_name(stream)
+  return tostring(stream):gsub("^the ", "")
+end
+
+-- One line: a mark, the operation and how far it is, its line, and what it waits for.
+local function operation_lines(style, one, widths, lines)
+  local can_run = one.state ~= "waiting"
+  local mark = can_run and draw.glyph(style, "▶", ">") or draw.glyph(style, "·", ".")
+  local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
+  local head = ("  %s %s  %s  "):format(mark, draw.fit(style, one.op .. part, widths.op),
+    draw.fit(style, one.where or "", widths.where))
+  local why = one.why
+  if why and why:find("before it in its stream", 1, true) then why = nil end
+  if not why and one.state == "ready" and not one.why then why = one.part > 0 and "can go on" or "can run" end
+  if one.state == "running" and not one.why then why = "running" end
+  local indent = draw.width(head)
+  local room = style.width - indent
+  if room < 30 and why then -- what it waits for goes below
+    lines[#lines + 1] = draw.paint(style, can_run and "bold" or "dim", (head:gsub("%s+$", "")))
+    for _, text in ipairs(draw.wrap(why, style.width - 6, "")) do lines[#lines + 1] = "      " .. text end
+    return
+  end
+  local wrapped = draw.wrap(why or "", room, "")
+  for i, text in ipairs(wrapped) do
+    local line = ((i == 1 and head or (" "):rep(indent)) .. text):gsub("%s+$", "")
+    lines[#lines + 1] = can_run and draw.paint(style, "bold", line) or line
+  end
+end
+
+local function column_widths(style, queues)
+  local widths = { op = 4, where = 4 }
+  for _, queue in ipairs(queues) do
+    for _, one in ipairs(queue.pending) do
+      local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
+      widths.op = math.max(widths.op, draw.width(one.op .. part))
+      widths.where = math.max(widths.where, draw.width(one.where or ""))
+    end
+  end
+  widths.op = math.min(widths.op, style.width // 3)
+  widths.where = math.min(widths.where, style.width // 4)
+  return widths
+end
+
+local function queues(commands)
+  local machine, message = commands.machine("queues")
+  if not machine then return nil, message end
+  local list, style, lines = machine.queues(), draw.style(), {}
+  if #list == 0 then return { ("nothing is pending; the device is at %.6g ms"):format(machine.time()) } end
+  local widths = column_widths(style, list)
+  for _, queue in ipairs(list) do
+    lines[#lines + 1] = draw.paint(style, "cyan", queue_name(queue.stream)) .. (": %d pending"):format(#queue.pending)
+    for i, one in ipairs(queue.pending) do
+      if i > MOST_IN_QUEUE then
+        lines[#lines + 1] = ("    ... %d more"):format(#queue.pending - MOST_IN_QUEUE)
+        break
+      end
+      operation_lines(style, one, widths, lines)
+    end
+  end
+  local clocks = ("host at %.6g ms, device at %.6g ms"):format(mr.clock(), machine.time())
+  lines[#lines + 1] = draw.paint(style, "dim", ("chooser %s; %s"):format(machine.chooser(), clocks))
+  return lines
+end
+
+-- ---------------------------------------------------------------- timeline
+
+-- The number of the first span of an entry.
+local function first_span(trace, entry)
+  for i, span in ipairs(trace.spans) do
+    local of = (span.where or ""):match("^mr:(%d+)")
+    if of and tonumber(of) >= entry then return i - 1 end
+  end
+  return nil
+end
+
+-- The number of the entry that a word says, or of the last one.
+local function entry_of(word)
+  local entries = tools.require("session").entries
+  local entry = word == nil and #entries or math.tointeger(tonumber(word))
+  if entries[entry or 0] then return entry end
+  if #entries == 0 then return nil, "the session has no entries" end
+  return nil, ("there is no entry `%s`; :timeline shows the last one, :timeline 3 those from 3 on"):format(word)
+end
+
+local function timeline(words)
+  local trace = tools.timeline()
+  if not trace then return { "the timeline begins now: run something, then :timeline shows it" } end
+  if words[1] == "save" then
+    if not words[2] then return nil, "name a file: :timeline save x.html (or .json, .svg, .csv, .dot)" end
+    trace:save(words[2])
+    return { "wrote " .. words[2] }
+  end
+  if words[1] ~= "all" then
+    local entry, message = entry_of(words[1])
+    if not entry then return nil, message end
+    local first = first_span(trace, entry)
+    if not first then return { ("entry %d has asked the device for nothing; :tl all shows all"):format(entry) } end
+    trace = tools.timeline(first)
+  end
+  if #trace == 0 then return { "the device has been asked for nothing" } end
+  trace:print()
+  return {}
+end
+
+-- ---------------------------------------------------------------- hazards
+
+local function hazards(words)
+  local list = mr.hazard.reports()
+  if words[1] == "clear" then
+    mr.hazard.clear()
+    return { "the reports are forgotten" }
+  end
+  if words[1] then
+    local report = list[math.tointeger(tonumber(words[1])) or 0]
+    if not report then return nil, ("there is no report `%s`: there are %d"):format(words[1], #list) end
+    local lines = {}
+    for line in report.message:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    return lines
+  end
+  if #list == 0 then
+    local off = mr.hazard.mode() == "off" and " (the checker is off: mr.hazard.mode(\"warn\"))" or ""
+    return { "no hazards so far" .. off }
+  end
+  local rows = {}
+  for i, report in ipairs(list) do
+    local first, second = report.first or {}, report.second or {}
+    rows[i] = { tostring(i), report.kind, report.tensor or "", ("%s %s"):format(first.op or "?", first.where or ""),
+      ("%s %s"):format(second.op or "?", second.where or ""), (report.fix:gsub("\n", "; ")) }
+  end
+  local lines = draw.columns(draw.style(), { "#", "kind", "tensor", "first", "second", "fix" }, rows)
+  lines[#lines + 1] = ":hazards 1 shows one in full, :fix 1 replays the session with its fix"
+  return lines
+end
+
+local function why(words)
+  if not words[2] then return nil, ":why needs two operations: mr:4 mr:7, or their numbers (#)" end
+  local function operation(word) return math.tointeger(tonumber((word:gsub("^#", "")))) or word end
+  local text = mr.hazard.why(operation(words[1]), operation(words[2]))
+  return { text }
+end
+
+-- ---------------------------------------------------------------- tensors
+
+-- The streams of the variables, each once.
+local function known_streams(commands)
+  local streams, seen = { { name = "default", stream = mr.default_stream() } }, { [mr.default_stream()] = true }
+  for _, name in ipairs(commands.names_of("stream")) do
+    local stream = commands.value_of(name)
+    if not seen[stream] and not tostring(stream):find("closed", 1, true) then
+      seen[stream] = true
+      streams[#streams + 1] = { name = name, stream = stream }
+    end
+  end
+  return streams
+end
+
+-- "host, p; not c": who may read it now.
+local function readers(tensor, streams)
+  if mr.hazard.readable(tensor) == nil then return "the checker is off" end
+  local may, may_not = {}, {}
+  table.insert(mr.hazard.readable(tensor) and may or may_not, "host")
+  for _, one in ipairs(streams) do
+    local of_device = tensor.device == "cpu" or one.stream.device == tensor.device
+    if of_device then table.insert(mr.hazard.readable(tensor, one.stream) and may or may_not, one.name) end
+  end
+  if #may_not == 0 then return "all" end
+  return (#may > 0 and table.concat(may, ", ") or "none") .. "; not " .. table.concat(may_not, ", ")
+end
+
+-- What is known of a tensor that can be used; nil: it was freed or closed.
+local function tensor_row(name, tensor, streams)
+  local text = tostring(tensor)
+  if text:find("(freed)", 1, true) or text:find("(closed)", 1, true) then return { name, "", "", "freed", "" } end
+  local device = tensor.device
+  local place = device == "cpu" and (tensor.pinned and "pinned" or "cpu") or "dev " .. device.index
+  local ok, who = pcall(readers, tensor, streams)
+  return { name, ("%s[%s]"):format(tensor.dtype, table.concat(tensor:size(), ", ")), place,
+    text:match("last written by (.+)$") or "", ok and who or "of before a reset" }
+end
+
+local function who(commands, words)
+  local names = #words > 0 and words or commands.names_of("tensor")
+  local rows, streams = {}, known_streams(commands)
+  for _, name in ipairs(names) do
+    local value = commands.value_of(name)
+    if commands.kind_of(value) ~= "tensor" then return nil, ("`%s` is no tensor"):format(name) end
+    rows[#rows + 1] = tensor_row(name, value, streams)
+  end
+  if #rows == 0 then return { "no variable holds a tensor" } end
+  return draw.columns(draw.style(), { "name", "type", "where", "last writer", "who can read it now" }, rows)
+end
+
+local function memory()
+  local stats, lines = mr.memory.stats(), {}
+  for i, one in ipairs(stats.devices) do
+    lines[i] = ("device %d: %s in %d tensors, at most %s; the pool holds %s"):format(i - 1, draw.bytes(one.live),
+      one.allocations, draw.bytes(one.peak), draw.bytes(one.reserved))
+  end
+  local host = stats.host
+  lines[#lines + 1] = ("host: %s in %d tensors, at most %s"):format(draw.bytes(host.live), host.allocations,
+    draw.bytes(host.peak))
+  return lines
+end
+
+-- ---------------------------------------------------------------- time
+
+-- Under "manual" a wait would run everything: only the host's part is measured then.
+local function time(commands, rest)
+  if rest == "" then return nil, ":time needs an expression or a statement, as in :time x:sum()" end
+  local waits = not mr.machine or mr.machine.chooser() ~= "manual"
+  if waits then assert(commands.run(":wait")) end
+  local cpu, start = os.clock(), mr.clock()
+  local entry = tools.require("session").run(rest, { echo = true })
+  local called = mr.clock()
+  if entry.failed then return {} end
+  if waits then assert(commands.run(":wait")) end
+  local kind = mr.machine and " (virtual)" or ""
+  local lines = { ("host: %.6g ms in the call%s, %.3g ms of this computer"):format(called - start, kind,
+    (os.clock() - cpu) * 1000) }
+  if waits then lines[#lines + 1] = ("all done: %.6g ms after it began%s"):format(mr.clock() - start, kind)
+  else lines[#lines + 1] = "the device: not waited for under the chooser manual; :run runs it" end
+  return lines
+end
+
+-- ---------------------------------------------------------------- where a name is explained
+
+-- Functions of mr and of its tables, and what help finds.
+local function apropos(rest)
+  if rest == "" then return nil, ":apropos needs a word" end
+  local word, found = rest:lower(), {}
+  local function look(names, prefix)
+    for name, value in next, names do
+      local usage = type(value) == "function" and tools.usage(value)
+      if usage and (usage:lower():find(word, 1, true)) then found[#found + 1] = usage end
+      if type(value) == "table" and tools.owner(value) and prefix == "mr" then look(value, "mr." .. name) end
+    end
+  end
+  look(mr, "mr")
+  table.sort(found)
+  local reference = tools.embedded("docs/api.md")
+  for usage in (reference or ""):gmatch("\n#+ `([^`]+)`") do
+    if usage:lower():find(word, 1, true) then found[#found + 1] = usage end
+  end
+  local lines, seen = {}, {}
+  for _, usage in ipairs(found) do
+    if not seen[usage] then lines[#lines + 1] = usage end
+    seen[usage] = true
+  end
+  if #lines == 0 then return nil, ("nothing mentions `%s`; help(\"%s\") may know a similar name"):format(rest, rest) end
+  return lines
+end
+
+return function(commands)
+  local add = commands.add
+  add{ name = "queues", short = "q", text = "Draws each stream's queue: what can run, and what the rest waits for.",
+    run = function() return queues(commands) end }
+  add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",
+    text = "Draws when the work of the last entry ran, of the entries from a number on, or of all; or saves it.",
+    complete = function() return { "all", "save" } end,
+    run = timeline }
+  add{ name = "hazards", usage = "[n|clear]", text = "Lists the hazards found so far, or shows one in full.",
+    complete = function() return { "clear" } end, run = hazards }
+  add{ name = "why", usage = "a b", text = "What orders two operations (mr:4 mr:7, or numbers), or that nothing does.",
+    run = why }
+  add{ name = "who", usage = "[name ...]",
+    text = "Tensors: what they are, which operation wrote them last, who can read them now without a hazard.",
+    complete = function() return commands.names_of("tensor") end,
+    run = function(words) return who(commands, words) end }
+  add{ name = "mem", text = "Memory of each device and of the host.", run = memory }
+  add{ name = "time", usage = "expression", text = "Runs it as an entry, and says how long host and device took.",
+    run = function(_, rest) return time(commands, rest) end }
+  add{ name = "apropos", usage = "word", text = "Lists the functions whose usage mentions the word.",
+    run = function(_, rest) return apropos(rest) end }
+end

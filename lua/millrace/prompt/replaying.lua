@@ -1,0 +1,343 @@
+-- The commands that take the session as a text: listing, editing, replaying, with a fix, saving and loading.
+--
+-- A session is its entries in order, and after each the commands that change the device. Replaying runs them again on a
+-- fresh device, from the same seeds. Easiest to break: an entry that has failed had an effect, too, so it is replayed;
+-- in a saved script, which would end there, it is a comment.
+local _, tools = ...
+
+local mr = tools.mr
+
+-- What scripts at the prompt may not do in a sandbox.
+local open = io and io.open
+local execute, tmpname, remove = os and os.execute, os and os.tmpname, os and os.remove
+
+-- ---------------------------------------------------------------- the session as a list
+
+-- { { text = of an entry, n = its number } or { line = of a command } ... }, in order
+local function script_of(commands)
+  local session, script, next_noted = tools.require("session"), {}, 1
+  local function add_commands(n)
+    while commands.noted[next_noted] and commands.noted[next_noted].after <= n do
+      script[#script + 1] = { line = commands.noted[next_noted].line }
+      next_noted = next_noted + 1
+    end
+  end
+  add_commands(0)
+  for n, entry in ipairs(session.entries) do
+    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, message = entry.message,
+      shows = entry.values ~= nil }
+    add_commands(n)
+  end
+  return script
+end
+
+local function show_entry(n, text, out)
+  local first = true
+  for line in (text .. "\n"):gmatch("(.-)\n") do
+    local prompt = ("mr:%d| "):format(n)
+    out[#out + 1] = (first and prompt or (" "):rep(#prompt)) .. line
+    first = false
+  end
+end
+
+local function list(commands)
+  local out = {}
+  for _, one in ipairs(script_of(commands)) do
+    if one.line then out[#out + 1] = "      " .. one.line
+    else
+      show_entry(one.n, one.text, out)
+      if one.failed then out[#out + 1] = "      -- failed: " .. (one.message or ""):match("^[^\n]*") end
+    end
+  end
+  if #out == 0 then out[1] = "the session has no entries" end
+  return out
+end
+
+-- ---------------------------------------------------------------- replaying
+
+local function fresh_device()
+  local chooser = mr.machine and mr.machine.chooser()
+  mr.reset()
+  mr.manual_seed(0)
+  mr.hazard.clear()
+  if chooser then mr.machine.chooser(chooser) end -- the seed of a random one begins anew
+end
+
+local function say(lines) tools.write(table.concat(lines, "\n") .. "\n") end
+
+local STEPS = { [":step"] = true, [":run"] = true, [":back"] = true, [":pass"] = true }
+
+-- Steps are those of one program: a changed one has others.
+local function without_steps(script)
+  local kept = {}
+  for _, one in ipairs(script) do
+    if not (one.line and STEPS[one.line:match("^%S+")]) then kept[#kept + 1] = one end
+  end
+  return kept
+end
+
+-- Runs the list again. What comes before entry `from` is not shown.
+local function replay(commands, script, from)
+  local session = tools.require("session")
+  session.reset()
+  commands.noted = {}
+  fresh_device()
+  for _, one in ipairs(script) do
+    local shown = #session.entries + 1 >= from
+    if one.line then
+      if shown then say{ one.line } end
+      local done, message = commands.run(one.line)
+      if not done then tools.complain(message) end
+    else
+      if shown then
+        local out = {}
+        show_entry(#session.entries + 1, one.text, out)
+        say(out)
+      end
+      local entry = session.run(one.text, { echo = shown })
+      if entry.stopped then return nil, "the replay was stopped" end
+    end
+  end
+  return {}
+end
+
+local function replay_from(commands, words)
+  local from = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
+  if not from then return nil, ("`%s` is no number of an entry"):format(words[1]) end
+  return replay(commands, script_of(commands), from)
+end
+
+-- ---------------------------------------------------------------- fixes
+
+-- The text with lines put in front of, or behind, the line.
+local function insert(text, line, place, added)
+  local lines, at = {}, 0
+  for one in (text .. "\n"):gmatch("(.-)\n") do
+    at = at + 1
+    if at == line and place ~= "after" then lines[#lines + 1] = added end
+    lines[#lines + 1] = one
+    if at == line and place == "after" then lines[#lines + 1] = added end
+  end
+  return table.concat(lines, "\n")
+end
+
+-- Where an entry of the script has that number.
+local function entry_at(script, n)
+  for i, one in ipairs(script) do
+    if one.n == n then return one, i end
+  end
+  return nil
+end
+
+-- Entries of one line get an entry of its own in front or behind, as somebody would type it.
+local function apply(script, fix)
+  local n = math.tointeger(tonumber(tostring(fix.file or ""):match("^mr:(%d+)")))
+  local entry, i = nil, nil
+  if n then entry, i = entry_at(script, n) end
+  if not entry then return nil, ("the fix belongs to %s, which is no entry"):format(fix.file or "no line") end
+  if fix.place == "within" then
+    return nil, ("the fix goes inside a statement: put it there with :edit %d: %s"):format(n, fix.text)
+  end
+  if entry.text:find("\n", 1, true) then
+    entry.text = insert(entry.text, fix.line, fix.place, fix.text)
+  else
+    table.insert(script, fix.place == "after" and i + 1 or i, { text = fix.text })
+  end
+  return true
+end
+
+local function fix(commands, words)
+  local reports = mr.hazard.reports()
+  local at = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
+  local report = at and reports[at]
+  if not report then
+    if #reports == 0 then return nil, "there is no hazard to fix" end
+    return nil, ("there is no report `%s`: :hazards lists them"):format(words[1])
+  end
+  if #report.fixes == 0 then return nil, "this report has no line to add: " .. report.fix end
+  local script = without_steps(script_of(commands))
+  for _, one in ipairs(report.fixes) do
+    local done, message = apply(script, one)
+    if not done then return nil, message end
+  end
+  return replay(commands, script, 1)
+end
+
+-- ---------------------------------------------------------------- editing
+
+-- The text after an editor had it; nil and why not.
+local function edited(editor, text)
+  local path = tmpname()
+  local file, message = open(path, "w")
+  if not file then return nil, message end
+  file:write(text, "\n")
+  file:close()
+  local done = execute(("%s '%s'"):format(editor, (path:gsub("'", "'\\''"))))
+  file = open(path)
+  local result = file and file:read("a")
+  if file then file:close() end
+  remove(path)
+  if not done then return nil, ("%s has failed"):format(editor) end
+  return (result or ""):gsub("\n+$", "")
+end
+
+-- The edited text takes the place of the entry, and the session is replayed from there. Without an editor the text becomes
+-- the beginning of the next entry.
+local function edit(commands, words)
+  local session = tools.require("session")
+  local n = words[1] == nil and #session.entries or math.tointeger(tonumber(words[1]))
+  local script = without_steps(script_of(commands))
+  local entry = n and entry_at(script, n)
+  if not entry then return nil, ("there is no entry `%s`"):format(words[1] or "") end
+  local editor = execute and (tools.getenv("VISUAL") or tools.getenv("EDITOR"))
+  if not editor and tools.is_terminal() then
+    tools.prefill(entry.text)
+    return {}
+  end
+  if not editor then return nil, "set EDITOR in the environment, as in EDITOR=vi" end
+  local text, message = edited(editor, entry.text)
+  if not text then return nil, message end
+  if text == entry.text then return { "nothing was changed" } end
+  entry.text = text
+  return replay(commands, script, n)
+end
+
+-- ---------------------------------------------------------------- saving
+
+local function comment(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch("(.-)\n") do lines[#lines + 1] = "-- " .. line end
+  return table.concat(lines, "\n")
+end
+
+-- Uses of `_[7]`, which a script has no entries for.
+local function with_values(text, used)
+  local outline = tools.outline(text)
+  for i = #(outline and outline.values or {}), 1, -1 do
+    local use = outline.values[i]
+    used[use.entry] = true
+    text = text:sub(1, use.from) .. ("entry_%d"):format(use.entry) .. text:sub(use.to + 1)
+  end
+  return text
+end
+
+-- An entry as statements that do the same, and show the same values.
+local function as_script(entry, text, is_used)
+  local expression = text:gsub("^%s*=", " ")
+  local keeps = is_used and ("\nentry_%d = _"):format(entry.n) or ""
+  if tools.load("return " .. expression, "entry") then
+    if not entry.shows and keeps == "" and tools.load(expression, "entry") then return expression end
+    local outline = tools.outline("return " .. expression)
+    local is_quiet = outline and outline.quiet_at
+    local body = is_quiet and expression:sub(1, outline.quiet_at - #"return ") or expression
+    return ("_ = %s%s%s"):format(body, is_quiet and "" or "\nprint(tostring(_))", keeps)
+  end
+  local outline = tools.outline(text)
+  if outline and outline.return_at then return ("_ = (function()\n%s\nend)()%s"):format(text, keeps) end
+  return text
+end
+
+-- A command as a call; commands of the prompt are not there in a script.
+local function command_as_script(line)
+  local name, rest = line:match("^:(%w+)%s*(.-)%s*$")
+  local word, number = rest:match("^([%a_][%w_]*)"), rest:match("(%d+)%s*$")
+  if name == "step" or name == "run" then
+    local count = name == "run" and "math.maxinteger" or number or "1"
+    return ("mr.machine.step(%s, %s)"):format(word == "default" and "mr.default_stream()" or word or "nil", count)
+  elseif name == "back" then return ("mr.machine.back(%s)"):format(number or "1")
+  elseif name == "wait" then return "for i = 0, mr.device_count() - 1 do mr.synchronize(i) end"
+  elseif name == "pass" then return ("mr.machine.pass(%s)"):format(rest)
+  elseif name == "device" and rest ~= "" then return ("mr.set_device(%s)"):format(rest)
+  elseif (name == "chooser" or name == "model") and rest ~= "" then return ("mr.machine.%s(%q)"):format(name, rest) end
+  return nil
+end
+
+local function used_entries(script)
+  local used = {}
+  for _, one in ipairs(script) do
+    if one.text then one.script = with_values(one.text, used) end
+  end
+  return used
+end
+
+local function mentions(script, what)
+  for _, one in ipairs(script) do
+    if (one.text or one.line):find(what, 1, true) then return true end
+  end
+  return false
+end
+
+-- The settings that the prompt had, and a script would not have.
+local function preamble(script, out)
+  local device = mr.machine and "--device virtual " or ""
+  out[#out + 1] = ("-- A session of millrace. Run it with: millrace %sFILE"):format(device)
+  out[#out + 1] = 'local mr = require "millrace"'
+  if not mentions(script, "hazard.mode") and mr.hazard.mode() ~= "off" then
+    out[#out + 1] = ("mr.hazard.mode(%q)"):format(mr.hazard.mode())
+  end
+  local chooser = mr.machine and mr.machine.chooser()
+  if chooser and not mentions(script, "chooser") and chooser ~= "timed" then
+    out[#out + 1] = ("mr.machine.chooser(%q)"):format(chooser)
+  end
+end
+
+local function text_of(commands)
+  local script, out = script_of(commands), {}
+  preamble(script, out)
+  local used = used_entries(script)
+  for _, one in ipairs(script) do
+    if one.line then
+      out[#out + 1] = command_as_script(one.line) or comment(one.line)
+    elseif one.failed then
+      out[#out + 1] = comment(one.text)
+      out[#out + 1] = comment("failed: " .. (one.message or ""))
+    else
+      out[#out + 1] = as_script(one, one.script, used[one.n])
+    end
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+local function save(commands, rest)
+  if rest == "" then return nil, ":save needs the name of a file" end
+  if not open then return nil, "there are no files in a sandbox" end
+  local file, message = open(rest, "w")
+  if not file then return nil, message end
+  local written, problem = file:write(text_of(commands))
+  local closed, last_problem = file:close()
+  if not written or not closed then return nil, problem or last_problem end
+  return { "wrote " .. rest }
+end
+
+local function load_file(rest)
+  if rest == "" then return nil, ":load needs the name of a file" end
+  local text = tools.read_file(rest)
+  if not text then return nil, ("%s cannot be read"):format(rest) end
+  tools.require("session").run((text:gsub("^#[^\n]*", ""):gsub("\n+$", "")), { echo = true })
+  return {}
+end
+
+local function reset(commands)
+  tools.require("session").reset()
+  commands.noted = {}
+  fresh_device()
+  return { "a fresh device; the session begins anew" }
+end
+
+return function(commands)
+  local add = commands.add
+  add{ name = "session", text = "Lists the entries, and the commands that changed the device.",
+    run = function() return list(commands) end }
+  add{ name = "edit", usage = "[n]", text = "Opens an entry in $EDITOR, and replays the session with the new text.",
+    run = function(words) return edit(commands, words) end }
+  add{ name = "replay", usage = "[from]", text = "Runs the session again on a fresh device; shows it from an entry on.",
+    run = function(words) return replay_from(commands, words) end }
+  add{ name = "fix", usage = "[n]", text = "Replays the session with the lines that report n says to add.",
+    run = function(words) return fix(commands, words) end }
+  add{ name = "save", usage = "file", text = "Writes the session as a script that does the same by itself.",
+    run = function(_, rest) return save(commands, rest) end }
+  add{ name = "load", usage = "file", text = "Runs a file as an entry; its locals live on.",
+    run = function(_, rest) return load_file(rest) end }
+  add{ name = "reset", text = "A fresh device (mr.reset) and an empty session.",
+    run = function() return reset(commands) end }
+end
