@@ -110,7 +110,7 @@ local Module = {}
 ---Memory use. Freed device memory stays in the pool, in stream order, until it is reused or returned to the system.
 mr.memory = {}
 
----The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason.
+---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason. What the checker knows.
 mr.hazard = {}
 
 ---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
@@ -945,6 +945,16 @@ function mr.hazard.why(first, second) end
 ---@return string text
 ---@return table totals
 function mr.hazard.summary() end
+
+---Returns whether the next operation of that stream could read all of `t` without a hazard; without a
+---stream: whether the host could. If not, which operation wrote there last that nothing orders before
+---it, and its line. Returns nil while the checker is off. Changes nothing.
+---@param t millrace.Tensor
+---@param s? millrace.Stream
+---@return boolean? readable
+---@return string? writer
+---@return string? where
+function mr.hazard.readable(t, s) end
 
 ---Sets and returns what decides the next step of the device where CUDA leaves a choice: "timed"
 ---(follows the cost model; only then do times have a meaning), "adversarial" (runs consumers as early

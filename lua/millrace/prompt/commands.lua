@@ -54,6 +54,19 @@ function commands.note(line)
   commands.noted[#commands.noted + 1] = { after = #session.entries, line = line }
 end
 
+-- What is too wide for the terminal goes on in the next line.
+local function write_lines(lines)
+  local draw = tools.require("draw")
+  local style, out = draw.style(), {}
+  for _, line in ipairs(lines) do
+    local fits = draw.width(line) <= style.width or line:find("\27", 1, true)
+    for _, one in ipairs(fits and { line } or draw.wrap(line, style.width, "    ")) do
+      out[#out + 1] = fits and one or draw.cut(style, one, style.width)
+    end
+  end
+  tools.write(table.concat(out, "\n") .. "\n")
+end
+
 local function carry_out(command, words, rest)
   local called, lines, message = tools.call(command.run, words, rest)
   if not called then return false, lines:match("^(.-)\nstack traceback:") or lines end
@@ -61,7 +74,7 @@ local function carry_out(command, words, rest)
   local is_noted = command.is_noted
   if type(is_noted) == "function" then is_noted = is_noted(words) end
   if is_noted then commands.note((":%s %s"):format(command.name, rest):match("^(.-)%s*$")) end
-  if lines and #lines > 0 then tools.write(table.concat(lines, "\n") .. "\n") end
+  if lines and #lines > 0 then write_lines(lines) end
   return true
 end
 
@@ -199,18 +212,16 @@ end
 
 -- ---------------------------------------------------------------- mr.prompt
 
--- What a script at the prompt may call: the same commands.
+-- What a script at the prompt may call: the same commands, as session.open has promised.
 local function publish()
-  local functions = {}
   for _, command in ipairs(commands.list) do
-    functions[command.name] = function(...)
+    rawset(tools.mr.prompt, command.name, function(...)
       local words = table.pack(...)
       for i = 1, words.n do words[i] = tostring(words[i]) end
       local done, message = carry_out(command, words, table.concat(words, " "))
       if not done then error(message, 2) end
-    end
+    end)
   end
-  rawset(tools.mr, "prompt", functions)
 end
 
 for _, part in ipairs(PARTS) do tools.require(part)(commands) end

@@ -55,31 +55,39 @@ function draw.wrap(text, width, indent)
   return lines
 end
 
--- Rows of cells below each other under their names; the last column takes what is left of the width.
+-- What the columns may take, so that all of them fit: the widest give way.
+local function fitting(widths, width)
+  local total = 2 * (#widths - 1)
+  for _, one in ipairs(widths) do total = total + one end
+  while total > width do
+    local widest = 1
+    for k = 2, #widths do
+      if widths[k] > widths[widest] then widest = k end
+    end
+    if widths[widest] <= 4 then return widths end
+    widths[widest] = widths[widest] - 1
+    total = total - 1
+  end
+  return widths
+end
+
+-- Rows of cells below each other, under their names.
 function draw.columns(style, names, rows)
   local widths = {}
   for k, name in ipairs(names) do widths[k] = draw.width(name) end
   for _, row in ipairs(rows) do
     for k = 1, #names do widths[k] = math.max(widths[k], draw.width(row[k] or "")) end
   end
-  local used = 0
-  for k = 1, #names - 1 do
-    widths[k] = math.min(widths[k], math.max(8, style.width // 3))
-    used = used + widths[k] + 2
-  end
-  widths[#names] = math.max(8, style.width - used)
+  widths = fitting(widths, style.width)
   local lines = {}
   local function add(row, colour)
     local cells = {}
-    for k = 1, #names do
-      local cell = row[k] or ""
-      cells[k] = k < #names and draw.fit(style, cell, widths[k]) or draw.cut(style, cell, widths[k])
-    end
+    for k = 1, #names do cells[k] = draw.fit(style, row[k] or "", widths[k]) end
     local line = table.concat(cells, "  "):gsub("%s+$", "")
     lines[#lines + 1] = colour and draw.paint(style, colour, line) or line
   end
   add(names, "dim")
-  for _, row in ipairs(rows) do add(row, row.colour) end
+  for _, row in ipairs(rows) do add(row) end
   return lines
 end
 

@@ -235,27 +235,27 @@ end
 
 -- ---------------------------------------------------------------- where a name is explained
 
--- Functions of mr and of its tables, and what help finds.
+-- Functions, properties and operations whose name, usage or text has the word; those with it in the name come first.
 local function apropos(rest)
   if rest == "" then return nil, ":apropos needs a word" end
-  local word, found = rest:lower(), {}
-  local function look(names, prefix)
-    for name, value in next, names do
-      local usage = type(value) == "function" and tools.usage(value)
-      if usage and (usage:lower():find(word, 1, true)) then found[#found + 1] = usage end
-      if type(value) == "table" and tools.owner(value) and prefix == "mr" then look(value, "mr." .. name) end
+  local word, found, style = rest:lower(), { {}, {} }, draw.style()
+  local seen = {}
+  for _, one in ipairs((mr.docs())) do
+    local usage = one.usage or ("%s.%s: %s"):format(one.owner, one.name, one.type)
+    local in_name = one.name:lower():find(word, 1, true)
+    if not seen[usage] and (in_name or (usage .. one.text):lower():find(word, 1, true)) then
+      seen[usage] = true
+      table.insert(in_name and found[1] or found[2], { usage, (one.text:match("^(.-%.)%s") or one.text) })
     end
   end
-  look(mr, "mr")
-  table.sort(found)
-  local reference = tools.embedded("docs/api.md")
-  for usage in (reference or ""):gmatch("\n#+ `([^`]+)`") do
-    if usage:lower():find(word, 1, true) then found[#found + 1] = usage end
-  end
-  local lines, seen = {}, {}
-  for _, usage in ipairs(found) do
-    if not seen[usage] then lines[#lines + 1] = usage end
-    seen[usage] = true
+  local lines = {}
+  for _, list in ipairs(found) do
+    for _, pair in ipairs(list) do
+      for _, line in ipairs(draw.wrap(pair[1], style.width, "    ")) do lines[#lines + 1] = line end
+      for _, line in ipairs(draw.wrap(pair[2], style.width - 2, "")) do
+        lines[#lines + 1] = draw.paint(style, "dim", "  " .. line)
+      end
+    end
   end
   if #lines == 0 then return nil, ("nothing mentions `%s`; help(\"%s\") may know a similar name"):format(rest, rest) end
   return lines
@@ -280,6 +280,6 @@ return function(commands)
   add{ name = "mem", text = "Memory of each device and of the host.", run = memory }
   add{ name = "time", usage = "expression", text = "Runs it as an entry, and says how long host and device took.",
     run = function(_, rest) return time(commands, rest) end }
-  add{ name = "apropos", usage = "word", text = "Lists the functions whose usage mentions the word.",
+  add{ name = "apropos", usage = "word", text = "Lists the functions, methods and properties that mention the word.",
     run = function(_, rest) return apropos(rest) end }
 end

@@ -165,6 +165,14 @@ end
 
 -- ---------------------------------------------------------------- editing
 
+local function editor_of()
+  for _, name in ipairs{ "VISUAL", "EDITOR" } do
+    local editor = execute and tools.getenv(name)
+    if editor and editor ~= "" then return editor end
+  end
+  return nil
+end
+
 -- The text after an editor had it; nil and why not.
 local function edited(editor, text)
   local path = tmpname()
@@ -181,15 +189,15 @@ local function edited(editor, text)
   return (result or ""):gsub("\n+$", "")
 end
 
--- The edited text takes the place of the entry, and the session is replayed from there. Without an editor the text becomes
--- the beginning of the next entry.
+-- The edited text takes the place of the entry, and the session is replayed from there. Without an editor the text
+-- becomes the beginning of the next entry.
 local function edit(commands, words)
   local session = tools.require("session")
   local n = words[1] == nil and #session.entries or math.tointeger(tonumber(words[1]))
   local script = without_steps(script_of(commands))
   local entry = n and entry_at(script, n)
   if not entry then return nil, ("there is no entry `%s`"):format(words[1] or "") end
-  local editor = execute and (tools.getenv("VISUAL") or tools.getenv("EDITOR"))
+  local editor = editor_of()
   if not editor and tools.is_terminal() then
     tools.prefill(entry.text)
     return {}
@@ -233,7 +241,8 @@ local function as_script(entry, text, is_used)
     return ("_ = %s%s%s"):format(body, is_quiet and "" or "\nprint(tostring(_))", keeps)
   end
   local outline = tools.outline(text)
-  if outline and outline.return_at then return ("_ = (function()\n%s\nend)()%s"):format(text, keeps) end
+  local shows = entry.shows and "\nprint(tostring(_))" or ""
+  if outline and outline.return_at then return ("_ = (function()\n%s\nend)()%s%s"):format(text, shows, keeps) end
   return text
 end
 

@@ -431,6 +431,9 @@ end
 -- What only the prompt has.
 function session.open()
   _G.help = tools.mr.help
+  rawset(tools.mr, "prompt", setmetatable({}, { __index = function(functions, name)
+    return tools.require("commands") and rawget(functions, name) -- it fills the table
+  end }))
   _G.print = with_waits(tools.mr.print)
   tools.set_pager(tools.page)
   run_init()

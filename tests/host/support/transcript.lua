@@ -28,7 +28,7 @@ end
 -- What the host writes, with the lines behind their prompts.
 function transcript.weave(out, typed)
   local lines, at = {}, 0
-  out = out:gsub("^[^\n]*\n", "") -- the banner
+  out = out:sub(out:find("mr:1>", 1, true), -1) -- behind the banner
   while out ~= "" do
     local from, to = out:find("^" .. PROMPT)
     if not from then from, to = out:find("^%.%.> ") end
