@@ -374,7 +374,7 @@ fmt:  ## lay out the C code by .clang-format
 	$(Q)find src tests/c -name '*.[ch]' | xargs clang-format -i
 
 .PHONY: bench
-bench: $(HOST)  ## measure
+bench: $(HOST) $(TERMINAL)  ## measure
 	$(Q)$(HOST) scripts/bench/run.lua
 
 .PHONY: docs

@@ -302,6 +302,23 @@ static int page(lua_State *L) {
     return 0;
 }
 
+/* with_prefix(table, prefix) -> a table of the raw fields whose names begin so. There may be many that do not. */
+static int with_prefix(lua_State *L) {
+    size_t size, length;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    const char *prefix = luaL_checklstring(L, 2, &size);
+    lua_settop(L, 2);
+    lua_newtable(L); /* 3 */
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *name = lua_type(L, 4) == LUA_TSTRING ? lua_tolstring(L, 4, &length) : NULL;
+        if (!name || length < size || memcmp(name, prefix, size) != 0) continue;
+        lua_pushvalue(L, 4);
+        lua_pushvalue(L, 5);
+        lua_rawset(L, 3);
+    }
+    return 1;
+}
+
 /* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is none */
 static int advice(lua_State *L) {
     lua_pushstring(L, mr_foreign_advice(luaL_checkstring(L, 1), luaL_checkstring(L, 2)));
@@ -398,6 +415,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"style", style},
                                  {"clock", host_clock},
                                  {"advice", advice},
+                                 {"with_prefix", with_prefix},
                                  {"nearest", nearest},
                                  {"topics", topics},
                                  {"set_pager", set_pager},

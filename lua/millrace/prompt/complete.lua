@@ -82,7 +82,7 @@ end
 
 local function add_fields(into, value, prefix, only_methods)
   if type(value) == "table" then
-    for name, inner in next, value do
+    for name, inner in next, tools.with_prefix(value, prefix) do
       if not only_methods or type(inner) == "function" then collect(into, name, prefix, inner) end
     end
     local meta = tools.getmetatable(value)
@@ -101,7 +101,7 @@ local function add_variables(into, prefix, is_wanted)
   for name, value in pairs(session.locals()) do
     if not is_wanted or is_wanted(value) then collect(into, name, prefix, value) end
   end
-  for name, value in next, _G do
+  for name, value in next, tools.with_prefix(_G, prefix) do
     if not is_wanted or is_wanted(value) then collect(into, name, prefix, value) end
   end
 end

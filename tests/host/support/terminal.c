@@ -5,6 +5,7 @@
  *
  * STEPS is a file with a step on each line; in texts, \n, \r, \t, \e, \xHH and \\ are understood:
  *     wait TEXT       until the screen shows TEXT
+ *     gone TEXT       until the screen does not show it any more
  *     send TEXT       types it
  *     paste PATH      types the contents of a file in the brackets of a paste, and \r
  *     size R C        changes the size of the terminal
@@ -326,9 +327,9 @@ static void fail(const char *step) {
     exit(1);
 }
 
-static void wait_for(const char *text, const char *step) {
+static void wait_for(const char *text, bool shown, const char *step) {
     double until = now() + limit();
-    while (!shows(text)) {
+    while (shows(text) != shown) {
         if (now() > until || is_closed) fail(step);
         listen_for(20);
     }
@@ -395,7 +396,8 @@ static void carry_out(char *step) {
     if (argument) *argument++ = '\0';
     else argument = step + strlen(step);
     int rows, columns;
-    if (strcmp(step, "wait") == 0) unescape(argument, text), wait_for(text, copy);
+    if (strcmp(step, "wait") == 0) unescape(argument, text), wait_for(text, true, copy);
+    else if (strcmp(step, "gone") == 0) unescape(argument, text), wait_for(text, false, copy);
     else if (strcmp(step, "send") == 0) type(text, unescape(argument, text));
     else if (strcmp(step, "paste") == 0) paste(argument, copy);
     else if (strcmp(step, "size") == 0 && sscanf(argument, "%d %d", &rows, &columns) == 2)
