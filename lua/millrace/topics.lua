@@ -1,8 +1,9 @@
 -- Topics of help: what the pages of docs/ and the examples say about a rule ("R13"), an example ("fan_out"), or a word
 -- ("overlap"). The pages are in the binary.
 --
--- The module is a function of the tools that src/bind/help.c hands to it: embedded(name), a text or nil, and names(), of
--- all that is in the binary. It returns page(topic, width), the text to print or nil, and known(), names that have a page.
+-- The module is a function of the tools that src/bind/help.c hands to it: embedded(name), a text or nil, and names(),
+-- of all that is in the binary. It returns page(topic, width), the text to print or nil; known(), names that have a
+-- page; and same_name(name), a line about a page that has the name of something else.
 local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "design" } -- in which topics are looked for
 local MOST_PASSAGES = 4
 

@@ -1,18 +1,23 @@
--- The prompt: until it is ready, beside a plain Lua; how soon it shows a key; how soon it completes a name. With 100,000
--- global names, and without. Medians; keys are typed at a terminal (tests/host/support/terminal.c).
+-- The prompt: until it is ready, beside a plain Lua, by turns; how soon it shows a key; how soon it completes a name.
+-- With 100,000 global names, and without. Medians; keys are typed at a terminal (tests/host/support/terminal.c).
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 
 local RUNS = 21
 local terminal = bench.host:match("^(.*)/[^/]*$") .. "/terminal"
 
--- Milliseconds of a command whose input is empty, its time in the shell included.
-local function start_time(command)
-  local times = {}
-  for line in bench.output_of(([[bash -c 'for i in $(seq %d); do a=$EPOCHREALTIME; %s </dev/null >/dev/null 2>&1;
-    b=$EPOCHREALTIME; echo $((${b/./} - ${a/./})); done']]):format(RUNS, command)):gmatch("%d+") do
-    times[#times + 1] = tonumber(line) / 1000
+-- Milliseconds of two commands whose input is empty, by turns, their time in the shell included.
+local function start_times(first, second)
+  local script = ([[
+    for i in $(seq %d); do
+      a=$EPOCHREALTIME; %s </dev/null >/dev/null 2>&1; b=$EPOCHREALTIME; %s </dev/null >/dev/null 2>&1; c=$EPOCHREALTIME
+      echo $((${b/./} - ${a/./})) $((${c/./} - ${b/./}))
+    done]]):format(RUNS, first, second)
+  local times = { {}, {} }
+  for a, b in bench.output_of("bash -c '" .. script .. "'"):gmatch("(%d+) (%d+)") do
+    table.insert(times[1], tonumber(a) / 1000)
+    table.insert(times[2], tonumber(b) / 1000)
   end
-  return bench.median(times)
+  return bench.median(times[1]), bench.median(times[2])
 end
 
 -- The answers of the terminal to steps that measure keys.
@@ -48,9 +53,9 @@ local function measure(names)
   return bench.median(key_times(keys)), bench.median(key_times(completions))
 end
 
-local plain, prompt = start_time("lua5.4 -i"), start_time(bench.host .. " -i")
+local plain, prompt = start_times("lua5.4 -i", bench.host .. " -i")
 local rows = { { "prompt", "ms", "may take" } }
-rows[2] = { "ready (`lua5.4 -i`: " .. ("%.2f"):format(plain) .. ")", ("%.2f"):format(prompt), ("%.2f"):format(3 * plain) }
+rows[2] = { ("ready (`lua5.4 -i`: %.2f)"):format(plain), ("%.2f"):format(prompt), ("%.2f"):format(3 * plain) }
 for _, names in ipairs{ 0, 100000 } do
   local key, completion = measure(names)
   rows[#rows + 1] = { ("a key, %d more names"):format(names), ("%.2f"):format(key), "5.00" }

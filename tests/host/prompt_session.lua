@@ -140,7 +140,8 @@ TestHints = {}
 
 function TestHints.test_habits()
   for entry, hint in pairs{
-    ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon", ["t[1:3]"] = "t[{ {first",
+    ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",
+    ["t[1:3]"] = "t[{ {first",
     ["# five"] = "--", ["import torch"] = "require", ["exit"] = "Ctrl-D", ["mr.sleep(1)"] = "mr.spin",
     ["mr.event{enable_timing = true}"] = "timing = true", ["torch.cuda.Stream()"] = "mr.stream",
     ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",

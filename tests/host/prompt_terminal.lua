@@ -44,7 +44,8 @@ end
 
 function TestTyping.test_utf8()
   lu.assertEquals(screen_after{
-    { "send", "mr.stream{name = 'größe→'}\r" }, { "wait", "mr:2>" }, { "send", "'é' .. 'x'\127y'\r" }, { "wait", "mr:3>" },
+    { "send", "mr.stream{name = 'größe→'}\r" }, { "wait", "mr:2>" },
+    { "send", "'é' .. 'x'\127y'\r" }, { "wait", "mr:3>" },
   }, "mr:1> mr.stream{name = 'größe→'}\nstream `größe→`\nmr:2> 'é' .. 'xy'\néxy\nmr:3>")
 end
 
@@ -167,7 +168,8 @@ function TestCompletion.test_objects_options_and_arguments()
     { "send", "local side, done = mr.stream(), mr.event()\r" }, { "wait", "mr:2>" },
     { "send", "side:wait_e\t" }, { "wait", "side:wait_event" }, { "send", "(\t" }, { "wait", "side:wait_event(done" },
     { "send", ")\r" }, { "wait", "mr:3" },
-    { "send", "mr.zeros(3, {dt\t'f64', st\t" }, { "wait", "stream =" }, { "send", "si\t}).dtype\r" }, { "wait", "mr:4" },
+    { "send", "mr.zeros(3, {dt\t'f64', st\t" }, { "wait", "stream =" },
+    { "send", "si\t}).dtype\r" }, { "wait", "mr:4" },
   }
   lu.assertStrContains(text, "mr.zeros(3, {dtype = 'f64', stream = side}).dtype\nf64\nmr:4")
 end
@@ -184,7 +186,8 @@ function TestInterrupting.test_a_line_and_what_runs()
     { "send", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\r" },
     { "wait", "going" }, { "send", CTRL_C }, { "wait", "mr:2>" },
     { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "count", "mr:2", 2 },
-    { "send", "x = {\r1,\r" }, { "wait", "1," }, { "send", CTRL_C }, { "count", "mr:2", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
+    { "send", "x = {\r1,\r" }, { "wait", "1," }, { "send", CTRL_C }, { "count", "mr:2", 3 },
+    { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1\n")
   lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
@@ -192,7 +195,8 @@ end
 
 function TestInterrupting.test_a_wait()
   local text = screen_after{
-    { "send", "s = mr.stream() s:host_func(function() print('wai' .. 'ting') while true do end end)\r" }, { "wait", "mr:2" },
+    { "send", "s = mr.stream() s:host_func(function() print('wai' .. 'ting') while true do end end)\r" },
+    { "wait", "mr:2" },
     { "send", "s:synchronize()\r" }, { "wait", "waiting" }, { "send", CTRL_C }, { "wait", "mr:3" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1")
@@ -206,7 +210,8 @@ function TestPages.test_a_long_page_goes_through_the_pager()
   lu.assertStrContains(text, "help('tensor')\npaged:")
   text = screen_after{ environment = "PAGER='sed -n 1s/^/paged:/p'", { "send", "help('R13')\r" }, { "wait", "mr:2>" } }
   lu.assertStrContains(text, "help('R13')\nR13 ")
-  text = screen_after{ environment = "PAGER=/no/such/program", rows = 12, { "send", "help('hazards')\r" }, { "wait", "mr:2>" } }
+  text = screen_after{ environment = "PAGER=/no/such/program", rows = 12,
+    { "send", "help('hazards')\r" }, { "wait", "mr:2>" } }
   lu.assertNotNil(text:find("mr:2>$"))
 end
 

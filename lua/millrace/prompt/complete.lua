@@ -142,8 +142,8 @@ end
 
 local function chain_before(text, at) return text:sub(1, at - 1):match("([%a_][%w_%.:%[%]]*)%s*$") end
 
--- The usage line of the function that is being called around the cursor, whether the cursor is in a table of options, and
--- which argument it is in.
+-- The usage line of the function that is being called around the cursor, whether the cursor is in a table of options,
+-- and which argument it is in.
 local function call_at(text, stack)
   for i = #stack, 1, -1 do
     local bracket = stack[i]

@@ -305,7 +305,8 @@ local function describe(entry, message)
   local text, trace = message:match("^(.-)\nstack traceback:(.*)$")
   text = text or message
   local line, of = session.line_at(text:match("mr:%d+:%d+") or "")
-  if line and (of ~= entry or entry.text:find("\n", 1, true)) then text = text .. "\n    " .. line:match("^%s*(.-)%s*$") end
+  local was_typed_now = of == entry and not entry.text:find("\n", 1, true)
+  if line and not was_typed_now then text = text .. "\n    " .. line:match("^%s*(.-)%s*$") end
   local hint = tools.require("hints").of(entry.text, text)
   if hint then text = text .. "\nhint: " .. hint end
   return text .. (trace and tidy_trace(trace) or "")
