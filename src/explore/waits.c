@@ -93,6 +93,7 @@ static mr_status ask_alone(finder *f, size_t wait) {
     MR_TRY(judged(&f->judge));
     if (!f->search.needed[wait]) return MR_OK;
     mr_buffer text = {0};
+    mr_buffer_puts(&text, "without it, ");
     mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], w->where, &text);
     return take_text(&text, &w->because);
 }

@@ -211,35 +211,43 @@ static size_t clock_after(const wait_judge *j, const wait_round *r) {
     return NO_ITEM;
 }
 
-static void put_chain(wait_judge *j, size_t first, size_t second, mr_buffer *out) {
+/* The chain by which one comes before the other without the wait; empty: there is none. */
+static mr_buffer chain_of(wait_judge *j, size_t first, size_t second) {
     mr_buffer chain = {0};
-    bool found = mr_waits_judge_chain(j, first, second, &chain);
-    if (found && chain.data) {
-        while (chain.size && chain.data[chain.size - 1] == '\n') chain.data[--chain.size] = '\0';
-        mr_buffer_puts(out, "\n");
-        mr_buffer_puts(out, chain.data);
-    }
-    mr_buffer_free(&chain);
+    if (!mr_waits_judge_chain(j, first, second, &chain)) chain.size = 0;
+    while (chain.size && chain.data[chain.size - 1] == '\n') chain.size--;
+    if (chain.data) chain.data[chain.size] = '\0';
+    return chain;
 }
 
-static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, bool with_chain,
-                            mr_buffer *out) {
+static void say_no_use(const wait_judge *j, const wait_round *r, mr_buffer *out) {
+    mr_buffer_puts(out, "nothing that ");
+    mr_waits_say_stream(j, r->stream, out);
+    mr_buffer_puts(out,
+                   r->stream == MR_PROGRAM_NONE
+                       ? " does or submits after it uses the data of the work that it waits for"
+                       : " does after it uses the data of the work that it waits for");
+}
+
+/* The work on both sides that has data in common, and how it is ordered all the same. */
+static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, mr_buffer *out) {
     size_t first, second;
-    bool host = r->stream == MR_PROGRAM_NONE;
     if (!find_pair(j, r, &first, &second)) {
-        mr_buffer_puts(out, host ? "nothing after it uses the data of the work that it waits for"
-                                 : "nothing that ");
-        if (!host) {
-            mr_waits_say_stream(j, r->stream, out);
-            mr_buffer_puts(out, " does after it uses the data of the work that it waits for");
-        }
+        say_no_use(j, r, out);
         return;
     }
-    mr_buffer_puts(out, "without it, too, ");
-    put_item(j, second, where, out);
-    mr_buffer_puts(out, " comes after ");
-    put_item(j, first, where, out);
-    if (with_chain) put_chain(j, first, second, out);
+    mr_buffer chain = chain_of(j, first, second);
+    if (chain.size) {
+        mr_buffer_puts(out, "without it, too, ");
+        put_item(j, second, where, out);
+        mr_buffer_puts(out, " comes after ");
+        put_item(j, first, where, out);
+        mr_buffer_puts(out, ":\n");
+        mr_buffer_puts(out, chain.data);
+    } else {
+        mr_buffer_puts(out, "no hazard comes in addition without it");
+    }
+    mr_buffer_free(&chain);
 }
 
 void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_chain,
@@ -265,8 +273,9 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
         if (r->stream == MR_PROGRAM_NONE)
             mr_buffer_puts(out, ", and all work is waited for at the end");
     } else {
-        if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already: ");
-        say_what_orders(j, r, where, with_chain, out);
+        if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already; ");
+        if (with_chain) say_what_orders(j, r, where, out);
+        else mr_buffer_puts(out, "no hazard comes in addition without it");
     }
     size_t clock = clock_after(j, r);
     char place[MR_LONGEST_NAME + 16];

@@ -1,36 +1,40 @@
 /* The verdicts on waits as a text. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "explore/waits.h"
 
-static bool same_line(mr_site a, mr_site b) {
-    return a.file == b.file && a.line == b.line;
+/* By line where they are of one file, else by name. */
+static int compare_sites(const void *a, const void *b) {
+    const mr_site *x = a, *y = b;
+    const char *first = x->file ? x->file : "", *second = y->file ? y->file : "";
+    int files = strcmp(first, second);
+    return files ? files : x->line < y->line ? -1 : x->line > y->line;
 }
 
 /* "lines 5, 9, 12", of one file; else "race.lua:5, other.lua:9". */
 static void put_kept(const mr_waits *w, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
-    mr_site first = {0}, last = {0};
-    bool one_file = true;
-    size_t lines = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        if (!w->waits[i].kept) continue;
-        if (!lines) first = w->waits[i].where;
-        one_file &= w->waits[i].where.file == first.file && first.file;
-        lines += !lines || !same_line(last, w->waits[i].where);
-        last = w->waits[i].where;
+    mr_site *sites = malloc((w->count + 1) * sizeof *sites);
+    size_t count = 0, lines = 0;
+    if (!sites) {
+        out->failed = true;
+        return;
     }
-    mr_buffer_puts(out, !one_file ? "" : lines > 1 ? "lines " : "line ");
-    size_t put = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        mr_site where = w->waits[i].where;
-        if (!w->waits[i].kept || (put && same_line(last, where))) continue;
-        if (put++) mr_buffer_puts(out, ", ");
-        if (one_file) mr_buffer_printf(out, "%d", where.line);
-        else mr_buffer_puts(out, mr_wait_place(where, (mr_site){0}, place, sizeof place));
-        last = where;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->waits[i].kept) sites[count++] = w->waits[i].where;
+    qsort(sites, count, sizeof *sites, compare_sites);
+    for (size_t i = 0; i < count; i++)
+        if (!i || compare_sites(&sites[i], &sites[lines - 1])) sites[lines++] = sites[i];
+    bool one_file = lines && sites[0].file && sites[0].file == sites[lines - 1].file;
+    if (one_file) mr_buffer_puts(out, lines > 1 ? "lines " : "line ");
+    for (size_t i = 0; i < lines; i++) {
+        if (i) mr_buffer_puts(out, ", ");
+        if (one_file) mr_buffer_printf(out, "%d", sites[i].line);
+        else mr_buffer_puts(out, mr_wait_place(sites[i], (mr_site){0}, place, sizeof place));
     }
+    free(sites);
 }
 
 static void put_head(const mr_waits *w, mr_buffer *out) {
@@ -72,8 +76,10 @@ static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
     mr_buffer_printf(out, " (%s", w->who);
     if (w->rounds > 1 && w->needed_rounds == MR_WAIT_NOT_COUNTED)
         mr_buffer_printf(out, ", %u rounds", w->rounds);
+    else if (w->rounds > 1 && w->verdict == MR_WAIT_IS_NEEDED && !w->needed_rounds)
+        mr_buffer_printf(out, ", each of the %u rounds alone can go", w->rounds);
     else if (w->rounds > 1 && w->verdict == MR_WAIT_IS_NEEDED)
-        mr_buffer_printf(out, ", each alone in %u of %u rounds", w->needed_rounds, w->rounds);
+        mr_buffer_printf(out, ", in %u of %u rounds", w->needed_rounds, w->rounds);
     else if (w->rounds > 1) mr_buffer_printf(out, ", %u rounds", w->rounds);
     if (w->has_cost && w->costs_ms >= 0.005)
         mr_buffer_printf(out, "; costs %.2f ms of %.2f", w->costs_ms,

@@ -12,11 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "bind/bind.h"
 #include "bind/explore.h"
 #include "bind/hazard.h"
 #include "bind/source.h"
 #include "bind/trace.h"
+#include "bind/waits.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
@@ -54,6 +56,7 @@ static bool refused;   /* by the checker: no failure of the script where --check
 static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
 static bool outcomes_differ; /* what --explore finds */
 static bool replay_differs;  /* what MILLRACE_VERIFY_REPLAY finds */
+static bool waits_asked;     /* --waits: the verdicts are due at the end */
 
 static void note_status(int called) { /* what mr_host_call returned */
     refused = called == MR_EXIT_HAZARD;
@@ -71,10 +74,27 @@ static void give_verdict(lua_State *L) {
     if (asked && hazards && (refused || exit_status == MR_EXIT_OK)) exit_status = MR_EXIT_HAZARD;
 }
 
+/* --waits: after a script that did well, which waits it needs. Not from inside a host function: those that are pending
+ * have to run first. */
+static void give_waits(lua_State *L) {
+    bool asked = waits_asked, hazards = false;
+    mr_buffer text = {0};
+    waits_asked = false;
+    mr_machine *machine = mr_bind_machine(L);
+    if (!asked || exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
+    mr_status status = mr_bind_waits_end(L, &text, &hazards);
+    if (text.data) mr_output_write(stdout, text.data, text.size);
+    mr_buffer_free(&text);
+    if (status) mr_host_complain("%s", status->message);
+    exit_status = status ? MR_EXIT_FAILED : hazards ? MR_EXIT_HAZARD : MR_EXIT_OK;
+    mr_error_destroy(status);
+}
+
 /* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
  * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
  * after the script's last finalizer. */
 static void end_script(lua_State *L) {
+    give_waits(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);
     if (exit_status != MR_EXIT_OK) return;
@@ -170,6 +190,7 @@ static bool open_module(lua_State *L, mr_session *session) {
     if (options->sandbox) options->machine.memory_limit = options->limits.device_memory;
     mr_status status = mr_backend_select(&options->machine, &backend);
     if (!status) status = mr_bind_open(L, backend, &options->machine);
+    if (!status) mr_bind_waits_predict(L, mr_backend_simulated());
     if (!status) status = open_check(L, options, options->check);
     if (!status && options->trace) status = mr_bind_trace_begin(L, options->trace);
     if (status) {
@@ -179,6 +200,14 @@ static bool open_module(lua_State *L, mr_session *session) {
     mr_machine *machine = mr_bind_machine(L);
     mr_verify_begin(machine, &options->machine, mr_bind_hazard(L));
     machine->interrupted = mr_stop_pending;
+    if (options->waits) {
+        status = mr_bind_waits_begin(L);
+        waits_asked = !status;
+        if (status) {
+            note_status(mr_host_complain_open(status));
+            return false;
+        }
+    }
     if (getenv("MILLRACE_VERIFY_CLOSE")) machine->left_over = note_left_over;
     if (options->launch_blocking) mr_machine_set_launch_blocking(machine, true);
     if (options->sandbox) {

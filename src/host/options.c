@@ -38,6 +38,8 @@ const char mr_options_help[] =
     "such\n"
     "                        as max:1000,grain:2 of the options of mr.explore: max, time, grain,\n"
     "                        preempt, polls, seeds, seed\n"
+    "  --waits               at the end, show which waits of the script are needed, and what they\n"
+    "                        cost (mr.waits)\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
     "Perfetto),\n"
@@ -60,8 +62,8 @@ const char mr_options_help[] =
     "  doctor                show the GPUs and libraries of this machine, and what is missing\n"
     "\n"
     "MILLRACE_DEVICE sets --device, MILLRACE_CHECK sets --check. Exit status: 0 success, 1 the\n"
-    "script failed, 2 wrong usage, 3 --check found a hazard or --explore several outcomes, 130\n"
-    "interrupted.\n"
+    "script failed, 2 wrong usage, 3 --check or --waits found a hazard or --explore several outcomes,\n"
+    "130 interrupted.\n"
     "\n"
     "  millrace -e 'print(mr.ones(3):sum():item())'\n"
     "  millrace --device virtual:4 race.lua\n"
@@ -79,6 +81,7 @@ typedef enum {
     OPTION_CHECK,
     OPTION_REPORT,
     OPTION_EXPLORE,
+    OPTION_WAITS,
     OPTION_LAUNCH_BLOCKING,
     OPTION_TRACE,
     OPTION_SANDBOX,
@@ -108,6 +111,7 @@ static const option_row options[] = {
     {"--check", OPTION_CHECK, true, false, "warn"},
     {"--report", OPTION_REPORT, true, false, NULL},
     {"--explore", OPTION_EXPLORE, true, false, ""},
+    {"--waits", OPTION_WAITS, false, false, NULL},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
     {"--trace", OPTION_TRACE, true, false, NULL},
     {"--sandbox", OPTION_SANDBOX, false, false, NULL},
@@ -244,6 +248,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_CHECK: out->check = value; return true;
     case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
     case OPTION_EXPLORE: return read_explore(out, value);
+    case OPTION_WAITS: out->waits = true; return true;
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_TRACE: out->trace = value; return check_trace(value);
     case OPTION_SANDBOX: out->sandbox = true; return true;
