@@ -177,4 +177,20 @@ function T.expect_clean(fn, ...)
   if #reports > 0 then fail("expected no hazard, got %s\n%s", describe(reports), reports[1].message) end
 end
 
+-- ---------------------------------------------------------------- waits
+
+-- Checks that `fn()` has no hazard and no wait that it could do without: so a smallest sufficient set has all of them.
+-- `expected.waits`: and that it has so many. Returns the result of mr.waits.
+function T.expect_minimal(fn, expected)
+  checks = checks + 1
+  local result = mr.waits(fn)
+  local wanted = expected and expected.waits or result.total
+  if result.hazards > 0 then fail("expected no hazard:\n%s", result) end
+  if result.sufficient < result.total then
+    fail("expected no wait that can go, but %d of %d suffice:\n%s", result.sufficient, result.total, result)
+  end
+  if result.total ~= wanted then fail("expected %d waits, got %d:\n%s", wanted, result.total, result) end
+  return result
+end
+
 return T

@@ -51,7 +51,6 @@ for _, row in ipairs(rows) do
   mr.synchronize()
   local chunk = assert(load(source(kind, waits, between), "=bench.lua"))
   local function measure(costs)
-    local commands
     local before = os.clock()
     local result = mr.waits(function()
       chunk(mr, s, t)

@@ -323,16 +323,28 @@ static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
     }
 }
 
+/* An event for several uses is one, if its wait stands where it stood. */
+static bool is_said(const wait_rounds *rounds, const proposal *p, size_t i, bool late) {
+    for (size_t k = 0; k < i; k++)
+        if (!late && p->of[k].producer == p->of[i].producer &&
+            p->of[k].consumer == p->of[i].consumer &&
+            is_same_place(place_of(rounds, p->of[k].last), place_of(rounds, p->of[i].last)))
+            return true;
+    return false;
+}
+
 static void say_proposal(const wait_judge *j, size_t wait, const proposal *p, bool late,
                          double costs_ms, mr_buffer *out) {
     mr_site where = mr_waits_site(j->rounds, wait);
     say_present(j, wait, out);
     mr_buffer_puts(out, "; ");
+    size_t said = 0;
     for (size_t i = 0; i < p->count; i++) {
-        if (i) mr_buffer_puts(out, i + 1 < p->count ? ", " : ", and ");
+        if (is_said(j->rounds, p, i, late)) continue;
+        if (said++) mr_buffer_puts(out, ", and ");
         say_event(j, &p->of[i], late, where, out);
     }
-    mr_buffer_printf(out, " %s %.2f ms", p->count > 1 ? "cost" : "costs",
+    mr_buffer_printf(out, " %s %.2f ms", said > 1 ? "cost" : "costs",
                      costs_ms < 0.005 ? 0.0 : costs_ms);
     if (p->is_older)
         mr_buffer_puts(out, " (the record of an earlier round is the one to wait for: keep one "

@@ -211,8 +211,10 @@ static void hit(hitter *h, size_t count, bool *scratch) {
 static bool smallest_hitting_set(searcher *s) {
     bool *flags = calloc(3 * s->waits + 1, sizeof *flags);
     size_t *out = calloc(s->waits + 1, sizeof *out);
-    hitter h = {.s = s, .in = flags, .best = flags + s->waits, .out = out, .best_count = SIZE_MAX};
+    hitter h = {.s = s, .out = out, .best_count = SIZE_MAX};
     if (flags && out) {
+        h.in = flags;
+        h.best = flags + s->waits;
         hit(&h, 0, flags + 2 * s->waits);
         keep_needed(s);
         for (size_t i = 0; i < s->waits; i++) s->kept[i] |= h.best[i];

@@ -40,9 +40,9 @@ static void put_kept(const mr_waits *w, mr_buffer *out) {
 static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
-                         "The program has hazards with all its waits (%zu accesses): fix those "
+                         "The program has hazards with all its waits (%zu access%s): fix those "
                          "first. Verdicts are about hazards that come in addition.\n",
-                         w->hazards);
+                         w->hazards, w->hazards == 1 ? "" : "es");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
     }
     mr_buffer_printf(out, "%zu wait%s", w->count, w->count == 1 ? "" : "s");

@@ -156,6 +156,13 @@ bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t s
            mr_hazard_clock_knows(c, t->legacy ? b->released : t->released, a, seq);
 }
 
+bool mr_hazard_is_ordered(mr_hazard *c, mr_stream *first, uint64_t first_seq, mr_stream *second) {
+    const actor *a = first->observed;
+    const actor *t = second ? mr_hazard_actor_of(c, second) : &c->host_actor;
+    if (!a || !t) return true; /* it has done nothing */
+    return mr_hazard_knows(c, t, a, first_seq < a->last ? first_seq : a->last);
+}
+
 /* ---- streams */
 
 static void replace(checker *c, vclock **clock, vclock *with) {

@@ -272,10 +272,3 @@ bool mr_hazard_why(mr_hazard *c, uint64_t first_seq, uint64_t second_seq, mr_buf
     close_search(&s);
     return found;
 }
-
-bool mr_hazard_is_ordered(mr_hazard *c, mr_stream *first, uint64_t first_seq, mr_stream *second) {
-    const actor *a = first->observed;
-    const actor *t = second ? mr_hazard_actor_of(c, second) : &c->host_actor;
-    if (!a || !t) return true; /* it has done nothing */
-    return mr_hazard_knows(c, t, a, first_seq < a->last ? first_seq : a->last);
-}

@@ -1,6 +1,6 @@
--- mr.waits against brute force: random programs of some lines, of which every subset of the waits is left out, run, and
--- judged by mr.hazard.check. So verdicts and the size of the smallest sufficient set are compared with a way that shares
--- nothing with src/explore but the checker.
+-- mr.waits against brute force: random programs of some lines, of which every subset of the waits is left out, run,
+-- and judged by mr.hazard.check. So verdicts and the size of the smallest sufficient set are compared with a way that
+-- shares nothing with src/explore but the checker.
 --
 -- MR_WAITS_PROGRAMS sets how many programs (1500), MR_WAITS_SEED where they begin.
 
@@ -126,7 +126,8 @@ end
 
 local everything = setmetatable({}, { __index = function() return true end })
 
--- Most random programs have hazards: waits are put in at random until none is left, and one or two more. Nil: they do not help.
+-- Most random programs have hazards: waits are put in at random until none is left, and one or two more. Nil: they do
+-- not help.
 local function random_program()
   local lines = random_lines()
   local more = math.random(2)
@@ -179,8 +180,11 @@ local function in_order(program, result)
   local out, used = {}, {}
   for i, w in ipairs(program.waits) do
     local line = program.lines[w.line]
-    local member = line.parts > 1 and ({ line.text({ [w.part] = true, [w.part == 1 and 2 or 1] = true }):match("{(%w), (%w)") })
-    local name = member and (w.part == 1 and member[1] or member[2])
+    local name
+    if line.parts > 1 then
+      local first, second = line.text({ [w.part] = true, [w.part == 1 and 2 or 1] = true }):match("{(%w), (%w)")
+      name = w.part == 1 and first or second
+    end
     for _, found in ipairs(result.waits) do
       local here = found.where == "p.lua:" .. w.line + 1
       if here and not used[found] and (not name or found.who == "`" .. name .. "`") then

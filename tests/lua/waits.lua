@@ -1,0 +1,387 @@
+-- mr.waits: verdicts with their reasons, costs and cheaper ways, and what it refuses. Random programs are in
+-- waits_random.lua.
+local lu = require "luaunit"
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local function line() return debug.getinfo(2, "l").currentline end
+
+-- The verdict on the wait of a line.
+local function at(result, where)
+  for _, w in ipairs(result.waits) do
+    if w.where:match(":(%d+)$") == tostring(where) then return w end
+  end
+  error("no wait at line " .. where .. " in\n" .. tostring(result), 2)
+end
+
+local function streams()
+  return mr.stream{name = "compute"}, mr.stream{name = "copy"}
+end
+
+TestVerdicts = {}
+
+function TestVerdicts.test_a_wait_between_write_and_read_is_needed()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = compute, writes = {x}}
+    copy:wait_stream(compute) wait = line()
+    mr.op{name = "consume", stream = copy, reads = {x}}
+  end)
+  local w = at(result, wait)
+  lu.assertEquals({w.kind, w.verdict, w.who, w.rounds, w.needed_rounds, w.kept},
+    {"wait_stream", "needed", "`copy`", 1, 1, true})
+  lu.assertStrContains(w.because,
+    "without it, `consume` at line " .. wait + 1 .. " may read `x` before `produce` at line ")
+  lu.assertEquals({result.total, result.sufficient, result.exact, result.hazards}, {1, 1, true, 0})
+  lu.assertStrContains(tostring(result), "1 wait, 1 suffices: line " .. wait)
+end
+
+function TestVerdicts.test_the_second_of_two_is_redundant_with_the_chain()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local second
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = compute, writes = {x}}
+    local e = compute:record_event()
+    copy:wait_event(e)
+    mr.op{name = "consume", stream = copy, reads = {x}}
+    copy:wait_event(e) second = line()
+    mr.op{name = "again", stream = copy, reads = {x}}
+  end)
+  lu.assertEquals({result.total, result.sufficient}, {2, 1})
+  lu.assertEquals(at(result, second - 2).verdict, "needed")
+  lu.assertEquals(at(result, second).verdict, "redundant")
+  lu.assertStrContains(at(result, second).because, "before, by event:")
+end
+
+function TestVerdicts.test_two_that_do_the_same_matter_together()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local first
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = compute, writes = {x}}
+    copy:wait_stream(compute) first = line()
+    copy:wait_stream(compute)
+    mr.op{name = "consume", stream = copy, reads = {x}}
+  end)
+  lu.assertEquals({result.total, result.sufficient, result.exact}, {2, 1, true})
+  local a, b = at(result, first), at(result, first + 1)
+  lu.assertEquals({a.verdict, b.verdict}, {"together", "together"})
+  lu.assertTrue(a.kept ~= b.kept)
+  lu.assertStrContains(a.because, "it can go as long as line " .. first + 1 .. " stays")
+  lu.assertStrContains(a.because, "may read `x`")
+end
+
+function TestVerdicts.test_members_of_a_barrier_are_judged_one_by_one()
+  local compute, copy = streams()
+  local third = mr.stream{name = "third"}
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local function with(order)
+    return mr.waits(function()
+      mr.op{stream = compute, writes = {x}}
+      mr.barrier(order)
+      mr.op{stream = copy, reads = {x}}
+    end)
+  end
+  for _, order in ipairs{ {compute, copy, third}, {third, copy, compute}, {copy, third, compute} } do
+    local result, verdicts = with(order), {}
+    for _, w in ipairs(result.waits) do verdicts[w.who] = w.kind .. " " .. w.verdict end
+    lu.assertEquals(verdicts, {["`compute`"] = "barrier needed", ["`copy`"] = "barrier needed",
+      ["`third`"] = "barrier redundant"})
+    lu.assertEquals({result.total, result.sufficient}, {3, 2})
+  end
+end
+
+function TestVerdicts.test_rounds_of_a_line_are_one_wait()
+  local compute, copy = streams()
+  local x = {mr.zeros(8), mr.zeros(8)}
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    for i = 1, 10 do
+      mr.op{stream = compute, writes = {x[1]}}
+      compute:wait_stream(copy)
+      copy:wait_stream(compute) wait = line()
+      if i % 3 == 0 then mr.op{stream = copy, reads = {x[1]}} end
+    end
+  end)
+  lu.assertEquals({at(result, wait).rounds, at(result, wait).needed_rounds}, {10, 3})
+  lu.assertStrContains(tostring(result), "in 3 of 10 rounds")
+end
+
+function TestVerdicts.test_the_host_s_reads_count_and_the_end_waits_for_everything()
+  local compute = streams()
+  local p = mr.zeros(8, {pinned = true, name = "p"})
+  mr.synchronize()
+  local needed
+  local result = mr.waits(function()
+    mr.op{stream = compute, writes = {p}}
+    compute:synchronize() needed = line()
+    local _ = p[1]:item()
+    mr.op{stream = compute, writes = {p}}
+    mr.synchronize()
+  end)
+  lu.assertEquals(at(result, needed).verdict, "needed")
+  local last = at(result, needed + 3)
+  lu.assertEquals(last.verdict, "redundant")
+  lu.assertStrContains(last.because, "all work is waited for at the end")
+end
+
+function TestVerdicts.test_a_blocking_copy_is_no_wait_of_the_script_s()
+  local x, host = mr.zeros(8), mr.zeros(8, {device = "cpu"})
+  mr.synchronize()
+  local result = mr.waits(function()
+    host:copy_(x)
+    host:add_(1)
+    print(("%.0f"):format(x:sum():item()))
+  end)
+  lu.assertEquals(result.total, 0)
+  lu.assertEquals(tostring(result), "0 waits")
+end
+
+function TestVerdicts.test_elapsed_time_needs_its_synchronise()
+  local compute = streams()
+  local wait
+  local result = mr.waits(function()
+    local a, b = mr.event{timing = true}, mr.event{timing = true}
+    a:record(compute)
+    mr.spin{ms = 0.1, stream = compute}
+    b:record(compute)
+    b:synchronize() wait = line()
+    assert(b - a > 0.09)
+  end)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertStrContains(at(result, wait).because, "elapsed_time")
+end
+
+function TestVerdicts.test_a_wait_for_an_event_that_was_never_recorded()
+  local _, copy = streams()
+  local wait
+  local result = mr.waits(function()
+    copy:wait_event(mr.event()) wait = line()
+    mr.spin{ms = 0.01, stream = copy}
+  end)
+  lu.assertEquals(at(result, wait).verdict, "redundant")
+  lu.assertStrContains(at(result, wait).because, "never been recorded")
+end
+
+function TestVerdicts.test_hazards_that_are_there_already_are_told_first()
+  local compute, copy = streams()
+  local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{name = "write", stream = compute, writes = {x}}
+    mr.op{name = "race", stream = copy, reads = {x}}
+    mr.op{name = "produce", stream = compute, writes = {y}}
+    copy:wait_stream(compute) wait = line()
+    mr.op{name = "consume", stream = copy, reads = {y}}
+  end)
+  lu.assertEquals(result.hazards, 1)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertStrContains(at(result, wait).because, "`y`")
+  lu.assertStrContains(tostring(result), "The program has hazards with all its waits (1 access)")
+  lu.assertStrContains(tostring(result), "may read `x`")
+end
+
+function TestVerdicts.test_many_alternatives_are_solved_exactly()
+  local compute, copy = streams()
+  local xs, lines = {}, {"local compute, copy, xs = ..."}
+  for i = 1, 20 do -- 40 waits, none of which is needed alone
+    xs[i] = mr.zeros(8)
+    lines[#lines + 1] = ("mr.op{stream = compute, writes = {xs[%d]}}"):format(i)
+    lines[#lines + 1] = "copy:wait_stream(compute)"
+    lines[#lines + 1] = "copy:wait_stream(compute)"
+    lines[#lines + 1] = ("mr.op{stream = copy, reads = {xs[%d]}}"):format(i)
+  end
+  mr.synchronize()
+  local chunk = assert(load(table.concat(lines, "\n"), "=many.lua", "t", {mr = mr}))
+  local result = mr.waits(function() chunk(compute, copy, xs) end)
+  lu.assertEquals({result.total, result.sufficient, result.exact}, {40, 20, true})
+  for _, w in ipairs(result.waits) do lu.assertEquals(w.verdict, "together") end
+end
+
+TestCosts = {}
+
+function TestCosts.setUp()
+  if not mr.machine then lu.skip("times are those of the virtual GPU") end
+end
+
+function TestCosts.test_a_wait_for_too_much_has_a_cheaper_way()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = compute, writes = {x}, ms = 0.1}
+    mr.op{name = "other", stream = compute, ms = 1}
+    copy:wait_stream(compute) wait = line()
+    mr.op{name = "consume", stream = copy, reads = {x}, ms = 1}
+  end)
+  local w = at(result, wait)
+  lu.assertAlmostEquals(result.makespan_ms, 2.1, 0.1)
+  lu.assertAlmostEquals(w.costs_ms, 1, 0.1)
+  lu.assertStrContains(w.instead, "it waits for all of `compute`; an event that `compute` records after line "
+    .. wait - 2 .. " and `copy` waits for")
+end
+
+function TestCosts.test_a_double_buffer_wants_an_event_for_each_buffer()
+  local compute, copy = streams()
+  local buffers = {mr.zeros(8, {name = "one"}), mr.zeros(8, {name = "two"})}
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    for i = 1, 6 do
+      local b = buffers[i % 2 + 1]
+      copy:wait_stream(compute) wait = line()
+      mr.op{name = "load", stream = copy, writes = {b}, ms = 0.1}
+      compute:wait_stream(copy)
+      mr.op{name = "use", stream = compute, reads = {b}, ms = 0.1}
+    end
+  end)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertTrue(at(result, wait).costs_ms > 0.3)
+  lu.assertStrContains(at(result, wait).instead, "keep one event for each buffer")
+end
+
+function TestCosts.test_costs_of_what_is_kept_are_without_the_rest()
+  local compute, copy = streams()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  local result = mr.waits(function()
+    mr.op{stream = compute, writes = {x}, ms = 0.1}
+    mr.op{stream = compute, ms = 1}
+    copy:wait_stream(compute)
+    copy:wait_stream(compute)
+    mr.op{stream = copy, reads = {x}, ms = 1}
+  end)
+  for _, w in ipairs(result.waits) do
+    lu.assertAlmostEquals(w.costs_ms, w.kept and 1 or 0, 0.1)
+  end
+end
+
+function TestCosts.test_a_wait_that_costs_nothing_gets_no_proposal()
+  local compute, copy = streams()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  local result = mr.waits(function()
+    mr.op{stream = compute, writes = {x}, ms = 1}
+    copy:wait_stream(compute)
+    mr.op{stream = copy, reads = {x}, ms = 1}
+  end)
+  lu.assertNil(result.waits[1].instead)
+end
+
+TestUse = {}
+
+function TestUse.test_an_error_inside_is_raised_and_leaves_nothing_behind()
+  local ok, err = pcall(mr.waits, function() error("mine", 0) end)
+  lu.assertEquals({ok, err}, {false, "mine"})
+  lu.assertEquals(mr.waits(function() end).total, 0)
+end
+
+function TestUse.test_what_is_refused()
+  T.raises("not-permitted", mr.waits, function() mr.waits(function() end) end)
+  local s, caught = mr.stream(), nil
+  s:host_func(function() caught = select(2, pcall(mr.waits, function() end)) end)
+  s:synchronize()
+  lu.assertEquals(caught.code, "not-permitted")
+  T.raises("invalid-argument", mr.waits)
+  T.raises("invalid-argument", mr.waits, 5)
+  T.raises("invalid-argument", mr.waits, function() end, {cost = true})
+end
+
+function TestUse.test_host_functions_run_before_the_verdict()
+  local compute, copy = streams()
+  local p = mr.zeros(8, {pinned = true, name = "p"})
+  local ran, wait = false, nil
+  mr.synchronize()
+  local result = mr.waits(function()
+    mr.op{stream = compute, writes = {p}}
+    copy:wait_stream(compute) wait = line()
+    copy:host_func(function() ran = true; p[1] = 3 end)
+  end)
+  lu.assertTrue(ran)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+end
+
+function TestUse.test_polling_a_query_orders()
+  local compute, copy = streams()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{stream = compute, writes = {x}, ms = 0.05}
+    while not compute:query() do end
+    copy:wait_stream(compute) wait = line()
+    mr.op{stream = copy, reads = {x}}
+  end)
+  lu.assertEquals(at(result, wait).verdict, "redundant")
+end
+
+function TestUse.test_a_reset_inside()
+  local result = mr.waits(function()
+    local compute = streams()
+    local x = mr.zeros(8)
+    mr.synchronize()
+    mr.op{stream = compute, writes = {x}}
+    mr.reset()
+    local copy
+    compute, copy = streams()
+    x = mr.zeros(8)
+    mr.synchronize()
+    mr.op{stream = compute, writes = {x}}
+    copy:wait_stream(compute)
+    mr.op{stream = copy, reads = {x}}
+  end)
+  lu.assertEquals(result.total, 3)
+  lu.assertEquals(result.waits[1].verdict, "needed")
+  lu.assertEquals(result.waits[3].verdict, "needed")
+end
+
+function TestUse.test_the_other_modes_of_the_checker_stay_as_they_are()
+  local before = mr.hazard.mode("collect")
+  local compute, copy = streams()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  mr.waits(function()
+    mr.op{stream = compute, writes = {x}}
+    copy:wait_stream(compute)
+    mr.op{stream = copy, reads = {x}}
+  end)
+  lu.assertEquals(mr.hazard.mode(), "collect")
+  lu.assertEquals(#mr.hazard.reports(), 0)
+  mr.hazard.mode(before)
+end
+
+TestExpect = {}
+
+function TestExpect.test_a_minimal_program_passes_and_others_do_not()
+  local compute, copy = streams()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  local function program(twice)
+    return function()
+      mr.op{stream = compute, writes = {x}}
+      copy:wait_stream(compute)
+      if twice then copy:wait_stream(compute) end
+      mr.op{stream = copy, reads = {x}}
+    end
+  end
+  T.expect_minimal(program(false), {waits = 1})
+  T.expect_minimal(program(false))
+  lu.assertErrorMsgContains("1 of 2 suffice", T.expect_minimal, program(true))
+  lu.assertErrorMsgContains("expected 2 waits, got 1", T.expect_minimal, program(false), {waits = 2})
+  lu.assertErrorMsgContains("expected no hazard", T.expect_minimal, function()
+    mr.op{stream = compute, writes = {x}}
+    mr.op{stream = copy, reads = {x}}
+  end)
+end
+
+os.exit(lu.LuaUnit.run())
