@@ -534,6 +534,7 @@ function mr.explore(fn, options) end
 ---@param fn function
 ---@return any ...
 function mr.replay(schedule, fn) end
+
 ---Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each member of a
 ---barrier, synchronize. The commands are shown to the hazard checker without each of them; nothing
 ---runs again. The result can be printed. It has total, sufficient (the size of a smallest set that is

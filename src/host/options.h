@@ -21,7 +21,7 @@ typedef struct {
         *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
     const char *explore;      /* --explore: "" or "max:1000,grain:2"; NULL: not asked for */
     bool report, report_json; /* --report, and whether it is json */
-    const char *trace;          /* --trace: the file; NULL: none */
+    const char *trace;        /* --trace: the file; NULL: none */
     bool waits;               /* --waits */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */
