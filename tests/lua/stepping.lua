@@ -45,7 +45,8 @@ function TestSteps:test_a_stream_that_waits_for_an_event_says_so_with_its_line()
   local what, why = mr.machine.step(self.c)
   lu.assertNil(what)
   lu.assertStrContains(why, "wait_event of event `done` on stream `c`")
-  lu.assertStrMatches(why, ".* waits for event `done`, recorded on stream `p` at .*stepping%.lua:" .. recorded .. " %(#%d+%)")
+  lu.assertStrMatches(why, ".* waits for event `done`, recorded on stream `p` at .*stepping%.lua:" .. recorded ..
+    " %(#%d+%)")
 end
 
 function TestSteps:test_other_things_to_wait_for()
@@ -114,9 +115,9 @@ function TestSteps:test_tensors_of_the_host_and_the_collector_do_not_end_it()
   mr.machine.step(self.p)
   local seen = self.x:peek()
   local sum = seen:sum()
-  local garbage = mr.zeros(100, {device = "cpu"})
+  mr.zeros(100, {device = "cpu"})
   mr.machine.step(self.p)
-  garbage, self.c = nil, nil
+  self.c = nil
   collectgarbage()
   collectgarbage()
   lu.assertEquals(mr.machine.history().kept, 2)
@@ -191,7 +192,8 @@ function TestPeek:test_views_and_dtypes()
   for _, dtype in ipairs{"f32", "f64", "i32", "i64", "u8", "bool"} do
     local t = mr.randint(0, 2, {6, 5}, {dtype = "i64"}):to(dtype)
     mr.synchronize()
-    for _, view in ipairs{t, t:t(), t:narrow(1, 2, 3), t[{ {1, 6, 2}, {2, 5, 3} }], t[3], t:unsqueeze(2), t[1][1]:expand(4)} do
+    for _, view in ipairs{t, t:t(), t:narrow(1, 2, 3), t[{ {1, 6, 2}, {2, 5, 3} }], t[3], t:unsqueeze(2),
+      t[1][1]:expand(4)} do
       local seen = view:peek()
       lu.assertEquals(seen.device, "cpu")
       lu.assertEquals(seen.dtype, dtype)
