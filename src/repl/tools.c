@@ -143,8 +143,8 @@ static int drop_scripts(lua_State *L) {
 }
 
 /* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close =, return_at = bytes in
- * front of its `return`, or nil, quiet_at = bytes in front of a `;` at the end, or nil, values = {{from =, to =, entry =},
- * ...}, is_empty =}; nil: it cannot be read */
+ * front of its `return`, or nil, quiet_at = bytes in front of a `;` at the end, or nil, ends_at = bytes in front of that
+ * `;` or a comment at the end, values = {{from =, to =, entry =}, ...}, is_empty =}; nil: it cannot be read */
 static int outline(lua_State *L) {
     size_t size;
     bool has_close = false;
@@ -162,6 +162,7 @@ static int outline(lua_State *L) {
     set_boolean(L, "is_empty", mr_script_is_empty(script));
     set_place(L, "return_at", mr_script_return_at(script));
     set_place(L, "quiet_at", mr_script_quiet_at(script));
+    set_place(L, "ends_at", mr_script_ends_at(script));
     return 1;
 }
 

@@ -41,6 +41,14 @@ long mr_script_quiet_at(const mr_script *s) {
     return last && says(last, ";") ? (long)(last->text - s->text) : -1;
 }
 
+long mr_script_ends_at(const mr_script *s) {
+    size_t count = s->words.count - 1; /* without the end of the text */
+    if (mr_script_quiet_at(s) >= 0) count--;
+    if (!count) return 0;
+    const word *last = &s->words.items[count - 1];
+    return (long)(last->text + last->length - s->text);
+}
+
 bool mr_script_next_value(const mr_script *s, size_t *next, long *out_from, long *out_to,
                           long long *out_entry) {
     for (; *next + 3 < s->words.count; ++*next) {

@@ -44,8 +44,10 @@ bool mr_script_next_local(const mr_script *script, size_t *next, mr_script_local
 /* Where in the text the `return` of the main chunk begins, in bytes; -1: it has none. */
 long mr_script_return_at(const mr_script *script);
 bool mr_script_is_empty(const mr_script *script); /* nothing but space and comments */
-/* Where a `;` stands that ends the text, in bytes; -1: nowhere. */
+/* Where a `;` stands that ends the text, in bytes; -1: nowhere. And where the text in front of that ends, without a
+ * comment. */
 long mr_script_quiet_at(const mr_script *script);
+long mr_script_ends_at(const mr_script *script);
 /* `_[7]` of the main chunk's text from *next on, with *out_entry = 7 and where it stands; *next begins at 0. */
 bool mr_script_next_value(const mr_script *script, size_t *next, long *out_from, long *out_to,
                           long long *out_entry);

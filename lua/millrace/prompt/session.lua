@@ -184,10 +184,12 @@ local function parse(text, name)
   return nil, problem:find("<eof>$") and problem or message
 end
 
--- A call behind `return` would take the place of the entry, whose line would be missing in messages and reports.
+-- A call behind `return` would take the place of the entry, whose line would be missing in messages and reports. The
+-- bracket stands on the line of the text's end: Lua gives what comes last the line of what follows it.
 local function without_tail_call(body, outline)
-  local ends = outline.quiet_at or #body
-  return ("return __mr_pass(%s\n)%s"):format(body:sub(#"return " + 1, ends), body:sub(ends + 1)) -- `;`, and a comment
+  local ends = outline.ends_at
+  if not ends then return ("return __mr_pass(%s\n)"):format(body:sub(#"return " + 1)) end
+  return ("return __mr_pass(%s)%s"):format(body:sub(#"return " + 1, ends), body:sub(ends + 1))
 end
 
 -- What runs: the function of the entry, and how.
