@@ -129,6 +129,7 @@ void mr_kernel_fill_params(const mr_command *command, void *out);
 
 /* The row (kernel_run.c). */
 int64_t mr_kernel_items(const mr_command *command);
+int64_t mr_kernel_state_bytes(const mr_command *command); /* mr_ptx_progress; 0: none */
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end);
 bool mr_kernel_runs_alone(const mr_command *command); /* not on several threads */
 void mr_kernel_begin(const mr_command *command, void *state);

@@ -8,6 +8,7 @@
 #include "model/observer.h"
 #include "ops/kernel_findings.h"
 #include "ops/kernel_memory.h"
+#include "ops/kernel_profile.h"
 #include "ptx/profile.h"
 
 int64_t mr_kernel_items(const mr_command *command) {
@@ -56,8 +57,16 @@ static mr_ptx_profile *count_of(mr_machine *machine, const mr_kernel_arguments *
 
 /* ---- the row */
 
+/* Of larger grids not all blocks run at once on any device, so a later one is not waited for. */
+#define MOST_WAITING_BLOCKS 65536
+
+int64_t mr_kernel_state_bytes(const mr_command *command) {
+    uint64_t blocks = mr_kernel_blocks(mr_kernel_arguments_of(command));
+    return blocks <= MOST_WAITING_BLOCKS ? (int64_t)mr_ptx_progress_bytes(blocks) : 0;
+}
+
 void mr_kernel_begin(const mr_command *command, void *state) {
-    (void)state;
+    if (state) memset(state, 0, (size_t)mr_kernel_state_bytes(command));
     mr_machine *machine = command->machine;
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     begin_count(machine, a, mr_kernel_items(command));
@@ -82,7 +91,15 @@ bool mr_kernel_runs_alone(const mr_command *command) {
     return command->machine->watches_writes;
 }
 
-/* Without params and variables. */
+static uint64_t resident_blocks(const mr_command *command) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    const mr_device *device = command->stream->device;
+    mr_kernel_occupancy o = mr_kernel_occupancy_of(
+        device, a->kernel, a->block[0] * a->block[1] * a->block[2], a->shared);
+    return (uint64_t)o.blocks_per_sm * (uint64_t)device->properties.sm_count;
+}
+
+/* Without params, variables and progress. */
 static mr_ptx_launch launch_of(const mr_command *command) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     const mr_device_properties *p = &command->stream->device->properties;
@@ -96,6 +113,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
         .memory = mr_kernel_memory_of(command),
         .device = {.sm_count = (uint32_t)p->sm_count,
                    .max_shared = (uint32_t)p->shared_per_block,
+                   .resident_blocks = resident_blocks(command),
                    .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
         .check = setting(machine, "kernel_checks") > 0,
@@ -112,7 +130,6 @@ void mr_kernel_finish(const mr_command *command, void *state) {
 }
 
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end) {
-    (void)state;
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
     uint64_t *space = calloc((a->kernel->param_bytes + 7) / 8 + variables + 1, sizeof *space);
@@ -122,6 +139,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     mr_kernel_fill_params(command, space + variables);
     launch.variables = space;
     launch.params = space + variables;
+    launch.progress = state;
     launch.profile = count_of(command->machine, a);
     mr_kernel_findings_attach(command, &launch);
     mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);

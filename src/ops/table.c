@@ -156,6 +156,7 @@ enum {
                        .help = help_,                                                              \
                        .items = mr_kernel_items,                                                   \
                        .run = mr_kernel_run,                                                       \
+                       .state_bytes = mr_kernel_state_bytes,                                       \
                        .begin = mr_kernel_begin,                                                   \
                        .finish = mr_kernel_finish,                                                 \
                        .cost = mr_kernel_cost,                                                     \

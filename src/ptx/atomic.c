@@ -108,12 +108,19 @@ static uint64_t lane_value(const ptx_warp *warp, ptx_place_of operand, unsigned 
                         : PTX_AT(const ptx_u64, warp, operand)[i];
 }
 
+static uint64_t read_again(const void *at, unsigned bytes) {
+    return bytes == 2   ? __atomic_load_n((const ptx_u16 *)at, __ATOMIC_RELAXED)
+           : bytes == 4 ? __atomic_load_n((const ptx_u32 *)at, __ATOMIC_RELAXED)
+                        : __atomic_load_n((const ptx_u64 *)at, __ATOMIC_RELAXED);
+}
+
 static void operate(ptx_warp *warp, const ptx_code *code, uint32_t mask, const ptx_reach *reach) {
     const ptx_memory_code *m = code->memory;
     for (uint32_t left = mask; left; left &= left - 1) {
         unsigned i = ptx_first_lane(left);
         uint64_t old = m->atom(ptx_lane_at(reach, i), lane_value(warp, code->b, m->bytes, i),
                                lane_value(warp, code->c, m->bytes, i));
+        warp->run->changes += read_again(ptx_lane_at(reach, i), m->bytes) != old;
         if (code->d == PTX_NO_PART) continue;
         if (m->bytes == 2) PTX_AT(ptx_u16, warp, code->d)[i] = (uint16_t)old;
         else if (m->bytes == 4) PTX_AT(ptx_u32, warp, code->d)[i] = (uint32_t)old;

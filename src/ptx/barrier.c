@@ -52,6 +52,7 @@ static void open_barrier(ptx_run_state *run, uint32_t id) {
             path->code++;
             if (warp->state == PTX_WARP_BLOCKED) warp->state = PTX_WARP_READY;
         }
+        if (warp->path_count > 1) ptx_unite_paths(warp);
     }
     memset(barrier, 0, sizeof *barrier);
     run->block.open_barriers--;
@@ -148,6 +149,7 @@ static const ptx_code *wait_at(ptx_warp *warp, const ptx_code *code, uint32_t ma
     if (is_complete(warp->run, barrier)) {
         write_reduced(warp, barrier, warp->frame, code, mask);
         open_barrier(warp->run, id);
+        if (warp->path_count && warp->active == mask) ptx_unite_with_active(warp, code + 1);
         return code + 1;
     }
     ptx_park(warp, code, PTX_PATH_AT_BARRIER);

@@ -35,7 +35,7 @@ static void set_guard(ptx_decoder *d, const ptx_instruction *i) {
     d->guard_flip = i->guard_negated ? PTX_ALL : 0;
     if (ptx_types[d->function->registers[i->guard].type].bytes != 0 ||
         d->function->registers[i->guard].type != PTX_pred) {
-        ptx_refuse(d, "its guard must be a predicate");
+        ptx_reject(d, "its guard must be a predicate");
     }
 }
 

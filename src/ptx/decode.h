@@ -30,7 +30,7 @@ typedef struct {
     bool is_code;         /* `instruction` is the index of a code */
 } ptx_fix;
 
-enum { PTX_SCRATCHES = 4 };
+enum { PTX_SCRATCHES = 6 };
 
 typedef struct {
     mr_ptx_module *module;
@@ -62,8 +62,10 @@ static inline ptx_code *ptx_emit_lane(ptx_decoder *d, ptx_lane lane, ptx_place_o
     return ptx_emit(d, d->lanes[lane], to, a, b, c);
 }
 void ptx_fix_later(ptx_decoder *d, ptx_fix_kind kind, uint32_t instruction);
-/* NOT_SUPPORTED: the text says what is not covered, or wrong. */
+/* NOT_SUPPORTED: the text says what is not covered. */
 void ptx_refuse(ptx_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* No PTX at all: its operands do not fit. */
+void ptx_reject(ptx_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- operand.c */
 bool ptx_needs(ptx_decoder *d, unsigned operands, unsigned types);

@@ -155,6 +155,36 @@ static void decode_setp(ptx_decoder *d) {
     if (two) ptx_emit(d, ptx_run_pred_mov, q, u, u, u);
 }
 
+/* What `set` writes where the comparison is true; for each half of a pair. 0: it has no result of this type. */
+static uint32_t value_of_true(ptx_type to, bool of_pair) {
+    switch (to) {
+    case PTX_u32:
+    case PTX_s32: return of_pair ? 0xffff : PTX_ALL;
+    case PTX_f32: return of_pair ? 0 : 0x3f800000;
+    case PTX_u16:
+    case PTX_s16: return of_pair ? 0 : 0xffff;
+    case PTX_f16: return of_pair ? 0 : 0x3c00;
+    case PTX_bf16: return of_pair ? 0 : 0x3f80;
+    case PTX_f16x2: return of_pair ? 0x3c00 : 0;
+    case PTX_bf16x2: return of_pair ? 0x3f80 : 0;
+    default: return 0;
+    }
+}
+
+/* The comparison of one half, with the third operand, as `yes` or 0 of `bytes`. */
+static bool emit_set(ptx_decoder *d, const comparison *c, bool upper, uint32_t yes, unsigned bytes,
+                     ptx_place_of to) {
+    ptx_place_of t = ptx_scratch(d, 0);
+    if (!emit_test(d, c, upper, t)) return false;
+    if (c->combine != PTX_MOD_NONE) {
+        ptx_place_of third = ptx_source(d, 3, 0);
+        ptx_emit(d, combining(c->combine), t, t, third, t);
+    }
+    ptx_emit_lane(d, bytes == 2 ? PTX_LANE_selp_16 : PTX_LANE_selp_32, to,
+                  ptx_constant_of(d, yes, bytes), ptx_constant_of(d, 0, bytes), t);
+    return true;
+}
+
 static void decode_set(ptx_decoder *d) {
     ptx_type to = ptx_type_at(d, 0);
     comparison c;
@@ -162,24 +192,22 @@ static void decode_set(ptx_decoder *d) {
         ptx_refuse(d, "it has no comparison");
         return;
     }
-    bool more = c.combine != PTX_MOD_NONE;
-    if (!ptx_needs(d, 3u + more, 2)) return;
-    if (to != PTX_u32 && to != PTX_s32 && to != PTX_f32) {
-        ptx_refuse(d, "its first type must be u32, s32 or f32");
+    if (!ptx_needs(d, 3u + (c.combine != PTX_MOD_NONE), 2)) return;
+    bool is_pair = is_half(c.type) && ptx_types[c.type].bytes == 4;
+    uint32_t yes = value_of_true(to, is_pair);
+    unsigned bytes = ptx_types[to].bytes;
+    if (!yes) {
+        ptx_refuse(d, is_pair ? "its first type must be f16x2, bf16x2, u32 or s32"
+                              : "its first type must be u16, s16, u32, s32, f16, bf16 or f32");
         return;
     }
-    if (is_half(c.type) && ptx_types[c.type].bytes == 4) {
-        ptx_refuse(d, "set of pairs is not interpreted");
+    if (!is_pair) {
+        emit_set(d, &c, false, yes, bytes, ptx_result(d, 0, bytes));
         return;
     }
-    ptx_place_of t = ptx_scratch(d, 0);
-    if (!emit_test(d, &c, false, t)) return;
-    if (more) {
-        ptx_place_of third = ptx_source(d, 3, 0);
-        ptx_emit(d, combining(c.combine), t, t, third, t);
-    }
-    ptx_place_of yes = ptx_constant_of(d, to == PTX_f32 ? 0x3f800000 : PTX_ALL, 4);
-    ptx_emit_lane(d, PTX_LANE_selp_32, ptx_result(d, 0, 4), yes, ptx_constant_of(d, 0, 4), t);
+    ptx_place_of low = ptx_scratch(d, 4), high = ptx_scratch(d, 4);
+    if (!emit_set(d, &c, false, yes, 4, low) || !emit_set(d, &c, true, yes << 16, 4, high)) return;
+    ptx_emit_lane(d, PTX_LANE_or_32, ptx_result(d, 0, 4), low, high, low);
 }
 
 static void decode_testp(ptx_decoder *d) {

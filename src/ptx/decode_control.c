@@ -8,7 +8,7 @@ static void decode_bra(ptx_decoder *d) {
     if (!ptx_needs(d, 1, 0)) return;
     const ptx_operand *o = &d->instruction->operands[0];
     if (o->kind != PTX_LABEL) {
-        ptx_refuse(d, "it must name a label");
+        ptx_reject(d, "it must name a label");
         return;
     }
     ptx_emit(d, ptx_run_branch, PTX_NO_PART, 0, 0, 0);
@@ -21,7 +21,7 @@ static void decode_brx(ptx_decoder *d) {
     if (!ptx_needs(d, 2, 0)) return;
     const ptx_operand *o = &d->instruction->operands[1];
     if (o->kind != PTX_TARGETS) {
-        ptx_refuse(d, "it must name a list of targets");
+        ptx_reject(d, "it must name a list of targets");
         return;
     }
     ptx_place_of a = ptx_source(d, 0, 4);
@@ -42,7 +42,7 @@ static bool read_params(ptx_decoder *d, const ptx_operand *list, const ptx_varia
         return false;
     }
     if (check && count != formal_count) {
-        ptx_refuse(d, "it gives %u parameters, and the function has %u", count, formal_count);
+        ptx_reject(d, "it gives %u parameters, and the function has %u", count, formal_count);
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -63,7 +63,7 @@ static bool read_params(ptx_decoder *d, const ptx_operand *list, const ptx_varia
                          : d->routine->parameter_offset[o->index];
         at[count + i] = (uint32_t)v->bytes;
         if (check && v->bytes != formal[i].bytes) {
-            ptx_refuse(d, "parameter %u has %llu bytes, and the function's has %llu", i + 1,
+            ptx_reject(d, "parameter %u has %llu bytes, and the function's has %llu", i + 1,
                        (unsigned long long)v->bytes, (unsigned long long)formal[i].bytes);
             return false;
         }
@@ -92,7 +92,7 @@ static void decode_call(ptx_decoder *d) {
     const ptx_instruction *i = d->instruction;
     ptx_take(d, PTX_MOD_uni);
     if (i->operand_count < 3 || i->operand_count > 4) {
-        ptx_refuse(d, "it must have results, a function and parameters");
+        ptx_reject(d, "it must have results, a function and parameters");
         return;
     }
     const ptx_operand *callee = &i->operands[1];
@@ -119,7 +119,7 @@ static void decode_call(ptx_decoder *d) {
                 return;
             }
         } else if (f->is_entry) {
-            ptx_refuse(d, "`%s` is a kernel, which cannot be called", f->name);
+            ptx_reject(d, "`%s` is a kernel, which cannot be called", f->name);
             return;
         } else {
             note_callee(d, callee->index);

@@ -92,10 +92,10 @@ static bool fixed_address(ptx_decoder *d, const ptx_operand *o, ptx_memory_code 
     }
     uint64_t offset = (uint64_t)o->offset;
     if (offset > v->bytes || m->bytes > v->bytes - offset) {
-        ptx_refuse(d, "it accesses %u bytes at offset %lld of `%s`, which has %llu", m->bytes,
+        ptx_reject(d, "it accesses %u bytes at offset %lld of `%s`, which has %llu", m->bytes,
                    (long long)o->offset, v->name, (unsigned long long)v->bytes);
     } else if ((at + offset) % m->align != 0) {
-        ptx_refuse(d, "it accesses `%s` at an offset that is no multiple of %u", v->name, m->align);
+        ptx_reject(d, "it accesses `%s` at an offset that is no multiple of %u", v->name, m->align);
     }
     m->fixed = true;
     m->offset = (int64_t)(at + offset);
@@ -104,7 +104,7 @@ static bool fixed_address(ptx_decoder *d, const ptx_operand *o, ptx_memory_code 
 
 static ptx_place_of address_place(ptx_decoder *d, const ptx_operand *o, ptx_memory_code *m) {
     if (!o->is_address) {
-        ptx_refuse(d, "its address must be in brackets");
+        ptx_reject(d, "its address must be in brackets");
         return 0;
     }
     if (fixed_address(d, o, m)) return ptx_constant_of(d, 0, 4);
@@ -167,7 +167,7 @@ static const ptx_operand *part_of(ptx_decoder *d, const ptx_operand *o, unsigned
                                   unsigned count) {
     if (count == 1 && o->kind != PTX_LIST) return o;
     if (o->kind == PTX_LIST && o->count == count) return &o->list[i];
-    ptx_refuse(d, "it must have %u registers in braces", count);
+    ptx_reject(d, "it must have %u registers in braces", count);
     return o;
 }
 
@@ -216,7 +216,7 @@ static void decode_ld(ptx_decoder *d) {
         }
         unsigned width;
         m->parts[i] = ptx_wide_result(d, part, m->part_bytes, &width);
-        if (first && width != first) ptx_refuse(d, "its registers must have the same width");
+        if (first && width != first) ptx_reject(d, "its registers must have the same width");
         first = width;
     }
     if (d->failure) return;
@@ -240,7 +240,7 @@ static void decode_st(ptx_decoder *d) {
         unsigned width;
         if (d->failure) return;
         m->parts[i] = ptx_wide_source(d, part, m->part_bytes, &width);
-        if (first && width != first) ptx_refuse(d, "its registers must have the same width");
+        if (first && width != first) ptx_reject(d, "its registers must have the same width");
         first = width;
     }
     if (d->failure) return;

@@ -17,7 +17,7 @@ static void unpack(ptx_decoder *d, unsigned bytes) {
     const ptx_operand *list = &d->instruction->operands[0];
     unsigned part = bytes / (list->count ? list->count : 1);
     if ((list->count != 2 && list->count != 4) || part < 1 || part > 4) {
-        ptx_refuse(d, "it unpacks %u bits into %u parts", 8 * bytes, list->count);
+        ptx_reject(d, "it unpacks %u bits into %u parts", 8 * bytes, list->count);
         return;
     }
     ptx_place_of a = ptx_source(d, 1, bytes);
@@ -44,7 +44,7 @@ static void pack(ptx_decoder *d, unsigned bytes) {
     const ptx_operand *list = &d->instruction->operands[1];
     unsigned part = bytes / (list->count ? list->count : 1);
     if ((list->count != 2 && list->count != 4) || part < 1 || part > 4) {
-        ptx_refuse(d, "it packs %u parts into %u bits", list->count, 8 * bytes);
+        ptx_reject(d, "it packs %u parts into %u bits", list->count, 8 * bytes);
         return;
     }
     ptx_place_of to = ptx_result(d, 0, bytes);
@@ -105,7 +105,7 @@ static void decode_mov(ptx_decoder *d) {
     }
     if (is_clock(&o[1])) {
         bool is_64 = o[1].index == PTX_SREG_clock64 || o[1].index == PTX_SREG_globaltimer;
-        if (is_64 != (bytes == 8)) ptx_refuse(d, "the special register has another width");
+        if (is_64 != (bytes == 8)) ptx_reject(d, "the special register has another width");
         ptx_code *code = ptx_emit(d, ptx_run_clock, ptx_result(d, 0, bytes), o[1].index, 0, 0);
         if (code) code->more = bytes;
         return;

@@ -4,18 +4,30 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void ptx_refuse(ptx_decoder *d, const char *format, ...) {
+static void fail(ptx_decoder *d, mr_code code, const char *verdict, const char *format,
+                 va_list args) {
     if (d->failure) return;
     char why[512], what[256], where[256];
-    va_list args;
-    va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
-    va_end(args);
     const ptx_tree *tree = &d->module->tree;
-    d->failure = mr_fail(MR_CODE_NOT_SUPPORTED, "%s: `%s` in `%s` is not covered: %s",
+    d->failure = mr_fail(code, "%s: `%s` in `%s` %s: %s",
                          ptx_place_text(tree, &d->instruction->place, where, sizeof where),
                          ptx_instruction_text(tree, d->function, d->instruction, what, sizeof what),
-                         d->function->name, why);
+                         d->function->name, verdict, why);
+}
+
+void ptx_refuse(ptx_decoder *d, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail(d, MR_CODE_NOT_SUPPORTED, "is not covered", format, args);
+    va_end(args);
+}
+
+void ptx_reject(ptx_decoder *d, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail(d, MR_CODE_INVALID_ARGUMENT, "is wrong", format, args);
+    va_end(args);
 }
 
 ptx_code *ptx_emit(ptx_decoder *d, ptx_run *run, ptx_place_of to, ptx_place_of a, ptx_place_of b,

@@ -13,12 +13,15 @@ static mr_status unknown_word(ptx_reader *r, uint32_t line, const char *word, ui
                               const char *of) {
     char shown[PTX_SHOWN];
     const char *group = ptx_uncovered(word, size);
+    mr_code code = group ? MR_CODE_NOT_SUPPORTED : MR_CODE_INVALID_ARGUMENT;
     ptx_shown(word, size, shown);
+    if (group && of)
+        return ptx_fail(r, line, code, "%s of `%s` is not covered: %s", shown, of, group);
+    if (group) return ptx_fail(r, line, code, "%s is not covered: %s", shown, group);
     if (of)
-        return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED, "%s of `%s` is not covered: %s", shown, of,
-                        group ? group : "the virtual GPU knows no such modifier or type");
-    return ptx_fail(r, line, MR_CODE_NOT_SUPPORTED, "%s is not covered: %s", shown,
-                    group ? group : "the virtual GPU knows no such instruction");
+        return ptx_fail(r, line, code, "%s of `%s` is no modifier and no type of PTX that is known",
+                        shown, of);
+    return ptx_fail(r, line, code, "%s is no instruction of PTX that is known", shown);
 }
 
 /* The words after the opcode, each of which begins with a dot. */

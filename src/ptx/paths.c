@@ -9,7 +9,8 @@
 
 /* A path that waits for lanes of its own warp may wait for ones that wait at a join for it. After so many pauses in a row
  * they go on without it. */
-#define PATIENCE 64
+#define PATIENCE      64
+#define IDLE_PATIENCE 2 /* where it is known that the path only waits */
 
 /* ---- frames and joins, which are used again */
 
@@ -403,12 +404,44 @@ const ptx_code *ptx_next_path(ptx_warp *warp) {
     return NULL;
 }
 
+static void drop_path(ptx_warp *warp, uint32_t index) {
+    warp->path_count--;
+    memmove(&warp->paths[index], &warp->paths[index + 1],
+            (warp->path_count - index) * sizeof *warp->paths);
+}
+
+void ptx_unite_paths(ptx_warp *warp) {
+    for (uint32_t i = 0; i < warp->path_count; i++) {
+        ptx_path *path = &warp->paths[i];
+        for (uint32_t k = warp->path_count; k-- > i + 1;) {
+            const ptx_path *other = &warp->paths[k];
+            if (path->state != PTX_PATH_READY || other->state != PTX_PATH_READY ||
+                other->code != path->code || other->frame != path->frame ||
+                other->join != path->join)
+                continue;
+            path->mask |= other->mask;
+            drop_path(warp, k);
+        }
+    }
+}
+
+void ptx_unite_with_active(ptx_warp *warp, const ptx_code *code) {
+    for (uint32_t k = warp->path_count; k-- > 0;) {
+        const ptx_path *other = &warp->paths[k];
+        if (other->state != PTX_PATH_READY || other->code != code || other->frame != warp->frame ||
+            other->join != warp->join)
+            continue;
+        warp->active |= other->mask;
+        drop_path(warp, k);
+    }
+}
+
 void ptx_paths_forget(ptx_warp *warp) {
     warp->path_count = 0; /* joins and frames go with the run */
 }
 
 bool ptx_lose_patience(ptx_warp *warp) {
-    if (++warp->since_join < PATIENCE) return false;
+    if (++warp->since_join < (warp->idle_slices ? IDLE_PATIENCE : PATIENCE)) return false;
     warp->since_join = 0;
     return release_early(warp, false);
 }

@@ -202,10 +202,10 @@ static ptx_place_of register_place(ptx_decoder *d, uint32_t index, unsigned byte
     const ptx_register *r = &d->function->registers[index];
     unsigned has = ptx_types[r->type].bytes;
     if (has != bytes) {
-        if (bytes == 0) ptx_refuse(d, "register %s is no predicate", r->name);
-        else if (has == 0) ptx_refuse(d, "register %s is a predicate", r->name);
+        if (bytes == 0) ptx_reject(d, "register %s is no predicate", r->name);
+        else if (has == 0) ptx_reject(d, "register %s is a predicate", r->name);
         else
-            ptx_refuse(d, "register %s has %u bits, and here it must have %u", r->name, 8 * has,
+            ptx_reject(d, "register %s has %u bits, and here it must have %u", r->name, 8 * has,
                        8 * bytes);
         return 0;
     }
@@ -223,7 +223,7 @@ static ptx_place_of special_place(ptx_decoder *d, const ptx_operand *o, unsigned
         return ptx_constant_of(d, 0, bytes);
     }
     if (bytes != 4) {
-        ptx_refuse(d, "special register %%%s has 32 bits, and here it must have %u",
+        ptx_reject(d, "special register %%%s has 32 bits, and here it must have %u",
                    ptx_special_names[which], 8 * bytes);
         return 0;
     }
@@ -271,7 +271,7 @@ static ptx_place_of real_place(ptx_decoder *d, const ptx_operand *o, unsigned by
             o->single ? mr_from_bits_f32((uint32_t)o->bits) : (float)mr_from_bits_f64(o->bits);
         return ptx_constant_of(d, o->single ? (uint32_t)o->bits : mr_bits_f32(value), 4);
     }
-    ptx_refuse(d, "a number with a point cannot be an operand of %u bits", 8 * bytes);
+    ptx_reject(d, "a number with a point cannot be an operand of %u bits", 8 * bytes);
     return 0;
 }
 
@@ -343,7 +343,7 @@ ptx_place_of ptx_source(ptx_decoder *d, unsigned i, unsigned bytes) {
 ptx_place_of ptx_result_of(ptx_decoder *d, const ptx_operand *o, unsigned bytes) {
     if (o->kind == PTX_SINK) return ptx_scratch(d, bytes);
     if (o->kind == PTX_REGISTER) return register_place(d, o->index, bytes);
-    ptx_refuse(d, "its result must be a register");
+    ptx_reject(d, "its result must be a register");
     return 0;
 }
 
@@ -356,7 +356,7 @@ static ptx_place_of wide_register(ptx_decoder *d, const ptx_operand *o, unsigned
     const ptx_register *r = &d->function->registers[o->index];
     unsigned has = ptx_types[r->type].bytes;
     if (has < least || has < 2 || has > 8) {
-        ptx_refuse(d, "register %s has %u bits, and here it must have at least %u", r->name,
+        ptx_reject(d, "register %s has %u bits, and here it must have at least %u", r->name,
                    8 * has, 8 * least);
         has = 8;
     }

@@ -103,11 +103,23 @@ typedef struct {
     uint32_t max_shared; /* bytes a block may ask for, dynamic and static together */
     uint64_t
         stack_bytes; /* of local memory a thread; 0: 64 KiB (CUDA's default is 1 KiB, which grows) */
+    uint64_t resident_blocks; /* of this kernel that run at once; 0: one */
     uint64_t
         instruction_limit; /* a warp may execute; 0: none. Beyond it: LAUNCH_TIMEOUT, which names the loop's line */
     uint64_t clock_hz; /* of %clock; %globaltimer counts nanoseconds from `start_ns` */
     uint64_t start_ns;
 } mr_ptx_device;
+
+/* How far the blocks of one launch are: shared by all calls of mr_ptx_run for it. Zeros before the first one. While
+ * none is under way, a copy of the bytes is as good. */
+typedef struct {
+    uint32_t active, idle; /* calls under way; those of them whose blocks all wait */
+    uint64_t epoch;  /* changes when a block has ended, or has changed memory while others wait */
+    uint8_t begun[]; /* by block, one bit each */
+} mr_ptx_progress;
+static inline size_t mr_ptx_progress_bytes(uint64_t blocks) {
+    return sizeof(mr_ptx_progress) + (size_t)(blocks / 8 + 1);
+}
 
 typedef struct {
     const mr_ptx_kernel *kernel;
@@ -118,6 +130,7 @@ typedef struct {
     const uint64_t *variables; /* addresses, by index of the module's variables */
     mr_ptx_memory memory;
     mr_ptx_device device;
+    mr_ptx_progress *progress; /* NULL: a block that waits for one of another call waits for ever */
     bool check;              /* bounds by allocation, alignment; else only what keeps the host safe:
                                  * an access outside of every range is an error either way */
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
@@ -138,7 +151,8 @@ static inline const char *ptx_launch_name(const mr_ptx_launch *launch) {
     return launch->name ? launch->name : launch->kernel ? launch->kernel->name : "?";
 }
 
-/* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. An error is that of the
+/* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. If they wait for later
+ * blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the
  * first access (instruction, thread) that failed, with CUDA's code where CUDA has one (ILLEGAL_ADDRESS,
  * MISALIGNED_ADDRESS, ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT) and a sentence that
  * names kernel, source line, thread, block, and what was accessed. Memory then is as the kernel left it. */

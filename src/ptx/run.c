@@ -1,7 +1,8 @@
-/* Runs blocks of a launch: builds a block's warps, and gives each its turn until all are done.
+/* Runs a block: builds its warps, and gives each its turn until all are done.
  *
  * A warp runs until it is done or must wait, or for SLICE instructions: so a warp that spins on what another one writes
- * does not wait for ever. Limits and interruptions are looked at between slices. */
+ * does not wait for ever. Behind a slice that was used up comes a short one, in which the warp is watched: whether it
+ * only waits (spin.h). Limits and interruptions are looked at between slices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,14 @@
 #include "ptx/memory.h"
 #include "ptx/paths.h"
 #include "ptx/counts.h"
+#include "ptx/run.h"
 #include "ptx/runs.h"
+#include "ptx/spin.h"
 #include "ptx/watch.h"
 
 #define SLICE 8192
+#define PROBE 512
+#define POLL  64 /* of one that is known to wait */
 
 /* ---- vectors of the launch and of the warps */
 
@@ -113,7 +118,7 @@ static bool make_warps(ptx_run_state *run) {
     return true;
 }
 
-static bool begin(ptx_run_state *run, const mr_ptx_launch *launch) {
+bool ptx_run_begin(ptx_run_state *run, const mr_ptx_launch *launch) {
     const mr_ptx_module *module = launch->kernel->module;
     run->launch = launch;
     run->module = module;
@@ -147,7 +152,7 @@ static bool begin(ptx_run_state *run, const mr_ptx_launch *launch) {
     return make_warps(run);
 }
 
-static void finish(ptx_run_state *run) {
+void ptx_run_finish(ptx_run_state *run) {
     for (uint32_t w = 0; run->warps && w < run->warp_count; w++) {
         free(run->warps[w].vectors);
         free(run->warps[w].local);
@@ -184,6 +189,8 @@ static bool begin_warp(ptx_run_state *run, ptx_warp *warp) {
     warp->join = NULL;
     warp->carry = 0;
     warp->executed = warp->since_join = 0;
+    warp->is_probed = false;
+    warp->idle_slices = 0;
     warp->state = PTX_WARP_READY;
     warp->path_count = 1;
     warp->paths[0] = (ptx_path){.code = run->routine->codes,
@@ -193,7 +200,7 @@ static bool begin_warp(ptx_run_state *run, ptx_warp *warp) {
     return true;
 }
 
-static bool begin_block(ptx_run_state *run, uint64_t linear) {
+bool ptx_block_begin(ptx_run_state *run, uint64_t linear) {
     ptx_block_run *block = &run->block;
     const uint32_t *grid = run->launch->grid;
     block->linear = linear;
@@ -219,6 +226,7 @@ static bool begin_block(ptx_run_state *run, uint64_t linear) {
     for (uint32_t w = 0; w < run->warp_count; w++) {
         if (!begin_warp(run, &run->warps[w])) return false;
     }
+    if (run->counts) ptx_counts_block(run->counts);
     return true;
 }
 
@@ -265,52 +273,61 @@ static void check_limits(ptx_warp *warp, const ptx_code *code) {
     }
 }
 
+/* A slice was used up: after a whole one the warp is watched, for as long as it does nothing but wait. */
+static void note_slice(ptx_warp *warp, uint64_t polls, uint64_t changes) {
+    const ptx_run_state *run = warp->run;
+    bool is_idle = warp->is_probed && run->polls > polls && run->changes == changes;
+    warp->idle_slices = is_idle ? warp->idle_slices + 1 : 0;
+    warp->is_probed = is_idle || !warp->is_probed;
+}
+
 static void run_slice(ptx_warp *warp) {
     ptx_run_state *run = warp->run;
-    uint64_t limit = run->launch->device.instruction_limit, slice = SLICE;
+    uint64_t limit = run->launch->device.instruction_limit;
+    uint64_t slice = !warp->is_probed ? SLICE : warp->idle_slices ? POLL : PROBE;
+    uint64_t polls = run->polls, changes = run->changes;
     if (limit && limit - warp->executed < slice) slice = limit - warp->executed;
     warp->slice = warp->budget = (int64_t)slice;
     const ptx_code *code = ptx_next_path(warp);
-    code = run->counts ? run_counted_codes(warp, code) : run_codes(warp, code);
+    code = warp->is_probed ? ptx_run_probe(warp, code)
+           : run->counts   ? run_counted_codes(warp, code)
+                           : run_codes(warp, code);
     uint64_t used = slice - (uint64_t)(warp->budget > 0 ? warp->budget : 0);
     warp->executed += used;
     run->clock += used;
-    if (!code) return;
+    if (!code) {
+        warp->is_probed = false;
+        warp->idle_slices = 0;
+        return;
+    }
     check_limits(warp, code);
     if (warp->state == PTX_WARP_FAILED) return;
+    note_slice(warp, polls, changes);
     ptx_pause(warp, code);
     ptx_lose_patience(warp);
 }
 
-static void run_block(ptx_run_state *run) {
+/* Each of its paths has had a slice in which it only waited. */
+static bool is_idle(const ptx_warp *warp) {
+    return warp->state == PTX_WARP_READY && warp->idle_slices >= warp->path_count;
+}
+
+ptx_turn_end ptx_block_turn(ptx_run_state *run) {
     while (run->block.alive) {
-        bool any = false;
+        bool any = false, all_idle = true;
         for (uint32_t w = 0; w < run->warp_count; w++) {
             ptx_warp *warp = &run->warps[w];
             if (warp->state != PTX_WARP_READY) continue;
             any = true;
             run_slice(warp);
-            if (run->failure) return;
+            if (run->failure) return PTX_TURN_FAILED;
+            all_idle = all_idle && is_idle(warp);
         }
         if (!any) {
             ptx_fault_deadlock(run);
-            return;
+            return PTX_TURN_FAILED;
         }
+        if (all_idle) return PTX_TURN_WAITS;
     }
-}
-
-mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end) {
-    ptx_run_state run = {0};
-    if (!begin(&run, launch)) {
-        run.failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "the host's memory is out");
-    }
-    for (uint64_t b = first; b < end && !run.failure; b++) {
-        if (!begin_block(&run, b)) break;
-        if (run.counts) ptx_counts_block(run.counts);
-        run_block(&run);
-        if (launch->watch && !run.failure) ptx_watch_block_done(launch->watch, b);
-    }
-    mr_status failure = run.failure;
-    finish(&run);
-    return failure;
+    return PTX_TURN_DONE;
 }

@@ -50,6 +50,7 @@ static const row rows[] = {
     {".proxy*", PROXY},
     {"createpolicy", "it says how long the L2 cache keeps what is read"},
     {"applypriority", "it says how long the L2 cache keeps what is read"},
+    {".L2::*", "it says how long the L2 cache keeps what is read"},
     {"mbarrier", MBARRIER},
     {".mbarrier*", MBARRIER},
     {".noinc", MBARRIER},

@@ -78,6 +78,9 @@ struct ptx_warp {
     uint64_t
         since_join; /* slices since paths changed: a spin that waits for lanes of its own warp */
 
+    bool is_probed;       /* spin.h: the next slice is short and watched */
+    uint32_t idle_slices; /* in a row in which it only waited for others */
+
     ptx_path paths[PTX_LANES]; /* those that do not run now; the last is taken first */
     uint32_t path_count;
 
@@ -149,6 +152,7 @@ struct ptx_run_state {
     MR_VEC(void *) owned; /* chunks of frames and joins */
 
     uint64_t clock;            /* instructions executed by all warps */
+    uint64_t polls, changes;   /* spin.h */
     const uint64_t *values;    /* what the store that is being told writes; NULL: not known */
     struct ptx_counts *counts; /* profile.h: of this run, by code; NULL: nothing is counted */
 };

@@ -132,7 +132,7 @@ static const row modules[] = {
 /* In a function: line 6. */
 static const row bodies[] = {
     {"frob.b32 %r1, %r2;",
-     "k.ptx, line 6 of the PTX: `frob` is not covered: the virtual GPU knows no such instruction"},
+     "k.ptx, line 6 of the PTX: `frob` is no instruction of PTX that is known"},
     {"wgmma.fence.sync.aligned;",
      "k.ptx, line 6 of the PTX: `wgmma` is not covered: it belongs to the tensor cores"},
     {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r1}, {%f1};",
@@ -160,8 +160,8 @@ static const row bodies[] = {
      "share"},
     {"fence.proxy.async;", "k.ptx, line 6 of the PTX: `.proxy` of `fence` is not covered: it "
                            "orders accesses on different hardware paths, such as bulk copies"},
-    {"add.s33 %r1, %r2, %r3;", "k.ptx, line 6 of the PTX: `.s33` of `add` is not covered: the "
-                               "virtual GPU knows no such modifier or type"},
+    {"add.s33 %r1, %r2, %r3;", "k.ptx, line 6 of the PTX: `.s33` of `add` is no modifier and no "
+                               "type of PTX that is known"},
     {"add.s32 %r1, %r2, %r3",
      "k.ptx, line 7 of the PTX: expected `,` or `;` after the operands of `add`, found `}`"},
     {"add.s32 %r1 %r2, %r3;",
@@ -265,10 +265,10 @@ static const row bodies[] = {
     {"\"text\";", "k.ptx, line 6 of the PTX: expected an instruction, found `text`"},
     {"\xff\xfe;", "k.ptx, line 6 of the PTX: expected an instruction, found `\\xff`"},
     {"a_very_long_name_that_goes_on_and_on_and_on_and_on_and_on_for_more_than_forty_characters;",
-     "k.ptx, line 6 of the PTX: `a_very_long_name_that_goes_on_and_on_...` is not covered: the "
-     "virtual GPU knows no such instruction"},
-    {".loc 1 14 3\nfrob;", "t.cu:14: `frob` is not covered: the virtual GPU knows no such "
-                           "instruction (line 7 of the PTX)"},
+     "k.ptx, line 6 of the PTX: `a_very_long_name_that_goes_on_and_on_...` is no instruction "
+     "of PTX that is known"},
+    {".loc 1 14 3\nfrob;", "t.cu:14: `frob` is no instruction of PTX that is known "
+                           "(line 7 of the PTX)"},
 };
 
 static bool is_not_covered(const char *message) {

@@ -291,6 +291,23 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     return PB16(sum(bf16_of(a) * bf16_of(b), bf16_of(c), RN));
 }
 
+/* set of each half of a pair, with `yes` where the comparison is true. */
+#define EACH(yes, test)                                                                            \
+    ((uint64_t)((test)(a & 65535, b & 65535) ? (yes) : 0) |                                        \
+     (uint64_t)((test)(a >> 16, b >> 16) ? (yes) : 0) << 16)
+static bool half_eq(uint64_t a, uint64_t b) {
+    return f16_of(a) == f16_of(b);
+}
+static bool half_ltu(uint64_t a, uint64_t b) {
+    return !(f16_of(a) >= f16_of(b));
+}
+static bool bhalf_gt(uint64_t a, uint64_t b) {
+    return bf16_of(a) > bf16_of(b);
+}
+static bool bhalf_nan(uint64_t a, uint64_t b) {
+    return isnan_any(bf16_of(a), bf16_of(b));
+}
+
 /* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c: h 16 bits, w 32, d 64, p a predicate
  * that is stored as 0 or 1, e f g floats of 16, 32, 64 bits (special operands), s a shift count; then the result from
  * a, b, c, which are zero-extended */
@@ -426,6 +443,14 @@ static uint64_t bhalf_fma(uint64_t a, uint64_t b, uint64_t c) {
     X("fma.rn.f16x2 $", "wwww", HALF2(half_fma)) X("add.f16x2 $", "www", HALF2(half_add)) X("fma.rn.bf16 $", "hhhh", bhalf_fma(a, b, c)) \
     X("fma.rn.bf16x2 $", "wwww", HALF2(bhalf_fma)) X("sub.f16 $", "eee", P16(sum(f16_of(a), -f16_of(b), RN))) \
     X("min.f16 $", "eee", P16(least(f16_of(a), f16_of(b)))) X("max.bf16 $", "hhh", PB16(most(bf16_of(a), bf16_of(b)))) \
+    X("set.eq.f16.f16 $", "eee", half_eq(a, b) ? 0x3c00 : 0) X("set.ltu.u32.f16 $", "wee", half_ltu(a, b) ? UINT32_MAX : 0) \
+    X("set.gt.bf16.bf16 $", "hhh", bhalf_gt(a, b) ? 0x3f80 : 0) X("set.nan.u16.bf16 $", "hhh", bhalf_nan(a, b) ? 0xffff : 0) \
+    X("set.eq.f16x2.f16x2 $", "www", EACH(0x3c00, half_eq)) X("set.ltu.f16x2.f16x2 $", "www", EACH(0x3c00, half_ltu)) \
+    X("set.gt.bf16x2.bf16x2 $", "www", EACH(0x3f80, bhalf_gt)) X("set.nan.bf16x2.bf16x2 $", "www", EACH(0x3f80, bhalf_nan)) \
+    X("set.eq.u32.f16x2 $", "www", EACH(0xffff, half_eq)) X("set.gt.u32.bf16x2 $", "www", EACH(0xffff, bhalf_gt)) \
+    X("{.reg .pred %q; setp.lt.s32 %q, %c, 0; set.eq.xor.f16x2.f16x2 %d, %a, %b, %q;}", "wwww", \
+      EACH(0x3c00, half_eq) ^ (sx(c, 32) < 0 ? 0x3c003c00 : 0)) \
+    X("set.lt.f16.f32 $", "eff", F32(a) < F32(b) ? 0x3c00 : 0) X("set.ge.u16.s32 $", "hww", sx(a, 32) >= sx(b, 32) ? 0xffff : 0) \
     /* cvt */
 #define ROWS_CONVERSIONS(X) \
     X("cvt.s64.s32 $", "dw", (uint64_t)sx(a, 32)) X("cvt.u64.u32 $", "dw", a) X("cvt.u32.u64 $", "wd", a) X("cvt.u16.u32 $", "hw", a) \

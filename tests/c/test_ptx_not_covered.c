@@ -47,12 +47,6 @@ static const char *const instructions[] = {
     "stacksave.u64 %rd1",
     "stackrestore.u64 %rd1",
     "call.uni elsewhere, (y)",
-    /* half comparisons that give a number */
-    "set.eq.f16x2.f16x2 %r1, %r2, %r3",
-    "set.lt.bf16x2.bf16x2 %r1, %r2, %r3",
-    "set.lt.u32.f16x2 %r1, %r2, %r3",
-    "set.eq.f16.f16 %h1, %h2, %h3",
-    "set.eq.u16.f16 %h1, %h2, %h3",
     /* pairs of integers, and .relu */
     "min.u16x2 %r1, %r2, %r3",
     "max.s16x2 %r1, %r2, %r3",

@@ -420,11 +420,79 @@ static void warps_that_wait_for_each_other_make_progress(void **state) {
         KERNEL(".global .u32 never;\n",
                "$w: ld.volatile.global.u32 %r3, [never]; setp.eq.u32 %p1, %r3, 0; @%p1 bra $w;\n"),
         2, 64, 0, MR_CODE_LAUNCH_TIMEOUT,
-        "is still running after 1000000 instructions of its warp");
+        "waits for ever: what it asks for is not written by any thread that can still run");
+    expect_failure(KERNEL("", "$w: add.u32 %r3, %r3, 1; bra $w;\n"), 2, 64, 0,
+                   MR_CODE_LAUNCH_TIMEOUT,
+                   "is still running after 1000000 instructions of its warp");
     device d;
     start(&d, KERNEL("", "$w: bra $w;\n"), 1, 32, 0);
     d.interruptions = 3;
     run_fails(&d, MR_CODE_INTERRUPTED, "kernel `k` was interrupted");
+    unload(&d);
+}
+
+/* Each block waits for the one after it, so all of them have to be under way. The calls are for parts of the grid. */
+static const char later_ptx[] =
+    KERNEL(".global .u32 turn;\n",
+           "mov.u32 %r3, %ctaid.x; sub.u32 %r3, 5, %r3;\n"
+           "$w: ld.volatile.global.u32 %r4, [turn]; setp.ne.u32 %p1, %r4, %r3; @%p1 bra $w;\n"
+           "add.u32 %r4, %r4, 1; st.volatile.global.u32 [turn], %r4; mov.u32 %result, %r4;\n");
+
+static mr_ptx_progress *make_progress(device *d, uint64_t blocks) {
+    mr_ptx_progress *progress = calloc(1, mr_ptx_progress_bytes(blocks));
+    assert_non_null(progress);
+    d->launch.progress = progress;
+    return progress;
+}
+
+static void blocks_that_wait_for_later_ones_make_progress(void **state) {
+    (void)state;
+    for (uint64_t part = 1; part <= 6; part++) {
+        device d;
+        const uint32_t *out = start(&d, later_ptx, 6, 1, 0);
+        mr_ptx_progress *progress = make_progress(&d, 6);
+        d.launch.device.resident_blocks = 6;
+        for (uint64_t b = 0; b < 6; b += part)
+            expect_none(mr_ptx_run(&d.launch, b, b + part < 6 ? b + part : 6));
+        for (uint32_t b = 0; b < 6; b++) assert_int_equal(out[b], 6 - b);
+        assert_int_equal(progress->active, 0);
+        assert_int_equal(progress->idle, 0);
+        free(progress);
+        unload(&d);
+    }
+}
+
+static void blocks_that_do_not_fit_are_waited_for_in_vain(void **state) {
+    (void)state;
+    device d;
+    start(&d, later_ptx, 6, 1, 0);
+    mr_ptx_progress *progress = make_progress(&d, 6);
+    d.launch.device.resident_blocks = 4;
+    mr_status status = mr_ptx_run(&d.launch, 0, 2);
+    assert_non_null(status);
+    assert_int_equal(status->code, MR_CODE_LAUNCH_TIMEOUT);
+    assert_non_null(
+        strstr(status->message, "2 blocks have not begun, as the device runs at most 4"));
+    mr_error_destroy(status);
+    free(progress);
+    unload(&d);
+}
+
+/* A loop that counts is no endless one: registers change. */
+static void a_wait_with_a_limit_ends(void **state) {
+    (void)state;
+    device d;
+    const uint32_t *out =
+        start(&d,
+              KERNEL(".global .u32 never;\n",
+                     "mov.u32 %r4, 0;\n"
+                     "$w: add.u32 %r4, %r4, 1; ld.volatile.global.u32 %r3, [never];\n"
+                     "setp.eq.u32 %p1, %r3, 0; setp.lt.and.u32 %p1, %r4, 100000, %p1;\n"
+                     "@%p1 bra $w; mov.u32 %result, %r4;\n"),
+              2, 32, 0);
+    run(&d);
+    assert_int_equal(out[0], 100000);
+    assert_int_equal(out[63], 100000);
     unload(&d);
 }
 
@@ -751,11 +819,11 @@ static void kernels_print_and_assert(void **state) {
 
 /* ---- what is refused */
 
-static void refuses(const char *text, const char *part) {
+static void refuses_as(mr_code code, const char *text, const char *part) {
     mr_ptx_module *module;
     mr_status status = mr_ptx_module_load(text, strlen(text), "test.ptx", &module);
     assert_non_null(status);
-    if (status->code != MR_CODE_NOT_SUPPORTED || !strstr(status->message, part)) {
+    if (status->code != code || !strstr(status->message, part)) {
         printf("%s: %s\nwanted: %s\n", mr_code_text(status->code), status->message, part);
         fail();
     }
@@ -763,16 +831,23 @@ static void refuses(const char *text, const char *part) {
     mr_error_destroy(status);
 }
 
+static void refuses(const char *text, const char *part) {
+    refuses_as(MR_CODE_NOT_SUPPORTED, text, part);
+}
+static void rejects(const char *text, const char *part) {
+    refuses_as(MR_CODE_INVALID_ARGUMENT, text, part);
+}
+
 static void what_is_not_covered_is_refused_by_name(void **state) {
     (void)state;
-    refuses(KERNEL("", "add.u64 %a2, %a3, %r1;\n"),
+    rejects(KERNEL("", "add.u64 %a2, %a3, %r1;\n"),
             "register %r1 has 32 bits, and here it must have 64");
     refuses(KERNEL("", "add.u32 %r3, %r1;\n"), "it must have 3 operands, and has 2");
     refuses(KERNEL("", "add.wide.u32 %r3, %r1, %r2;\n"), "the modifier .wide has no meaning here");
     refuses(KERNEL("", "mul.u32 %r3, %r1, %r2;\n"), "it must have .lo, .hi or .wide");
-    refuses(KERNEL("", "and.b32 %p1, %p2, %p3;\n"), "register %p2 is a predicate");
-    refuses(KERNEL("", "setp.lt.u32 %r1, %r2, %r3;\n"), "register %r1 is no predicate");
-    refuses(KERNEL("", "shl.b32 5, %r2, %r3;\n"), "its result must be a register");
+    rejects(KERNEL("", "and.b32 %p1, %p2, %p3;\n"), "register %p2 is a predicate");
+    rejects(KERNEL("", "setp.lt.u32 %r1, %r2, %r3;\n"), "register %r1 is no predicate");
+    rejects(KERNEL("", "shl.b32 5, %r2, %r3;\n"), "its result must be a register");
     refuses(KERNEL("", "atom.global.add.b32 %r1, [%a1], %r2;\n"),
             "there is no such atomic operation of this type");
     refuses(
@@ -792,6 +867,9 @@ int main(void) {
         cmocka_unit_test(barriers_that_are_never_complete_are_errors),
         cmocka_unit_test(locks_are_passed_between_lanes_and_warps),
         cmocka_unit_test(warps_that_wait_for_each_other_make_progress),
+        cmocka_unit_test(blocks_that_wait_for_later_ones_make_progress),
+        cmocka_unit_test(blocks_that_do_not_fit_are_waited_for_in_vain),
+        cmocka_unit_test(a_wait_with_a_limit_ends),
         cmocka_unit_test(lanes_exchange_values),
         cmocka_unit_test(atomics_miss_no_thread),
         cmocka_unit_test(blocks_run_on_several_threads),
