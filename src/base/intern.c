@@ -35,7 +35,8 @@ const char *mr_intern(mr_interned *table, const char *text, size_t size, const c
     if (table->count * 4 >= table->capacity * 3 && !grow(table)) return otherwise;
     char **slot = find_slot(table->slots, table->capacity, text, size);
     if (!*slot) {
-        char *copy = table->count < MR_MOST_INTERNED ? malloc(size + 1) : NULL;
+        size_t most = table->most ? table->most : MR_MOST_INTERNED;
+        char *copy = table->count < most ? malloc(size + 1) : NULL;
         if (!copy) return otherwise;
         memcpy(copy, text, size);
         copy[size] = '\0';

@@ -19,6 +19,7 @@
 typedef struct {
     char **slots;
     size_t capacity, count;
+    size_t most; /* 0: MR_MOST_INTERNED */
 } mr_interned;
 
 /* Returns the one copy of `text`, or `otherwise` (a static text) if the table is full or there is no

@@ -118,13 +118,16 @@ static void derive_work(deriver *d, size_t i, const front *order) {
 }
 
 /* A record or a wait is over when all before it is. */
-static void derive_marker(mr_span *span, const front *order) {
+static void derive_marker(mr_span *spans, size_t i, const front *order) {
+    mr_span *span = &spans[i];
     if (!span->called || !order->known) return;
-    uint64_t time = order->time > span->returned ? order->time : span->returned;
+    bool late = span->returned >= order->time;
+    uint64_t time = late ? span->returned : order->time;
     span->ran = true;
     span->ready = span->begin = span->end = time;
-    span->held_by = order->time > span->returned ? order->rule : MR_CAUSE_HOST;
-    span->holder = order->time > span->returned ? order->holder : MR_TRACE_NONE;
+    span->held_by = late ? MR_CAUSE_HOST : order->rule;
+    span->holder = late ? MR_TRACE_NONE : order->holder;
+    if (span->holder == i) span->holder = span->record; /* what follows is held by the wait */
 }
 
 static void derive_all(deriver *d, size_t count) {
@@ -140,7 +143,7 @@ static void derive_all(deriver *d, size_t count) {
                          .known = span->ran};
         } else if (span->stream != MR_TRACE_NONE &&
                    (mr_command_kinds[span->kind].traits & MR_TRAIT_MARKER)) {
-            derive_marker(span, f);
+            derive_marker(d->spans, i, f);
         }
     }
 }

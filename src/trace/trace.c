@@ -39,6 +39,7 @@ mr_status mr_trace_builder_create(mr_trace_builder **out_builder) {
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
     }
     trace->refs = 1;
+    trace->texts.most = SIZE_MAX; /* they are freed with the trace */
     builder->trace = trace;
     *out_builder = builder;
     return MR_OK;
@@ -52,7 +53,7 @@ void mr_trace_builder_destroy(mr_trace_builder *builder) {
 
 const char *mr_trace_builder_text(mr_trace_builder *builder, const char *text) {
     if (!text) return NULL;
-    return mr_intern(&builder->trace->texts, text, strlen(text), "(one text too many for a trace)");
+    return mr_intern(&builder->trace->texts, text, strlen(text), "(no memory for this text)");
 }
 
 static mr_status no_room(size_t count, const char *what) {

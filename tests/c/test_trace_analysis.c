@@ -6,6 +6,8 @@
 
 #include "model/backend.h"
 #include "trace/analysis.h"
+#include "trace/chain.h"
+#include "trace/kept.h"
 #include "trace/replan.h"
 #include "virtual_fixture.h"
 
@@ -288,6 +290,59 @@ static void the_order_is_that_of_the_rules(void **state) {
         mr_trace_order_free(&order);
         mr_trace_release(t.trace);
     }
+}
+
+/* ---- causes that no backend names */
+
+/* Two causes that hold at once are both right: which of them was later is decided by microseconds. */
+static bool nearly_at_once(const mr_span *one) {
+    int64_t late = (int64_t)one->ready - (int64_t)one->call;
+    return late < 30000;
+}
+
+/* As on hardware: of work there are only times, of all else nothing. */
+static void forget_causes(const mr_trace *trace, mr_span *out_spans) {
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        mr_span *one = &out_spans[i];
+        *one = mr_trace_spans(trace)[i];
+        one->held_by = MR_CAUSE_NONE;
+        one->holder = MR_TRACE_NONE;
+        one->ready = one->begin;
+        if (!mr_span_is_work(one)) one->ran = false;
+    }
+}
+
+static void causes_follow_from_order_and_times(void **state) {
+    (void)state;
+    int compared = 0, same = 0, markers = 0;
+    for (int round = 0; round < ROUNDS / 2; round++) {
+        program p = random_program((uint64_t)round);
+        static mr_span spans[2 * STEPS];
+        for (int i = 0; i < p.count; i++) p.steps[i].length *= 20;
+        traced t = run(&p, NOTHING, "h200");
+        forget_causes(t.trace, spans);
+        OK(mr_trace_find_causes(spans, mr_trace_count(t.trace), mr_trace_stream_at(t.trace, 0),
+                                mr_trace_stream_count(t.trace)));
+        for (size_t i = 0; i < mr_trace_count(t.trace); i++) {
+            const mr_span *exact = &mr_trace_spans(t.trace)[i], *found = &spans[i];
+            if (exact->stream == MR_TRACE_NONE || !exact->ran) continue;
+            assert_true(found->ran);
+            assert_true(llabs((long long)found->begin - (long long)exact->begin) < 10000);
+            markers += !mr_span_is_work(exact);
+            if (!mr_span_is_work(exact) || nearly_at_once(exact)) continue;
+            compared++;
+            /* Of several that ended at once each is right: of two waits for one event, or a record in the default
+             * stream that leads back to the stream's own work. */
+            uint32_t marker, left, right;
+            left = mr_trace_work_behind(mr_trace_spans(t.trace), (uint32_t)i, &marker);
+            right = mr_trace_work_behind(spans, (uint32_t)i, &marker);
+            assert_true(left != MR_TRACE_NONE && right != MR_TRACE_NONE);
+            assert_true(llabs((long long)spans[left].end - (long long)spans[right].end) < 1000);
+            same += exact->held_by == found->held_by && exact->holder == found->holder;
+        }
+        mr_trace_release(t.trace);
+    }
+    assert_true(compared > 1000 && markers > 1000 && same > compared * 9 / 10);
 }
 
 /* ---- replanning */
@@ -643,6 +698,7 @@ int main(void) {
         cmocka_unit_test(the_critical_path_is_a_longest_path),
         cmocka_unit_test(what_is_on_the_path_decides),
         cmocka_unit_test(the_order_is_that_of_the_rules),
+        cmocka_unit_test(causes_follow_from_order_and_times),
         cmocka_unit_test(replanning_nothing_changes_nothing),
         cmocka_unit_test(without_a_wait_the_rules_say_the_same),
         cmocka_unit_test(without_a_wait_a_run_is_near),
