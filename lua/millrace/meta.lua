@@ -548,19 +548,6 @@ function mr.replay(schedule, fn) end
 ---@return table result
 function mr.waits(fn, opts) end
 
----Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each member of a
----barrier, synchronize. The commands are shown to the hazard checker without each of them; nothing
----runs again. The result can be printed. It has total, sufficient (the size of a smallest set that is
----enough), exact (whether no smaller one is), hazards (accesses that have one already), makespan_ms,
----sufficient_ms (with only that set), and waits: for each line {kind=, where=, who=, verdict="needed",
----"together" (others do the same, and not all can go) or "redundant", kept= (in that set), because=,
----rounds=, needed_rounds=, costs_ms= (what the program would take less without it, by the device
----model), instead= (something cheaper)}. `costs`: predict all costs, also of a long program.
----@param fn function
----@param opts? { costs?: boolean }
----@return table result
-function mr.waits(fn, opts) end
-
 ---Prints help about a function, an object, or a name such as "add_", "stream", "mr.memory" or
 ---"one-way" (a word of the hazard checker); an ordering rule ("R13"); "examples", or the text of one
 ---of them ("fan_out"); or what the pages of docs/ say about a word ("overlap"). Without an argument,
@@ -1113,10 +1100,10 @@ function Trace:critical_path() end
 function Trace:why(a, b) end
 
 ---Compares with another trace of the same script: another device model, or a GPU beside the virtual
----one. Returns a list with a row for each line and operation, {name=, where=, before_count=,
----after_count=, before_ms=, after_ms=, before_start=, after_start=}, in the order of the script, and
----in it `before_ms` and `after_ms` of the whole. print shows it as a table; later:print{before=tr}
----shows the timelines.
+---one, or an edited script. Returns a list with a row for each line and operation, {name=, where=,
+---after_where=, before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}, in
+---the order of the script, and in it `before_ms` and `after_ms` of the whole. print shows it as a
+---table; later:print{before=tr} shows the timelines.
 ---@param later millrace.Trace
 ---@return table rows
 function Trace:compare(later) end

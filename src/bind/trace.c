@@ -537,6 +537,10 @@ static const char *change_text(uint64_t before, uint64_t after, char *out, size_
     return out;
 }
 
+static bool has_moved(const mr_trace_row *row) {
+    return row->where[0].line != row->where[1].line || row->where[0].file != row->where[1].file;
+}
+
 static void say_rows(mr_buffer *text, const mr_trace_rows *rows, uint64_t before, uint64_t after) {
     char site[200], change[32];
     mr_buffer_printf(text, "%12s %12s %8s  %s\n%12.3f %12.3f %8s  all\n", "before ms", "after ms",
@@ -548,7 +552,8 @@ static void say_rows(mr_buffer *text, const mr_trace_rows *rows, uint64_t before
                          change_text(row->time[0], row->time[1], change, sizeof change));
         mr_text_put(text, row->name);
         mr_buffer_puts(text, " at ");
-        mr_text_put(text, site_text(row->where, site, sizeof site));
+        mr_text_put(text, site_text(row->where[0], site, sizeof site));
+        if (has_moved(row)) mr_buffer_printf(text, ", later line %d", row->where[1].line);
         if (row->count[0] != row->count[1])
             mr_buffer_printf(text, " (%u before, %u after)", row->count[0], row->count[1]);
         else if (row->count[0] > 1) mr_buffer_printf(text, " (%u times)", row->count[0]);
@@ -559,7 +564,8 @@ static void say_rows(mr_buffer *text, const mr_trace_rows *rows, uint64_t before
 MR_FUNCTION(
     trace_compare, "compare", "tr:compare(later: trace) -> rows: table",
     "Compares with another trace of the same script: another device model, or a GPU beside the "
-    "virtual one. Returns a list with a row for each line and operation, {name=, where=, "
+    "virtual one, or an edited script. Returns a list with a row for each line and operation, "
+    "{name=, where=, after_where=, "
     "before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}, in "
     "the order of the script, and in it `before_ms` and `after_ms` of the whole. print shows it "
     "as a table; later:print{before=tr} shows the timelines.") {
@@ -577,7 +583,11 @@ MR_FUNCTION(
         const mr_trace_row *row = &rows->items[i];
         lua_createtable(L, 0, 8);
         set_text(L, "name", row->name);
-        set_where(L, row->where);
+        set_where(L, row->where[0]);
+        if (has_moved(row)) {
+            mr_push_site(L, row->where[1]);
+            lua_setfield(L, -2, "after_where");
+        }
         lua_pushinteger(L, row->count[0]);
         lua_setfield(L, -2, "before_count");
         lua_pushinteger(L, row->count[1]);

@@ -42,8 +42,8 @@ static bool collect(const mr_trace *trace, int side, items *out) {
 
 static bool make_rows(const items *list, mr_trace_rows *out_rows) {
     for (size_t i = 0; i < list->count;) {
-        mr_trace_row row = {.name = list->items[i].span->name, .where = list->items[i].span->where};
         const mr_span *first = list->items[i].span;
+        mr_trace_row row = {.name = first->name, .where = {first->where, first->where}};
         for (; i < list->count && order_of(first, list->items[i].span) == 0; i++) {
             const mr_span *span = list->items[i].span;
             int side = list->items[i].side;
@@ -58,14 +58,35 @@ static bool make_rows(const items *list, mr_trace_rows *out_rows) {
 /* Of one line, what begins first comes first. */
 static int by_line(const void *a, const void *b) {
     const mr_trace_row *left = a, *right = b;
-    const char *x = left->where.file ? left->where.file : "";
-    int files = strcmp(x, right->where.file ? right->where.file : "");
+    const mr_site *here = &left->where[0], *there = &right->where[0];
+    int files = strcmp(here->file ? here->file : "", there->file ? there->file : "");
     if (files) return files;
-    if (left->where.line != right->where.line) return left->where.line < right->where.line ? -1 : 1;
+    if (here->line != there->line) return here->line < there->line ? -1 : 1;
     int p = left->count[0] ? 0 : 1, q = right->count[0] ? 0 : 1;
     if (p != q) return p - q;
     if (left->begin[p] != right->begin[q]) return left->begin[p] < right->begin[q] ? -1 : 1;
     return strcmp(left->name, right->name);
+}
+
+/* What is gone and what is new by the same name is one. `rows` in the order of lines. */
+static void find_moved(mr_trace_rows *rows) {
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        mr_trace_row *gone = &rows->items[i];
+        for (size_t k = 0; k < rows->count && gone->count[0] && !gone->count[1]; k++) {
+            mr_trace_row *new = &rows->items[k];
+            if (!new->count[1] || new->count[0] || strcmp(new->name, gone->name) != 0) continue;
+            gone->where[1] = new->where[1];
+            gone->count[1] = new->count[1];
+            gone->time[1] = new->time[1];
+            gone->begin[1] = new->begin[1];
+            new->count[1] = 0;
+        }
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i].count[0] || rows->items[i].count[1])
+            rows->items[kept++] = rows->items[i];
+    rows->count = kept;
 }
 
 mr_status mr_trace_compare(const mr_trace *before, const mr_trace *after, mr_trace_rows *out_rows) {
@@ -77,8 +98,10 @@ mr_status mr_trace_compare(const mr_trace *before, const mr_trace *after, mr_tra
         made = make_rows(&list, out_rows);
     }
     mr_vec_free(&list);
-    if (made && out_rows->count)
+    if (made && out_rows->count) {
         qsort(out_rows->items, out_rows->count, sizeof *out_rows->items, by_line);
+        find_moved(out_rows);
+    }
     if (made) return MR_OK;
     mr_vec_free(out_rows);
     return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to compare traces");

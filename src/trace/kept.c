@@ -30,11 +30,11 @@ void mr_kept_free(mr_kept *kept) {
 /* ---- entries */
 
 static bool add_segment(mr_kept *kept) {
-    kept_entry *segment = malloc(KEPT_SEGMENT * sizeof *segment);
-    if (segment && mr_vec_push(&kept->segments, segment)) return true;
-    free(segment);
-    kept->out_of_memory = true;
-    return false;
+    kept_entry *segment = NULL;
+    if (mr_vec_reserve_one(&kept->segments)) segment = malloc(KEPT_SEGMENT * sizeof *segment);
+    if (segment) kept->segments.items[kept->segments.count++] = segment;
+    else kept->out_of_memory = true;
+    return segment != NULL;
 }
 
 kept_entry *mr_kept_add(mr_kept *kept, uint64_t seq) {

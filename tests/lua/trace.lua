@@ -243,6 +243,22 @@ function TestTells.test_compare()
   lu.assertErrorMsgContains("expected a trace", before.compare, before, 3)
 end
 
+function TestTells.test_compare_finds_what_an_edit_has_moved()
+  local before = mr.timeline(function() mr.op { name = "moved", ms = 1 } end)
+  local after = mr.timeline(function()
+    mr.op { name = "other", ms = 1 }
+    mr.op { name = "moved", ms = 2 }
+  end)
+  local rows = before:compare(after)
+  lu.assertEquals(#rows, 2)
+  lu.assertEquals(rows[1].name, "moved")
+  lu.assertEquals({ rows[1].before_count, rows[1].after_count }, { 1, 1 })
+  lu.assertNotEquals(rows[1].where, rows[1].after_where)
+  lu.assertAlmostEquals(rows[1].after_ms, 2, 1e-6)
+  lu.assertStrContains(tostring(rows), "later line")
+  lu.assertNil(rows[2].after_where)
+end
+
 TestSyncDebug = {}
 
 function TestSyncDebug.tearDown()
