@@ -278,9 +278,6 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
         else mr_buffer_puts(out, "no hazard comes in addition without it");
     }
     size_t clock = clock_after(j, r);
-    char place[MR_LONGEST_NAME + 16];
     if (clock != NO_ITEM)
-        mr_buffer_printf(out, ". Only mr.clock() at %s then measures something else",
-                         mr_wait_place(mr_program_item_at(rounds->program, clock).where, where,
-                                       place, sizeof place));
+        mr_buffer_puts(out, ". Only mr.clock() after it then measures something else");
 }
