@@ -1,0 +1,78 @@
+-- --waits: the verdicts at the end of a script, the exit status, and what goes wrong.
+local lu = require "luaunit"
+
+local host = os.getenv("MILLRACE")
+
+local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
+
+-- Output of both kinds, and the exit status.
+local function run(options, code)
+  local pipe = io.popen(("MILLRACE_VERIFY_CLOSE=1 %s --device virtual --waits %s -e %s 2>&1"):format(quote(host), options,
+    quote(code)))
+  local text = pipe:read("a")
+  local _, _, status = pipe:close()
+  return text, status
+end
+
+TestWaits = {}
+
+local GOOD = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local x = mr.zeros(8, {name = "x"})
+a:wait_stream(mr.default_stream())
+mr.op{stream = a, writes = {x}}
+b:wait_stream(a)
+mr.op{stream = b, reads = {x}}
+print("done")
+]]
+
+function TestWaits.test_the_verdicts_come_after_the_script()
+  local text, status = run("", GOOD)
+  lu.assertStrMatches(text, "done\n2 waits, 2 suffice: lines 3, 5\n.*")
+  lu.assertStrContains(text, "(command line):5 wait_stream: needed (`b`")
+  lu.assertEquals(status, 0)
+end
+
+function TestWaits.test_also_after_os_exit()
+  local text, status = run("", GOOD .. "os.exit(0)")
+  lu.assertStrContains(text, "2 waits, 2 suffice")
+  lu.assertEquals(status, 0)
+end
+
+function TestWaits.test_hazards_give_the_status_3()
+  local text, status = run("", GOOD .. "mr.op{stream = mr.stream(), writes = {x}}")
+  lu.assertStrContains(text, "The program has hazards with all its waits")
+  lu.assertEquals(status, 3)
+end
+
+function TestWaits.test_a_script_that_fails_gets_no_verdicts()
+  local text, status = run("", GOOD .. "error('mine', 0)")
+  lu.assertStrContains(text, "millrace: mine")
+  lu.assertNotStrContains(text, "suffice")
+  lu.assertEquals(status, 1)
+end
+
+function TestWaits.test_host_functions_that_nothing_waited_for_run_first()
+  local text, status = run("", GOOD .. "b:host_func(function() print('ran') end)")
+  lu.assertStrContains(text, "ran\n2 waits")
+  lu.assertEquals(status, 0)
+  text, status = run("", GOOD .. "b:host_func(function() error('in it', 0) end)")
+  lu.assertStrContains(text, "in it")
+  lu.assertEquals(status, 1)
+end
+
+function TestWaits.test_beside_other_options()
+  for _, options in ipairs { "--sandbox", "--check", "--launch-blocking", "--chooser random:3", "--chooser adversarial" } do
+    local text, status = run(options, GOOD)
+    lu.assertStrContains(text, "2 waits, 2 suffice: lines 3, 5", options)
+    lu.assertEquals(status, 0, options)
+  end
+end
+
+function TestWaits.test_a_function_of_the_script_is_judged_apart()
+  local text = run("", GOOD .. "print(mr.waits(function() b:wait_stream(a) end))")
+  lu.assertStrContains(text, "1 wait, 0 suffice\n")
+  lu.assertStrContains(text, "3 waits, 2 suffice: lines 3, 5")
+end
+
+os.exit(lu.LuaUnit.run())
