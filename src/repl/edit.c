@@ -20,6 +20,8 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
+#include "repl/nesting.h"
+
 #define HISTORY_ENTRIES    1000
 #define LONGEST_REMEMBERED (1 << 16)
 
@@ -184,9 +186,74 @@ static int go_end(int count, int key) {
     return 0;
 }
 
+static int indent_of(int start) {
+    int at = start;
+    while (at < rl_end && rl_line_buffer[at] == ' ') at++;
+    return at - start;
+}
+
+static bool is_one_of(const char *word, size_t length, const char *const *words) {
+    while (*words && (strlen(*words) != length || memcmp(*words, word, length) != 0)) words++;
+    return *words != NULL;
+}
+
+static size_t word_length(const char *text) {
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz");
+}
+
+/* The line up to the cursor opens a block or a bracket. */
+static bool opens_block(int start) {
+    static const char *const words[] = {"do", "then", "else", "repeat", NULL};
+    int end = rl_point, from;
+    while (end > start && rl_line_buffer[end - 1] == ' ') end--;
+    if (end == start) return false;
+    for (from = end; from > start && word_length(rl_line_buffer + from - 1); from--) {}
+    if (strchr("({[", rl_line_buffer[end - 1])) return true;
+    if (is_one_of(rl_line_buffer + from, (size_t)(end - from), words)) return true;
+    if (rl_line_buffer[end - 1] != ')') return false;
+    mr_nesting nesting = {0}; /* `function f(a)` leaves the block open */
+    mr_nesting_add(&nesting, rl_line_buffer + start, (size_t)(end - start));
+    return mr_nesting_is_open(&nesting);
+}
+
+/* In a long string the text is the user's to the last space. */
+static bool is_in_string(void) {
+    mr_nesting nesting = {0};
+    for (int at = 0; at <= rl_point; at = line_end(at) + 1) {
+        int end = line_end(at) < rl_point ? line_end(at) : rl_point;
+        mr_nesting_add(&nesting, rl_line_buffer + at, (size_t)(end - at));
+        if (end == rl_point) break;
+    }
+    return nesting.within != MR_NESTING_CODE;
+}
+
+#define STEP 2
+
+static int indented = -1; /* where the line begins that was indented last */
+
+/* `end` goes back under what it ends, unless the user has moved it. */
+static void outdent(int start) {
+    static const char *const words[] = {"end", "else", "elseif", "until", NULL};
+    int indent = indent_of(start);
+    const char *text = rl_line_buffer + start + indent;
+    bool closes = is_one_of(text, word_length(text), words) || (*text && strchr(")}]", *text));
+    if (start != indented || indent < STEP || !closes) return;
+    int before = indent_of(line_start(start - 1));
+    if (indent != before && !(start && indent == before + STEP)) return;
+    rl_delete_text(start, start + STEP);
+    rl_point -= STEP;
+}
+
+/* As far in as the line above, and further in a block. */
 static int new_line(int count, int key) {
     (void)count, (void)key;
+    int start = line_start(rl_point);
+    bool is_text = is_in_string();
+    if (!is_text && start && rl_point >= start + STEP) outdent(start);
+    int indent = is_text ? 0 : indent_of(start) + (opens_block(start) ? STEP : 0);
     rl_insert_text("\n");
+    indented = line_start(rl_point);
+    while (indent-- > 0) rl_insert_text(" ");
     return 0;
 }
 
@@ -195,6 +262,10 @@ static int accept_entry(int count, int key) {
     if (shows_lines && hooks->is_incomplete(hooks->context, rl_line_buffer, (size_t)rl_end))
         return new_line(count, key);
     rl_point = rl_end;
+    if (shows_lines && line_start(rl_end) && !is_in_string()) {
+        outdent(line_start(rl_end));
+        rl_redisplay();
+    }
     return rl_newline(count, key);
 }
 

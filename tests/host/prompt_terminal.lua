@@ -35,11 +35,26 @@ end
 
 function TestTyping.test_an_entry_of_several_lines_is_edited_as_one()
   lu.assertEquals(screen_after{
-    { "send", "for i = 1, 2 do\r  print(i)\rend" },
+    { "send", "for i = 1, 2 do\rprint(i)\rend" },
     { "send", UP .. UP .. END .. CTRL_A .. UP .. CTRL_A }, -- to its beginning
     { "send", "do end " .. DOWN .. DOWN .. END .. "\r" },
     { "wait", "mr:2>" },
-  }, "mr:1> do end for i = 1, 2 do\n  print(i)\nend\n1\n2\nmr:2>")
+  }, "mr:1> do end for i = 1, 2 do\n  print(i)\n  end\n1\n2\nmr:2>")
+end
+
+function TestTyping.test_lines_are_indented()
+  lu.assertEquals(screen_after{
+    { "send", "for i = 1, 2 do\rif i > 1 then\rprint(i)\relse\rprint(0)\rend\rend\r" }, { "wait", "mr:2>" },
+    { "send", "t = {\r{\r2\r},\r}\r" }, { "wait", "mr:3>" },
+  }, "mr:1> for i = 1, 2 do\n  if i > 1 then\n    print(i)\n  else\n    print(0)\n  end\nend\n0\n2\n" ..
+    "mr:2> t = {\n  {\n    2\n  },\n}\nmr:3>")
+end
+
+-- The text of a string is nobody's but the user's.
+function TestTyping.test_long_strings_are_not_indented()
+  lu.assertEquals(screen_after{
+    { "send", "s = [[\r  a {\rb\r]]\r" }, { "wait", "mr:2>" }, { "send", "s == '  a {\\nb\\n'\r" }, { "wait", "mr:3>" },
+  }, "mr:1> s = [[\n  a {\nb\n]]\nmr:2> s == '  a {\\nb\\n'\ntrue\nmr:3>")
 end
 
 function TestTyping.test_utf8()
@@ -133,7 +148,7 @@ function TestHistory.test_whole_entries_also_after_a_restart()
   os.remove(home)
   os.execute("mkdir " .. home)
   screen_after{ home = home,
-    { "send", "for i = 1, 1 do\r  print('a\\\\n' .. i)\rend\r" }, { "wait", "mr:2>" },
+    { "send", "for i = 1, 1 do\rprint('a\\\\n' .. i)\rend\r" }, { "wait", "mr:2>" },
     { "send", "'last' .. 'line'\r" }, { "wait", "mr:3>" },
   }
   lu.assertEquals(command.read(home .. "/.local/state/millrace/history"),
@@ -190,7 +205,7 @@ function TestInterrupting.test_a_line_and_what_runs()
     { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1\n")
-  lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
+  lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n  1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
 end
 
 function TestInterrupting.test_a_wait()
