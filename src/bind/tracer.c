@@ -9,7 +9,8 @@
 #include "bind/trace.h"
 #include "trace/writers.h"
 
-#define MOST_SPANS 1000000 /* some 150 bytes each */
+#define MOST_SPANS      1000000 /* some 150 bytes each */
+#define MOST_IN_SANDBOX 100000  /* which do not count as Lua's memory */
 
 typedef struct {
     mr_machine *machine;
@@ -108,6 +109,7 @@ MR_FUNCTION(
     mr_machine *machine = mr_set_context(L);
     mr_option_slots options = mr_check_options(L, 1, known);
     lua_Integer most = mr_option_integer(L, &options, "max", MOST_SPANS);
+    if (machine->memory_limit && most > MOST_IN_SANDBOX) most = MOST_IN_SANDBOX;
     if (most < 1) return mr_misuse(L, "trace.start: max: expected at least 1, got %lld", most);
     state *s = state_of(L);
     if (s->started)
@@ -169,7 +171,8 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
     call_owner *owner = mr_push_owner(L, sizeof *owner, drop_call);
     lua_insert(L, 2);
     owner->machine = machine;
-    mr_raise(L, mr_tracer_start(machine, MOST_SPANS, &owner->tracer));
+    mr_raise(L, mr_tracer_start(machine, machine->memory_limit ? MOST_IN_SANDBOX : MOST_SPANS,
+                                &owner->tracer));
     int status = lua_pcall(L, lua_gettop(L) - 3, LUA_MULTRET, 0);
     if (status == LUA_OK) {
         mr_push_module(L);

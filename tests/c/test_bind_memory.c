@@ -106,6 +106,30 @@ static void test_walks_and_texts(void **state) {
     lua_close(L);
 }
 
+static void test_traces(void **state) {
+    static const char *const traces[] = {
+        "pcall(mr.trace.stop) mr.trace.start{max = 5} mr.ones(2):add_(1) mr.trace.stop()",
+        "return mr.timeline(function(x) return mr.ones(2):add_(x):item() end, 2)",
+        "mr.timeline(error, 'wrong')",
+        "return #tr.spans, tr.streams, tr.hazards, tr.facts, tostring(tr), tostring(tr.spans[1])",
+        "return tostring(tr:critical_path()), tostring(select(2, tr:idle('s')))",
+        "return tr:overlap('s', 'default stream'), tostring(tr:compare(tr))",
+        "return tostring(tr:why('spin', 'tail'))",
+        "tr:why('nonesuch', 1)",
+        "tr:overlap('nonesuch', 's')",
+        "mr.sync_debug('error') pcall(mr.item, mr.ones(1)) mr.sync_debug('off')",
+        NULL};
+    static const char make[] =
+        "mr.hazard.mode('collect') local s = mr.stream{name = 's'}\n"
+        "tr = mr.timeline(function() mr.spin{ms = 1, stream = s} mr.op{name = 'tail', stream = s}\n"
+        "mr.ones(2):add_(1) end)";
+    lua_State *L = open_state();
+    (void)state;
+    assert_int_equal(luaL_dostring(L, make), LUA_OK);
+    for (const char *const *text = traces; *text; text++) run_with_little(L, *text);
+    lua_close(L);
+}
+
 static void test_what_makes_objects(void **state) {
     static const char *const makes[] = {
         "mr.cat{mr.ones(2), mr.ones(2)}",
@@ -131,6 +155,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_walks_and_texts),
+        cmocka_unit_test(test_traces),
         cmocka_unit_test(test_what_makes_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

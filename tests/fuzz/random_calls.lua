@@ -36,7 +36,7 @@ local function pick(list) return list[random(#list)] end
 -- Not called: those that print, that wait for a person, or that end the run.
 local LEFT_OUT = {
   ["mr.help"] = true, ["mr.print"] = true, ["mr.machine.chooser"] = true, ["mr.machine.model"] = true,
-  ["tensor.__close"] = true,
+  ["tensor.__close"] = true, ["trace.print"] = true, ["trace.save"] = true,
 }
 local OPERATORS = {
   __add = function(x, y) return x + y end, __sub = function(x, y) return x - y end,
@@ -85,7 +85,7 @@ end
 
 -- ---------------------------------------------------------------- what it is called with
 
-pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {} }
+pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {} }
 
 local KERNELS = [[
 struct pair { float a; int b; };
@@ -111,6 +111,11 @@ local function refill()
   pool.stream = { mr.default_stream(), mr.per_thread_stream(), mr.stream(),
     mr.stream { nonblocking = false, priority = -1 } }
   pool.event = { mr.event(), mr.event { timing = true } }
+  pool.trace = { mr.timeline(function()
+    for _, s in ipairs(pool.stream) do s:run(function() mr.spin { ms = 0.01 } s:record_event() end) end
+    pool.stream[1]:wait_stream(pool.stream[3])
+    mr.ones(3, { stream = pool.stream[1] }):sum():item()
+  end), (mr.timeline(function() end)) }
   local module = mr.module(KERNELS)
   pool.module = { module }
   pool.kernel = { module:get("scale"), module:get("sum"), module:get("nothing") }
@@ -200,6 +205,7 @@ local MAKERS = {
   { 3, function() return pick(pool.device) end },
   { 2, function() return pick(pool.kernel) end },
   { 1, function() return pick(pool.module) end },
+  { 1, function() return pick(pool.trace) end },
   { 3, function() return { random(4), random(64), random(3) == 1 and value() or 0, pick(pool.stream) } end },
   { 3, function() return { grid = random(4), block = random(64), shared = pick { 0, 128, 1 << 20 } } end },
   { 25, small },
