@@ -12,6 +12,8 @@
 #define CALLS_UNDER_WAY                                                                            \
     8                 /* a wait that runs a host function that submits: two; finalizers add some */
 #define SETTLE_AT 256 /* runs in the log */
+/* So many at most can be undone, however many checkpoints there are. */
+#define MOST_UNDOABLE ((size_t)1 << 18)
 
 /* What `may` saw of a call that is under way. */
 typedef struct {
@@ -130,9 +132,9 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     t->last_returned = now;
     t->last_seq = command->seq;
     /* In a host function, the call that runs it has no entry yet, but may have run. */
-    if (t->kept.log.count >= SETTLE_AT && !t->machine->watches_writes &&
-        !t->machine->in_host_function)
-        mr_kept_settle(&t->kept, t->kept.log.count);
+    if (t->kept.log.count < SETTLE_AT || t->machine->in_host_function) return;
+    if (!t->machine->watches_writes) mr_kept_settle(&t->kept, t->kept.log.count);
+    else if (t->kept.log.count >= MOST_UNDOABLE) mr_kept_settle(&t->kept, MOST_UNDOABLE / 2);
 }
 
 /* ---- runs */

@@ -157,6 +157,24 @@ function TestTrace.test_hazards_are_in_it()
   lu.assertStrContains(hazard.fix, "wait")
 end
 
+function TestTrace.test_steps_back_are_undone()
+  mr.machine.chooser("manual")
+  mr.trace.start()
+  for i = 1, 3 do mr.op { name = "op" .. i, ms = 1, stream = a } end
+  while mr.machine.step(a) do end
+  local undone = 0
+  repeat
+    undone = undone + mr.machine.back()
+    local queue = mr.machine.queues()[1]
+  until queue and #queue.pending == 2 and queue.pending[1].state == "ready"
+  local tr = mr.trace.stop()
+  mr.machine.chooser("timed")
+  lu.assertTrue(undone >= 2)
+  lu.assertNotNil(find(tr, "op1").start)
+  lu.assertNil(find(tr, "op2").start)
+  lu.assertNil(find(tr, "op3").start)
+end
+
 TestTells = {}
 
 local function pipeline()
