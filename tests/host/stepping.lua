@@ -80,7 +80,7 @@ TestLooking = {}
 
 function TestLooking.test_queues()
   local out = answer(PROGRAM .. ":s p 3\n:q\n:run\n:q\n")
-  lu.assertStrContains(out, "stream `p`: 2 pending\n  ▶ fill_ 3/15    mr:4:1  running\n  · record_event  mr:5:1\n")
+  lu.assertStrContains(out, "stream `p`: 2 pending\n  ▶ fill_ 3/15    mr:4:1  can go on\n  · record_event  mr:5:1\n")
   lu.assertStrContains(out, "  · wait_event    mr:5:1  waits for event `done`, recorded on stream `p` at mr:5:1 (#7)\n")
   lu.assertStrContains(out, "\nnothing is pending; the device is at ")
 end

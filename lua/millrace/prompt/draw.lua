@@ -5,7 +5,7 @@ local _, tools = ...
 
 local draw = {}
 
-local COLOURS = { bold = "1", dim = "2", red = "31", green = "32", yellow = "33", blue = "34", cyan = "36" }
+local COLOURS = { bold = "1", dim = "2" } -- both can be read on light and on dark
 
 -- { width =, colour =, unicode = }: what the output can show now.
 function draw.style()

@@ -14,7 +14,7 @@ local function queue_name(stream)
 end
 
 -- One line: a mark, the operation and how far it is, its line, and what it waits for.
-local function operation_lines(style, one, widths, lines)
+local function operation_lines(style, one, widths, is_timed, lines)
   local can_run = one.state ~= "waiting"
   local mark = can_run and draw.glyph(style, "▶", ">") or draw.glyph(style, "·", ".")
   local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
@@ -22,8 +22,8 @@ local function operation_lines(style, one, widths, lines)
     draw.fit(style, one.where or "", widths.where))
   local why = one.why
   if why and why:find("before it in its stream", 1, true) then why = nil end
-  if not why and one.state == "ready" and not one.why then why = one.part > 0 and "can go on" or "can run" end
-  if one.state == "running" and not one.why then why = "running" end
+  if not why and one.state == "ready" and not one.why then why = "can run" end
+  if one.state == "running" and not one.why then why = is_timed and "running" or "can go on" end
   local indent = draw.width(head)
   local room = style.width - indent
   if room < 30 and why then -- what it waits for goes below
@@ -59,13 +59,13 @@ local function queues(commands)
   if #list == 0 then return { ("nothing is pending; the device is at %.6g ms"):format(machine.time()) } end
   local widths = column_widths(style, list)
   for _, queue in ipairs(list) do
-    lines[#lines + 1] = draw.paint(style, "cyan", queue_name(queue.stream)) .. (": %d pending"):format(#queue.pending)
+    lines[#lines + 1] = ("%s: %d pending"):format(queue_name(queue.stream), #queue.pending)
     for i, one in ipairs(queue.pending) do
       if i > MOST_IN_QUEUE then
         lines[#lines + 1] = ("    ... %d more"):format(#queue.pending - MOST_IN_QUEUE)
         break
       end
-      operation_lines(style, one, widths, lines)
+      operation_lines(style, one, widths, machine.chooser() == "timed", lines)
     end
   end
   local clocks = ("host at %.6g ms, device at %.6g ms"):format(mr.clock(), machine.time())
