@@ -13,7 +13,7 @@ typedef struct {
     uint64_t classes;       /* different orders of the pairs that conflict */
     uint64_t outcomes;      /* different final values */
     uint64_t most_common;   /* classes of the outcome that has most */
-    bool has_race;
+    bool has_race, has_query;
 } judgement;
 
 void explore_random_program(uint64_t seed, sample_program *out);
