@@ -297,9 +297,39 @@ return function(tools)
 
   -- ---------------------------------------------------------------- what scripts call
 
+  local function place_of(side)
+    local file, line = ((side or {}).where or ""):match("^(.*):(%d+)$")
+    return file, math.tointeger(tonumber(line))
+  end
+
+  -- report:witness(): two schedules that show the two orders of a hazard, and what they come to.
+  local function witness(fn, report)
+    local file, line = place_of(report.first)
+    local other_file, other_line = place_of(report.second)
+    if not line or not other_line then misuse("witness: the report names no two lines") end
+    local raw = guarded("witness", function(keeper)
+      return tools.explore(runner(fn, {}), keeper, nil, 20000, 0.0, -1, 1, 2, false, 0, 0, file, line, other_file, other_line)
+    end)
+    local first = raw.in_order and read_outcome(raw.in_order)
+    local second = raw.reversed and read_outcome(raw.reversed)
+    local w = { in_order = first, reversed = second, complete = raw.complete }
+    w.benign = first ~= nil and second ~= nil and raw.in_order.raw == raw.reversed.raw
+    local function show(text, o)
+      return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
+    end
+    local a, b = report.first.where, report.second.where
+    w.text = table.concat({ show(a .. " before " .. b, first), show(b .. " before " .. a, second),
+      w.benign and "  both orders come to the same: a benign race, as far as these two schedules show" or nil }, "\n")
+    return setmetatable(w, { __tostring = function(self) return self.text end })
+  end
+
   local function hazards_of(fn)
     local fine, reports = pcall(mr.hazard.check, function() pcall(fn) end)
-    return fine and reports or {}
+    if not fine then return {} end
+    for _, report in ipairs(reports) do
+      function report.witness(self) return witness(fn, self) end
+    end
+    return reports
   end
 
   function parts.explore(fn, options)

@@ -52,7 +52,7 @@ static int put_back(lua_State *L) {
 
 /* --- calling the function ------------------------------------------------------------------------ */
 
-/* On the stack of the call of ours that explores: 1 the Lua function that runs the script's, 2 the keeper, 3 the error that
+/* On the stack of the call of ours that explores, whose arguments stay there: 1 the Lua function that runs the script's, 2 the keeper, 3 the error that
  * ended it. */
 typedef struct {
     lua_State *L;
@@ -225,6 +225,11 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
         lua_pushstring(L, r->incomplete);
         lua_setfield(L, -2, "incomplete");
     }
+    for (int i = 0; i < 2; i++) {
+        if (!r->witness[i].schedule) continue;
+        push_outcome(L, &r->witness[i]);
+        lua_setfield(L, -2, i ? "reversed" : "in_order");
+    }
     lua_createtable(L, (int)r->outcomes.count, 0);
     for (size_t i = 0; i < r->outcomes.count; i++) {
         push_outcome(L, &r->outcomes.items[i]);
@@ -256,7 +261,8 @@ static void start_collector(lua_State *L, bool runs) {
     if (runs) lua_gc(L, LUA_GCRESTART);
 }
 
-/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed) -> result */
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, file, line])
+ * -> result */
 static int explore(lua_State *L) {
     caller_state s = {.L = L};
     mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
@@ -267,7 +273,10 @@ static int explore(lua_State *L) {
                                   .unspecified = lua_toboolean(L, 9),
                                   .samples = (uint64_t)luaL_checkinteger(L, 10),
                                   .seed = (uint64_t)luaL_checkinteger(L, 11)};
-    lua_settop(L, 3);
+    for (int i = 0; i < 2; i++) /* kept alive by the caller's variables */
+        options.pair[i] =
+            (mr_site){luaL_optstring(L, 12 + 2 * i, NULL), (int)luaL_optinteger(L, 13 + 2 * i, 0)};
+    lua_settop(L, 15);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = stop_collector(L);

@@ -18,12 +18,15 @@ void mr_explore_value_free(mr_explore_value *value) {
     *value = (mr_explore_value){0};
 }
 
+static void free_outcome(const mr_explore_outcome *o) {
+    free(o->value);
+    free(o->schedule);
+    free(o->steps);
+}
+
 void mr_explore_result_free(mr_explore_result *result) {
-    for (size_t i = 0; i < result->outcomes.count; i++) {
-        free(result->outcomes.items[i].value);
-        free(result->outcomes.items[i].schedule);
-        free(result->outcomes.items[i].steps);
-    }
+    for (size_t i = 0; i < result->outcomes.count; i++) free_outcome(&result->outcomes.items[i]);
+    for (int i = 0; i < 2; i++) free_outcome(&result->witness[i]);
     mr_vec_free(&result->outcomes);
     *result = (mr_explore_result){0};
 }

@@ -54,6 +54,7 @@ typedef struct {
     uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
     unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
+    mr_site pair[2];  /* lines of a hazard, whose two orders are to be shown; no file: none */
     uint64_t samples; /* > 0: so many schedules at random instead of all */
     uint64_t seed;
 } mr_explore_options;
@@ -76,6 +77,9 @@ typedef struct {
     char incomplete[240]; /* why not, as a sentence; "" */
     double estimate;      /* of the number of classes; 0: not estimated */
     double seconds;
+    /* Of `pair`: what a schedule came to in which the first goes before the second, and the other way round; each with the
+     * fewest pairs against the order of submission. `schedule` NULL: there is none. */
+    mr_explore_outcome witness[2];
     MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
 } mr_explore_result;
 

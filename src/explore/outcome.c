@@ -186,3 +186,43 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule,
     o->length = length;
     return keep_schedule(o, b, schedule);
 }
+
+/* ---- the two orders of a hazard */
+
+static bool is_at(const branch *b, uint32_t item, mr_site where) {
+    mr_site here = b->order.items[item].where;
+    return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
+}
+
+/* When the line `where` is carried out: the number of the step, or of the one before which the host does it; twice, so that
+ * the host's lie between. UINT32_MAX: not at all. */
+static uint32_t moment_of(const branch *b, const plan *p, mr_site where) {
+    for (size_t i = 0; i < p->steps.count; i++)
+        if (is_at(b, b->items_at[p->steps.items[i].command], where)) return 2 * (uint32_t)i + 1;
+    for (uint32_t item = 0; item < b->count; item++) {
+        if (b->classes[item] != ITEM_HOST || !is_at(b, item, where)) continue;
+        uint32_t before = 0;
+        while (before < p->steps.count && p->steps.items[before].at <= b->ordinals[item]) before++;
+        return 2 * before;
+    }
+    return UINT32_MAX;
+}
+
+mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                          const mr_buffer *value) {
+    uint32_t first = moment_of(b, schedule, e->options.pair[0]),
+             second = moment_of(b, schedule, e->options.pair[1]);
+    if (first == UINT32_MAX || second == UINT32_MAX || first == second) return MR_OK;
+    mr_explore_outcome *w = &e->result->witness[first > second];
+    if (w->schedule && w->switches <= overtaken) return MR_OK;
+    char *copy = malloc(value->size + 1);
+    if (!copy) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    if (value->size) memcpy(copy, value->data, value->size);
+    copy[value->size] = 0;
+    free(w->value);
+    w->value = copy;
+    w->size = value->size;
+    w->text_size = b->text.size;
+    w->switches = overtaken;
+    return keep_schedule(w, b, schedule);
+}

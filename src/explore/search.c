@@ -478,6 +478,8 @@ static mr_status finish(search *s) {
     s->plan.until = ordinal(s, s->b->count);
     s->plan.grain = e->options.grain;
     MR_TRY(outcome_count(e, s->b, &s->plan, &e->value));
+    if (e->options.pair[0].file)
+        MR_TRY(outcome_witness(e, s->b, &s->plan, s->at.overtaken, &e->value));
     if (!e->result->schedules++) e->result->pairs = s->frames.count;
     if (!s->random && e->result->schedules >= e->options.most) {
         explore_incomplete(e, "it ended after max = %llu schedules",

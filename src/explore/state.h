@@ -101,6 +101,9 @@ typedef struct {
 
 void outcome_table_free(outcome_table *table);
 /* One more schedule came to this value. */
+/* Keeps it as a witness, if it shows an order of the pair that is asked for with fewer `overtaken` than so far. */
+mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                          const mr_buffer *value);
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value);
 
 struct explorer {
