@@ -281,10 +281,20 @@ return function(tools)
     return out
   end
 
+  -- o.trace: a timeline of its schedule, which is made when it is first asked for.
+  local function with_trace(outcome, fn)
+    return setmetatable(outcome, { __index = function(o, key)
+      if key ~= "trace" then return nil end
+      local trace = mr.timeline(function() pcall(parts.replay, o.schedule, fn) end)
+      rawset(o, "trace", trace)
+      return trace
+    end })
+  end
+
   -- The most common first.
-  local function read_result(r)
+  local function read_result(r, fn)
     for i, o in ipairs(r.outcomes) do
-      r.outcomes[i] = read_outcome(o)
+      r.outcomes[i] = with_trace(read_outcome(o), fn)
       r.outcomes[i].met = i
     end
     table.sort(r.outcomes, function(a, b)
@@ -337,7 +347,7 @@ return function(tools)
     local most, time, preempt, grain, polls, unspecified, seeds, seed = read_options(options)
     return guarded("explore", function(keeper)
       local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds, seed)
-      local result = read_result(raw)
+      local result = read_result(raw, fn)
       tools.put_back(keeper)
       result.hazards = hazards_of(fn)
       result.drawn = seeds > 0 or nil

@@ -193,4 +193,60 @@ function T.expect_minimal(fn, expected)
   return result
 end
 
+-- ---------------------------------------------------------------- every schedule
+
+local function texts_of(r)
+  local texts = {}
+  for _, o in ipairs(r.outcomes) do
+    texts[#texts + 1] = ("%s (in %d of %d schedules)"):format(o.error and "error: " .. o.error or tostring(o.value), o.count,
+      r.schedules)
+  end
+  return table.concat(texts, ", ")
+end
+
+local function same(value, expected)
+  if type(value) ~= "table" or type(expected) ~= "table" then return value == expected end
+  for key, part in pairs(value) do if not same(part, expected[key]) then return false end end
+  for key in pairs(expected) do if value[key] == nil then return false end end
+  return true
+end
+
+local function explore(fn, options)
+  local r = mr.explore(fn, options)
+  if not r.complete then fail("not all schedules were tried: %s", r.incomplete) end
+  return r
+end
+
+-- Checks that `fn` returns exactly these values, each under some schedule (virtual GPU only). `options`: as of mr.explore.
+function T.expect_outcomes(fn, expected, options)
+  checks = checks + 1
+  local r = explore(fn, options)
+  for _, value in ipairs(expected) do
+    local met = false
+    for _, o in ipairs(r.outcomes) do met = met or (not o.error and same(o.value, value)) end
+    if not met then fail("no schedule gives %s; there are %s", tostring(value), texts_of(r)) end
+  end
+  if #r.outcomes > #expected then fail("expected %d outcomes, there are %s", #expected, texts_of(r)) end
+  return r
+end
+
+-- Checks that `fn` comes to the same value under every schedule, without an error. Returns the value.
+function T.expect_deterministic(fn, options)
+  checks = checks + 1
+  local r = explore(fn, options)
+  if #r.outcomes > 1 then fail("expected one outcome, there are %s\n%s", texts_of(r), tostring(r)) end
+  if r.outcomes[1].error then fail("expected a value, got the error: %s", r.outcomes[1].error) end
+  return r.outcomes[1].value
+end
+
+-- Checks that work of two streams (objects or names) overlaps for at least so many milliseconds while `fn` runs.
+function T.expect_overlap(fn, first, second, milliseconds)
+  checks = checks + 1
+  local got = mr.timeline(fn):overlap(first, second)
+  if got < milliseconds then
+    fail("expected an overlap of at least %g ms, got %g ms", milliseconds, got)
+  end
+  return got
+end
+
 return T

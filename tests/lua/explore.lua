@@ -229,4 +229,32 @@ refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
 r = mr.explore(function() return mr.explore(lost_update) end)
 T.check(r.outcomes[1].error:find("not inside", 1, true), "an exploration in an exploration")
 
+-- ---------------------------------------------------------------- a hazard's two orders, and tests by all schedules
+
+local w = mr.explore(lost_update).hazards[1]:witness()
+T.equal(w.in_order.value, 3.0, "the order of submission")
+T.equal(w.reversed.value, 1.0, "and the other one")
+T.check(not w.benign and tostring(w):find("before", 1, true), "differ")
+w = mr.explore(two(function(a, b, x)
+  a:run(function() x:fill_(2) end)
+  b:run(function() x:fill_(2) end)
+  mr.synchronize()
+  return x:item()
+end)).hazards[1]:witness()
+T.check(w.benign, "a benign race")
+
+local timeline = mr.explore(lost_update).outcomes[1].trace
+T.check(#timeline.spans > 2, "an outcome has a timeline")
+
+T.expect_outcomes(lost_update, { 1.0, 3.0 })
+T.raises("invalid-argument", T.expect_outcomes, lost_update, { 1.0 })
+T.raises("invalid-argument", T.expect_outcomes, lost_update, { 1.0, 3.0, 4.0 })
+T.raises("invalid-argument", T.expect_deterministic, lost_update)
+T.equal(T.expect_deterministic(function() return mr.ones(3):sum():item() end), 3.0, "deterministic")
+T.expect_overlap(function()
+  mr.stream{name = "left"}:run(function() mr.spin{ms = 2} end)
+  mr.stream{name = "right"}:run(function() mr.spin{ms = 2} end)
+  mr.synchronize()
+end, "left", "right", 1)
+
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
