@@ -61,6 +61,12 @@ static mr_status check_machine(const mr_machine *machine) {
     return MR_OK;
 }
 
+/* Observers of before hear of the chooser; a recorder among them cannot name it. */
+static void take_over(mr_machine *machine, char *out_chooser, size_t size) {
+    snprintf(out_chooser, size, "%s", machine->backend->simulator->chooser(machine));
+    MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_CHOOSER, .u.account.text = "explorer");
+}
+
 static mr_status wait_for_all(mr_machine *machine) {
     for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
     return MR_OK;
@@ -148,7 +154,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(wait_for_all(machine));
     char chooser[64];
-    snprintf(chooser, sizeof chooser, "%s", machine->backend->simulator->chooser(machine));
+    take_over(machine, chooser, sizeof chooser);
     explorer e = {.subject = subject,
                   .options = *options,
                   .result = out_result,
@@ -189,7 +195,7 @@ mr_status mr_explore_replay(const mr_explore_subject *subject, const char *sched
                        ".6\"");
     mr_status status = wait_for_all(machine);
     char chooser[64];
-    snprintf(chooser, sizeof chooser, "%s", machine->backend->simulator->chooser(machine));
+    take_over(machine, chooser, sizeof chooser);
     if (!status) status = branch_follow(subject, &p, out_value, out_followed);
     status = mr_error_first(status, put_back(machine, chooser));
     plan_free(&p);

@@ -69,6 +69,9 @@ static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
         it->other = device_index(command->u.account.peer);
     }
     if (command->u.account.text) it->own_name = mr_record_text(r, command->u.account.text);
+    if (it->kind == MR_COMMAND_CHOOSER && strcmp(command->u.account.text, "explorer") == 0)
+        mr_record_inexact(r, "schedules were explored, by a chooser that no name tells",
+                          command->where);
 }
 
 static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
