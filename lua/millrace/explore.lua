@@ -224,6 +224,10 @@ return function(tools)
     end
     while all_have(true, front + 1) do front = front + 1 end
     while all_have(false, rear + 1) do rear = rear + 1 end
+    for _, list in ipairs(lists) do -- of each something is shown
+      if front + rear >= #list then rear = 0 end
+      if front >= #list then front = 0 end
+    end
     return front, rear
   end
 
@@ -318,7 +322,8 @@ return function(tools)
     local other_file, other_line = place_of(report.second)
     if not line or not other_line then misuse("witness: the report names no two lines") end
     local raw = guarded("witness", function(keeper)
-      return tools.explore(runner(fn, {}), keeper, nil, 20000, 0.0, -1, 1, 2, false, 0, 0, file, line, other_file, other_line)
+      return tools.explore(runner(fn, {}), keeper, nil, 20000, 0.0, -1, 1, 2, false, 0, 0, file, line,
+        report.first.stream, other_file, other_line, report.second.stream)
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
     local second = raw.reversed and read_outcome(raw.reversed)
@@ -328,6 +333,7 @@ return function(tools)
       return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
     end
     local a, b = report.first.where, report.second.where
+    if a == b then a, b = a .. " on " .. report.first.stream, b .. " on " .. report.second.stream end
     w.text = table.concat({ show(a .. " before " .. b, first), show(b .. " before " .. a, second),
       w.benign and "  both orders come to the same: a benign race, as far as these two schedules show" or nil }, "\n")
     return setmetatable(w, { __tostring = function(self) return self.text end })

@@ -261,8 +261,8 @@ static void start_collector(lua_State *L, bool runs) {
     if (runs) lua_gc(L, LUA_GCRESTART);
 }
 
-/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, file, line])
- * -> result */
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, stream, file,
+ * line, stream]) -> result */
 static int explore(lua_State *L) {
     caller_state s = {.L = L};
     mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
@@ -273,10 +273,12 @@ static int explore(lua_State *L) {
                                   .unspecified = lua_toboolean(L, 9),
                                   .samples = (uint64_t)luaL_checkinteger(L, 10),
                                   .seed = (uint64_t)luaL_checkinteger(L, 11)};
-    for (int i = 0; i < 2; i++) /* kept alive by the caller's variables */
+    for (int i = 0; i < 2; i++) {
         options.pair[i] =
-            (mr_site){luaL_optstring(L, 12 + 2 * i, NULL), (int)luaL_optinteger(L, 13 + 2 * i, 0)};
-    lua_settop(L, 15);
+            (mr_site){luaL_optstring(L, 12 + 3 * i, NULL), (int)luaL_optinteger(L, 13 + 3 * i, 0)};
+        options.pair_stream[i] = luaL_optstring(L, 14 + 3 * i, NULL);
+    }
+    lua_settop(L, 17);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = stop_collector(L);

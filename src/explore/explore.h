@@ -54,7 +54,10 @@ typedef struct {
     uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
     unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
-    mr_site pair[2];  /* lines of a hazard, whose two orders are to be shown; no file: none */
+    /* Of a hazard whose two orders are to be shown: lines (no file: none), and names of streams (NULL: any), which tell
+     * the same line apart. */
+    mr_site pair[2];
+    const char *pair_stream[2];
     uint64_t samples; /* > 0: so many schedules at random instead of all */
     uint64_t seed;
 } mr_explore_options;

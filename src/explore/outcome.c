@@ -196,9 +196,13 @@ static bool is_at(const branch *b, uint32_t item, mr_site where) {
 
 /* When the line `where` is carried out: the number of the step, or of the one before which the host does it; twice, so that
  * the host's lie between. UINT32_MAX: not at all. */
-static uint32_t moment_of(const branch *b, const plan *p, mr_site where) {
-    for (size_t i = 0; i < p->steps.count; i++)
-        if (is_at(b, b->items_at[p->steps.items[i].command], where)) return 2 * (uint32_t)i + 1;
+static uint32_t moment_of(const branch *b, const plan *p, mr_site where, const char *stream) {
+    for (size_t i = 0; i < p->steps.count; i++) {
+        uint32_t item = b->items_at[p->steps.items[i].command];
+        const mr_name *name = b->order.items[item].stream->name;
+        if (!is_at(b, item, where) || (name && stream && strcmp(name->text, stream) != 0)) continue;
+        return 2 * (uint32_t)i + 1;
+    }
     for (uint32_t item = 0; item < b->count; item++) {
         if (b->classes[item] != ITEM_HOST || !is_at(b, item, where)) continue;
         uint32_t before = 0;
@@ -210,8 +214,8 @@ static uint32_t moment_of(const branch *b, const plan *p, mr_site where) {
 
 mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                           const mr_buffer *value) {
-    uint32_t first = moment_of(b, schedule, e->options.pair[0]),
-             second = moment_of(b, schedule, e->options.pair[1]);
+    uint32_t first = moment_of(b, schedule, e->options.pair[0], e->options.pair_stream[0]),
+             second = moment_of(b, schedule, e->options.pair[1], e->options.pair_stream[1]);
     if (first == UINT32_MAX || second == UINT32_MAX || first == second) return MR_OK;
     mr_explore_outcome *w = &e->result->witness[first > second];
     if (w->schedule && w->switches <= overtaken) return MR_OK;
