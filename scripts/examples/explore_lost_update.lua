@@ -2,6 +2,7 @@
 --
 -- mr.explore runs the function under each order that CUDA's rules allow and that can make a difference. What the
 -- function returns is the outcome.
+-- not replayed: schedules are explored, by a chooser that no name tells
 local mr = require "millrace"
 
 local function program(wait)

@@ -1,4 +1,5 @@
 -- Every schedule of memory that is freed while another stream reads it: the next tensor may get the same memory.
+-- not replayed: schedules are explored, by a chooser that no name tells
 local mr = require "millrace"
 
 local function program(tell)

@@ -1,4 +1,5 @@
 -- mr.explore: outcomes, counts, the programs of the page, and functions that cannot be explored.
+-- not replayed: schedules are explored, by a chooser that no name tells
 local mr = require "millrace"
 local T = require "millrace.testing"
 
