@@ -80,3 +80,41 @@ size_t mr_entry_first(lua_State *L, const char *text, size_t size) {
     }
     return first;
 }
+
+/* ---- copied sessions */
+
+/* How long a prompt at the beginning of the line is: "mr:7> ", "mr:7 [3 pending at 0.1 ms]> "; 0: there is none. */
+static size_t prompt_length(const char *line, size_t size) {
+    size_t at = 3;
+    if (size < at || memcmp(line, "mr:", at) != 0) return 0;
+    while (at < size && line[at] >= '0' && line[at] <= '9') at++;
+    if (at == 3) return 0;
+    if (at + 1 < size && line[at] == ' ' && line[at + 1] == '[')
+        while (at < size && line[at] != '>') at++;
+    if (at >= size || line[at] != '>') return 0;
+    return at + 1 < size && line[at + 1] == ' ' ? at + 2 : at + 1;
+}
+
+static size_t more_length(const char *line, size_t size) {
+    size_t length = size < 4 ? size : 4;
+    return size >= 3 && memcmp(line, "..> ", length) == 0 ? length : 0;
+}
+
+/* Behind a prompt, lines belong to the entry until that is whole; what follows is its answer. */
+bool mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out) {
+    size_t entry = out->size; /* where the one that is read begins */
+    bool is_open = false;
+    if (!prompt_length(text, size)) return false;
+    for (size_t at = 0, length; at < size; at += length) {
+        length = line_size(text + at, size - at);
+        size_t mark = prompt_length(text + at, length);
+        if (mark) entry = out->size;
+        else if (!is_open) continue;
+        else mark = more_length(text + at, length);
+        mr_buffer_add(out, text + at + mark, length - mark);
+        if (out->failed) luaL_error(L, "not enough memory");
+        is_open = mr_entry_judge(L, out->data + entry, out->size - entry) == MR_ENTRY_TOO_SHORT;
+    }
+    while (out->size && out->data[out->size - 1] == '\n') out->data[--out->size] = '\0';
+    return true;
+}

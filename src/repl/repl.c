@@ -155,6 +155,16 @@ static void drop_rest(prompt *p) {
     p->in->rest.size = 0;
 }
 
+/* Of a text that was copied from a session, with its prompts. */
+static void drop_prompts(prompt *p) {
+    input *in = p->in;
+    if (in->line.failed || !mr_entry_from_session(p->L, in->line.data, in->line.size, &in->entry))
+        return;
+    in->line.size = 0;
+    add(p, &in->line, in->entry.data ? in->entry.data : "", in->entry.size);
+    in->entry.size = 0;
+}
+
 /* Reads lines until they make an entry, or cannot. MR_LINE_READ: it is there, whole or with an error that Lua names. */
 static mr_line_status read_entry(prompt *p) {
     input *in = p->in;
@@ -166,6 +176,7 @@ static mr_line_status read_entry(prompt *p) {
     lua_pop(p->L, 1);
     in->entry.size = 0;
     in->nesting = (mr_nesting){0};
+    if (read == MR_LINE_READ) drop_prompts(p);
     while (read == MR_LINE_READ) {
         if (in->line.failed) luaL_error(p->L, "not enough memory");
         add(p, &in->entry, in->line.data, in->line.size);

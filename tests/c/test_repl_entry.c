@@ -192,6 +192,28 @@ static void test_rows(void **state) {
                      21); /* no row: all of it, for its error */
 }
 
+static void check_session(const char *text, const char *expected) {
+    mr_buffer typed = {0};
+    bool found = mr_entry_from_session(L, text, strlen(text), &typed);
+    assert_int_equal(found, expected != NULL);
+    if (expected) assert_string_equal(typed.data, expected);
+    mr_buffer_free(&typed);
+}
+
+static void test_copied_sessions(void **state) {
+    (void)state;
+    check_session("x = 1", NULL);
+    check_session("mr:x> 1", NULL);
+    check_session("mr = 1", NULL);
+    check_session("mr:", NULL);
+    check_session("mr:7> x = 1", "x = 1");
+    check_session("mr:7 [copy; 3 pending at 0.1 ms]> x", "x");
+    check_session(
+        "mr:1> 1 + 1\n2\nmr:2> for i = 1, 2 do\n  print(i)\nend\n1\n2\nmr:3> :q\nnothing\nmr:4>",
+        "1 + 1\nfor i = 1, 2 do\n  print(i)\nend\n:q");
+    check_session("mr:1> f(\n..> 1)\nmr:2> 5\n5", "f(\n1)\n5");
+}
+
 /* ---- what an entry declares */
 
 static void check_locals(const char *text, const char *expected, long return_at, long quiet_at) {
@@ -254,6 +276,7 @@ int main(void) {
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_declarations),
+        cmocka_unit_test(test_copied_sessions),
         cmocka_unit_test(test_texts_are_read_anew),
     };
     return cmocka_run_group_tests(tests, open_state, close_state);

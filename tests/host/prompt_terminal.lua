@@ -64,6 +64,12 @@ function TestTyping.test_utf8()
   }, "mr:1> mr.stream{name = 'größe→'}\nstream `größe→`\nmr:2> 'é' .. 'xy'\néxy\nmr:3>")
 end
 
+function TestTyping.test_a_character_of_several_bytes_is_deleted_as_one()
+  lu.assertEquals(screen_after{ environment = "LC_ALL=C.UTF-8",
+    { "send", "#'grö\127'\r" }, { "wait", "mr:2>" },
+  }, "mr:1> #'gr'\n2\nmr:2>")
+end
+
 function TestTyping.test_the_end_of_the_input()
   lu.assertEquals(screen_after{
     { "send", "function f(\r" .. CTRL_D .. ") end\r" }, { "wait", "mr:2>" },
@@ -116,6 +122,11 @@ end
 function TestPasting.test_a_row_of_entries()
   local text = pasted("x = 20\nx\nfor i = 1, 2 do\n  print(i)\nend\nlocal y = x + 1\ny", { { "wait", "mr:6>" } })
   lu.assertStrContains(text, "y\n20\n1\n2\n21\nmr:6>")
+end
+
+function TestPasting.test_a_session_with_its_prompts()
+  local text = pasted("mr:1> x = 20\nmr:2 [copy]> x\n20\nmr:3> do\n  print(x + 1)\nend\n21\nmr:4>", { { "wait", "mr:4>" } })
+  lu.assertStrContains(text, "\n20\n21\nmr:4>")
 end
 
 function TestPasting.test_what_stands_behind_a_failure_is_not_run()
@@ -215,6 +226,15 @@ function TestInterrupting.test_a_wait()
     { "send", "s:synchronize()\r" }, { "wait", "waiting" }, { "send", CTRL_C }, { "wait", "mr:3" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1")
+end
+
+function TestInterrupting.test_an_entry_with_a_close_variable()
+  local text = screen_after{
+    { "send", "c = setmetatable({}, {__close = function() print('clo' .. 'sed') end})\r" }, { "wait", "mr:2>" },
+    { "send", "local x <close> = c print('go' .. 'ing') while true do end\r" }, { "wait", "going" }, { "send", CTRL_C },
+    { "wait", "mr:3>" },
+  }
+  lu.assertStrContains(text, "closed\ninterrupted at mr:2:1\nmr:3>")
 end
 
 TestPages = {}
