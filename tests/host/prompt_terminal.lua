@@ -125,7 +125,8 @@ function TestPasting.test_a_row_of_entries()
 end
 
 function TestPasting.test_a_session_with_its_prompts()
-  local text = pasted("mr:1> x = 20\nmr:2 [copy]> x\n20\nmr:3> do\n  print(x + 1)\nend\n21\nmr:4>", { { "wait", "mr:4>" } })
+  local text = pasted("mr:1> x = 20\nmr:2 [copy]> x\n20\nmr:3> do\n  print(x + 1)\nend\n21\nmr:4>",
+    { { "wait", "mr:4>" } })
   lu.assertStrContains(text, "\n20\n21\nmr:4>")
 end
 
