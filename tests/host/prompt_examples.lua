@@ -12,11 +12,18 @@ local function lines_of(text)
   return lines
 end
 
+-- Places are those of the entries, and their width moves what follows.
+local function without_places(line)
+  line = line:gsub("scripts/examples/[%w_]+%.lua:%d+", "PLACE"):gsub("mr:%d+:%d+", "PLACE")
+  return (line:gsub("line %d+", "line N"):gsub("%s+", " "):gsub(" $", ""))
+end
+
 -- The prompt also shows what expressions return: the lines of the script's own output stand among these, in order.
 local function assert_in_order(expected, shown, name)
   local at = 1
   for _, line in ipairs(lines_of(shown)) do
-    if at <= #expected and line:sub(-#expected[at]) == expected[at] then at = at + 1 end
+    local wanted = without_places(expected[at] or "")
+    if at <= #expected and without_places(line):sub(-#wanted) == wanted then at = at + 1 end
   end
   if at <= #expected then lu.fail(("%s: line %d is missing: %s\n%s"):format(name, at, expected[at], shown)) end
 end
@@ -59,8 +66,7 @@ function TestExamples.test_the_prompt_of_the_readme()
     table.insert(text and entered or answers, text or line)
   end
   lu.assertTrue(#entered > 3 and #answers > 1)
-  for i, answer in ipairs(answers) do answers[i] = answer:gsub("%s+", " ") end
-  assert_in_order(answers, (typed(table.concat(entered, "\n")):gsub("[ \t]+", " ")), "README.md")
+  assert_in_order(answers, typed(table.concat(entered, "\n")), "README.md")
 end
 
 os.exit(lu.LuaUnit.run())
