@@ -380,6 +380,70 @@ return function(tools)
     return unpack(last.results, 2, last.results.n)
   end
 
+  -- ---------------------------------------------------------------- delays at random
+
+  local function stressed(fn, seed, ms)
+    local delays = tools.delay(seed, ms)
+    local results = table.pack(pcall(fn))
+    local fine, err = pcall(tools.drain)
+    tools.end_delay(delays)
+    if results[1] and not fine then results = { false, err, n = 2 } end
+    if not results[1] then return pack_error(results[2]), 0 end
+    local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}
+    for i = 2, results.n do pack(results[i], out, tensors, 1) end
+    local text = table.concat(out)
+    for i, t in ipairs(tensors) do tensors[i] = tools.bytes(t:cpu()) end
+    return text .. table.concat(tensors), #text
+  end
+
+  local STRESS = { runs = true, seed = true, ms = true }
+
+  local function read_stress(options)
+    if options == nil then options = {} end
+    if type(options) ~= "table" then misuse("stress: argument 2: expected a table of options") end
+    for name in next, options do
+      if not STRESS[name] then misuse(("stress: no option `%s`; there are runs, seed and ms"):format(tostring(name))) end
+    end
+    local runs, seed = math.tointeger(options.runs or 100), math.tointeger(options.seed or 0)
+    local ms = options.ms or 1
+    if not runs or runs < 1 then misuse("stress: runs: expected a whole number of at least 1") end
+    if not seed then misuse("stress: seed: expected a whole number") end
+    if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then misuse("stress: ms: expected 0 to 1000 milliseconds") end
+    return runs, seed, ms
+  end
+
+  local stress_meta = { __name = "millrace.stressed" }
+
+  function stress_meta.__tostring(r)
+    local lines = { ("%s, %s"):format(plural(r.runs, "run"), plural(#r.outcomes, "outcome")) }
+    for i, o in ipairs(r.outcomes) do
+      lines[#lines + 1] = ("  outcome %d, in %s, first with seed %d: %s"):format(i, plural(o.count, "run"), o.seed,
+        show_outcome(o))
+    end
+    return table.concat(lines, "\n")
+  end
+
+  function parts.stress(fn, options)
+    check_function("stress", fn)
+    local runs, seed, ms = read_stress(options)
+    return guarded("stress", function(keeper)
+      local outcomes, met = {}, {}
+      for i = 0, runs - 1 do
+        local raw, text_size = stressed(fn, seed + i, ms)
+        local o = met[raw]
+        if not o then
+          o = read_outcome({ raw = raw, text_size = text_size, count = 0 })
+          o.seed = seed + i
+          met[raw] = o
+          outcomes[#outcomes + 1] = o
+        end
+        o.count = o.count + 1
+        tools.put_back(keeper)
+      end
+      return setmetatable({ runs = runs, outcomes = outcomes }, stress_meta)
+    end)
+  end
+
   -- ---------------------------------------------------------------- whole scripts
 
   -- Globals of its own for each run of a chunk, so that a run finds none that another one has set. What it prints is

@@ -13,7 +13,9 @@
 #include "bind/open.h"
 #include "explore/explore.h"
 #include "explore/keep.h"
+#include "explore/stress.h"
 #include "model/backend.h"
+#include "program/program.h"
 #include "tensor/tensor.h"
 
 static const char maker; /* its address is the registry key of what the Lua module gives */
@@ -339,15 +341,50 @@ static int set_globals(lua_State *L) {
     return 1;
 }
 
+static int drop_stress(lua_State *L) {
+    mr_stress **stress = lua_touserdata(L, 1);
+    mr_stress_end(*stress);
+    *stress = NULL;
+    return 0;
+}
+
+/* delay(seed, ms) -> delays, which end with end_delay(delays) */
+static int delay(lua_State *L) {
+    mr_machine *machine = mr_set_context(L);
+    uint64_t seed = (uint64_t)luaL_checkinteger(L, 1);
+    double longest = luaL_checknumber(L, 2) * 1e6;
+    mr_stress **stress = mr_push_owner(L, sizeof(mr_stress *), drop_stress);
+    mr_raise(L, mr_stress_begin(machine, seed, (uint64_t)longest, stress));
+    return 1;
+}
+
+/* drain(): all devices are done; an error of theirs is raised */
+static int drain_all(lua_State *L) {
+    mr_raise(L, drain(mr_set_context(L)));
+    return 0;
+}
+
+/* bytes(t): of a tensor of the host */
+static int bytes(lua_State *L) {
+    mr_set_context(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    mr_buffer *out = mr_push_buffer(L);
+    mr_program_read(t, out);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
 /* misuse(text): raises at the script's line. */
 static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
 static const luaL_Reg tools[] = {
-    {"explore", explore},    {"replay", replay},       {"keep", keep}, {"put_back", put_back},
-    {"let_go", drop_keeper}, {"is_tensor", is_tensor}, {"kind", kind}, {"set_globals", set_globals},
-    {"fill", fill},          {"misuse", misuse},       {NULL, NULL}};
+    {"explore", explore},   {"replay", replay},           {"keep", keep},
+    {"put_back", put_back}, {"let_go", drop_keeper},      {"is_tensor", is_tensor},
+    {"kind", kind},         {"set_globals", set_globals}, {"fill", fill},
+    {"delay", delay},       {"end_delay", drop_stress},   {"drain", drain_all},
+    {"bytes", bytes},       {"misuse", misuse},           {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {
@@ -403,6 +440,19 @@ MR_FUNCTION(explore_replay, "replay", "mr.replay(schedule: string, fn: function)
     return call_part(L, "replay", 2);
 }
 
+MR_FUNCTION(
+    explore_stress, "stress",
+    "mr.stress(fn: function [, options: {runs: integer=100, seed: integer=0, ms: number=1}]) -> "
+    "result: table",
+    "Calls `fn` so many times, with delays of the device at random between its operations, and "
+    "returns the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
+    "print it. For any backend; what mr.explore proves on the virtual GPU, this can only find. A "
+    "delay takes at most `ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On "
+    "a real GPU, tensors of the device that `fn` finds outside of itself are not put back between "
+    "the calls.") {
+    return call_part(L, "stress", 2);
+}
+
 int mr_bind_explore_script(lua_State *L) {
     int count = lua_gettop(L);
     push_parts(L);
@@ -414,7 +464,7 @@ int mr_bind_explore_script(lua_State *L) {
 }
 
 static const mr_function *const functions[] = {&explore_explore_function, &explore_replay_function,
-                                               NULL};
+                                               &explore_stress_function, NULL};
 const mr_class mr_explore_class = {"mr", "Every schedule of a function.", functions, NULL, NULL};
 
 void mr_open_explore(lua_State *L) {

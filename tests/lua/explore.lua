@@ -258,4 +258,30 @@ T.expect_overlap(function()
   mr.synchronize()
 end, "left", "right", 1)
 
+-- ---------------------------------------------------------------- delays at random
+
+local stressed = mr.stress(lost_update, { runs = 60, seed = 5 })
+T.equal(stressed.runs, 60, "runs")
+T.equal(values(stressed), "1.0 3.0", "delays show both orders")
+for _, o in ipairs(stressed.outcomes) do
+  local again = mr.stress(lost_update, { runs = 1, seed = o.seed })
+  T.equal(again.outcomes[1].value, o.value, "a seed can be repeated")
+end
+T.check(tostring(stressed):find("60 runs, 2 outcomes", 1, true), "it is shown")
+stressed = mr.stress(function()
+  local a, b = mr.stream(), mr.stream()
+  local x = mr.zeros(2)
+  mr.synchronize()
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  b:run(function() x:mul_(3) end)
+  return x
+end, { runs = 20 })
+T.equal(#stressed.outcomes, 1, "ordered work has one value")
+T.equal(stressed.outcomes[1].value:sum():item(), 6.0, "the right one")
+T.equal(mr.stress(function() error("no", 0) end, { runs = 2 }).outcomes[1].error, "no", "an error")
+refused("no option", mr.stress, lost_update, { run = 3 })
+refused("runs", mr.stress, lost_update, { runs = 0 })
+refused("ms", mr.stress, lost_update, { ms = -1 })
+
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
