@@ -535,6 +535,16 @@ function mr.explore(fn, options) end
 ---@return any ...
 function mr.replay(schedule, fn) end
 
+---Calls `fn` so many times, with delays of the device at random between its operations, and returns
+---the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; print it. For
+---any backend; what mr.explore proves on the virtual GPU, this can only find. A delay takes at most
+---`ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On a real GPU, tensors of the
+---device that `fn` finds outside of itself are not put back between the calls.
+---@param fn function
+---@param options? { runs?: integer, seed?: integer, ms?: number }
+---@return table result
+function mr.stress(fn, options) end
+
 ---Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each member of a
 ---barrier, synchronize. The commands are shown to the hazard checker without each of them; nothing
 ---runs again. The result can be printed. It has total, sufficient (the size of a smallest set that is
