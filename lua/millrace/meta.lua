@@ -857,9 +857,10 @@ function Kernel:access() end
 ---that were counted (of `launched_blocks`; the first two million threads are), `instructions` of
 ---warps, `active_lanes` of 32 (the mean of the instructions that at least one lane executes),
 ---`classes` (counts by kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes
----over the banks), `occupancy` and `limited_by` for blocks of that size, `ms` by the device's figures,
----`bound_by` and `times`; p:lines() has the same counts for each line of the source. nil if nothing
----has run. Waits for nothing: synchronize first.
+---over the banks), `occupancy` and `limited_by` for blocks of that size (those of the last launch),
+---`ms` that a launch takes by the device's figures, `bound_by` and `times` of whatever may bound it;
+---p:lines() has the same counts for each line of the source. nil if nothing has run. Waits for
+---nothing: synchronize first.
 ---@param options? { block?: integer, shared?: integer, reset?: boolean }
 ---@return table p
 function Kernel:profile(options) end

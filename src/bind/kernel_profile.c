@@ -52,11 +52,9 @@ static void push_classes(lua_State *L, const mr_ptx_profile *profile, mr_ptx_cou
 
 static void push_times(lua_State *L, const mr_kernel_times *t) {
     lua_newtable(L);
-    set_number(L, "instructions", t->issue * 1e3);
-    set_number(L, "f64", t->f64 * 1e3);
-    set_number(L, "special functions", t->special * 1e3);
-    set_number(L, "shared memory", t->shared * 1e3);
-    set_number(L, "memory", t->memory * 1e3);
+#define X(name, text) set_number(L, text, t->name * 1e3);
+    MR_KERNEL_BOUNDS(X)
+#undef X
 }
 
 #define MOST_LINES 4096
@@ -87,36 +85,39 @@ static int profile_lines(lua_State *L) {
 
 MR_FUNCTION(
     kernel_profile, "profile",
-    "k:profile([{block: integer=256, shared: integer=0, reset: boolean=false}]) -> p: table",
+    "k:profile([{block: integer, shared: integer, reset: boolean=false}]) -> p: table",
     "What the launches of the kernel did on the virtual GPU so far, or since the last "
     "`reset`: `blocks` that were counted (of `launched_blocks`; the first two million threads "
     "are), `instructions` of warps, `active_lanes` of 32 (the mean of the instructions that at "
     "least "
     "one lane executes), `classes` (counts by "
     "kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes over the "
-    "banks), `occupancy` and `limited_by` for blocks of that size, `ms` by the device's "
-    "figures, `bound_by` and `times`; p:lines() has the same counts for each line of the "
-    "source. nil if nothing has run. Waits for nothing: synchronize first.") {
+    "banks), `occupancy` and `limited_by` for blocks of that size (those of the last launch), "
+    "`ms` that a launch takes by the device's figures, `bound_by` and `times` of whatever may "
+    "bound it; p:lines() has the same counts for each line of the source. nil if nothing has "
+    "run. Waits for nothing: synchronize first.") {
     static const char *const known[] = {"block", "shared", "reset", NULL};
     mr_machine *machine = mr_set_context(L);
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
     if (!kernel->unit) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
     mr_option_slots options = mr_check_options(L, 2, known);
-    lua_Integer block = mr_option_integer(L, &options, "block", 256);
-    lua_Integer shared = mr_option_integer(L, &options, "shared", 0);
+    const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
+    lua_Integer block =
+        mr_option_integer(L, &options, "block", count->threads ? (lua_Integer)count->threads : 1);
+    lua_Integer shared = mr_option_integer(L, &options, "shared", count->shared);
     bool reset = mr_option_boolean(L, &options, "reset", false);
     if (block < 1 || block > kernel->ptx->max_threads)
         return mr_misuse(L, "profile: block is %d, expected 1 to %d threads", (int)block,
                          (int)kernel->ptx->max_threads);
     if (shared < 0 || shared > INT32_MAX / 2)
         return mr_misuse(L, "profile: shared is no number of bytes");
-    const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
     const mr_ptx_profile *profile = count->profile;
     if (!profile || !mr_ptx_profile_blocks(profile)) return 0;
     const mr_device *device = machine->current_device;
-    mr_kernel_times times = mr_kernel_times_of(device, profile);
-    mr_kernel_occupancy occupancy =
-        mr_kernel_occupancy_of(device, kernel->ptx, (uint32_t)block, (uint32_t)shared);
+    mr_kernel_times times;
+    if (!mr_kernel_times_of(device, kernel->ptx, count, (uint32_t)block, (uint32_t)shared, &times))
+        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a profile"));
+    const mr_kernel_occupancy *occupancy = &times.occupancy;
     mr_ptx_counts sum;
     lua_newtable(L);
     push_classes(L, profile, &sum);
@@ -124,9 +125,10 @@ MR_FUNCTION(
     set_counts(L, &sum);
     set_integer(L, "blocks", mr_ptx_profile_blocks(profile));
     set_integer(L, "launched_blocks", count->launched);
-    set_number(L, "occupancy", occupancy.occupancy);
-    set_integer(L, "blocks_per_sm", (uint64_t)occupancy.blocks_per_sm);
-    lua_pushstring(L, occupancy.limited_by);
+    set_integer(L, "launches", count->launches);
+    set_number(L, "occupancy", occupancy->occupancy);
+    set_integer(L, "blocks_per_sm", (uint64_t)occupancy->blocks_per_sm);
+    lua_pushstring(L, occupancy->limited_by);
     lua_setfield(L, -2, "limited_by");
     set_number(L, "ms", times.total * 1e3);
     lua_pushstring(L, times.bound_by);

@@ -382,11 +382,25 @@ static mr_status fill_addresses(mr_kernel_arguments *a, operand_list *list,
     return MR_OK;
 }
 
+/* How often loops run is not known before. But what the launch may touch beyond what its threads access outside of them,
+ * it takes the loops to touch. Loops that come to the same bytes again are not seen by that. */
+static double passes_of(const mr_kernel_once *once, double threads, double bytes) {
+    double outside = threads * (double)once->bytes[PTX_STRAIGHT];
+    double inside = threads * (double)once->bytes[PTX_LOOPS];
+    return inside > 0 && bytes > outside + inside ? (bytes - outside) / inside : 1;
+}
+
 static void estimate(mr_kernel_arguments *a, const operand_list *list) {
-    uint64_t blocks = (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
-    uint64_t threads = (uint64_t)a->block[0] * a->block[1] * a->block[2];
-    a->instructions = (double)blocks * (double)threads * a->kernel->function->instruction_count;
-    for (uint32_t i = 0; i < list->count; i++) a->bytes += (double)list->items[i].tensor->numel;
+    const mr_kernel_once *once = mr_kernel_code_once(a->code, a->kernel);
+    double threads = (double)mr_kernel_blocks(a) * a->block[0] * a->block[1] * a->block[2];
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint8_t access = list->items[i].access;
+        int ways = (access & MR_READ ? 1 : 0) + (access & MR_WRITE ? 1 : 0);
+        a->bytes += (double)list->items[i].tensor->numel * ways;
+    }
+    a->passes = passes_of(once, threads, a->bytes);
+    a->instructions = threads * ((double)once->course[PTX_STRAIGHT].instructions +
+                                 a->passes * (double)once->course[PTX_LOOPS].instructions);
 }
 
 static mr_status submit(const mr_caller *caller, const mr_kernel_call *call, mr_stream *stream,

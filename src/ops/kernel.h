@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "ops/op.h"
+#include "ptx/profile.h"
 #include "ptx/ptx.h"
 
 /* ---- code */
@@ -25,6 +26,7 @@ typedef struct mr_kernel_code {
     char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
     size_t size;
     struct mr_kernel_count *counts; /* by kernel */
+    struct mr_kernel_once *once;    /* by kernel */
     uint8_t *uses; /* by kernel, then by variable of the module: MR_READ | MR_WRITE, or 0 */
 } mr_kernel_code;
 
@@ -42,7 +44,18 @@ static inline bool mr_kernel_code_is_shared(const mr_kernel_code *code) {
 typedef struct mr_kernel_count {
     mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */
     uint64_t launched;       /* blocks, counted or not */
+    uint64_t launches;
+    double bytes; /* that they may have read, and that they may have written, added up */
+    uint32_t threads, shared; /* of a block of the last one; dynamic shared memory */
 } mr_kernel_count;
+
+/* What a warp does that executes each instruction of the kernel once, and how many bytes of global memory one of its threads
+ * then accesses. */
+typedef struct mr_kernel_once {
+    mr_ptx_course course[PTX_COURSES];
+    uint64_t bytes[PTX_COURSES];
+} mr_kernel_once;
+const mr_kernel_once *mr_kernel_code_once(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 
 /* By variable of the module: how the kernel uses it. */
 const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
@@ -111,7 +124,8 @@ typedef struct {
     uint32_t grid[3], block[3];
     uint32_t shared;
     uint32_t pointer_count, variable_count;
-    double bytes, instructions;    /* for the cost model */
+    double bytes, instructions; /* for the cost model: see estimate() */
+    double passes;              /* of its loops, if they are what it takes to touch those bytes */
     mr_kernel_address addresses[]; /* pointers, then variables; then the params */
 } mr_kernel_arguments;
 

@@ -9,6 +9,7 @@ static void destroy(mr_kernel_code *code) {
         mr_ptx_profile_destroy(code->counts[i].profile);
     free(code->counts);
     free(code->uses);
+    free(code->once);
     mr_ptx_module_release(code->ptx);
     free(code->text);
     free(code);
@@ -22,6 +23,16 @@ static bool find_uses(mr_kernel_code *code) {
         if (!mr_ptx_kernel_uses(mr_ptx_kernel_at(code->ptx, i), code->uses + i * variables))
             return false;
     return code->uses != NULL;
+}
+
+static bool find_courses(mr_kernel_code *code) {
+    uint32_t kernels = mr_ptx_kernel_count(code->ptx);
+    code->once = calloc(kernels + 1u, sizeof *code->once);
+    for (uint32_t i = 0; code->once && i < kernels; i++)
+        if (!mr_ptx_kernel_course(mr_ptx_kernel_at(code->ptx, i), code->once[i].course,
+                                  code->once[i].bytes))
+            return false;
+    return code->once != NULL;
 }
 
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
@@ -38,7 +49,7 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
     mr_status status = mr_ptx_module_load(text, size, name, &code->ptx);
     if (!status) {
         code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
-        if (!code->counts || !find_uses(code))
+        if (!code->counts || !find_uses(code) || !find_courses(code))
             status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
     }
     if (status) {
@@ -74,6 +85,10 @@ static size_t index_of(const mr_kernel_code *code, const mr_ptx_kernel *kernel) 
 
 const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
     return code->uses + index_of(code, kernel) * mr_ptx_module_tree(code->ptx)->variable_count;
+}
+
+const mr_kernel_once *mr_kernel_code_once(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    return &code->once[index_of(code, kernel)];
 }
 
 mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {

@@ -15,18 +15,37 @@ typedef struct {
 mr_kernel_occupancy mr_kernel_occupancy_of(const mr_device *device, const mr_ptx_kernel *kernel,
                                            uint32_t threads, uint32_t dynamic_shared);
 
-/* Seconds that each kind of unit needs for the counts, if all SMs are busy; the slowest decides. */
+/* Seconds that a launch needs, by what may bound it. The largest decides; a kernel that comes near to several takes longer. */
+// clang-format off
+#define MR_KERNEL_BOUNDS(X)                                                                        \
+    X(issue,   "instructions")      /* warps' instructions: each of four schedulers issues one a clock */ \
+    X(f64,     "f64")               /* likewise, where the units are fewer */                      \
+    X(special, "special functions")                                                                \
+    X(shared,  "shared memory")     /* a pass over the banks a clock */                            \
+    X(l1,      "l1 cache")          /* lines of global and local memory, and those passes: one a clock */ \
+    X(memory,  "memory")            /* bytes that the launch may touch, at the device's bandwidth */ \
+    X(atomics, "atomics")           /* passes over the part of the L2 cache that has most of them */ \
+    X(blocks,  "starting blocks")   /* an SM starts them one after the other */                    \
+    X(latency, "latency")           /* what each warp does one after the other, for as many rounds as there are blocks */
+// clang-format on
+
 typedef struct {
-    double issue; /* warps' instructions: each of four schedulers issues one a clock */
-    double f64;   /* likewise, where the units are fewer */
-    double special;
-    double shared; /* a pass over the banks a clock */
-    double memory; /* sectors of global and local memory, at the device's bandwidth */
+#define X(name, text) double name;
+    MR_KERNEL_BOUNDS(X)
+#undef X
     double total;
-    const char
-        *bound_by; /* "instructions", "f64", "special functions", "shared memory", "memory" */
+    const char *bound_by; /* a text of the list */
+    mr_kernel_occupancy occupancy;
 } mr_kernel_times;
 
-mr_kernel_times mr_kernel_times_of(const mr_device *device, const mr_ptx_profile *profile);
+/* Of one of the launches that were counted, in the mean; by blocks of so many threads with so much dynamic shared
+ * memory. False: memory is out. */
+bool mr_kernel_times_of(const mr_device *device, const mr_ptx_kernel *kernel,
+                        const mr_kernel_count *count, uint32_t threads, uint32_t dynamic_shared,
+                        mr_kernel_times *out);
+
+/* Nanoseconds that the launch needs at least, however fast memory and arithmetic are: for starting its blocks, and for what
+ * their warps wait for. Before it has run, so loops are estimated. */
+double mr_kernel_least_ns(const mr_device *device, const mr_kernel_arguments *a);
 
 #endif

@@ -7,6 +7,7 @@
 #include "model/backend.h"
 #include "model/observer.h"
 #include "ops/kernel_findings.h"
+#include "ops/kernel_profile.h"
 #include "ops/kernel_memory.h"
 #include "ops/kernel_profile.h"
 #include "ptx/profile.h"
@@ -15,13 +16,14 @@ int64_t mr_kernel_items(const mr_command *command) {
     return (int64_t)mr_kernel_blocks(mr_kernel_arguments_of(command));
 }
 
-/* Bytes are those that it may touch, each counted once. Most instructions of ordinary kernels are not floating-point ones,
+/* Bytes are those that it may read and those that it may write, each counted once. Most instructions of ordinary kernels are not floating-point ones,
  * but they take the same issue slots. */
 void mr_kernel_cost(const mr_command *command, mr_cost *out_cost) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     uint64_t blocks = mr_kernel_blocks(a);
     *out_cost = (mr_cost){.flops = a->instructions,
                           .bytes = a->bytes,
+                          .least_ns = mr_kernel_least_ns(command->stream->device, a),
                           .blocks = blocks > UINT32_MAX ? UINT32_MAX : (uint32_t)blocks,
                           .threads = a->block[0] * a->block[1] * a->block[2]};
 }
@@ -45,6 +47,10 @@ static void begin_count(mr_machine *machine, const mr_kernel_arguments *a, int64
     mr_kernel_count *count = mr_kernel_code_count(a->code, a->kernel);
     if (!is_counting(machine)) return;
     count->launched += (uint64_t)blocks;
+    count->launches++;
+    count->bytes += a->bytes;
+    count->threads = a->block[0] * a->block[1] * a->block[2];
+    count->shared = a->shared;
     if (!count->profile) count->profile = mr_ptx_profile_create(a->code->ptx); /* or not at all */
 }
 

@@ -59,7 +59,9 @@ extern const mr_op_family mr_families[MR_FAMILY_COUNT];
 /* What a command costs a device; the cost model turns it into time. */
 typedef struct {
     double flops;
-    double bytes;     /* read + written */
+    double bytes; /* read + written */
+    double
+        least_ns; /* from start to end, whatever the rates of the device are; 0: nothing is known */
     uint32_t blocks;  /* thread blocks that a kernel would launch */
     uint32_t threads; /* a block */
 } mr_cost;

@@ -95,7 +95,28 @@ static void count_together(mr_ptx_counts *c, ptx_space space, uint64_t first, ui
         c->wavefronts += (count + per_pass - 1) / per_pass;
     } else if (space == PTX_GLOBAL || space == PTX_CONST) {
         c->sectors += (first + all - 1) / 32 - first / 32 + 1;
+        c->lines += (first + all - 1) / 128 - first / 128 + 1;
         c->least += (all + 31) / 32;
+    }
+}
+
+/* Of the lanes that change the same address, one does in a pass; a warp whose lanes all change one address adds up first. */
+static void count_atomics(ptx_counts *counts, const uint64_t *first, unsigned count, bool is_one) {
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t sector = first[i] / 32;
+        unsigned most = 0, before = 0;
+        for (unsigned k = 0; k < i; k++) before += first[k] / 32 == sector;
+        if (before) continue; /* this sector was counted */
+        for (unsigned k = i; k < count; k++) {
+            unsigned same = 0;
+            if (first[k] / 32 != sector) continue;
+            for (unsigned n = i; n < count; n++) same += first[n] == first[k];
+            if (same > most) most = same;
+        }
+        uint64_t line = first[i] / 128;
+        uint64_t hash = line ^ line >> 6 ^ line >> 12 ^ line >> 18;
+        counts->atomic_passes[hash % PTX_CACHE_PARTS] += is_one ? 1 : most;
+        if (is_one) return;
     }
 }
 
@@ -113,6 +134,9 @@ void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx
         same |= at ^ first[0];
         count++;
     }
+    if (space == PTX_GLOBAL && code->source &&
+        (code->source->opcode == PTX_OP_atom || code->source->opcode == PTX_OP_red))
+        count_atomics(counts, first, count, same == 0);
     c->requests++;
     c->bytes += (uint64_t)count * memory->bytes;
     if (row == 0 || same == 0) {
@@ -121,6 +145,7 @@ void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx
         c->wavefronts += wavefronts(first, count, memory->bytes);
     } else if (space == PTX_GLOBAL || space == PTX_CONST) {
         c->sectors += pieces(first, count, memory->bytes, 32);
+        c->lines += pieces(first, count, memory->bytes, 128);
         c->least += (pieces(first, count, memory->bytes, 1) + 31) / 32;
     }
 }

@@ -6,7 +6,12 @@
 #include "ptx/profile.h"
 #include "ptx/warp.h"
 
+/* Atomic operations on global memory are carried out by the L2 cache, whose parts share the lines of memory by a hash
+ * of the address. A part makes one pass a clock over a sector, in which each address is changed once. */
+#define PTX_CACHE_PARTS 64
+
 struct ptx_counts {
+    uint64_t atomic_passes[PTX_CACHE_PARTS];
     mr_ptx_counts *of_code; /* by index of a code in the module */
     uint32_t code_count;
     uint64_t blocks;

@@ -1,6 +1,7 @@
 /* The profile of a launch: sums of the counts of its runs, by instruction, by line and by kind of work. See profile.h. */
 #include "ptx/counts.h"
 #include "ptx/runs.h"
+#include "ptx/waits.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -103,6 +104,7 @@ static void add(mr_ptx_counts *to, const mr_ptx_counts *from) {
     to->requests += from->requests;
     to->sectors += from->sectors;
     to->least += from->least;
+    to->lines += from->lines;
     to->wavefronts += from->wavefronts;
     to->bytes += from->bytes;
 }
@@ -110,6 +112,8 @@ static void add(mr_ptx_counts *to, const mr_ptx_counts *from) {
 void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts) {
     pthread_mutex_lock(&profile->lock);
     profile->counts.blocks += counts->blocks;
+    for (int i = 0; i < PTX_CACHE_PARTS; i++)
+        profile->counts.atomic_passes[i] += counts->atomic_passes[i];
     for (uint32_t i = 0; i < counts->code_count; i++) {
         add(&profile->counts.of_code[i], &counts->of_code[i]);
     }
@@ -171,25 +175,27 @@ bool mr_ptx_profile_instruction(const mr_ptx_profile *p, const ptx_function *fun
     return out->warps != 0;
 }
 
-/* Calls `each` with the counts of each instruction that was executed. */
+/* Calls `each` with the counts of each instruction of the function that was executed. */
 typedef void each_instruction(void *context, const ptx_instruction *instruction,
                               const mr_ptx_counts *counts);
-static void for_each(const mr_ptx_profile *p, each_instruction *each, void *context) {
-    const mr_ptx_module *m = p->module;
-    for (uint32_t f = 0; f < m->tree.function_count; f++) {
-        const ptx_routine *r = &m->routines[f];
-        for (uint32_t k = 0; k < r->code_count;) {
-            const ptx_instruction *source = r->codes[k].source;
-            mr_ptx_counts sum = {0};
-            bool any = false;
-            for (; k < r->code_count && r->codes[k].source == source; k++) {
-                if (!counts_for(&r->codes[k])) continue;
-                add_code(&sum, &p->counts.of_code[r->first_index + k]);
-                any = true;
-            }
-            if (any && sum.warps) each(context, source, &sum);
+static void for_each_of(const mr_ptx_profile *p, uint32_t function, each_instruction *each,
+                        void *context) {
+    const ptx_routine *r = &p->module->routines[function];
+    for (uint32_t k = 0; k < r->code_count;) {
+        const ptx_instruction *source = r->codes[k].source;
+        mr_ptx_counts sum = {0};
+        bool any = false;
+        for (; k < r->code_count && r->codes[k].source == source; k++) {
+            if (!counts_for(&r->codes[k])) continue;
+            add_code(&sum, &p->counts.of_code[r->first_index + k]);
+            any = true;
         }
+        if (any && sum.warps) each(context, source, &sum);
     }
+}
+
+static void for_each(const mr_ptx_profile *p, each_instruction *each, void *context) {
+    for (uint32_t f = 0; f < p->module->tree.function_count; f++) for_each_of(p, f, each, context);
 }
 
 typedef struct {
@@ -237,4 +243,93 @@ uint32_t mr_ptx_profile_lines(const mr_ptx_profile *p, mr_ptx_line *out, uint32_
     uint32_t written = list.count < most ? list.count : most;
     qsort(out, written, sizeof *out, by_place);
     return list.count;
+}
+
+/* ---- one after the other */
+
+typedef struct {
+    const ptx_function *f;
+    const uint8_t *waits;
+    mr_ptx_course *sum;
+} course;
+/* Compilers put the number into a register first. */
+static double nanoseconds(const ptx_function *f, const ptx_operand *o) {
+    if (o->kind == PTX_INTEGER) return (double)(uint32_t)o->bits;
+    for (uint32_t i = 0; o->kind == PTX_REGISTER && i < f->instruction_count; i++) {
+        const ptx_instruction *move = &f->instructions[i];
+        if (move->opcode == PTX_OP_mov && move->operands[0].kind == PTX_REGISTER &&
+            move->operands[0].index == o->index && move->operands[1].kind == PTX_INTEGER)
+            return (double)(uint32_t)move->operands[1].bits;
+    }
+    return 0;
+}
+
+static void add_course(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
+    course *c = context;
+    ptx_class which = ptx_class_of(i);
+    c->sum->instructions += counts->executed;
+    c->sum->warp_operations += which == PTX_CLASS_WARP ? counts->executed : 0;
+    c->sum->barriers += which == PTX_CLASS_BARRIER ? counts->executed : 0;
+    if (i->opcode == PTX_OP_nanosleep)
+        c->sum->sleep_ns += (double)counts->executed * nanoseconds(c->f, &i->operands[0]);
+    switch ((ptx_wait)c->waits[i - c->f->instructions]) {
+    case PTX_WAIT_MEMORY: c->sum->memory_waits += counts->executed; break;
+    case PTX_WAIT_SHARED: c->sum->shared_waits += counts->executed; break;
+    case PTX_NO_WAIT: break;
+    }
+}
+
+bool mr_ptx_profile_course(const mr_ptx_profile *p, mr_ptx_course *out) {
+    const ptx_tree *tree = &p->module->tree;
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < PTX_CACHE_PARTS; i++)
+        if (p->counts.atomic_passes[i] > out->hottest_cells)
+            out->hottest_cells = p->counts.atomic_passes[i];
+    for (uint32_t f = 0; f < tree->function_count; f++) {
+        const ptx_function *function = &tree->functions[f];
+        uint8_t *waits = calloc(function->instruction_count + 1u, 1);
+        bool found = waits && ptx_find_waits(function, waits);
+        course c = {function, waits, out};
+        if (found) for_each_of(p, f, add_course, &c);
+        free(waits);
+        if (!found) return false;
+    }
+    return true;
+}
+
+static uint64_t bytes_of(const ptx_instruction *i) {
+    bool moves = i->opcode == PTX_OP_ld || i->opcode == PTX_OP_st;
+    if (!moves || ptx_class_of(i) != PTX_CLASS_GLOBAL || !i->type_count) return 0;
+    const ptx_operand *value = &i->operands[i->opcode == PTX_OP_ld ? 0 : 1];
+    uint64_t count = value->kind == PTX_LIST ? value->count : 1;
+    return count * ptx_types[i->types[i->type_count - 1]].bytes;
+}
+
+/* Blocks from the target of a jump back to where it starts. */
+static void mark_loops(const ptx_function *f, bool *in_loop) {
+    for (uint32_t b = 0; b < f->block_count; b++)
+        for (uint32_t k = 0; k < f->blocks[b].successor_count; k++)
+            for (uint32_t l = f->blocks[b].successors[k]; l <= b; l++) in_loop[l] = true;
+}
+
+bool mr_ptx_kernel_course(const mr_ptx_kernel *kernel, mr_ptx_course out[PTX_COURSES],
+                          uint64_t out_bytes[PTX_COURSES]) {
+    const ptx_function *f = kernel->function;
+    static const mr_ptx_counts once = {.warps = 1, .executed = 1};
+    uint8_t *waits = calloc(f->instruction_count + 1u, 1);
+    bool *in_loop = calloc(f->block_count + 1u, 1);
+    bool found = waits && in_loop && ptx_find_waits(f, waits);
+    memset(out, 0, PTX_COURSES * sizeof *out);
+    memset(out_bytes, 0, PTX_COURSES * sizeof *out_bytes);
+    if (found) mark_loops(f, in_loop);
+    for (uint32_t b = 0; found && b < f->block_count; b++) {
+        course c = {f, waits, &out[in_loop[b]]};
+        for (uint32_t i = f->blocks[b].first; i < f->blocks[b].end; i++) {
+            add_course(&c, &f->instructions[i], &once);
+            out_bytes[in_loop[b]] += bytes_of(&f->instructions[i]);
+        }
+    }
+    free(waits);
+    free(in_loop);
+    return found;
 }

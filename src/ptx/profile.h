@@ -32,6 +32,8 @@ typedef struct {
     uint64_t requests; /* accesses of memory by warps */
     uint64_t sectors;  /* of 32 bytes in global or local memory, added up over requests */
     uint64_t least;    /* sectors that the bytes accessed would need at least */
+    uint64_t
+        lines; /* of 128 bytes in global or local memory: passes of the L1 cache, 1 a request at best */
     uint64_t wavefronts; /* shared memory: passes, 1 a request without conflicts of banks */
     uint64_t bytes;      /* that lanes accessed */
 } mr_ptx_counts;
@@ -53,6 +55,23 @@ typedef struct {
 } mr_ptx_line;
 /* Writes at most `most` lines to `out` in that order and returns how many there are. */
 uint32_t mr_ptx_profile_lines(const mr_ptx_profile *profile, mr_ptx_line *out, uint32_t most);
+
+/* All that a warp does one after the other, added up over the warps of the blocks that were counted. */
+typedef struct {
+    uint64_t instructions;
+    uint64_t memory_waits, shared_waits; /* for groups of loads (waits.h) */
+    uint64_t warp_operations, barriers;
+    double sleep_ns; /* nanosleep */
+    uint64_t
+        hottest_cells; /* passes of atomic operations over the part of memory that has most of them */
+} mr_ptx_course;
+/* False: memory is out. */
+bool mr_ptx_profile_course(const mr_ptx_profile *profile, mr_ptx_course *out);
+/* Of one warp that executes each instruction of the kernel once, those inside of loops and the others. *out_bytes: of global
+ * memory, what one of its threads then accesses. */
+enum { PTX_STRAIGHT, PTX_LOOPS, PTX_COURSES };
+bool mr_ptx_kernel_course(const mr_ptx_kernel *kernel, mr_ptx_course out[PTX_COURSES],
+                          uint64_t out_bytes[PTX_COURSES]);
 
 /* Counts of one run: counts.h. */
 typedef struct ptx_counts ptx_counts;

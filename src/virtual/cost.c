@@ -52,13 +52,14 @@ static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t
 /* A kernel takes the floor to start and to end; between, it is bound by its memory traffic or by its arithmetic,
  * and reaches the device's rate only with a block on every SM. */
 static void set_kernel(const vdevice *device, body *b, double bytes, double flops, double tflops,
-                       double gbs, double floor_ns, uint32_t blocks, uint32_t threads) {
+                       double gbs, double floor_ns, double least_ns, uint32_t blocks,
+                       uint32_t threads) {
     const device_model *model = &device->gpu->model;
     double share = blocks < model->sm_count ? (double)(blocks ? blocks : 1) / model->sm_count : 1;
     double traffic = gbs > 0 ? bytes / (gbs * share) : 0;
     double arithmetic = tflops > 0 ? flops / (tflops * 1e3 * share) : 0;
     double bound = traffic > arithmetic ? traffic : arithmetic;
-    double ns = floor_ns + bound;
+    double ns = floor_ns + (bound > least_ns ? bound : least_ns);
     b->duration = whole_ns(ns);
     set_blocks(device, b, blocks, threads, ns > 0 ? share * bound / ns : 0);
 }
@@ -86,7 +87,7 @@ static void prepare_op(const vdevice *device, const mr_command *command, body *b
     bool wide = command->operand_count && command->operands[0].tensor->dtype == MR_F64;
     double gbs = touches_host_memory(command) ? model->h2d_gbs : model->kernel_memory_gbs;
     set_kernel(device, b, cost.bytes, cost.flops, wide ? model->fp64_tflops : model->fp32_tflops,
-               gbs, model->kernel_floor_ns, cost.blocks, cost.threads);
+               gbs, model->kernel_floor_ns, cost.least_ns, cost.blocks, cost.threads);
 }
 
 static void use_engine(vdevice *device, body *b, int which) {
@@ -145,7 +146,7 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
         uint64_t blocks = bytes / COPY_BLOCK_BYTES + 1, most = (uint64_t)model->sm_count * 4;
         if (blocks > most) blocks = most;
         set_kernel(device, b, 2.0 * (double)bytes, 0, 0, model->kernel_memory_gbs,
-                   model->copy_latency_ns, (uint32_t)blocks, 512);
+                   model->copy_latency_ns, 0, (uint32_t)blocks, 512);
         return;
     }
     }

@@ -105,11 +105,77 @@ function TestProfile.test_occupancy()
   lu.assertEquals({ shared.blocks_per_sm, shared.limited_by }, { 2, "shared memory" })
 end
 
+-- Lines are 64 times as many as with a stride of one, and nothing else is near them.
 function TestProfile.test_what_bounds_it()
-  local y, x = mr.zeros(1 << 16), mr.ones(1 << 19)
-  local p = profile_of(copy, { 256, 256 }, y, x, 8, 1 << 16)
-  lu.assertEquals(p.bound_by, "memory")
-  lu.assertAlmostEquals(p.ms, 32 * p.classes["global memory"].sectors / mr.device(0).memory_bandwidth * 1e3, 1e-9)
+  local y, x = mr.zeros(1 << 16), mr.ones(1 << 21)
+  local p = profile_of(copy, { 256, 256 }, y, x, 32, 1 << 16)
+  local moved = 32 * p.classes["global memory"].sectors
+  lu.assertAlmostEquals(p.times.memory, moved / (0.9 * mr.device(0).memory_bandwidth) * 1e3, 1e-9)
+  local most, name = 0, nil
+  for bound, ms in pairs(p.times) do
+    if ms > most then most, name = ms, bound end
+  end
+  lu.assertEquals({ p.ms, p.bound_by }, { most, name })
+end
+
+-- One block of one warp waits for each of its loads in turn: the chain has `n` links.
+function TestProfile.test_a_chain_of_loads_is_bound_by_latency()
+  local chase = mr.kernel([=[
+    extern "C" __global__ void chase(int *next, int n) {
+      int at = 0;
+      for (int i = 0; i < n; i++) at = next[at];
+      next[0] = at;
+    }]=])
+  local function ms(n)
+    local p = profile_of(chase, { 1, 1 }, mr.zeros(1024, { dtype = "i32" }), n)
+    lu.assertEquals(p.bound_by, "latency")
+    return p.ms
+  end
+  local link = (ms(2000) - ms(1000)) / 1000 * 1e6
+  lu.assertTrue(link > 100 and link < 300, "nanoseconds of a link: " .. link)
+end
+
+-- All threads of a launch add to one of 16 neighbours, or each to a place of its own.
+function TestProfile.test_atomics_on_few_places_take_turns()
+  local count = mr.kernel([=[
+    extern "C" __global__ void count(int *counts, int places) {
+      atomicAdd(&counts[(blockIdx.x * blockDim.x + threadIdx.x) * 7 % places], 1);
+    }]=])
+  local counts = mr.zeros(1 << 16, { dtype = "i32" })
+  local function atomics(places) return profile_of(count, { 256, 256 }, counts, places).times.atomics end
+  lu.assertTrue(atomics(16) > 5 * atomics(1 << 16))
+end
+
+-- Per launch, whatever was launched before.
+function TestProfile.test_time_is_that_of_a_launch()
+  local y, x = mr.zeros(1 << 16), mr.ones(1 << 16)
+  copy:profile{ reset = true }
+  local function ms(launches)
+    for _ = 1, launches do copy[{ 256, 256 }](y, x, 1, 1 << 16) end
+    mr.synchronize()
+    return copy:profile().ms
+  end
+  local one = ms(1)
+  lu.assertAlmostEquals(ms(5), one, 1e-9)
+  lu.assertEquals(copy:profile().launches, 6)
+end
+
+-- The virtual GPU takes about that long for a launch, also if a loop does the work.
+function TestProfile.test_a_launch_takes_about_as_long()
+  local loop = mr.kernel([=[
+    extern "C" __global__ void twice(float *y, const float *x, int n) {
+      for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
+    }]=])
+  local y, x = mr.zeros(1 << 20), mr.ones(1 << 20)
+  local p = profile_of(loop, { 16, 256 }, y, x, 1 << 20)
+  local from, to = mr.event{ timing = true }, mr.event{ timing = true }
+  mr.spin{ ms = 1 }
+  from:record()
+  loop[{ 16, 256 }](y, x, 1 << 20)
+  to:record()
+  to:synchronize()
+  local ratio = from:elapsed_time(to) / p.ms
+  lu.assertTrue(ratio > 0.8 and ratio < 1.3, "launch / profile: " .. ratio)
 end
 
 os.exit(lu.LuaUnit.run())
