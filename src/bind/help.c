@@ -7,13 +7,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/embedded.h"
 #include "base/output.h"
 #include "bind/foreign.h"
 #include "bind/help.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
 #include "bind/open.h"
+#include "bind/topics.h"
 #include "hazard/hazard.h"
 
 /* --- visiting all entries ------------------------------------------------- */
@@ -337,77 +337,7 @@ static const char overview[] =
     "help(\"examples\") lists programs to read and run, help(\"prompt\") says what the prompt can "
     "do.\n";
 
-/* --- topics: lua/millrace/topics.lua --------------------------------------------------------------- */
-
-static const char topics_module, pager; /* their addresses are registry keys */
-
-/* embedded(name) -> text, or nil */
-static int embedded(lua_State *L) {
-    const mr_embedded *file = mr_embedded_find(luaL_checkstring(L, 1));
-    if (file) lua_pushlstring(L, (const char *)file->data, file->size);
-    else lua_pushnil(L);
-    return 1;
-}
-
-/* names() -> names of all files in the binary */
-static int embedded_names(lua_State *L) {
-    lua_newtable(L);
-    for (int i = 0; mr_embedded_files[i].name; i++) {
-        lua_pushstring(L, mr_embedded_files[i].name);
-        lua_rawseti(L, -2, i + 1);
-    }
-    return 1;
-}
-
-/* Pushes what the module gives. */
-static void push_topics(lua_State *L) {
-    static const luaL_Reg tools[] = {
-        {"embedded", embedded}, {"names", embedded_names}, {NULL, NULL}};
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &topics_module) == LUA_TTABLE) return;
-    lua_pop(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "millrace.topics");
-    lua_remove(L, -2);
-    lua_pushliteral(L, "millrace.topics");
-    lua_call(L, 1, 1);
-    luaL_newlib(L, tools);
-    lua_call(L, 1, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &topics_module);
-}
-
-void mr_help_push_topics(lua_State *L) {
-    push_topics(L);
-    lua_getfield(L, -1, "known");
-    lua_remove(L, -2);
-    lua_call(L, 0, 1);
-}
-
-/* Pushes the page of the topic at argument 1; false, and nothing: there is none. */
-static bool push_topic(lua_State *L) {
-    if (lua_type(L, 1) != LUA_TSTRING) return false;
-    push_topics(L);
-    lua_getfield(L, -1, "page");
-    lua_remove(L, -2);
-    lua_pushvalue(L, 1);
-    lua_pushinteger(L, mr_help_width());
-    lua_call(L, 2, 1);
-    if (lua_isstring(L, -1)) return true;
-    lua_pop(L, 1);
-    return false;
-}
-
-/* Appends what the topics say about a name that help knows anyway to the text at the top. */
-static void add_same_name(lua_State *L) {
-    if (lua_type(L, 1) != LUA_TSTRING) return;
-    push_topics(L);
-    lua_getfield(L, -1, "same_name");
-    lua_remove(L, -2);
-    lua_pushvalue(L, 1);
-    lua_call(L, 1, 1);
-    if (lua_isstring(L, -1)) lua_concat(L, 2);
-    else lua_pop(L, 1);
-}
+static const char pager; /* its address is a registry key */
 
 void mr_help_set_pager(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &pager);
@@ -528,8 +458,9 @@ MR_FUNCTION(
         visit_all(L, show_entry, &s);
     }
     luaL_pushresult(&page);
-    if (!s.found && !is_word && !push_topic(L)) return not_found(L, &s);
-    if (s.found) add_same_name(L);
+    if (!s.found && !is_word && !mr_topics_push_page(L, 1, mr_help_width()))
+        return not_found(L, &s);
+    if (s.found) mr_topics_add_same_name(L, 1);
     return write_page(L);
 }
 

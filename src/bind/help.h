@@ -13,9 +13,6 @@ void mr_help_push_usage(lua_State *L, int index);
 /* "mr.hazard" for that table; "stream" for a stream; NULL: the value at `index` is of another kind. */
 const char *mr_help_owner(lua_State *L, int index);
 
-/* Pushes a list of the topics, besides names, that help has a page for. */
-void mr_help_push_topics(lua_State *L);
-
 /* Pops a function that shows the text of a page from now on. */
 void mr_help_set_pager(lua_State *L);
 

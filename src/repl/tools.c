@@ -16,6 +16,7 @@
 #include "bind/help.h"
 #include "bind/nearest.h"
 #include "bind/source.h"
+#include "bind/topics.h"
 #include "model/backend.h"
 #include "model/simulator.h"
 #include "repl/line.h"
@@ -280,7 +281,7 @@ static int usage(lua_State *L) {
 
 /* topics() -> what help knows besides names of functions */
 static int topics(lua_State *L) {
-    mr_help_push_topics(L);
+    mr_topics_push_known(L);
     return 1;
 }
 
