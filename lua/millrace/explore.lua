@@ -166,7 +166,7 @@ return function(tools)
       end
     end
     local time = options.time or 0
-    if type(time) ~= "number" or not (time >= 0) then misuse("explore: time: expected seconds, a number") end
+    if type(time) ~= "number" or time ~= time or time < 0 then misuse("explore: time: expected seconds, a number") end
     return whole(options, "max", 1000000, 1), time + 0.0, whole(options, "preempt", -1, 0),
       math.min(whole(options, "grain", 1, 1), 4096), whole(options, "polls", 2, 1), options.unspecified == true,
       whole(options, "seeds", 0, 1), whole(options, "seed", 0, math.mininteger)
@@ -234,7 +234,7 @@ return function(tools)
   -- The steps in which an outcome differs from others; steps that repeat are one line.
   local function add_steps(out, list, front, rear)
     local i = front + 1
-    if front > 0 then out[#out + 1] = ("      ... (%s that all have)"):format(front == 1 and "1 step" or front .. " steps") end
+    if front > 0 then out[#out + 1] = ("      ... (%s that all have)"):format(plural(front, "step")) end
     while i <= #list - rear do
       local times = 1
       while i + times <= #list - rear and list[i + times] == list[i] do times = times + 1 end
@@ -352,7 +352,8 @@ return function(tools)
     check_function("explore", fn)
     local most, time, preempt, grain, polls, unspecified, seeds, seed = read_options(options)
     return guarded("explore", function(keeper)
-      local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds, seed)
+      local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds,
+        seed)
       local result = read_result(raw, fn)
       tools.put_back(keeper)
       result.hazards = hazards_of(fn)
@@ -402,13 +403,17 @@ return function(tools)
     if options == nil then options = {} end
     if type(options) ~= "table" then misuse("stress: argument 2: expected a table of options") end
     for name in next, options do
-      if not STRESS[name] then misuse(("stress: no option `%s`; there are runs, seed and ms"):format(tostring(name))) end
+      if not STRESS[name] then
+        misuse(("stress: no option `%s`; there are runs, seed and ms"):format(tostring(name)))
+      end
     end
     local runs, seed = math.tointeger(options.runs or 100), math.tointeger(options.seed or 0)
     local ms = options.ms or 1
     if not runs or runs < 1 then misuse("stress: runs: expected a whole number of at least 1") end
     if not seed then misuse("stress: seed: expected a whole number") end
-    if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then misuse("stress: ms: expected 0 to 1000 milliseconds") end
+    if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then
+      misuse("stress: ms: expected 0 to 1000 milliseconds")
+    end
     return runs, seed, ms
   end
 

@@ -198,8 +198,8 @@ end
 local function texts_of(r)
   local texts = {}
   for _, o in ipairs(r.outcomes) do
-    texts[#texts + 1] = ("%s (in %d of %d schedules)"):format(o.error and "error: " .. o.error or tostring(o.value), o.count,
-      r.schedules)
+    local text = o.error and "error: " .. o.error or tostring(o.value)
+    texts[#texts + 1] = ("%s (in %d of %d schedules)"):format(text, o.count, r.schedules)
   end
   return table.concat(texts, ", ")
 end
@@ -217,7 +217,8 @@ local function explore(fn, options)
   return r
 end
 
--- Checks that `fn` returns exactly these values, each under some schedule (virtual GPU only). `options`: as of mr.explore.
+-- Checks that `fn` returns exactly these values, each under some schedule (virtual GPU only). `options`: those of
+-- mr.explore.
 function T.expect_outcomes(fn, expected, options)
   checks = checks + 1
   local r = explore(fn, options)

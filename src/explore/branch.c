@@ -14,7 +14,8 @@
 
 /* *out_strayed: it could not be forced into the plan. */
 static mr_status record(const mr_explore_subject *subject, const plan *forced,
-                        mr_program **out_program, mr_explore_value *value, bool *out_strayed) {
+                        mr_program **out_program, mr_explore_value *value,
+                        function_order *out_functions, bool *out_strayed) {
     mr_machine *machine = subject->machine;
     steer_script *steer;
     mr_recorder *recorder;
@@ -28,6 +29,9 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     mr_status status = steer_script_attach(steer, machine, recorder);
     if (!status) status = subject->run(subject->context, value);
     *out_strayed = !gone && (steer->strayed || steer->next < forced->steps.count);
+    for (size_t i = 0; !gone && !status && out_functions && i < steer->functions.count; i++)
+        if (!mr_vec_push(out_functions, steer->functions.items[i]))
+            status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
     if (!gone) steer_script_detach(steer);
     if (status) {
         mr_recorder_abandon(recorder);
@@ -66,20 +70,68 @@ static mr_status keep_part(branch *b, const mr_tensor *t) {
 }
 
 static mr_status keep_value(branch *b, mr_explore_value *value) {
-    b->text = value->text;
+    b->variants.items[0].text = value->text;
     value->text = (mr_buffer){0};
     for (size_t i = 0; i < value->tensors.count; i++) MR_TRY(keep_part(b, value->tensors.items[i]));
     return MR_OK;
 }
 
-void branch_value(const branch *b, mr_buffer *out) {
+/* ---- and what host functions make of it */
+
+static bool ran_so(const branch *b, const plan *schedule, const function_order *ran) {
+    size_t next = 0;
+    for (size_t i = 0; i < schedule->steps.count; i++) {
+        const plan_step *step = &schedule->steps.items[i];
+        if (b->order.items[b->items_at[step->command]].kind != MR_COMMAND_HOST_FUNCTION) continue;
+        if (next == ran->count || ran->items[next].at != step->at ||
+            ran->items[next].command != step->command)
+            return false;
+        next++;
+    }
+    return next == ran->count;
+}
+
+static mr_status add_variant(explorer *e, branch *b, const plan *schedule) {
+    branch *other;
+    char text[400];
+    MR_TRY(branch_run(e, schedule, &other));
+    mr_status status = MR_OK;
+    if (!mr_program_same(b->program, other->program, SIZE_MAX, text, sizeof text) ||
+        other->parts.count != b->parts.count)
+        status = mr_fail(MR_CODE_NOT_SUPPORTED,
+                         "what the function does depends on when its host functions run, which "
+                         "cannot be explored: %s",
+                         text);
+    else if (!mr_vec_push(&b->variants, other->variants.items[0]))
+        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    else other->variants.count = 0; /* it is b's */
+    branch_destroy(e, other);
+    return status;
+}
+
+static mr_status find_text(explorer *e, branch *b, const plan *schedule, const mr_buffer **out) {
+    size_t i = 0;
+    while (b->has_functions && i < b->variants.count &&
+           !ran_so(b, schedule, &b->variants.items[i].order))
+        i++;
+    if (i == b->variants.count) MR_TRY(add_variant(e, b, schedule));
+    *out = &b->variants.items[i].text;
+    return MR_OK;
+}
+
+mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
+                       size_t *out_text_size) {
+    const mr_buffer *text;
+    MR_TRY(find_text(e, b, schedule, &text));
     out->size = 0;
-    mr_buffer_add(out, b->text.data, b->text.size);
+    *out_text_size = text->size;
+    mr_buffer_add(out, text->data, text->size);
     for (size_t i = 0; i < b->parts.count; i++) {
         const value_part *part = &b->parts.items[i];
         if (part->slot == NONE) mr_buffer_add(out, part->bytes, part->size);
         else mr_player_read(b->player, part->slot, &part->view, out);
     }
+    return out->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome") : MR_OK;
 }
 
 /* ---- looking at the program */
@@ -97,6 +149,7 @@ static bool is_break(const branch *b, size_t i) {
 static mr_status look_at_items(branch *b) {
     for (uint32_t i = 0; i < b->count; i++) {
         b->classes[i] = (uint8_t)order_class(&b->order, i);
+        b->has_functions |= b->order.items[i].kind == MR_COMMAND_HOST_FUNCTION;
         if (b->classes[i] != ITEM_REFUSED) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
         return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s (%s:%d)",
@@ -170,7 +223,12 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
     e->subject->machine->seed = e->seed;
     e->subject->machine->draws = e->draws;
     e->result->runs++;
-    mr_status status = record(e->subject, forced, &b->program, &value, &b->strayed);
+    mr_status status = mr_vec_push(&b->variants, (variant){0})
+                           ? MR_OK
+                           : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
+    if (!status)
+        status = record(e->subject, forced, &b->program, &value, &b->variants.items[0].order,
+                        &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
     if (!status) status = keep_value(b, &value);
@@ -187,7 +245,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed) {
     mr_program *program = NULL;
     bool strayed = false;
-    mr_status status = record(subject, forced, &program, out_value, &strayed);
+    mr_status status = record(subject, forced, &program, out_value, NULL, &strayed);
     *out_followed = !status && !strayed;
     mr_program_release(program);
     return status;
@@ -202,7 +260,11 @@ void branch_destroy(explorer *e, branch *b) {
     order_close(&b->order);
     for (size_t i = 0; i < b->parts.count; i++) free(b->parts.items[i].bytes);
     mr_vec_free(&b->parts);
-    mr_buffer_free(&b->text);
+    for (size_t i = 0; i < b->variants.count; i++) {
+        mr_buffer_free(&b->variants.items[i].text);
+        mr_vec_free(&b->variants.items[i].order);
+    }
+    mr_vec_free(&b->variants);
     mr_program_release(b->program);
     free(b->classes);
     free(b->ordinals);

@@ -11,35 +11,6 @@
 #include "explore/state.h"
 #include "model/backend.h"
 
-void mr_explore_value_free(mr_explore_value *value) {
-    mr_buffer_free(&value->text);
-    for (size_t i = 0; i < value->tensors.count; i++) mr_tensor_release(value->tensors.items[i]);
-    mr_vec_free(&value->tensors);
-    *value = (mr_explore_value){0};
-}
-
-static void free_outcome(const mr_explore_outcome *o) {
-    free(o->value);
-    free(o->schedule);
-    free(o->steps);
-}
-
-void mr_explore_result_free(mr_explore_result *result) {
-    for (size_t i = 0; i < result->outcomes.count; i++) free_outcome(&result->outcomes.items[i]);
-    for (int i = 0; i < 2; i++) free_outcome(&result->witness[i]);
-    mr_vec_free(&result->outcomes);
-    *result = (mr_explore_result){0};
-}
-
-void explore_incomplete(explorer *e, const char *format, ...) {
-    va_list args;
-    e->result->complete = false;
-    if (e->result->incomplete[0]) return;
-    va_start(args, format);
-    vsnprintf(e->result->incomplete, sizeof e->result->incomplete, format, args);
-    va_end(args);
-}
-
 static double now_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -82,8 +53,10 @@ static mr_status compare_runs(const branch *first, const branch *again) {
                        "depend only on what it reads from tensors and queries, not on a clock, "
                        "random numbers of Lua, or variables that it changes",
                        text);
-    if (first->text.size == again->text.size &&
-        (!first->text.size || !memcmp(first->text.data, again->text.data, first->text.size)))
+    const mr_buffer *value = &first->variants.items[0].text,
+                    *other = &again->variants.items[0].text;
+    if (value->size == other->size &&
+        (!value->size || !memcmp(value->data, other->data, value->size)))
         return MR_OK;
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "the function is not repeatable: called a second time under the same schedule, "

@@ -139,9 +139,9 @@ static mr_status keep_schedule(mr_explore_outcome *o, const branch *b, const pla
 
 /* ---- counting */
 
-static mr_status add_outcome(explorer *e, const branch *b, const mr_buffer *value,
+static mr_status add_outcome(explorer *e, const mr_buffer *value, size_t text_size,
                              size_t *out_index) {
-    mr_explore_outcome o = {.size = value->size, .text_size = b->text.size, .switches = UINT32_MAX};
+    mr_explore_outcome o = {.size = value->size, .text_size = text_size, .switches = UINT32_MAX};
     if (value->size > MOST_BYTES)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function returns %zu bytes; at most %zu can be an outcome: return a "
@@ -162,8 +162,8 @@ static mr_status add_outcome(explorer *e, const branch *b, const mr_buffer *valu
     return MR_OK;
 }
 
-mr_status outcome_count(explorer *e, const branch *b, const plan *schedule,
-                        const mr_buffer *value) {
+mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
+                        size_t text_size) {
     mr_explore_result *result = e->result;
     if (!grow(&e->table, result->outcomes.count + 1))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
@@ -175,7 +175,7 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule,
             e->stop = true;
             return MR_OK;
         }
-        MR_TRY(add_outcome(e, b, value, &place->index));
+        MR_TRY(add_outcome(e, value, text_size, &place->index));
         place->hash = hash;
     }
     mr_explore_outcome *o = &result->outcomes.items[place->index - 1];
@@ -213,7 +213,7 @@ static uint32_t moment_of(const branch *b, const plan *p, mr_site where, const c
 }
 
 mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                          const mr_buffer *value) {
+                          const mr_buffer *value, size_t text_size) {
     uint32_t first = moment_of(b, schedule, e->options.pair[0], e->options.pair_stream[0]),
              second = moment_of(b, schedule, e->options.pair[1], e->options.pair_stream[1]);
     if (first == UINT32_MAX || second == UINT32_MAX || first == second) return MR_OK;
@@ -226,7 +226,7 @@ mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, ui
     free(w->value);
     w->value = copy;
     w->size = value->size;
-    w->text_size = b->text.size;
+    w->text_size = text_size;
     w->switches = overtaken;
     return keep_schedule(w, b, schedule);
 }

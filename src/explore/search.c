@@ -473,13 +473,13 @@ static void refresh(explorer *e) {
 
 static mr_status finish(search *s) {
     explorer *e = s->e;
-    branch_value(s->b, &e->value);
-    if (e->value.failed) return no_memory();
+    size_t text_size;
     s->plan.until = ordinal(s, s->b->count);
     s->plan.grain = e->options.grain;
-    MR_TRY(outcome_count(e, s->b, &s->plan, &e->value));
+    MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
+    MR_TRY(outcome_count(e, s->b, &s->plan, &e->value, text_size));
     if (e->options.pair[0].file)
-        MR_TRY(outcome_witness(e, s->b, &s->plan, s->at.overtaken, &e->value));
+        MR_TRY(outcome_witness(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     if (!e->result->schedules++) e->result->pairs = s->frames.count;
     if (!s->random && e->result->schedules >= e->options.most) {
         explore_incomplete(e, "it ended after max = %llu schedules",

@@ -20,6 +20,14 @@ typedef struct {
     mr_tensor view; /* without storage */
 } value_part;
 
+/* Host functions may change variables, and so the value. So it is known only for the order in which they ran, and the places
+ * between the host's calls at which they did. */
+typedef MR_VEC(plan_step) function_order;
+typedef struct {
+    function_order order;
+    mr_buffer text;
+} variant;
+
 typedef struct branch branch;
 struct branch {
     mr_program *program;
@@ -34,9 +42,10 @@ struct branch {
     bool *known;         /* by node: that row is filled in */
     /* Plans count items by ordinals (program.h), which are the same in all branches: by item, and back. */
     uint32_t *ordinals, *items_at;
-    uint32_t count; /* items */
-    mr_buffer text; /* of the value */
+    uint32_t count;           /* items */
+    MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;
+    bool has_functions;
     bool strayed; /* of its run */
 
     /* How its parent's items come out here. */
@@ -56,8 +65,10 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
 void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);
-/* The bytes of the value as they are now, into `out`. */
-void branch_value(const branch *b, mr_buffer *out);
+/* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions ran
+ * in another order than ever before. */
+mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
+                       size_t *out_text_size);
 
 /* ---- the search: search.c */
 
@@ -103,8 +114,9 @@ void outcome_table_free(outcome_table *table);
 /* One more schedule came to this value. */
 /* Keeps it as a witness, if it shows an order of the pair that is asked for with fewer `overtaken` than so far. */
 mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                          const mr_buffer *value);
-mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value);
+                          const mr_buffer *value, size_t text_size);
+mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
+                        size_t text_size);
 
 struct explorer {
     const mr_explore_subject *subject;

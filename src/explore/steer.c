@@ -175,8 +175,7 @@ static bool take_oldest(steer_script *s, mr_step *out_step) {
 
 /* Behind the plan the host waits for as little as possible, and each query finds all work done, so that loops that ask
  * come to an end. */
-static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
-    steer_script *s = (steer_script *)chooser;
+static bool take_next(steer_script *s, const mr_moment *moment, mr_step *out_step) {
     if (moment->point == MR_CHOICE_LOOK || moment->point == MR_CHOICE_SUBMIT) return false;
     if (is_planned(s) && !s->strayed) {
         if (take_planned(s, out_step)) return true;
@@ -186,6 +185,15 @@ static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_step *o
     if (moment->point == MR_CHOICE_WAIT) return take_oldest(s, out_step);
     if (moment->point != MR_CHOICE_QUERY || present(s) < s->plan->until) return false;
     return take_oldest(s, out_step);
+}
+
+static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+    steer_script *s = (steer_script *)chooser;
+    if (!take_next(s, moment, out_step)) return false;
+    plan_step step = {present(s), item_of(s, out_step->command)};
+    if (out_step->command->kind == MR_COMMAND_HOST_FUNCTION && !mr_vec_push(&s->functions, step))
+        s->strayed = true;
+    return true;
 }
 
 static void script_withdraw(mr_chooser *chooser, const void *work) {
@@ -203,6 +211,7 @@ static void script_destroy(mr_chooser *chooser) {
     steer_script_detach(s);
     mr_vec_free(&s->offers);
     mr_vec_free(&s->submitted);
+    mr_vec_free(&s->functions);
     free(s);
 }
 

@@ -67,8 +67,9 @@ typedef struct {
     })
     submitted;         /* by seq */
     size_t late, told; /* items that have no ordinal; all of them, when an item was told last */
-    bool strayed;      /* it could not do as the plan says */
-    bool *gone;        /* where it says that the machine has destroyed it */
+    MR_VEC(plan_step) functions; /* host functions, in the order in which they ran */
+    bool strayed;                /* it could not do as the plan says */
+    bool *gone;                  /* where it says that the machine has destroyed it */
 } steer_script;
 
 /* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is told

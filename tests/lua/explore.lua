@@ -155,6 +155,28 @@ r = mr.explore(function()
 end)
 T.equal(values(r), "2", "host functions run once in each schedule")
 
+r = mr.explore(function()
+  local a, b = mr.stream(), mr.stream()
+  local order = ""
+  a:host_func(function() order = order .. "a" end)
+  b:host_func(function() order = order .. "b" end)
+  mr.synchronize()
+  return order
+end)
+T.equal(values(r), "ab ba", "the variables that they change are seen")
+
+r = mr.explore(function()
+  local a, b = mr.stream(), mr.stream()
+  local x, seen = mr.zeros(1, { pinned = true }), nil
+  local one = mr.ones(1)
+  mr.synchronize()
+  a:run(function() x:copy_(one, { non_blocking = true }) end)
+  b:host_func(function() seen = x:item() end)
+  mr.synchronize()
+  return seen
+end)
+T.equal(values(r), "0.0 1.0", "and what they read")
+
 -- ---------------------------------------------------------------- random numbers of ours
 
 mr.manual_seed(3)

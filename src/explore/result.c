@@ -1,0 +1,35 @@
+/* What the caller gets: freeing it, and why it is not complete. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "explore/state.h"
+
+void mr_explore_value_free(mr_explore_value *value) {
+    mr_buffer_free(&value->text);
+    for (size_t i = 0; i < value->tensors.count; i++) mr_tensor_release(value->tensors.items[i]);
+    mr_vec_free(&value->tensors);
+    *value = (mr_explore_value){0};
+}
+
+static void free_outcome(const mr_explore_outcome *o) {
+    free(o->value);
+    free(o->schedule);
+    free(o->steps);
+}
+
+void mr_explore_result_free(mr_explore_result *result) {
+    for (size_t i = 0; i < result->outcomes.count; i++) free_outcome(&result->outcomes.items[i]);
+    for (int i = 0; i < 2; i++) free_outcome(&result->witness[i]);
+    mr_vec_free(&result->outcomes);
+    *result = (mr_explore_result){0};
+}
+
+void explore_incomplete(explorer *e, const char *format, ...) {
+    va_list args;
+    e->result->complete = false;
+    if (e->result->incomplete[0]) return;
+    va_start(args, format);
+    vsnprintf(e->result->incomplete, sizeof e->result->incomplete, format, args);
+    va_end(args);
+}
