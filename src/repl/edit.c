@@ -20,7 +20,8 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-#include "repl/nesting.h"
+#include "repl/complete.h"
+#include "repl/lines.h"
 
 #define HISTORY_ENTRIES    1000
 #define LONGEST_REMEMBERED (1 << 16)
@@ -145,216 +146,13 @@ static bool has_bytes(void) {
 
 #endif
 
-/* --- several lines --------------------------------------------------------------------------------------- */
-
-static int line_start(int at) {
-    while (at > 0 && rl_line_buffer[at - 1] != '\n') at--;
-    return at;
-}
-
-static int line_end(int at) {
-    while (at < rl_end && rl_line_buffer[at] != '\n') at++;
-    return at;
-}
-
-/* Within the text, as far as there is a line; else to the entry before or after. Bytes count as columns. */
-static int go_up(int count, int key) {
-    int start = line_start(rl_point);
-    if (start == 0) return rl_get_previous_history(count, key);
-    int before = line_start(start - 1), column = rl_point - start;
-    rl_point = before + column < start - 1 ? before + column : start - 1;
-    return 0;
-}
-
-static int go_down(int count, int key) {
-    int end = line_end(rl_point);
-    if (end == rl_end) return rl_get_next_history(count, key);
-    int column = rl_point - line_start(rl_point), last = line_end(end + 1);
-    rl_point = end + 1 + column < last ? end + 1 + column : last;
-    return 0;
-}
-
-static int go_home(int count, int key) {
-    (void)count, (void)key;
-    rl_point = line_start(rl_point);
-    return 0;
-}
-
-static int go_end(int count, int key) {
-    (void)count, (void)key;
-    rl_point = line_end(rl_point);
-    return 0;
-}
-
-static int indent_of(int start) {
-    int at = start;
-    while (at < rl_end && rl_line_buffer[at] == ' ') at++;
-    return at - start;
-}
-
-static bool is_one_of(const char *word, size_t length, const char *const *words) {
-    while (*words && (strlen(*words) != length || memcmp(*words, word, length) != 0)) words++;
-    return *words != NULL;
-}
-
-static size_t word_length(const char *text) {
-    return strspn(text, "abcdefghijklmnopqrstuvwxyz");
-}
-
-/* The line up to the cursor opens a block or a bracket. */
-static bool opens_block(int start) {
-    static const char *const words[] = {"do", "then", "else", "repeat", NULL};
-    int end = rl_point, from;
-    while (end > start && rl_line_buffer[end - 1] == ' ') end--;
-    if (end == start) return false;
-    for (from = end; from > start && word_length(rl_line_buffer + from - 1); from--) {}
-    if (strchr("({[", rl_line_buffer[end - 1])) return true;
-    if (is_one_of(rl_line_buffer + from, (size_t)(end - from), words)) return true;
-    if (rl_line_buffer[end - 1] != ')') return false;
-    mr_nesting nesting = {0}; /* `function f(a)` leaves the block open */
-    mr_nesting_add(&nesting, rl_line_buffer + start, (size_t)(end - start));
-    return mr_nesting_is_open(&nesting);
-}
-
-/* In a long string the text is the user's to the last space. */
-static bool is_in_string(void) {
-    mr_nesting nesting = {0};
-    for (int at = 0; at <= rl_point; at = line_end(at) + 1) {
-        int end = line_end(at) < rl_point ? line_end(at) : rl_point;
-        mr_nesting_add(&nesting, rl_line_buffer + at, (size_t)(end - at));
-        if (end == rl_point) break;
-    }
-    return nesting.within != MR_NESTING_CODE;
-}
-
-#define STEP 2
-
-static int indented = -1; /* where the line begins that was indented last */
-
-/* `end` goes back under what it ends, unless the user has moved it. */
-static void outdent(int start) {
-    static const char *const words[] = {"end", "else", "elseif", "until", NULL};
-    int indent = indent_of(start);
-    const char *text = rl_line_buffer + start + indent;
-    bool closes = is_one_of(text, word_length(text), words) || (*text && strchr(")}]", *text));
-    if (start != indented || indent < STEP || !closes) return;
-    int before = indent_of(line_start(start - 1));
-    if (indent != before && !(start && indent == before + STEP)) return;
-    rl_delete_text(start, start + STEP);
-    rl_point -= STEP;
-}
-
-/* As far in as the line above, and further in a block. */
-static int new_line(int count, int key) {
-    (void)count, (void)key;
-    int start = line_start(rl_point);
-    bool is_text = is_in_string();
-    if (!is_text && start && rl_point >= start + STEP) outdent(start);
-    int indent = is_text ? 0 : indent_of(start) + (opens_block(start) ? STEP : 0);
-    rl_insert_text("\n");
-    indented = line_start(rl_point);
-    while (indent-- > 0) rl_insert_text(" ");
-    return 0;
-}
-
 /* Enter: another line, as long as the text is not an entry. */
 static int accept_entry(int count, int key) {
     if (shows_lines && hooks->is_incomplete(hooks->context, rl_line_buffer, (size_t)rl_end))
-        return new_line(count, key);
+        return mr_lines_new(count, key);
     rl_point = rl_end;
-    if (shows_lines && line_start(rl_end) && !is_in_string()) {
-        outdent(line_start(rl_end));
-        rl_redisplay();
-    }
+    if (shows_lines) mr_lines_finish();
     return rl_newline(count, key);
-}
-
-/* --- completion ------------------------------------------------------------------------------------------ */
-
-static size_t found_count; /* of the completion that was asked for last */
-
-static bool is_blank_before_cursor(void) {
-    int at = line_start(rl_point);
-    at += (int)strspn(rl_line_buffer + at, " \t");
-    return at >= rl_point;
-}
-
-/* Readline wants what can stand in its place for text[start, end): of each candidate, which begins at `from`, the part
- * from there on. */
-static bool fit(char **candidate, int from, int start) {
-    size_t length = strlen(*candidate);
-    size_t before = from > start ? (size_t)(from - start) : 0,
-           cut = start > from ? (size_t)(start - from) : 0;
-    if (cut > length) return false;
-    char *whole = malloc(before + length - cut + 1);
-    if (!whole) return false;
-    memcpy(whole, rl_line_buffer + start, before);
-    strcpy(whole + before, *candidate + cut);
-    free(*candidate);
-    *candidate = whole;
-    return true;
-}
-
-static size_t common_length(char **candidates, size_t count) {
-    size_t length = strlen(candidates[0]);
-    for (size_t i = 1; i < count; i++) {
-        size_t same = 0;
-        while (same < length && candidates[i][same] == candidates[0][same]) same++;
-        length = same;
-    }
-    while (length && ((unsigned char)candidates[0][length] & 0xC0) == 0x80)
-        length--; /* no half of a character */
-    return length;
-}
-
-/* Readline's list begins with what they have in common. */
-static char **complete(const char *text, int start, int end) {
-    int from = start;
-    size_t count = 0;
-    bool fits = true;
-    (void)text;
-    rl_attempted_completion_over = 1;
-    rl_completion_append_character = '\0';
-    char **found = hooks->complete(hooks->context, rl_line_buffer, end, &from);
-    if (!found) return NULL;
-    for (; found[count]; count++) fits = fit(&found[count], from, start) && fits;
-    found_count = count;
-    char **matches = calloc(count + 2, sizeof *matches);
-    fits = fits && matches && count;
-    if (fits) matches[0] = strndup(found[0], common_length(found, count));
-    for (size_t i = 0; i < count; i++) {
-        if (fits && count > 1) matches[i + 1] = found[i];
-        else free(found[i]);
-    }
-    free(found);
-    if (fits) return matches;
-    free(matches);
-    return NULL;
-}
-
-static void list_matches(void) {
-    rl_crlf();
-    fflush(rl_outstream);
-    hooks->list(hooks->context);
-    rl_forced_update_display();
-}
-
-static void list_instead(char **matches, int count, int longest) {
-    (void)matches, (void)count, (void)longest;
-    list_matches();
-}
-
-/* TAB: as much of a name as is certain, else the list of what there is. Two spaces at the beginning of a line. */
-static int complete_or_indent(int count, int key) {
-    if (is_blank_before_cursor()) {
-        rl_insert_text("  ");
-        return 0;
-    }
-    int end = rl_end;
-    found_count = 0;
-    rl_complete(count, key);
-    if (rl_end == end && found_count) list_matches();
-    return 0;
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------ */
@@ -372,24 +170,24 @@ static int bind_keys(void) {
     shows_lines = up && *up;
     bind_unless_changed("\r", rl_newline, accept_entry);
     bind_unless_changed("\n", rl_newline, accept_entry);
-    bind_unless_changed("\t", rl_complete, complete_or_indent);
+    bind_unless_changed("\t", rl_complete, mr_complete_or_indent);
 #if KNOWS_PASTE
     bind_unless_changed("\033[200~", rl_bracketed_paste_begin, on_paste);
     rl_getc_function = next_byte;
 #endif
     if (!shows_lines) return 0;
-    bind_unless_changed("\033\r", rl_vi_editing_mode, new_line); /* Alt-Enter */
-    bind_unless_changed("\033\n", rl_vi_editing_mode, new_line);
-    bind_unless_changed("\033[A", rl_get_previous_history, go_up);
-    bind_unless_changed("\033OA", rl_get_previous_history, go_up);
-    bind_unless_changed("\033[B", rl_get_next_history, go_down);
-    bind_unless_changed("\033OB", rl_get_next_history, go_down);
-    bind_unless_changed("\020", rl_get_previous_history, go_up); /* Ctrl-P */
-    bind_unless_changed("\016", rl_get_next_history, go_down);   /* Ctrl-N */
-    bind_unless_changed("\001", rl_beg_of_line, go_home);        /* Ctrl-A */
-    bind_unless_changed("\005", rl_end_of_line, go_end);         /* Ctrl-E */
-    bind_unless_changed("\033[H", rl_beg_of_line, go_home);
-    bind_unless_changed("\033[F", rl_end_of_line, go_end);
+    bind_unless_changed("\033\r", rl_vi_editing_mode, mr_lines_new); /* Alt-Enter */
+    bind_unless_changed("\033\n", rl_vi_editing_mode, mr_lines_new);
+    bind_unless_changed("\033[A", rl_get_previous_history, mr_lines_up);
+    bind_unless_changed("\033OA", rl_get_previous_history, mr_lines_up);
+    bind_unless_changed("\033[B", rl_get_next_history, mr_lines_down);
+    bind_unless_changed("\033OB", rl_get_next_history, mr_lines_down);
+    bind_unless_changed("\020", rl_get_previous_history, mr_lines_up); /* Ctrl-P */
+    bind_unless_changed("\016", rl_get_next_history, mr_lines_down);   /* Ctrl-N */
+    bind_unless_changed("\001", rl_beg_of_line, mr_lines_home);        /* Ctrl-A */
+    bind_unless_changed("\005", rl_end_of_line, mr_lines_end);         /* Ctrl-E */
+    bind_unless_changed("\033[H", rl_beg_of_line, mr_lines_home);
+    bind_unless_changed("\033[F", rl_end_of_line, mr_lines_end);
     return 0;
 }
 
@@ -417,10 +215,7 @@ void mr_edit_open(const mr_line_hooks *wanted) {
 #if RL_READLINE_VERSION >= 0x0802
     rl_deprep_term_function = leave_terminal;
 #endif
-    rl_attempted_completion_function = complete;
-    rl_completion_display_matches_hook = list_instead;
-    rl_completer_word_break_characters = " \t\n\"'`@$><=;|&{}()[],:.+-*/%^#~!?";
-    rl_completer_quote_characters = rl_basic_quote_characters = ""; /* it would close strings */
+    mr_complete_open(hooks);
     rl_pre_input_hook = insert_prefilled;
     using_history();
     stifle_history(HISTORY_ENTRIES);

@@ -1,0 +1,13 @@
+/* Completion in readline, of what the hooks find. */
+#ifndef MR_REPL_COMPLETE_H
+#define MR_REPL_COMPLETE_H
+
+#include "repl/line.h"
+
+void mr_complete_open(const mr_line_hooks *hooks);
+
+/* A command of readline, for TAB: as much of a name as is certain, else the list of what there is. Two spaces at the
+ * beginning of a line. */
+int mr_complete_or_indent(int count, int key);
+
+#endif
