@@ -10,8 +10,8 @@
 -- predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote. Without a GPU there is
 -- only the prediction.
 --
--- --lines says where the time of each example goes: for each line and operation, how long the device was busy with it, as a
--- trace of one run tells (mr.timeline), which is not the run that the makespan is of.
+-- --lines says where the time of each example goes: for each line and operation, how long the device was busy with it,
+-- as a trace of one run tells (mr.timeline), which is not the run that the makespan is of.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 

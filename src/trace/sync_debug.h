@@ -17,7 +17,7 @@ typedef enum { MR_SYNC_OFF, MR_SYNC_WARN, MR_SYNC_ERROR } mr_sync_mode;
     X(COPY, "the copy is a blocking one",                                                          \
       "use non_blocking=true (mr.memcpy_async) with pinned memory, and wait where it is used")     \
     X(PAGEABLE, "a copy of pageable memory waits (R23)", "use pinned memory: pinned=true")         \
-    X(FREE, "freeing at once waits for the device (cudaFree), or may (R27)",                                \
+    X(FREE, "freeing at once waits for the device (cudaFree), or may (R27)",                       \
       "use t:free(), which frees in the order of a stream")                                        \
     X(QUEUE, "the launch queue of the stream is full (R56)", "submit less ahead, or larger kernels")
 

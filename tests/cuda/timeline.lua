@@ -1,5 +1,5 @@
--- Traces of the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda): with CUPTI's records,
--- and by events.
+-- Traces of the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda): with CUPTI's
+-- records, and by events.
 local luaunit = require "luaunit"
 
 local host = os.getenv "MILLRACE"
@@ -32,8 +32,8 @@ local SCRIPT = [[
   print("how: " .. tr.facts.how)]]
 
 local function run(library)
-  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA='%s' MILLRACE_LIBCUPTI='%s' timeout 20 '%s' --device cuda -e '%s' 2>&1")
-    :format(driver, library, host, SCRIPT)
+  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA='%s' MILLRACE_LIBCUPTI='%s' " ..
+    "timeout 20 '%s' --device cuda -e '%s' 2>&1"):format(driver, library, host, SCRIPT)
   local pipe = io.popen(command)
   local output = pipe:read "a"
   local _, _, status = pipe:close()

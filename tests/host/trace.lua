@@ -51,8 +51,8 @@ function TestTrace.test_is_saved_by_os_exit()
   lu.assertEquals(run("mr.spin{ms = 3} os.exit(7)").status, 7)
   lu.assertStrContains(read(), "spin")
   os.remove(path)
-  lu.assertEquals(run("mr.spin{ms = 3, stream = mr.stream()} mr.current_stream():host_func(function() os.exit(5) end) " ..
-    "mr.synchronize()").status, 5)
+  lu.assertEquals(run("mr.spin{ms = 3, stream = mr.stream()} " ..
+    "mr.current_stream():host_func(function() os.exit(5) end) mr.synchronize()").status, 5)
   lu.assertStrContains(read(), "spin")
 end
 

@@ -1,5 +1,6 @@
 -- virtual only: exact times of the device model
--- mr.trace, mr.timeline, and what a trace tells. The analysis itself is tested below Lua (tests/c/test_trace_analysis.c).
+-- mr.trace, mr.timeline, and what a trace tells. The analysis itself is tested below Lua
+-- (tests/c/test_trace_analysis.c).
 local lu = require "luaunit"
 local mr = require "millrace"
 
