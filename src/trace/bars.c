@@ -11,14 +11,12 @@ int mr_axis_place(const mr_axis *axis, uint64_t time) {
 }
 
 uint64_t mr_axis_step(uint64_t least) {
-    uint64_t step = 1;
-    while (step < least) {
-        uint64_t decade = step;
-        if (step < least) step = 2 * decade;
-        if (step < least) step = 5 * decade;
-        if (step < least) step = 10 * decade;
-    }
-    return step;
+    uint64_t decade = 1;
+    while (10 * decade < least) decade *= 10;
+    return decade >= least       ? decade
+           : 2 * decade >= least ? 2 * decade
+           : 5 * decade >= least ? 5 * decade
+                                 : 10 * decade;
 }
 
 const char *mr_axis_unit(uint64_t duration, uint64_t *out_nanoseconds) {

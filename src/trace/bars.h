@@ -19,7 +19,7 @@ typedef struct {
     size_t index;   /* in the lane: of the first span */
     uint32_t count;
     bool is_short, same_name;
-    mr_look look; /* of the longest span */
+    mr_look look;           /* of the longest span */
     uint64_t longest, busy; /* of the spans: the longest, and all of them together */
 } mr_bar;
 typedef MR_VEC(mr_bar) mr_bars;
