@@ -94,8 +94,32 @@ static mr_status search_samples(explorer *e, branch *b, uint64_t samples) {
     return MR_OK;
 }
 
+#define WALKS         64
+#define WALKS_SECONDS 0.3
+
+/* How many there would have been. Each way is drawn, and not counted. */
+static mr_status estimate(explorer *e, branch *b) {
+    double began = now_seconds(), sum = 0;
+    unsigned walks = 0;
+    e->stop = false;
+    e->estimating = true;
+    e->options.samples = 1;
+    while (walks < WALKS && now_seconds() - began < WALKS_SECONDS) {
+        e->weight = 1;
+        MR_TRY(search_branch(e, b, NULL, NULL, 0));
+        sum += e->weight;
+        walks++;
+    }
+    double all = sum / walks, tried = (double)e->result->schedules;
+    e->result->estimate = all > tried ? all : tried;
+    return MR_OK;
+}
+
 static mr_status search_as_asked(explorer *e, branch *b) {
-    if (!e->options.samples) return search_all(e, b);
+    if (!e->options.samples) {
+        MR_TRY(search_all(e, b));
+        return e->stop && !e->interrupted ? estimate(e, b) : MR_OK;
+    }
     explore_incomplete(e, "%llu schedules were drawn at random",
                        (unsigned long long)e->options.samples);
     return search_samples(e, b, e->options.samples);

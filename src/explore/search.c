@@ -468,12 +468,13 @@ static void refresh(explorer *e) {
                              now - e->began};
     if (e->subject->go_on(e->subject->context, &p)) return;
     explore_incomplete(e, "it was stopped after %llu schedules", (unsigned long long)p.schedules);
-    e->stop = true;
+    e->stop = e->interrupted = true;
 }
 
 static mr_status finish(search *s) {
     explorer *e = s->e;
     size_t text_size;
+    if (e->estimating) return MR_OK;
     s->plan.until = ordinal(s, s->b->count);
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));

@@ -214,6 +214,7 @@ end
 r = mr.explore(many, { max = 50 })
 T.check(not r.complete and r.schedules == 50, "max")
 T.check(r.incomplete:find("max = 50", 1, true), "and why")
+T.check(r.estimate > 1000, "and about how many there are")
 r = mr.explore(many, { time = 0.05 })
 T.check(not r.complete and r.incomplete:find("time", 1, true), "time")
 r = mr.explore(many, { seeds = 40, seed = 3 })
