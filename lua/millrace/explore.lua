@@ -510,7 +510,8 @@ return function(tools)
     end, read_bounds(bounds))
     for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
     print(r)
-    return #r.outcomes > 1
+    if #r.outcomes == 1 and r.outcomes[1].error then return 0 end
+    return #r.outcomes
   end
 
   return parts

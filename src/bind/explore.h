@@ -4,7 +4,7 @@
 
 #include <lua.h>
 
-/* A function of Lua: (chunk, bounds, arguments...) -> whether its outcomes differ. Runs the chunk under every schedule; the
+/* A function of Lua: (chunk, bounds, arguments...) -> the number of its outcomes; 0: one, and that is an error. Runs the chunk under every schedule; the
  * outcome is what it prints and returns. Prints the result. `bounds`: as behind --explore=. */
 int mr_bind_explore_script(lua_State *L);
 

@@ -266,9 +266,10 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     lua_insert(L, chunk + 2);
     int status = mr_host_call(L, argument_count + 2, 1, prefix);
     if (status != MR_EXIT_OK) return status;
-    outcomes_differ = lua_toboolean(L, -1);
+    outcomes_differ = lua_tointeger(L, -1) > 1;
+    bool failed = lua_tointeger(L, -1) == 0;
     lua_pop(L, 1);
-    return MR_EXIT_OK;
+    return failed ? MR_EXIT_FAILED : MR_EXIT_OK;
 }
 
 /* `path` NULL: standard input. The arguments behind the script are its `...`. */
@@ -293,7 +294,8 @@ static int run_code(lua_State *L, const mr_session *session) {
         if (!code) continue;
         if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") != LUA_OK)
             return mr_host_report(L, prefix);
-        int status = mr_host_call(L, 0, 0, prefix);
+        const char *bounds = session->options.explore;
+        int status = bounds ? explore_chunk(L, bounds, 0) : mr_host_call(L, 0, 0, prefix);
         if (status != MR_EXIT_OK) return status;
     }
     return MR_EXIT_OK;

@@ -226,10 +226,11 @@ static bool read_explore(mr_options *out, const char *text) {
     out->explore = text;
     while (*text) {
         size_t name = strcspn(text, ":,"), i = 0;
-        char *end;
+        const char *digits = text + name + 1;
+        char *end = NULL;
         while (i < 7 && (strlen(known[i]) != name || strncmp(known[i], text, name) != 0)) i++;
-        double number = text[name] == ':' ? strtod(text + name + 1, &end) : -1;
-        if (i == 7 || !(number >= 0) || (*end && *end != ',')) {
+        double number = text[name] == ':' ? strtod(digits, &end) : -1;
+        if (i == 7 || !(number >= 0) || end == digits || (*end && *end != ',')) {
             mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'", text);
             return false;
         }

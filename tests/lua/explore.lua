@@ -249,6 +249,15 @@ refused("mr.machine.step", mr.explore, function() mr.ones(1); mr.machine.step() 
 refused("mr.reset", mr.explore, function() mr.reset() end)
 refused("chooser", mr.explore, function() mr.machine.chooser("random:3") end)
 refused("no schedule", mr.replay, "abc", lost_update)
+for _, text in ipairs { "", "mr1", "mr1 ", "mr1 g", "mr1 @", "mr1 g1 .", "mr1 g1 5 .6", "mr1 g1 @5 @4 .6", "mr1 g1 .6 5",
+  "mr1 g99999 .3", "mr1 g1 @99999999999 .3", "mr1 g1 @-3 .3", "mr2 g1 .3", "mr1 g1 ..3", "mr1 g1 @1 @2 @3 x .3" } do
+  refused("no schedule", mr.replay, text, lost_update)
+end
+for i = 1, 40 do -- schedules of something else: an error, or a value
+  local text = ("mr1 g%d @%d %d @%d %d %d .%d"):format(i % 3, i % 7, i % 5, i % 7 + i % 4, i % 11, i % 3, i)
+  local ok, err = pcall(mr.replay, text, lost_update)
+  T.check(ok or tostring(err):find("does not do what", 1, true), "a schedule that does not fit: " .. tostring(err))
+end
 refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
 r = mr.explore(function() return mr.explore(lost_update) end)
 T.check(r.outcomes[1].error:find("not inside", 1, true), "an exploration in an exploration")

@@ -1,0 +1,90 @@
+-- --explore: a script under every schedule, the exit status, bounds, and what goes wrong.
+local lu = require "luaunit"
+
+local host = os.getenv("MILLRACE")
+
+local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
+
+local function run(options, code)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(code)
+  file:close()
+  local pipe = io.popen(("MILLRACE_VERIFY_CLOSE=1 timeout 60 %s %s %s one two 2>&1"):format(quote(host), options, path))
+  local text = pipe:read("a")
+  local _, _, status = pipe:close()
+  os.remove(path)
+  return text, status
+end
+
+local RACY = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+x = mr.zeros(1)
+assert(not seen, "globals of another run")
+seen = true
+mr.synchronize()
+a:run(function() x:add_(1) end)
+b:run(function() x:mul_(3) end)
+mr.synchronize()
+io.write("x is ")
+print(x:item(), ...)
+]]
+
+TestExplore = {}
+
+function TestExplore.test_outcomes_that_differ()
+  local text, status = run("--explore", RACY)
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertStrContains(text, "x is 3.0\tone\ttwo")
+  lu.assertStrContains(text, "x is 1.0\tone\ttwo")
+  lu.assertEquals(status, 3)
+end
+
+function TestExplore.test_one_outcome()
+  local text, status = run("--explore", (RACY:gsub("b:run", "b:wait_stream(a) b:run")))
+  lu.assertStrContains(text, "1 schedule, 1 outcome: deterministic")
+  lu.assertEquals(status, 0)
+end
+
+function TestExplore.test_bounds()
+  local text, status = run("--explore=max:1,grain:1", RACY)
+  lu.assertStrContains(text, "it ended after max = 1 schedules")
+  lu.assertEquals(status, 0)
+  for _, bad in ipairs { "mux:1", "max", "max:", "max:x", "max:1;grain:2", "max:-1", "max:1,,grain:2" } do
+    text, status = run("--explore=" .. quote(bad), RACY)
+    lu.assertStrContains(text, "--explore: expected a list")
+    lu.assertEquals(status, 2)
+  end
+end
+
+function TestExplore.test_what_a_script_returns_counts()
+  local text, status = run("--explore", RACY:gsub("io.write.*", "return {x = x:item(), f = print}"))
+  lu.assertStrContains(text, "returns {x = 3.0}")
+  lu.assertEquals(status, 3)
+end
+
+function TestExplore.test_a_script_that_fails()
+  local text, status = run("--explore", "mr.synchronize() error('no luck')")
+  lu.assertStrContains(text, "no luck")
+  lu.assertEquals(status, 1) -- the same under every schedule
+end
+
+function TestExplore.test_a_script_that_does_not_load()
+  local _, status = run("--explore", "this is no Lua")
+  lu.assertEquals(status, 1)
+end
+
+function TestExplore.test_code_of_the_command_line()
+  local pipe = io.popen(("%s --explore -e 'print(mr.ones(3):sum():item())' 2>&1"):format(quote(host)))
+  local text = pipe:read("a")
+  pipe:close()
+  lu.assertStrContains(text, "1 schedule, 1 outcome")
+end
+
+function TestExplore.test_in_the_sandbox()
+  local text, status = run("--sandbox --explore", RACY:gsub("io.write.-\n", ""))
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertEquals(status, 3)
+end
+
+os.exit(lu.LuaUnit.run())
