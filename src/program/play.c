@@ -309,12 +309,17 @@ static mr_status event_close(const mr_player *p, mr_event *event) {
     return MR_OK;
 }
 
+/* One of before a reset that was before the recording was never opened here. */
+static void stream_drop(mr_stream *stream) {
+    if (stream->impl || stream->closed) mr_stream_drop_given(stream);
+}
+
 static mr_status object_life(mr_player *p, const item *it) {
     mr_caller caller = caller_of(p, it);
     switch (it->kind) {
     case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
     case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
-    case MR_COMMAND_STREAM_DROP: mr_stream_drop_given(p->stream_at[it->stream]); return MR_OK;
+    case MR_COMMAND_STREAM_DROP: stream_drop(p->stream_at[it->stream]); return MR_OK;
     case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);
     case MR_COMMAND_EVENT_CLOSE: return event_close(p, &p->events[it->object]);
     case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);

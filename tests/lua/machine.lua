@@ -223,4 +223,22 @@ function TestSimulator:test_the_clock_is_virtual()
   lu.assertTrue(mr.machine.time() >= 10000)
 end
 
+-- Its memory is gone with the device; a recording meets the object for the first time when the collector takes it.
+function TestSimulator:test_a_stream_of_before_a_reset_is_collected_in_a_recording()
+  local old = mr.stream()
+  mr.reset()
+  local waits = mr.waits(function()
+    old = nil
+    collectgarbage()
+    collectgarbage()
+    local a, x = mr.stream(), mr.zeros(4)
+    mr.synchronize()
+    a:run(function() x:add_(1) end)
+    a:synchronize()
+  end)
+  lu.assertNil(old)
+  lu.assertTrue(waits.total >= 1)
+  mr.reset()
+end
+
 os.exit(lu.LuaUnit.run())
