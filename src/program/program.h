@@ -242,8 +242,7 @@ size_t mr_player_storage_count(const mr_player *player);
 /* The stream of a slot, as its commands have it. */
 const mr_stream *mr_player_stream(const mr_player *player, uint32_t slot);
 /* Appends the bytes that `view` covers, of the storage of this slot; false: it does not exist any more. */
-bool mr_player_read(const mr_player *player, uint32_t slot, const mr_tensor *view,
-                    mr_buffer *out);
+bool mr_player_read(const mr_player *player, uint32_t slot, const mr_tensor *view, mr_buffer *out);
 
 /* The same of any tensor that the CPU can reach. */
 void mr_program_read(const mr_tensor *view, mr_buffer *out);

@@ -177,6 +177,56 @@ r = mr.explore(function()
 end)
 T.equal(values(r), "0.0 1.0", "and what they read")
 
+-- ---------------------------------------------------------------- what CUDA leaves open, and memory
+
+local function read_at_once()
+  local s = mr.stream()
+  local x, host = mr.zeros(4), mr.zeros(4, { device = "cpu" })
+  mr.synchronize()
+  s:run(function()
+    x:fill_(5)
+    host:copy_(x, { non_blocking = true })
+  end)
+  local early = host:sum():item()
+  mr.synchronize()
+  return early
+end
+T.equal(values(mr.explore(read_at_once)), "20.0", "an async copy to pageable memory waits by default (R23)")
+r = mr.explore(read_at_once, { unspecified = true })
+T.equal(values(r), "0.0 20.0", "but it need not")
+for _, o in ipairs(r.outcomes) do T.equal(mr.replay(o.schedule, read_at_once), o.value, "and that can be repeated") end
+
+local function freed_while_read(tell)
+  return function()
+    local main, side = mr.stream(), mr.stream()
+    local sum
+    main:run(function()
+      local x = mr.full(4, 2)
+      side:wait_stream(main)
+      sum = side:run(function() return x:sum() end)
+      if tell then x:record_stream(side) end
+      x:free()
+      mr.full(4, 100)
+    end)
+    mr.synchronize()
+    return sum:item()
+  end
+end
+T.equal(#mr.explore(freed_while_read(false)).outcomes, 2, "memory that is freed while it is read")
+T.check(mr.explore(freed_while_read(true)).deterministic, "with record_stream")
+
+r = mr.explore(function()
+  local s, t = mr.stream(), mr.stream()
+  local x = s:run(function() return mr.full(4, 1) end)
+  mr.synchronize()
+  s:run(function() x:free() end)
+  s:run(function() mr.spin{ms = 1} end)
+  local y = t:run(function() return mr.full(4, 9) end)
+  mr.synchronize()
+  return y:sum():item()
+end)
+T.check(r.deterministic, "memory of another stream is taken safely")
+
 -- ---------------------------------------------------------------- random numbers of ours
 
 mr.manual_seed(3)
