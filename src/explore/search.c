@@ -1,367 +1,19 @@
 /* The search: one schedule of each class, by going through the items in the order of the host's calls and deciding, for
  * each node that enters, which of the earlier ones that it conflicts with come before it.
  *
- * What has been decided is a stack of frames. Items at which the host does not look at the device are a segment: its
- * commands are all submitted before anything is decided, and a mark of the player lies behind them, so that each set of
- * decisions in the segment begins by going back to that mark. Where the host looks, exactly that is carried out which
- * comes before the look.
+ * Items at which the host does not look at the device are a segment: its commands are all submitted before anything is
+ * decided, and a mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
+ * that mark. Where the host looks, exactly that is carried out which comes before the look.
  *
- * Easiest to break: a frame takes back all that followed it. So all that changes on the way is the order (which keeps its
- * changes), the plan and the polls (which are cut), the cursor (which is kept whole) and the segments. */
-#include <stdlib.h>
+ * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things that
+ * decide.c puts back. */
 #include <string.h>
 #include <time.h>
 
-#include "explore/state.h"
+#include "explore/search.h"
 #include "model/backend.h"
 
-#define NONE       UINT32_MAX
 #define MOST_DEPTH 400
-
-typedef enum {
-    DECIDE_PAIR,  /* other before node, or node before other */
-    DECIDE_QUERY, /* it says yes, or no; an allocation: a free is over, or is not */
-    DECIDE_OPEN,  /* a copy returns early, or waits; or the other way round */
-} decision;
-
-typedef struct {
-    decision kind;
-    bool second; /* the second choice has been taken, and there is no third */
-    cursor at;   /* where to go on, before the choice */
-    size_t changes, steps, answers, polls;
-    uint32_t placed, segment;
-} frame;
-
-typedef struct {
-    uint32_t begin, end; /* items; `end` is the one that looks, or the count */
-    mr_player_mark *mark;
-    bool dirty; /* the player has gone on since */
-    uint32_t frames;
-} segment;
-
-typedef struct {
-    explorer *e;
-    branch *b;
-    order *o;
-    cursor at;
-    plan plan;
-    MR_VEC(poll) polls;
-    MR_VEC(frame) frames;
-    MR_VEC(segment) segments;
-    unsigned depth;
-    bool random; /* a sample: each choice is drawn, and none is kept */
-} search;
-
-typedef enum { GOES_ON, IS_OVER } progress;
-
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore schedules");
-}
-
-/* ---- decisions */
-
-static const order_node *node_at(const search *s, uint32_t n) {
-    return &s->o->nodes.items[n];
-}
-
-static uint32_t ordinal(const search *s, uint32_t item) {
-    return s->b->ordinals[item];
-}
-
-/* The node of a query or an allocation. */
-static uint32_t look_node(const search *s) {
-    return s->o->first_node[s->at.item];
-}
-
-/* All of what is asked for comes before the look. */
-static void answer_yes(search *s, uint32_t look) {
-    order *o = s->o;
-    for (uint32_t n = 0; n < look; n++)
-        if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n))
-            order_decide(o, n, look);
-}
-
-/* The last of it that can be does not. Any other one could be put off behind it as well. */
-static void answer_no(search *s, uint32_t look) {
-    order *o = s->o;
-    for (uint32_t n = look; n-- > 0;)
-        if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n)) {
-            order_decide(o, look, n);
-            return;
-        }
-}
-
-static bool note_poll(search *s, bool yes) {
-    poll p = {s->o->items[s->at.item].where, yes};
-    return mr_vec_push(&s->polls, p);
-}
-
-static bool choose(search *s, decision kind, bool second) {
-    order *o = s->o;
-    uint32_t look;
-    switch (kind) {
-    case DECIDE_PAIR:
-        if (second) order_decide(o, s->at.node, s->at.other);
-        else order_decide(o, s->at.other, s->at.node);
-        s->at.overtaken += second;
-        s->at.other++;
-        return true;
-    case DECIDE_QUERY:
-        look = look_node(s);
-        order_goal(o, s->at.item);
-        order_close_scratch(o);
-        if (second) answer_no(s, look);
-        else answer_yes(s, look);
-        s->at.asked = !second;
-        s->at.stage = STAGE_LOOK;
-        return note_poll(s, !second);
-    case DECIDE_OPEN: {
-        plan_answer a = {ordinal(s, s->at.item), s->at.asked ^ second};
-        s->at.asked = a.yes;
-        s->at.stage = STAGE_OPEN;
-        return mr_vec_push(&s->plan.answers, a);
-    }
-    }
-    return false;
-}
-
-/* splitmix64 */
-static uint64_t draw(explorer *e) {
-    uint64_t z = e->random += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static mr_status decide(search *s, decision kind) {
-    if (s->random) {
-        s->e->weight *= 2;
-        return choose(s, kind, draw(s->e) & 1) ? MR_OK : no_memory();
-    }
-    frame f = {.kind = kind,
-               .at = s->at,
-               .changes = order_changes(s->o),
-               .steps = s->plan.steps.count,
-               .answers = s->plan.answers.count,
-               .polls = s->polls.count,
-               .placed = s->o->placed,
-               .segment = (uint32_t)s->segments.count - 1};
-    if (!mr_vec_push(&s->frames, f)) return no_memory();
-    s->segments.items[f.segment].frames++;
-    return choose(s, kind, false) ? MR_OK : no_memory();
-}
-
-static bool may_overtake(const search *s) {
-    int most = s->e->options.overtaking;
-    return most < 0 || s->at.overtaken < (uint32_t)most;
-}
-
-static bool is_allowed(const search *s, const frame *f) {
-    return !f->second && (f->kind != DECIDE_PAIR || may_overtake(s));
-}
-
-static void drop_segment(search *s) {
-    mr_player_mark_drop(mr_vec_pop(&s->segments).mark);
-}
-
-/* The last frame that has another choice takes it. */
-static progress back(search *s) {
-    while (s->frames.count) {
-        frame *f = &s->frames.items[s->frames.count - 1];
-        while (s->segments.count > f->segment + 1) drop_segment(s);
-        order_undo(s->o, f->changes, f->placed);
-        s->plan.steps.count = f->steps;
-        s->plan.answers.count = f->answers;
-        s->polls.count = f->polls;
-        s->at = f->at;
-        if (is_allowed(s, f)) {
-            f->second = true;
-            if (choose(s, f->kind, true)) return GOES_ON;
-            s->o->failed = true;
-            return IS_OVER;
-        }
-        s->segments.items[f->segment].frames--;
-        s->frames.count--;
-    }
-    return IS_OVER;
-}
-
-/* ---- carrying out */
-
-static const mr_command *command_of(const search *s, uint32_t node) {
-    return s->o->items[node_at(s, node)->item].command;
-}
-
-/* All that comes before it is over. The host's own nodes are, since the host has got there. */
-static bool comes_next(const search *s, uint32_t n) {
-    const order *o = s->o;
-    uint32_t before = order_before(o, n), done = order_done(o);
-    for (uint32_t i = 0; i < o->words_in_set; i++) {
-        uint64_t rest = o->words[before + i] & ~o->words[done + i];
-        for (; rest; rest &= rest - 1)
-            if (node_at(s, i * 64 + (uint32_t)__builtin_ctzll(rest))->parts) return false;
-    }
-    return true;
-}
-
-static bool is_free(const search *s, uint32_t n, uint32_t need) {
-    return order_has(s->o, need, n) && !order_has(s->o, order_done(s->o), n) && comes_next(s, n);
-}
-
-/* In the stream of the last one, as long as that goes: so few changes of the stream as can be seen at once. */
-static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
-    uint32_t first = NONE;
-    for (uint32_t n = 0; n < s->o->placed; n++) {
-        if (!node_at(s, n)->parts || !is_free(s, n, need)) continue;
-        if (node_at(s, n)->lane == lane) return n;
-        if (first == NONE) first = n;
-    }
-    return first;
-}
-
-static bool plan_node(search *s, uint32_t n) {
-    plan_step step = {ordinal(s, s->at.item), ordinal(s, node_at(s, n)->item)};
-    order_add(s->o, order_done(s->o), n);
-    return mr_vec_push(&s->plan.steps, step) && mr_vec_push(&s->e->wanted, command_of(s, n));
-}
-
-/* Plans all that the scratch set needs. */
-static mr_status plan_needed(search *s) {
-    order *o = s->o;
-    size_t planned = s->plan.steps.count;
-    uint32_t lane = NONE;
-    order_close_scratch(o);
-    if (planned) {
-        uint32_t item = s->b->items_at[s->plan.steps.items[planned - 1].command];
-        lane = node_at(s, o->first_node[item + 1] - 1)->lane;
-    }
-    for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
-        if (!plan_node(s, n)) return no_memory();
-        lane = node_at(s, n)->lane;
-    }
-    return MR_OK;
-}
-
-static void join_scratch(order *o, uint32_t set) {
-    for (uint32_t i = 0; i < o->words_in_set; i++)
-        o->words[order_scratch(o) + i] |= o->words[set + i];
-}
-
-/* What must have been carried out when the host does what the item asks. */
-static void find_needed(search *s) {
-    order *o = s->o;
-    uint32_t i = s->at.item;
-    if (i == s->b->count) {
-        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-        for (uint32_t n = 0; n < o->placed; n++)
-            o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
-        return;
-    }
-    order_goal(o, i);
-    item_class class = (item_class)s->b->classes[i];
-    if ((class == ITEM_QUERY || class == ITEM_ALLOC || class == ITEM_LOOK) && !s->at.asked)
-        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-    if (class == ITEM_COPY) {
-        const mr_player_item *it = &s->o->items[i];
-        bool waits = it->kind != MR_COMMAND_COPY || order_copy_of(o, i, s->at.asked).after_stream;
-        if (!waits) memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-    }
-    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
-        join_scratch(o, order_before(o, n));
-}
-
-/* The item's own nodes, where the host waits for them in the call. */
-static mr_status plan_own(search *s) {
-    order *o = s->o;
-    uint32_t i = s->at.item;
-    if (i == s->b->count || s->b->classes[i] != ITEM_COPY) return MR_OK;
-    const mr_player_item *it = &s->o->items[i];
-    bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
-    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && waits; n++)
-        if (node_at(s, n)->parts && !plan_node(s, n)) return no_memory();
-    return MR_OK;
-}
-
-static mr_status go_back(search *s) {
-    segment *g = &s->segments.items[s->segments.count - 1];
-    if (g->dirty) MR_TRY(mr_player_go_back(s->b->player, g->mark));
-    else if (g->frames) MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
-    g->dirty = true;
-    return MR_OK;
-}
-
-/* What went although nobody wanted it to: a wait of the host that the order knows nothing of, as for a full launch queue. */
-static uint32_t next_part(const search *s, const mr_command *command) {
-    for (uint32_t n = 0; n < s->o->placed; n++)
-        if (node_at(s, n)->parts && !order_has(s->o, order_done(s->o), n) &&
-            command_of(s, n) == command)
-            return n;
-    return NONE;
-}
-
-static bool may_go(void *context, const mr_command *command) {
-    const search *s = context;
-    uint32_t n = next_part(s, command);
-    return n != NONE && comes_next(s, n);
-}
-
-static void has_gone(void *context, const mr_command *command) {
-    search *s = context;
-    uint32_t n = next_part(s, command);
-    if (n == NONE) return;
-    plan_step step = {ordinal(s, s->at.item), ordinal(s, node_at(s, n)->item)};
-    order_add(s->o, order_done(s->o), n);
-    order_add(s->o, order_host(s->o), n);
-    if (!mr_vec_push(&s->plan.steps, step)) s->o->failed = true;
-}
-
-static void give(search *s, size_t count) {
-    steer_player *steer = s->b->steer;
-    steer->wanted = s->e->wanted.items;
-    steer->wanted_count = count;
-    steer->next = 0;
-    steer->allowed = may_go;
-    steer->went = has_gone;
-    steer->context = s;
-}
-
-static bool is_interrupted(mr_status status) {
-    return status && status->code == MR_CODE_INTERRUPTED;
-}
-
-static bool answer_for(const plan *p, uint32_t item, bool *out_yes) {
-    for (size_t i = p->answers.count; i-- > 0 && p->answers.items[i].at >= item;)
-        if (p->answers.items[i].at == item) {
-            *out_yes = p->answers.items[i].yes;
-            return true;
-        }
-    return false;
-}
-
-/* Lets the device do what is wanted, then the host what the item asks. *out_asked: it got to that. */
-static mr_status carry_out(search *s, size_t before, mr_difference *d, bool *out_asked) {
-    branch *b = s->b;
-    size_t wanted = s->e->wanted.count;
-    give(s, wanted);
-    mr_status status = before ? mr_player_let_move(b->player, d) : MR_OK;
-    if (is_interrupted(status)) return status;
-    mr_error_destroy(status); /* R49: the host is told by a later call, which is compared */
-    if (b->steer->next < before && !mr_player_machine(b->player)->lost)
-        explore_incomplete(s->e,
-                           "the virtual GPU orders the work at item %u more strictly than "
-                           "the rules say, so other orders were left out",
-                           s->at.item);
-    if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
-        *out_asked = true;
-        b->steer->answered = answer_for(&s->plan, ordinal(s, s->at.item), &b->steer->answer);
-        status = mr_player_run(b->player, s->at.item + 1, d);
-        b->steer->answered = false;
-        if (is_interrupted(status)) return status;
-        mr_error_destroy(status); /* another error than was recorded is a difference, too */
-    }
-    b->steer->wanted_count = 0;
-    return MR_OK;
-}
 
 /* ---- where an item comes out in another way */
 
@@ -389,23 +41,23 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const mr_d
     plan forced = {0};
     if (!plan_copy(&forced, &s->plan)) {
         plan_free(&forced);
-        return no_memory();
+        return search_no_memory();
     }
-    forced.until = ordinal(s, item) + (until > item);
+    forced.until = search_ordinal(s, item) + (until > item);
     forced.grain = s->e->options.grain;
     mr_status status = branch_run(s->e, &forced, out_child);
     plan_free(&forced);
     MR_TRY(status);
     branch *child = *out_child;
-    child->key_item = ordinal(s, item);
+    child->key_item = search_ordinal(s, item);
     child->key_kind = d->kind;
     child->key_value = d->value;
-    status = not_repeatable(s->b, child, ordinal(s, item));
+    status = not_repeatable(s->b, child, search_ordinal(s, item));
     if (!status && child->strayed)
         explore_incomplete(s->e, "a run of the function could not be forced into a schedule");
     if (!status && mr_vec_push(&s->b->children, child)) return MR_OK;
     branch_destroy(s->e, child);
-    return status ? status : no_memory();
+    return status ? status : search_no_memory();
 }
 
 #define MOST_BRANCHES 64 /* players that are open at a time */
@@ -426,18 +78,18 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "the function is not repeatable, or reads more than %d values that differ "
                        "between schedules: %s",
                        MOST_DEPTH, d->text);
-    if (s->depth && s->b->key_item == ordinal(s, item) && s->b->key_kind == d->kind &&
+    if (s->depth && s->b->key_item == search_ordinal(s, item) && s->b->key_kind == d->kind &&
         s->b->key_value == d->value)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called again under the same schedule, it "
                        "comes to another result (%s)",
                        d->text);
-    branch *child = child_for(s->b, ordinal(s, item), d);
+    branch *child = child_for(s->b, search_ordinal(s, item), d);
     if (!child) MR_TRY(make_child(s, until, item, d, &child));
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
     journey j = {.at = undo->at, .plan = s->plan};
-    j.at.item = ordinal(s, undo->at.item);
+    j.at.item = search_ordinal(s, undo->at.item);
     j.polls.items = s->polls.items;
     j.polls.count = undo->polls;
     mr_status status = search_branch(s->e, child, &j, s->o, s->depth + 1);
@@ -475,7 +127,7 @@ static mr_status finish(search *s) {
     explorer *e = s->e;
     size_t text_size;
     if (e->estimating) return MR_OK;
-    s->plan.until = ordinal(s, s->b->count);
+    s->plan.until = search_ordinal(s, s->b->count);
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
     MR_TRY(outcome_count(e, s->b, &s->plan, &e->value, text_size));
@@ -502,14 +154,14 @@ static mr_status look(search *s, progress *out_progress) {
                   .polls = s->polls.count,
                   .placed = s->o->placed};
     s->e->wanted.count = 0;
-    MR_TRY(go_back(s));
-    find_needed(s);
-    MR_TRY(plan_needed(s));
+    MR_TRY(search_go_back(s));
+    search_find_needed(s);
+    MR_TRY(search_plan_needed(s));
     size_t before = s->e->wanted.count;
-    MR_TRY(plan_own(s));
+    MR_TRY(search_plan_own(s));
     bool asked = false;
-    MR_TRY(carry_out(s, before, &d, &asked));
-    if (s->o->failed) return no_memory();
+    MR_TRY(search_carry_out(s, before, &d, &asked));
+    if (s->o->failed) return search_no_memory();
     if (d.kind != MR_DIFFERS_NOTHING) {
         *out_progress = IS_OVER;
         return diverge(s, &undo, s->at.item, s->at.item + asked, &d);
@@ -528,10 +180,10 @@ static mr_status open_segment(search *s, uint32_t begin, progress *out_progress)
     branch *b = s->b;
     segment g = {.begin = begin, .end = b->breaks_at[begin]};
     mr_difference d = {0};
-    if (!mr_vec_push(&s->segments, g)) return no_memory();
-    give(s, 0);
+    if (!mr_vec_push(&s->segments, g)) return search_no_memory();
+    search_give(s, 0);
     mr_status status = mr_player_run(b->player, g.end, &d);
-    if (is_interrupted(status)) return status;
+    if (search_is_interrupted(status)) return status;
     mr_error_destroy(status);
     if (d.kind != MR_DIFFERS_NOTHING) {
         frame undo = {.at = s->at,
@@ -554,7 +206,7 @@ static void place_nodes(search *s) {
     order_enter(o, s->at.item);
     if (it->kind == MR_COMMAND_COPY && s->b->classes[s->at.item] == ITEM_COPY &&
         order_copy_of(o, s->at.item, s->at.asked).after_stream)
-        join_scratch(o, order_lane(o, it->stream_slot));
+        search_join_scratch(o, order_lane(o, it->stream_slot));
     for (uint32_t n = first; n < end; n++) {
         order_place(o, n, order_scratch(o)); /* closed then, and it stays there */
         o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
@@ -583,10 +235,10 @@ static mr_status scan(search *s) {
     uint32_t end = o->first_node[at->item + 1];
     for (; at->node < end; at->node++, at->other = 0) {
         const uint64_t *row = s->b->conflicts + (size_t)at->node * o->words_in_set;
-        if (!node_at(s, at->node)->parts && !reads_source(s)) continue;
+        if (!search_node(s, at->node)->parts && !reads_source(s)) continue;
         for (; at->other < at->node; at->other++) {
             if (!(row[at->other / 64] >> at->other % 64 & 1)) continue;
-            if (is_open_pair(s, at->node, at->other)) return decide(s, DECIDE_PAIR);
+            if (is_open_pair(s, at->node, at->other)) return search_decide(s, DECIDE_PAIR);
         }
     }
     bool passes = s->b->breaks_at[at->item] != at->item;
@@ -627,14 +279,14 @@ static bool may_say_no(search *s) {
 /* STAGE_ASK */
 static mr_status ask(search *s) {
     order *o = s->o;
-    uint32_t look_at = look_node(s);
+    uint32_t look_at = search_look_node(s);
     order_goal(o, s->at.item);
     order_close_scratch(o);
     bool is_query = s->b->classes[s->at.item] == ITEM_QUERY;
     if (!order_within(o, order_scratch(o), order_before(o, look_at)) &&
         (!is_query || may_say_no(s)))
-        return decide(s, DECIDE_QUERY);
-    answer_yes(s, look_at);
+        return search_decide(s, DECIDE_QUERY);
+    search_answer_yes(s, look_at);
     s->at.asked = true;
     s->at.stage = STAGE_LOOK;
     return MR_OK;
@@ -662,7 +314,7 @@ static mr_status enter(search *s, progress *out_progress) {
         return MR_OK;
     }
     bool is_open = order_is_open(s->o, i, &s->at.asked);
-    if (is_open && s->e->options.unspecified) return decide(s, DECIDE_OPEN);
+    if (is_open && s->e->options.unspecified) return search_decide(s, DECIDE_OPEN);
     return begin_item(s);
 }
 
@@ -687,20 +339,21 @@ static mr_status replay(search *s) {
         mr_difference d = {0};
         size_t before = 0;
         s->e->wanted.count = 0;
-        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= ordinal(s, i);
+        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= search_ordinal(s, i);
              next++) {
             uint32_t command = b->items_at[s->plan.steps.items[next].command];
-            if (!mr_vec_push(&s->e->wanted, s->o->items[command].command)) return no_memory();
+            if (!mr_vec_push(&s->e->wanted, s->o->items[command].command))
+                return search_no_memory();
             before += command != i;
         }
-        give(s, s->e->wanted.count);
+        search_give(s, s->e->wanted.count);
         mr_status status = before ? mr_player_let_move(b->player, &d) : MR_OK;
-        if (is_interrupted(status)) return status;
+        if (search_is_interrupted(status)) return status;
         mr_error_destroy(status);
-        b->steer->answered = answer_for(&s->plan, ordinal(s, i), &b->steer->answer);
+        b->steer->answered = search_answer_for(&s->plan, search_ordinal(s, i), &b->steer->answer);
         status = mr_player_run(b->player, i + 1, &d);
         b->steer->answered = false;
-        if (is_interrupted(status)) return status;
+        if (search_is_interrupted(status)) return status;
         mr_error_destroy(status);
         if (d.kind != MR_DIFFERS_NOTHING)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -724,9 +377,9 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called again, it ends too early");
     s->at.item = s->b->items_at[s->at.item];
-    if (!plan_copy(&s->plan, &begin->plan)) return no_memory();
+    if (!plan_copy(&s->plan, &begin->plan)) return search_no_memory();
     for (size_t i = 0; i < begin->polls.count; i++)
-        if (!mr_vec_push(&s->polls, begin->polls.items[i])) return no_memory();
+        if (!mr_vec_push(&s->polls, begin->polls.items[i])) return search_no_memory();
     return MR_OK;
 }
 
@@ -734,7 +387,7 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
 static mr_status first_segment(search *s, progress *out_progress) {
     segment here = {s->at.item, s->at.item, NULL, false, 0};
     if (s->at.stage == STAGE_ENTER) return open_segment(s, s->at.item, out_progress);
-    return mr_vec_push(&s->segments, here) ? MR_OK : no_memory();
+    return mr_vec_push(&s->segments, here) ? MR_OK : search_no_memory();
 }
 
 static mr_status go_through(search *s) {
@@ -743,11 +396,11 @@ static mr_status go_through(search *s) {
     MR_TRY(first_segment(s, &p));
     while (!s->e->stop) {
         if (p == GOES_ON) MR_TRY(advance(s, &p));
-        if (s->o->failed) return no_memory();
-        if (p == IS_OVER && (s->e->stop || back(s) == IS_OVER)) break;
+        if (s->o->failed) return search_no_memory();
+        if (p == IS_OVER && (s->e->stop || search_back(s) == IS_OVER)) break;
         if (p == IS_OVER) p = GOES_ON;
     }
-    return s->o->failed ? no_memory() : MR_OK;
+    return s->o->failed ? search_no_memory() : MR_OK;
 }
 
 mr_status search_branch(explorer *e, branch *b, const journey *begin, const order *from,
@@ -755,7 +408,7 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
     search s = {.e = e, .b = b, .o = &b->order, .depth = depth, .random = e->options.samples > 0};
     mr_status status = prepare(&s, begin, from);
     if (!status) status = go_through(&s);
-    while (s.segments.count) drop_segment(&s);
+    while (s.segments.count) search_drop_segment(&s);
     mr_vec_free(&s.segments);
     mr_vec_free(&s.frames);
     mr_vec_free(&s.polls);

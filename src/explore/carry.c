@@ -1,0 +1,182 @@
+/* Carrying out: from sets of nodes to a plan, in as few changes of the stream as can be seen at once, and from the plan to the
+ * player's machine.
+ *
+ * Easiest to break: exactly that is carried out which the host's next look needs. What went beyond that would have been
+ * decided by nobody. */
+#include <string.h>
+
+#include "explore/search.h"
+#include "model/backend.h"
+
+#define NONE UINT32_MAX
+
+static const mr_command *command_of(const search *s, uint32_t node) {
+    return s->o->items[search_node(s, node)->item].command;
+}
+
+/* All that comes before it is over. The host's own nodes are, since the host has got there. */
+static bool comes_next(const search *s, uint32_t n) {
+    const order *o = s->o;
+    uint32_t before = order_before(o, n), done = order_done(o);
+    for (uint32_t i = 0; i < o->words_in_set; i++) {
+        uint64_t rest = o->words[before + i] & ~o->words[done + i];
+        for (; rest; rest &= rest - 1)
+            if (search_node(s, i * 64 + (uint32_t)__builtin_ctzll(rest))->parts) return false;
+    }
+    return true;
+}
+
+static bool is_free(const search *s, uint32_t n, uint32_t need) {
+    return order_has(s->o, need, n) && !order_has(s->o, order_done(s->o), n) && comes_next(s, n);
+}
+
+/* In the stream of the last one, as long as that goes: so few changes of the stream as can be seen at once. */
+static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
+    uint32_t first = NONE;
+    for (uint32_t n = 0; n < s->o->placed; n++) {
+        if (!search_node(s, n)->parts || !is_free(s, n, need)) continue;
+        if (search_node(s, n)->lane == lane) return n;
+        if (first == NONE) first = n;
+    }
+    return first;
+}
+
+static bool plan_node(search *s, uint32_t n) {
+    plan_step step = {search_ordinal(s, s->at.item), search_ordinal(s, search_node(s, n)->item)};
+    order_add(s->o, order_done(s->o), n);
+    return mr_vec_push(&s->plan.steps, step) && mr_vec_push(&s->e->wanted, command_of(s, n));
+}
+
+/* Plans all that the scratch set needs. */
+mr_status search_plan_needed(search *s) {
+    order *o = s->o;
+    size_t planned = s->plan.steps.count;
+    uint32_t lane = NONE;
+    order_close_scratch(o);
+    if (planned) {
+        uint32_t item = s->b->items_at[s->plan.steps.items[planned - 1].command];
+        lane = search_node(s, o->first_node[item + 1] - 1)->lane;
+    }
+    for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
+        if (!plan_node(s, n)) return search_no_memory();
+        lane = search_node(s, n)->lane;
+    }
+    return MR_OK;
+}
+
+/* What must have been carried out when the host does what the item asks. */
+void search_find_needed(search *s) {
+    order *o = s->o;
+    uint32_t i = s->at.item;
+    if (i == s->b->count) {
+        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+        for (uint32_t n = 0; n < o->placed; n++)
+            o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
+        return;
+    }
+    order_goal(o, i);
+    item_class class = (item_class)s->b->classes[i];
+    if ((class == ITEM_QUERY || class == ITEM_ALLOC || class == ITEM_LOOK) && !s->at.asked)
+        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+    if (class == ITEM_COPY) {
+        const mr_player_item *it = &s->o->items[i];
+        bool waits = it->kind != MR_COMMAND_COPY || order_copy_of(o, i, s->at.asked).after_stream;
+        if (!waits) memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+    }
+    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
+        search_join_scratch(o, order_before(o, n));
+}
+
+/* The item's own nodes, where the host waits for them in the call. */
+mr_status search_plan_own(search *s) {
+    order *o = s->o;
+    uint32_t i = s->at.item;
+    if (i == s->b->count || s->b->classes[i] != ITEM_COPY) return MR_OK;
+    const mr_player_item *it = &s->o->items[i];
+    bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
+    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && waits; n++)
+        if (search_node(s, n)->parts && !plan_node(s, n)) return search_no_memory();
+    return MR_OK;
+}
+
+mr_status search_go_back(search *s) {
+    segment *g = &s->segments.items[s->segments.count - 1];
+    if (g->dirty) MR_TRY(mr_player_go_back(s->b->player, g->mark));
+    else if (g->frames) MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
+    g->dirty = true;
+    return MR_OK;
+}
+
+/* What went although nobody wanted it to: a wait of the host that the order knows nothing of, as for a full launch queue. */
+static uint32_t next_part(const search *s, const mr_command *command) {
+    for (uint32_t n = 0; n < s->o->placed; n++)
+        if (search_node(s, n)->parts && !order_has(s->o, order_done(s->o), n) &&
+            command_of(s, n) == command)
+            return n;
+    return NONE;
+}
+
+static bool may_go(void *context, const mr_command *command) {
+    const search *s = context;
+    uint32_t n = next_part(s, command);
+    return n != NONE && comes_next(s, n);
+}
+
+static void has_gone(void *context, const mr_command *command) {
+    search *s = context;
+    uint32_t n = next_part(s, command);
+    if (n == NONE) return;
+    plan_step step = {search_ordinal(s, s->at.item), search_ordinal(s, search_node(s, n)->item)};
+    order_add(s->o, order_done(s->o), n);
+    order_add(s->o, order_host(s->o), n);
+    if (!mr_vec_push(&s->plan.steps, step)) s->o->failed = true;
+}
+
+void search_give(search *s, size_t count) {
+    steer_player *steer = s->b->steer;
+    steer->wanted = s->e->wanted.items;
+    steer->wanted_count = count;
+    steer->next = 0;
+    steer->allowed = may_go;
+    steer->went = has_gone;
+    steer->context = s;
+}
+
+bool search_is_interrupted(mr_status status) {
+    return status && status->code == MR_CODE_INTERRUPTED;
+}
+
+bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {
+    for (size_t i = p->answers.count; i-- > 0 && p->answers.items[i].at >= item;)
+        if (p->answers.items[i].at == item) {
+            *out_yes = p->answers.items[i].yes;
+            return true;
+        }
+    return false;
+}
+
+/* Lets the device do what is wanted, then the host what the item asks. *out_asked: it got to that. */
+mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked) {
+    branch *b = s->b;
+    size_t wanted = s->e->wanted.count;
+    search_give(s, wanted);
+    mr_status status = before ? mr_player_let_move(b->player, d) : MR_OK;
+    if (search_is_interrupted(status)) return status;
+    mr_error_destroy(status); /* R49: the host is told by a later call, which is compared */
+    if (b->steer->next < before && !mr_player_machine(b->player)->lost)
+        explore_incomplete(s->e,
+                           "the virtual GPU orders the work at item %u more strictly than "
+                           "the rules say, so other orders were left out",
+                           s->at.item);
+    if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
+        *out_asked = true;
+        b->steer->answered =
+            search_answer_for(&s->plan, search_ordinal(s, s->at.item), &b->steer->answer);
+        status = mr_player_run(b->player, s->at.item + 1, d);
+        b->steer->answered = false;
+        if (search_is_interrupted(status)) return status;
+        mr_error_destroy(status); /* another error than was recorded is a difference, too */
+    }
+    b->steer->wanted_count = 0;
+    return MR_OK;
+}

@@ -1,0 +1,121 @@
+/* Decisions: which of two commands goes first, what a query says, what is left open. Each is a frame, which knows how to take
+ * back all that followed it: the order keeps its changes, the plan and the polls are cut, the cursor is kept whole. */
+#include "explore/search.h"
+
+/* The node of a query or an allocation. */
+uint32_t search_look_node(const search *s) {
+    return s->o->first_node[s->at.item];
+}
+
+/* All of what is asked for comes before the look. */
+void search_answer_yes(search *s, uint32_t look) {
+    order *o = s->o;
+    for (uint32_t n = 0; n < look; n++)
+        if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n))
+            order_decide(o, n, look);
+}
+
+/* The last of it that can be does not. Any other one could be put off behind it as well. */
+static void answer_no(search *s, uint32_t look) {
+    order *o = s->o;
+    for (uint32_t n = look; n-- > 0;)
+        if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n)) {
+            order_decide(o, look, n);
+            return;
+        }
+}
+
+static bool note_poll(search *s, bool yes) {
+    poll p = {s->o->items[s->at.item].where, yes};
+    return mr_vec_push(&s->polls, p);
+}
+
+static bool choose(search *s, decision kind, bool second) {
+    order *o = s->o;
+    uint32_t look;
+    switch (kind) {
+    case DECIDE_PAIR:
+        if (second) order_decide(o, s->at.node, s->at.other);
+        else order_decide(o, s->at.other, s->at.node);
+        s->at.overtaken += second;
+        s->at.other++;
+        return true;
+    case DECIDE_QUERY:
+        look = search_look_node(s);
+        order_goal(o, s->at.item);
+        order_close_scratch(o);
+        if (second) answer_no(s, look);
+        else search_answer_yes(s, look);
+        s->at.asked = !second;
+        s->at.stage = STAGE_LOOK;
+        return note_poll(s, !second);
+    case DECIDE_OPEN: {
+        plan_answer a = {search_ordinal(s, s->at.item), s->at.asked ^ second};
+        s->at.asked = a.yes;
+        s->at.stage = STAGE_OPEN;
+        return mr_vec_push(&s->plan.answers, a);
+    }
+    }
+    return false;
+}
+
+/* splitmix64 */
+static uint64_t draw(explorer *e) {
+    uint64_t z = e->random += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+mr_status search_decide(search *s, decision kind) {
+    if (s->random) {
+        s->e->weight *= 2;
+        return choose(s, kind, draw(s->e) & 1) ? MR_OK : search_no_memory();
+    }
+    frame f = {.kind = kind,
+               .at = s->at,
+               .changes = order_changes(s->o),
+               .steps = s->plan.steps.count,
+               .answers = s->plan.answers.count,
+               .polls = s->polls.count,
+               .placed = s->o->placed,
+               .segment = (uint32_t)s->segments.count - 1};
+    if (!mr_vec_push(&s->frames, f)) return search_no_memory();
+    s->segments.items[f.segment].frames++;
+    return choose(s, kind, false) ? MR_OK : search_no_memory();
+}
+
+static bool may_overtake(const search *s) {
+    int most = s->e->options.overtaking;
+    return most < 0 || s->at.overtaken < (uint32_t)most;
+}
+
+static bool is_allowed(const search *s, const frame *f) {
+    return !f->second && (f->kind != DECIDE_PAIR || may_overtake(s));
+}
+
+void search_drop_segment(search *s) {
+    mr_player_mark_drop(mr_vec_pop(&s->segments).mark);
+}
+
+/* The last frame that has another choice takes it. */
+progress search_back(search *s) {
+    while (s->frames.count) {
+        frame *f = &s->frames.items[s->frames.count - 1];
+        while (s->segments.count > f->segment + 1) search_drop_segment(s);
+        order_undo(s->o, f->changes, f->placed);
+        s->plan.steps.count = f->steps;
+        s->plan.answers.count = f->answers;
+        s->polls.count = f->polls;
+        s->at = f->at;
+        if (is_allowed(s, f)) {
+            f->second = true;
+            if (choose(s, f->kind, true)) return GOES_ON;
+            s->o->failed = true;
+            return IS_OVER;
+        }
+        s->segments.items[f->segment].frames--;
+        s->frames.count--;
+    }
+    return IS_OVER;
+}

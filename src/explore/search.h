@@ -1,0 +1,89 @@
+/* The inside of a search, private to search.c and to the two files that it calls: decide.c, which takes decisions and takes
+ * them back, and carry.c, which carries out what has been decided. */
+#ifndef MR_EXPLORE_SEARCH_H
+#define MR_EXPLORE_SEARCH_H
+
+#include "explore/state.h"
+
+typedef enum {
+    DECIDE_PAIR,  /* other before node, or node before other */
+    DECIDE_QUERY, /* it says yes, or no; an allocation: a free is over, or is not */
+    DECIDE_OPEN,  /* a copy returns early, or waits; or the other way round */
+} decision;
+
+typedef struct {
+    decision kind;
+    bool second; /* the second choice has been taken, and there is no third */
+    cursor at;   /* where to go on, before the choice */
+    size_t changes, steps, answers, polls;
+    uint32_t placed, segment;
+} frame;
+
+typedef struct {
+    uint32_t begin, end; /* items; `end` is the one that looks, or the count */
+    mr_player_mark *mark;
+    bool dirty; /* the player has gone on since */
+    uint32_t frames;
+} segment;
+
+typedef struct {
+    explorer *e;
+    branch *b;
+    order *o;
+    cursor at;
+    plan plan;
+    MR_VEC(poll) polls;
+    MR_VEC(frame) frames;
+    MR_VEC(segment) segments;
+    unsigned depth;
+    bool random; /* a sample: each choice is drawn, and none is kept */
+} search;
+
+typedef enum { GOES_ON, IS_OVER } progress;
+
+static inline mr_status search_no_memory(void) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore schedules");
+}
+
+static inline const order_node *search_node(const search *s, uint32_t n) {
+    return &s->o->nodes.items[n];
+}
+
+static inline uint32_t search_ordinal(const search *s, uint32_t item) {
+    return s->b->ordinals[item];
+}
+
+static inline void search_join_scratch(order *o, uint32_t set) {
+    for (uint32_t i = 0; i < o->words_in_set; i++)
+        o->words[order_scratch(o) + i] |= o->words[set + i];
+}
+
+/* ---- decide.c */
+
+/* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind it. */
+mr_status search_decide(search *s, decision kind);
+/* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
+uint32_t search_look_node(const search *s);
+void search_answer_yes(search *s, uint32_t look);
+/* The last frame that has another choice takes it, and all that followed it is taken back. */
+progress search_back(search *s);
+void search_drop_segment(search *s);
+
+/* ---- carry.c */
+
+/* The player returns to where the segment's commands had been submitted, or a mark is made there. */
+mr_status search_go_back(search *s);
+/* What must have been carried out when the host does what the item asks: into the scratch set. */
+void search_find_needed(search *s);
+/* Plans all that the scratch set needs; and the item's own nodes, where the host waits for them in the call. */
+mr_status search_plan_needed(search *s);
+mr_status search_plan_own(search *s);
+/* Lets the device do the first `before` of what is planned, then the host what the item asks. *out_asked: it got to that. */
+mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked);
+/* The player's chooser is to take the first `count` of e->wanted. */
+void search_give(search *s, size_t count);
+bool search_is_interrupted(mr_status status);
+/* The plan's answer to what is left open at this item, given by its ordinal; false: it has none. */
+bool search_answer_for(const plan *p, uint32_t at, bool *out_yes);
+
+#endif
