@@ -102,6 +102,19 @@ bool mr_hazard_advise_carries(const checker *c, const actor *t) {
     return false;
 }
 
+/* Only a stream that does something more needs to have waited. */
+void mr_hazard_advise_active(checker *c, actor *a) {
+    if (!a->idle_wait) return;
+    if (a->idle_wait <= c->advised.count) mark_needed(c, &c->advised.items[a->idle_wait - 1]);
+    a->idle_wait = 0;
+}
+
+static void wait_idly(checker *c, actor *a, advice_place *p) {
+    mr_hazard_advise_active(c, a);
+    a->idle_wait = (uint32_t)(p - c->advised.items) + 1;
+    p->idle = true;
+}
+
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries) {
     const actor *a = command->stream->observed;
     const snapshot *s = mr_hazard_snapshot_of(command);
@@ -115,7 +128,9 @@ void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bo
     describe(c, p, a, command->u.event.event);
     p->recorded |= !never;
     bool adds = !never && (added || !s || s->seq <= c->opened);
-    if (adds || carries || (at_record && s->carries)) mark_needed(c, p);
+    if (s) mr_hazard_stream_text(c, s->actor, p->of, sizeof p->of);
+    if (carries || (at_record && s->carries) || (adds && (a->grouped || !s))) mark_needed(c, p);
+    else if (adds) wait_idly(c, command->stream->observed, p);
 }
 
 void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries) {
@@ -132,11 +147,59 @@ void mr_hazard_advise_used(checker *c, const snapshot *s) {
     if (p) mark_needed(c, p);
 }
 
-/* ---- device synchronises */
+/* ---- synchronises */
+
+/* What a wait for `a` up to now would bring the host: of a stream that takes part in the barrier more than its own. */
+static bool host_lacks(const checker *c, const actor *a, uint64_t seq, uint64_t worked) {
+    if (mr_hazard_host_knows(c, a, seq)) return false;
+    return a->grouped || !mr_hazard_host_knows(c, a, worked);
+}
+
+static bool sync_adds(const checker *c, const mr_command *command) {
+    switch (mr_command_kinds[command->kind].after) {
+    case MR_AFTER_STREAM: {
+        const actor *a = command->stream->observed;
+        return a && host_lacks(c, a, a->last, a->worked);
+    }
+    case MR_AFTER_RECORD: {
+        const snapshot *s = mr_hazard_snapshot_of(command);
+        return s && (s->timed || host_lacks(c, s->actor, s->seq, s->worked));
+    }
+    case MR_AFTER_DEVICE:
+        for (const actor *a = c->actors; a; a = a->next)
+            if (a->device == command->u.device->index && host_lacks(c, a, a->last, a->worked))
+                return true;
+        return false;
+    case MR_AFTER_NOTHING: break;
+    }
+    return false;
+}
+
+/* Whose last wait the host relies on from now on. */
+static void rely_on_waits(checker *c, const mr_command *command) {
+    mr_command_after after = mr_command_kinds[command->kind].after;
+    if (after == MR_AFTER_STREAM && command->stream->observed)
+        mr_hazard_advise_active(c, command->stream->observed);
+    for (actor *a = c->actors; a && after == MR_AFTER_DEVICE; a = a->next)
+        if (a->device == command->u.device->index) mr_hazard_advise_active(c, a);
+}
+
+/* One that an operation makes by itself has the operation's name. */
+void mr_hazard_advise_sync(checker *c, const mr_command *command) {
+    rely_on_waits(c, command);
+    if (mr_command_is(command, MR_TRAIT_QUERY) || strcmp(command->name, "synchronize") != 0) return;
+    advice_place *p =
+        place_at(c, MR_COMMAND_STREAM_SYNC, command->where, command->name, command->seq);
+    if (!p) return;
+    occurs(p);
+    if (sync_adds(c, command)) mark_needed(c, p);
+}
 
 /* Called before the synchronise takes effect: remembers what the host knew without it. */
 static void watch_device_sync(checker *c, const mr_command *command) {
     int device = command->u.device->index, busy = 0;
+    /* What comes after it is the earlier one's: that must not be weakened, for this one may go. */
+    if (!sync_adds(c, command) && c->barriers[device].watch.before) return;
     sync_watch *watch = &c->barriers[device].watch;
     advice_place *p =
         place_at(c, MR_COMMAND_DEVICE_SYNC, command->where, "synchronize", command->seq);
@@ -173,6 +236,25 @@ void mr_hazard_advise_needed(checker *c, const actor *a, uint64_t seq) {
 
 /* ---- giving it */
 
+static void explain_wait(const advice_place *p, char *out, size_t size) {
+    if (p->idle)
+        mr_text_format(out, size, "the wait has no effect: %s does nothing after it.", p->stream);
+    else if (strcmp(p->op, "wait_stream") == 0)
+        mr_text_format(out, size,
+                       "the wait has no effect: %s already comes after all that %s has done by "
+                       "then.",
+                       p->stream, p->of);
+    else if (strcmp(p->op, "barrier") == 0)
+        mr_text_format(out, size,
+                       "the barrier has no effect: each of its streams already comes after what "
+                       "the others have done by then.");
+    else
+        mr_text_format(out, size,
+                       "the wait has no effect: something else already orders this stream after "
+                       "the work that %s captured.",
+                       p->event);
+}
+
 static void give(checker *c, const advice_place *p) {
     mr_hazard_report draft;
     bool is_new;
@@ -181,7 +263,7 @@ static void give(checker *c, const advice_place *p) {
     mr_text_copy(draft.second.op, sizeof draft.second.op, p->op);
     draft.second.where = p->where;
     draft.second.seq = p->seq;
-    draft.second.host = p->kind == MR_COMMAND_DEVICE_SYNC;
+    draft.second.host = p->kind == MR_COMMAND_DEVICE_SYNC || p->kind == MR_COMMAND_STREAM_SYNC;
     mr_text_copy(draft.second.stream, sizeof draft.second.stream,
                  draft.second.host ? "host" : p->stream);
     if (p->kind == MR_COMMAND_DEVICE_SYNC) {
@@ -195,12 +277,14 @@ static void give(checker *c, const advice_place *p) {
         draft.kind = MR_HAZARD_UNUSED_RECORD;
         mr_text_format(draft.why, sizeof draft.why, "nothing waited for this record of %s.",
                        p->event);
+    } else if (p->kind == MR_COMMAND_STREAM_SYNC) {
+        draft.kind = MR_HAZARD_REDUNDANT_SYNCHRONIZE;
+        mr_text_format(draft.why, sizeof draft.why,
+                       "the wait has no effect: when the host came here, it had already waited for "
+                       "all that this covers, or there was nothing.");
     } else if (p->recorded) {
         draft.kind = MR_HAZARD_REDUNDANT_WAIT;
-        mr_text_format(draft.why, sizeof draft.why,
-                       "the wait has no effect: something else already orders this stream after "
-                       "the work that %s captured.",
-                       p->event);
+        explain_wait(p, draft.why, sizeof draft.why);
     } else {
         draft.kind = MR_HAZARD_NEVER_RECORDED_WAIT;
         mr_text_format(draft.why, sizeof draft.why,
@@ -233,6 +317,7 @@ void mr_hazard_advice_clear(checker *c) {
 }
 
 void mr_hazard_advice_forget(checker *c) {
+    for (actor *a = c->actors; a; a = a->next) a->idle_wait = 0;
     mr_vec_free(&c->advised);
     free(c->advised_at);
     c->advised_at = NULL;
@@ -279,4 +364,6 @@ void mr_hazard_advise_command(checker *c, const mr_command *command) {
         c->pageable.seq = command->seq;
     }
     if (command->kind == MR_COMMAND_DEVICE_SYNC) watch_device_sync(c, command);
+    bool peer = command->kind == MR_COMMAND_COPY && mr_hazard_copy_effect(command).peer;
+    for (actor *a = c->actors; a && peer; a = a->next) mr_hazard_advise_active(c, a); /* R60 */
 }

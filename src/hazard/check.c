@@ -426,11 +426,16 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     actor *a = mr_hazard_actor_of(c, command->stream);
     if (!a) return;
     if (c->functions_may_be_done) mr_hazard_functions_drop(c, false);
+    if (__builtin_expect(a->idle_wait != 0, 0)) mr_hazard_advise_active(c, a);
     if (mr_command_has(command, MR_PART_MEMORY)) {
         memory_command(c, a, command);
+        a->worked = command->seq;
         return;
     }
     bool carries = order_and_touch(c, command, a, false);
+    bool marks =
+        !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
+    if (!marks) a->worked = command->seq;
     switch (command->kind) {
     case MR_COMMAND_OP: c->totals.operations++; break;
     case MR_COMMAND_COPY:
@@ -439,11 +444,14 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         break;
     case MR_COMMAND_RECORD:
         mr_hazard_order_record(c, a, command, carries);
+        if (command->u.event.event->timing) a->worked = command->seq; /* a time is asked for */
         if (c->advice) mr_hazard_advise_record(c, command, carries);
         break;
     case MR_COMMAND_WAIT: {
         snapshot *s = mr_hazard_snapshot_of(command);
-        bool added = s && mr_hazard_order_wait(c, a, command->seq, s);
+        bool news = s && !mr_hazard_knows(c, a, s->actor, s->worked);
+        bool added = s && mr_hazard_order_wait(c, a, command->seq, s) && news;
+        if (added) a->worked = command->seq;
         if (s) use_record(c, s);
         if (c->advice) mr_hazard_advise_wait(c, command, added, carries);
         if (c->recent_next) mr_hazard_amend(c, a, command);
@@ -459,6 +467,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
 
 /* The host goes on behind what it has waited for. */
 static void order_host(checker *c, const mr_command *command) {
+    if (c->advice) mr_hazard_advise_sync(c, command);
     switch (mr_command_kinds[command->kind].after) {
     case MR_AFTER_STREAM: {
         actor *a = mr_hazard_actor_of(c, command->stream);

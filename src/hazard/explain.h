@@ -95,6 +95,10 @@ const char *mr_hazard_place(mr_site where, char *out, size_t size);
 void mr_hazard_advise_command(checker *c, const mr_command *command);
 bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries);
+/* Before the host's wait, or its query that says yes, takes effect. */
+void mr_hazard_advise_sync(checker *c, const mr_command *command);
+/* The stream does something after a wait that was the last it did, or somebody relies on it. */
+void mr_hazard_advise_active(checker *c, actor *a);
 void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries);
 void mr_hazard_advise_used(checker *c, const snapshot *s);
 void mr_hazard_advise_needed(checker *c, const actor *first, uint64_t seq);

@@ -56,13 +56,16 @@ typedef enum {
       "no barrier, warp synchronisation, or chain of atomics and fences orders them. Both places " \
       "are lines of the kernel. The virtual GPU finds this by running the kernel.")                \
     X(REDUNDANT_WAIT, "redundant-wait", true,                                                      \
-      "something else already orders the stream after the work that the event captured")           \
+      "something else already orders the stream after what it waits for, or the stream does "      \
+      "nothing after the wait")                                                                    \
     X(NEVER_RECORDED_WAIT, "never-recorded-wait", true,                                            \
       "the event has never been recorded; the record probably comes too late")                     \
     X(UNUSED_RECORD, "unused-record", true,                                                        \
       "nothing waited for this record (events with timing are not reported)")                      \
     X(DEVICE_SYNCHRONIZE, "device-synchronize", true,                                              \
       "the host waited for several busy streams, but then used the results of only one of them")   \
+    X(REDUNDANT_SYNCHRONIZE, "redundant-synchronize", true,                                        \
+      "the host had already waited for all that this covers")                                      \
     X(PAGEABLE_COPY, "pageable-copy", true,                                                        \
       "an asynchronous copy of pageable memory: CUDA does not specify whether the call waits, "    \
       "and the copy does not overlap with other work (R23)")                                       \

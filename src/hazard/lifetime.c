@@ -17,17 +17,21 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
 /* R33: the free comes after all work submitted so far to the streams that record_stream named. The
  * streams' memory of a closed stream is freed in the default stream, after what the closed one still
  * has to do: nothing that a script could have written better. */
-static bool free_waits(const checker *c, const mr_storage *storage, const actor *t,
-                       const entry *e) {
+static bool free_waits(checker *c, const mr_storage *storage, const actor *t, const entry *e) {
     if (mr_hazard_order_before_free(c, t, e->actor, e->seq)) return true;
     const mr_stream *own = storage->stream;
     if (t != &c->host_actor && own && own->closed && own->observed &&
-        mr_hazard_knew(c, own->observed, e->actor, e->seq))
+        mr_hazard_knew(c, own->observed, e->actor, e->seq)) {
+        mr_hazard_advise_active(c, own->observed);
         return true;
+    }
     if (MR_BROKEN(FREE_USED_BY)) return false;
     for (size_t i = 0; i < storage->used_by.count; i++) {
-        const actor *user = storage->used_by.items[i]->observed;
-        if (user && mr_hazard_knew(c, user, e->actor, e->seq)) return true;
+        actor *user = storage->used_by.items[i]->observed;
+        if (user && mr_hazard_knew(c, user, e->actor, e->seq)) {
+            if (user->idle_wait) mr_hazard_advise_active(c, user);
+            return true;
+        }
     }
     return false;
 }

@@ -268,6 +268,7 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
     s->used = false;
     s->carries = carries;
     s->timed = event->timing;
+    s->worked = t->worked;
     mr_hazard_actor_retain(t);
     if (t->legacy) {
         s->clock = mr_hazard_clock_retain(b->gathered);

@@ -15,13 +15,15 @@ struct actor {
     mr_stream_kind kind;
     bool grouped; /* takes part in the legacy barrier: the legacy stream or a blocking one */
     bool legacy;
-    bool slot_given;              /* its slot has been handed on */
-    mr_name *name;                /* one reference, or NULL */
-    vclock *clock;                /* what waits have brought */
-    uint64_t acquired;            /* seq of the last wait that changed `clock` */
-    uint64_t last;                /* seq of the last command */
-    uint64_t legacy_seen;         /* the last legacy command before that, for a blocking stream */
-    vclock *released;             /* and what the barrier had brought by then */
+    bool slot_given;      /* its slot has been handed on */
+    mr_name *name;        /* one reference, or NULL */
+    vclock *clock;        /* what waits have brought */
+    uint64_t acquired;    /* seq of the last wait that changed `clock` */
+    uint64_t last;        /* seq of the last command */
+    uint64_t worked;      /* and of the last one that did more than to mark a point; for advice */
+    uint32_t idle_wait;   /* index + 1 in `advised`: the last thing that it did was to wait there */
+    uint64_t legacy_seen; /* the last legacy command before that, for a blocking stream */
+    vclock *released;     /* and what the barrier had brought by then */
     uint64_t device_barrier_seen; /* the last device barrier that it has passed */
     actor *previous, *next;
 };
@@ -36,9 +38,10 @@ struct snapshot {
     uint64_t group;  /* all of the actor's group up to here */
     mr_event *event;
     mr_site where;
-    bool used;    /* somebody waited, synchronised or asked */
-    bool carries; /* the record itself ordered more than what it captured (R5) */
-    bool timed;   /* for elapsed_time: nobody need wait for it */
+    uint64_t worked; /* the actor's, when it was recorded */
+    bool used;       /* somebody waited, synchronised or asked */
+    bool carries;    /* the record itself ordered more than what it captured (R5) */
+    bool timed;      /* for elapsed_time: nobody need wait for it */
     snapshot *previous, *next;
 };
 

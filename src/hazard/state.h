@@ -29,12 +29,13 @@ typedef struct {
     bool fresh;         /* it occurred since the last clear */
     bool told;
     bool recorded;     /* a wait: its event had been recorded, at some occurrence */
+    bool idle;         /* a wait: its stream did nothing after it, at some occurrence */
     uint64_t seq;      /* of the first occurrence */
     uint64_t count;    /* occurrences */
     int busy;          /* a device synchronise: streams that it waited for, at most */
     uint32_t producer; /* and the one whose work was used behind it; 0: none so far */
     const char *op;
-    char stream[64], event[80];
+    char stream[64], event[80], of[64]; /* `of`: whose record it was */
 } advice_place;
 
 typedef struct {

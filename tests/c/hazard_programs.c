@@ -312,7 +312,10 @@ static bool send(fake *f, mr_command *command, const sample_program *p, int i, u
     command->seq = seq;
     command->machine = &f->machine;
     command->operands = command->inline_operands;
-    command->name = "step";
+    bool is_sync =
+        s->kind == STEP_STREAM_SYNC || s->kind == STEP_EVENT_SYNC || s->kind == STEP_DEVICE_SYNC;
+    command->name =
+        is_sync ? "synchronize" : "step"; /* advice tells the script's own by the name */
     command->where = (mr_site){"program.lua", line_of(i)};
     for (int k = 0; k < s->access_count; k++) {
         make_tensor(f, &f->tensor[k], &s->access[k]);

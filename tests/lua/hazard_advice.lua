@@ -49,8 +49,10 @@ function TestAdvice.test_advice_is_taken_back_when_the_line_turns_out_to_be_need
   local late = mr.event()
   local function wait() b:wait_event(late) end
   lu.assertEquals(advice_of(wait), { "never-recorded-wait" })
+  mr.op{name = "w", stream = a}
   late:record(a)
   wait()
+  mr.op{name = "use", stream = b}
   lu.assertEquals(#mr.hazard.advice(), 0)
 end
 
@@ -124,6 +126,85 @@ function TestAdvice.test_a_read_that_takes_another_one_s_place_relies_on_it()
     mr.op{name = "r", reads = {x}, stream = a}
     mr.op{name = "w", writes = {x}, stream = a}
     mr.synchronize()
+  end), {})
+end
+
+local function texts_of(fn)
+  local texts = {}
+  advice_of(fn)
+  for i, r in ipairs(mr.hazard.advice()) do texts[i] = r.kind .. ": " .. r.why end
+  return texts
+end
+
+function TestAdvice.test_a_wait_for_a_stream_that_has_done_nothing_since()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local texts = texts_of(function()
+    mr.op{name = "w", stream = a}
+    b:wait_stream(a)
+    b:wait_stream(a)
+    mr.op{name = "use", stream = b}
+  end)
+  lu.assertEquals(texts, {
+    "redundant-wait: the wait has no effect: b already comes after all that a has done by then." })
+end
+
+function TestAdvice.test_a_barrier_of_streams_that_have_done_nothing()
+  local a, b, c = mr.stream(), mr.stream(), mr.stream()
+  local texts = texts_of(function()
+    mr.barrier{c, a, b}
+    for _, s in ipairs { a, b, c } do mr.op{name = "w", stream = s} end
+    mr.barrier{a, b, c}
+    for _, s in ipairs { a, b, c } do mr.op{name = "use", stream = s} end
+  end)
+  lu.assertEquals(#texts, 1)
+  lu.assertStrContains(texts[1], "redundant-wait: the barrier has no effect")
+end
+
+function TestAdvice.test_a_stream_that_does_nothing_after_its_wait()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local function wait()
+    mr.op{name = "w", stream = a}
+    b:wait_stream(a)
+  end
+  lu.assertEquals(texts_of(wait), { "redundant-wait: the wait has no effect: b does nothing after it." })
+  -- Whoever waits for b comes after a, too; so does memory that b is said to use.
+  for _, use in ipairs { function() b:synchronize() end, function() a:wait_stream(b) end,
+                         function() mr.op{stream = b} end } do
+    for _, text in ipairs(texts_of(function() wait() use() end)) do
+      lu.assertNotStrContains(text, "b does nothing")
+    end
+  end
+  local texts = texts_of(function()
+    local x = mr.zeros(64, {stream = a})
+    mr.op{name = "w", stream = b, writes = {}}
+    b:wait_stream(a)
+    x:record_stream(b)
+    x:free()
+  end)
+  lu.assertEquals(texts, { "redundant-wait: the wait has no effect: b does nothing after it." })
+end
+
+function TestAdvice.test_synchronises_in_a_row()
+  local s = mr.stream()
+  local texts = texts_of(function()
+    mr.op{name = "w", stream = s}
+    s:synchronize()
+    s:synchronize()
+    mr.synchronize()
+    local e = mr.event{timing = true}:record(s)
+    s:synchronize() -- for the time
+    lu.assertTrue(e:query())
+  end)
+  lu.assertEquals(#texts, 2)
+  for _, text in ipairs(texts) do lu.assertStrContains(text, "redundant-synchronize") end
+end
+
+function TestAdvice.test_a_copy_s_own_synchronise_is_not_the_script_s()
+  lu.assertEquals(texts_of(function()
+    local x = mr.zeros(4)
+    local _ = x:sum():item()
+    local _ = x:cpu()
+    local _ = x:cpu()
   end), {})
 end
 

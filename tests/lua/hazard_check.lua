@@ -182,7 +182,7 @@ function TestCheck.test_a_finalizer_asks_nothing_of_a_coroutine_that_is_gone()
       local pad = {} for k = 1, 100 do pad[k] = ("x"):rep(1000 + k) end
     end
     print(#mr.hazard.advice())]])
-  lu.assertEquals({ status, text }, { 0, "1\n" })
+  lu.assertEquals({ status, text }, { 0, "2\n" })
 end
 
 os.exit(lu.LuaUnit.run())
