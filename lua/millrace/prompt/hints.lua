@@ -26,8 +26,8 @@ local SYNTAX = {
   { "%f[%w_]while%s[^\n]-:%s*$", "write while condition do ... end" },
   { "%f[%w_]elif%f[^%w_]", "write elseif" },
   { "%f[%w_]lambda%f[^%w_]", "write function(x) return ... end" },
-  { "([%a_][%w_%.]*)%s*([%+%-%*/])=",
-    "Lua has no %2=: write %1 = %1 %2 ..., and for a tensor in place %1:add_(...), mul_, ..." },
+  { "([%a_][%w_%.]*)%s*([%+%-%*/])=%s*([^;\n]*)",
+    "Lua has no %2=: write %1 = %1 %2 %3 or, in place, for a tensor: %1:add_(...), sub_, mul_, div_" },
   { "([%a_][%w_%.]*)%+%+", "Lua has no ++: write %1 = %1 + 1" },
   { "!=", "not equal is ~= in Lua" },
   { "&&", "write and" },
@@ -55,7 +55,7 @@ local WORDS = {
 }
 
 local function fill(hint, captures)
-  return (hint:gsub("%%(%d)", function(n) return captures[tonumber(n)] or "" end))
+  return (hint:gsub("%%(%d)", function(n) return (captures[tonumber(n)] or ""):match("^(.-)%s*$") end))
 end
 
 local function syntax_hint(text)
