@@ -258,7 +258,8 @@ static mr_status put_style(page *p) {
 }
 
 static mr_status put_script(page *p) {
-    static const char *const parts[] = {"data.js", "lanes.js", "draw.js", "source.js", "page.js"};
+    static const char *const parts[] = {"data.js",   "lanes.js", "draw.js",
+                                        "source.js", "input.js", "page.js"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) put_part(p->sink, parts[i]);
     return MR_OK;
 }
