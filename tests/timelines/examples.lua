@@ -30,8 +30,8 @@ local function timeline(path)
   return command.run(words)
 end
 
--- Kernels of the user's take the time of the code that the compiler made, and each compiler makes other code. So of programs
--- that have some it is only checked that there is a timeline; so it is of those that run many others beside them.
+-- Kernels of the user's take the time of the code that the compiler made, and each compiler makes other code. So of
+-- programs that have some, and of programs that try many schedules, it is only checked that there is a timeline.
 local has_compiler = command.run{ "--device", "virtual", "-e",
   [[require "millrace".kernel('extern "C" __global__ void k(float *x) { *x = 1; }')]] }.status == 0
 local function uses_kernels(path)
