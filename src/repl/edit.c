@@ -192,7 +192,10 @@ static int bind_keys(void) {
 }
 
 static int insert_prefilled(void) {
-    if (prefilled) rl_insert_text(prefilled);
+    if (prefilled) {
+        rl_insert_text(prefilled);
+        rl_redisplay(); /* the prompt is there already */
+    }
     free(prefilled);
     prefilled = NULL;
     return 0;
