@@ -1,6 +1,7 @@
 /* Decodes branches, calls and ends. */
 #include "ptx/decode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void decode_bra(ptx_decoder *d) {
@@ -88,8 +89,21 @@ static void note_callee(ptx_decoder *d, uint32_t function) {
     d->routine->callee_count = count + 1;
 }
 
+static const char *reason_of_missing(const char *name, char *out, size_t size) {
+    if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)
+        return "the virtual GPU has no heap for kernels: allocate a tensor (mr.empty), and pass it "
+               "to "
+               "the kernel";
+    snprintf(out, size,
+             "the module does not define the function `%s`, and the device provides none of that "
+             "name",
+             name);
+    return out;
+}
+
 static void decode_call(ptx_decoder *d) {
     const ptx_instruction *i = d->instruction;
+    char why[300];
     ptx_take(d, PTX_MOD_uni);
     if (i->operand_count < 3 || i->operand_count > 4) {
         ptx_reject(d, "it must have results, a function and parameters");
@@ -112,10 +126,7 @@ static void decode_call(ptx_decoder *d) {
         if (!f->is_defined) {
             run = ptx_find_system(f->name, f->signature.parameter_count);
             if (!run) {
-                ptx_refuse(d,
-                           "the module does not define the function `%s`, and the device "
-                           "provides none of that name",
-                           f->name);
+                ptx_refuse(d, "%s", reason_of_missing(f->name, why, sizeof why));
                 return;
             }
         } else if (f->is_entry) {

@@ -853,7 +853,7 @@ static void what_is_not_covered_is_refused_by_name(void **state) {
     refuses(
         KERNEL(".extern .func (.param .b64 r) malloc(.param .b64 s);\n",
                "{ .param .b64 s; st.param.b64 [s], 8; .param .b64 r; call (r), malloc, (s); }\n"),
-        "the module does not define the function `malloc`");
+        "the virtual GPU has no heap for kernels: allocate a tensor (mr.empty)");
     refuses(KERNEL("", "barrier.cluster.arrive; \n"), "");
 }
 
