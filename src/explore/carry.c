@@ -78,13 +78,16 @@ void search_find_needed(search *s) {
     item_class class = (item_class)s->b->classes[i];
     if ((class == ITEM_QUERY || class == ITEM_ALLOC || class == ITEM_LOOK) && !s->at.asked)
         memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-    if (class == ITEM_COPY) {
-        const mr_player_item *it = &s->o->items[i];
-        bool waits = it->kind != MR_COMMAND_COPY || order_copy_of(o, i, s->at.asked).after_stream;
-        if (!waits) memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+    bool until_done = true;
+    if (class == ITEM_COPY && s->o->items[i].kind == MR_COMMAND_COPY) {
+        order_copy_rules rules = order_copy_of(o, i, s->at.asked);
+        until_done = rules.until_done;
+        if (!rules.after_stream)
+            memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
     }
+    /* A copy that the host does not wait for is only submitted; what it does itself is the reading of the source. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
-        search_join_scratch(o, order_before(o, n));
+        if (until_done || !search_node(s, n)->parts) search_join_scratch(o, order_before(o, n));
 }
 
 /* The item's own nodes, where the host waits for them in the call. */

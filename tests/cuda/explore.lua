@@ -1,4 +1,5 @@
--- On a GPU (here the tests' own driver, tests/fake_cuda) no order can be chosen: mr.explore says so, and mr.stress delays.
+-- On a GPU (here the tests' own driver, tests/fake_cuda) no order can be chosen: mr.explore says so, and mr.stress
+-- delays.
 local luaunit = require "luaunit"
 
 local host = os.getenv "MILLRACE"
