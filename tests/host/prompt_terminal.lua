@@ -97,12 +97,16 @@ function TestTyping.test_the_state_in_the_prompt()
     "mr:4 [copy; 1 pending at 0.009 ms]> mr.synchronize()\nmr:5 [copy]>")
 end
 
+-- The line that is being typed is drawn anew for the new width.
 function TestTyping.test_a_smaller_and_a_larger_terminal()
-  local _, result = screen_after{ rows = 10,
-    { "send", "x = '0123456789 0123456789 0123456789'" }, { "wait", "6789'" }, { "size", 10, 30 }, { "shot" },
-    { "size", 10, 100 }, { "send", " y = 1\r" }, { "wait", "mr:2>" }, { "send", "x, y\r" }, { "wait", "mr:3>" },
+  local text, result = screen_after{ rows = 12,
+    { "send", "x = '0123456789 0123456789 0123456789'" }, { "wait", "6789'" }, { "size", 12, 30 },
+    { "send", " " }, { "wait", "0123456789'" }, { "shot" }, { "size", 12, 100 },
+    { "send", "y = 1\r" }, { "wait", "mr:2>" }, { "send", "#x, y\r" }, { "wait", "mr:3>" },
   }
-  lu.assertStrContains(result.text, "0123456789 0123456789 0123456789\t1" and "0123456789 0123456789 0123456789")
+  local narrow = result.out:match("^(.-)cursor")
+  lu.assertStrContains(narrow, "|mr:1> x = '0123456789 01234567\n|89 0123456789'")
+  lu.assertStrContains(text, "mr:2> #x, y\n32      1\nmr:3>")
 end
 
 TestPasting = {}
@@ -125,7 +129,7 @@ function TestPasting.test_a_row_of_entries()
 end
 
 function TestPasting.test_a_session_with_its_prompts()
-  local text = pasted("mr:1> x = 20\nmr:2 [copy]> x\n20\nmr:3> do\n  print(x + 1)\nend\n21\nmr:4>",
+  local text = pasted("mr:7> x = 20\nmr:8 [copy]> x\n20\nmr:9> do\n  print(x + 1)\nend\n21\nmr:10>",
     { { "wait", "mr:4>" } })
   lu.assertStrContains(text, "\n20\n21\nmr:4>")
 end
