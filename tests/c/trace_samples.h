@@ -232,8 +232,7 @@ static const char *const hostile_texts[] = {
     "",
     "=1+1",
     "&lt;already&gt; &amp; ${x} {{x}}",
-    "a name that is much longer than any bar could ever be drawn, and then some more of it, on and "
-    "on",
+    "a name that is much longer than any bar could ever be drawn, and then some more of it",
 };
 #define HOSTILE_COUNT (int)(sizeof hostile_texts / sizeof *hostile_texts)
 

@@ -277,9 +277,12 @@ function showDetails() {
     if (hazard.first === span || hazard.second === span) box.append(hazardText(hazard));
 }
 
+// The report as the checker wrote it, without what is beside it anyway: the kind, and the line of keys for programs.
 function hazardText(hazard) {
-  const box = make("div", { className: "hazard" }, make("b", { textContent: hazard.kind + " " }), hazard.message || "");
-  if (hazard.fix) box.append(make("pre", { className: "fix", textContent: hazard.fix }));
+  const text = (hazard.message || "").split("\n").filter((line) => !line.startsWith("kind=")).join("\n")
+    .replace("hazard: " + hazard.kind + " ", "").trim();
+  const box = make("div", { className: "hazard" }, make("b", { textContent: hazard.kind + " " }), text);
+  if (hazard.fix && !text.includes(hazard.fix)) box.append(make("pre", { className: "fix", textContent: hazard.fix }));
   return box;
 }
 
