@@ -249,7 +249,9 @@ static mr_status price(finder *f) {
 
 static mr_status note_hazards(finder *f) {
     mr_buffer text = {0};
-    f->result->hazards = f->judge.known.count;
+    uint64_t resets = UINT64_MAX - mr_program_stream_count(f->result->program);
+    for (size_t i = 0; i < f->judge.known.count; i++) /* what a reset drops is no hazard */
+        f->result->hazards += f->judge.known.items[i].storage <= resets;
     if (!f->result->hazards || !f->judge.found.count) return MR_OK;
     mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], (mr_site){0}, &text);
     return take_text(&text, &f->result->hazard);

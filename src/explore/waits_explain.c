@@ -93,6 +93,10 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
         return;
     }
     put_item(j, h->second, beside, out);
+    if (h->is_reset) {
+        mr_buffer_puts(out, " may drop work that is pending");
+        return;
+    }
     switch (h->kind) {
     case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " may read "); break;
     case MR_HAZARD_WRITE_AFTER_READ:

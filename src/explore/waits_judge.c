@@ -96,6 +96,18 @@ static void check_time(wait_judge *j) {
         add_found(j, (new_hazard){.is_time = true, .first = t->record, .second = t->at});
 }
 
+/* As if the host used all that is pending. */
+static void check_reset(wait_judge *j, size_t i) {
+    uint64_t seq = mr_program_item_at(j->rounds->program, i).seq;
+    for (uint32_t s = 0; s < mr_program_stream_count(j->rounds->program); s++) {
+        judged_access access = {seq, UINT64_MAX - s};
+        if (is_ordered(j, s, seq, MR_PROGRAM_NONE)) continue;
+        if (!j->learning && !is_known(j, access))
+            add_found(j, (new_hazard){.is_reset = true, .first = NO_ITEM, .second = i});
+        else if (j->learning && !mr_vec_push(&j->known, access)) j->stop = true;
+    }
+}
+
 static void next(void *context, size_t i, bool left_out) {
     wait_judge *j = context;
     const wait_rounds *rounds = j->rounds;
@@ -103,6 +115,10 @@ static void next(void *context, size_t i, bool left_out) {
     j->told++;
     for (; j->time < rounds->times.count && rounds->times.items[j->time].at <= i; j->time++)
         check_time(j);
+    if (j->reset < rounds->resets.count && rounds->resets.items[j->reset] == i) {
+        j->reset++;
+        check_reset(j, i);
+    }
     for (; j->next_round < rounds->rounds.count && rounds->rounds.items[j->next_round].at <= i;
          j->next_round++) {
         const wait_round *r = &rounds->rounds.items[j->next_round];
@@ -122,7 +138,7 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_hazard_watcher watcher = {.context = j, .only_tell = true, .found = found};
     j->stop = false;
     j->found.count = 0;
-    j->time = j->next_round = 0;
+    j->time = j->reset = j->next_round = 0;
     j->spread = telling.spread;
     if (j->options->interrupted && j->options->interrupted(j->options->context))
         return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");

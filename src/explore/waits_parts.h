@@ -48,6 +48,7 @@ typedef struct {
     MR_VEC(barrier_round) barriers;
     MR_VEC(numbered) numbers;         /* ascending */
     MR_VEC(timed_record) times;       /* in the order of `at` */
+    MR_VEC(size_t) resets;            /* items: each drops what has not been waited for */
     size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
     size_t waits;
 } wait_rounds;
@@ -76,7 +77,8 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* A hazard that the program as it is does not have. */
 typedef struct {
-    bool is_time; /* a time is asked for of a record, item `second`, that may not be complete */
+    bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
+    bool is_reset; /* mr.reset, item `second`, may drop work */
     mr_hazard_kind kind;
     size_t first, second; /* items */
     uint64_t storage;     /* id */
@@ -103,7 +105,7 @@ typedef struct {
     /* of a run */
     bool stop, stop_at_first;
     uint64_t spread;
-    size_t time;
+    size_t time, reset;
     MR_VEC(new_hazard) found;
     size_t next_round; /* that the run comes to */
     bool *adds; /* by wait: some dropped round of it would have ordered more; NULL: nobody asks */

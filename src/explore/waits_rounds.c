@@ -143,6 +143,9 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_DEVICE_SYNC: read_sync(r, &it, i); break;
     case MR_COMMAND_ELAPSED: read_time(r, i); break;
+    case MR_COMMAND_RESET:
+        if (!mr_vec_push(&r->rounds->resets, i)) r->failed = true;
+        break;
     default: break;
     }
     if (mr_command_kinds[it.kind].traits & MR_TRAIT_ACCOUNT) return;
@@ -255,6 +258,7 @@ void mr_waits_rounds_free(wait_rounds *rounds) {
     mr_vec_free(&rounds->barriers);
     mr_vec_free(&rounds->numbers);
     mr_vec_free(&rounds->times);
+    mr_vec_free(&rounds->resets);
     free(rounds->first_round);
     free(rounds->next_round);
     *rounds = (wait_rounds){0};

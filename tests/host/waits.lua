@@ -7,8 +7,9 @@ local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
 -- Output of both kinds, and the exit status.
 local function run(options, code)
-  local pipe = io.popen(("MILLRACE_VERIFY_CLOSE=1 %s --device virtual --waits %s -e %s 2>&1"):format(quote(host), options,
-    quote(code)))
+  local command = ("MILLRACE_VERIFY_CLOSE=1 %s --device virtual --waits %s -e %s 2>&1"):format(quote(host), options,
+    quote(code))
+  local pipe = io.popen(command)
   local text = pipe:read("a")
   local _, _, status = pipe:close()
   return text, status
@@ -62,7 +63,8 @@ function TestWaits.test_host_functions_that_nothing_waited_for_run_first()
 end
 
 function TestWaits.test_beside_other_options()
-  for _, options in ipairs { "--sandbox", "--check", "--launch-blocking", "--chooser random:3", "--chooser adversarial" } do
+  for _, options in ipairs { "--sandbox", "--check", "--launch-blocking", "--chooser random:3",
+                             "--chooser adversarial" } do
     local text, status = run(options, GOOD)
     lu.assertStrContains(text, "2 waits, 2 suffice: lines 3, 5", options)
     lu.assertEquals(status, 0, options)

@@ -345,6 +345,19 @@ function TestUse.test_a_reset_inside()
   lu.assertEquals(result.waits[3].verdict, "needed")
 end
 
+function TestUse.test_a_reset_drops_what_nobody_waited_for()
+  local s, p = mr.stream(), mr.zeros(8, {pinned = true})
+  local wait
+  local result = mr.waits(function()
+    mr.op{stream = s, writes = {p}, ms = 0.1}
+    mr.synchronize() wait = line()
+    mr.reset()
+  end)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertStrContains(at(result, wait).because, "may drop work")
+  lu.assertEquals(result.hazards, 0)
+end
+
 function TestUse.test_the_other_modes_of_the_checker_stay_as_they_are()
   local before = mr.hazard.mode("collect")
   local compute, copy = streams()
