@@ -17,7 +17,8 @@ local MAY_LOOK = {
   -- at numbers and names, which are copied at once
   ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
   ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
-  ["trace.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true, ["kernel.c"] = true, ["kernel_module.c"] = true, ["kernel_profile.c"] = true,
+  ["trace.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true, ["kernel.c"] = true, ["kernel_module.c"] = true,
+  ["kernel_profile.c"] = true,
   -- at what holds an object, which is known already; makes no value
   ["variable.c"] = true,
 }
