@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t limit;
@@ -56,4 +57,20 @@ mr_output_state mr_output_check(void) {
 
 const char *mr_output_problem(void) {
     return problem;
+}
+
+static const char *setting(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* The variables in the order in which the C library looks at them; the program never calls setlocale. */
+bool mr_output_is_ascii(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    if (setting("MILLRACE_ASCII")) return true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = setting(names[i]);
+        if (value) return !strcasestr(value, "utf-8") && !strcasestr(value, "utf8");
+    }
+    return true;
 }

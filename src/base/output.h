@@ -16,6 +16,10 @@ void mr_output_open(uint64_t limit, void (*failed)(void));
 void mr_output_write(FILE *file, const char *text, size_t size);
 void mr_output_flush(FILE *file);
 
+/* Whether characters beyond ASCII are better not written to a terminal: MILLRACE_ASCII (--ascii) is set, or the
+ * locale's variables name no UTF-8. */
+bool mr_output_is_ascii(void);
+
 typedef enum {
     MR_OUTPUT_WHOLE,
     MR_OUTPUT_BOUNDED, /* a text would have exceeded the limit */

@@ -260,21 +260,11 @@ static bool is_set(const char *variable) {
     return value && *value;
 }
 
-/* What the environment says of the terminal's characters. Lua's program never calls setlocale. */
-static bool shows_utf8(void) {
-    const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]);
-        if (value && *value) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return false;
-}
-
 static mr_trace_terminal terminal_of(lua_State *L, const mr_option_slots *options) {
     bool at_terminal = isatty(STDOUT_FILENO);
     mr_trace_terminal terminal = {
         .width = (int)mr_option_integer(L, options, "width", mr_help_width()),
-        .ascii = mr_option_boolean(L, options, "ascii", at_terminal && !shows_utf8()),
+        .ascii = mr_option_boolean(L, options, "ascii", at_terminal && mr_output_is_ascii()),
         .color = mr_option_boolean(L, options, "color", at_terminal && !is_set("NO_COLOR"))};
     if (terminal.width < 60) terminal.width = 60;
     if (terminal.width > 1000) terminal.width = 1000;

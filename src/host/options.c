@@ -45,6 +45,7 @@ const char mr_options_help[] =
     "Perfetto),\n"
     "                        .svg, .dot, .csv, .spans.json. Also when the script fails or is "
     "stopped\n"
+    "  --ascii               draw with ASCII characters only (MILLRACE_ASCII=1 does the same)\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
     "                        and these limits:\n"
@@ -85,6 +86,7 @@ typedef enum {
     OPTION_WAITS,
     OPTION_LAUNCH_BLOCKING,
     OPTION_TRACE,
+    OPTION_ASCII,
     OPTION_SANDBOX,
     OPTION_MEMORY,
     OPTION_DEVICE_MEMORY,
@@ -115,6 +117,7 @@ static const option_row options[] = {
     {"--waits", OPTION_WAITS, false, false, NULL},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
     {"--trace", OPTION_TRACE, true, false, NULL},
+    {"--ascii", OPTION_ASCII, false, false, NULL},
     {"--sandbox", OPTION_SANDBOX, false, false, NULL},
     {"--memory", OPTION_MEMORY, true, true, NULL},
     {"--device-memory", OPTION_DEVICE_MEMORY, true, true, NULL},
@@ -253,6 +256,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_WAITS: out->waits = true; return true;
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_TRACE: out->trace = value; return check_trace(value);
+    case OPTION_ASCII: setenv("MILLRACE_ASCII", "1", 1); return true;
     case OPTION_SANDBOX: out->sandbox = true; return true;
     case OPTION_MEMORY: return read_megabytes(option->name, value, &out->limits.memory);
     case OPTION_DEVICE_MEMORY:

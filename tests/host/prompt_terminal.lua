@@ -97,6 +97,15 @@ function TestTyping.test_the_state_in_the_prompt()
     "mr:4 [copy; 1 pending at 0.009 ms]> mr.synchronize()\nmr:5 [copy]>")
 end
 
+-- A timeline has a frame of lines or of ASCII characters.
+function TestTyping.test_characters_of_drawings()
+  local line = "mr.timeline(function() mr.spin{ms = 1} mr.synchronize() end):print()\r"
+  for arguments, mark in pairs { ["--ascii"] = "+---", ["--chooser timed"] = "┬───" } do
+    lu.assertStrContains(screen_after{ rows = 20, columns = 100, environment = "LC_ALL=C.UTF-8", arguments = arguments,
+      { "send", line }, { "wait", "mr:2>" } }, mark)
+  end
+end
+
 -- The line that is being typed is drawn anew for the new width.
 function TestTyping.test_a_smaller_and_a_larger_terminal()
   local text, result = screen_after{ rows = 12,
