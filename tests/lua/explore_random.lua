@@ -1,4 +1,4 @@
--- Random programs with copies, host functions, queries and frees: each value that a random chooser comes to is one of the
+-- Random programs with copies, host functions and queries: each value that a random chooser comes to is one of the
 -- outcomes that the exploration has found, and each outcome can be replayed.
 -- not replayed: schedules are explored, by a chooser that no name tells
 local mr = require "millrace"
@@ -35,7 +35,7 @@ local function run(steps)
     elseif step.kind == 7 then stream:run(function() x:copy_(pinned, {non_blocking = true}) end)
     elseif step.kind == 8 then stream:run(function() paged:copy_(x, {non_blocking = true}) end)
     elseif step.kind == 9 then
-      -- While pending work may write pageable memory, such a copy waits for its stream: not all schedules are tried then.
+      -- While pending work may write pageable memory, such a copy waits for its stream: not all schedules are tried.
       if writes then mr.synchronize() end
       stream:run(function() x:copy_(paged, {non_blocking = true}) end)
     elseif step.kind == 10 then events[#events + 1] = stream:record_event()
