@@ -27,7 +27,7 @@ typedef struct {
     ptx_run_state *spare; /* whose block is done */
     uint64_t done;        /* blocks */
     bool is_whole;        /* the call is for all blocks */
-    bool is_idle;         /* counted in progress->idle */
+    bool is_stuck;        /* counted in progress->epoch */
     uint64_t seen_epoch, seen_changes, seen_done; /* at the end of the last round */
     uint64_t state, rounds,
         saved_at; /* of the waiting ones at round `saved_at` of those without a change */
@@ -106,15 +106,47 @@ static void no_memory(grid_run *g) {
 
 /* ---- who waits */
 
-static void add_epoch(const grid_run *g) {
-    if (g->launch->progress) __atomic_fetch_add(&g->launch->progress->epoch, 1, __ATOMIC_ACQ_REL);
+/* progress->epoch: the number of changes so far, and below it how many calls have seen since the last change that their
+ * blocks go round in a circle. */
+#define STUCK_BITS 16
+
+static uint64_t epoch_of(const grid_run *g) {
+    const mr_ptx_progress *progress = g->launch->progress;
+    return progress ? __atomic_load_n(&progress->epoch, __ATOMIC_ACQUIRE) >> STUCK_BITS : 0;
 }
 
-static void set_idle(grid_run *g, bool is_idle) {
+static void add_epoch(grid_run *g) {
     mr_ptx_progress *progress = g->launch->progress;
-    if (!progress || g->is_idle == is_idle) return;
-    g->is_idle = is_idle;
-    __atomic_fetch_add(&progress->idle, is_idle ? 1 : UINT32_MAX, __ATOMIC_ACQ_REL);
+    g->rounds = g->saved_at = 0;
+    g->is_stuck = false;
+    if (!progress) return;
+    uint64_t seen = __atomic_load_n(&progress->epoch, __ATOMIC_ACQUIRE), next;
+    do {
+        next = ((seen >> STUCK_BITS) + 1) << STUCK_BITS;
+    } while (!__atomic_compare_exchange_n(&progress->epoch, &seen, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+}
+
+/* Counts this call as one that only memory can free, unless something has changed since `epoch`. */
+static void set_stuck(grid_run *g, uint64_t epoch) {
+    mr_ptx_progress *progress = g->launch->progress;
+    uint64_t seen = progress ? __atomic_load_n(&progress->epoch, __ATOMIC_ACQUIRE) : 0;
+    do {
+        if (seen >> STUCK_BITS != epoch) return;
+    } while (progress && !__atomic_compare_exchange_n(&progress->epoch, &seen, seen + 1, false,
+                                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    g->is_stuck = true;
+}
+
+/* Each call that is under way is stuck. Each has seen the same epoch, and who changes memory begins a new one before
+ * it can be stuck itself; so none will free another. */
+static bool all_are_stuck(const grid_run *g) {
+    const mr_ptx_progress *progress = g->launch->progress;
+    if (!g->is_stuck || !progress) return g->is_stuck && g->is_whole;
+    uint64_t word = __atomic_load_n(&progress->epoch, __ATOMIC_ACQUIRE);
+    return word >> STUCK_BITS == g->seen_epoch &&
+           (word & ((1u << STUCK_BITS) - 1)) ==
+               __atomic_load_n(&progress->active, __ATOMIC_ACQUIRE);
 }
 
 static uint64_t changes_of(const grid_run *g) {
@@ -130,19 +162,12 @@ static uint64_t state_of(const grid_run *g) {
     return state;
 }
 
-/* No other thread runs a block of the launch that does more than wait. */
-static bool others_wait(const grid_run *g) {
-    const mr_ptx_progress *progress = g->launch->progress;
-    if (!progress) return g->is_whole;
-    return __atomic_load_n(&progress->idle, __ATOMIC_ACQUIRE) ==
-           __atomic_load_n(&progress->active, __ATOMIC_ACQUIRE);
-}
-
 static void fail_waiting(grid_run *g) {
     ptx_run_state *run = lowest_waiting(g);
     uint64_t begun = 0;
     for (uint64_t b = 0; g->launch->progress && b < g->blocks; b++)
-        begun += g->launch->progress->begun[b / 8] >> (b % 8) & 1;
+        begun +=
+            __atomic_load_n(&g->launch->progress->begun[b / 8], __ATOMIC_RELAXED) >> (b % 8) & 1;
     char more[200] = "";
     if (g->launch->progress && begun < g->blocks)
         snprintf(more, sizeof more,
@@ -165,27 +190,29 @@ static void fail_waiting(grid_run *g) {
 
 /* All waiting blocks have had a turn. Compares with a round that is a power of two back (Brent). */
 static void end_round(grid_run *g) {
-    mr_ptx_progress *progress = g->launch->progress;
-    uint64_t epoch = progress ? __atomic_load_n(&progress->epoch, __ATOMIC_ACQUIRE) : 0;
-    uint64_t changes = changes_of(g);
-    bool is_same = epoch == g->seen_epoch && changes == g->seen_changes && g->done == g->seen_done;
-    if (changes != g->seen_changes) add_epoch(g);
-    set_idle(g, is_same);
-    g->seen_epoch = epoch;
-    g->seen_changes = changes;
-    g->seen_done = g->done;
-    if (!is_same || !others_wait(g)) {
-        g->rounds = g->saved_at = 0;
-        if (is_same) sched_yield(); /* what it waits for may be up to another thread */
+    uint64_t epoch = epoch_of(g), changes = changes_of(g);
+    if (changes != g->seen_changes || g->done != g->seen_done) {
+        g->seen_changes = changes;
+        g->seen_done = g->done;
+        add_epoch(g);
         return;
     }
-    uint64_t state = state_of(g);
-    if (g->rounds && state == g->state) {
-        fail_waiting(g);
-    } else if (++g->rounds >= 2 * g->saved_at) {
-        g->saved_at = g->rounds;
-        g->state = state;
+    if (epoch != g->seen_epoch) { /* somebody else has changed something */
+        g->seen_epoch = epoch;
+        g->rounds = g->saved_at = 0;
+        g->is_stuck = false;
+        return;
     }
+    if (!g->is_stuck) {
+        uint64_t state = state_of(g);
+        if (g->rounds && state == g->state) set_stuck(g, epoch);
+        if (++g->rounds >= 2 * g->saved_at) {
+            g->saved_at = g->rounds;
+            g->state = state;
+        }
+    }
+    if (all_are_stuck(g)) fail_waiting(g);
+    else sched_yield(); /* what it waits for may be up to another thread */
 }
 
 /* ---- turns */
@@ -196,7 +223,6 @@ static void take_turn(grid_run *g, ptx_run_state *run) {
         if (g->launch->watch) ptx_watch_block_done(g->launch->watch, run->block.linear);
         g->done++;
         add_epoch(g);
-        set_idle(g, false);
         give_run(g, run);
         return;
     case PTX_TURN_WAITS:
@@ -227,7 +253,6 @@ static ptx_run_state *next_waiting(grid_run *g) {
 
 static void begin_block(grid_run *g, uint64_t block) {
     ptx_run_state *run = take_run(g);
-    set_idle(g, false);
     if (!run || !ptx_block_begin(run, block)) {
         if (run && run->failure) fail(g, run->failure);
         else no_memory(g);
@@ -264,7 +289,6 @@ mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end) 
     mr_ptx_progress *progress = launch->progress;
     if (progress) __atomic_fetch_add(&progress->active, 1, __ATOMIC_ACQ_REL);
     run_all(&g);
-    set_idle(&g, false);
     if (progress) __atomic_fetch_sub(&progress->active, 1, __ATOMIC_ACQ_REL);
     add_epoch(&g);
     for (size_t i = 0; i < g.waiting.count; i++) destroy_run(g.waiting.items[i]);

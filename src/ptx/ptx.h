@@ -113,8 +113,9 @@ typedef struct {
 /* How far the blocks of one launch are: shared by all calls of mr_ptx_run for it. Zeros before the first one. While
  * none is under way, a copy of the bytes is as good. */
 typedef struct {
-    uint32_t active, idle; /* calls under way; those of them whose blocks all wait */
-    uint64_t epoch;  /* changes when a block has ended, or has changed memory while others wait */
+    uint32_t active; /* calls under way */
+    uint64_t
+        epoch; /* changes when a block has ended, or has changed memory while others wait (grid.c) */
     uint8_t begun[]; /* by block, one bit each */
 } mr_ptx_progress;
 static inline size_t mr_ptx_progress_bytes(uint64_t blocks) {
