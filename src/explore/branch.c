@@ -202,6 +202,9 @@ static mr_status open_player(explorer *e, branch *b) {
     mr_machine *own = mr_player_machine(b->player);
     own->interrupted = machine->interrupted;
     own->hook_context = machine->hook_context;
+    /* How many launches may be pending (R56) is nothing that a program can rely on; without the limit, only what the rules
+     * say makes the host wait. */
+    MR_TRY(own->backend->simulator->set_setting(own, "launch_queue_depth", INT64_MAX));
     MR_TRY(steer_player_create(e->options.grain, &b->steer));
     MR_TRY(own->backend->simulator->use_chooser(own, &b->steer->base));
     MR_TRY(mr_player_mark_make(b->player, &b->start));
