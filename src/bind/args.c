@@ -124,7 +124,8 @@ mr_option_slots mr_check_fields(lua_State *L, int arg, const char *const *known)
 int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name) {
     if (!options->first) return 0;
     int i = 0;
-    while (strcmp(options->known[i], name) != 0) i++; /* a getter asks only for what is known */
+    while (options->known[i] != name && strcmp(options->known[i], name) != 0)
+        i++; /* a getter asks only for what is known */
     return lua_isnil(L, options->first + i) ? 0 : options->first + i;
 }
 

@@ -101,7 +101,9 @@ void mr_push_kernel(lua_State *L, int at, const char *name) {
     box->unit = unit;
     unit->refs++;
     box->ptx = ptx;
-    box->name = strdup(name ? name : mr_kernel_source_name(unit, ptx->name, own, sizeof own));
+    if (!name) name = mr_kernel_source_name(unit, ptx->name, own, sizeof own);
+    box->counted_name = mr_name_new(name, strlen(name));
+    box->name = mr_name_text(box->counted_name);
     if (box->name) box->params = mr_kernel_params_describe(ptx, unit, box->name);
     if (!box->name || !box->params)
         mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a kernel"));
@@ -119,6 +121,40 @@ typedef struct {
     int64_t grid[3], block[3]; /* as the script gave them */
     uint32_t shared;
 } sizes;
+
+/* As an upvalue they are a string. Lua keeps short strings once and finds them again, so those of the usual sizes cost no
+ * memory: numbers of 32 bits, as all that can be launched are. */
+typedef struct {
+    int32_t grid[3], block[3];
+    uint32_t shared;
+} short_sizes;
+
+static void push_sizes(lua_State *L, const sizes *size) {
+    short_sizes small = {.shared = size->shared};
+    bool fits = true;
+    for (int d = 0; d < 3; d++) {
+        small.grid[d] = (int32_t)size->grid[d];
+        small.block[d] = (int32_t)size->block[d];
+        fits = fits && small.grid[d] == size->grid[d] && small.block[d] == size->block[d];
+    }
+    if (fits) lua_pushlstring(L, (const char *)&small, sizeof small);
+    else lua_pushlstring(L, (const char *)size, sizeof *size);
+}
+
+static sizes sizes_at(lua_State *L, int at) {
+    size_t bytes;
+    const char *from = lua_tolstring(L, at, &bytes);
+    short_sizes small;
+    sizes size;
+    if (bytes == sizeof size) {
+        memcpy(&size, from, sizeof size);
+        return size;
+    }
+    memcpy(&small, from, sizeof small);
+    return (sizes){.grid = {small.grid[0], small.grid[1], small.grid[2]},
+                   .block = {small.block[0], small.block[1], small.block[2]},
+                   .shared = small.shared};
+}
 
 #define MOST_ON_STACK 16
 
@@ -143,7 +179,7 @@ static void launch(lua_State *L, mr_kernel_box *kernel, const sizes *size, mr_st
     mr_kernel_call call = {
         .module = kernel->unit->module,
         .kernel = kernel->ptx,
-        .name = kernel->name,
+        .name = kernel->counted_name,
         .grid = {size->grid[0], size->grid[1], size->grid[2]},
         .block = {size->block[0], size->block[1], size->block[2]},
         .shared = size->shared,
@@ -158,6 +194,10 @@ static void launch(lua_State *L, mr_kernel_box *kernel, const sizes *size, mr_st
 /* A size in each of three dims: a number, or a list of one to three. */
 static void read_size(lua_State *L, int at, const char *name, int64_t out[3]) {
     out[0] = out[1] = out[2] = 1;
+    if (lua_isinteger(L, at)) {
+        out[0] = lua_tointeger(L, at);
+        return;
+    }
     int count = lua_istable(L, at) ? (int)lua_rawlen(L, at) : 1;
     if (count < 1 || count > 3 || (!lua_istable(L, at) && lua_type(L, at) != LUA_TNUMBER))
         mr_bad_option(L, at, name, "a number or a list of one to three");
@@ -200,8 +240,7 @@ static mr_stream *read_config(lua_State *L, int arg, sizes *out) {
 enum { UP_KERNEL = 2, UP_STREAM, UP_SIZES };
 
 static int call_configured(lua_State *L) {
-    sizes size;
-    memcpy(&size, lua_tostring(L, lua_upvalueindex(UP_SIZES)), sizeof size);
+    sizes size = sizes_at(L, lua_upvalueindex(UP_SIZES));
     mr_kernel_box *kernel = check_kernel(L, lua_upvalueindex(UP_KERNEL));
     mr_stream *stream = lua_isnil(L, lua_upvalueindex(UP_STREAM))
                             ? NULL
@@ -218,7 +257,7 @@ static int push_configured(lua_State *L) {
     lua_pushvalue(L, 1);
     if (stream) mr_push_stream(L, &stream);
     else lua_pushnil(L);
-    lua_pushlstring(L, (const char *)&size, sizeof size);
+    push_sizes(L, &size);
     lua_pushcclosure(L, call_configured, 4);
     return 1;
 }
@@ -363,7 +402,7 @@ MR_FUNCTION(kernel_gc, "__gc", "", "Drops the reference to the module.") {
     mr_set_context(L);
     mr_kernel_unit_release(box->unit);
     free(box->params);
-    free(box->name);
+    mr_name_release(box->counted_name);
     *box = (mr_kernel_box){0};
     return 0;
 }
@@ -399,7 +438,11 @@ static int get_module(lua_State *L) {
 }
 
 static int get_num_regs(lua_State *L) {
-    lua_pushinteger(L, check_kernel(L, 1)->ptx->registers);
+    const mr_kernel_box *kernel = check_kernel(L, 1);
+    int registers;
+    mr_raise(L, mr_kernel_registers(mr_set_context(L), kernel->unit->module->code, kernel->ptx,
+                                    &registers));
+    lua_pushinteger(L, registers);
     return 1;
 }
 
@@ -453,7 +496,8 @@ static const mr_property kernel_properties[] = {
      get_module},
     {"params", "table[]", "Its parameters: name, type, kind and bytes of each.", get_params},
     {"num_regs", "integer",
-     "Registers of a thread: an estimate from the PTX; the driver's compiler may use others.",
+     "Registers of a thread: on a GPU those that the driver's compiler uses, on the virtual GPU an "
+     "estimate from the PTX.",
      get_num_regs},
     {"shared_bytes", "integer", "Static shared memory of a block, in bytes.", get_shared_bytes},
     {"local_bytes", "integer", "Local memory of a thread, in bytes, without recursion.",

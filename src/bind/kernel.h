@@ -42,7 +42,8 @@ typedef struct {
 typedef struct {
     mr_kernel_unit *unit; /* NULL: gone */
     const mr_ptx_kernel *ptx;
-    char *name;
+    mr_name *counted_name;   /* its launches hold it */
+    const char *name;        /* the text of it */
     mr_kernel_param *params; /* ptx->param_count */
     bool strided;            /* tensors need not be contiguous */
 } mr_kernel_box;

@@ -266,6 +266,7 @@ const mr_backend mr_cuda_backend = {
     .host_time = host_time,
     .kernels_load = mr_cuda_kernels_load,
     .kernels_variable = mr_cuda_kernels_variable,
+    .kernels_registers = mr_cuda_kernels_registers,
     .runs_start = mr_cuda_runs_start,
     .runs_flush = mr_cuda_runs_flush,
     .runs_stop = mr_cuda_runs_stop,

@@ -113,6 +113,8 @@ typedef enum {
       (CUdeviceptr * address, size_t * bytes, CUmodule module, const char *name))                  \
     X(FuncSetAttribute, "cuFuncSetAttribute",                                                      \
       (CUfunction function, CUfunction_attribute attribute, int value))                            \
+    X(FuncGetAttribute, "cuFuncGetAttribute",                                                      \
+      (int *value, CUfunction_attribute attribute, CUfunction function))                           \
     X(OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
       (int *blocks, CUfunction function, int block_size, size_t shared_bytes))                     \
     X(MemPoolCreate, "cuMemPoolCreate", (CUmemoryPool * pool, const CUmemPoolProps *properties))   \

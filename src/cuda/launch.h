@@ -24,6 +24,8 @@ mr_status mr_cuda_launch(const mr_command *command, CUstream stream);
 mr_status mr_cuda_kernels_load(mr_device *device, mr_kernel_code *code);
 mr_status mr_cuda_kernels_variable(mr_device *device, mr_kernel_code *code, const char *name,
                                    uint64_t *out_address);
+mr_status mr_cuda_kernels_registers(mr_device *device, mr_kernel_code *code, const char *symbol,
+                                    int *out_registers);
 
 /* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for
  * another stream, which waits for what is pending in this one. */

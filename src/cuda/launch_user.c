@@ -148,8 +148,7 @@ mr_status mr_cuda_kernels_load(mr_device *of, mr_kernel_code *code) {
 
 /* ---- variables */
 
-/* The driver's compiler takes out variables that no kernel uses, if they are of internal linkage, as those of NVRTC all
- * are. */
+/* The driver may take out a variable that no kernel uses; the one of CUDA 13.0 does not, whatever its linkage. */
 mr_status mr_cuda_kernels_variable(mr_device *of, mr_kernel_code *code, const char *name,
                                    uint64_t *out_address) {
     cuda_device *device = of->impl;
@@ -162,6 +161,20 @@ mr_status mr_cuda_kernels_variable(mr_device *of, mr_kernel_code *code, const ch
     if (result == CUDA_ERROR_NOT_FOUND) return MR_OK;
     MR_CUDA_TRY(device, result, "global: %s", name);
     *out_address = address;
+    return MR_OK;
+}
+
+mr_status mr_cuda_kernels_registers(mr_device *of, mr_kernel_code *code, const char *symbol,
+                                    int *out_registers) {
+    cuda_device *device = of->impl;
+    CUfunction function;
+    MR_TRY(mr_cuda_kernels_load(of, code));
+    MR_CUDA_TRY(
+        device,
+        mr_cu.ModuleGetFunction(&function, find_code(device->kernels, code)->module, symbol),
+        "the kernel `%s`", symbol);
+    MR_CUDA_TRY(device, mr_cu.FuncGetAttribute(out_registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function),
+                "the registers of the kernel `%s`", symbol);
     return MR_OK;
 }
 

@@ -82,6 +82,10 @@ struct mr_backend {
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);
 
+    /* How many registers a thread of the kernel has on the device; optional: nobody knows. */
+    mr_status (*kernels_registers)(mr_device *device, struct mr_kernel_code *code,
+                                   const char *symbol, int *out_registers);
+
     /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told
      * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between `runs_start`
      * and `runs_stop`, which are counted: who has started it stops it.

@@ -167,6 +167,15 @@ mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, 
                    "global: the module has no __device__ or __constant__ variable `%s`", name);
 }
 
+mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
+                              const mr_ptx_kernel *kernel, int *out_registers) {
+    *out_registers = (int)kernel->registers;
+    if (!machine->backend->kernels_registers) return MR_OK;
+    MR_TRY(mr_machine_ready(machine));
+    return machine->backend->kernels_registers(machine->current_device, code, kernel->name,
+                                               out_registers);
+}
+
 /* ---- the checks of a launch (R48) */
 
 #define MOST_GRID_X  2147483647u
@@ -184,8 +193,8 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
         for (int d = 0; d < 3; d++) {
             if (size[d] >= 1 && size[d] <= most[i][d]) continue;
             return mr_fail(MR_CODE_INVALID_CONFIGURATION,
-                           "%s: the %s's %c is %" PRId64 ", expected 1 to %" PRId64, call->name,
-                           what[i], "xyz"[d], size[d], most[i][d]);
+                           "%s: the %s's %c is %" PRId64 ", expected 1 to %" PRId64,
+                           call->name->text, what[i], "xyz"[d], size[d], most[i][d]);
         }
     }
     uint64_t threads = (uint64_t)call->block[0] * call->block[1] * call->block[2];
@@ -195,14 +204,14 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
         return mr_fail(MR_CODE_INVALID_CONFIGURATION,
                        "%s: a block of %" PRId64 " x %" PRId64 " x %" PRId64 " has %" PRIu64
                        " threads, at most %" PRIu32 " are possible%s",
-                       call->name, call->block[0], call->block[1], call->block[2], threads, limit,
-                       limit < most_threads ? " (__launch_bounds__)" : "");
+                       call->name->text, call->block[0], call->block[1], call->block[2], threads,
+                       limit, limit < most_threads ? " (__launch_bounds__)" : "");
     uint64_t shared = (uint64_t)call->kernel->shared_bytes + call->shared;
     if (p->shared_per_block > 0 && shared > (uint64_t)p->shared_per_block)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: %" PRIu64 " bytes of shared memory a block (%" PRIu32
                        " static, %" PRIu32 " dynamic), the device has at most %d",
-                       call->name, shared, call->kernel->shared_bytes, call->shared,
+                       call->name->text, shared, call->kernel->shared_bytes, call->shared,
                        p->shared_per_block);
     return MR_OK;
 }
@@ -217,11 +226,11 @@ static mr_status unreachable(const mr_kernel_call *call, const mr_kernel_pointer
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: %s for `%s` is in pageable host memory, which the device cannot reach; "
                        "use :to(device) or pin_memory()",
-                       call->name, text, param);
+                       call->name->text, text, param);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "%s: %s for `%s` is on device %d, and the kernel runs on device %d, which has "
                    "no access to it: use :to(), or d:enable_peer_access()",
-                   call->name, text, param, t->storage->device->index, device->index);
+                   call->name->text, text, param, t->storage->device->index, device->index);
 }
 
 static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
@@ -230,7 +239,7 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
     const mr_device *home = t->storage->device;
     if (t->storage->machine != machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor for `%s` belongs to another machine",
-                       call->name, call->kernel->params[pointer->param].name);
+                       call->name->text, call->kernel->params[pointer->param].name);
     MR_TRY(mr_tensor_usable(t));
     bool is_far = home && home != device && !(device->peers >> home->index & 1);
     if (is_far || t->storage->kind == MR_MEMORY_PAGEABLE) return unreachable(call, pointer, device);
@@ -239,11 +248,25 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
 
 /* ---- which bytes it may touch */
 
+#define FEW_OPERANDS 8
+
 typedef struct {
     const mr_caller *caller;
-    mr_operand *items; /* their tensors are views of their own; owned */
+    mr_operand *items; /* their tensors are views of their own; `few`, or owned */
     uint32_t count, capacity;
+    mr_operand few[FEW_OPERANDS];
 } operand_list;
+
+static bool grow(operand_list *list) {
+    bool is_few = list->items == list->few;
+    uint32_t larger = 2 * list->capacity;
+    mr_operand *grown = realloc(is_few ? NULL : list->items, larger * sizeof *grown);
+    if (!grown) return false;
+    if (is_few) memcpy(grown, list->few, sizeof list->few);
+    list->items = grown;
+    list->capacity = larger;
+    return true;
+}
 
 /* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
 static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first, uint64_t end,
@@ -256,13 +279,8 @@ static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first
         o->access |= access;
         return MR_OK;
     }
-    if (list->count == list->capacity) {
-        uint32_t larger = 2 * list->capacity + 8;
-        mr_operand *grown = realloc(list->items, larger * sizeof *grown);
-        if (!grown) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
-        list->items = grown;
-        list->capacity = larger;
-    }
+    if (list->count == list->capacity && !grow(list))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
     int64_t size = (int64_t)(end - first), stride = 1;
     mr_tensor *view;
     MR_TRY(mr_tensor_alias(list->caller, base, MR_U8, 1, &size, &stride, (int64_t)first, &view));
@@ -339,7 +357,8 @@ static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
         mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, few, FEW_EXTENTS);
     if (count > FEW_EXTENTS) {
         extents = calloc(count, sizeof *extents);
-        if (!extents) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
+        if (!extents)
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
         count =
             mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, extents, count);
     }
@@ -404,21 +423,20 @@ static void estimate(mr_kernel_arguments *a, const operand_list *list) {
 }
 
 static mr_status submit(const mr_caller *caller, const mr_kernel_call *call, mr_stream *stream,
-                        const mr_kernel_arguments *a, size_t size, const operand_list *list) {
+                        mr_kernel_arguments **io_a, size_t size, const operand_list *list) {
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, stream, "kernel", list->count, &command));
     for (uint32_t i = 0; i < list->count; i++)
         mr_command_set_operand(command, i, list->items[i].tensor, list->items[i].access);
     command->u.op.row = &mr_ops[MR_OP_kernel];
-    mr_status status = mr_command_set_arguments(command, a, size);
-    if (!status) {
-        mr_kernel_arguments_retain(command->u.op.arguments);
-        command->u.op.drop_arguments = mr_kernel_arguments_release;
-        status = mr_command_set_name(command, call->name);
-    }
-    if (!status) return mr_command_submit(command);
-    mr_command_release(command);
-    return status;
+    mr_kernel_arguments_retain(*io_a);
+    command->u.op.drop_arguments = mr_kernel_arguments_release;
+    command->u.op.arguments = *io_a;
+    command->u.op.argument_bytes = size;
+    *io_a = NULL; /* the command's */
+    command->own_name = mr_name_retain(call->name);
+    command->name = call->name->text;
+    return mr_command_submit(command);
 }
 
 static mr_stream *stream_of(const mr_caller *caller, const mr_kernel_call *call) {
@@ -431,7 +449,8 @@ static mr_stream *stream_of(const mr_caller *caller, const mr_kernel_call *call)
 
 static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call *call,
                                   mr_stream *stream, mr_tensor **variables, uint32_t variable_count,
-                                  operand_list *list, mr_kernel_arguments *a) {
+                                  operand_list *list, mr_kernel_arguments **io_a) {
+    mr_kernel_arguments *a = *io_a;
     *a = (mr_kernel_arguments){
         .code = call->module->code,
         .kernel = call->kernel,
@@ -445,7 +464,7 @@ static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call 
         memcpy((void *)(uintptr_t)mr_kernel_params_of(a), call->params, call->kernel->param_bytes);
     size_t used = (size_t)((const char *)mr_kernel_params_of(a) - (const char *)a) +
                   call->kernel->param_bytes;
-    return submit(caller, call, stream, a, used, list);
+    return submit(caller, call, stream, io_a, used, list);
 }
 
 /* The module may be dropped while this launch is pending: its variables' memory is then freed behind it. */
@@ -468,13 +487,17 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
     MR_TRY(keep_variables(variables, variable_count, stream));
 
-    operand_list list = {.caller = caller};
+    operand_list list;
+    list.caller = caller;
+    list.items = list.few;
+    list.count = 0;
+    list.capacity = FEW_OPERANDS;
     mr_kernel_arguments *a = calloc(1, arguments_size(call, variable_count));
     mr_status status =
-        a ? build_and_submit(caller, call, stream, variables, variable_count, &list, a)
-          : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name);
+        a ? build_and_submit(caller, call, stream, variables, variable_count, &list, &a)
+          : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
     for (uint32_t i = 0; i < list.count; i++) mr_tensor_release(list.items[i].tensor);
-    free(list.items);
+    if (list.items != list.few) free(list.items);
     free(a);
     return status;
 }

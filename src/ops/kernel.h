@@ -84,6 +84,10 @@ mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, 
                              const char *name, mr_tensor **out_tensor,
                              const ptx_variable **out_what);
 
+/* The registers of a thread on the current device; where the backend does not tell, an estimate. */
+mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
+                              const mr_ptx_kernel *kernel, int *out_registers);
+
 /* ---- launches */
 
 /* A pointer among the arguments. */
@@ -97,7 +101,7 @@ typedef struct {
 typedef struct {
     mr_kernel_module *module;
     const mr_ptx_kernel *kernel;
-    const char *name;          /* as the script calls it */
+    mr_name *name;             /* as the script calls it */
     int64_t grid[3], block[3]; /* any numbers: the launch checks them */
     uint32_t shared;           /* dynamic, bytes */
     mr_stream *stream;         /* NULL: the current one of the device of the first tensor */

@@ -90,7 +90,7 @@ static mr_status try_launch(mr_kernel_module *module, const char *name, sizes si
     mr_kernel_call call = {
         .module = module,
         .kernel = kernel,
-        .name = name,
+        .name = mr_name_new(name, strlen(name)),
         .grid = {size.grid ? size.grid : 1, 1, 1},
         .block = {size.block ? size.block : 1, 1, 1},
         .shared = size.shared,
@@ -107,7 +107,9 @@ static mr_status try_launch(mr_kernel_module *module, const char *name, sizes si
                 (mr_kernel_pointer){i, p->offset, given[i].tensor, MR_READ | MR_WRITE};
         else memcpy((char *)params + p->offset, given[i].bytes, p->bytes);
     }
-    return mr_kernel_launch(&caller, &call);
+    mr_status status = mr_kernel_launch(&caller, &call);
+    mr_name_release(call.name);
+    return status;
 }
 
 #define RUN(module, name, size, ...) OK(try_launch(module, name, size, (value[]){__VA_ARGS__}))

@@ -31,7 +31,7 @@
 #include <cuda.h>
 
 /* Set and read by C tests, which find it as the symbol `fake_cuda`. */
-enum { QUEUE_DEPTH = 1021, HOST_SWITCHES = 57 };
+enum { QUEUE_DEPTH = 1021, HOST_SWITCHES = 57, FAKE_REGISTERS = 42 /* of each kernel of PTX */ };
 
 typedef struct {
     bool hold;            /* nothing moves; cleared by a call that would wait for ever */

@@ -268,6 +268,14 @@ static unsigned static_shared(const fake_function *function) {
     return function->kernel ? function->kernel->shared_bytes : 0;
 }
 
+CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+    ENTER();
+    const fake_function *f = (const fake_function *)function;
+    if (attribute != CU_FUNC_ATTRIBUTE_NUM_REGS) return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    *value = f->kernel ? FAKE_REGISTERS : 0;
+    return fake_leave(CUDA_SUCCESS);
+}
+
 CUresult fake_FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     ENTER();
     fake_function *f = (fake_function *)function;

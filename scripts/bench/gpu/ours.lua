@@ -1,5 +1,5 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels large products pinned peer pipeline; none: all of them), and =PATTERN for
+-- After the script: parts (small kernels traced large products pinned peer pipeline; none: all of them), and =PATTERN for
 -- only those rows of the large ones whose name has it.
 local mr = require "millrace"
 
@@ -115,6 +115,21 @@ local function kernels()
   end, 2), "ms")
 end
 
+-- What it costs to be told when commands ran (by CUPTI, if it is there), and the same work without.
+local function traced()
+  local x, y, s, before = mr.rand(1024), mr.rand(1024), mr.stream(), mr.current_stream()
+  mr.set_stream(s)
+  local function row(name)
+    say(name, 1e6 * per_call(function(n) for _ = 1, n do y:add_(x) end end, 100), "us")
+  end
+  row("small kernel, not traced")
+  mr.trace.start()
+  row("small kernel, traced")
+  mr.trace.stop()
+  row("small kernel, traced before")
+  mr.set_stream(before)
+end
+
 local function large_work()
   local x, y, z, rows, flat, row_out = {}, {}, {}, {}, {}, {}
   for i = 1, SETS do
@@ -215,7 +230,7 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local known = { small = small_work, kernels = kernels, large = large_work, products = products, pinned = pinned,
+local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, products = products, pinned = pinned,
   peer = peer, pipeline = pipeline }
-local all = { "small", "kernels", "large", "products", "pinned", "peer", "pipeline" }
+local all = { "small", "kernels", "traced", "large", "products", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end
