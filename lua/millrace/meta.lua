@@ -93,7 +93,7 @@ local Tensor = {}
 ---@field symbol string Its symbol in the PTX.
 ---@field module millrace.Module The module that it is in, for its variables: k.module:global(name).
 ---@field params table[] Its parameters: name, type, kind and bytes of each.
----@field num_regs integer Registers of a thread: an estimate from the PTX; the driver's compiler may use others.
+---@field num_regs integer Registers of a thread: on a GPU those that the driver's compiler uses, on the virtual GPU an estimate from the PTX.
 ---@field shared_bytes integer Static shared memory of a block, in bytes.
 ---@field local_bytes integer Local memory of a thread, in bytes, without recursion.
 ---@field max_threads integer Threads that a block may have.

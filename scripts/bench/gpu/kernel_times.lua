@@ -1,13 +1,13 @@
--- The time of your own kernels, predicted and measured: the kernels of scripts/examples, on sizes with which a GPU is busy
--- for 20 microseconds or more.
+-- The time of your own kernels, predicted and measured: the kernels of scripts/examples, on sizes with which a GPU is
+-- busy for 20 microseconds or more.
 --
 --     millrace --device cuda scripts/bench/gpu/kernel_times.lua [PATTERN]       predicted, measured, and the ratio
 --     millrace --device virtual scripts/bench/gpu/kernel_times.lua say          only the predictions, as lines of words
 --     millrace --device cuda scripts/bench/gpu/kernel_times.lua once            each kernel once, for a profiler
 --
--- Predicted are the time that k:profile() tells after one launch on the virtual GPU, and how long the virtual GPU takes
--- for a launch. Measured is the time between two events around many launches, the median of some rounds. The model of the
--- virtual GPU is MODEL of the environment, h200 if there is none. Run from the folder that holds scripts/.
+-- Predicted are the time that k:profile() tells after one launch on the virtual GPU, and how long the virtual GPU
+-- takes for a launch. Measured is the time between two events around many launches, the median of some rounds. The
+-- model of the virtual GPU is MODEL of the environment, h200 if there is none. Run from the folder that holds scripts/.
 local mr = require "millrace"
 
 local mode, pattern = "compare", nil
@@ -17,9 +17,9 @@ end
 
 -- ---------------------------------------------------------------- the examples' kernels
 
--- Runs an example and keeps what it compiles: get(name) and, of several kernels of that name, the one of the last compile.
+-- Runs an example and keeps what it compiles: get(name); of several kernels of that name, the one that came last.
 local function kernels_of(example)
-  local kernel, module, quiet, modules = mr.kernel, mr.module, print, {}
+  local kernel, module, said, modules = mr.kernel, mr.module, print, {}
   mr.kernel = function(...)
     local k = kernel(...)
     modules[#modules + 1] = k.module
@@ -30,9 +30,10 @@ local function kernels_of(example)
     modules[#modules + 1] = m
     return m
   end
-  print = function() end
+  rawset(_G, "print", function() end)
   dofile("scripts/examples/" .. example .. ".lua")
-  mr.kernel, mr.module, print = kernel, module, quiet
+  mr.kernel, mr.module = kernel, module
+  rawset(_G, "print", said)
   return function(name)
     for i = #modules, 1, -1 do
       local ok, k = pcall(modules[i].get, modules[i], name)

@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels traced large products pinned peer pipeline; none: all of them), and =PATTERN for
--- only those rows of the large ones whose name has it.
+-- After the script: parts (small kernels traced large products pinned peer pipeline; none: all of them), and
+-- =PATTERN for only those rows of the large ones whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -230,7 +230,7 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, products = products, pinned = pinned,
-  peer = peer, pipeline = pipeline }
+local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, products = products,
+  pinned = pinned, peer = peer, pipeline = pipeline }
 local all = { "small", "kernels", "traced", "large", "products", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end
