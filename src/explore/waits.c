@@ -175,7 +175,7 @@ static mr_status say_together(finder *f, size_t wait, mr_buffer *out) {
     put_others(f, cut, wait, out);
     mr_buffer_puts(out, cut->count > 2 ? " are not all gone" : " stays");
     if (!breaks) return MR_OK;
-    mr_buffer_puts(out, "; without them all, ");
+    mr_buffer_puts(out, cut->count > 2 ? "; without all of these, " : "; without both, ");
     mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], f->result->waits[wait].where, out);
     return MR_OK;
 }
