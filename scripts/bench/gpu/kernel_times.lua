@@ -6,8 +6,8 @@
 --     millrace --device cuda scripts/bench/gpu/kernel_times.lua once            each kernel once, for a profiler
 --
 -- Predicted are the time that k:profile() tells after one launch on the virtual GPU, and how long the virtual GPU
--- takes for a launch. Measured is the time between two events around many launches, the median of some rounds. The
--- model of the virtual GPU is MODEL of the environment, h200 if there is none. Run from the folder that holds scripts/.
+-- takes for a launch. Measured is the time between two events around many launches: the median of some rounds. The
+-- model of the virtual GPU is MODEL of the environment, or h200. Run from the folder that holds scripts/.
 local mr = require "millrace"
 
 local mode, pattern = "compare", nil
