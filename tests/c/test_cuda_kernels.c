@@ -143,6 +143,16 @@ static void a_kernel_runs_when_its_stream_gets_there(void **state) {
     mr_stream_release(s);
 }
 
+static void registers_are_those_that_the_driver_uses(void **state) {
+    (void)state;
+    mr_kernel_module *module = module_of(text);
+    int registers = 0;
+    OK(mr_kernel_registers(machine, module->code, mr_ptx_kernel_at(module->code->ptx, 0),
+                           &registers));
+    assert_int_equal(registers, FAKE_REGISTERS);
+    mr_kernel_module_release(module);
+}
+
 static void a_pointer_may_point_into_a_tensor(void **state) {
     (void)state;
     mr_kernel_module *module = module_of(text);
@@ -566,6 +576,7 @@ static void a_kernel_that_does_not_end_is_ended_by_the_system(void **state) {
 
 CUDA_TEST_MAIN(
     TEST(a_kernel_runs_when_its_stream_gets_there), TEST(a_pointer_may_point_into_a_tensor),
+    TEST(registers_are_those_that_the_driver_uses),
     TEST(a_struct_and_a_large_block_of_parameters_arrive), TEST(pinned_memory_is_an_operand),
     TEST(what_no_launch_can_use_is_refused), TEST(variables_are_read_and_written_by_both_sides),
     TEST(what_the_driver_left_out_is_missed_when_it_is_asked_for),
