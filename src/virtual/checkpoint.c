@@ -35,6 +35,7 @@ struct mr_checkpoint {
     char *bytes;
     size_t capacity;
     kept_works works, leaving; /* `leaving` is only used while it is restored */
+    mr_status deferred_error;  /* a copy of the machine's; owned, or NULL */
 };
 
 /* ---- the four parts */
@@ -239,6 +240,20 @@ static void bring_back(mr_checkpoint *c, void **scratch) {
     }
 }
 
+/* ---- the failure that no call has raised yet */
+
+/* False: no memory. */
+static bool copy_error(const mr_error *error, mr_status *out_copy) {
+    *out_copy = error ? mr_error_copy(error) : MR_OK;
+    return !error || mr_error_details(*out_copy);
+}
+
+/* Takes `error`. Without this, one of a schedule that was undone would be raised in the next. */
+static void set_deferred_error(mr_machine *machine, mr_status error) {
+    mr_error_destroy(machine->deferred_error);
+    machine->deferred_error = error;
+}
+
 /* ---- memory */
 
 void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
@@ -270,8 +285,14 @@ bool mr_virtual_let_go_later(vgpu *gpu, closed_object object) {
     return false;
 }
 
-static void release(mr_checkpoint *c) {
+static void drop_kept(mr_checkpoint *c) {
     forget(&c->works);
+    mr_error_destroy(c->deferred_error);
+    c->deferred_error = MR_OK;
+}
+
+static void release(mr_checkpoint *c) {
+    drop_kept(c);
     mr_vec_free(&c->works);
     mr_vec_free(&c->leaving);
     free(c->bytes);
@@ -287,7 +308,7 @@ static size_t bytes_of(const mr_checkpoint *c) {
 /* Its memory is kept for the next one, which explorers make at once. */
 static void retire(vgpu *gpu, mr_checkpoint *c) {
     gpu->checkpoint_bytes -= bytes_of(c);
-    forget(&c->works);
+    drop_kept(c);
     if (gpu->spare_checkpoint) release(c);
     else gpu->spare_checkpoint = c;
 }
@@ -306,7 +327,7 @@ void mr_virtual_checkpoints_void(vgpu *gpu) {
     while (gpu->newest_checkpoint) {
         mr_checkpoint *c = gpu->newest_checkpoint;
         gpu->newest_checkpoint = c->below;
-        forget(&c->works);
+        drop_kept(c);
         c->gpu = NULL; /* its owner drops it */
     }
     mr_undo_pop(&gpu->undo, 0);
@@ -337,7 +358,8 @@ static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_
     if (!c) c = calloc(1, sizeof *c);
     if (!c) return out_of_memory("checkpoint");
     c->gpu = gpu;
-    if (!keep_works(c) || !save_state(c)) {
+    if (!keep_works(c) || !copy_error(machine->deferred_error, &c->deferred_error) ||
+        !save_state(c)) {
         release(c);
         return out_of_memory("checkpoint");
     }
@@ -373,7 +395,9 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
                            ? "memory was too short to keep the overwritten contents"
                            : "the chooser, the device model or the memory was replaced after it");
     void *few[16], **scratch = c->works.count > 16 ? malloc(c->works.count * sizeof *scratch) : few;
-    bool ready = scratch && take_leave(c) && make_scratch(c, scratch);
+    mr_status deferred = MR_OK;
+    bool ready = scratch && copy_error(c->deferred_error, &deferred) && take_leave(c) &&
+                 make_scratch(c, scratch);
     if (ready) {
         while (gpu->newest_checkpoint != c) pop(gpu);
         mr_undo_roll_back(&gpu->undo, c->undo_mark);
@@ -381,11 +405,13 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
         bring_back(c, scratch);
         mr_error_destroy(machine->lost);
         machine->lost = NULL;
+        set_deferred_error(machine, deferred);
         forget(&c->leaving);
         mr_machine_drop_body_notes(machine);
         mr_observers_went_back(machine, c->runs_told);
     }
     c->leaving.count = 0;
+    if (!ready) mr_error_destroy(deferred);
     if (scratch != few) free(scratch);
     return ready ? MR_OK : out_of_memory("restore");
 }

@@ -182,6 +182,36 @@ static void a_device_that_was_lost_is_well_again(void **state) {
     drop_checkpoint(c);
 }
 
+static mr_status fail_always(void *context) {
+    (void)context;
+    return mr_fail(MR_CODE_HOST_FUNCTION, "failed");
+}
+
+/* A step of the simulator raises nothing; the next call that waits would. */
+static void a_failure_that_no_call_has_raised_comes_back_and_goes(void **state) {
+    char text[256];
+    bool moved;
+    (void)state;
+    choose("manual");
+    mr_stream *s = free_stream(), *other = free_stream();
+    OK(mr_stream_host_function(&caller, s, fail_always, NULL, NULL));
+    mr_checkpoint *before = checkpoint();
+    for (int again = 0; again < 2; again++) {
+        OK(simulator()->step(machine, s, &moved, text, sizeof text));
+        assert_true(moved);
+        mr_checkpoint *failed = checkpoint();
+        for (int wait = 0; wait < 2; wait++) {
+            FAILS(MR_CODE_HOST_FUNCTION, mr_stream_synchronize(&caller, s));
+            OK(mr_stream_synchronize(&caller, s));
+            restore(failed);
+        }
+        restore(before);
+        OK(mr_stream_synchronize(&caller, other));
+    }
+    drop_checkpoint(before);
+    FAILS(MR_CODE_HOST_FUNCTION, mr_stream_synchronize(&caller, s));
+}
+
 static void a_new_chooser_ends_checkpoints(void **state) {
     (void)state;
     mr_checkpoint *c = checkpoint();
@@ -298,6 +328,7 @@ int main(void) {
         TEST(memory_that_went_back_to_the_system_comes_back),
         TEST(host_memory_comes_back_and_goes),
         TEST(a_device_that_was_lost_is_well_again),
+        TEST(a_failure_that_no_call_has_raised_comes_back_and_goes),
         TEST(a_new_chooser_ends_checkpoints),
         TEST(not_inside_a_host_function),
         TEST(a_chooser_from_outside_decides_what_is_open),
