@@ -21,8 +21,8 @@ end
 function TestCommandLine.test_help_names_every_option()
   local result = run{ "--help" }
   lu.assertEquals(result.status, 0)
-  for _, name in ipairs{ "-e", "-i", "--device", "--model", "--chooser", "--launch-blocking", "--ascii", "--sandbox", "--memory",
-                         "--device-memory", "--instructions", "--time", "--version", "--help", "doctor" } do
+  for _, name in ipairs{ "-e", "-i", "--device", "--model", "--chooser", "--launch-blocking", "--ascii", "--sandbox",
+                         "--memory", "--device-memory", "--instructions", "--time", "--version", "--help", "doctor" } do
     lu.assertStrContains(result.out, "  " .. name)
   end
 end

@@ -510,7 +510,8 @@ end
 
 -- What a thread has written to shared memory before a barrier is not what it reads behind it.
 function TestPrograms.test_neighbours()
-  for name, threads in pairs { by_block = 256, by_count = 256, by_and = 256, by_or = 256, by_warp = 32, by_fence = 32 } do
+  local sizes = { by_block = 256, by_count = 256, by_and = 256, by_or = 256, by_warp = 32, by_fence = 32 }
+  for name, threads in pairs(sizes) do
     local out = mr.zeros(threads, {dtype = "i32"})
     get("neighbours", name)[{1, threads}](out)
     lu.assertEquals(out:totable(), list(threads, function(i) return i == 1 and 100 or i - 2 end), name)
