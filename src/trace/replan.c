@@ -92,11 +92,24 @@ static int64_t after_call(const mr_trace_replan *r, uint32_t i) {
     return r->at[i].call + latency;
 }
 
-/* When `i` lets go what comes after it by this edge. A removed wait is no longer a part of its stream: behind a wait in
+/* When all that `i` comes after has ended. */
+static int64_t end_before(const mr_trace_replan *r, uint32_t i) {
+    int64_t end = 0;
+    for (size_t e = r->order.first[i]; e < r->order.first[i + 1]; e++) {
+        const mr_trace_edge *edge = &r->order.edges[e];
+        if (edge->rule != MR_CAUSE_SYNCHRONIZE) end = later(end, r->at[edge->from].end);
+    }
+    return end;
+}
+
+/* When `i` lets go what comes after it by this edge. A span that moves to another stream leaves its place to what is
+ * before it, so that all other waits of its stream stay. A removed wait is no longer a part of its stream: behind a wait in
  * the default stream, other streams do not come after what that wait alone joined (R3). */
 static int64_t end_for(const mr_trace_replan *r, const mr_trace_edge *edge,
                        mr_trace_removal removal) {
     uint32_t from = edge->from;
+    if (from == removal.span && removal.rule == MR_CAUSE_STREAM && edge->rule == MR_CAUSE_STREAM)
+        return end_before(r, from);
     if (from != removal.span || removal.rule != MR_CAUSE_EVENT || edge->rule == MR_CAUSE_STREAM)
         return r->at[from].end;
     for (size_t e = r->order.first[from]; e < r->order.first[from + 1]; e++)
@@ -111,7 +124,8 @@ static int64_t after_edges(const mr_trace_replan *r, uint32_t i, mr_trace_remova
     for (size_t e = r->order.first[i]; e < r->order.first[i + 1]; e++) {
         const mr_trace_edge *edge = &r->order.edges[e];
         if (edge->rule == MR_CAUSE_SYNCHRONIZE || !spans[edge->from].ran) continue;
-        if (removal.span == i && removal.rule == edge->rule) continue;
+        bool moves = removal.rule == MR_CAUSE_STREAM;
+        if (removal.span == i && removal.rule == edge->rule && !moves) continue;
         int64_t lag = (int64_t)span->ready - (int64_t)spans[edge->from].end;
         if (edge->from != latest && lag > r->usual_lag[edge->rule]) lag = r->usual_lag[edge->rule];
         time = later(time, end_for(r, edge, removal) + lag);

@@ -17,7 +17,8 @@ mr_status mr_trace_replan_open(const mr_trace *trace, mr_trace_replan **out_repl
 void mr_trace_replan_close(mr_trace_replan *replan); /* accepts NULL */
 const mr_trace_order *mr_trace_replan_order(const mr_trace_replan *replan);
 
-/* What is removed: of `span`, what made it wait by that rule. STREAM, EVENT, DEFAULT_STREAM, PEER_COPY, MEMORY: all edges
+/* What is removed: of `span`, what made it wait by that rule. STREAM: `span` itself, from its stream, whose later
+ * operations then come after what is before `span`. EVENT, DEFAULT_STREAM, PEER_COPY, MEMORY: all edges
  * of the rule that lead to it; MULTIPROCESSORS, COPY_ENGINE: whoever had the engine; HOST: that it was submitted so
  * late; SYNCHRONIZE, PAGEABLE: that the host waits in its call; NONE: nothing. */
 typedef struct {

@@ -52,9 +52,9 @@ static mr_cause rule_of(const question *q, uint32_t from, uint32_t to) {
     return MR_CAUSE_STREAM;
 }
 
-/* The last step that leads from one stream to another; all in one stream: the step to the later one. */
+/* The last step that leads from one stream to another; all in one stream: the earlier one leaves it. */
 static void take_step(question *q, const uint32_t *next_of) {
-    q->removal = (mr_trace_removal){q->late, MR_CAUSE_STREAM};
+    q->removal = (mr_trace_removal){q->early, MR_CAUSE_STREAM};
     q->holder = q->early;
     for (uint32_t at = q->early; at != q->late; at = next_of[at]) {
         mr_cause rule = rule_of(q, at, next_of[at]);
@@ -111,7 +111,8 @@ static void ask_times(question *q) {
         q->removal = (mr_trace_removal){at, span->held_by};
         q->holder = span->holder;
         if (mr_cause_is_engine(span->held_by)) return;
-        if (span->held_by == MR_CAUSE_EVENT) q->removal.span = span->holder;
+        bool holder_goes = span->held_by == MR_CAUSE_EVENT || span->held_by == MR_CAUSE_STREAM;
+        if (holder_goes) q->removal.span = span->holder;
         if (q->spans[behind].begin < q->spans[q->early].end) return;
         at = behind;
     }
@@ -177,8 +178,8 @@ static void say_cause(const question *q, char *out, size_t size) {
         mr_text_format(
             out, size,
             "%s comes after %s on stream `%s`: the operations of one stream run one after "
-            "the other. Give one of them another stream",
-            later.text, holder.text, stream_of(q, q->removal.span));
+            "the other. Give %s another stream",
+            later.text, holder.text, stream_of(q, q->removal.span), holder.text);
         break;
     case MR_CAUSE_EVENT: say_event(q, out, size); break;
     case MR_CAUSE_DEFAULT_STREAM:

@@ -218,6 +218,36 @@ function TestTells.test_critical_path()
   lu.assertStrContains(tostring(path), "spin at tests/lua/trace.lua")
 end
 
+-- A on stream a; B on stream b, or moved to another one; C on stream b, which waits for a.
+local function behind_two(moved)
+  local a, b, other = mr.stream(), mr.stream(), mr.stream()
+  return mr.timeline(function()
+    a:run(function() mr.op{ name = "A", ms = 2 } end)
+    local b_stream = moved and other or b
+    b_stream:run(function() mr.op{ name = "B", ms = 1 } end)
+    b:wait_stream(a)
+    b:run(function() mr.op{ name = "C", ms = 1 } end)
+  end)
+end
+
+-- What the answer promises for another stream is what the changed program gains.
+function TestTells.test_why_of_one_stream_keeps_the_waits_of_the_stream()
+  local tr, moved = behind_two(false), behind_two(true)
+  local why = tr:why("B", "C")
+  lu.assertEquals(why.cause, "same-stream")
+  lu.assertStrContains(why.text, "Give `B`")
+  lu.assertStrContains(why.text, "saves nothing")
+  lu.assertAlmostEquals(why.saves_ms, 0, 0.005)
+  lu.assertAlmostEquals(find(moved, "C").start, find(tr, "C").start, 0.005)
+  local s = mr.stream()
+  local row = mr.timeline(function()
+    s:run(function()
+      for _, name in ipairs{ "P", "Q", "R" } do mr.op{ name = name, ms = 1 } end
+    end)
+  end)
+  lu.assertAlmostEquals(row:why("P", "R").saves_ms, 1, 0.02)
+end
+
 function TestTells.test_why()
   local tr = pipeline()
   local why = tr:why("spin", "spin")
