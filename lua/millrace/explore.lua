@@ -397,55 +397,89 @@ return function(tools)
     return text .. table.concat(tensors), #text
   end
 
-  local STRESS = { runs = true, seed = true, ms = true }
+  -- One run under a schedule. Returns its outcome's bytes, and why the schedule could not be followed, if so.
+  local function steered(fn, schedule, keeper)
+    local last = {}
+    local why, text = tools.follow(runner(fn, last), keeper, nil, schedule)
+    local tensors, out = {}, {}
+    if text:sub(1, 1) == "v" then
+      for i = 2, last.results.n do pack(last.results[i], out, tensors, 1) end
+      for i, t in ipairs(tensors) do tensors[i] = tools.bytes(t:cpu()) end
+    end
+    return text .. table.concat(tensors), #text, why
+  end
+
+  local STRESS = { runs = true, seed = true, ms = true, schedule = true }
 
   local function read_stress(options)
     if options == nil then options = {} end
     if type(options) ~= "table" then misuse("stress: argument 2: expected a table of options") end
     for name in next, options do
       if not STRESS[name] then
-        misuse(("stress: no option `%s`; there are runs, seed and ms"):format(tostring(name)))
+        misuse(("stress: no option `%s`; there are runs, seed, ms and schedule"):format(tostring(name)))
       end
     end
     local runs, seed = math.tointeger(options.runs or 100), math.tointeger(options.seed or 0)
     local ms = options.ms or 1
     if not runs or runs < 1 then misuse("stress: runs: expected a whole number of at least 1") end
     if not seed then misuse("stress: seed: expected a whole number") end
+    local schedule = options.schedule
+    if schedule ~= nil and type(schedule) ~= "string" then
+      misuse("stress: schedule: expected a schedule, a string of mr.explore")
+    end
+    if schedule and (options.seed or options.ms) then
+      misuse("stress: schedule: no delays are drawn under a schedule; leave out seed and ms")
+    end
     if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then
       misuse("stress: ms: expected 0 to 1000 milliseconds")
     end
-    return runs, seed, ms
+    return runs, seed, ms, schedule
   end
 
   local stress_meta = { __name = "millrace.stressed" }
 
   function stress_meta.__tostring(r)
     local lines = { ("%s, %s"):format(plural(r.runs, "run"), plural(#r.outcomes, "outcome")) }
+    if r.schedule then lines[1] = lines[1] .. (", %d in the order of the schedule"):format(r.followed) end
     for i, o in ipairs(r.outcomes) do
-      lines[#lines + 1] = ("  outcome %d, in %s, first with seed %d: %s"):format(i, plural(o.count, "run"), o.seed,
-        show_outcome(o))
+      local seed = o.seed and (", first with seed %d"):format(o.seed) or ""
+      lines[#lines + 1] = ("  outcome %d, in %s%s: %s"):format(i, plural(o.count, "run"), seed, show_outcome(o))
     end
+    if r.unfollowed then lines[#lines + 1] = "  the schedule could not be followed: " .. r.unfollowed end
     return table.concat(lines, "\n")
   end
 
   function parts.stress(fn, options)
     check_function("stress", fn)
-    local runs, seed, ms = read_stress(options)
+    local runs, seed, ms, schedule = read_stress(options)
     return guarded("stress", function(keeper)
       local outcomes, met = {}, {}
+      local r = setmetatable({ runs = runs, outcomes = outcomes }, stress_meta)
+      if schedule then
+        -- The first call of a kernel may block in the driver until the device is idle, so all is loaded before.
+        r.schedule, r.followed = schedule, 0
+        if mr.backend ~= "virtual" then pcall(fn) pcall(tools.drain) tools.put_back(keeper) end
+      end
       for i = 0, runs - 1 do
-        local raw, text_size = stressed(fn, seed + i, ms)
+        local raw, text_size, why
+        if schedule then
+          raw, text_size, why = steered(fn, schedule, keeper)
+          r.followed = r.followed + (why and 0 or 1)
+          r.unfollowed = r.unfollowed or why
+        else
+          raw, text_size = stressed(fn, seed + i, ms)
+        end
         local o = met[raw]
         if not o then
           o = read_outcome({ raw = raw, text_size = text_size, count = 0 })
-          o.seed = seed + i
+          o.seed = not schedule and seed + i or nil
           met[raw] = o
           outcomes[#outcomes + 1] = o
         end
         o.count = o.count + 1
         tools.put_back(keeper)
       end
-      return setmetatable({ runs = runs, outcomes = outcomes }, stress_meta)
+      return r
     end)
   end
 

@@ -539,9 +539,12 @@ function mr.replay(schedule, fn) end
 ---the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; print it. For
 ---any backend; what mr.explore proves on the virtual GPU, this can only find. A delay takes at most
 ---`ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On a real GPU, tensors of the
----device that `fn` finds outside of itself are not put back between the calls.
+---device that `fn` finds outside of itself are not put back between the calls. With `schedule`, a text
+---that mr.explore has found, there are no delays: each call carries out its operations in this order,
+---also on a real GPU. `followed` is then the number of calls that did, and `unfollowed` why another
+---one could not.
 ---@param fn function
----@param options? { runs?: integer, seed?: integer, ms?: number }
+---@param options? { runs?: integer, seed?: integer, ms?: number, schedule?: string }
 ---@return table result
 function mr.stress(fn, options) end
 

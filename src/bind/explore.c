@@ -12,6 +12,7 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "explore/explore.h"
+#include "explore/follow.h"
 #include "explore/keep.h"
 #include "explore/stress.h"
 #include "model/backend.h"
@@ -309,6 +310,30 @@ static int replay(lua_State *L) {
     return 1;
 }
 
+static int drop_value(lua_State *L) {
+    mr_explore_value_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* follow(run, keeper, nil, schedule) -> why it could not be followed, or nil; the text of the value */
+static int follow(lua_State *L) {
+    caller_state s = {.L = L};
+    char why[240] = "";
+    const char *schedule = luaL_checkstring(L, 4);
+    mr_explore_subject subject = subject_of(&s);
+    mr_explore_value *value = mr_push_owner(L, sizeof *value, drop_value);
+    bool runs = stop_collector(L), followed = true;
+    mr_status status = s.machine->backend->simulator
+                           ? mr_explore_replay(&subject, schedule, value, &followed)
+                           : mr_explore_follow(&subject, schedule, value, why, sizeof why);
+    start_collector(L, runs);
+    if (status) raise_failure(&s, status);
+    if (followed && !*why) lua_pushnil(L);
+    else lua_pushstring(L, *why ? why : "the function does not do what the schedule says");
+    lua_pushlstring(L, value->text.data ? value->text.data : "", value->text.size);
+    return 2;
+}
+
 static int is_tensor(lua_State *L) {
     lua_pushboolean(L, mr_test(L, 1, &mr_kind_tensor) != NULL);
     return 1;
@@ -379,12 +404,22 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-static const luaL_Reg tools[] = {
-    {"explore", explore},   {"replay", replay},           {"keep", keep},
-    {"put_back", put_back}, {"let_go", drop_keeper},      {"is_tensor", is_tensor},
-    {"kind", kind},         {"set_globals", set_globals}, {"fill", fill},
-    {"delay", delay},       {"end_delay", drop_stress},   {"drain", drain_all},
-    {"bytes", bytes},       {"misuse", misuse},           {NULL, NULL}};
+static const luaL_Reg tools[] = {{"explore", explore},
+                                 {"replay", replay},
+                                 {"keep", keep},
+                                 {"put_back", put_back},
+                                 {"let_go", drop_keeper},
+                                 {"is_tensor", is_tensor},
+                                 {"kind", kind},
+                                 {"set_globals", set_globals},
+                                 {"fill", fill},
+                                 {"delay", delay},
+                                 {"end_delay", drop_stress},
+                                 {"drain", drain_all},
+                                 {"bytes", bytes},
+                                 {"misuse", misuse},
+                                 {"follow", follow},
+                                 {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {
@@ -442,14 +477,16 @@ MR_FUNCTION(explore_replay, "replay", "mr.replay(schedule: string, fn: function)
 
 MR_FUNCTION(
     explore_stress, "stress",
-    "mr.stress(fn: function [, options: {runs: integer=100, seed: integer=0, ms: number=1}]) -> "
-    "result: table",
+    "mr.stress(fn: function [, options: {runs: integer=100, seed: integer=0, ms: number=1, "
+    "schedule: string}]) -> result: table",
     "Calls `fn` so many times, with delays of the device at random between its operations, and "
     "returns the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
     "print it. For any backend; what mr.explore proves on the virtual GPU, this can only find. A "
     "delay takes at most `ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On "
     "a real GPU, tensors of the device that `fn` finds outside of itself are not put back between "
-    "the calls.") {
+    "the calls. With `schedule`, a text that mr.explore has found, there are no delays: each call "
+    "carries out its operations in this order, also on a real GPU. `followed` is then the number "
+    "of calls that did, and `unfollowed` why another one could not.") {
     return call_part(L, "stress", 2);
 }
 

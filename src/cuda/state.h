@@ -35,6 +35,7 @@ typedef struct cuda_slots cuda_slots;
 typedef struct cuda_callback cuda_callback;
 typedef struct cuda_pinned cuda_pinned;
 typedef struct cuda_runs cuda_runs;
+typedef struct cuda_latches cuda_latches;
 
 /* ---- objects of the model */
 
@@ -137,6 +138,8 @@ struct cuda_machine {
     uint64_t submissions; /* while there were any */
     uint32_t callbacks;   /* turns that hold a thread of the driver (turn.c) */
     cuda_slots *slots;    /* NULL: there are callbacks only */
+
+    cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
 
     cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
     void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
@@ -329,6 +332,15 @@ void mr_cuda_runs_close(cuda_machine *cuda);
 mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how);
 void mr_cuda_runs_flush(mr_machine *machine);
 void mr_cuda_runs_stop(mr_machine *machine);
+
+/* ---- latch.c */
+
+mr_status mr_cuda_latches_begin(mr_machine *machine, uint32_t count, uint64_t patience_ns);
+void mr_cuda_latches_end(mr_machine *machine, bool *out_gave_up);
+mr_status mr_cuda_latch_wait(mr_stream *stream, uint32_t latch);
+mr_status mr_cuda_latch_open_behind(mr_stream *stream, uint32_t latch);
+void mr_cuda_latch_open(mr_machine *machine, uint32_t latch);
+mr_status mr_cuda_latch_is_open(mr_device *device, uint32_t latch, bool *out_open);
 
 /* ---- copy.c, and the slots of the backend by file */
 

@@ -104,6 +104,22 @@ struct mr_backend {
     void (*runs_flush)(mr_machine *machine);
     void (*runs_stop)(mr_machine *machine);
 
+    /* Latches: numbers from 0 to `count` - 1, each closed at first and then open for good. A stream waits at one until it is
+     * open, and opens one when it gets there. With them somebody else (explore/follow.c) chooses an order that CUDA leaves
+     * open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
+     *
+     * One set at a time. `patience_ns`: if no latch has been opened for so long, by anybody, all are opened, since
+     * nothing may be able to go on; so the host may block in a wait, or in the driver, behind a latch.
+     * latches_begin and latches_end need an idle machine; *out_gave_up: patience has ended.
+     * latch_open is by the host, at once. latch_is_open also runs the host functions that were reached, and
+     * returns a failure of the device. */
+    mr_status (*latches_begin)(mr_machine *machine, uint32_t count, uint64_t patience_ns);
+    void (*latches_end)(mr_machine *machine, bool *out_gave_up);
+    mr_status (*latch_wait)(mr_stream *stream, uint32_t latch);
+    mr_status (*latch_open_behind)(mr_stream *stream, uint32_t latch);
+    void (*latch_open)(mr_machine *machine, uint32_t latch);
+    mr_status (*latch_is_open)(mr_device *device, uint32_t latch, bool *out_open);
+
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */
 

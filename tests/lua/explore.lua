@@ -366,5 +366,24 @@ T.equal(mr.stress(function() error("no", 0) end, { runs = 2 }).outcomes[1].error
 refused("no option", mr.stress, lost_update, { run = 3 })
 refused("runs", mr.stress, lost_update, { runs = 0 })
 refused("ms", mr.stress, lost_update, { ms = -1 })
+refused("schedule", mr.stress, lost_update, { schedule = 3 })
+refused("schedule: no delays", mr.stress, lost_update, { schedule = "mr1 g1 .0", seed = 3 })
+refused("no schedule of mr.explore", mr.stress, lost_update, { schedule = "mr1" })
+
+-- ---------------------------------------------------------------- one schedule in each run
+
+for _, o in ipairs(mr.explore(lost_update).outcomes) do
+  local steered = mr.stress(lost_update, { runs = 5, schedule = o.schedule })
+  T.equal(#steered.outcomes, 1, "a schedule has one outcome")
+  T.equal(steered.outcomes[1].value, o.value, "the one that the search found")
+  T.equal(steered.outcomes[1].count, 5, "in each run")
+  T.equal(steered.followed, 5, "it was followed")
+  T.equal(steered.unfollowed, nil, "always")
+  T.check(tostring(steered):find("5 runs, 1 outcome, 5 in the order of the schedule", 1, true), "it is shown")
+  steered = mr.stress(function() return mr.ones(2) end, { runs = 2, schedule = o.schedule })
+  T.equal(steered.followed, 0, "another function")
+  T.check(tostring(steered):find("could not be followed", 1, true), "that is shown")
+  T.equal(steered.outcomes[1].value:sum():item(), 2.0, "a tensor is the outcome")
+end
 
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
