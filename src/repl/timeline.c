@@ -23,9 +23,14 @@ static int stop(lua_State *L) {
     return 0;
 }
 
-/* timeline() -> the trace of the session; false: it begins only now, as tracing a GPU costs time */
+/* timeline([first]) -> the trace of the session; false: it begins only now, as tracing a GPU costs time.
+ * timeline("count") -> the number of spans so far, also those of before a reset; it begins nothing. */
 static int timeline(lua_State *L) {
     box *b = lua_touserdata(L, lua_upvalueindex(1));
+    if (lua_type(L, 1) == LUA_TSTRING) {
+        lua_pushinteger(L, b->tracer ? (lua_Integer)mr_tracer_count(b->tracer) : 0);
+        return 1;
+    }
     if (!b->tracer) {
         mr_raise(L, mr_tracer_start(mr_bind_machine(L), MOST_SPANS, &b->tracer));
         lua_pushboolean(L, false);

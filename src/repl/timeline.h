@@ -5,7 +5,8 @@
 
 #include <lua.h>
 
-/* Pushes the function timeline([first]) -> trace: from span `first` on, which counts from 0. */
+/* Pushes the function timeline([first]) -> trace: from span `first` on, which counts from 0; and
+ * timeline("count") -> the number of spans so far. */
 void mr_repl_timeline_push(lua_State *L);
 
 #endif

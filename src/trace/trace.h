@@ -29,8 +29,8 @@ typedef struct {
     const char *kind, *message, *fix;
 } mr_tracer_hazard;
 
-/* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on. Work
- * that is still pending is in it, without times. Waits for nothing; a simulated device is brought to the host's present. */
+/* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on,
+ * with times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device is brought to the host's present. */
 mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace);
 uint64_t mr_tracer_count(const mr_tracer *tracer); /* spans so far, forgotten ones included */

@@ -235,6 +235,13 @@ static mr_trace_facts facts_of(const mr_tracer *t) {
     return facts;
 }
 
+/* Times count from the first call that is in the trace; from the begin of the tracer where all of it is. */
+static uint64_t begin_of(const mr_tracer *t, size_t from) {
+    if (from == 0 || from >= kept_count(&t->kept)) return t->began;
+    const kept_entry *entry = kept_at(&t->kept, from);
+    return entry->called ? entry->call : t->began;
+}
+
 mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace) {
     *out_trace = NULL;
@@ -247,5 +254,6 @@ mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazar
     uint64_t gone = t->kept.forgotten;
     facts.forgotten = gone > first ? gone - first : 0;
     size_t from = first > gone ? (size_t)(first - gone) : 0;
-    return mr_kept_trace(&t->kept, from, t->began, &facts, hazards, hazard_count, out_trace);
+    facts.began = begin_of(t, from);
+    return mr_kept_trace(&t->kept, from, facts.began, &facts, hazards, hazard_count, out_trace);
 }

@@ -242,7 +242,8 @@ static void write_pending(const mr_terminal_view *v, FILE *out) {
         pending += !span->ran && (mr_command_kinds[span->kind].traits & MR_TRAIT_WORK);
     }
     if (pending)
-        fprintf(out, "    %" PRIu64 " operations had not run yet, or have no times\n", pending);
+        fprintf(out, "    %" PRIu64 " operation%s had not run yet, or %s no times\n", pending,
+                pending == 1 ? "" : "s", pending == 1 ? "has" : "have");
 }
 
 static mr_status print(const mr_trace *trace, const char *label, const mr_trace_terminal *options,

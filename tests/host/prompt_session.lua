@@ -15,6 +15,31 @@ local function assert_shows(input, expected)
   lu.assertEquals({ out, err }, { expected, "" })
 end
 
+TestTimeline = {}
+
+local LONG_AGO = "mr.spin{ms = 5}\nmr.synchronize()\n"
+
+function TestTimeline.test_it_begins_at_the_entry()
+  local out = shown(LONG_AGO .. "x = mr.ones(4)\nprint(x)\n:tl\n")
+  lu.assertStrContains(out, "\nus ")
+  lu.assertNotStrContains(out, "\nms ")
+end
+
+function TestTimeline.test_it_has_nothing_of_before_a_reset()
+  local out = shown(LONG_AGO .. ":reset\nx = mr.ones(4)\nprint(x)\n:tl all\n")
+  lu.assertStrContains(out, "ones")
+  lu.assertNotStrContains(out, "spin")
+  lu.assertNotStrContains(out, "synchronize")
+  local _, lanes = out:gsub("\ndefault stream ", "")
+  lu.assertEquals(lanes, 1)
+end
+
+function TestTimeline.test_narrow_terminals_are_told()
+  local result = command.run{ "-i", input = "x = mr.ones(4)\n:tl\n:who\n", environment = "export COLUMNS=50" }
+  local _, count = (result.out .. result.err):gsub("at least 60 columns", "")
+  lu.assertEquals(count, 2)
+end
+
 TestLocals = {}
 
 function TestLocals.test_they_live_on()

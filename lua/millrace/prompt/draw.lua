@@ -7,10 +7,18 @@ local draw = {}
 
 local COLOURS = { bold = "1", dim = "2" } -- both can be read on light and on dark
 
+local LEAST_WIDTH = 60
+
+-- Why columns cannot be drawn; nil: there is room.
+function draw.too_narrow()
+  if tools.width() >= LEAST_WIDTH then return nil end
+  return ("this needs a terminal of at least %d columns"):format(LEAST_WIDTH)
+end
+
 -- { width =, colour =, unicode = }: what the output can show now.
 function draw.style()
   local colour, unicode = tools.terminal()
-  return { width = math.max(60, tools.width()), colour = colour, unicode = unicode }
+  return { width = math.max(LEAST_WIDTH, tools.width()), colour = colour, unicode = unicode }
 end
 
 function draw.paint(style, colour, text)

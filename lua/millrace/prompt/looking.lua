@@ -75,11 +75,11 @@ end
 
 -- ---------------------------------------------------------------- timeline
 
--- The number of the first span of an entry.
-local function first_span(trace, entry)
+-- The number of the first span of an entry. `base`: of the first one of the trace.
+local function first_span(trace, entry, base)
   for i, span in ipairs(trace.spans) do
     local of = (span.where or ""):match("^mr:(%d+)")
-    if of and tonumber(of) >= entry then return i - 1 end
+    if of and tonumber(of) >= entry then return base + i - 1 end
   end
   return nil
 end
@@ -94,7 +94,9 @@ local function entry_of(word)
 end
 
 local function timeline(words)
-  local trace = tools.timeline()
+  if draw.too_narrow() and words[1] ~= "save" then return nil, draw.too_narrow() end
+  local base = tools.require("session").first_span or 0 -- what is before it belongs to the device of before a reset
+  local trace = tools.timeline(base)
   if not trace then return { "the timeline begins now: run something, then :timeline shows it" } end
   if words[1] == "save" then
     if not words[2] then return nil, "name a file: :timeline save x.html (or .json, .svg, .csv, .dot)" end
@@ -104,7 +106,7 @@ local function timeline(words)
   if words[1] ~= "all" then
     local entry, message = entry_of(words[1])
     if not entry then return nil, message end
-    local first = first_span(trace, entry)
+    local first = first_span(trace, entry, base)
     if not first then return { ("entry %d has asked the device for nothing; :tl all shows all"):format(entry) } end
     trace = tools.timeline(first)
   end
@@ -190,6 +192,7 @@ local function tensor_row(name, tensor, streams)
 end
 
 local function who(commands, words)
+  if draw.too_narrow() then return nil, draw.too_narrow() end
   local names = #words > 0 and words or commands.names_of("tensor")
   local rows, streams = {}, known_streams(commands)
   for _, name in ipairs(names) do
@@ -266,7 +269,7 @@ return function(commands)
   add{ name = "queues", short = "q", text = "Draws each stream's queue: what can run, and what the rest waits for.",
     run = function() return queues(commands) end }
   add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",
-    text = "Draws when the work of the last entry ran, of the entries from a number on, or of all; or saves it.",
+    text = "Draws when the work of the last entry ran, of the entries from a number on, or of all since a reset; or saves it.",
     complete = function() return { "all", "save" } end,
     run = timeline }
   add{ name = "hazards", usage = "[n|clear]", text = "Lists the hazards found so far, or shows one in full.",

@@ -58,6 +58,7 @@ end
 local function fresh_device()
   local chooser = mr.machine and mr.machine.chooser()
   mr.reset()
+  tools.require("session").first_span = tools.timeline("count")
   mr.manual_seed(0)
   mr.hazard.clear()
   if chooser then mr.machine.chooser(chooser) end -- the seed of a random one begins anew
