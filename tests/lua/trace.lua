@@ -218,15 +218,15 @@ function TestTells.test_critical_path()
   lu.assertStrContains(tostring(path), "spin at tests/lua/trace.lua")
 end
 
--- A on stream a; B on stream b, or moved to another one; C on stream b, which waits for a.
+-- A on the first stream; B on the second, or moved to another one; C on the second, which waits for the first.
 local function behind_two(moved)
-  local a, b, other = mr.stream(), mr.stream(), mr.stream()
+  local first, second, other = mr.stream(), mr.stream(), mr.stream()
   return mr.timeline(function()
-    a:run(function() mr.op{ name = "A", ms = 2 } end)
-    local b_stream = moved and other or b
+    first:run(function() mr.op{ name = "A", ms = 2 } end)
+    local b_stream = moved and other or second
     b_stream:run(function() mr.op{ name = "B", ms = 1 } end)
-    b:wait_stream(a)
-    b:run(function() mr.op{ name = "C", ms = 1 } end)
+    second:wait_stream(first)
+    second:run(function() mr.op{ name = "C", ms = 1 } end)
   end)
 end
 

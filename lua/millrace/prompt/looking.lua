@@ -269,7 +269,7 @@ return function(commands)
   add{ name = "queues", short = "q", text = "Draws each stream's queue: what can run, and what the rest waits for.",
     run = function() return queues(commands) end }
   add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",
-    text = "Draws when the work of the last entry ran, of the entries from a number on, or of all since a reset; or saves it.",
+    text = "Draws when the last entry ran, the entries from a number on, or all since a reset; or saves it.",
     complete = function() return { "all", "save" } end,
     run = timeline }
   add{ name = "hazards", usage = "[n|clear]", text = "Lists the hazards found so far, or shows one in full.",
