@@ -182,6 +182,7 @@ return function(tools)
   function topics.known()
     local names = example_names()
     names[#names + 1] = "examples"
+    for rule_name in tools.embedded("docs/semantics.md"):gmatch("%*%*(R%d+) ") do names[#names + 1] = rule_name end
     for _, page in ipairs(PAGES) do
       if tools.embedded("docs/" .. page .. ".md") then names[#names + 1] = page end
     end

@@ -4,6 +4,7 @@
 #include <lauxlib.h>
 
 #include "base/embedded.h"
+#include "hazard/hazard.h"
 
 static const char topics_module; /* its address is a registry key */
 
@@ -47,6 +48,11 @@ void mr_topics_push_known(lua_State *L) {
     lua_getfield(L, -1, "known");
     lua_remove(L, -2);
     lua_call(L, 0, 1);
+    mr_hazard_word word;
+    for (int i = 0; mr_hazard_word_at(i, &word); i++) {
+        lua_pushstring(L, word.word);
+        lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    }
 }
 
 bool mr_topics_push_page(lua_State *L, int topic, int width) {

@@ -91,18 +91,19 @@ static mr_hazard_object tensor_of(const found_pair *pair) {
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size) {
     const mr_tensor *t = pair->tensor;
     const mr_storage *storage = pair->history->storage;
-    char name[NAME_SIZE], signature[80];
+    char name[NAME_SIZE], signature[80], made[MR_MADE_AT_SIZE];
     const char *given = t && t->name       ? t->name->text
                         : pair->first_name ? pair->first_name
                                            : mr_name_text(storage->name);
     if (given) snprintf(out, size, "%s", given);
     else if (variable(c, tensor_of(pair), NULL, name, sizeof name)) snprintf(out, size, "%s", name);
     else if (t && t->where.file)
-        snprintf(out, size, "tensor #%llu %s made at line %d", (unsigned long long)t->id,
-                 mr_tensor_signature(t, signature, sizeof signature), t->where.line);
+        snprintf(out, size, "tensor #%llu %s made at %s", (unsigned long long)t->id,
+                 mr_tensor_signature(t, signature, sizeof signature),
+                 mr_made_at(t->where, made, sizeof made));
     else if (storage->made.file)
-        snprintf(out, size, "memory of %llu bytes made at line %d",
-                 (unsigned long long)storage->bytes, storage->made.line);
+        snprintf(out, size, "memory of %llu bytes made at %s", (unsigned long long)storage->bytes,
+                 mr_made_at(storage->made, made, sizeof made));
     else
         snprintf(out, size, "memory #%llu of %llu bytes", (unsigned long long)storage->id,
                  (unsigned long long)storage->bytes);

@@ -150,12 +150,20 @@ const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size) {
     return out;
 }
 
+const char *mr_made_at(mr_site made, char *out, size_t size) {
+    bool is_entry = made.file && strncmp(made.file, "mr:", 3) == 0;
+    if (is_entry) snprintf(out, size, "%s:%d", made.file, made.line);
+    else snprintf(out, size, "line %d", made.line);
+    return out;
+}
+
 const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size) {
-    char signature[256];
+    char signature[256], made[MR_MADE_AT_SIZE];
     if (t->name) snprintf(out, size, "`%s`", t->name->text);
     else if (t->where.line > 0)
-        snprintf(out, size, "tensor #%" PRIu64 " %s made at line %d", t->id,
-                 mr_tensor_signature(t, signature, sizeof signature), t->where.line);
+        snprintf(out, size, "tensor #%" PRIu64 " %s made at %s", t->id,
+                 mr_tensor_signature(t, signature, sizeof signature),
+                 mr_made_at(t->where, made, sizeof made));
     else
         snprintf(out, size, "tensor #%" PRIu64 " %s", t->id,
                  mr_tensor_signature(t, signature, sizeof signature));

@@ -87,6 +87,9 @@ mr_status mr_tensor_usable(const mr_tensor *t);
 
 /* "`x`" or "tensor #7 f32[100,100] made at line 3"; returns `out`. */
 const char *mr_tensor_describe(const mr_tensor *t, char *out, size_t size);
+/* "line 3", or "mr:2:3" of an entry of a prompt, where a line alone says nothing; returns `out`. */
+#define MR_MADE_AT_SIZE 64
+const char *mr_made_at(mr_site made, char *out, size_t size);
 /* "f32[100,100]" */
 const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size);
 /* "100x100", "scalar" */

@@ -218,8 +218,10 @@ static mr_status set_up_devices(vgpu *gpu) {
 static mr_status set_model(mr_machine *machine, const char *name) {
     vgpu *gpu = vgpu_of(machine);
     mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL));
+    device_model wanted = gpu->model;
+    MR_TRY(mr_device_model_load(name, &wanted)); /* a wrong name is the first thing to say */
     MR_TRY(check_idle(gpu, "model"));
-    MR_TRY(mr_device_model_load(name, &gpu->model));
+    gpu->model = wanted;
     return set_up_devices(gpu);
 }
 

@@ -195,6 +195,9 @@ function TestCompletion.test_names()
   lu.assertEquals(completed("'':rev", "'':reverse"), "mr:1> '':reverse")
   lu.assertEquals(completed("loca", "local"), "mr:1> local")
   lu.assertEquals(completed("help('wait_ev", "wait_event"), "mr:1> help('wait_event")
+  lu.assertEquals(completed("help('no-", "no-path"), "mr:1> help('no-path")
+  lu.assertEquals(completed("help('freed-", "freed-without-record-stream"), "mr:1> help('freed-without-record-stream")
+  lu.assertStrContains(completed("help('R1", "R13"), "R13")
 end
 
 function TestCompletion.test_a_list_has_usage_lines()
@@ -240,6 +243,15 @@ function TestInterrupting.test_a_wait()
     { "send", "s:synchronize()\r" }, { "wait", "waiting" }, { "send", CTRL_C }, { "wait", "mr:3" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1")
+end
+
+function TestInterrupting.test_a_replay_does_not_run_what_was_stopped()
+  local text = screen_after{
+    { "send", "print('wai' .. 'ting') while true do end\r" }, { "wait", "waiting" }, { "send", CTRL_C },
+    { "wait", "mr:2" }, { "send", "6 * 7\r" }, { "wait", "mr:3" }, { "send", ":replay\r'al' .. 'ive'\r" },
+    { "wait", "alive" },
+  }
+  lu.assertStrContains(text, "it was stopped, so it is not run again\nmr:2| 6 * 7\n42\n")
 end
 
 function TestInterrupting.test_an_entry_with_a_close_variable()

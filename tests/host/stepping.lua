@@ -208,6 +208,37 @@ end
 
 TestSession = {}
 
+function TestSession.test_an_error_names_the_entry_that_made_the_tensor()
+  lu.assertStrContains(answer("x = mr.ones(4)\nx[9] = 1\n"), "mr:2:1: tensor #1 f32[4] made at mr:1:1: index 9")
+end
+
+function TestSession.test_one_pending_operation()
+  local out = answer("x = mr.zeros(4)\nmr.synchronize()\nx:fill_(1)\n:tl\n")
+  lu.assertStrContains(out, "    1 operation had not run yet, or has no times\n")
+end
+
+function TestSession.test_the_history_begins_with_the_command_that_was_typed()
+  local out = answer("x = mr.ones(4)\nx:add_(1)\n:run\n:replay\n:back 99\n")
+  lu.assertStrContains(out, "the history begins after `:replay`: ")
+end
+
+function TestSession.test_a_wrong_model_is_named_while_memory_is_in_use()
+  lu.assertStrContains(answer("x = mr.ones(4)\n:model nope\n"), "nope")
+end
+
+function TestSession.test_commands_check_their_words()
+  local out = answer(":why y y\n:pass -1\n")
+  lu.assertStrContains(out, ":why: `y` is no operation: expected its line, as in mr:4, or its number, as in #7\n")
+  lu.assertStrContains(out, ":pass: expected milliseconds from 0 to 1e12, got -1\n")
+end
+
+function TestSession.test_time_after_a_fault_names_no_file_of_millrace()
+  local out = answer('k = mr.kernel[[extern "C" __global__ void k(float *x) { x[threadIdx.x] *= 2; }]]\n' ..
+    "k[{1, 4}](nil)\n:time 1 + 1\n", "--device virtual")
+  lu.assertStrContains(out, "illegal")
+  lu.assertNotStrContains(out, "millrace.prompt")
+end
+
 function TestSession.test_a_replay_gives_the_same()
   local out = answer("mr.manual_seed(7)\nr = mr.rand(5)\nmr.synchronize()\nr:peek():sum():item()\n" ..
     "local p = mr.stream{name = 'p'}\np:run(function() r:mul_(2) end)\n:s p\nr:peek():sum():item()\n:session\n" ..

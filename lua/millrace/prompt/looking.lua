@@ -5,6 +5,8 @@ local _, tools = ...
 local draw = tools.require("draw")
 local mr = tools.mr
 
+local has_files = io ~= nil and io.open ~= nil -- not in a sandbox
+
 local MOST_IN_QUEUE = 20
 
 -- ---------------------------------------------------------------- queues
@@ -100,6 +102,7 @@ local function timeline(words)
   if not trace then return { "the timeline begins now: run something, then :timeline shows it" } end
   if words[1] == "save" then
     if not words[2] then return nil, "name a file: :timeline save x.html (or .json, .svg, .csv, .dot)" end
+    if not has_files then return nil, "there are no files in a sandbox" end
     trace:save(words[2])
     return { "wrote " .. words[2] }
   end
@@ -147,6 +150,12 @@ end
 
 local function why(words)
   if not words[2] then return nil, ":why needs two operations: mr:4 mr:7, or their numbers (#)" end
+  for i = 1, 2 do
+    local is_operation = words[i]:find("^#?%d+$") or words[i]:find(":%d+$")
+    if not is_operation then
+      return nil, (":why: `%s` is no operation: expected its line, as in mr:4, or its number, as in #7"):format(words[i])
+    end
+  end
   local function operation(word) return math.tointeger(tonumber((word:gsub("^#", "")))) or word end
   local text = mr.hazard.why(operation(words[1]), operation(words[2]))
   return { text }
@@ -222,12 +231,18 @@ end
 local function time(commands, rest)
   if rest == "" then return nil, ":time needs an expression or a statement, as in :time x:sum()" end
   local waits = not mr.machine or mr.machine.chooser() ~= "manual"
-  if waits then assert(commands.run(":wait")) end
+  local function wait()
+    if waits then return commands.run(":wait") end
+    return true
+  end
+  local waited, message = wait()
+  if not waited then return nil, message end
   local cpu, start = os.clock(), mr.clock()
   local entry = tools.require("session").run(rest, { echo = true })
   local called = mr.clock()
   if entry.failed then return {} end
-  if waits then assert(commands.run(":wait")) end
+  waited, message = wait()
+  if not waited then return nil, message end
   local kind = mr.machine and " (virtual)" or ""
   local lines = { ("host: %.6g ms in the call%s, %.3g ms of this computer"):format(called - start, kind,
     (os.clock() - cpu) * 1000) }

@@ -2,7 +2,8 @@
 --
 -- A session is its entries in order, and after each the commands that change the device. Replaying runs them again on a
 -- fresh device, from the same seeds. Easiest to break: an entry that has failed had an effect, too, so it is replayed;
--- in a saved script, which would end there, it is a comment.
+-- in a saved script, which would end there, it is a comment. One that was stopped may never end: it keeps its number,
+-- and is not run.
 local _, tools = ...
 
 local mr = tools.mr
@@ -24,7 +25,7 @@ local function script_of(commands)
   end
   add_commands(0)
   for n, entry in ipairs(session.entries) do
-    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, message = entry.message,
+    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, stopped = entry.stopped, message = entry.message,
       shows = entry.values ~= nil }
     add_commands(n)
   end
@@ -55,7 +56,8 @@ end
 
 -- ---------------------------------------------------------------- replaying
 
-local function fresh_device()
+local function fresh_device(command)
+  tools.require("session").begun_by = command
   local chooser = mr.machine and mr.machine.chooser()
   mr.reset()
   tools.require("session").first_span = tools.timeline("count")
@@ -77,12 +79,12 @@ local function without_steps(script)
   return kept
 end
 
--- Runs the list again. What comes before entry `from` is not shown.
-local function replay(commands, script, from)
+-- Runs the list again for the command. What comes before entry `from` is not shown.
+local function replay(commands, script, from, command)
   local session = tools.require("session")
   session.reset()
   commands.noted = {}
-  fresh_device()
+  fresh_device(command)
   for _, one in ipairs(script) do
     local shown = #session.entries + 1 >= from
     if one.line then
@@ -95,8 +97,12 @@ local function replay(commands, script, from)
         show_entry(#session.entries + 1, one.text, out)
         say(out)
       end
-      local entry = session.run(one.text, { echo = shown })
-      if entry.stopped then return nil, "the replay was stopped" end
+      if one.stopped then
+        session.skip(one)
+        if shown then say{ "      -- it was stopped, so it is not run again" } end
+      elseif session.run(one.text, { echo = shown }).stopped then
+        return nil, "the replay was stopped"
+      end
     end
   end
   return {}
@@ -105,7 +111,7 @@ end
 local function replay_from(commands, words)
   local from = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
   if not from then return nil, ("`%s` is no number of an entry"):format(words[1]) end
-  return replay(commands, script_of(commands), from)
+  return replay(commands, script_of(commands), from, "replay")
 end
 
 -- ---------------------------------------------------------------- fixes
@@ -161,7 +167,7 @@ local function fix(commands, words)
     local done, message = apply(script, one)
     if not done then return nil, message end
   end
-  return replay(commands, script, 1)
+  return replay(commands, script, 1, "fix")
 end
 
 -- ---------------------------------------------------------------- editing
@@ -207,8 +213,8 @@ local function edit(commands, words)
   local text, message = edited(editor, entry.text)
   if not text then return nil, message end
   if text == entry.text then return { "nothing was changed" } end
-  entry.text = text
-  return replay(commands, script, n)
+  entry.text, entry.stopped = text, nil
+  return replay(commands, script, n, "edit")
 end
 
 -- ---------------------------------------------------------------- saving
@@ -330,7 +336,7 @@ end
 local function reset(commands)
   tools.require("session").reset()
   commands.noted = {}
-  fresh_device()
+  fresh_device("reset")
   return { "a fresh device; the session begins anew" }
 end
 

@@ -334,6 +334,13 @@ function session.run(text, options)
   return entry
 end
 
+-- Adds an entry that a replay does not run, so that those behind it keep their numbers.
+function session.skip(one)
+  local n = #session.entries + 1
+  session.entries[n] = { n = n, text = one.text, failed = true, stopped = true, message = one.message }
+  tools.set_entry(n, one.text)
+end
+
 -- The values come from the script, and so do their __tostring.
 function session.show(values)
   local done, message = tools.call(tools.require("show").echo, values)

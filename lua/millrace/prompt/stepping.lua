@@ -64,6 +64,10 @@ local function back(commands, words)
   local count = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
   if not count or count < 1 then return nil, "expected a number of steps from 1 on, got " .. words[1] end
   local undone, why = machine.back(count)
+  if why and tools.require("session").begun_by then -- the user has not called mr.reset
+    why = why:gsub("^the history begins after `reset`:", "the history begins after `:" ..
+      tools.require("session").begun_by .. "`:")
+  end
   if undone == 0 then return nil, "no step was undone: " .. why end
   local left = machine.history().kept
   local lines = { ("%d step%s undone; %d more can be"):format(undone, undone == 1 and "" or "s", left) }
@@ -76,6 +80,9 @@ local function pass(commands, words)
   if not machine then return nil, message end
   local ms = tonumber(words[1])
   if not ms then return nil, ":pass needs a number of milliseconds, as in :pass 0.5" end
+  if not (ms >= 0 and ms <= 1e12) then
+    return nil, (":pass: expected milliseconds from 0 to 1e12, got %s"):format(words[1])
+  end
   machine.pass(ms)
   return { ("the host's clock is at %.6g ms, the device at %.6g ms"):format(tools.mr.clock(), machine.time()) }
 end
