@@ -290,8 +290,8 @@ function TestSession.test_a_saved_session_is_a_script()
 end
 
 function TestSession.test_no_files_in_a_sandbox()
-  local out = answer("1\n:save x\n:load x\n:edit\n", VIRTUAL .. " --sandbox")
-  lu.assertStrContains(out, "there are no files in a sandbox\nx cannot be read\n")
+  local out = answer("1\n:save x\n:tl save f.html\n:load x\n:edit\n", VIRTUAL .. " --sandbox")
+  lu.assertStrContains(out, "there are no files in a sandbox\nthere are no files in a sandbox\nx cannot be read\n")
 end
 
 os.exit(lu.LuaUnit.run())
