@@ -165,9 +165,11 @@ return function(tools)
           :format(tostring(name)))
       end
     end
-    local time = options.time or 0
-    if type(time) ~= "number" or time ~= time or time < 0 then misuse("explore: time: expected seconds, a number") end
-    return whole(options, "max", 1000000, 1), time + 0.0, whole(options, "preempt", -1, 0),
+    local time = options.time
+    if time ~= nil and (type(time) ~= "number" or not (time > 0)) then
+      misuse(("explore: time: expected seconds, a number above 0, got %s"):format(tostring(time)))
+    end
+    return whole(options, "max", 1000000, 1), (time or 0) + 0.0, whole(options, "preempt", -1, 0),
       math.min(whole(options, "grain", 1, 1), 4096), whole(options, "polls", 2, 1), options.unspecified == true,
       whole(options, "seeds", 0, 1), whole(options, "seed", 0, math.mininteger)
   end
@@ -316,6 +318,24 @@ return function(tools)
     return file, math.tointeger(tonumber(line))
   end
 
+  local text_meta = { __tostring = function(self) return self.text end }
+
+  -- A hazard that is no matter of two lines in one order or the other, such as a use of memory that was freed and given
+  -- to another tensor: the search has met no two orders to compare, but it has the outcomes of the whole function.
+  local function other_outcomes(w, raw)
+    local lines = { "  these two lines are not a pair that runs in one order or the other, so the witness cannot compare "
+      .. "two orders; the function comes to " .. plural(#raw.outcomes, "outcome") .. ":" }
+    w.outcomes = {}
+    for i, o in ipairs(raw.outcomes) do
+      w.outcomes[i] = read_outcome(o)
+      if i <= SHOWN then lines[#lines + 1] = "    " .. show_outcome(w.outcomes[i]) end
+    end
+    if #raw.outcomes > SHOWN then lines[#lines + 1] = ("    and %d more, in outcomes"):format(#raw.outcomes - SHOWN) end
+    if not raw.complete then lines[#lines + 1] = "  not all schedules: " .. (raw.incomplete or "?") end
+    w.text = table.concat(lines, "\n")
+    return text_meta
+  end
+
   -- report:witness(): two schedules that show the two orders of a hazard, and what they come to.
   local function witness(fn, report)
     local file, line = place_of(report.first)
@@ -332,18 +352,22 @@ return function(tools)
     local function show(text, o)
       return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
     end
+    if not first and not second then return setmetatable(w, other_outcomes(w, raw)) end
     local a, b = report.first.where, report.second.where
     if a == b then a, b = a .. " on " .. report.first.stream, b .. " on " .. report.second.stream end
     w.text = table.concat({ show(a .. " before " .. b, first), show(b .. " before " .. a, second),
       w.benign and "  both orders come to the same: a benign race, as far as these two schedules show" or nil }, "\n")
-    return setmetatable(w, { __tostring = function(self) return self.text end })
+    return setmetatable(w, text_meta)
   end
+
+  local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
   local function hazards_of(fn)
     local fine, reports = pcall(mr.hazard.check, function() pcall(fn) end)
     if not fine then return {} end
     for _, report in ipairs(reports) do
       function report.witness(self) return witness(fn, self) end
+      setmetatable(report, report_meta)
     end
     return reports
   end
@@ -523,28 +547,64 @@ return function(tools)
     return next(copy) ~= nil and copy or nil
   end
 
+  local EXIT = "os.exit" -- in place of what a script returns: { [EXIT] = the status }
+
+  local function exit_of(value)
+    return type(value) == "table" and value[EXIT] or nil
+  end
+
+  -- os.exit would end the process under the first schedule. While `work` runs it ends the run of the script instead.
+  -- `state.exit` is the status that the run has asked for.
+  local function with_exit(state, work)
+    if not os or not os.exit then return work() end
+    local exit = os.exit
+    function os.exit(code)
+      if code == nil or code == true then code = 0 elseif code == false then code = 1 end
+      state.exit = math.tointeger(code) or misuse("os.exit: expected a whole number or a boolean")
+      error("os.exit", 0)
+    end
+    local results = table.pack(pcall(work))
+    os.exit = exit
+    if not results[1] then error(results[2], 0) end
+    return unpack(results, 2, results.n)
+  end
+
+  -- What the chunk returns; after os.exit its status.
+  local function call_chunk(state, chunk, arguments)
+    state.exit = nil
+    local results = table.pack(pcall(chunk, unpack(arguments, 1, arguments.n)))
+    if state.exit then return { n = 1, { [EXIT] = state.exit } } end
+    if not results[1] then error(results[2], 0) end
+    return table.pack(unpack(results, 2, results.n))
+  end
+
   -- What it printed, and what it returned beside that.
   local function show_script(values)
     local text = values[1]:gsub("\n$", ""):gsub("\n", "\n    ")
     if text:find("\n") then text = "\n    " .. text end
     for i = 2, values.n do
-      if values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
+      if exit_of(values[i]) then
+        text = text .. ("\n    ends with os.exit(%d)"):format(exit_of(values[i]))
+      elseif values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
     end
     return text == "" and "nothing printed" or text
   end
 
   function parts.script(chunk, bounds, ...)
-    local arguments = table.pack(...)
-    local r = parts.explore(function()
-      local printed = {}
-      tools.set_globals(chunk, fresh_globals(printed))
-      local results = table.pack(chunk(unpack(arguments, 1, arguments.n)))
-      for i = 1, results.n do results[i] = comparable(results[i], 1) end
-      return table.concat(printed), unpack(results, 1, results.n)
-    end, read_bounds(bounds))
+    local arguments, state = table.pack(...), {}
+    local r = with_exit(state, function()
+      return parts.explore(function()
+        local printed = {}
+        tools.set_globals(chunk, fresh_globals(printed))
+        local results = call_chunk(state, chunk, arguments)
+        for i = 1, results.n do results[i] = comparable(results[i], 1) end
+        return table.concat(printed), unpack(results, 1, results.n)
+      end, read_bounds(bounds))
+    end)
     for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
     print(r)
-    if #r.outcomes == 1 and r.outcomes[1].error then return 0 end
+    local only = #r.outcomes == 1 and r.outcomes[1]
+    if only and (only.error or (exit_of(only.values[2]) or 0) ~= 0) then return 0 end
     return #r.outcomes
   end
 

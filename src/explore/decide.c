@@ -94,6 +94,14 @@ static bool is_allowed(const search *s, const frame *f) {
     return !f->second && (f->kind != DECIDE_PAIR || may_overtake(s));
 }
 
+/* The other order of a pair belongs to other schedules, which only the bound excludes. */
+static void note_not_allowed(search *s) {
+    explore_incomplete(s->e,
+                       "only schedules in which at most %d pairs were decided against the order of "
+                       "submission were tried",
+                       s->e->options.overtaking);
+}
+
 void search_drop_segment(search *s) {
     mr_player_mark_drop(mr_vec_pop(&s->segments).mark);
 }
@@ -114,6 +122,7 @@ progress search_back(search *s) {
             s->o->failed = true;
             return IS_OVER;
         }
+        if (!f->second) note_not_allowed(s);
         s->segments.items[f->segment].frames--;
         s->frames.count--;
     }

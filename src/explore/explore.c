@@ -160,11 +160,6 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .random = options->seed,
                   .began = now_seconds()};
     normalise(&e.options);
-    if (options->overtaking >= 0)
-        explore_incomplete(&e,
-                           "only schedules in which at most %d pairs run against the order of "
-                           "submission were tried",
-                           options->overtaking);
     mr_status status = explore(&e);
     status = mr_error_first(status, put_back(machine, chooser));
     machine->seed = e.seed;

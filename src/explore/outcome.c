@@ -85,6 +85,7 @@ static bool is_shown(const branch *b, uint32_t item) {
     case ITEM_HOST:
     case ITEM_WAIT:
     case ITEM_QUERY: return true;
+    case ITEM_ALLOC: return b->order.aliases; /* what goes before it decides what memory it gets */
     default: return false;
     }
 }

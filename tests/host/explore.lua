@@ -57,6 +57,20 @@ function TestExplore.test_bounds()
   end
 end
 
+function TestExplore.test_a_script_that_exits()
+  local text, status = run("--explore", RACY .. "os.exit(0)")
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertStrContains(text, "x is 3.0\tone\ttwo")
+  lu.assertStrContains(text, "ends with os.exit(0)")
+  lu.assertEquals(status, 3)
+  text, status = run("--explore", "print('so far') os.exit(5, true)")
+  lu.assertStrContains(text, "so far")
+  lu.assertStrContains(text, "ends with os.exit(5)")
+  lu.assertEquals(status, 1)
+  _, status = run("--explore", "os.exit()")
+  lu.assertEquals(status, 0)
+end
+
 function TestExplore.test_what_a_script_returns_counts()
   local text, status = run("--explore", RACY:gsub("io.write.*", "return {x = x:item(), f = print}"))
   lu.assertStrContains(text, "returns {x = 3.0}")

@@ -273,6 +273,9 @@ T.check(not r.complete and r.estimate > 40, "with an estimate of their number")
 r = mr.explore(lost_update, { preempt = 0 })
 T.equal(r.schedules, 1, "the order of submission")
 T.check(not r.complete, "is not all")
+T.check(r.incomplete:find("at most 0 pairs were decided", 1, true), "and why")
+r = mr.explore(lost_update, { preempt = 1 })
+T.check(r.complete and r.schedules == 2, "a bound that excludes nothing leaves nothing out")
 
 -- ---------------------------------------------------------------- what cannot be explored
 
@@ -294,6 +297,7 @@ refused("returns a stream", mr.explore, function() return mr.stream() end)
 refused("returns a function", mr.explore, function() return print end)
 refused("expected a function", mr.explore, 3)
 refused("no option `maximum`", mr.explore, lost_update, { maximum = 3 })
+refused("time: expected", mr.explore, lost_update, { time = 0 })
 refused("grain", mr.explore, lost_update, { grain = 0 })
 refused("mr.machine.step", mr.explore, function() mr.ones(1); mr.machine.step() end)
 refused("mr.reset", mr.explore, function() mr.reset() end)
@@ -326,6 +330,39 @@ w = mr.explore(two(function(a, b, x)
   return x:item()
 end)).hazards[1]:witness()
 T.check(w.benign, "a benign race")
+
+T.check(tostring(mr.explore(lost_update).hazards[1]):find("hazard: read-after-write", 1, true), "a hazard prints itself")
+
+local function use_after_free()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x, y = mr.full({256}, 1), nil
+  mr.synchronize()
+  b:run(function() y = x:sum() end)
+  a:run(function()
+    x:free()
+    x = mr.full({256}, 7)
+  end)
+  mr.synchronize()
+  return y:item()
+end
+r = mr.explore(use_after_free)
+T.equal(#r.outcomes, 2, "memory that is freed too early")
+w = r.hazards[1]:witness()
+T.check(tostring(w):find("cannot compare two orders", 1, true), "says what it cannot do: " .. tostring(w))
+T.check(#w.outcomes == 2 and tostring(w):find("256", 1, true) and tostring(w):find("1792", 1, true), "and the outcomes")
+
+r = mr.explore(function()
+  local a, b, z = mr.stream{name = "a"}, mr.stream{name = "b"}, nil
+  a:run(function()
+    local x = mr.full({2}, 1)
+    x:free()
+  end)
+  b:run(function() z = mr.empty(2) end)
+  mr.synchronize()
+  return z
+end)
+T.check(#r.hazards == 0 and #r.outcomes == 2, "unset memory that depends on the allocation")
+T.check(r.outcomes[1].steps ~= r.outcomes[2].steps, "and the steps tell it: " .. r.outcomes[1].steps)
 
 local timeline = mr.explore(lost_update).outcomes[1].trace
 T.check(#timeline.spans > 2, "an outcome has a timeline")
