@@ -520,9 +520,9 @@ function mr.sync_debug(mode) end
 ---hazards= (as mr.hazard.check), runs=}; print it. `fn` must do the same when it is called again and
 ---reads the same values; it is called again only where it reads others. `max` and `time` (seconds)
 ---bound the search; `grain` cuts each operation into so many parts; `preempt` bounds the pairs that
----run against the order of submission; `polls` is how often in a row a query says no; `unspecified`
----also tries what CUDA leaves open besides the order; with `seeds` so many schedules are drawn at
----random instead.
+---the search decides against the order of submission; `polls` is how often in a row a query says no;
+---`unspecified` also tries what CUDA leaves open besides the order; with `seeds` so many schedules are
+---drawn at random instead.
 ---@param fn function
 ---@param options? { max?: integer, time?: number, grain?: integer, preempt?: integer, polls?: integer, unspecified?: boolean, seeds?: integer, seed?: integer }
 ---@return table result
