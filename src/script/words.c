@@ -7,9 +7,10 @@ static bool is_word(char c) {
 
 /* Behind `[==[` or `--[==[`: its end; NULL if it is none. */
 static const char *long_bracket(const char *at) {
+    if (*at != '[') return NULL; /* perhaps the end of the text */
     const char *p = at + 1;
     while (*p == '=') p++;
-    if (*at != '[' || *p != '[') return NULL;
+    if (*p != '[') return NULL;
     int level = (int)(p - at) - 1;
     for (p++; *p; p++) {
         if (*p != ']') continue;
