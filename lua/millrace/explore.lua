@@ -166,7 +166,7 @@ return function(tools)
       end
     end
     local time = options.time
-    if time ~= nil and (type(time) ~= "number" or not (time > 0)) then
+    if time ~= nil and (type(time) ~= "number" or time ~= time or time <= 0) then
       misuse(("explore: time: expected seconds, a number above 0, got %s"):format(tostring(time)))
     end
     return whole(options, "max", 1000000, 1), (time or 0) + 0.0, whole(options, "preempt", -1, 0),
@@ -323,8 +323,8 @@ return function(tools)
   -- A hazard that is no matter of two lines in one order or the other, such as a use of memory that was freed and given
   -- to another tensor: the search has met no two orders to compare, but it has the outcomes of the whole function.
   local function other_outcomes(w, raw)
-    local lines = { "  these two lines are not a pair that runs in one order or the other, so the witness cannot compare "
-      .. "two orders; the function comes to " .. plural(#raw.outcomes, "outcome") .. ":" }
+    local lines = { "  these two lines are not a pair that runs in one order or the other, so the witness cannot "
+      .. "compare two orders; the function comes to " .. plural(#raw.outcomes, "outcome") .. ":" }
     w.outcomes = {}
     for i, o in ipairs(raw.outcomes) do
       w.outcomes[i] = read_outcome(o)
@@ -558,13 +558,13 @@ return function(tools)
   local function with_exit(state, work)
     if not os or not os.exit then return work() end
     local exit = os.exit
-    function os.exit(code)
+    function os.exit(code) -- luacheck: ignore 122
       if code == nil or code == true then code = 0 elseif code == false then code = 1 end
       state.exit = math.tointeger(code) or misuse("os.exit: expected a whole number or a boolean")
       error("os.exit", 0)
     end
     local results = table.pack(pcall(work))
-    os.exit = exit
+    os.exit = exit -- luacheck: ignore 122
     if not results[1] then error(results[2], 0) end
     return unpack(results, 2, results.n)
   end

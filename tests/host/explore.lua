@@ -67,7 +67,8 @@ function TestExplore.test_a_script_that_exits()
   lu.assertStrContains(text, "so far")
   lu.assertStrContains(text, "ends with os.exit(5)")
   lu.assertEquals(status, 1)
-  _, status = run("--explore", "os.exit()")
+  text, status = run("--explore", "os.exit()")
+  lu.assertStrContains(text, "ends with os.exit(0)")
   lu.assertEquals(status, 0)
 end
 

@@ -1,4 +1,5 @@
 -- mr.explore: outcomes, counts, the programs of the page, and functions that cannot be explored.
+-- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 local mr = require "millrace"
 local T = require "millrace.testing"
@@ -331,7 +332,8 @@ w = mr.explore(two(function(a, b, x)
 end)).hazards[1]:witness()
 T.check(w.benign, "a benign race")
 
-T.check(tostring(mr.explore(lost_update).hazards[1]):find("hazard: read-after-write", 1, true), "a hazard prints itself")
+T.check(tostring(mr.explore(lost_update).hazards[1]):find("hazard: read-after-write", 1, true),
+  "a hazard prints itself")
 
 local function use_after_free()
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}

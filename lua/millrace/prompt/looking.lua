@@ -153,7 +153,8 @@ local function why(words)
   for i = 1, 2 do
     local is_operation = words[i]:find("^#?%d+$") or words[i]:find(":%d+$")
     if not is_operation then
-      return nil, (":why: `%s` is no operation: expected its line, as in mr:4, or its number, as in #7"):format(words[i])
+      return nil,
+        (":why: `%s` is no operation: expected its line, as in mr:4, or its number, as in #7"):format(words[i])
     end
   end
   local function operation(word) return math.tointeger(tonumber((word:gsub("^#", "")))) or word end

@@ -25,7 +25,8 @@ local function script_of(commands)
   end
   add_commands(0)
   for n, entry in ipairs(session.entries) do
-    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, stopped = entry.stopped, message = entry.message,
+    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, stopped = entry.stopped,
+      message = entry.message,
       shows = entry.values ~= nil }
     add_commands(n)
   end
