@@ -94,13 +94,13 @@ function TestTrace.test_stop_waits_for_nothing()
 end
 
 function TestTrace.test_max_forgets_the_oldest()
-  collectgarbage() -- the free of an earlier test's tensor is a span, too
   mr.trace.start { max = 10 }
   for _ = 1, 50 do mr.spin { ms = 0.01, stream = a } end
   a:synchronize()
   local tr = mr.trace.stop()
   lu.assertEquals(#tr, 10)
-  lu.assertEquals(tr.facts.forgotten, 41)
+  -- 41, and the free of an earlier test's tensor if the collector comes to it now
+  lu.assertTrue(tr.facts.forgotten == 41 or tr.facts.forgotten == 42, tr.facts.forgotten)
 end
 
 function TestTrace.test_a_trace_outlives_what_it_is_of()
