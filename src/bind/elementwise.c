@@ -55,19 +55,7 @@ static const luaL_Reg tools[] = {{"misuse", misuse},
 
 /* Pushes what the Lua module gives for these tools: the function that makes elementwise objects. */
 static void push_maker(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &maker) == LUA_TFUNCTION) return;
-    lua_pop(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "millrace.elementwise");
-    lua_remove(L, -2);
-    lua_pushliteral(L, "millrace.elementwise");
-    lua_call(L, 1, 1);
-    luaL_newlibtable(L, tools);
-    mr_push_module(L);
-    luaL_setfuncs(L, tools, 1);
-    lua_call(L, 1, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &maker);
+    mr_push_embedded(L, &maker, "millrace.elementwise", tools);
 }
 
 MR_FUNCTION(

@@ -423,19 +423,7 @@ static const luaL_Reg tools[] = {{"explore", explore},
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &maker) == LUA_TTABLE) return;
-    lua_pop(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "millrace.explore");
-    lua_remove(L, -2);
-    lua_pushliteral(L, "millrace.explore");
-    lua_call(L, 1, 1);
-    luaL_newlibtable(L, tools);
-    mr_push_module(L);
-    luaL_setfuncs(L, tools, 1);
-    lua_call(L, 1, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &maker);
+    mr_push_embedded(L, &maker, "millrace.explore", tools);
 }
 
 static int call_part(lua_State *L, const char *name, int argument_count) {

@@ -4,6 +4,7 @@
 #include <lauxlib.h>
 
 #include "base/embedded.h"
+#include "bind/bind.h"
 #include "hazard/hazard.h"
 
 static const char topics_module; /* its address is a registry key */
@@ -30,17 +31,7 @@ static int embedded_names(lua_State *L) {
 static void push_topics(lua_State *L) {
     static const luaL_Reg tools[] = {
         {"embedded", embedded}, {"names", embedded_names}, {NULL, NULL}};
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &topics_module) == LUA_TTABLE) return;
-    lua_pop(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "millrace.topics");
-    lua_remove(L, -2);
-    lua_pushliteral(L, "millrace.topics");
-    lua_call(L, 1, 1);
-    luaL_newlib(L, tools);
-    lua_call(L, 1, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &topics_module);
+    mr_push_embedded(L, &topics_module, "millrace.topics", tools);
 }
 
 void mr_topics_push_known(lua_State *L) {
