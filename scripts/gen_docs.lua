@@ -26,23 +26,21 @@ for _, class in ipairs(classes) do
   if class.text ~= "" then texts[#texts + 1] = class.text end
 end
 
-do
-  local rows = {}
-  for _, e in ipairs(entries) do
-    if e.kind == "operation" then
-      local row = rows[e.usage .. e.text]
-      if not row then
-        row = { usage = e.usage, text = e.text, forms = {} }
-        rows[e.usage .. e.text] = row
-        operations[#operations + 1] = row
-      end
-      row.forms[#row.forms + 1] = e
-    elseif e.kind == "property" then
-      table.insert(owner_of(e.owner).properties, e)
-    else
-      table.insert(owner_of(e.owner).functions, e)
-    end
+for _, e in ipairs(entries) do
+  if e.kind == "property" then
+    table.insert(owner_of(e.owner).properties, e)
+  elseif e.kind == "function" then
+    table.insert(owner_of(e.owner).functions, e)
   end
+end
+
+for _, row in ipairs(mr.ops()) do
+  local forms = {}
+  if row.forms.method then table.insert(forms, { owner = "tensor", name = row.forms.method }) end
+  if row.forms.in_place then table.insert(forms, { owner = "tensor", name = row.forms.in_place }) end
+  if row.forms.mr then table.insert(forms, { owner = "mr", name = row.forms.mr }) end
+  row.forms = forms
+  if #forms > 0 then table.insert(operations, row) end
 end
 
 local function is_table(name) return name == "mr" or name:find("^mr%.") ~= nil end
@@ -146,6 +144,13 @@ local function add_owner(page, owner)
   if page[#page] == "" then page[#page] = nil end
 end
 
+-- The dtypes that a row takes, as one word.
+local function taken(dtypes)
+  local has = {}
+  for _, dtype in ipairs(dtypes) do has[dtype] = true end
+  return has.bool and "all" or has.i32 and "numbers" or "floats"
+end
+
 -- "add", "add_" and mr.add in the columns of one row.
 local function add_operations(page)
   local function add(...) for _, line in ipairs{ ... } do page[#page + 1] = line end end
@@ -153,15 +158,17 @@ local function add_operations(page)
     wrap("All forms of an operation are made from one row of a table in the sources. The method makes a new tensor. " ..
       "The form that ends in `_` works in place and returns the tensor. `mr.NAME` is the method as a function. " ..
       "Shapes broadcast, and a number can be given instead of a tensor. `{out=t}` writes the result to `t`. `dim` " ..
-      "is a number or a list of dims such as `{1, 2}`; without it, or with nil, all dims are used.", 110),
-    "", "| usage | in place | function | |", "|---|---|---|---|")
+      "is a number or a list of dims such as `{1, 2}`; without it, or with nil, all dims are used. " ..
+      "`mr.ops()` returns these rows as data.", 110),
+    "", "| usage | in place | function | dtypes | |", "|---|---|---|---|---|")
   for _, row in ipairs(operations) do
     local inplace, as_function = "", ""
     for _, e in ipairs(row.forms) do
       if e.owner == "mr" then as_function = "`mr." .. e.name .. "`"
       elseif e.name:sub(-1) == "_" then inplace = "`" .. e.name .. "`" end
     end
-    add(("| `%s` | %s | %s | %s |"):format(cell(row.usage), inplace, as_function, cell(row.text)))
+    add(("| `%s` | %s | %s | %s | %s |"):format(cell(row.usage), inplace, as_function, taken(row.dtypes),
+      cell(row.help)))
   end
 end
 
@@ -366,12 +373,12 @@ local function stub()
   end
   for _, row in ipairs(operations) do
     for _, e in ipairs(row.forms) do
-      local usage = e.usage
+      local usage = row.usage
       -- The function takes the tensor that the method is called on as its first argument.
       if e.owner == "mr" then usage = usage:gsub("^([%a_]+):([%w_]+)%(%s*", "mr.%2(%1: tensor, ", 1) end
       usage = usage:gsub(",%s*%)", ")"):gsub(",%s*%[,", " [,"):gsub(",%s*%[{", " [, {")
       if e.name:sub(-1) == "_" then usage = usage:gsub("%s*%[,?%s*{out=}%]", "") end
-      add_function(lines, e.owner, e.name, usage, e.text)
+      add_function(lines, e.owner, e.name, usage, row.help)
     end
   end
   lines[#lines + 1] = "return mr"

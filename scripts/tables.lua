@@ -10,7 +10,7 @@ local MAY_LOOK = {
   -- into tables that no script reaches, or the module's own
   ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
   ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
-  ["help.c"] = true, ["topics.c"] = true,
+  ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true,

@@ -421,6 +421,16 @@ function mr.format(t) end
 ---@param ... any
 function mr.print(...) end
 
+---Returns the operation table as data. Each row is {name=, family=, inputs=, dtypes=, result=, flops=,
+---formula=, derivative=, forms=, usage=, help=}. `inputs` is how many tensors or numbers it reads
+---besides its output, `dtypes` lists the dtypes that it takes, and `flops` is the work for each item.
+---`result` is the dtype of the output: "same" as the inputs (promoted), "float" (integers become f32),
+---"sum" (integers become i64), "bool" or "i64". `formula` is the expression in C that the loops are
+---made of, if it is one. `derivative` is "none" or says how gradients are made. `forms` has the names
+---under which a script calls it: {method=, in_place=, mr=}.
+---@return table[] rows
+function mr.ops() end
+
 ---cudaMemcpy, on the legacy default stream. The host waits until the copy is done. From a pageable
 ---source it waits only until the source has been staged; between device tensors it does not wait (R20,
 ---R21). Both tensors must be contiguous and have the same dtype and number of bytes.

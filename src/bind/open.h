@@ -15,6 +15,7 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class,
     mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
 extern const mr_class mr_hazard_ask_class;
+extern const mr_class mr_op_list_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -40,6 +41,7 @@ void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);
 void mr_open_operators(lua_State *L);
 void mr_open_ops(lua_State *L);
+void mr_open_op_list(lua_State *L);
 void mr_open_random(lua_State *L);
 void mr_open_scope(lua_State *L);
 void mr_open_stepping(lua_State *L);

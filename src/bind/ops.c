@@ -65,8 +65,8 @@ static int call_values_in_place(lua_State *L) {
     return mr_push_result(L, &caller, op, &call, 1);
 }
 
-/* clamp(x, least, greatest), either of which may be nil: a row with one input less does it then. */
-static int clamp(lua_State *L, bool in_place) {
+/* A row whose second or third input may be nil (clamp): a row with one input less does it then. */
+static int call_bounds(lua_State *L, bool in_place) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, UP_OP);
     mr_call call = {.in_place = in_place, .in_count = 1};
@@ -77,8 +77,8 @@ static int clamp(lua_State *L, bool in_place) {
     if (!lua_isnil(L, 2)) call.in[call.in_count++] = mr_check_value(L, 2);
     if (!lua_isnil(L, 3)) call.in[call.in_count++] = mr_check_value(L, 3);
     if (call.in_count == 1)
-        return mr_misuse(L, "clamp: expected a least or a greatest value, or both");
-    if (call.in_count == 2) op = &mr_ops[lua_isnil(L, 3) ? MR_OP_maximum : MR_OP_minimum];
+        return mr_misuse(L, "%s: expected a least or a greatest value, or both", op->name);
+    if (call.in_count == 2) op = &mr_ops[op->variants[lua_isnil(L, 2)]];
     if (in_place) {
         call.out = x;
         out_arg = 1;
@@ -88,12 +88,12 @@ static int clamp(lua_State *L, bool in_place) {
     return mr_push_result(L, &caller, op, &call, out_arg);
 }
 
-static int call_clamp(lua_State *L) {
-    return clamp(L, false);
+static int call_bounded(lua_State *L) {
+    return call_bounds(L, false);
 }
 
-static int call_clamp_in_place(lua_State *L) {
-    return clamp(L, true);
+static int call_bounded_in_place(lua_State *L) {
+    return call_bounds(L, true);
 }
 
 /* --- along a dim -------------------------------------------------------------------------------- */
@@ -110,30 +110,17 @@ static int call_along_dim(lua_State *L) {
 
 /* --- fills -------------------------------------------------------------------------------------- */
 
-/* The arguments of the in-place fills: how many, and what they are when they are left out. */
-typedef struct {
-    int required, optional;
-    double otherwise[2];
-} filling;
-
-static const filling fillings[MR_OP_COUNT] = {
-    [MR_OP_fill] = {.required = 1},
-    [MR_OP_zero] = {0},
-    [MR_OP_uniform] = {.optional = 2, .otherwise = {0, 1}},
-    [MR_OP_normal] = {.optional = 2, .otherwise = {0, 1}},
-    [MR_OP_bernoulli] = {.optional = 1, .otherwise = {0.5}},
-};
-
 static int call_filling(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, UP_OP);
-    const filling *f = &fillings[op->id];
+    const mr_op_numbers *numbers = &op->numbers;
+    int most = numbers->required + numbers->optional;
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_params params = {0};
-    no_more_arguments(L, 1 + f->required + f->optional);
-    for (int i = 0; i < f->required + f->optional; i++) {
-        if (i >= f->required && lua_isnoneornil(L, 2 + i))
-            params.scalar[i] = (mr_scalar){.f = f->otherwise[i]};
+    no_more_arguments(L, 1 + most);
+    for (int i = 0; i < most; i++) {
+        if (i >= numbers->required && lua_isnoneornil(L, 2 + i))
+            params.scalar[i] = (mr_scalar){.f = numbers->otherwise[i - numbers->required]};
         else params.scalar[i] = mr_check_scalar(L, 2 + i);
     }
     mr_raise(L, mr_generate(&caller, op, t, true, NULL, &params));
@@ -143,7 +130,7 @@ static int call_filling(lua_State *L) {
 
 /* --- registration ------------------------------------------------------------------------------- */
 
-/* What calls the rows of a family, unless function_of knows better; NULL: functions of their own do. */
+/* What calls the rows of a family; NULL: functions of their own do. */
 typedef struct {
     lua_CFunction plain, in_place;
 } callers;
@@ -165,15 +152,15 @@ static const callers by_family[] = {
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");
 
+/* The same of rows with variants. */
+static const callers with_variants[MR_FAMILY_COUNT] = {
+    [MR_FAMILY_TERNARY] = {call_bounded, call_bounded_in_place},
+    [MR_FAMILY_REDUCE] = {mr_call_extreme, NULL},
+};
+
 static lua_CFunction function_of(const mr_op *op, bool in_place) {
-    callers c = by_family[op->family->id];
-    switch (op->id) {
-    case MR_OP_clamp: c = (callers){call_clamp, call_clamp_in_place}; break;
-    case MR_OP_max:
-    case MR_OP_min: c.plain = mr_call_extreme; break;
-    default: break;
-    }
-    return in_place ? c.in_place : c.plain;
+    const callers *c = (op->variants[0] ? with_variants : by_family) + op->family->id;
+    return in_place ? c->in_place : c->plain;
 }
 
 /* Sets the function in the table at the top of the stack. */

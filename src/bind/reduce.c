@@ -59,18 +59,17 @@ int mr_call_reduction(lua_State *L) {
 int mr_call_extreme(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));
-    bool max = op->id == MR_OP_max;
     mr_call call = {0};
     if (mr_test(L, 2, &mr_kind_tensor)) {
         call.in_count = 2;
         call.in[0] = mr_check_value(L, 1);
         call.in[1] = mr_check_value(L, 2);
-        return mr_push_result(L, &caller, &mr_ops[max ? MR_OP_maximum : MR_OP_minimum], &call, 0);
+        return mr_push_result(L, &caller, &mr_ops[op->variants[1]], &call, 0);
     }
     int out_arg = check_reduction(L, op, &call);
     mr_push_result(L, &caller, op, &call, out_arg);
     if (call.dim_count != 1) return 1;
     call.out = NULL;
-    mr_push_result(L, &caller, &mr_ops[max ? MR_OP_argmax : MR_OP_argmin], &call, 0);
+    mr_push_result(L, &caller, &mr_ops[op->variants[0]], &call, 0);
     return 2;
 }

@@ -1,6 +1,7 @@
 /* Copies on one device with other strides or another dtype, and fills. Dense copies of one dtype are COPY
  * commands and rarely come here. */
 #include "cuda/kernels.h"
+#include "ops/body.h"
 
 #include <string.h>
 
@@ -146,9 +147,7 @@ static mr_status fill(const mr_command *command, CUstream stream, mr_scalar valu
 }
 
 mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream) {
-    switch (command->u.op.row->id) {
-    case MR_OP_fill: return fill(command, stream, command->u.op.params.scalar[0]);
-    case MR_OP_zero: return fill(command, stream, (mr_scalar){.is_integer = true});
-    default: return mr_cuda_launch_generate(command, stream);
-    }
+    const mr_generator *generator = command->u.op.row->body;
+    if (generator->is_uniform) return fill(command, stream, command->u.op.params.scalar[0]);
+    return mr_cuda_launch_generate(command, stream);
 }

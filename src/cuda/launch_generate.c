@@ -1,5 +1,8 @@
 /* Values made of positions: the random rows and the sequences. */
 #include "cuda/kernels.h"
+#include "ops/body.h"
+
+#include <string.h>
 
 static mr_cuda_philox philox_of(const mr_params *params) {
     mr_cuda_philox philox = {
@@ -19,9 +22,7 @@ static mr_cuda_generate arguments(const mr_command *command) {
     const mr_tensor *out = command->operands[0].tensor;
     mr_cuda_generate args = {.out = (void *)mr_cuda_data(out),
                              .count = (uint64_t)out->numel,
-                             .philox = philox_of(params),
-                             .real = {params->scalar[0].f, params->scalar[1].f},
-                             .integer = {params->integer[0], params->integer[1]}};
+                             .philox = philox_of(params)};
     cuda_layout layout;
     mr_cuda_layout_begin(&layout, out->ndim, out->shape);
     mr_cuda_layout_tensor(&layout, out);
@@ -33,21 +34,15 @@ static mr_cuda_generate arguments(const mr_command *command) {
 
 mr_status mr_cuda_launch_generate(const mr_command *command, CUstream stream) {
     const mr_op *row = command->u.op.row;
-    const mr_params *params = &command->u.op.params;
     const mr_tensor *out = command->operands[0].tensor;
     mr_cuda_generate args = arguments(command);
-    switch (row->id) {
-    case MR_OP_arange:
-        mr_dtype_store(MR_I64, &args.integer[0], params->scalar[0]);
-        mr_dtype_store(MR_I64, &args.integer[1], params->scalar[1]);
-        break;
-    case MR_OP_linspace:
-        args.real[2] =
-            out->numel > 1 ? (args.real[1] - args.real[0]) / (double)(out->numel - 1) : 0;
-        break;
-    case MR_OP_eye: args.integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1; break;
-    default: break;
-    }
+    mr_constants constants;
+    mr_generator_constants(command, &constants);
+    _Static_assert(sizeof args.real == sizeof constants.real &&
+                       sizeof args.integer == sizeof constants.integer,
+                   "the kernels' copy of mr_constants");
+    memcpy(args.real, constants.real, sizeof args.real);
+    memcpy(args.integer, constants.integer, sizeof args.integer);
     for (int i = 0; i < 2; i++) args.single[i] = (float)args.real[i];
     CUfunction function,
         *slot = &mr_cuda_kernels_of(command)->rows[row->id][out->dtype][FORM_DENSE];

@@ -121,6 +121,12 @@ mr_status mr_copy_run(const mr_command *command, void *state, int64_t first, int
 int64_t mr_bytes_items(const mr_command *command);
 mr_status mr_bytes_run(const mr_command *command, void *state, int64_t first, int64_t end);
 
+/* What all positions of a generated tensor share. */
+typedef struct {
+    double real[3];
+    int64_t integer[2];
+} mr_constants;
+
 /* FILL, RANDOM: `body` points to one of these; the block is of the dtype computed in. */
 typedef struct {
     mr_dtype (*computed)(mr_dtype out); /* the type in which it is computed for such an output */
@@ -128,7 +134,11 @@ typedef struct {
     /* Optional: checks the numbers of one call for such an output, and rewrites them as `fill` and the CUDA
      * kernels take them. */
     mr_status (*prepare)(const char *name, mr_dtype out, mr_params *params);
+    /* Optional: what all positions share, for `fill` and the CUDA kernel; without it, the parameters as they are. */
+    void (*constants)(const mr_params *params, const mr_tensor *out, mr_constants *out_constants);
+    bool is_uniform; /* every element is scalar[0] */
 } mr_generator;
+void mr_generator_constants(const mr_command *command, mr_constants *out_constants);
 extern const mr_generator mr_gen_fill, mr_gen_zero, mr_gen_arange, mr_gen_linspace, mr_gen_eye;
 extern const mr_generator mr_gen_uniform, mr_gen_normal, mr_gen_bernoulli, mr_gen_randint;
 mr_status mr_generator_run(const mr_command *command, void *state, int64_t first, int64_t end);

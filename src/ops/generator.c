@@ -24,6 +24,15 @@ mr_status mr_generator_run(const mr_command *command, void *state, int64_t first
     return MR_OK;
 }
 
+void mr_generator_constants(const mr_command *command, mr_constants *out_constants) {
+    const mr_generator *generator = command->u.op.row->body;
+    const mr_params *params = &command->u.op.params;
+    *out_constants = (mr_constants){.real = {params->scalar[0].f, params->scalar[1].f},
+                                    .integer = {params->integer[0], params->integer[1]}};
+    if (generator->constants)
+        generator->constants(params, command->operands[0].tensor, out_constants);
+}
+
 static mr_dtype same(mr_dtype out) {
     return out;
 }
@@ -61,64 +70,83 @@ static void fill(const mr_command *command, mr_dtype dtype, int64_t first, int64
     (void)first;
     fill_value(dtype, command->u.op.params.scalar[0], n, block);
 }
-const mr_generator mr_gen_fill = {same, fill, NULL};
+const mr_generator mr_gen_fill = {.computed = same, .fill = fill, .is_uniform = true};
 
 static void zero(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block) {
     (void)command, (void)first;
     memset(block, 0, (size_t)n * mr_dtype_size(dtype));
 }
-const mr_generator mr_gen_zero = {same, zero, NULL};
+/* scalar[0] is 0 too: a call gives none. */
+const mr_generator mr_gen_zero = {.computed = same, .fill = zero, .is_uniform = true};
 
 /* ------------------------------------------------------------------------- sequences */
 
+static void arange_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)out;
+    for (int i = 0; i < 2; i++) mr_dtype_store(MR_I64, &c->integer[i], params->scalar[i]);
+}
+
 static void arange(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                    void *block) {
-    mr_scalar start = command->u.op.params.scalar[0], step = command->u.op.params.scalar[1];
+    mr_constants c;
+    mr_generator_constants(command, &c);
     if (dtype == MR_I64) {
         int64_t *out = block;
-        uint64_t from, by;
-        mr_dtype_store(MR_I64, &from, start);
-        mr_dtype_store(MR_I64, &by, step);
+        uint64_t from = (uint64_t)c.integer[0], by = (uint64_t)c.integer[1];
         for (int64_t i = 0; i < n; i++) out[i] = (int64_t)(from + (uint64_t)(first + i) * by);
         return;
     }
     double *out = block;
-    for (int64_t i = 0; i < n; i++) out[i] = start.f + (double)(first + i) * step.f;
+    for (int64_t i = 0; i < n; i++) out[i] = c.real[0] + (double)(first + i) * c.real[1];
 }
-const mr_generator mr_gen_arange = {wide, arange, NULL};
+const mr_generator mr_gen_arange = {
+    .computed = wide, .fill = arange, .constants = arange_constants};
 
 static mr_dtype as_f64(mr_dtype out) {
     (void)out;
     return MR_F64;
 }
 
+/* real[2]: from one element to the next. */
+static void linspace_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    double from = params->scalar[0].f, to = params->scalar[1].f;
+    c->real[2] = out->numel > 1 ? (to - from) / (double)(out->numel - 1) : 0;
+}
+
 /* Counted from the nearer end, so that both ends are exact and the values symmetric. */
 static void linspace(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                      void *block) {
     (void)dtype;
-    double *out = block;
-    double from = command->u.op.params.scalar[0].f, to = command->u.op.params.scalar[1].f;
+    mr_constants c;
+    mr_generator_constants(command, &c);
+    double *out = block, from = c.real[0], to = c.real[1], step = c.real[2];
     int64_t count = command->operands[0].tensor->numel;
-    double step = count > 1 ? (to - from) / (double)(count - 1) : 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t k = first + i;
         out[i] =
             k < (count + 1) / 2 ? from + step * (double)k : to - step * (double)(count - 1 - k);
     }
 }
-const mr_generator mr_gen_linspace = {as_f64, linspace, NULL};
+const mr_generator mr_gen_linspace = {
+    .computed = as_f64, .fill = linspace, .constants = linspace_constants};
+
+/* integer[0]: the number of columns. */
+static void eye_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)params;
+    c->integer[0] = out->ndim > 0 ? out->shape[out->ndim - 1] : 1;
+}
 
 static void eye(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block) {
-    const mr_tensor *t = command->operands[0].tensor;
-    int64_t columns = t->ndim > 0 ? t->shape[t->ndim - 1] : 1;
+    mr_constants c;
+    mr_generator_constants(command, &c);
     memset(block, 0, (size_t)n * mr_dtype_size(dtype));
     /* Ones are at row * columns + row, for as many rows as there are columns. */
-    int64_t step = columns + 1, row = (first + step - 1) / step;
+    int64_t columns = c.integer[0], step = columns + 1, row = (first + step - 1) / step;
     for (; row < columns && row * step < first + n; row++)
         mr_dtype_store(dtype, (char *)block + (size_t)(row * step - first) * mr_dtype_size(dtype),
                        (mr_scalar){.is_integer = true, .i = 1, .f = 1});
 }
-const mr_generator mr_gen_eye = {same, eye, NULL};
+const mr_generator mr_gen_eye = {.computed = same, .fill = eye, .constants = eye_constants};
 
 /* ------------------------------------------------------------------------- bytes */
 

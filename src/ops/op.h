@@ -66,6 +66,12 @@ typedef struct {
     uint32_t threads; /* a block */
 } mr_cost;
 
+/* The numbers behind the tensor in a call of an in-place form. */
+typedef struct {
+    uint8_t required, optional;
+    double otherwise[2]; /* the optional ones, where they are not given */
+} mr_op_numbers;
+
 struct mr_op {
     const char *name;          /* "add" */
     const char *name_in_place; /* "add_"; for messages, and the method where forms say so */
@@ -76,6 +82,8 @@ struct mr_op {
     uint8_t result;         /* MR_RESULT_* */
     uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
     uint8_t rules;          /* MR_RULE_*: what mr_call_run also asks of the arguments */
+    mr_op_numbers numbers;  /* FILL, RANDOM */
+    mr_op_id variants[2];   /* MR_OP_NONE, or the rows that other arguments ask for: see table.h */
     double flops;           /* an item, for the cost model */
     const char *usage;      /* "x:add(y: tensor|number [, {out: tensor}]) -> tensor" */
     const char *help;       /* one or two sentences */

@@ -162,7 +162,8 @@ static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *para
     params->scalar[1].f = end;
     return MR_OK;
 }
-const mr_generator mr_gen_uniform = {as_is, uniform, prepare_uniform};
+const mr_generator mr_gen_uniform = {
+    .computed = as_is, .fill = uniform, .prepare = prepare_uniform};
 
 /* As MR_CLONES, but the vectors are those of processors that fuse a multiply with an add. The others get the same
  * numbers from the C library, slowly. */
@@ -226,7 +227,7 @@ static mr_status prepare_normal(const char *name, mr_dtype out, mr_params *param
             deviation, mr_dtype_text(out));
     return MR_OK;
 }
-const mr_generator mr_gen_normal = {as_is, normal, prepare_normal};
+const mr_generator mr_gen_normal = {.computed = as_is, .fill = normal, .prepare = prepare_normal};
 
 static void bernoulli_run(const block_run *run, const mr_params *params, void *values) {
     uint8_t *v = values;
@@ -251,7 +252,8 @@ static mr_status prepare_bernoulli(const char *name, mr_dtype out, mr_params *pa
     params->integer[0] = (int64_t)(p * 0x1p32 + 0.5);
     return MR_OK;
 }
-const mr_generator mr_gen_bernoulli = {as_bool, bernoulli, prepare_bernoulli};
+const mr_generator mr_gen_bernoulli = {
+    .computed = as_bool, .fill = bernoulli, .prepare = prepare_bernoulli};
 
 /* The high half of a 64 by 64 bit product maps 64 random bits to [0, range) with a bias below
  * range / 2^64. */
@@ -280,7 +282,8 @@ static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *para
                    "%s: %s cannot hold the integers from %" PRId64 " to %" PRId64, name,
                    mr_dtype_text(out), low, last);
 }
-const mr_generator mr_gen_randint = {as_i64, randint, prepare_randint};
+const mr_generator mr_gen_randint = {
+    .computed = as_i64, .fill = randint, .prepare = prepare_randint};
 
 /* ------------------------------------------------------------------------- randperm */
 

@@ -20,7 +20,7 @@ enum {
     (MR_RESULT_##result_ == MR_RESULT_FLOAT ? MR_TAKES_ALL : TAKES_##dtypes)
 
 #define ELEMENTWISE(name_, family_, inputs_, dtypes_, result_, forms_, flops_, expression_,        \
-                    usage_, help_)                                                                 \
+                    usage_, ...)                                                                   \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_ "_",                                                \
@@ -31,12 +31,12 @@ enum {
                        .forms = forms_,                                                            \
                        .flops = flops_,                                                            \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
                        .expression = expression_,                                                  \
                        .items = mr_elementwise_items,                                              \
                        .run = mr_elementwise_run,                                                  \
                        .cost = mr_elementwise_cost,                                                \
-                       .body = &mr_loops_##name_},
+                       .body = &mr_loops_##name_,                                                  \
+                       .help = __VA_ARGS__},
 
 #define UNARY_ROW(name, dtypes, result, flops, expression, help)                                   \
     ELEMENTWISE(name, UNARY, 1, dtypes, result, FORMS_EVERY, flops, #expression,                   \
@@ -50,14 +50,21 @@ enum {
 #define COMPARE_ROW(name, dtypes, result, flops, expression, help)                                 \
     ELEMENTWISE(name, COMPARE, 2, dtypes, result, FORMS_RESULT, flops, #expression,                \
                 "x:" #name "(y [, {out=}]) -> tensor", help)
-#define TERNARY_ROW(name, dtypes, result, flops, expression, inputs, help)                         \
+#define TERNARY_ROW(name, dtypes, result, flops, expression, inputs, second_, third_, help)        \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression,                 \
-                "x:" #name "(" inputs " [, {out=}]) -> tensor", help)
+                "x:" #name "(" inputs " [, {out=}]) -> tensor", help,                              \
+                .variants = {MR_OP_##second_, MR_OP_##third_})
 #define SELECT_ROW(name, dtypes, result, flops, expression, inputs, help)                          \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_RESULT, flops, #expression,                \
                 "condition:" #name "(" inputs " [, {out=}]) -> tensor", help)
 
-#define GENERATOR(name_, family_, dtypes_, forms_, flops_, generator_, usage_, help_)              \
+#define NUMBERS_GIVEN(required_, optional_, ...)                                                   \
+    {                                                                                              \
+        required_, optional_, {                                                                    \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define GENERATOR(name_, family_, dtypes_, forms_, numbers_, flops_, generator_, usage_, help_)    \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_ "_",                                                \
@@ -65,6 +72,7 @@ enum {
                        .dtypes = TAKES_##dtypes_,                                                  \
                        .result = MR_RESULT_SAME,                                                   \
                        .forms = FORMS_##forms_,                                                    \
+                       .numbers = NUMBERS_GIVEN numbers_,                                          \
                        .flops = flops_,                                                            \
                        .usage = usage_,                                                            \
                        .help = help_,                                                              \
@@ -72,12 +80,12 @@ enum {
                        .run = mr_generator_run,                                                    \
                        .cost = mr_elementwise_cost,                                                \
                        .body = &generator_},
-#define FILL_ROW(name, dtypes, forms, flops, generator, usage, help)                               \
-    GENERATOR(name, FILL, dtypes, forms, flops, generator, usage, help)
-#define RANDOM_ROW(name, dtypes, forms, flops, generator, usage, help)                             \
-    GENERATOR(name, RANDOM, dtypes, forms, flops, generator, usage, help)
+#define FILL_ROW(name, dtypes, forms, numbers, flops, generator, usage, help)                      \
+    GENERATOR(name, FILL, dtypes, forms, numbers, flops, generator, usage, help)
+#define RANDOM_ROW(name, dtypes, forms, numbers, flops, generator, usage, help)                    \
+    GENERATOR(name, RANDOM, dtypes, forms, numbers, flops, generator, usage, help)
 
-#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, help_)                                 \
+#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, positions_, of_two_, help_)            \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_REDUCE],                                   \
@@ -86,6 +94,7 @@ enum {
                        .result = MR_RESULT_##result_,                                              \
                        .forms = FORMS_RESULT,                                                      \
                        .rules = rules_,                                                            \
+                       .variants = {MR_OP_##positions_, MR_OP_##of_two_},                          \
                        .flops = flops_,                                                            \
                        .usage = "x:" #name_ "([dim [, keepdim]] [, {out=}]) -> tensor",            \
                        .help = help_,                                                              \

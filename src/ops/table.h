@@ -60,43 +60,47 @@
     X(gt,          ALL,     BOOL,  1, a > b,                  "True where x is greater than y.") \
     X(ge,          ALL,     BOOL,  1, a >= b,                 "True where x is greater than y or equal.")
 
-/* These rows also have the names of the inputs after the first, for the usage line. */
+/* These rows also have the names of the inputs after the first, for the usage line; and the rows that run when only
+ * the second or only the third input is given (NONE: both must be). */
 #define MR_TERNARY_TABLE(X) \
-    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", "Each element, limited to the range from least to greatest. The bounds are numbers or tensors.") \
-    X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", "The point between x and y at weight w: x + w * (y - x).")
+    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", maximum, minimum, "Each element, limited to the range from least to greatest. The bounds are numbers or tensors.") \
+    X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", NONE, NONE, "The point between x and y at weight w: x + w * (y - x).")
 
 /* Ternary with a bool `a`. */
 #define MR_SELECT_TABLE(X) \
     X(where,       ALL,     SAME,  1, a ? b : c,              "y, z", "The element of y where the condition is true, and of z elsewhere.")
 
-/* X(name, dtypes of the output, forms, flops, generator, usage, help) */
+/* X(name, dtypes of the output, forms, numbers, flops, generator, usage, help). numbers: those that a call of the
+ * in-place form gives, as (how many it must give, how many it may give, what the latter are otherwise). */
 #define MR_FILL_TABLE(X) \
-    X(fill,        ALL,     INPLACE, 0, mr_gen_fill,     "x:fill_(value) -> x",           "Sets every element to `value`.") \
-    X(zero,        ALL,     INPLACE, 0, mr_gen_zero,     "x:zero_() -> x",                "Sets every element to 0.") \
-    X(arange,      ALL,     NONE,    1, mr_gen_arange,   "mr.arange([start,] stop [, step [, options]]) -> tensor", "The numbers from `start` (default: 0) up to, but not including, `stop`.") \
-    X(linspace,    ALL,     NONE,    2, mr_gen_linspace, "mr.linspace(first, last, count [, options]) -> tensor", "`count` numbers at equal distances, including `first` and `last`.") \
-    X(eye,         ALL,     NONE,    1, mr_gen_eye,      "mr.eye(rows [, columns [, options]]) -> tensor", "Ones on the diagonal, zeros elsewhere.")
+    X(fill,        ALL,     INPLACE, (1, 0, 0),    0, mr_gen_fill,     "x:fill_(value) -> x",           "Sets every element to `value`.") \
+    X(zero,        ALL,     INPLACE, (0, 0, 0),    0, mr_gen_zero,     "x:zero_() -> x",                "Sets every element to 0.") \
+    X(arange,      ALL,     NONE,    (0, 0, 0),    1, mr_gen_arange,   "mr.arange([start,] stop [, step [, options]]) -> tensor", "The numbers from `start` (default: 0) up to, but not including, `stop`.") \
+    X(linspace,    ALL,     NONE,    (0, 0, 0),    2, mr_gen_linspace, "mr.linspace(first, last, count [, options]) -> tensor", "`count` numbers at equal distances, including `first` and `last`.") \
+    X(eye,         ALL,     NONE,    (0, 0, 0),    1, mr_gen_eye,      "mr.eye(rows [, columns [, options]]) -> tensor", "Ones on the diagonal, zeros elsewhere.")
 
 #define MR_RANDOM_TABLE(X) \
-    X(uniform,     FLOATS,  INPLACE, 12, mr_gen_uniform,   "x:uniform_([low, high]) -> x", "Sets each element to a uniform random number from `low` (default: 0) up to, but not including, `high` (default: 1).") \
-    X(normal,      FLOATS,  INPLACE, 24, mr_gen_normal,    "x:normal_([mean, std]) -> x", "Sets each element to a random number from the normal distribution with this mean (default: 0) and standard deviation (default: 1).") \
-    X(bernoulli,   ALL,     INPLACE, 12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Sets each element to 1 with probability `p` (default: 0.5), otherwise to 0.") \
-    X(randint,     ALL,     NONE,    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (default: 0) up to, but not including, `high`.")
+    X(uniform,     FLOATS,  INPLACE, (0, 2, 0, 1), 12, mr_gen_uniform,   "x:uniform_([low, high]) -> x", "Sets each element to a uniform random number from `low` (default: 0) up to, but not including, `high` (default: 1).") \
+    X(normal,      FLOATS,  INPLACE, (0, 2, 0, 1), 24, mr_gen_normal,    "x:normal_([mean, std]) -> x", "Sets each element to a random number from the normal distribution with this mean (default: 0) and standard deviation (default: 1).") \
+    X(bernoulli,   ALL,     INPLACE, (0, 1, 0.5),  12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Sets each element to 1 with probability `p` (default: 0.5), otherwise to 0.") \
+    X(randint,     ALL,     NONE,    (0, 0, 0),    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (default: 0) up to, but not including, `high`.")
 
-/* X(name, dtypes taken, result, flops, rules, help). fold.c has the code that combines the elements. */
+/* X(name, dtypes taken, result, flops, rules, positions, of two, help). fold.c has the code that combines the elements.
+ * positions, of two: the row of the second result, which says where the first one was found, and the row that runs when
+ * two tensors are given; NONE: there is none. */
 #define MR_REDUCE_TABLE(X) \
-    X(sum,         ALL,     SUM,   1, 0,               "The sum. For integers and bools it is i64. Floats are added in double precision.") \
-    X(mean,        ALL,     FLOAT, 1, 0,               "The mean.") \
-    X(prod,        ALL,     SUM,   1, 0,               "The product. For integers and bools it is i64.") \
-    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmax.") \
-    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, "The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmin.") \
-    X(any,         ALL,     BOOL,  1, 0,               "Whether at least one element is not 0.") \
-    X(all,         ALL,     BOOL,  1, 0,               "Whether all elements are not 0.") \
-    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position (from 1) of the first greatest element: in the dim, or in row-major order over all elements. NaN counts as greatest.") \
-    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, "The position (from 1) of the first least element: in the dim, or in row-major order over all elements. NaN counts as least.") \
-    X(norm,        ALL,     FLOAT, 2, 0,               "The square root of the sum of squares.") \
-    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The variance of a sample. With {correction=0}: of the whole population.") \
-    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               "The standard deviation. {correction=} as in var.")
+    X(sum,         ALL,     SUM,   1, 0,               NONE, NONE, "The sum. For integers and bools it is i64. Floats are added in double precision.") \
+    X(mean,        ALL,     FLOAT, 1, 0,               NONE, NONE, "The mean.") \
+    X(prod,        ALL,     SUM,   1, 0,               NONE, NONE, "The product. For integers and bools it is i64.") \
+    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmax, maximum, "The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmax.") \
+    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmin, minimum, "The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmin.") \
+    X(any,         ALL,     BOOL,  1, 0,               NONE, NONE, "Whether at least one element is not 0.") \
+    X(all,         ALL,     BOOL,  1, 0,               NONE, NONE, "Whether all elements are not 0.") \
+    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "The position (from 1) of the first greatest element: in the dim, or in row-major order over all elements. NaN counts as greatest.") \
+    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "The position (from 1) of the first least element: in the dim, or in row-major order over all elements. NaN counts as least.") \
+    X(norm,        ALL,     FLOAT, 2, 0,               NONE, NONE, "The square root of the sum of squares.") \
+    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "The variance of a sample. With {correction=0}: of the whole population.") \
+    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "The standard deviation. {correction=} as in var.")
 
 /* X(name, flops, kept, norm, result, help), along one dim, in f32 or f64. Of an element x: d is x - max and e is
  * exp(d), either of which is kept as k; of all of them: s is the sum of e, in double, and n the norm; the

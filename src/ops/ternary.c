@@ -37,13 +37,13 @@
 #define SELECT(name, tag, T, R, store, expression)                                                 \
     LOOP_OF(name, tag, T, uint8_t, R, store, expression)
 
-#define X(name, dtypes, result, flops, expression, inputs, help)                                   \
+#define X(name, dtypes, result, flops, expression, ...)                                            \
     MR_LOOPS_##dtypes(LOOP, name, result, expression)                                              \
         const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
 MR_TERNARY_TABLE(X)
 #undef X
 
-#define X(name, dtypes, result, flops, expression, inputs, help)                                   \
+#define X(name, dtypes, result, flops, expression, ...)                                            \
     MR_LOOPS_##dtypes(SELECT, name, result, expression) const mr_elementwise mr_loops_##name = {   \
         .kernel = {MR_ENTRIES_##dtypes(name)}, .first_is_bool = true};
 MR_SELECT_TABLE(X)

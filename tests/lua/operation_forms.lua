@@ -24,20 +24,12 @@ local function count_of(usage)
   return n
 end
 
-local rows = {}
-for _, e in ipairs((mr.docs())) do
-  if e.kind == "operation" then
-    local base = e.name:gsub("_$", "")
-    rows[base] = rows[base] or { usage = e.usage, forms = {} }
-    rows[base].forms[e.owner == "mr" and "function" or e.name:sub(-1) == "_" and "inplace" or "method"] = true
-  end
-end
-
 TestForms = {}
 
 function TestForms.setUp() mr.manual_seed(3) end
 
-for name, row in pairs(rows) do
+for _, row in ipairs(mr.ops()) do
+  local name = row.name
   if row.forms.method then
     TestForms["test_" .. name] = function()
       local x, y, z = operands(name)
@@ -47,7 +39,7 @@ for name, row in pairs(rows) do
 
       local expected = x[name](x, rest())
       lu.assertEquals(tostring(expected.device), tostring(x.device))
-      if row.forms["function"] then
+      if row.forms.mr then
         lu.assertTrue(mr.equal(mr[name](x, rest()), expected), "mr." .. name)
       end
       if row.usage:find("out=", 1, true) then
@@ -56,7 +48,7 @@ for name, row in pairs(rows) do
         lu.assertTrue(rawequal(x[name](x, table.unpack(arguments, 1, arguments.n + 1)), out), name .. " returns out")
         lu.assertTrue(mr.equal(out, expected), name .. " with out=")
       end
-      if row.forms.inplace then
+      if row.forms.in_place then
         local mine = x:clone()
         lu.assertTrue(rawequal(mine[name .. "_"](mine, rest()), mine), name .. "_ returns its tensor")
         lu.assertTrue(mr.equal(mine, expected), name .. "_")
@@ -65,6 +57,6 @@ for name, row in pairs(rows) do
   end
 end
 
-function TestForms.test_there_are_rows() lu.assertTrue(next(rows) ~= nil and rows.add.forms.inplace) end
+function TestForms.test_there_are_rows() lu.assertTrue(#mr.ops() > 50) end
 
 os.exit(lu.LuaUnit.run())
