@@ -52,6 +52,7 @@ typedef struct {
     bool cupti_idle_calls; /* each call is told of twice, and only the first number gets a record */
     int cupti_skips;       /* numbers that calls of other threads have taken, before each */
     int cupti_lose_at;     /* counts down: the n-th record from now is lost */
+    bool count_bytes;      /* of global memory, that kernels access: in `global_bytes` */
     int hardware_queues;   /* streams share so many, each in order of submission; 0: one each */
 
     int launches, kernels_run, copies_run, callbacks_run;
@@ -64,6 +65,7 @@ typedef struct {
     int ranges, open_ranges;           /* of NVTX */
     char range[128], range_domain[32]; /* the last one */
     int queries;
+    unsigned long long global_bytes; /* read and written by kernels, while `count_bytes` is set */
 } fake_cuda_control;
 
 extern fake_cuda_control fake_cuda;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fake.h"
+#include "ptx/profile.h"
 
 /* ---- finding things */
 
@@ -411,5 +412,17 @@ CUresult fake_run(const fake_launch *launch, const void *params) {
         .print = print,
     };
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    return result_of(mr_ptx_run(&run, 0, blocks));
+    if (!fake_cuda.count_bytes) return result_of(mr_ptx_run(&run, 0, blocks));
+    run.profile = or_abort(mr_ptx_profile_create(f->module->ptx));
+    CUresult result = result_of(mr_ptx_run(&run, 0, blocks));
+    static const ptx_class counted[] = {PTX_CLASS_GLOBAL, PTX_CLASS_ATOMIC};
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        mr_ptx_counts counts;
+        mr_ptx_profile_class(run.profile, counted[i], &counts);
+        /* Through a generic address, a warp may have accessed shared memory: that takes no sectors. */
+        uint64_t moved = 32 * counts.sectors;
+        fake_cuda.global_bytes += counts.bytes < moved ? counts.bytes : moved;
+    }
+    mr_ptx_profile_destroy(run.profile);
+    return result;
 }

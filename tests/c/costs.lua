@@ -1,0 +1,83 @@
+-- The calls of test_cuda_costs.c: for each row of the operation table one that is large enough to be counted.
+
+-- measure(f) returns the bytes that the rows state of the calls in f, and those that their kernels accessed.
+local measure = ...
+
+local ROWS, COLUMNS = 128, 256
+
+-- Rows whose kernels access more than they state, since caches serve the rest: as a multiple, and why.
+local MORE = {
+  -- Each block reads the rows and columns of its tile, so an element is read once for each tile across.
+  matmul = 40, mm = 40, mv = 4, dot = 2, bmm = 40,
+  randperm = 40, -- keys are sorted in memory of the stream, in several passes
+  sin = 1.4, cos = 1.4, -- in f64: a table of coefficients, which stays in the cache
+}
+
+local function numbers(dtype, shape)
+  if dtype == "bool" then return mr.rand(shape or { ROWS, COLUMNS }):lt(0.5) end
+  return mr.rand(shape or { ROWS, COLUMNS }):mul(9):add(1):to(dtype)
+end
+
+-- How rows of a family are called; x, y and z are tensors of one dtype.
+local BY_FAMILY = {
+  unary = function(row, x) return function() return x[row.name](x) end end,
+  binary = function(row, x, y) return function() return x[row.name](x, y) end end,
+  compare = function(row, x, y) return function() return x[row.name](x, y) end end,
+  reduce = function(row, x) return function() return x[row.name](x, 2) end end,
+  softmax = function(row, x) return function() return x[row.name](x, 2) end end,
+  ternary = function(row, x, y, z) return function() return x[row.name](x, y, z) end end,
+}
+
+local CALLS = {
+  where = function(x, y) local c = x:lt(5) return function() return c:where(x, y) end end,
+  fill = function(x) return function() x:fill_(2) end end,
+  zero = function(x) return function() x:zero_() end end,
+  arange = function() return function() return mr.arange(32768) end end,
+  linspace = function() return function() return mr.linspace(0, 1, 32768) end end,
+  eye = function() return function() return mr.eye(256) end end,
+  uniform = function(x) return function() x:uniform_() end end,
+  normal = function(x) return function() x:normal_() end end,
+  bernoulli = function(x) return function() x:bernoulli_() end end,
+  randint = function() return function() return mr.randint(100, { ROWS, COLUMNS }) end end,
+  randperm = function() return function() return mr.randperm(4096) end end,
+  copy = function(x) local y = mr.empty(COLUMNS, ROWS):t() return function() y:copy_(x) end end,
+  matmul = function(x) local y = x:t():contiguous() return function() return x:matmul(y) end end,
+  mm = function(x) local y = x:t():contiguous() return function() return x:mm(y) end end,
+  mv = function(x) local y = x:select(1, 1):clone() return function() return x:mv(y) end end,
+  dot = function(x) local y = x:flatten() return function() return y:dot(y:clone()) end end,
+  bmm = function()
+    local x, y = mr.rand(4, 16, 24), mr.rand(4, 24, 16)
+    return function() return x:bmm(y) end
+  end,
+}
+
+-- Not kernels of ours, or what they access is up to the script.
+local NOT_COUNTED = { memset = true, op = true, spin = true, kernel = true }
+
+local function call_of(row, dtype)
+  local x, y, z = numbers(dtype), numbers(dtype), numbers(dtype)
+  local special = CALLS[row.name]
+  if special then return special(x, y, z) end
+  local general = BY_FAMILY[row.family]
+  return general and general(row, x, y, z)
+end
+
+local wrong = {}
+for _, row in ipairs(mr.ops()) do
+  if not NOT_COUNTED[row.name] then
+    for _, dtype in ipairs { "f32", "f64" } do
+      local call = call_of(row, dtype)
+      if not call then
+        wrong[#wrong + 1] = row.name .. ": costs.lua has no call of this row"
+        break
+      end
+      local stated, counted = measure(call)
+      local most = 1.05 * stated * (MORE[row.name] or 1) + 256
+      if stated <= 0 or counted < 0.95 * stated - 256 or counted > most then
+        wrong[#wrong + 1] = ("%s of %s: states %d bytes, its kernels accessed %d"):format(row.name, dtype, stated,
+          counted)
+      end
+    end
+  end
+end
+if #wrong > 0 then error(table.concat(wrong, "\n"), 0) end

@@ -1,0 +1,71 @@
+/* What rows of the operation table say of the bytes that they move (mr_cost) beside what their kernels access, counted by
+ * the fake driver, which carries out their PTX. The calls are written in Lua (costs.lua), one for each row and size. */
+#include "cuda_fixture.h"
+
+#if MR_HAVE_CUDA
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include "bind/bind.h"
+
+/* Sums up the costs of the operations that were submitted. */
+typedef struct {
+    mr_observer observer;
+    double bytes;
+} adder;
+
+static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
+    (void)host_waited;
+    if (command->kind != MR_COMMAND_OP) return;
+    adder *a = (adder *)observer;
+    mr_cost cost;
+    command->u.op.row->cost(command, &cost);
+    a->bytes += cost.bytes;
+}
+
+static adder sum = {.observer = {.did = did}};
+
+/* measure(f): calls f and returns the bytes that the rows state, and those that kernels accessed. */
+static int measure(lua_State *L) {
+    mr_machine *own = lua_touserdata(L, lua_upvalueindex(1));
+    mr_caller self = {.machine = own};
+    OK(mr_device_synchronize(&self, own->devices[0]));
+    sum.bytes = 0;
+    fake->global_bytes = 0;
+    fake->count_bytes = true;
+    lua_settop(L, 1);
+    lua_call(L, 0, 0);
+    OK(mr_device_synchronize(&self, own->devices[0]));
+    fake->count_bytes = false;
+    lua_pushnumber(L, sum.bytes);
+    lua_pushnumber(L, (lua_Number)fake->global_bytes);
+    return 2;
+}
+
+static void test_bytes(void **state) {
+    (void)state;
+    find_driver();
+    setenv("FAKE_CUDA_KERNELS", "1", 1);
+    memset(fake, 0, sizeof *fake);
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    mr_machine_options options = {0};
+    OK(mr_bind_open(L, &mr_cuda_backend, &options));
+    lua_setglobal(L, "mr");
+    mr_machine *own = mr_bind_machine(L);
+    OK(mr_observer_add(own, &sum.observer));
+    lua_pushlightuserdata(L, own);
+    lua_pushcclosure(L, measure, 1);
+    if (luaL_loadfile(L, "tests/c/costs.lua") != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
+    lua_insert(L, -2);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
+    mr_observer_remove(own, &sum.observer);
+    lua_close(L);
+}
+
+CUDA_TEST_MAIN(cmocka_unit_test(test_bytes))
+
+#else
+CUDA_TEST_MAIN()
+#endif
