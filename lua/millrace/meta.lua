@@ -68,7 +68,7 @@ local Event = {}
 ---@field storage_id integer A number for its memory: views of one tensor have the same.
 ---@field shape integer[] The sizes of its dims, as a new table each time.
 ---@field stride integer[] For each dim, the distance in elements from one index to the next.
----@field dtype string "f32" "f64" "i32" "i64" "u8" or "bool".
+---@field dtype string "f32" "f64" "f16" "bf16" "i32" "i64" "u8" or "bool".
 ---@field device millrace.Device|string The device of its memory, or "cpu" for host memory.
 ---@field numel integer The number of elements.
 ---@field ndim integer The number of dims; 0 for a single value.
@@ -323,14 +323,14 @@ function mr.linspace(first, last, count, options) end
 ---@return millrace.Tensor
 function mr.eye(rows, columns, options) end
 
----Makes a tensor of uniform random numbers from 0 up to, but not including, 1; f32 or f64. The sizes
----can also be one table.
+---Makes a tensor of uniform random numbers from 0 up to, but not including, 1; f32 unless `dtype` is
+---another floating one. The sizes can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.rand(...) end
 
 ---Makes a tensor of random numbers from the normal distribution with mean 0 and standard deviation 1;
----f32 or f64. The sizes can also be one table.
+---f32 unless `dtype` is another floating one. The sizes can also be one table.
 ---@param ... integer|{ dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.randn(...) end

@@ -19,8 +19,10 @@ mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row
     const mr_op *op = &mr_ops[row];
     /* Before anything is allocated: nothing has happened when this raises. */
     if (!(op->dtypes & (1 << mr_dtype_category(options->dtype))))
-        mr_misuse(L, "%s: dtype %s cannot represent these values: expected f32 or f64", op->name,
-                  mr_dtype_text(options->dtype));
+        mr_misuse(L,
+                  "%s: dtype %s cannot represent these values: expected a floating one: f32, f64, "
+                  "f16 or bf16",
+                  op->name, mr_dtype_text(options->dtype));
     mr_tensor *t = mr_push_empty(L, caller, options, ndim, shape);
     mr_finish_new(L, mr_generate(caller, op, t, false, options->placement.stream, params));
     return t;
@@ -259,8 +261,12 @@ static const mr_function *const functions[] = {
 const mr_class mr_creation_class = {
     "mr",
     "Functions that make tensors. Options are in a table at the end: dtype (\"f32\", \"f64\", "
-    "\"i32\", \"i64\", \"u8\", \"bool\", also as \"float\", \"double\", \"int\", \"long\", "
-    "\"byte\", \"float32\", \"float64\", \"int32\", \"int64\", \"uint8\"); device (\"cpu\", a "
+    "\"f16\", \"bf16\", \"i32\", \"i64\", \"u8\", \"bool\", also as \"float\", \"double\", "
+    "\"half\", "
+    "\"int\", \"long\", \"byte\", \"float32\", \"float64\", \"float16\", \"bfloat16\", \"int32\", "
+    "\"int64\", "
+    "\"uint8\"; f16 and bf16 are computed in f32, and results are rounded once); device (\"cpu\", "
+    "a "
     "device, an ordinal, \"device 1\", \"cuda:1\" or \"virtual:1\"; default: the current device); "
     "pinned=true for host memory that the device can access; name, for messages; stream: the "
     "memory is allocated and filled in the order of this stream.",

@@ -15,6 +15,10 @@ static uint8_t dtypes_of(const char *base) {
         uint8_t dtypes;
     } known[] = {{"float", DTYPE(MR_F32)},
                  {"double", DTYPE(MR_F64)},
+                 {"__half", DTYPE(MR_F16)},
+                 {"half", DTYPE(MR_F16)},
+                 {"__nv_bfloat16", DTYPE(MR_BF16)},
+                 {"nv_bfloat16", DTYPE(MR_BF16)},
                  {"int", DTYPE(MR_I32)},
                  {"unsigned int", DTYPE(MR_I32)},
                  {"long long", DTYPE(MR_I64)},

@@ -42,9 +42,11 @@ static bool dtype_of_base(const char *base, mr_dtype *out) {
     static const struct {
         const char *base;
         mr_dtype dtype;
-    } known[] = {{"float", MR_F32},        {"double", MR_F64},    {"int", MR_I32},
-                 {"unsigned int", MR_I32}, {"long long", MR_I64}, {"unsigned long long", MR_I64},
-                 {"bool", MR_BOOL}};
+    } known[] = {
+        {"float", MR_F32},          {"double", MR_F64},      {"int", MR_I32},
+        {"unsigned int", MR_I32},   {"long long", MR_I64},   {"unsigned long long", MR_I64},
+        {"bool", MR_BOOL},          {"__half", MR_F16},      {"half", MR_F16},
+        {"__nv_bfloat16", MR_BF16}, {"nv_bfloat16", MR_BF16}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].base, base) == 0) {
             *out = known[i].dtype;

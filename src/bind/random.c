@@ -24,8 +24,8 @@ static int random_floats(lua_State *L, const char *what, mr_op_id row, double fi
 MR_FUNCTION(random_rand, "rand",
             "mr.rand(sizes: integer... [, {dtype: string, device: device, name: string, "
             "stream: stream}]) -> tensor",
-            "Makes a tensor of uniform random numbers from 0 up to, but not including, 1; f32 or "
-            "f64. The sizes can also be one table.") {
+            "Makes a tensor of uniform random numbers from 0 up to, but not including, 1; f32 "
+            "unless `dtype` is another floating one. The sizes can also be one table.") {
     return random_floats(L, "rand", MR_OP_uniform, 0, 1);
 }
 
@@ -33,7 +33,8 @@ MR_FUNCTION(random_randn, "randn",
             "mr.randn(sizes: integer... [, {dtype: string, device: device, name: "
             "string, stream: stream}]) -> tensor",
             "Makes a tensor of random numbers from the normal distribution with mean 0 and "
-            "standard deviation 1; f32 or f64. The sizes can also be one table.") {
+            "standard deviation 1; f32 unless `dtype` is another floating one. The sizes can also "
+            "be one table.") {
     return random_floats(L, "randn", MR_OP_normal, 0, 1);
 }
 

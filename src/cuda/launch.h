@@ -33,7 +33,7 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 
 /* One operand of an operation, as a launch sees it: how the launcher's parts share it. */
 static inline CUdeviceptr mr_cuda_data(const mr_tensor *t) {
-    static const uint8_t size[] = {1, 1, 4, 8, 4, 8}; /* by mr_dtype */
+    static const uint8_t size[] = {1, 1, 4, 8, 4, 8, 2, 2}; /* by mr_dtype */
     return (CUdeviceptr)t->storage->address + (CUdeviceptr)(t->offset * size[t->dtype]);
 }
 

@@ -42,6 +42,8 @@ static void store_hash(const mr_tensor *t, int64_t position, uint64_t h) {
     switch (t->dtype) {
     case MR_F32: value = (mr_scalar){.f = (double)(h >> 40) * 0x1p-24}; break;
     case MR_F64: value = (mr_scalar){.f = (double)(h >> 11) * 0x1p-53}; break;
+    case MR_F16: value = (mr_scalar){.f = (double)(h >> 53) * 0x1p-11}; break;
+    case MR_BF16: value = (mr_scalar){.f = (double)(h >> 56) * 0x1p-8}; break;
     case MR_U8: value.i = (int64_t)(h >> 56); break;
     case MR_BOOL: value.i = (int64_t)(h >> 63); break;
     default: value.i = (int64_t)(h >> 44); break;

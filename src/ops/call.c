@@ -4,6 +4,7 @@
 #include "ops/body.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------- dtypes */
@@ -21,9 +22,9 @@ static bool represents(mr_dtype dtype, mr_scalar number) {
     return !number.is_integer || mr_dtype_holds(dtype, number.i);
 }
 
-/* The type that the inputs from `first` on are computed in. Comparing a u8 with the number 300 is done in i64,
+/* The type that the inputs from `first` on have in common. Comparing a u8 with the number 300 is done in i64,
  * lest 300 become 44: the result is bool in any case. */
-static mr_dtype computed_dtype(const mr_op *op, const mr_call *call, int first) {
+static mr_dtype common_dtype(const mr_op *op, const mr_call *call, int first) {
     mr_promotion promotion = {0};
     for (int k = first; k < call->in_count; k++) {
         const mr_tensor *t = call->in[k].tensor;
@@ -78,6 +79,16 @@ static mr_status check_chosen(const mr_launch *launch, const mr_call *call, mr_d
     return MR_OK;
 }
 
+/* A number that is compared with a half is first rounded to one, so that a tensor filled with 0.1 equals 0.1. In other
+ * rows it is an f32 like all that they compute with. What would become infinite stays as it is: no half equals it. */
+static mr_scalar comparable(mr_dtype dtype, mr_scalar number) {
+    uint16_t bits;
+    if (!mr_dtype_is_half(dtype)) return number;
+    mr_dtype_store(dtype, &bits, number);
+    mr_scalar rounded = mr_dtype_load(dtype, &bits);
+    return isinf(rounded.f) ? number : rounded;
+}
+
 /* Checks that are about one operation. */
 static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype dtype) {
     const mr_value *power = &call->in[1];
@@ -118,10 +129,10 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
                        "%s: the condition must be a bool tensor, not %s; compare it, as in x:ne(0)",
                        launch->name,
                        call->in[0].tensor ? mr_dtype_text(call->in[0].tensor->dtype) : "a number");
-    mr_dtype computed = computed_dtype(op, call, loops->first_is_bool);
-    MR_TRY(check_taken(launch, computed));
-    MR_TRY(check_special(launch, call, computed));
-    mr_dtype result = op->result == MR_RESULT_BOOL ? MR_BOOL : computed;
+    mr_dtype common = common_dtype(op, call, loops->first_is_bool);
+    MR_TRY(check_taken(launch, common));
+    MR_TRY(check_special(launch, call, common));
+    mr_dtype result = op->result == MR_RESULT_BOOL ? MR_BOOL : common;
 
     int ndim = 0;
     int64_t shape[MR_MAX_DIMS];
@@ -144,7 +155,9 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
         int kind = MR_INPUT_OPERAND;
         if (!t) {
             kind = MR_INPUT_NUMBER;
-            if (numbers < 2) launch->params.scalar[numbers++] = call->in[k].scalar;
+            mr_scalar number = call->in[k].scalar;
+            if (op->result == MR_RESULT_BOOL) number = comparable(common, number);
+            if (numbers < 2) launch->params.scalar[numbers++] = number;
         } else if (call->out && mr_same_view(t, out)) {
             kind = MR_INPUT_OUTPUT;
             launch->access[0] |= MR_READ;
@@ -154,7 +167,7 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
         where |= (int64_t)kind << (2 * k);
     }
     launch->params.integer[0] = where;
-    launch->params.integer[1] = computed;
+    launch->params.integer[1] = mr_dtype_computed(common);
     mr_status status = mr_launch_go(launch);
     if (status) {
         if (!call->out) mr_drop_new(out);

@@ -33,7 +33,7 @@ typedef struct {
 } mr_fold;
 
 typedef struct {
-    mr_fold fold[MR_DTYPE_COUNT]; /* by the input's dtype */
+    mr_fold fold[MR_DTYPE_COUNT]; /* by the input's dtype; f16 and bf16 are given as f32 */
 } mr_reduction;
 
 #define X(name, ...) extern const mr_reduction mr_reduction_##name;

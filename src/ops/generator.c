@@ -44,6 +44,10 @@ static mr_dtype wide(mr_dtype out) {
 
 /* ------------------------------------------------------------------------- fill, zero */
 
+MR_CLONES static void repeat2(uint16_t *to, uint16_t v, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = v;
+}
+
 MR_CLONES static void repeat4(uint32_t *to, uint32_t v, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = v;
 }
@@ -55,12 +59,14 @@ MR_CLONES static void repeat8(uint64_t *to, uint64_t v, int64_t n) {
 static void fill_value(mr_dtype dtype, mr_scalar value, int64_t n, void *block) {
     union {
         uint8_t u1;
+        uint16_t u2;
         uint32_t u4;
         uint64_t u8;
     } bits;
     mr_dtype_store(dtype, &bits, value);
     switch (mr_dtype_size(dtype)) {
     case 1: memset(block, bits.u1, (size_t)n); break;
+    case 2: repeat2(block, bits.u2, n); break;
     case 4: repeat4(block, bits.u4, n); break;
     default: repeat8(block, bits.u8, n); break;
     }

@@ -1,10 +1,12 @@
 /* The matrix product. An item is a row of the output, over all matrices of a batch. Floats go to CBLAS
  * when the strides are such that it can read the operands where they are; everything else (integers,
- * odd strides, small products, no library) goes to a loop of our own over packed panels. */
+ * odd strides, small products, no library) goes to a loop of our own over packed panels. f16 and bf16 are
+ * made f32 block by block, and each result is rounded once. */
 #include "ops/blas.h"
 #include "ops/body.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 enum { SMALL = 16 * 16 * 16 }; /* multiply-adds for which opening a library is not worth it */
 
@@ -13,6 +15,7 @@ enum { SMALL = 16 * 16 * 16 }; /* multiply-adds for which opening a library is n
 typedef struct {
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column;
+    bool adds; /* to what is in the output */
 } product;
 
 static product product_of(const mr_tensor *a, const mr_tensor *b) {
@@ -83,7 +86,7 @@ enum { ROWS = 4, COLUMNS = 16, DEPTH = 256 };
                     for (int64_t r = 0; r < height; r++) {                                         \
                         T *to = c + (i + r) * p->n + j;                                            \
                         for (int64_t w = 0; w < width; w++)                                        \
-                            to[w] = (T)(l == 0 ? sum[r][w] : to[w] + sum[r][w]);                   \
+                            to[w] = (T)(l == 0 && !p->adds ? sum[r][w] : to[w] + sum[r][w]);       \
                     }                                                                              \
                 }                                                                                  \
             }                                                                                      \
@@ -114,11 +117,16 @@ static bool blas_layout(int64_t rows, int64_t columns, int64_t row_stride, int64
     return false;
 }
 
+/* Whether it is worth it, and its numbers fit. */
+static bool is_for_blas(const product *p) {
+    if (p->k == 0 || p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return false;
+    return (double)p->m * (double)p->n * (double)p->k > SMALL;
+}
+
 static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, const void *a,
                              const void *b, void *c) {
     int transpose_a, transpose_b, lda, ldb;
-    if (p->k == 0 || p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX) return false;
-    if ((double)p->m * (double)p->n * (double)p->k <= SMALL) return false;
+    if (!is_for_blas(p)) return false;
     if (!blas_layout(p->m, p->k, p->a_row, p->a_column, &transpose_a, &lda)) return false;
     bool vector = p->n == 1 && p->b_row > 0 && p->b_row <= INT_MAX;
     if (!vector && !blas_layout(p->k, p->n, p->b_row, p->b_column, &transpose_b, &ldb))
@@ -146,6 +154,81 @@ static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, con
     }
     mr_blas_leave();
     return true;
+}
+
+/* ------------------------------------------------------------------------- halves */
+
+/* What is made f32 at a time: a part of the left matrix, of the right one, and their product. */
+enum { HALF_ROWS = 256, HALF_COLUMNS = 512, HALF_DEPTH = 256 };
+
+typedef struct {
+    float a[HALF_ROWS * HALF_DEPTH], b[HALF_DEPTH * HALF_COLUMNS], c[HALF_ROWS * HALF_COLUMNS];
+} half_blocks;
+
+/* A part of a matrix with these strides as a dense matrix of f32. */
+static void widen_part(mr_dtype from, const uint16_t *data, int64_t row, int64_t column,
+                       int64_t rows, int64_t columns, float *to) {
+    int64_t shape[2] = {rows, columns}, stride[2] = {row, column};
+    mr_block block;
+    if (column == 1) {
+        for (int64_t r = 0; r < rows; r++)
+            mr_convert(MR_F32, to + r * columns, from, data + r * row, columns);
+        return;
+    }
+    for (int64_t i = 0; i < rows * columns; i += MR_BLOCK) {
+        int64_t n = rows * columns - i < MR_BLOCK ? rows * columns - i : MR_BLOCK;
+        mr_gather(data, sizeof *data, 2, shape, stride, i, n, &block);
+        mr_convert(MR_F32, to + i, from, &block, n);
+    }
+}
+
+/* One block of the result in f32: sums along the inner dim come in the same order whatever rows are computed together. */
+static void multiply_part(const product *p, mr_dtype dtype, int64_t rows, int64_t columns,
+                          const uint16_t *a, const uint16_t *b, bool by_blas, half_blocks *w) {
+    const mr_blas *blas = by_blas ? mr_blas_open() : NULL;
+    for (int64_t l = 0; l < p->k || l == 0; l += HALF_DEPTH) {
+        int64_t depth = p->k - l < HALF_DEPTH ? p->k - l : HALF_DEPTH;
+        widen_part(dtype, a + l * p->a_column, p->a_row, p->a_column, rows, depth, w->a);
+        widen_part(dtype, b + l * p->b_row, p->b_row, p->b_column, depth, columns, w->b);
+        if (blas) {
+            mr_blas_enter();
+            blas->sgemm(MR_BLAS_ROW_MAJOR, MR_BLAS_PLAIN, MR_BLAS_PLAIN, (int)rows, (int)columns,
+                        (int)depth, 1, w->a, (int)depth, w->b, (int)columns, l > 0, w->c,
+                        (int)columns);
+            mr_blas_leave();
+        } else {
+            product part = {.m = rows,
+                            .n = columns,
+                            .k = depth,
+                            .a_row = depth,
+                            .a_column = 1,
+                            .b_row = columns,
+                            .b_column = 1,
+                            .adds = l > 0};
+            multiply_f32(&part, rows, w->a, w->b, w->c);
+        }
+    }
+}
+
+static mr_status multiply_halves(const product *p, mr_dtype dtype, int64_t rows, const uint16_t *a,
+                                 const uint16_t *b, uint16_t *c) {
+    half_blocks *w = malloc(sizeof *w);
+    if (!w)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY,
+                       "matmul: the host has no memory for %zu bytes of f32 blocks", sizeof *w);
+    bool by_blas = is_for_blas(p);
+    for (int64_t i = 0; i < rows; i += HALF_ROWS) {
+        int64_t height = rows - i < HALF_ROWS ? rows - i : HALF_ROWS;
+        for (int64_t j = 0; j < p->n; j += HALF_COLUMNS) {
+            int64_t width = p->n - j < HALF_COLUMNS ? p->n - j : HALF_COLUMNS;
+            multiply_part(p, dtype, height, width, a + i * p->a_row, b + j * p->b_column, by_blas,
+                          w);
+            for (int64_t r = 0; r < height; r++)
+                mr_convert(dtype, c + (i + r) * p->n + j, MR_F32, w->c + r * width, width);
+        }
+    }
+    free(w);
+    return MR_OK;
 }
 
 /* ------------------------------------------------------------------------- the command */
@@ -182,6 +265,8 @@ mr_status mr_matmul_run(const mr_command *command, void *state, int64_t first, i
             break;
         case MR_I32: multiply_i32(&p, rows, x, y, c); break;
         case MR_I64: multiply_i64(&p, rows, x, y, c); break;
+        case MR_F16:
+        case MR_BF16: MR_TRY(multiply_halves(&p, dtype, rows, x, y, c)); break;
         default: multiply_u8(&p, rows, x, y, c); break;
         }
     }

@@ -3,9 +3,9 @@
 #include "ops/body.h"
 #include "ops/expr.h"
 
+#include "base/half.h"
 #include "base/philox.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -123,21 +123,48 @@ static void uniform_f64(const block_run *run, const mr_params *params, void *val
     }
 }
 
+/* Halves are rounded from f32, and the bound is looked at after that. So much is rounded up to it that it cannot become
+ * `low`, which would be too frequent: it becomes the number below the bound. */
+#define UNIFORM_HALF(tag)                                                                          \
+    MR_CLONES static void uniform_##tag(const block_run *run, const mr_params *params,             \
+                                        void *values) {                                            \
+        uint16_t *v = values;                                                                      \
+        float low = (float)params->scalar[0].f, high = (float)params->scalar[1].f,                 \
+              width = high - low;                                                                  \
+        uint16_t most = mr_half_below(mr_##tag##_from_f32(high));                                  \
+        for (int j = 0; j < BLOCKS; j++) {                                                         \
+            for (int w = 0; w < 4; w++) {                                                          \
+                uint16_t x = mr_##tag##_from_f32(unit_f32(run->word[w][j]) * width + low);         \
+                v[4 * j + w] = mr_f32_from_##tag(x) < high ? x : most;                             \
+            }                                                                                      \
+        }                                                                                          \
+    }
+UNIFORM_HALF(f16)
+UNIFORM_HALF(bf16)
+
 static void uniform(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                     void *block) {
-    if (dtype == MR_F32) for_runs(command, 4, sizeof(float), uniform_f32, first, n, block);
-    else for_runs(command, 2, sizeof(double), uniform_f64, first, n, block);
+    switch (dtype) {
+    case MR_F16: for_runs(command, 4, sizeof(uint16_t), uniform_f16, first, n, block); break;
+    case MR_BF16: for_runs(command, 4, sizeof(uint16_t), uniform_bf16, first, n, block); break;
+    case MR_F32: for_runs(command, 4, sizeof(float), uniform_f32, first, n, block); break;
+    default: for_runs(command, 2, sizeof(double), uniform_f64, first, n, block); break;
+    }
 }
 
 /* The least number of the type that is not below x. */
 static double not_below(mr_dtype dtype, double x) {
-    if (dtype == MR_F64) return x;
-    float f = (float)x;
-    return (double)f < x ? nextafterf(f, INFINITY) : f;
+    uint64_t bits = 0;
+    mr_dtype_store(dtype, &bits, (mr_scalar){.f = x});
+    double nearest = mr_dtype_load(dtype, &bits).f;
+    if (nearest >= x) return nearest;
+    /* The next pattern is that of the next number away from 0; 0 itself is below x only if x is positive. */
+    bits = nearest < 0 ? bits - 1 : nearest > 0 ? bits + 1 : 1;
+    return mr_dtype_load(dtype, &bits).f;
 }
 
 static bool holds(mr_dtype dtype, double x) {
-    return dtype == MR_F64 ? isfinite(x) : fabs(x) <= FLT_MAX; /* also false for NaN */
+    return fabs(x) <= mr_dtype_greatest(dtype); /* also false for NaN */
 }
 
 /* Both bounds become numbers of the type, such that the same numbers of the type lie between them. */
@@ -151,7 +178,7 @@ static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *para
         return mr_fail(
             MR_CODE_INVALID_ARGUMENT,
             "%s: the range from %g to %g is too large for %s, whose largest number is %g", name,
-            low, high, mr_dtype_text(out), out == MR_F64 ? DBL_MAX : (double)FLT_MAX);
+            low, high, mr_dtype_text(out), mr_dtype_greatest(out));
     double first = not_below(out, low), end = not_below(out, high);
     if (!(first < end))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -209,6 +236,11 @@ MR_CLONES static void normal_f64(const block_run *run, const mr_params *params, 
     }
 }
 
+/* f16 and bf16: as f32, then rounded. */
+static mr_dtype as_computed(mr_dtype out) {
+    return mr_dtype_computed(out);
+}
+
 static void normal(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                    void *block) {
     if (dtype == MR_F32) for_runs(command, 4, sizeof(float), normal_f32, first, n, block);
@@ -227,7 +259,8 @@ static mr_status prepare_normal(const char *name, mr_dtype out, mr_params *param
             deviation, mr_dtype_text(out));
     return MR_OK;
 }
-const mr_generator mr_gen_normal = {.computed = as_is, .fill = normal, .prepare = prepare_normal};
+const mr_generator mr_gen_normal = {
+    .computed = as_computed, .fill = normal, .prepare = prepare_normal};
 
 static void bernoulli_run(const block_run *run, const mr_params *params, void *values) {
     uint8_t *v = values;
@@ -274,10 +307,12 @@ static void randint(const mr_command *command, mr_dtype dtype, int64_t first, in
     for_runs(command, 2, sizeof(int64_t), randint_run, first, n, block);
 }
 
-/* Of 300 a u8 would keep 44. bool takes 0 and 1, floats take what comes. */
+/* Of 300 a u8 would keep 44. bool takes 0 and 1, floats what is finite in them. */
 static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *params) {
     int64_t low = params->integer[0], last = params->integer[1] - 1;
-    if (mr_dtype_holds(out, low) && mr_dtype_holds(out, last)) return MR_OK;
+    bool finite =
+        mr_dtype_category(out) < 2 || (holds(out, (double)low) && holds(out, (double)last));
+    if (finite && mr_dtype_holds(out, low) && mr_dtype_holds(out, last)) return MR_OK;
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "%s: %s cannot hold the integers from %" PRId64 " to %" PRId64, name,
                    mr_dtype_text(out), low, last);

@@ -1,6 +1,6 @@
 /* Runs a reduction. Its items are the outputs; or, where few outputs are made from many elements, the
  * chunks of fixed size that each output's elements are cut into, with one cell each in the state, which
- * `finish` joins in the order of their numbers. */
+ * `finish` joins in the order of their numbers. Elements of f16 and bf16 are made f32 leaf by leaf. */
 #include "ops/fold.h"
 
 #include <string.h>
@@ -18,7 +18,9 @@ typedef struct {
     const mr_tensor *in, *out;
     const mr_fold *fold;
     const char *data;
-    size_t size; /* of an input element */
+    size_t size;     /* of an input element */
+    mr_dtype folded; /* what the fold is given: the input's dtype, or f32 for halves */
+    bool widens;     /* it is another one than the input's */
     int64_t outputs;
     int64_t length;        /* elements reduced into each output */
     int64_t chunks;        /* 1: the items are the outputs */
@@ -53,7 +55,9 @@ static void walk_part(mr_walk *walk, const mr_tensor *in, int first, int ndim) {
 static void make_plan(const mr_command *command, plan *p) {
     count(command, p);
     const mr_reduction *reduction = command->u.op.row->body;
-    p->fold = &reduction->fold[p->in->dtype];
+    p->folded = mr_dtype_computed((mr_dtype)p->in->dtype);
+    p->widens = p->folded != p->in->dtype;
+    p->fold = &reduction->fold[p->folded];
     p->size = mr_dtype_size(p->in->dtype);
     p->data = mr_tensor_data(p->in);
     int reduced = (int)command->u.op.params.integer[0], kept = p->in->ndim - reduced;
@@ -109,9 +113,16 @@ typedef union {
     double aligned_;
 } leaf_block;
 
+/* n elements of the input as the fold takes them: where they are, or in `widened`. */
+static const void *folded(const plan *p, const void *x, int64_t n, leaf_block *widened) {
+    if (!p->widens) return x;
+    mr_convert(p->folded, widened, (mr_dtype)p->in->dtype, x, n);
+    return widened;
+}
+
 static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t end) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
-    leaf_block block;
+    leaf_block block, widened;
     tree t = {.leaves = 0};
     for (int64_t i = first; i < end || t.leaves == 0; i += MR_LEAF) {
         int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
@@ -122,7 +133,7 @@ static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t 
             x = &block;
         }
         mr_cell cell;
-        p->fold->leaf(x, n, i, &cell);
+        p->fold->leaf(folded(p, x, n, &widened), n, i, &cell);
         tree_push(&t, p->fold, cell);
     }
     return tree_result(&t, p->fold);
@@ -149,19 +160,37 @@ typedef struct {
     int64_t accumulators[MR_COLUMNS];
 } column_block;
 
+typedef struct {
+    float element[MR_LEAF_ROWS * MR_COLUMNS];
+} leaf_rows;
+
+/* Rows of neighbours as `columns` takes them: their places, relative to where the result points to. */
+static const void *folded_rows(const plan *p, const char *base, int64_t *row, int64_t rows,
+                               int64_t width, leaf_rows *widened) {
+    if (!p->widens) return base;
+    for (int64_t r = 0; r < rows; r++) {
+        mr_convert(p->folded, widened->element + r * MR_COLUMNS, (mr_dtype)p->in->dtype,
+                   base + row[r] * (int64_t)p->size, width);
+        row[r] = r * MR_COLUMNS;
+    }
+    return widened->element;
+}
+
 /* `width` outputs from `output` on, all in one run of neighbours; cells as fold_range would give them
  * but for the order of addition inside a leaf. */
 static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
                          mr_cell *out_cells) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
     column_block stack[TREE_DEPTH - 24]; /* enough for 2^40 leaves */
+    leaf_rows widened;
     int depth = 0;
     uint64_t leaves = 0;
     for (int64_t i = first; i < end || leaves == 0; i += MR_LEAF_ROWS) {
         int64_t rows = end - i < MR_LEAF_ROWS ? end - i : MR_LEAF_ROWS;
         int64_t row[MR_LEAF_ROWS];
         for (int64_t r = 0; r < rows; r++) row[r] = mr_walk_offset(&p->reduced, 0, i + r);
-        p->fold->columns(base, row, rows, width, &stack[depth++]);
+        const void *x = folded_rows(p, base, row, rows, width, &widened);
+        p->fold->columns(x, row, rows, width, &stack[depth++]);
         for (uint64_t k = leaves++; k & 1; k >>= 1, depth--)
             p->fold->join_columns(&stack[depth - 2], &stack[depth - 1], width);
     }
@@ -176,7 +205,7 @@ static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t f
 static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
                       mr_cell *out_cells) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
-    leaf_block block[TILE];
+    leaf_block block[TILE], widened;
     tree trees[TILE];
     for (int w = 0; w < TILE; w++) trees[w].leaves = 0, trees[w].depth = 0;
     for (int64_t i = first; i < end || trees[0].leaves == 0; i += MR_LEAF) {
@@ -185,13 +214,14 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
             const char *row = base + mr_walk_offset(&p->reduced, 0, i + r) * (int64_t)p->size;
             switch (p->size) {
             case 1: SPREAD_ROW(uint8_t); break;
+            case 2: SPREAD_ROW(uint16_t); break;
             case 4: SPREAD_ROW(uint32_t); break;
             default: SPREAD_ROW(uint64_t); break;
             }
         }
         for (int64_t w = 0; w < width; w++) {
             mr_cell cell;
-            p->fold->leaf(&block[w], n, i, &cell);
+            p->fold->leaf(folded(p, &block[w], n, &widened), n, i, &cell);
             tree_push(&trees[w], p->fold, cell);
         }
     }

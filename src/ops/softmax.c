@@ -194,6 +194,7 @@ static grid grid_of(const plan *p, const tile *t, bool output, int64_t i) {
 #define BY_SIZE(...)                                                                               \
     switch (g->size) {                                                                             \
     case 1: EACH_ELEMENT(uint8_t, __VA_ARGS__); break;                                             \
+    case 2: EACH_ELEMENT(uint16_t, __VA_ARGS__); break;                                            \
     case 4: EACH_ELEMENT(uint32_t, __VA_ARGS__); break;                                            \
     default: EACH_ELEMENT(uint64_t, __VA_ARGS__); break;                                           \
     }
@@ -214,22 +215,44 @@ static void convert(tile *t, mr_dtype to, mr_dtype from, int64_t n) {
     }
 }
 
+/* Where the elements of the tile's row number w are. */
+static char *row_of(const grid *g, int w) {
+    return g->first + w * g->across * (int64_t)g->size;
+}
+
 /* Points x to n elements of each row from i on. */
 static void load(const plan *p, tile *t, int64_t i, int64_t n) {
     grid g = grid_of(p, t, false, i);
-    if (!p->in_direct) {
-        gather(t, &g, n);
-        convert(t, p->dtype, (mr_dtype)p->in->dtype, n);
+    mr_dtype own = (mr_dtype)p->in->dtype;
+    for (int w = 0; w < t->width; w++) t->x[w] = p->in_direct ? row_of(&g, w) : t->block[w].bytes;
+    if (p->in_direct) return;
+    if (g.along == 1) {
+        for (int w = 0; w < t->width; w++)
+            mr_convert(p->dtype, &t->block[w], own, row_of(&g, w), n);
+        return;
     }
-    for (int w = 0; w < t->width; w++)
-        t->x[w] = p->in_direct ? g.first + w * g.across * (int64_t)g.size : t->block[w].bytes;
+    gather(t, &g, n);
+    convert(t, p->dtype, own, n);
+}
+
+/* From the blocks to the output. */
+static void unload(const plan *p, tile *t, int64_t i, int64_t n) {
+    grid g = grid_of(p, t, true, i);
+    mr_dtype own = (mr_dtype)p->out->dtype;
+    if (g.along == 1) {
+        for (int w = 0; w < t->width; w++)
+            mr_convert(own, row_of(&g, w), p->dtype, &t->block[w], n);
+        return;
+    }
+    convert(t, own, p->dtype, n);
+    scatter(t, &g, n);
 }
 
 /* Where k goes: straight to the output, or to the block. */
 static void *place_of(const plan *p, tile *t, int w, int64_t i, bool direct) {
     if (!direct) return t->block[w].bytes;
     grid g = grid_of(p, t, true, i);
-    return g.first + w * g.across * (int64_t)g.size;
+    return row_of(&g, w);
 }
 
 static void weigh_leaf(const plan *p, tile *t, int64_t i, int64_t n, bool direct) {
@@ -274,10 +297,7 @@ static void write_tile(const plan *p, tile *t, bool again) {
         }
         for (int w = 0; w < t->width; w++)
             p->loops->result(place_of(p, t, w, i, p->out_direct), n, t->norm[w]);
-        if (p->out_direct) continue;
-        convert(t, (mr_dtype)p->out->dtype, p->dtype, n);
-        grid g = grid_of(p, t, true, i);
-        scatter(t, &g, n);
+        if (!p->out_direct) unload(p, t, i, n);
     }
 }
 

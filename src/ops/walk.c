@@ -43,7 +43,7 @@ int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position) {
     return offset;
 }
 
-/* Element sizes are 1, 4 and 8; a run is `n` elements with one stride. */
+/* Element sizes are 1, 2, 4 and 8; a run is `n` elements with one stride. */
 #define COPY_RUN(T)                                                                                \
     do {                                                                                           \
         const T *f = from;                                                                         \
@@ -66,6 +66,7 @@ static void copy_run(void *to, int64_t to_stride, const void *from, int64_t from
     }
     switch (size) {
     case 1: COPY_RUN(uint8_t); break;
+    case 2: COPY_RUN(uint16_t); break;
     case 4: COPY_RUN(uint32_t); break;
     default: COPY_RUN(uint64_t); break;
     }

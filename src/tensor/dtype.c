@@ -2,6 +2,9 @@
  * by ops/convert.c with the same rules. */
 #include "tensor/dtype.h"
 
+#include "base/half.h"
+
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,9 +23,10 @@ static const struct {
     const char *text;
     mr_dtype dtype;
 } aliases[] = {
-    {"uint8", MR_U8},    {"byte", MR_U8},    {"int32", MR_I32},   {"int", MR_I32},
-    {"int64", MR_I64},   {"long", MR_I64},   {"float32", MR_F32}, {"float", MR_F32},
-    {"float64", MR_F64}, {"double", MR_F64},
+    {"uint8", MR_U8},      {"byte", MR_U8},    {"int32", MR_I32},   {"int", MR_I32},
+    {"int64", MR_I64},     {"long", MR_I64},   {"float32", MR_F32}, {"float", MR_F32},
+    {"float64", MR_F64},   {"double", MR_F64}, {"float16", MR_F16}, {"half", MR_F16},
+    {"bfloat16", MR_BF16},
 };
 
 size_t mr_dtype_size(mr_dtype dtype) {
@@ -62,9 +66,19 @@ bool mr_dtype_holds(mr_dtype dtype, int64_t i) {
     }
 }
 
+double mr_dtype_greatest(mr_dtype dtype) {
+    switch (dtype) {
+    case MR_F16: return 0x1.ffcp15;
+    case MR_BF16: return 0x1.fep127;
+    case MR_F32: return (double)FLT_MAX;
+    default: return DBL_MAX;
+    }
+}
+
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b) {
     if (dtypes[a].category != dtypes[b].category)
         return dtypes[a].category > dtypes[b].category ? a : b;
+    if (dtypes[a].size == dtypes[b].size && a != b && mr_dtype_is_half(a)) return MR_F32;
     return dtypes[a].size >= dtypes[b].size ? a : b;
 }
 
@@ -135,6 +149,16 @@ void mr_dtype_store(mr_dtype dtype, void *address, mr_scalar value) {
         memcpy(address, &v, sizeof v);
         return;
     }
+    case MR_F16: {
+        uint16_t v = value.is_integer ? mr_f16_from_i64(value.i) : mr_f16_from_f64(value.f);
+        memcpy(address, &v, sizeof v);
+        return;
+    }
+    case MR_BF16: {
+        uint16_t v = value.is_integer ? mr_bf16_from_i64(value.i) : mr_bf16_from_f64(value.f);
+        memcpy(address, &v, sizeof v);
+        return;
+    }
     case MR_DTYPE_COUNT: break;
     }
 }
@@ -148,6 +172,8 @@ mr_scalar mr_dtype_load(mr_dtype dtype, const void *address) {
     case MR_I64: value.i = *(const int64_t *)address; break;
     case MR_F32: value = (mr_scalar){.f = (double)*(const float *)address}; return value;
     case MR_F64: value = (mr_scalar){.f = *(const double *)address}; return value;
+    case MR_F16: return (mr_scalar){.f = (double)mr_f32_from_f16(*(const uint16_t *)address)};
+    case MR_BF16: return (mr_scalar){.f = (double)mr_f32_from_bf16(*(const uint16_t *)address)};
     case MR_DTYPE_COUNT: break;
     }
     value.f = (double)value.i;

@@ -8,14 +8,17 @@
 
 #include "model/command.h"
 
-/* name, C type, the word that scripts use, category (0 bool, 1 integer, 2 floating) */
+/* name, C type, the word that scripts use, category (0 bool, 1 integer, 2 floating). f16 and bf16 (base/half.h) have
+ * bits only: nothing is computed in them, but in f32. New types are appended, as kernels know the numbers. */
 #define MR_DTYPE_LIST(X)                                                                           \
     X(BOOL, uint8_t, "bool", 0)                                                                    \
     X(U8, uint8_t, "u8", 1)                                                                        \
     X(I32, int32_t, "i32", 1)                                                                      \
     X(I64, int64_t, "i64", 1)                                                                      \
     X(F32, float, "f32", 2)                                                                        \
-    X(F64, double, "f64", 2)
+    X(F64, double, "f64", 2)                                                                       \
+    X(F16, uint16_t, "f16", 2)                                                                     \
+    X(BF16, uint16_t, "bf16", 2)
 
 typedef enum {
 #define X(name, type, text, category) MR_##name,
@@ -33,8 +36,18 @@ bool mr_dtype_find(const char *text,
 /* Whether the integer is a value of the type. Floats count as holding all, rounded. */
 bool mr_dtype_holds(mr_dtype dtype, int64_t i);
 
+static inline bool mr_dtype_is_half(mr_dtype dtype) {
+    return dtype == MR_F16 || dtype == MR_BF16;
+}
+/* The dtype in which values of this one are computed: f32 for f16 and bf16, else itself. */
+static inline mr_dtype mr_dtype_computed(mr_dtype dtype) {
+    return mr_dtype_is_half(dtype) ? MR_F32 : dtype;
+}
+/* The largest finite number of a floating type. */
+double mr_dtype_greatest(mr_dtype dtype);
+
 /* torch.promote_types: the higher category wins; inside one, the wider type (u8 with i32 is i32, i64 with
- * f32 is f32). */
+ * f32 is f32). Neither f16 nor bf16 holds the other's values: together they are f32. */
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b);
 /* What a plain number counts as: bool, i64, or f32 (PyTorch's default dtype). */
 mr_dtype mr_dtype_of_number(mr_scalar number);
@@ -53,7 +66,7 @@ void mr_promotion_add(mr_promotion *promotion, mr_rank rank, mr_dtype dtype);
 mr_dtype mr_promotion_result(const mr_promotion *promotion);
 
 /* One element, converted as C converts; float to integer truncates and saturates, NaN gives 0;
- * to bool: != 0. */
+ * to bool: != 0; to f16 and bf16 rounded once, whatever the number comes from. */
 void mr_dtype_store(mr_dtype dtype, void *address, mr_scalar value);
 mr_scalar mr_dtype_load(mr_dtype dtype, const void *address);
 

@@ -8,7 +8,7 @@
 
 _Static_assert(sizeof(float) == 4 && sizeof(double) == 8, "the element sizes of mr_tensor_data");
 _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F32 == 4 &&
-                   MR_F64 == 5 && MR_DTYPE_COUNT == 6,
+                   MR_F64 == 5 && MR_F16 == 6 && MR_BF16 == 7 && MR_DTYPE_COUNT == 8,
                "mr_tensor_data's table of element sizes follows MR_DTYPE_LIST");
 
 static mr_status out_of_memory(void) {

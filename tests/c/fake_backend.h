@@ -355,6 +355,25 @@ static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int 
     return view;
 }
 
+/* A double as a number of a floating type: to nearest, even at the middle, infinite from half a unit beyond the largest.
+ * By the definition of the formats, not by their bits. */
+static inline double naive_rounded(mr_dtype dtype, double x) {
+    if (dtype == MR_F64) return x;
+    int digits = dtype == MR_F16 ? 10 : dtype == MR_BF16 ? 7 : 23;
+    int least = dtype == MR_F16 ? -14 : -126, greatest = dtype == MR_F16 ? 15 : 127, exponent;
+    if (x == 0 || !isfinite(x)) return x;
+    frexp(x, &exponent);
+    exponent = exponent - 1 < least ? least : exponent - 1;
+    double unit = ldexp(1, exponent - digits), rounded = rint(x / unit) * unit;
+    return fabs(rounded) >= ldexp(1, greatest + 1) ? copysign(INFINITY, x) : rounded;
+}
+/* Whether `got` is what a number at most `slack` from `expected` is rounded to. */
+static inline bool is_rounded(mr_dtype dtype, double expected, double slack, double got) {
+    if (isnan(expected) || isnan(got)) return isnan(expected) && isnan(got);
+    return naive_rounded(dtype, expected - slack) <= got &&
+           got <= naive_rounded(dtype, expected + slack);
+}
+
 /* Values that programs meet, and values that break them. */
 static inline mr_scalar random_value(mr_dtype dtype) {
     static const double hostile[] = {0,    -0.0,     1,         -1,  0.5,   1.5,  2.5,
