@@ -42,14 +42,14 @@ function TestOps.test_elementwise_rows_take_the_dtypes_that_they_list()
     if row.family == "unary" then
       local listed = {}
       for _, dtype in ipairs(row.dtypes) do listed[dtype] = true end
-      for _, dtype in ipairs{ "bool", "u8", "i32", "i64", "f32", "f64" } do
+      for _, dtype in ipairs{ "bool", "u8", "i32", "i64", "f32", "f64", "f16", "bf16" } do
         local x = mr.ones(2, { dtype = dtype, device = "cpu" })
         local ok, result = pcall(x[name], x)
         lu.assertEquals(ok, listed[dtype] or false, name .. " of " .. dtype)
         if ok and row.result == "bool" then lu.assertEquals(result.dtype, "bool", name) end
         if ok and row.result == "same" then lu.assertEquals(result.dtype, dtype, name) end
         if ok and row.result == "float" then
-          lu.assertEquals(result.dtype, dtype == "f64" and "f64" or "f32", name)
+          lu.assertEquals(result.dtype, (dtype:find("f") and dtype or "f32"), name)
         end
       end
     end
