@@ -11,7 +11,9 @@
 -- propose are applied to the script as written, and there must be no report either. `-- proposed fix: none` says
 -- that the reports propose nothing that can be inserted between two lines.
 --
--- A table of such scripts, which differ in a few words, calls `require "hazard_pair".check_all(cases)` instead.
+-- A table of such scripts, which differ in a few words, calls `require "hazard_pair".check_all(cases)` instead. There,
+-- `-- waits: needed` says of the script with its proposed fixes that mr.waits finds each wait needed and knows nothing
+-- that is cheaper; `-- waits: cheaper` that it does.
 
 local mr = require "millrace"
 
@@ -134,9 +136,10 @@ local function with_proposed(lines, reports)
   return fixed
 end
 
+-- Returns the lines with the proposed fixes.
 local function check_proposed(lines, reports)
   for _ = 1, 4 do
-    if #reports == 0 then return end
+    if #reports == 0 then return lines end
     for _, r in ipairs(reports) do
       if #r.fixes == 0 then fail("no fix is proposed:\n%s", r.message) end
     end
@@ -151,6 +154,22 @@ local function has(lines, text)
   return false
 end
 
+local function check_waits(lines, expected)
+  local chunk = assert(load(table.concat(lines, "\n"), "=" .. name))
+  inside = true
+  local ok, result = pcall(mr.waits, chunk)
+  inside = false
+  if not ok then error(result, 0) end
+  local cheaper = false
+  for _, w in ipairs(result.waits) do
+    if w.kind ~= "synchronize" then
+      if w.verdict ~= "needed" then fail("a wait is %s:\n%s", w.verdict, tostring(result)) end
+      cheaper = cheaper or w.instead ~= nil
+    end
+  end
+  if cheaper ~= (expected == "cheaper") then fail("waits: expected %s, got\n%s", expected, tostring(result)) end
+end
+
 -- `file` nil: the lines are in no file.
 local function check(lines, file)
   local reports = run(lines, file)
@@ -161,7 +180,9 @@ local function check(lines, file)
     local left = run(fixed)
     if #left > 0 then fail("with its fix lines there is still a report:\n%s", all_messages(left)) end
   end
-  if not has(lines, "-- proposed fix: none") then check_proposed(lines, reports) end
+  if has(lines, "-- proposed fix: none") then return end
+  local proposed, waits = check_proposed(lines, reports), table.concat(lines, "\n"):match("%-%- waits: (%a+)")
+  if waits then check_waits(proposed, waits) end
 end
 
 local pair = {}

@@ -70,6 +70,20 @@ static bool new_local(void *context, const mr_hazard_spot *from, const mr_hazard
     return mr_bind_new_local(s->machine->hook_context, from, to, is_taken, asker, name, size);
 }
 
+static bool ahead(void *context, const mr_hazard_spot *record, const mr_hazard_spot *wait,
+                  const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+                  bool (*is_taken)(const void *asker, const char *name), const void *asker,
+                  mr_hazard_ahead *out_ahead) {
+    const state *s = context;
+    return mr_bind_ahead(s->machine->hook_context, record, wait, meeting, tensor, stream, is_taken,
+                         asker, out_ahead);
+}
+
+static bool is_set_later(void *context, const mr_hazard_spot *spot, const char *expression) {
+    const state *s = context;
+    return mr_bind_is_set_later(s->machine->hook_context, spot, expression);
+}
+
 /* --- reports to standard error ------------------------------------------------------------------ */
 
 /* The line of an entry of the prompt, which may have left the screen. */
@@ -541,7 +555,9 @@ void mr_open_hazard(lua_State *L) {
                              .before = before,
                              .behind = behind,
                              .comes_before = comes_before,
-                             .new_local = new_local};
+                             .new_local = new_local,
+                             .ahead = ahead,
+                             .is_set_later = is_set_later};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     lua_createtable(L, 0, 8);

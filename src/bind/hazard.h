@@ -39,5 +39,10 @@ bool mr_bind_comes_before(lua_State *L, const mr_hazard_spot *spot, mr_site wher
 bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size);
+bool mr_bind_ahead(lua_State *L, const mr_hazard_spot *record, const mr_hazard_spot *wait,
+                   const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+                   bool (*is_taken)(const void *context, const char *name), const void *context,
+                   mr_hazard_ahead *out);
+bool mr_bind_is_set_later(lua_State *L, const mr_hazard_spot *spot, const char *expression);
 
 #endif

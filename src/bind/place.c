@@ -64,3 +64,20 @@ bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard
     mr_script_free(s);
     return found;
 }
+
+bool mr_bind_ahead(lua_State *L, const mr_hazard_spot *record, const mr_hazard_spot *wait,
+                   const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+                   bool (*is_taken)(const void *context, const char *name), const void *context,
+                   mr_hazard_ahead *out) {
+    mr_script *s = mr_source_read(L, record->where.file);
+    bool found = mr_script_ahead(s, record, wait, meeting, tensor, stream, is_taken, context, out);
+    mr_script_free(s);
+    return found;
+}
+
+bool mr_bind_is_set_later(lua_State *L, const mr_hazard_spot *spot, const char *expression) {
+    mr_script *s = mr_source_read(L, spot->where.file);
+    bool later = mr_script_is_set_later(s, spot, expression);
+    mr_script_free(s);
+    return later;
+}

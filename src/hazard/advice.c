@@ -115,6 +115,23 @@ static void wait_idly(checker *c, actor *a, advice_place *p) {
     p->idle = true;
 }
 
+/* `t` comes after all that `a` did up to seq: waits and records that it does not come after would bring it nothing. */
+static bool knows_work(const checker *c, const actor *t, const actor *a, uint64_t seq) {
+    return mr_hazard_knows(c, t, a, seq) || (a->did <= seq && mr_hazard_knows(c, t, a, a->did));
+}
+
+/* In an exchange of waits, as a barrier is, each stream waits for others that have waited, too: what counts is what they
+ * have waited for. Streams that take part in the legacy barrier hand on more than their clocks say. */
+bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) {
+    if (mr_hazard_knows(c, t, s->actor, s->worked)) return false;
+    if (t->grouped || t->legacy || s->actor->grouped || s->actor->legacy || s->barrier) return true;
+    if (!knows_work(c, t, s->actor, s->seq)) return true;
+    for (const actor *a = c->actors; a; a = a->next)
+        if (a != s->actor && !knows_work(c, t, a, mr_hazard_clock_get(s->clock, a->slot)))
+            return true;
+    return false;
+}
+
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries) {
     const actor *a = command->stream->observed;
     const snapshot *s = mr_hazard_snapshot_of(command);

@@ -429,13 +429,13 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     if (__builtin_expect(a->idle_wait != 0, 0)) mr_hazard_advise_active(c, a);
     if (mr_command_has(command, MR_PART_MEMORY)) {
         memory_command(c, a, command);
-        a->worked = command->seq;
+        a->worked = a->did = command->seq;
         return;
     }
     bool carries = order_and_touch(c, command, a, false);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
-    if (!marks) a->worked = command->seq;
+    if (!marks) a->worked = a->did = command->seq;
     switch (command->kind) {
     case MR_COMMAND_OP: c->totals.operations++; break;
     case MR_COMMAND_COPY:
@@ -444,12 +444,13 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         break;
     case MR_COMMAND_RECORD:
         mr_hazard_order_record(c, a, command, carries);
-        if (command->u.event.event->timing) a->worked = command->seq; /* a time is asked for */
+        if (command->u.event.event->timing)
+            a->worked = a->did = command->seq; /* a time is asked for */
         if (c->advice) mr_hazard_advise_record(c, command, carries);
         break;
     case MR_COMMAND_WAIT: {
         snapshot *s = mr_hazard_snapshot_of(command);
-        bool news = s && !mr_hazard_knows(c, a, s->actor, s->worked);
+        bool news = s && mr_hazard_advise_news(c, a, s);
         bool added = s && mr_hazard_order_wait(c, a, command->seq, s) && news;
         if (added) a->worked = command->seq;
         if (s) use_record(c, s);

@@ -94,6 +94,8 @@ const char *mr_hazard_place(mr_site where, char *out, size_t size);
 /* advice.c: called only with c->advice. `carries`: see mr_hazard_order_submitted. */
 void mr_hazard_advise_command(checker *c, const mr_command *command);
 bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
+/* Whether a wait of `t` for this record would order `t` after something that it does not come after yet. */
+bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s);
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries);
 /* Before the host's wait, or its query that says yes, takes effect. */
 void mr_hazard_advise_sync(checker *c, const mr_command *command);

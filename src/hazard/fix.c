@@ -1,7 +1,7 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
  * In this order: a wait for an existing event that covers the access; a new event, if the first stream has
- * been given other work since then; otherwise a wait for the stream. A line may use only variables that
+ * been given other work since then (in a loop over several buffers, an event for each); otherwise a wait for the stream. A line may use only variables that
  * are visible at its place. If no line can be added, the fix is a description. */
 #include "hazard/explain.h"
 
@@ -102,16 +102,30 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_ha
     return false;
 }
 
-/* The first stream has been given work since that the second need not wait for. */
-static bool went_on(const checker *c, const found_pair *pair) {
+/* The first stream has been given work behind `seq` that the second need not wait for. */
+static bool went_on(const checker *c, const found_pair *pair, uint64_t seq) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
-        if (line->seq <= pair->first_seq) return false;
+        if (line->seq <= seq) return false;
         if (line->stream == pair->first->id && line->seq < pair->second_seq &&
             mr_hazard_line_is(line, MR_TRAIT_LAUNCH))
             return true;
     }
     return false;
+}
+
+/* What the first stream was given last from the line of the first access: an event that is recorded behind that line
+ * covers it, too. */
+static uint64_t last_time(const checker *c, const found_pair *pair) {
+    const log_line *line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->seq <= pair->first_seq) break;
+        if (line->stream == pair->first->id && line->seq < pair->second_seq &&
+            line->where.file == pair->first_where.file &&
+            line->where.line == pair->first_where.line)
+            return line->seq;
+    }
+    return pair->first_seq;
 }
 
 /* The fixes of several reports are added to one script: two locals with the same name would hide each
@@ -128,20 +142,102 @@ static bool is_proposed(const void *context, const char *name) {
     return false;
 }
 
+/* The line that waits for `event`, in the place of the second. `second` NULL: the host waits. */
+static void put_wait(mr_hazard_report *report, const mr_hazard_spot *spot, const char *second,
+                     const char *event) {
+    if (second) put_line(report, spot, "%s:wait_event(%s)", second, event);
+    else put_line(report, spot, "%s:synchronize()", event);
+}
+
+/* The same for an entry of a table that is filled as the entries are used. */
+static void put_wait_if_set(mr_hazard_report *report, const mr_hazard_spot *spot,
+                            const char *second, const char *event) {
+    if (second) put_line(report, spot, "if %s then %s:wait_event(%s) end", event, second, event);
+    else put_line(report, spot, "if %s then %s:synchronize() end", event, event);
+}
+
+/* `done`, or `done[k]`. */
+static void put_ahead_wait(mr_hazard_report *report, const mr_hazard_ahead *ahead,
+                           const mr_hazard_spot *spot, const char *second) {
+    char event[64];
+    snprintf(event, sizeof event, "%s[%s]", ahead->name, ahead->index);
+    if (ahead->index[0]) put_wait_if_set(report, spot, second, event);
+    else put_wait(report, spot, second, ahead->name);
+}
+
+static void put_ahead_record(mr_hazard_report *report, const mr_hazard_ahead *ahead,
+                             const mr_hazard_spot *spot, const char *first) {
+    if (ahead->index[0])
+        put_line(report, spot, "%s[%s] = %s:record_event()", ahead->name, ahead->index, first);
+    else put_line(report, spot, "%s:record(%s)", ahead->name, first);
+}
+
+/* In the order of the text. */
+static void put_event_ahead(mr_hazard_report *report, const mr_hazard_ahead *ahead,
+                            const mr_hazard_spot *record, const char *first,
+                            const mr_hazard_spot *spot, const char *second) {
+    bool waits_first = spot->front < record->front;
+    put_line(report, &ahead->made, "local %s = %s", ahead->name,
+             ahead->index[0] ? "{}" : "mr.event()");
+    if (waits_first) put_ahead_wait(report, ahead, spot, second);
+    put_ahead_record(report, ahead, record, first);
+    if (!waits_first) put_ahead_wait(report, ahead, spot, second);
+}
+
+/* What the second does with other operands races with later work of the first stream, too, since it does not even come
+ * after the first: one wait for the stream is less than an event for each. */
+static bool needs_later(const found_pair *pair) {
+    const mr_command *command = pair->command;
+    byte_view view;
+    for (uint32_t i = 0; command && i < command->operand_count; i++) {
+        const mr_operand *o = &command->operands[i];
+        const history *h = o->tensor->storage->observed;
+        if (!h || h == pair->history || !mr_hazard_view_of(o->tensor, &view)) continue;
+        for (uint32_t k = 0; k < h->count; k++) {
+            const entry *e = h->entries[k];
+            if (e->actor == pair->first && e->seq > pair->first_seq &&
+                ((e->access | o->access) & MR_WRITE) && mr_hazard_view_overlap(&e->view, &view))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The same where the second access stands in front of the first, in a loop, or out of the scope of a local that is made
+ * behind the first. An event that holds the second up for as long as the whole stream would is no gain. */
+static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
+                        const mr_hazard_spot *record, const char *first, const mr_hazard_spot *spot,
+                        const char *second) {
+    char tensor[NAME_SIZE] = "";
+    mr_hazard_ahead ahead;
+    mr_hazard_meeting meeting = {.first = pair->first_where, .second = pair->second_where};
+    if (pair->submitted.file) meeting.second = pair->submitted;
+    if (!c->hooks.ahead || needs_later(pair)) return false;
+    if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) tensor[0] = '\0';
+    if (!c->hooks.ahead(c->hooks.context, record, spot, &meeting, tensor, first, is_proposed, c,
+                        &ahead))
+        return false;
+    if (!ahead.index[0] && !went_on(c, pair, last_time(c, pair))) return false;
+    put_event_ahead(report, &ahead, record, first, spot, second);
+    return true;
+}
+
 /* A new event, recorded directly after the first access. Returns false if there is no place for it. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
                       const mr_hazard_spot *spot, const char *second) {
     char name[NAME_SIZE], first[NAME_SIZE];
     mr_hazard_spot record;
-    if (!c->hooks.new_local || pair->first == &c->host_actor || !went_on(c, pair)) return false;
-    if (!behind_first(c, pair, &record)) return false;
+    if (!c->hooks.new_local || pair->first == &c->host_actor) return false;
+    if (!went_on(c, pair, pair->first_seq) || !behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
-    if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name))
-        return false;
-    put_line(report, &record, "local %s = %s:record_event()", name, first);
-    if (second) put_line(report, spot, "%s:wait_event(%s)", second, name);
-    else put_line(report, spot, "%s:synchronize()", name);
     report->covered = pair->first_seq;
+    if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name)) {
+        if (event_ahead(c, pair, report, &record, first, spot, second)) return true;
+        report->covered = 0;
+        return false;
+    }
+    put_line(report, &record, "local %s = %s:record_event()", name, first);
+    put_wait(report, spot, second, name);
     return true;
 }
 
@@ -188,8 +284,9 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     } else if (!host && !mr_hazard_stream_code(c, pair->second, &spot, second, sizeof second)) {
         wait_on_host(c, pair->first, pair->second, report, &spot);
     } else if (covering_event(c, pair, &spot, event, sizeof event, &report->covered)) {
-        if (host) put_line(report, &spot, "%s:synchronize()", event);
-        else put_line(report, &spot, "%s:wait_event(%s)", second, event);
+        bool is_set_later =
+            c->hooks.is_set_later && c->hooks.is_set_later(c->hooks.context, &spot, event);
+        (is_set_later ? put_wait_if_set : put_wait)(report, &spot, host ? NULL : second, event);
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
     } else if (!mr_hazard_stream_code(c, pair->first, &spot, first, sizeof first)) {

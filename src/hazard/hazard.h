@@ -198,7 +198,7 @@ typedef struct {
     mr_hazard_fix_place place; /* seen from the line `where` */
     bool typed;                /* that line was entered at the prompt: it is for the next time */
     mr_site where;
-    char text[160];
+    char text[224];
 } mr_hazard_fix;
 
 /* What is new about a report that is written. */
@@ -258,6 +258,13 @@ typedef struct {
     bool is_running;     /* the script is in the middle of the second */
 } mr_hazard_meeting;
 
+/* A variable for an event that is recorded anew each time that the first access runs. */
+typedef struct {
+    mr_hazard_spot made; /* where it is declared, so that both places see it */
+    char name[16];
+    char index[40]; /* it holds an event for each value of this; "": it is one event */
+} mr_hazard_ahead;
+
 /* What binds the checker to the language of the scripts; each may be NULL. */
 typedef struct {
     void *context;
@@ -279,6 +286,15 @@ typedef struct {
     bool (*new_local)(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size);
+    /* Where a local cannot be set at `record` and used at `wait`, as that comes before it in a loop, or is out of its
+     * scope: one that is declared ahead of both. `tensor`: an expression for it in front of the second, "" if there is
+     * none; `stream`: one for that of the first. */
+    bool (*ahead)(void *context, const mr_hazard_spot *record, const mr_hazard_spot *wait,
+                  const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+                  bool (*is_taken)(const void *asker, const char *name), const void *asker,
+                  mr_hazard_ahead *out_ahead);
+    /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
+    bool (*is_set_later)(void *context, const mr_hazard_spot *spot, const char *expression);
 } mr_hazard_hooks;
 
 /* Created in mode off. `hooks` is copied. The machine must outlive it. */

@@ -100,6 +100,11 @@ int mr_script_function_of(const mr_script *s, int in) {
     return in;
 }
 
+bool mr_script_encloses(const mr_script *s, int outer, int inner) {
+    while (inner >= 0 && inner != outer) inner = s->blocks.items[inner].outer;
+    return inner == outer;
+}
+
 int mr_script_function(const mr_script *s, int front) {
     int in = mr_script_function_of(s, mr_script_block_of(s, front));
     if (in == 0) return 0;

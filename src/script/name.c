@@ -5,11 +5,6 @@
 
 /* ---- names */
 
-static bool encloses(const mr_script *s, int outer, int inner) {
-    while (inner >= 0 && inner != outer) inner = s->blocks.items[inner].outer;
-    return inner == outer;
-}
-
 static bool is_named(const mr_script *s, const declaration *d, const char *name) {
     return d->name < 0 ? strcmp(name, "self") == 0 : says(&s->words.items[d->name], name);
 }
@@ -18,7 +13,8 @@ int mr_script_binding(const mr_script *s, const char *name, int front) {
     int at = mr_script_word_at(s, front), in = s->words.items[at].block, found = 0;
     for (size_t i = 0; i < s->declarations.count; i++) {
         const declaration *d = &s->declarations.items[i];
-        if (d->from < at && encloses(s, d->block, in) && is_named(s, d, name)) found = (int)i + 1;
+        if (d->from < at && mr_script_encloses(s, d->block, in) && is_named(s, d, name))
+            found = (int)i + 1;
     }
     return found;
 }
@@ -33,7 +29,8 @@ bool mr_script_declares(const mr_script *s, const char *name, int line) {
 }
 
 bool mr_script_reaches(const mr_script *s, int from, int to) {
-    return from <= to && encloses(s, mr_script_block_of(s, from), mr_script_block_of(s, to));
+    return from <= to &&
+           mr_script_encloses(s, mr_script_block_of(s, from), mr_script_block_of(s, to));
 }
 
 bool mr_script_uses(const mr_script *s, const char *name) {

@@ -28,5 +28,11 @@ bool mr_script_comes_before(const mr_script *s, const mr_hazard_spot *spot, mr_s
 bool mr_script_new_local(const mr_script *s, const mr_hazard_spot *from, const mr_hazard_spot *to,
                          bool (*is_taken)(const void *context, const char *name),
                          const void *context, char *name, size_t size);
+/* ahead.c */
+bool mr_script_ahead(const mr_script *s, const mr_hazard_spot *record, const mr_hazard_spot *wait,
+                     const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+                     bool (*is_taken)(const void *context, const char *name), const void *context,
+                     mr_hazard_ahead *out);
+bool mr_script_is_set_later(const mr_script *s, const mr_hazard_spot *spot, const char *expression);
 
 #endif

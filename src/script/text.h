@@ -68,6 +68,7 @@ int mr_script_word_at(const mr_script *s, int line);
 /* The block that the place is in, and the block of the function that a block is in. */
 int mr_script_block_of(const mr_script *s, int front);
 int mr_script_function_of(const mr_script *s, int in);
+bool mr_script_encloses(const mr_script *s, int outer, int inner); /* or is the same block */
 /* The word behind the statement that word `at` begins, and behind those that begin on a line that it ends on. */
 int mr_script_group_end(const mr_script *s, int at);
 

@@ -1,5 +1,5 @@
--- A local event of the inner block could not be waited for outside of it, so the fix waits for the stream.
--- expect: kind=read-after-write reason=no-path first=10 second=15 fix=b:wait_stream(a)
+-- A local event of the inner block could not be waited for outside of it, so the fix declares one in front of the block.
+-- expect: kind=read-after-write reason=no-path first=10 second=15 fix=local_done_=_mr.event()_done:record(a)_b:wait_event(done)
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

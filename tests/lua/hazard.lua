@@ -449,9 +449,7 @@ function TestReach.test_a_wait_for_the_stream_covers_what_was_submitted()
   local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
   mr.synchronize()
   mr.hazard.mode("collect")
-  do
-    mr.op{name = "x", writes = {x}, stream = a} -- no place for an event that is seen outside
-  end
+  load('local mr, a, x = ... mr.op{name = "x", writes = {x}, stream = a}', "=text")(mr, a, x) -- no place for an event
   mr.op{name = "y", writes = {y}, stream = a}
   mr.op{name = "reads x", reads = {x}, stream = b}
   mr.op{name = "reads y", reads = {y}, stream = b}

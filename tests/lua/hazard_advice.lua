@@ -160,6 +160,33 @@ function TestAdvice.test_a_barrier_of_streams_that_have_done_nothing()
   lu.assertStrContains(texts[1], "redundant-wait: the barrier has no effect")
 end
 
+function TestAdvice.test_a_barrier_behind_a_barrier()
+  local a, b, c = mr.stream(), mr.stream(), mr.stream()
+  local function work(...) for _, s in ipairs { ... } do mr.op{name = "w", stream = s} end end
+  local function texts_with(second, between)
+    return texts_of(function()
+      work(a, b, c)
+      mr.barrier{a, b, c}
+      if between then between() end
+      second()
+      work(a, b, c)
+    end)
+  end
+  for _, second in ipairs { -- a line each, since a line is judged by all the times that it ran
+    function() mr.barrier{a, b, c} end,
+    function() mr.barrier{c, b, a} end,
+    function() mr.barrier{b, c} end,
+  } do
+    local texts = texts_with(second)
+    lu.assertEquals(#texts, 1)
+    lu.assertStrContains(texts[1], "redundant-wait: the barrier has no effect")
+    lu.assertEquals(texts_with(second, function() work(b) end), {})
+  end
+  local texts = texts_with(function() b:wait_stream(c) end)
+  lu.assertEquals(#texts, 1)
+  lu.assertStrContains(texts[1], "already comes after all that")
+end
+
 function TestAdvice.test_a_stream_that_does_nothing_after_its_wait()
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
   local function wait()
@@ -168,7 +195,8 @@ function TestAdvice.test_a_stream_that_does_nothing_after_its_wait()
   end
   lu.assertEquals(texts_of(wait), { "redundant-wait: the wait has no effect: b does nothing after it." })
   -- Whoever waits for b comes after a, too; so does memory that b is said to use.
-  for _, use in ipairs { function() b:synchronize() end, function() a:wait_stream(b) end,
+  local c = mr.stream{name = "c"}
+  for _, use in ipairs { function() b:synchronize() end, function() c:wait_stream(b) mr.op{stream = c} end,
                          function() mr.op{stream = b} end } do
     for _, text in ipairs(texts_of(function() wait() use() end)) do
       lu.assertNotStrContains(text, "b does nothing")
