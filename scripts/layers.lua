@@ -9,7 +9,7 @@ local src, build = arg[1] or "src", arg[2] or "build"
 
 local below_backends = { "base", "model", "tensor", "ops", "ptx" }
 local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-                     "compile", "bind" }
+                     "compile", "files", "bind" }
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -23,13 +23,14 @@ local may_include = {
   program = { "base", "model", "tensor", "ops" },
   hazard  = { "base", "model", "tensor", "ops" },
   compile = { "base" },
+  files   = { "base", "model", "tensor" },
   script  = { "base", "hazard" },
   explore = { "base", "model", "tensor", "ops", "program", "hazard" },
   trace   = { "base", "model", "tensor", "ops", "program" },
   bind    = below_repl,
   repl    = below_repl,
   host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-              "compile", "bind", "repl",
+              "compile", "files", "bind", "repl",
               "virtual", "cuda" },
 }
 

@@ -14,6 +14,8 @@ local MAY_LOOK = {
   ["elementwise.c"] = true, ["explore.c"] = true, ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true,
+  -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
+  ["files.c"] = true,
   -- at numbers and names, which are copied at once
   ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
   ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,

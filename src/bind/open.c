@@ -34,6 +34,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_compare_class,
                                           &mr_format_class,
                                           &mr_op_list_class,
+                                          &mr_files_class,
                                           &mr_forms_class,
                                           &mr_kernels_class,
                                           &mr_kernel_class,
@@ -154,6 +155,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_random(L);
     mr_open_ops(L);
     mr_open_op_list(L);
+    mr_open_files(L);
     mr_open_operators(L);
     mr_open_linear(L);
     mr_open_cuda_forms(L);

@@ -49,7 +49,7 @@ static bool read_device_option(lua_State *L, const mr_option_slots *options,
     return at != 0;
 }
 
-static void check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement) {
+void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement) {
     bool given = read_device_option(L, options, placement);
     placement->stream = mr_option_stream(L, options, "stream");
     if (mr_option_boolean(L, options, "pinned", false)) {
@@ -94,7 +94,7 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
         o->dtype_given = true;
     }
     o->name = mr_option_name(L, &options, "name");
-    check_placement(L, &options, &o->placement);
+    mr_check_placement(L, &options, &o->placement);
 }
 
 mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_options *options,
