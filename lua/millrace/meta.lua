@@ -431,6 +431,27 @@ function mr.print(...) end
 ---@return table[] rows
 function mr.ops() end
 
+---Writes tensors to a file. The ending of the path says which kind: `.npy` holds one tensor, for NumPy
+---(np.load); `.safetensors` holds a table of tensors by name, such as a state_dict, and the strings of
+---`metadata`. The values of device tensors are copied to the host in the current stream, and the host
+---waits for them. The file appears complete or not at all: if something fails, an old file remains as
+---it was. Not available under --sandbox.
+---@param path string
+---@param value millrace.Tensor|table
+---@param options? { metadata?: table }
+function mr.save(path, value, options) end
+
+---Reads tensors from a file. A `.npy` file of NumPy (np.save) gives one tensor, and one in Fortran
+---order a transposed view. A `.safetensors` file gives a table of tensors by name, and the texts of
+---its `__metadata__` as a second table. The tensors are in host memory, or on `device`; then they are
+---copied there in the current stream, and the host waits for the copies. The file is checked as a
+---whole first: a damaged one makes nothing. Not available under --sandbox.
+---@param path string
+---@param options? { device?: millrace.Device|integer|string, pinned?: boolean, stream?: millrace.Stream }
+---@return millrace.Tensor|table
+---@return table metadata
+function mr.load(path, options) end
+
 ---cudaMemcpy, on the legacy default stream. The host waits until the copy is done. From a pageable
 ---source it waits only until the source has been staged; between device tensors it does not wait (R20,
 ---R21). Both tensors must be contiguous and have the same dtype and number of bytes.

@@ -262,16 +262,14 @@ end
 
 function TestFiles.test_an_old_file_survives_what_fails()
   mr.save(path("t.npy"), mr.tensor({ 1 }))
-  local old = read(path("t.npy"))
+  local old, t = read(path("t.npy")), mr.ones(1)
   local freed = mr.ones(4)
   freed:free()
   refused("freed", mr.save, path("t.npy"), freed)
   lu.assertEquals(read(path("t.npy")), old)
-  refused("cannot create", mr.save, path("nowhere/t.npy"), mr.ones(1))
-  refused("is a folder", function()
-    os.execute("mkdir " .. path("d.npy"))
-    mr.save(path("d.npy"), mr.ones(1))
-  end)
+  refused("cannot create", mr.save, path("nowhere/t.npy"), t)
+  os.execute("mkdir " .. path("d.npy"))
+  refused("is a folder", mr.save, path("d.npy"), t)
 end
 
 function TestFiles.test_a_full_disk()

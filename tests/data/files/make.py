@@ -3,7 +3,7 @@
 nothing with the program. Needs NumPy; run in this folder.
 
     python3 make.py              writes the files and expected.lua, which has their values
-    python3 make.py --check DIR  reads the files that the program wrote to DIR (scripts/... see tests/lua/files.lua)
+    python3 make.py --check DIR  reads the files that `millrace write.lua DIR` wrote
 """
 import json
 import struct
@@ -128,7 +128,10 @@ def make():
     with open("expected.lua", "w") as f:
         f.write("-- Written by make.py: of each file its dtype, shape and values.\nreturn {\n")
         for name, dtype, shape, nested in EXPECTED:
-            f.write(f'  {{ "{name}", "{dtype}", {lua(shape)}, {lua(nested)} }},\n')
+            f.write(f'  {{ "{name}", "{dtype}", {lua(shape)},\n')
+            rows = nested if isinstance(nested, list) and shape and len(shape) > 1 else None
+            f.write(f"    {{ {', '.join(lua(r) for r in rows)} }} }},\n".replace("}, {", "},\n      {")
+                    if rows else f"    {lua(nested)} }},\n")
         f.write("}\n")
 
 
