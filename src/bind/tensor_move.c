@@ -5,6 +5,7 @@
 
 #include "bind/open.h"
 #include "bind/placement.h"
+#include "bind/row.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
 
@@ -187,13 +188,41 @@ MR_FUNCTION(tensor_totable, "totable", "t:totable() -> table",
     return 1;
 }
 
+/* --- questions about the values -------------------------------------------------------------------- */
+
+/* The result of the row on one or two inputs, which is pushed as the value at `at`. */
+static mr_tensor *push_asked(lua_State *L, const mr_caller *caller, mr_op_id id, mr_tensor *a,
+                             mr_tensor *b, int at) {
+    mr_call call = {.in = {{.tensor = a}, {.tensor = b}}, .in_count = b ? 2 : 1};
+    mr_push_result(L, caller, &mr_ops[id], &call, 0);
+    return mr_check_tensor(L, at);
+}
+
+MR_FUNCTION(
+    tensor_has_nan, "has_nan", "t:has_nan() -> boolean",
+    "Returns whether at least one element is NaN. For floats this asks the device in the "
+    "current stream, and the host waits for that stream; integers and bools are never NaN.") {
+    mr_caller caller = mr_enter_as(L, "has_nan");
+    mr_tensor *t = mr_check_tensor(L, 1);
+    mr_scalar value = {0};
+    lua_settop(L, 1);
+    if (mr_dtype_category((mr_dtype)t->dtype) == 2) {
+        mr_tensor *where =
+            push_asked(L, &caller, MR_OP_ne, t, t, 2); /* NaN alone differs from itself */
+        mr_raise(L, mr_item(&caller, push_asked(L, &caller, MR_OP_any, where, NULL, 3), &value));
+        mr_let_go(L, 2);
+        mr_let_go(L, 3);
+    }
+    lua_pushboolean(L, value.i != 0);
+    return 1;
+}
+
 /* --- docs --------------------------------------------------------------------------------------- */
 
 static const mr_function *const functions[] = {
-    &tensor_copy_function,       &tensor_to_function,
-    &tensor_cpu_function,        &tensor_cuda_function,
-    &tensor_pin_memory_function, &tensor_item_function,
-    &tensor_totable_function,    NULL,
+    &tensor_copy_function,    &tensor_to_function,         &tensor_cpu_function,
+    &tensor_cuda_function,    &tensor_pin_memory_function, &tensor_item_function,
+    &tensor_totable_function, &tensor_has_nan_function,    NULL,
 };
 
 const mr_class mr_tensor_move_class = {

@@ -17,14 +17,17 @@ typedef struct {
     const mr_tensor *t;
     mr_buffer *out;
     style style;
-    int width; /* of the widest element shown */
+    int width; /* of the widest element shown, and at least 1 */
     bool summarised;
 } printer;
 
+static mr_scalar value_of(const mr_tensor *t, int64_t at) {
+    return mr_dtype_load(t->dtype,
+                         (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype));
+}
+
 static const char *element_text(const printer *p, int64_t at, char *out, size_t size) {
-    const mr_tensor *t = p->t;
-    const char *address = (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype);
-    mr_scalar v = mr_dtype_load(t->dtype, address);
+    mr_scalar v = value_of(p->t, at);
     if (p->style == STYLE_BOOL) snprintf(out, size, "%s", v.i ? "true" : "false");
     else if (p->style == STYLE_INTEGER) snprintf(out, size, "%" PRId64, v.i);
     else if (isnan(v.f)) snprintf(out, size, "nan");
@@ -58,10 +61,7 @@ typedef struct {
 
 static void survey_element(void *context, int64_t at) {
     survey *s = context;
-    const mr_tensor *t = s->p->t;
-    double v = mr_dtype_load(t->dtype,
-                             (const char *)t->storage->host + at * (int64_t)mr_dtype_size(t->dtype))
-                   .f;
+    double v = value_of(s->p->t, at).f;
     if (!isfinite(v)) return;
     if (v != floor(v)) s->whole = false;
     v = fabs(v);
@@ -71,9 +71,14 @@ static void survey_element(void *context, int64_t at) {
     s->any = true;
 }
 
+/* Of floats, PyTorch counts only those that are finite and not 0: `nan`, `-inf` and `-0.` may stand out. */
 static void measure_element(void *context, int64_t at) {
     printer *p = context;
     char text[400];
+    if (p->style != STYLE_BOOL && p->style != STYLE_INTEGER) {
+        double v = value_of(p->t, at).f;
+        if (!isfinite(v) || v == 0) return;
+    }
     int width = (int)strlen(element_text(p, at, text, sizeof text));
     if (width > p->width) p->width = width;
 }
@@ -105,31 +110,36 @@ static void pad(mr_buffer *out, int n) {
     for (int i = 0; i < n; i++) mr_buffer_add(out, " ", 1);
 }
 
+/* Before the entry number `count` of a row: a comma, and a new line if the last one is full. */
+static void separate(printer *p, int indent, int count, int per_line) {
+    if (count == 0) return;
+    mr_buffer_puts(p->out, ",");
+    if (count % per_line) mr_buffer_puts(p->out, " ");
+    else {
+        mr_buffer_puts(p->out, "\n");
+        pad(p->out, indent + 1);
+    }
+}
+
+/* The "..." of a row that is cut is an entry, too, with a blank of its own. */
 static void print_row(printer *p, int64_t at, int indent) {
     int dim = p->t->ndim - 1;
     int64_t n = p->t->shape[dim];
     bool cut = p->summarised && n > 2 * EDGE;
-    int per_line = (LINE_WIDTH - indent) / (p->width + 2), on_line = 0;
+    int per_line = (LINE_WIDTH - indent) / (p->width + 2), count = 0;
     if (per_line < 1) per_line = 1;
     mr_buffer_puts(p->out, "[");
     for (int64_t i = 0; i < n; i++) {
-        if (i > 0) mr_buffer_puts(p->out, ",");
-        if (on_line == per_line) {
-            mr_buffer_puts(p->out, "\n");
-            pad(p->out, indent + 1);
-            on_line = 0;
-        } else if (i > 0) {
-            mr_buffer_puts(p->out, " ");
-        }
+        separate(p, indent, count++, per_line);
         if (cut && i == EDGE) {
-            mr_buffer_puts(p->out, "..., ");
+            mr_buffer_puts(p->out, " ...");
             i = n - EDGE;
+            separate(p, indent, count++, per_line);
         }
         char text[400];
         element_text(p, at + i * p->t->stride[dim], text, sizeof text);
         pad(p->out, p->width - (int)strlen(text));
         mr_buffer_puts(p->out, text);
-        on_line++;
     }
     mr_buffer_puts(p->out, "]");
 }
@@ -170,7 +180,7 @@ static void print_place(const mr_tensor *t, mr_buffer *out) {
 }
 
 void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, mr_buffer *out) {
-    printer p = {.t = t, .out = out, .summarised = t->numel > SUMMARY_THRESHOLD};
+    printer p = {.t = t, .out = out, .width = 1, .summarised = t->numel > SUMMARY_THRESHOLD};
     if (t->numel == 0) {
         mr_buffer_puts(out, "[]");
     } else {

@@ -49,8 +49,8 @@ static bool is_own_wait(const mr_command *command) {
 }
 
 static bool reads_values(const char *name) {
-    static const char *const readers[] = {"item",   "print",  "totable",
-                                          "format", "tolist", "nonzero"};
+    static const char *const readers[] = {"item",   "print",   "totable", "format",
+                                          "tolist", "nonzero", "has_nan", "save"};
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strcmp(name, readers[i]) == 0) return true;
     return false;

@@ -27,7 +27,7 @@ static void small_tensors(void **state) {
     expect_print(of(MR_F64, 0, NULL, REALS(2.5)), "2.5000\nf64[] on cpu");
     expect_print(of(MR_F32, SHAPE(0, 3), REALS(0)), "[]\nf32[0,3] on cpu");
     expect_print(of(MR_F32, SHAPE(3), REALS(NAN, INFINITY, -INFINITY)),
-                 "[ nan,  inf, -inf]\nf32[3] on cpu");
+                 "[nan, inf, -inf]\nf32[3] on cpu");
     expect_print(of(MR_F32, SHAPE(2), REALS(NAN, 0.5)), "[   nan, 0.5000]\nf32[2] on cpu");
     expect_print(of(MR_F32, SHAPE(2), REALS(0.00001, 1)),
                  "[1.0000e-05, 1.0000e+00]\nf32[2] on cpu");
@@ -51,16 +51,16 @@ static void large_tensors_show_their_ends(void **state) {
     (void)state;
     mr_tensor *t = make(MR_I32, SHAPE(2000));
     for (int64_t i = 0; i < 2000; i++) set(t, i, whole(i));
-    expect_print(t, "[   0,    1,    2, ..., 1997, 1998, 1999]\ni32[2000] on cpu");
+    expect_print(t, "[   0,    1,    2,  ..., 1997, 1998, 1999]\ni32[2000] on cpu");
     t = make(MR_I32, SHAPE(100, 20));
     for (int64_t i = 0; i < 2000; i++) set(t, i, whole(i));
-    expect_print(t, "[[   0,    1,    2, ...,   17,   18,   19],\n"
-                    " [  20,   21,   22, ...,   37,   38,   39],\n"
-                    " [  40,   41,   42, ...,   57,   58,   59],\n"
+    expect_print(t, "[[   0,    1,    2,  ...,   17,   18,   19],\n"
+                    " [  20,   21,   22,  ...,   37,   38,   39],\n"
+                    " [  40,   41,   42,  ...,   57,   58,   59],\n"
                     " ...,\n"
-                    " [1940, 1941, 1942, ..., 1957, 1958, 1959],\n"
-                    " [1960, 1961, 1962, ..., 1977, 1978, 1979],\n"
-                    " [1980, 1981, 1982, ..., 1997, 1998, 1999]]\ni32[100,20] on cpu");
+                    " [1940, 1941, 1942,  ..., 1957, 1958, 1959],\n"
+                    " [1960, 1961, 1962,  ..., 1977, 1978, 1979],\n"
+                    " [1980, 1981, 1982,  ..., 1997, 1998, 1999]]\ni32[100,20] on cpu");
 }
 
 static void strides_and_places(void **state) {

@@ -145,4 +145,41 @@ function TestValues:test_values_at_the_moment_of_the_copy()
   lu.assertEquals(h:totable(), { 0, 0, 0 })
 end
 
+TestNaN = {}
+
+function TestNaN:test_has_nan()
+  for _, dtype in ipairs { "f16", "bf16", "f32", "f64" } do
+    for _, device in ipairs { "cpu", mr.current_device() } do
+      local t = mr.zeros(300, 7, { dtype = dtype, device = device })
+      lu.assertIs(t:has_nan(), false)
+      t:narrow(1, 211, 1):narrow(2, 3, 1):fill_(0 / 0)
+      lu.assertIs(t:has_nan(), true)
+      lu.assertIs(t:t():has_nan(), true)
+      lu.assertIs(t[210]:has_nan(), false)
+      lu.assertIs(mr.tensor({ math.huge, -math.huge }, { dtype = dtype, device = device }):has_nan(), false)
+      lu.assertIs(mr.zeros(0, { dtype = dtype, device = device }):has_nan(), false)
+      lu.assertIs(mr.tensor(0 / 0, { dtype = dtype, device = device }):has_nan(), true)
+    end
+  end
+end
+
+function TestNaN:test_integers_are_not_waited_for()
+  local t = mr.ones(4, { dtype = "i32" })
+  mr.spin { ms = 5 }
+  lu.assertIs(t:has_nan(), false)
+  lu.assertFalse(mr.current_stream():query())
+end
+
+function TestNaN:test_leaves_nothing()
+  local t = mr.ones(4)
+  collectgarbage()
+  mr.synchronize()
+  local before = mr.memory.stats().live
+  collectgarbage("stop")
+  t:has_nan()
+  lu.assertEquals(mr.memory.stats().live, before)
+  collectgarbage("restart")
+  naive.assert_raises({ "expected a tensor" }, t.has_nan, 3)
+end
+
 os.exit(lu.LuaUnit.run())

@@ -333,6 +333,8 @@ function TestSyncDebug.test_error_refuses_hidden_waits_before_they_wait()
     item = function() return x:sum():item() end,
     print = function() print(x) end,
     totable = function() return x:totable() end,
+    has_nan = function() return x:has_nan() end,
+    save = function() mr.save("never.npy", x) end,
     cpu = function() return x:cpu() end,
     copy_ = function() pinned:copy_(x) end,
     memcpy = function() mr.memcpy(pinned, x) end,
