@@ -861,6 +861,11 @@ function Tensor:item() end
 ---@return table
 function Tensor:totable() end
 
+---Returns whether at least one element is NaN. For floats this asks the device in the current stream,
+---and the host waits for that stream; integers and bools are never NaN.
+---@return boolean
+function Tensor:has_nan() end
+
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
 ---@param a millrace.Tensor

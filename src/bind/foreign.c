@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NOT_HERE "not in this version"
+#define NO_FILES "--sandbox has no files"
 
 static const struct {
     const char *owner, *name, *advice;
@@ -64,6 +65,8 @@ static const struct {
     {"mr", "float16", "dtypes are strings: \"f16\""},
     {"mr", "bfloat16", "dtypes are strings: \"bf16\""},
     {"mr", "einsum", NOT_HERE},
+    {"mr", "save", NO_FILES}, /* removed there, else found */
+    {"mr", "load", NO_FILES},
     {"mr", "explore", NOT_HERE},
     {"mr", "trace", NOT_HERE},
     {"mr", "graph", NOT_HERE},
