@@ -11,6 +11,7 @@ local MAY_LOOK = {
   ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
   ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
+  ["tensor_box.c"] = true, ["gradient.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true,
@@ -21,6 +22,8 @@ local MAY_LOOK = {
   ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
   ["trace.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true, ["kernel.c"] = true, ["kernel_module.c"] = true,
   ["kernel_profile.c"] = true,
+  -- at whether there is a tensor that requires gradients; takes nothing out
+  ["record.c"] = true,
   -- at what holds an object, which is known already; makes no value
   ["variable.c"] = true,
 }

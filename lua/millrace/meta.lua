@@ -62,6 +62,7 @@ local Event = {}
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Linear algebra.
+---Gradients: docs/autograd.md explains them.
 ---Looking at device memory.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
@@ -76,6 +77,10 @@ local Event = {}
 ---@field nbytes integer The bytes of all elements.
 ---@field pinned boolean Whether it is host memory that the device can access.
 ---@field contiguous boolean Whether it is row-major without gaps.
+---@field requires_grad boolean Whether operations on it are recorded for gradients. Can be assigned.
+---@field is_leaf boolean Whether it is not the result of an operation that was recorded.
+---@field grad millrace.Tensor|nil The gradient that backward() has added up. Can be assigned: a tensor of the same shape, dtype and device, or nil.
+---@field grad_fn string|nil The operation that made it and its line, if that was recorded: "mul at train.lua:7".
 ---@operator len: integer
 ---@operator add(millrace.Tensor|number): millrace.Tensor
 ---@operator sub(millrace.Tensor|number): millrace.Tensor
@@ -85,6 +90,9 @@ local Event = {}
 ---@operator mod(millrace.Tensor|number): millrace.Tensor
 ---@operator unm: millrace.Tensor
 local Tensor = {}
+
+---Gradients other than by t:backward(), and operations with derivatives of your own.
+mr.autograd = {}
 
 ---A compiled kernel of your own.
 ---What the launches of a kernel did.
@@ -392,6 +400,22 @@ function mr.cat(tensors, dim) end
 ---@param dim? integer
 ---@return millrace.Tensor
 function mr.stack(tensors, dim) end
+
+---Calls fn(...) without recording operations for gradients, and returns its results.
+---@param fn function
+---@param ... any
+---@return any ...
+function mr.no_grad(fn, ...) end
+
+---Calls fn(...) with recording on, inside mr.no_grad, too, and returns its results.
+---@param fn function
+---@param ... any
+---@return any ...
+function mr.enable_grad(fn, ...) end
+
+---Returns false inside mr.no_grad, otherwise true.
+---@return boolean
+function mr.is_grad_enabled() end
 
 ---Returns whether both tensors have the same shape and the same values; NaN is not equal to anything.
 ---The values of device tensors are copied to the host in the current stream, and the host waits for
@@ -874,11 +898,54 @@ function Tensor:has_nan() end
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
 
+---Says that gradients for this tensor are wanted: operations on it are recorded from now on, and
+---t:backward() of what is computed from it adds to t.grad. Only tensors of floats can require
+---gradients. Returns t.
+---@param on? boolean
+---@return millrace.Tensor
+function Tensor:requires_grad_(on) end
+
+---Returns a tensor with the same memory that takes no part in gradients.
+---@return millrace.Tensor
+function Tensor:detach() end
+
+---Says that t.grad is wanted although t is the result of an operation; without it only leaves get one.
+---Returns t.
+---@return millrace.Tensor
+function Tensor:retain_grad() end
+
+---Computes the gradients of t with respect to the leaves that it was computed from, and adds them to
+---their `grad`. `gradient` is the gradient of t itself; for a tensor with one element it can be left
+---out and is 1. Each operation's gradient is computed on the stream on which the operation ran; the
+---work of this call begins after what the current stream has, and the current stream waits for all
+---gradients. The graph is freed, unless retain_graph is set. The host does not wait.
+---@param gradient? millrace.Tensor
+---@param options? { retain_graph?: boolean }
+function Tensor:backward(gradient, options) end
+
 ---Returns the values of t as they are now, half-written ones included, as a new host tensor. Unlike
 ---cpu() it submits nothing, waits for nothing and orders nothing, and for the hazard checker it is no
 ---access. Only on the virtual GPU: real hardware does not show its memory without an access.
 ---@return millrace.Tensor
 function Tensor:peek() end
+
+---Returns the gradients of the sum of the outputs with respect to each input, and leaves every `grad`
+---as it is. An input that no output depends on is an error; with allow_unused=true its gradient is
+---nil. Streams are as for t:backward().
+---@param outputs millrace.Tensor|millrace.Tensor[]
+---@param inputs millrace.Tensor|millrace.Tensor[]
+---@param gradients? millrace.Tensor|millrace.Tensor[]
+---@param options? { retain_graph?: boolean, allow_unused?: boolean }
+---@return millrace.Tensor
+function mr.autograd.grad(outputs, inputs, gradients, options) end
+
+---Makes an operation with a derivative of its own. f(...) calls forward(ctx, ...), whose operations
+---are not recorded. backward(ctx, g1, ...) gets the gradient of each result and returns the gradient
+---of each argument, or nil. ctx:save_for_backward(t, ...) keeps tensors, which ctx:saved_tensors()
+---returns in backward; other fields of ctx are free.
+---@param options { forward?: function, backward?: function, name?: string }
+---@return function f
+function mr.autograd.Function(options) end
 
 ---Launches the kernel, as k[{grid, block, shared, stream}](...) does.
 ---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }

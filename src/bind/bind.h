@@ -47,6 +47,7 @@ typedef struct {
 /* A kind of userdata. Its address is the registry key of the metatable. */
 typedef struct {
     const char *text; /* "an event": how messages call one */
+    int user_values;  /* Lua values that each of them can hold */
 } mr_kind;
 
 /* Every userdata begins with the address of its kind, so one comparison checks the kind. This is done for
@@ -79,7 +80,7 @@ typedef struct {
 void mr_class_open(lua_State *L, const mr_class *class);
 /* Makes `index` the __index of a class that is open. It may go on to mr_class_lookup, whose upvalues it gets. */
 void mr_class_open_index(lua_State *L, const mr_class *class, lua_CFunction index);
-/* Adds the functions of another class of the same kind, which must be open. */
+/* Adds the functions and properties of another class of the same kind, which must be open. */
 void mr_class_extend(lua_State *L, const mr_class *part);
 /* Pushes the table in which methods of that kind are looked up by name. */
 void mr_push_methods(lua_State *L, const mr_kind *kind);

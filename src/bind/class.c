@@ -55,6 +55,15 @@ void mr_table_open(lua_State *L, const mr_class *class) {
     for (const mr_function *const *f = class->functions; *f; f++) set_function(L, *f);
 }
 
+/* In the table at the top. */
+static void set_getters(lua_State *L, const mr_class *class) {
+    for (const mr_property *p = class->properties; p && p->name; p++) {
+        mr_push_module(L);
+        lua_pushcclosure(L, p->get, 1);
+        lua_setfield(L, -2, p->name);
+    }
+}
+
 void mr_class_open(lua_State *L, const mr_class *class) {
     lua_newtable(L); /* metatable */
     int metatable = lua_gettop(L);
@@ -66,11 +75,7 @@ void mr_class_open(lua_State *L, const mr_class *class) {
         if (meta) lua_pop(L, 1);
     }
     lua_newtable(L); /* getters */
-    for (const mr_property *p = class->properties; p && p->name; p++) {
-        mr_push_module(L);
-        lua_pushcclosure(L, p->get, 1);
-        lua_setfield(L, -2, p->name);
-    }
+    set_getters(L, class);
     lua_pushvalue(L, -2);
     lua_setfield(L, metatable, "methods"); /* for help() and for files that add methods */
     lua_pushvalue(L, -1);
@@ -120,5 +125,7 @@ void mr_class_extend(lua_State *L, const mr_class *part) {
         lua_pushcclosure(L, (*f)->call, 1);
         lua_setfield(L, meta ? -3 : -2, (*f)->name);
     }
-    lua_pop(L, 2);
+    lua_getfield(L, -2, "getters");
+    set_getters(L, part);
+    lua_pop(L, 3);
 }

@@ -210,16 +210,38 @@ const char *mr_type_text(lua_State *L, int arg) {
     return "a userdata";
 }
 
+static const char *name_of_frame(lua_State *L, lua_Debug *frame) {
+    lua_getinfo(L, "nf", frame);
+    const char *name = mr_registered_name(L, lua_gettop(L), NULL);
+    lua_pop(L, 1);
+    return name;
+}
+
+/* Whether lua/millrace/autograd.lua called the running function for another one of ours, which the script called (record.h):
+ * that is *out_frame. */
+static bool calls_by_autograd(lua_State *L, lua_Debug *out_frame) {
+    int level = 1;
+    while (lua_getstack(L, level, out_frame)) {
+        lua_getinfo(L, "S", out_frame);
+        if (strncmp(out_frame->source, "=millrace.autograd", 18) != 0) return level > 1;
+        level++;
+    }
+    return false;
+}
+
 /* The name that it was registered under; a script may call it by another (`local f = mr.zeros`) or by
  * none (pcall). Metamethods have only the name that Lua gives them. */
 const char *mr_called_name(lua_State *L, bool *out_method) {
     lua_Debug frame = {0};
     *out_method = false;
     if (!lua_getstack(L, 0, &frame)) return "?";
-    lua_getinfo(L, "nf", &frame);
+    const char *name = name_of_frame(L, &frame);
+    lua_Debug outer;
+    if (!name && calls_by_autograd(L, &outer)) {
+        frame = outer;
+        name = name_of_frame(L, &frame);
+    }
     *out_method = frame.namewhat && strcmp(frame.namewhat, "method") == 0;
-    const char *name = mr_registered_name(L, lua_gettop(L), NULL);
-    lua_pop(L, 1);
     return name ? name : frame.name ? frame.name : "?";
 }
 

@@ -15,6 +15,8 @@ typedef struct {
     size_t file_size;
     mr_scripts scripts;  /* that reports have looked into */
     mr_interned sources; /* the files that were run (source.c) */
+    uint64_t tracked;    /* tensors that require gradients (tensor_box.c) */
+    bool gradients_off;  /* inside mr.no_grad, and during a backward pass */
 } mr_module;
 
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */

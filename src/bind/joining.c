@@ -4,6 +4,7 @@
 
 #include "bind/open.h"
 #include "bind/placement.h"
+#include "bind/record.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
 
@@ -57,9 +58,10 @@ static void fill_part(lua_State *L, const mr_caller *caller, mr_status status, m
     mr_finish_new(L, status);
 }
 
-MR_FUNCTION(joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
-            "Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the "
-            "result is the one to which their dtypes promote.") {
+MR_RECORDED_FUNCTION(
+    joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
+    "Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the "
+    "result is the one to which their dtypes promote.") {
     mr_caller caller = mr_enter_as(L, "cat");
     bool dim_given = !lua_isnoneornil(L, 2);
     int count;
@@ -85,9 +87,10 @@ MR_FUNCTION(joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) ->
     return 1;
 }
 
-MR_FUNCTION(joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=1]) -> tensor",
-            "Joins tensors of the same shape along a new dim. The dtype of the result is the one "
-            "to which their dtypes promote.") {
+MR_RECORDED_FUNCTION(
+    joining_stack, "stack", "mr.stack(tensors: tensor[] [, dim: integer=1]) -> tensor",
+    "Joins tensors of the same shape along a new dim. The dtype of the result is the one "
+    "to which their dtypes promote.") {
     mr_caller caller = mr_enter_as(L, "stack");
     bool dim_given = !lua_isnoneornil(L, 2);
     int count;

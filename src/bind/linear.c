@@ -1,5 +1,6 @@
 /* Linear algebra made of several rows of the operation table. */
 #include "bind/open.h"
+#include "bind/record.h"
 #include "bind/row.h"
 #include "bind/tensor.h"
 
@@ -38,10 +39,11 @@ static void check_sum(lua_State *L, const mr_tensor *x, const mr_tensor *a, cons
                   mr_shape_text(x->ndim, x->shape, own, sizeof own));
 }
 
-MR_FUNCTION(linear_addmm, "addmm",
-            "x:addmm(a: tensor, b: tensor [, {beta: number=1, alpha: number=1}]) -> tensor",
-            "Returns beta * x + alpha * (a @ b): a matrix product to which x is added after "
-            "broadcasting. With beta=0, the values of x are not used, so NaN in x has no effect.") {
+MR_RECORDED_FUNCTION(
+    linear_addmm, "addmm",
+    "x:addmm(a: tensor, b: tensor [, {beta: number=1, alpha: number=1}]) -> tensor",
+    "Returns beta * x + alpha * (a @ b): a matrix product to which x is added after "
+    "broadcasting. With beta=0, the values of x are not used, so NaN in x has no effect.") {
     static const char *const known[] = {"beta", "alpha", NULL};
     mr_caller caller = mr_enter(L);
     mr_value x = {.tensor = mr_check_tensor(L, 1)}, a = {.tensor = mr_check_tensor(L, 2)},

@@ -3,12 +3,12 @@
 
 #include "bind/bind.h"
 
-const mr_kind mr_kind_device = {"a device"};
-const mr_kind mr_kind_stream = {"a stream"};
-const mr_kind mr_kind_event = {"an event"};
-const mr_kind mr_kind_tensor = {"a tensor"};
-const mr_kind mr_kind_kernel = {"a kernel"};
-const mr_kind mr_kind_module = {"a module"};
+const mr_kind mr_kind_device = {.text = "a device"};
+const mr_kind mr_kind_stream = {.text = "a stream"};
+const mr_kind mr_kind_event = {.text = "an event"};
+const mr_kind mr_kind_tensor = {.text = "a tensor", .user_values = 1};
+const mr_kind mr_kind_kernel = {.text = "a kernel"};
+const mr_kind mr_kind_module = {.text = "a module"};
 
 static const char late; /* its address is the registry key */
 
@@ -47,7 +47,7 @@ void mr_finalise_late(lua_State *L) {
 }
 
 void *mr_new(lua_State *L, const mr_kind *kind, size_t size) {
-    mr_block *b = lua_newuserdatauv(L, sizeof *b + size, 0);
+    mr_block *b = lua_newuserdatauv(L, sizeof *b + size, kind->user_values);
     memset(b->object, 0, size);
     b->kind = kind;
     lua_rawgetp(L, LUA_REGISTRYINDEX, kind); /* where mr_class_open put the metatable */

@@ -31,6 +31,9 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_linear_class,
                                           &mr_linear_functions_class,
                                           &mr_joining_class,
+                                          &mr_gradient_class,
+                                          &mr_gradient_mode_class,
+                                          &mr_autograd_class,
                                           &mr_compare_class,
                                           &mr_format_class,
                                           &mr_op_list_class,
@@ -158,6 +161,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_files(L);
     mr_open_operators(L);
     mr_open_linear(L);
+    mr_open_gradient(L);
     mr_open_cuda_forms(L);
     mr_open_kernel_module(L);
     mr_open_kernel(L);

@@ -14,6 +14,7 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
     mr_module_class, mr_modules_class, mr_module_kernels_class, mr_module_variables_class,
     mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class,
     mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
+extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 
@@ -29,6 +30,7 @@ void mr_open_explore(lua_State *L);
 void mr_open_foreign(lua_State *L);
 void mr_open_files(lua_State *L);
 void mr_open_format(lua_State *L);
+void mr_open_gradient(lua_State *L);
 void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
 void mr_open_help(lua_State *L);

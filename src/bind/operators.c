@@ -1,5 +1,6 @@
 /* Lua's operators on tensors. Each runs a row of the operation table. */
 #include "bind/open.h"
+#include "bind/record.h"
 #include "bind/row.h"
 
 static int operate(lua_State *L, const mr_op *op) {
@@ -22,7 +23,7 @@ static int operate(lua_State *L, const mr_op *op) {
     X(neg, "__unm", "-x -> tensor", "The same as x:neg().")
 
 #define X(row, name, usage, text)                                                                  \
-    MR_FUNCTION(operator_##row, name, usage, text) {                                               \
+    MR_RECORDED_FUNCTION(operator_##row, name, usage, text) {                                      \
         return operate(L, &mr_ops[MR_OP_##row]);                                                   \
     }
 OPERATOR_LIST(X)

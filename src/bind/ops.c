@@ -3,6 +3,7 @@
  *
  * This is the path of `a:add_(b)`: it makes no table and looks nothing up. */
 #include "bind/open.h"
+#include "bind/record.h"
 #include "bind/reduce.h"
 #include "bind/row.h"
 #include "bind/shape.h"
@@ -163,10 +164,20 @@ static lua_CFunction function_of(const mr_op *op, bool in_place) {
     return in_place ? c->in_place : c->plain;
 }
 
+static int call_row(lua_State *L) {
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    return mr_record(L, function_of(op, false), op->name);
+}
+
+static int call_row_in_place(lua_State *L) {
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    return mr_record(L, function_of(op, true), op->name_in_place);
+}
+
 /* Sets the function in the table at the top of the stack. */
 static void set_function(lua_State *L, const mr_op *op, bool in_place) {
-    lua_CFunction call = function_of(op, in_place);
-    if (!call) return;
+    lua_CFunction call = in_place ? call_row_in_place : call_row;
+    if (!function_of(op, in_place)) return;
     lua_pushfstring(L, "%s%s", op->name, in_place ? "_" : "");
     mr_push_module(L);
     lua_pushlightuserdata(L, (void *)op);

@@ -10,7 +10,7 @@ typedef struct {
     uint32_t epoch;
 } scope;
 
-static const mr_kind scope_kind = {"a scope"};
+static const mr_kind scope_kind = {.text = "a scope"};
 
 /* Enters a scope for the stream or device at `arg`. */
 static void scope_enter(lua_State *L, int arg, scope *s) {

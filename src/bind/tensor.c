@@ -1,6 +1,7 @@
 /* The class of tensors: free, record_stream, and the metamethods. The box is in tensor_box.c; properties,
  * views, indexing and copies have files of their own. */
 #include "bind/open.h"
+#include "bind/record.h"
 #include "bind/tensor.h"
 
 /* --- methods: lifetime -------------------------------------------------------------------------- */
@@ -61,13 +62,14 @@ MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "last [, step]} is a range that includes both ends; {i} keeps the dim, with size 1; {} "
             "keeps all. Dims without an entry are kept whole.") {
     if (lua_type(L, 2) == LUA_TSTRING) return mr_class_lookup(L);
-    return mr_tensor_get_index(L);
+    return mr_record(L, mr_tensor_get_index, "__index");
 }
 
 MR_FUNCTION(tensor_newindex, "__newindex", "t[i] = value",
             "Writes a number or a boolean to every element of t[i], or copies a tensor to it, as "
             "fill_ and copy_ do.") {
-    return mr_tensor_set_index(L);
+    if (lua_type(L, 2) == LUA_TSTRING) return mr_gradient_set_field(L);
+    return mr_record(L, mr_tensor_set_index, "__newindex");
 }
 
 /* --- docs --------------------------------------------------------------------------------------- */

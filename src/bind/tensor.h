@@ -20,6 +20,22 @@ void mr_close_tensor(lua_State *L, int index);
  * leaves no memory behind. */
 void mr_finish_new(lua_State *L, mr_status status);
 
+/* --- gradients (tensor_box.c) ------------------------------------------------------------------- */
+
+/* As mr_new_tensor, of a view of the tensor at `of`. An operation in place on the view changes that tensor, too, so
+ * autograd must find it. */
+mr_tensor **mr_new_view(lua_State *L, int of);
+/* The tensor that the one at `index` is a view of, itself no view; nil if it is none. */
+void mr_push_base(lua_State *L, int index);
+/* What autograd keeps for the tensor at `index`, or nil. */
+void mr_push_gradient_state(lua_State *L, int index);
+/* Pops it and keeps it; `tracked`: the tensor requires gradients. */
+void mr_set_gradient_state(lua_State *L, int index, bool tracked);
+/* Whether the tensor at `index` requires gradients. */
+bool mr_requires_grad(lua_State *L, int index);
+/* Whether the value at `index` is a tensor that requires gradients, or a view of one that does. */
+bool mr_is_tracked(lua_State *L, int index);
+
 /* --- compare.c ---------------------------------------------------------------------------------- */
 
 /* Raises, naming both, when one is on the host or on another device. */
@@ -27,8 +43,9 @@ void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, con
 
 /* --- tensor_index.c, tensor_move.c -------------------------------------------------------------- */
 
-int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
-int mr_tensor_set_index(lua_State *L); /* __newindex */
+int mr_tensor_get_index(lua_State *L);   /* __index for anything but a string */
+int mr_tensor_set_index(lua_State *L);   /* __newindex for anything but a string */
+int mr_gradient_set_field(lua_State *L); /* and for a string (gradient.c) */
 /* The tensor on the host, with its values now, in a userdata that is pushed. */
 mr_tensor *mr_push_on_host(lua_State *L, const mr_caller *caller, mr_tensor *t);
 

@@ -5,6 +5,7 @@
  * freed in stream order, although pending work may still name it. */
 #include <stdio.h>
 
+#include "bind/internal.h"
 #include "bind/tensor.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
@@ -14,6 +15,7 @@
 typedef struct {
     mr_tensor *tensor; /* first: mr_new_tensor hands out its address. NULL: not made yet */
     bool closed;
+    bool tracked;  /* it requires gradients: its user value is a table of lua/millrace/autograd */
     mr_site where; /* it was closed */
 } box;
 
@@ -60,6 +62,61 @@ mr_tensor **mr_new_tensor(lua_State *L) {
     return &b->tensor;
 }
 
+mr_tensor **mr_new_view(lua_State *L, int of) {
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_push_base(L, of);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushvalue(L, of);
+    }
+    lua_setiuservalue(L, -2, 1);
+    return slot;
+}
+
+/* --- gradients ---------------------------------------------------------------------------------- */
+
+/* The user value of a box: of a view, the box of the tensor that it is a view of; where gradients are tracked, a table, which
+ * then has that as its field `base`. */
+
+void mr_push_base(lua_State *L, int index) {
+    if (lua_getiuservalue(L, index, 1) != LUA_TTABLE) return;
+    lua_getfield(L, -1, "base");
+    lua_remove(L, -2);
+}
+
+void mr_push_gradient_state(lua_State *L, int index) {
+    if (lua_getiuservalue(L, index, 1) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    lua_pushnil(L);
+}
+
+static void set_tracked(lua_State *L, box *b, bool tracked) {
+    if (tracked == b->tracked) return;
+    b->tracked = tracked;
+    mr_bind_module(L)->tracked += tracked ? 1 : (uint64_t)-1;
+}
+
+void mr_set_gradient_state(lua_State *L, int index, bool tracked) {
+    set_tracked(L, mr_check(L, index, &mr_kind_tensor), tracked);
+    lua_setiuservalue(L, index, 1);
+}
+
+bool mr_requires_grad(lua_State *L, int index) {
+    const box *b = mr_check(L, index, &mr_kind_tensor);
+    return b->tracked;
+}
+
+bool mr_is_tracked(lua_State *L, int index) {
+    const box *b = mr_test(L, index, &mr_kind_tensor);
+    if (!b || b->tracked) return b != NULL;
+    mr_push_base(L, index);
+    b = mr_test(L, -1, &mr_kind_tensor);
+    lua_pop(L, 1);
+    return b && b->tracked;
+}
+
+/* --- memory ------------------------------------------------------------------------------------- */
+
 static uint64_t live_bytes(const mr_machine *machine) {
     uint64_t live = machine->host_live_bytes;
     for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
@@ -85,6 +142,7 @@ void mr_let_go(lua_State *L, int index) {
     box *b = mr_test(L, index, &mr_kind_tensor);
     if (!b || !b->tensor) return;
     mr_tensor *t = b->tensor;
+    set_tracked(L, b, false);
     b->tensor = NULL;
     if (!b->closed) mr_storage_drop_handle(t->storage);
     mr_tensor_release(t);

@@ -114,7 +114,7 @@ static mr_tensor *push_view(lua_State *L, const mr_caller *caller, mr_tensor *t,
                   mr_tensor_describe(t, name, sizeof name), mr_type_text(L, index));
     }
     for (int dim = used; dim < t->ndim; dim++) keep(&v, t, dim);
-    mr_tensor **slot = mr_new_tensor(L);
+    mr_tensor **slot = mr_new_view(L, 1);
     mr_raise(L, mr_tensor_view(caller, t, (mr_dtype)t->dtype, v.ndim, v.shape, v.stride, v.offset,
                                slot));
     return *slot;
@@ -130,10 +130,6 @@ int mr_tensor_set_index(lua_State *L) {
     mr_caller caller = mr_enter_as(L, "t[i]=");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];
-    if (lua_type(L, 2) == LUA_TSTRING)
-        return mr_misuse(
-            L, "%s: field `%.40s` of a tensor cannot be assigned: t:name(\"x\") sets the name",
-            mr_tensor_describe(t, name, sizeof name), lua_tostring(L, 2));
     if (mr_is_scalar(L, 3)) {
         mr_scalar value = mr_check_scalar(L, 3);
         mr_raise(L, mr_fill_with(&caller, push_view(L, &caller, t, 2), value));

@@ -6,6 +6,7 @@
 #include "bind/open.h"
 #include "bind/placement.h"
 #include "bind/row.h"
+#include "bind/record.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
 
@@ -15,7 +16,7 @@ static bool check_non_blocking(lua_State *L, int arg) {
     return mr_option_boolean(L, &options, "non_blocking", false);
 }
 
-MR_FUNCTION(
+MR_RECORDED_FUNCTION(
     tensor_copy, "copy_", "t:copy_(source: tensor [, {non_blocking: boolean=false}]) -> tensor",
     "Copies the values of `source` into t, with broadcasting and conversion to t's dtype, between "
     "any two memories. Runs on the current stream of the device. If one of the tensors is on the "
@@ -78,7 +79,7 @@ static void check_target(lua_State *L, int arg, target *to) {
     }
 }
 
-MR_FUNCTION(
+MR_RECORDED_FUNCTION(
     tensor_to, "to",
     "t:to(where: device|integer|string|tensor... [, {non_blocking: boolean=false}]) -> tensor",
     "Returns the tensor on a device (an object, an ordinal, \"cuda\", \"cuda:1\"), on the host "
@@ -96,19 +97,21 @@ MR_FUNCTION(
     return push_moved(L, &caller, t, to, options && check_non_blocking(L, options));
 }
 
-MR_FUNCTION(tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor",
-            "The same as t:to(\"cpu\"): returns the tensor in host memory. The host waits for the "
-            "values, unless non_blocking is set.") {
+MR_RECORDED_FUNCTION(
+    tensor_cpu, "cpu", "t:cpu([{non_blocking: boolean=false}]) -> tensor",
+    "The same as t:to(\"cpu\"): returns the tensor in host memory. The host waits for the "
+    "values, unless non_blocking is set.") {
     mr_caller caller = mr_enter_as(L, "cpu");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, NULL};
     return push_moved(L, &caller, t, to, check_non_blocking(L, 2));
 }
 
-MR_FUNCTION(tensor_cuda, "cuda",
-            "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
-            "Returns the tensor on this device (default: the current device); t itself if it is "
-            "already there.") {
+MR_RECORDED_FUNCTION(
+    tensor_cuda, "cuda",
+    "t:cuda([device: device|integer] [, {non_blocking: boolean=false}]) -> tensor",
+    "Returns the tensor on this device (default: the current device); t itself if it is "
+    "already there.") {
     mr_caller caller = mr_enter_as(L, "cuda");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, caller.machine->current_device};
@@ -117,9 +120,10 @@ MR_FUNCTION(tensor_cuda, "cuda",
     return push_moved(L, &caller, t, to, options && check_non_blocking(L, options));
 }
 
-MR_FUNCTION(tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
-            "Returns a copy of a host tensor in pinned memory, which the device can access without "
-            "the host; t itself if it is already pinned.") {
+MR_RECORDED_FUNCTION(
+    tensor_pin_memory, "pin_memory", "t:pin_memory() -> tensor",
+    "Returns a copy of a host tensor in pinned memory, which the device can access without "
+    "the host; t itself if it is already pinned.") {
     mr_caller caller = mr_enter_as(L, "pin_memory");
     mr_tensor *t = mr_check_tensor(L, 1);
     char name[160];

@@ -8,6 +8,7 @@
 
 #include "bind/open.h"
 #include "bind/placement.h"
+#include "bind/record.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
 
@@ -42,7 +43,7 @@ static int reshape(lua_State *L, const char *what, bool may_copy) {
     mr_tensor *t = mr_check_tensor(L, 1);
     int64_t shape[MR_MAX_DIMS];
     int ndim = mr_check_shape(L, what, 2, lua_gettop(L), shape);
-    mr_tensor **slot = mr_new_tensor(L);
+    mr_tensor **slot = mr_new_view(L, 1);
     mr_status status = mr_tensor_reshape(&caller, t, ndim, shape, slot);
     if (!may_copy) mr_raise(L, as_view(status));
     if (!may_copy || !not_viewable(L, status)) return 1;
@@ -52,22 +53,25 @@ static int reshape(lua_State *L, const char *what, bool may_copy) {
     return 1;
 }
 
-MR_FUNCTION(tensor_view, "view", "t:view(sizes: integer...) -> tensor",
-            "Returns a view with the same elements in another shape. One size may be -1; it is "
-            "computed from the others. If the strides do not allow a view, it is an error; reshape "
-            "copies in that case.") {
+MR_RECORDED_FUNCTION(
+    tensor_view, "view", "t:view(sizes: integer...) -> tensor",
+    "Returns a view with the same elements in another shape. One size may be -1; it is "
+    "computed from the others. If the strides do not allow a view, it is an error; reshape "
+    "copies in that case.") {
     return reshape(L, "view", false);
 }
 
-MR_FUNCTION(tensor_reshape, "reshape", "t:reshape(sizes: integer...) -> tensor",
-            "Returns the same elements in another shape. One size may be -1; it is computed from "
-            "the others. The result is a view if the strides allow it, otherwise a copy.") {
+MR_RECORDED_FUNCTION(
+    tensor_reshape, "reshape", "t:reshape(sizes: integer...) -> tensor",
+    "Returns the same elements in another shape. One size may be -1; it is computed from "
+    "the others. The result is a view if the strides allow it, otherwise a copy.") {
     return reshape(L, "reshape", true);
 }
 
-MR_FUNCTION(tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integer=-1]) -> tensor",
-            "Joins the dims from `first` to `last` into one. The result is a view if the strides "
-            "allow it, otherwise a copy.") {
+MR_RECORDED_FUNCTION(
+    tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integer=-1]) -> tensor",
+    "Joins the dims from `first` to `last` into one. The result is a view if the strides "
+    "allow it, otherwise a copy.") {
     mr_caller caller = mr_enter_as(L, "flatten");
     mr_tensor *t = mr_check_tensor(L, 1);
     int first = 0, last = t->ndim ? t->ndim - 1 : 0;
@@ -75,7 +79,7 @@ MR_FUNCTION(tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integ
     if (!lua_isnoneornil(L, 3)) last = mr_check_dim(L, "flatten", 3, t->ndim);
     if (first > last)
         return mr_misuse(L, "flatten: first dim %d comes after last dim %d", first + 1, last + 1);
-    mr_tensor **slot = mr_new_tensor(L);
+    mr_tensor **slot = mr_new_view(L, 1);
     if (!not_viewable(L, mr_tensor_flatten(&caller, t, first, last, slot))) return 1;
     mr_tensor *copy = push_copy(L, &caller, t);
     mr_raise(L, mr_tensor_flatten(&caller, copy, first, last, slot));
@@ -83,18 +87,20 @@ MR_FUNCTION(tensor_flatten, "flatten", "t:flatten([first: integer=1, last: integ
     return 1;
 }
 
-MR_FUNCTION(tensor_transpose, "transpose", "t:transpose(dim1: integer, dim2: integer) -> tensor",
-            "Returns a view with two dims exchanged.") {
+MR_RECORDED_FUNCTION(tensor_transpose, "transpose",
+                     "t:transpose(dim1: integer, dim2: integer) -> tensor",
+                     "Returns a view with two dims exchanged.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int a = mr_check_dim(L, "transpose", 2, t->ndim), b = mr_check_dim(L, "transpose", 3, t->ndim);
-    mr_raise(L, mr_tensor_transpose(&caller, t, a, b, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_transpose(&caller, t, a, b, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_t, "t", "t:t() -> tensor",
-            "Returns the transposed matrix, as a view. A tensor with fewer than 2 dims is returned "
-            "unchanged.") {
+MR_RECORDED_FUNCTION(
+    tensor_t, "t", "t:t() -> tensor",
+    "Returns the transposed matrix, as a view. A tensor with fewer than 2 dims is returned "
+    "unchanged.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     char shape[128];
@@ -102,19 +108,20 @@ MR_FUNCTION(tensor_t, "t", "t:t() -> tensor",
         return mr_misuse(L, "t: the shape is %s, expected at most 2 dims: use transpose or permute",
                          mr_shape_text(t->ndim, t->shape, shape, sizeof shape));
     int last = t->ndim == 2 ? 1 : 0;
-    mr_raise(L, mr_tensor_transpose(&caller, t, 0, last, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_transpose(&caller, t, 0, last, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_permute, "permute", "t:permute(dims: integer...) -> tensor",
-            "Returns a view with the dims in another order. Each dim must be given once.") {
+MR_RECORDED_FUNCTION(
+    tensor_permute, "permute", "t:permute(dims: integer...) -> tensor",
+    "Returns a view with the dims in another order. Each dim must be given once.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int dims[MR_MAX_DIMS];
     int count = mr_check_dims(L, "permute", 2, lua_gettop(L), t->ndim, dims);
     if (count != t->ndim)
         return mr_misuse(L, "permute: %d dims given for a tensor of %d", count, t->ndim);
-    mr_raise(L, mr_tensor_permute(&caller, t, dims, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_permute(&caller, t, dims, mr_new_view(L, 1)));
     return 1;
 }
 
@@ -130,10 +137,10 @@ static int64_t check_start(lua_State *L, const mr_tensor *t, int dim, int arg) {
     return from_0;
 }
 
-MR_FUNCTION(tensor_narrow, "narrow",
-            "t:narrow(dim: integer, start: integer, length: integer) -> tensor",
-            "Returns a view of `length` elements of a dim, starting at element `start` (from 1; "
-            "negative: from the end).") {
+MR_RECORDED_FUNCTION(
+    tensor_narrow, "narrow", "t:narrow(dim: integer, start: integer, length: integer) -> tensor",
+    "Returns a view of `length` elements of a dim, starting at element `start` (from 1; "
+    "negative: from the end).") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (t->ndim == 0) return mr_misuse(L, "narrow: a 0-dim tensor has no dims");
@@ -145,50 +152,53 @@ MR_FUNCTION(tensor_narrow, "narrow",
                          "narrow: %" PRId64 " elements from element %" PRId64
                          " on do not lie in dim %d, which has %" PRId64,
                          (int64_t)length, start + 1, dim + 1, t->shape[dim]);
-    mr_raise(L, mr_tensor_narrow(&caller, t, dim, start, length, 1, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_narrow(&caller, t, dim, start, length, 1, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_select, "select", "t:select(dim: integer, index: integer) -> tensor",
-            "Returns a view of one index of a dim, without that dim.") {
+MR_RECORDED_FUNCTION(tensor_select, "select", "t:select(dim: integer, index: integer) -> tensor",
+                     "Returns a view of one index of a dim, without that dim.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (t->ndim == 0) return mr_misuse(L, "select: a 0-dim tensor has no dims");
     int dim = mr_check_dim(L, "select", 2, t->ndim);
     mr_check_integer(L, 3);
     int64_t index = mr_check_index(L, t, dim, 3);
-    mr_raise(L, mr_tensor_select(&caller, t, dim, index, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_select(&caller, t, dim, index, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_squeeze, "squeeze", "t:squeeze([dim: integer]) -> tensor",
-            "Returns a view without this dim if its size is 1; without an argument, a view without "
-            "all dims of size 1.") {
+MR_RECORDED_FUNCTION(
+    tensor_squeeze, "squeeze", "t:squeeze([dim: integer]) -> tensor",
+    "Returns a view without this dim if its size is 1; without an argument, a view without "
+    "all dims of size 1.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int dim = lua_isnoneornil(L, 2) ? INT_MIN : mr_check_dim(L, "squeeze", 2, t->ndim);
-    mr_raise(L, mr_tensor_squeeze(&caller, t, dim, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_squeeze(&caller, t, dim, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_unsqueeze, "unsqueeze", "t:unsqueeze(dim: integer) -> tensor",
-            "Returns a view with a new dim of size 1 at this position: 1 is first, -1 is last.") {
+MR_RECORDED_FUNCTION(
+    tensor_unsqueeze, "unsqueeze", "t:unsqueeze(dim: integer) -> tensor",
+    "Returns a view with a new dim of size 1 at this position: 1 is first, -1 is last.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int dim = mr_check_dim(L, "unsqueeze", 2, t->ndim + 1);
-    mr_raise(L, mr_tensor_unsqueeze(&caller, t, dim, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_unsqueeze(&caller, t, dim, mr_new_view(L, 1)));
     return 1;
 }
 
-MR_FUNCTION(tensor_expand, "expand", "t:expand(sizes: integer...) -> tensor",
-            "Returns a view in which dims of size 1, and new dims in front, repeat their elements. "
-            "A size of -1 keeps the size. Several elements of the view share one place in memory, "
-            "so the view cannot be written.") {
+MR_RECORDED_FUNCTION(
+    tensor_expand, "expand", "t:expand(sizes: integer...) -> tensor",
+    "Returns a view in which dims of size 1, and new dims in front, repeat their elements. "
+    "A size of -1 keeps the size. Several elements of the view share one place in memory, "
+    "so the view cannot be written.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     int64_t shape[MR_MAX_DIMS];
     int ndim = mr_check_shape(L, "expand", 2, lua_gettop(L), shape);
-    mr_raise(L, mr_tensor_expand(&caller, t, ndim, shape, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_expand(&caller, t, ndim, shape, mr_new_view(L, 1)));
     return 1;
 }
 
@@ -204,7 +214,7 @@ static int check_part_dim(lua_State *L, const char *what, const mr_tensor *t) {
 static void add_part(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim, int64_t at,
                      int64_t start, int64_t length) {
     mr_check_stop(L, caller->machine, at, "making the parts of a tensor");
-    mr_raise(L, mr_tensor_narrow(caller, t, dim, start, length, 1, mr_new_tensor(L)));
+    mr_raise(L, mr_tensor_narrow(caller, t, dim, start, length, 1, mr_new_view(L, 1)));
     lua_rawseti(L, -2, at);
 }
 
@@ -218,9 +228,10 @@ static int equal_parts(lua_State *L, const mr_caller *caller, mr_tensor *t, int 
     return 1;
 }
 
-MR_FUNCTION(tensor_chunk, "chunk", "t:chunk(count: integer [, dim: integer=1]) -> tensor[]",
-            "Returns a list of at most `count` views of equal size along a dim. The last one may "
-            "be smaller.") {
+MR_RECORDED_FUNCTION(
+    tensor_chunk, "chunk", "t:chunk(count: integer [, dim: integer=1]) -> tensor[]",
+    "Returns a list of at most `count` views of equal size along a dim. The last one may "
+    "be smaller.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     lua_Integer count = mr_check_integer(L, 2);
@@ -264,10 +275,10 @@ static int listed_parts(lua_State *L, const mr_caller *caller, mr_tensor *t, int
     return 1;
 }
 
-MR_FUNCTION(tensor_split, "split",
-            "t:split(size: integer or integer[] [, dim: integer=1]) -> tensor[]",
-            "Returns a list of views along a dim: views of this size (the last one may be "
-            "smaller), or of the listed sizes, whose sum must be the size of the dim.") {
+MR_RECORDED_FUNCTION(tensor_split, "split",
+                     "t:split(size: integer or integer[] [, dim: integer=1]) -> tensor[]",
+                     "Returns a list of views along a dim: views of this size (the last one may be "
+                     "smaller), or of the listed sizes, whose sum must be the size of the dim.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (lua_type(L, 2) == LUA_TTABLE)
@@ -281,16 +292,17 @@ MR_FUNCTION(tensor_split, "split",
 
 /* --- copies ------------------------------------------------------------------------------------- */
 
-MR_FUNCTION(tensor_clone, "clone", "t:clone() -> tensor",
-            "Returns a contiguous copy on the same device, made in its current stream. A copy of a "
-            "host tensor is in pageable memory.") {
+MR_RECORDED_FUNCTION(
+    tensor_clone, "clone", "t:clone() -> tensor",
+    "Returns a contiguous copy on the same device, made in its current stream. A copy of a "
+    "host tensor is in pageable memory.") {
     mr_caller caller = mr_enter_as(L, "clone");
     push_copy(L, &caller, mr_check_tensor(L, 1));
     return 1;
 }
 
-MR_FUNCTION(tensor_contiguous, "contiguous", "t:contiguous() -> tensor",
-            "Returns t itself if it is contiguous, otherwise a contiguous copy.") {
+MR_RECORDED_FUNCTION(tensor_contiguous, "contiguous", "t:contiguous() -> tensor",
+                     "Returns t itself if it is contiguous, otherwise a contiguous copy.") {
     mr_caller caller = mr_enter_as(L, "contiguous");
     mr_tensor *t = mr_check_tensor(L, 1);
     lua_settop(L, 1);

@@ -17,7 +17,7 @@
 
 /* --- state, check, constructor -------------------------------------------------------------------- */
 
-const mr_kind mr_kind_trace = {"a trace"};
+const mr_kind mr_kind_trace = {.text = "a trace"};
 
 static const char span_lists, text_of_list; /* their addresses are registry keys */
 

@@ -15,9 +15,11 @@ mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_
                                  mr_stream **out_stream);
 void mr_stream_close_default(mr_stream *stream);
 
-/* For messages about a tensor whose values are not there yet. */
+/* For messages about a tensor whose values are not there yet, and for who keeps values and must know whether they are
+ * still those (autograd). */
 static inline void mr_storage_wrote(mr_storage *storage, const char *operation, mr_name *name,
                                     mr_site where) {
+    storage->version++;
     storage->writer = operation;
     mr_name_keep(&storage->writer_name, name);
     storage->writer_where = where;

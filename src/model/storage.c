@@ -365,7 +365,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     bool allowed = !status;
     if (!status && look && !machine->in_host_function && !machine->lost)
         status = mr_machine_waited(machine, machine->backend->host_access(machine));
-    for (uint32_t i = 0; i < count && !status && (look || command); i++)
+    for (uint32_t i = 0; i < count && !status; i++)
         if (operands[i].access & MR_WRITE)
             mr_storage_wrote(operands[i].tensor->storage, name, NULL, caller->where);
     if (!status) mr_host_writes(machine, operands, count);

@@ -41,6 +41,7 @@ struct mr_storage {
     mr_site made, freed_where;
     uint64_t made_seq;
     mr_name *name;      /* of the tensor that was named last, for reports; one reference, or NULL */
+    uint64_t version;   /* how many operations that write here were submitted, by device or host */
     const char *writer; /* the operation submitted last that writes here, or NULL */
     mr_name *writer_name; /* whose text that is; one reference; NULL: it is static */
     mr_site writer_where;

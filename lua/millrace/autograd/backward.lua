@@ -1,0 +1,385 @@
+-- The backward pass: from the gradients of some results to those of the leaves.
+--
+-- Nodes are carried out in the reverse order of the calls that made them: an edge leads to a smaller number, so when
+-- a node is the one with the greatest number, all that add to its gradient have been. The order depends on nothing
+-- else, so the same program has the same bits with one stream and with several.
+--
+-- Streams, as PyTorch has it: a node runs on the stream of its operation. Where a gradient goes to another stream,
+-- that stream waits for it (an event behind the node that made it) before it is used; the first nodes wait for what
+-- the caller's stream has, and in the end the caller's stream waits for all streams that have made a result. The
+-- allocator is told of each tensor that another stream uses.
+--
+-- Easiest to break: nothing that the script can see changes before the last node has been carried out. So a pass that
+-- fails has left each `grad` as it was, and the graph too. And a gradient is `owned` if no one else has its memory:
+-- only such a one may be changed, kept as a leaf's `grad`, or freed once it was used.
+local mr = require "millrace"
+local helpers = require "millrace.autograd.helpers"
+
+return function(tools)
+  local take, used_on, shares, drop = tools.take, tools.used_on, tools.shares, tools.drop
+  local set_stream, current_stream, ones_like = mr.set_stream, mr.current_stream, mr.ones_like
+  local sum_to, rawequal = helpers.sum_to, rawequal
+
+  -- ---------------------------------------------------------------- nodes, greatest number first
+
+  local function push(heap, node)
+    local at, seq = #heap + 1, node.seq
+    while at > 1 do
+      local above = at // 2
+      if heap[above].seq > seq then break end
+      heap[at] = heap[above]
+      at = above
+    end
+    heap[at] = node
+  end
+
+  local function pop(heap)
+    local top, count = heap[1], #heap
+    local last = heap[count]
+    heap[count] = nil
+    count = count - 1
+    if count == 0 then return top end
+    local at, seq = 1, last.seq
+    while true do
+      local below = 2 * at
+      if below > count then break end
+      if below < count and heap[below + 1].seq > heap[below].seq then below = below + 1 end
+      if heap[below].seq < seq then break end
+      heap[at] = heap[below]
+      at = below
+    end
+    heap[at] = last
+    return top
+  end
+
+  -- ---------------------------------------------------------------- streams
+
+  -- Makes a stream current; what was current on its device is kept for the end.
+  local function use(pass, stream)
+    if not stream or stream == pass.current then return end
+    local device = stream.device
+    if not pass.before[device] then pass.before[device] = current_stream(device) end
+    set_stream(stream)
+    pass.current = stream
+  end
+
+  -- The current stream of the caller on the device of `stream`.
+  local function caller_stream(pass, stream)
+    local device = stream.device
+    return pass.before[device] or current_stream(device)
+  end
+
+  -- An event behind what the node that runs has submitted: one for all that wait for it.
+  local function event_behind(pass, stream)
+    if not pass.event then pass.event = stream:record_event() end
+    return pass.event
+  end
+
+  local function crosses(from, to) return from and to and from ~= to end
+
+  local function wait_for(stream, event, gradient)
+    stream:wait_event(event)
+    used_on(gradient, stream)
+  end
+
+  -- ---------------------------------------------------------------- gradients on their way
+
+  local function add(gradient, owned, other)
+    if owned then return gradient:add_(other) end
+    return gradient:add(other)
+  end
+
+  local function deliver_to_leaf(pass, leaf, gradient, owned, from)
+    local entry = pass.leaf[leaf]
+    if not entry then
+      entry = { leaf = leaf, gradient = gradient, owned = owned, stream = from }
+      pass.leaf[leaf] = entry
+      pass.leaves[#pass.leaves + 1] = entry
+      return
+    end
+    if crosses(from, entry.stream) then wait_for(entry.stream, event_behind(pass, from), gradient) end
+    use(pass, entry.stream)
+    entry.gradient, entry.owned = add(entry.gradient, entry.owned and entry.summed, gradient), true
+    entry.summed = true
+  end
+
+  -- Gives the gradient, which was made on the stream `from`, to a node or a leaf.
+  local function deliver(pass, to, gradient, owned, from)
+    if to.leaf then return deliver_to_leaf(pass, to, gradient, owned, from) end
+    local have, stream = pass.gradient[to], to.stream
+    if not have then
+      pass.gradient[to], pass.owned[to] = gradient, owned
+      push(pass.heap, to)
+      if crosses(from, stream) then
+        pass.waits[to] = event_behind(pass, from)
+      end
+      return
+    end
+    local event = pass.waits[to]
+    if event then
+      wait_for(stream, event, have)
+      pass.waits[to] = nil
+    end
+    if crosses(from, stream) then wait_for(stream, event_behind(pass, from), gradient) end
+    use(pass, stream)
+    pass.gradient[to] = add(have, pass.summed[to], gradient)
+    pass.owned[to], pass.summed[to] = true, true
+  end
+
+  -- To the node of several results: their gradients are a table.
+  local function deliver_slot(pass, to, slot, gradient, from)
+    local have = pass.gradient[to]
+    if not have then
+      have = { streams = {} }
+      pass.gradient[to] = have
+      push(pass.heap, to)
+    end
+    have[slot] = gradient
+    if crosses(from, to.stream) then have.streams[slot] = event_behind(pass, from) end
+  end
+
+  -- ---------------------------------------------------------------- one node
+
+  local function place_of(n) return tools.describe_node(n) end
+
+  -- Raises: a tensor that the node has kept is not what it was.
+  local function was_changed(n, t)
+    local ok, err = pcall(tools.check, t)
+    if not ok then
+      local text = type(err) == "string" and err:gsub("^[^\n]-:%d+: ", "") or err.message
+      tools.misuse(("backward: %s needs a tensor for its gradient: %s"):format(place_of(n), text))
+    end
+    local writer, where = tools.writer(t)
+    tools.misuse(("backward: %s needs the values of %s for its gradient, but %s%s changed them in place: " ..
+      "change a clone, or change it after backward"):format(place_of(n), tools.describe(t), writer, where and " at " .. where or ""))
+  end
+  tools.was_changed = was_changed
+
+  local function check_kept(n)
+    local freed = n.freed
+    if freed then
+      tools.misuse(("backward: the graph of %s was freed by backward at %s: " ..
+        "to go through it twice, set retain_graph=true the first time"):format(place_of(n), tools.place(freed.file, freed.line) or "an unknown line"))
+    end
+    local stream = n.stream
+    if n.va and not take(n.a, n.va, stream) then was_changed(n, n.a) end
+    if n.vb and not take(n.b, n.vb, stream) then was_changed(n, n.b) end
+    if n.vc and not take(n.c, n.vc, stream) then was_changed(n, n.c) end
+    if n.vout and not take(n.out, n.vout, stream) then was_changed(n, n.out) end
+  end
+
+  -- For a result whose gradient is wanted: it stays as it is.
+  local function keep_gradient(pass, n, gradient)
+    local entry = pass.wanted and pass.wanted[n]
+    if not entry and not n.holder then return false end
+    entry = entry or { holder = n.holder }
+    entry.gradient, entry.stream = gradient, n.stream
+    pass.kept[#pass.kept + 1] = entry
+    return true
+  end
+
+  local function run_several(pass, n, gradients)
+    for slot, event in pairs(gradients.streams) do wait_for(n.stream, event, gradients[slot]) end
+    local list = n.rule.all(gradients, n)
+    for i = 1, n.n do
+      local to, gradient = n[i], list[i]
+      if to and gradient and (not pass.needed or pass.needed[to]) then
+        deliver(pass, to, gradient, false, n.stream)
+      end
+    end
+  end
+
+  local function run_node(pass, n)
+    local g = pass.gradient[n]
+    local rule, stream, count, needed = n.rule, n.stream, n.n, pass.needed
+    pass.gradient[n], pass.event, pass.node = nil, nil, n
+    use(pass, stream)
+    check_kept(n)
+    if rule.all then return run_several(pass, n, g) end
+    local event, owned = pass.waits[n], pass.owned[n]
+    if event then
+      wait_for(stream, event, g)
+      pass.waits[n] = nil
+    end
+    pass.owned[n], pass.summed[n] = nil, nil
+    if keep_gradient(pass, n, g) then owned = false end
+    if rule.slot then return deliver_slot(pass, n[1], rule.slot, g, stream) end
+
+    local edges = 0
+    for i = 1, count do
+      if n[i] and (not needed or needed[n[i]]) then edges = edges + 1 end
+    end
+    local each, fit, passed = rule.each, n.fit, false
+    for i = 1, count do
+      local to = n[i]
+      if to and (not needed or needed[to]) then
+        local gradient
+        if each then gradient = each[i](g, n) else gradient = rule.back(g, n, i) end
+        if fit and fit[i] then gradient = sum_to(gradient, fit[i].shape, fit[i].dtype) end
+        local own = true
+        if rawequal(gradient, g) then
+          own, passed = owned and edges == 1, true
+        elseif not each and shares(gradient, g) then
+          own = owned and edges == 1
+        end
+        deliver(pass, to, gradient, own, stream)
+      end
+    end
+    if owned and not passed then drop(g) end
+  end
+
+  -- ---------------------------------------------------------------- the end
+
+  -- `stream` is that of a result that the caller gets: the caller's will wait for it.
+  local function hand_over(pass, gradient, stream)
+    if not stream then return end
+    local caller = caller_stream(pass, stream)
+    if caller == stream then return end
+    used_on(gradient, caller)
+    if pass.joined[stream] then return end
+    pass.joined[stream] = true
+    pass.to_join[#pass.to_join + 1] = stream
+  end
+
+  local function own_copy(gradient, owned)
+    return owned and gradient.contiguous and gradient or gradient:clone()
+  end
+
+  local function finish_leaf(pass, entry)
+    local s, gradient, stream = entry.leaf, entry.gradient, entry.stream
+    use(pass, stream)
+    if s.grad == nil then
+      s.grad = own_copy(gradient, entry.owned)
+    else
+      if stream then used_on(s.grad, stream) end
+      s.grad:add_(gradient)
+      if entry.owned then drop(gradient) end
+    end
+    hand_over(pass, s.grad, stream)
+  end
+
+  local function finish_kept(pass, entry)
+    use(pass, entry.stream)
+    local holder = entry.holder
+    if not holder then
+      entry.gradient = entry.gradient:clone()
+      hand_over(pass, entry.gradient, entry.stream)
+      return
+    end
+    if holder.grad == nil then holder.grad = entry.gradient:clone() else holder.grad:add_(entry.gradient) end
+    hand_over(pass, holder.grad, entry.stream)
+  end
+
+  local function free_graph(pass)
+    local file, line = tools.line()
+    local freed = { file = file, line = line }
+    for _, n in ipairs(pass.done) do
+      n.freed = freed
+      n.a, n.b, n.c, n.out, n.context, n.likes = nil, nil, nil, nil, nil, nil
+      n.va, n.vb, n.vc, n.vout = nil, nil, nil, nil
+      for i = 1, n.n do n[i] = nil end
+    end
+  end
+
+  -- ---------------------------------------------------------------- the whole
+
+  -- The set of nodes and leaves from which one of `wanted` is reached.
+  local function find_needed(roots, wanted)
+    local list, seen, needed = {}, {}, {}
+    local function visit(node)
+      if node and not seen[node] then
+        seen[node] = true
+        list[#list + 1] = node
+      end
+    end
+    for _, root in ipairs(roots) do visit(root.node) end
+    local at = 1
+    while list[at] do
+      for i = 1, list[at].n or 0 do visit(list[at][i]) end
+      at = at + 1
+    end
+    table.sort(list, function(x, y) return x.seq < y.seq end)
+    for _, node in ipairs(list) do
+      local is_needed = wanted[node] ~= nil
+      for i = 1, node.n or 0 do is_needed = is_needed or (node[i] and needed[node[i]]) end
+      needed[node] = is_needed or nil
+    end
+    return needed
+  end
+
+  local function begin(pass, roots)
+    for _, root in ipairs(roots) do
+      local owned = root.gradient == nil
+      local gradient = root.gradient or ones_like(root.like)
+      local stream = tools.stream_of(root.like)
+      pass.event = nil
+      deliver(pass, root.node, gradient, owned, stream)
+    end
+  end
+
+  local function work(pass, roots, retain)
+    begin(pass, roots)
+    local heap, done = pass.heap, pass.done
+    while heap[1] do
+      local n = pop(heap)
+      run_node(pass, n)
+      done[#done + 1] = n
+    end
+    pass.node = nil
+    if pass.check_found then pass.check_found() end
+    for _, entry in ipairs(pass.leaves) do
+      if not pass.wanted then finish_leaf(pass, entry)
+      elseif pass.wanted[entry.leaf] then
+        local found = pass.wanted[entry.leaf]
+        use(pass, entry.stream)
+        found.gradient = own_copy(entry.gradient, entry.owned)
+        hand_over(pass, found.gradient, entry.stream)
+      end
+    end
+    for _, entry in ipairs(pass.kept) do finish_kept(pass, entry) end
+    for _, stream in ipairs(pass.to_join) do caller_stream(pass, stream):wait_stream(stream) end
+    if not retain then free_graph(pass) end
+  end
+
+  local function restore(pass)
+    for _, stream in pairs(pass.before) do set_stream(stream) end
+    mr.set_device(pass.device)
+  end
+
+  -- Names the operation whose gradient failed.
+  local function explain(pass, err)
+    local n = pass.node
+    if not n or type(err) ~= "string" or err:find("backward: ", 1, true) then return err end
+    local place, text = err:match("^([^\n]-:%d+: )(.*)$")
+    return ("%sbackward of %s: %s"):format(place or "", place_of(n), text or err)
+  end
+
+  -- `roots`: a list of {node, like = the tensor, gradient or nil}. Adds to the `grad` of the leaves; or, where
+  -- `wanted` lists nodes and leaves, returns the gradients of those. `unused(i)` is called for one of them that no
+  -- root depends on.
+  return function(roots, retain, wanted, unused)
+    local pass = {
+      gradient = {}, owned = {}, summed = {}, waits = {}, -- by node: what has come so far
+      heap = {}, done = {},                               -- nodes to carry out, and carried out
+      leaf = {}, leaves = {}, kept = {},                  -- results
+      joined = {}, to_join = {},                          -- streams that have made results
+      before = {}, device = mr.current_device(),          -- current before: streams by device; the device
+    }
+    if wanted then
+      pass.wanted = {}
+      for _, node in ipairs(wanted) do pass.wanted[node] = pass.wanted[node] or {} end
+      pass.needed = find_needed(roots, pass.wanted)
+      for i, node in ipairs(wanted) do
+        if not pass.needed[node] then unused(i) end
+      end
+    end
+    local off = tools.set_off(true)
+    local ok, err = pcall(work, pass, roots, retain)
+    restore(pass)
+    tools.set_off(off)
+    if not ok then error(explain(pass, err), 0) end
+    local found = {}
+    for i, node in ipairs(wanted or {}) do found[i] = pass.wanted[node].gradient end
+    return found
+  end
+end

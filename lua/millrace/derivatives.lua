@@ -1,0 +1,384 @@
+-- The derivative of each row of the operation table, and of the functions that move and join tensors: one place for
+-- each, read by autograd.lua. mr.ops() shows `formula`.
+--
+-- An entry is "none" (the result does not depend smoothly on anything, or holds no floats), or a table:
+--
+--   formula   for people; and where there is no `back`, the code: an expression for each input, with ";" between. In
+--             it g is the gradient of the result, a, b and c are the inputs as they were given (tensors or numbers),
+--             out is the result. What an expression names is kept from the forward pass, and nothing else is. Its
+--             value has the shape to which the inputs broadcast; autograd sums it back to the shape of the input.
+--   back      in place of that: a function(g, n, i) that returns the gradient of input i, with its shape and dtype.
+--             n is the node; it has what `keep` and `needs` have kept.
+--   needs     with `back`: for each input, the names among a, b, c and out that its gradient reads
+--   keep      optional: a function(n, out, ...) that keeps other facts of the call in n, never tensors
+--   inputs    how many of the first arguments may be tensors; default: as many as there are expressions or needs
+--   view      the result shares the memory of its input
+--   list      the inputs are the list that is the first argument
+--   moves     the function may return its input itself, or a tensor of integers
+--   parts     it returns a list of views
+--   of_two    the row that the function is where its second argument is a tensor
+--
+-- A gradient that is returned is g, a view of g, or a new tensor; never one that was kept.
+local mr = require "millrace"
+
+local H = require "millrace.autograd.helpers"
+
+local sum_to = H.sum_to
+local R = {}
+
+-- ---------------------------------------------------------------- elementwise
+
+local function formulas(list)
+  for name, formula in pairs(list) do R[name] = formula == "none" and "none" or { formula = formula } end
+end
+
+formulas {
+  neg = "-g",
+  abs = "g * a:sign()",
+  sign = "zeros(g)",
+  exp = "g * out",
+  log = "g / a",
+  sqrt = "g / (2 * out)",
+  rsqrt = "-0.5 * g * out ^ 3",
+  sin = "g * a:cos()",
+  cos = "-g * a:sin()",
+  tanh = "g * (1 - out:square())",
+  sigmoid = "g * (out * (1 - out))",
+  relu = "where(out:gt(0), g, 0)",
+  gelu = "g * gelu_slope(a)",
+  floor = "zeros(g)",
+  ceil = "zeros(g)",
+  round = "zeros(g)",
+  reciprocal = "-g * out:square()",
+  square = "2 * g * a",
+  logical_not = "none",
+
+  add = "g; g",
+  sub = "g; -g",
+  mul = "g * b; g * a",
+  div = "g / b; -g * (out / b)",
+  pow = "pow_base(g, a, b); pow_exponent(g, a, b, out)",
+  maximum = "share(g, gt(a, b), eq(a, b)); share(g, lt(a, b), eq(a, b))",
+  minimum = "share(g, lt(a, b), eq(a, b)); share(g, gt(a, b), eq(a, b))",
+  remainder = "g; -g * floor_of(a, b)",
+
+  eq = "none", ne = "none", lt = "none", le = "none", gt = "none", ge = "none",
+
+  clamp = "clamped(g, a, b, c); clamped_least(g, a, b, c); clamped_greatest(g, a, b, c)",
+  lerp = "g * (1 - c); g * c; g * (b - a)",
+  where = "-; where(a, g, 0); where(a, 0, g)",
+
+  fill = "zeros(g)", zero = "zeros(g)", uniform = "zeros(g)", normal = "zeros(g)", bernoulli = "zeros(g)",
+  arange = "none", linspace = "none", eye = "none", randint = "none", randperm = "none",
+
+  any = "none", all = "none", argmax = "none", argmin = "none",
+  memset = "none", op = "none", spin = "none", kernel = "none",
+}
+
+-- ---------------------------------------------------------------- reductions
+
+-- The dims of a reduction as it was called: x:sum(), x:sum(2, true), x:sum({1, 2}), x:sum{dim = 1, keepdim = true}.
+local function keep_reduction(n, out, x, dims, keepdim, options)
+  if type(dims) == "table" and #dims == 0 and next(dims) ~= nil then dims, options = nil, dims end
+  if type(keepdim) == "table" then keepdim, options = nil, keepdim end
+  if options then
+    if options.dim ~= nil then dims = options.dim end
+    if options.keepdim ~= nil then keepdim = options.keepdim end
+    n.correction = options.correction
+  end
+  n.shape, n.keepdim = x.shape, keepdim
+  n.count = out.numel > 0 and x.numel // out.numel or 0
+  if dims == nil then return end
+  n.dims = {}
+  local ndim = math.max(#n.shape, 1)
+  for k, dim in ipairs(type(dims) == "table" and dims or { dims }) do n.dims[k] = dim < 0 and dim + ndim + 1 or dim end
+  table.sort(n.dims)
+end
+
+-- A result of the reduction with size 1 in each dim that was reduced, so that it broadcasts to the input.
+local function as_kept(t, n)
+  if n.keepdim or #n.shape == 0 then return t end
+  local shape = {}
+  for d = 1, #n.shape do shape[d] = n.dims and n.shape[d] or 1 end
+  for _, d in ipairs(n.dims or {}) do shape[d] = 1 end
+  return t:reshape(shape)
+end
+
+local function spread(g, n) return as_kept(g, n):expand(n.shape) end
+
+R.sum = { formula = "g, repeated over the reduced dims", keep = keep_reduction, needs = { "" }, back = spread }
+
+R.mean = {
+  formula = "g / count, repeated over the reduced dims",
+  keep = keep_reduction, needs = { "" },
+  back = function(g, n) return spread(g / n.count, n) end,
+}
+
+-- The product of all others is out / a, unless there is a 0.
+R.prod = {
+  formula = "g * (the product of all other elements)",
+  keep = keep_reduction, needs = { "a out" },
+  back = function(g, n)
+    local a, zero = n.a, n.a:eq(0)
+    local function reduce(t, name)
+      return n.dims and t[name](t, n.dims, true) or as_kept(t[name](t), { shape = n.shape })
+    end
+    local zeros_there, rest = reduce(zero, "sum"), reduce(mr.where(zero, 1, a), "prod")
+    local at_zero = mr.where(zeros_there:eq(1), rest, 0)
+    local others = mr.where(zeros_there:eq(0), as_kept(n.out, n) / a, 0)
+    return as_kept(g, n) * mr.where(zero, at_zero, others)
+  end,
+}
+
+-- Over one dim, the element that was found has the gradient; else all that are equal to the result share it.
+local function keep_extreme(n, out, x, dims, ...)
+  keep_reduction(n, out, x, dims, ...)
+  n.one = n.dims and #n.dims == 1
+end
+
+local function extreme_back(g, n)
+  local out = as_kept(n.out, n)
+  local same = n.a:eq(out)
+  if not n.one then
+    local count = n.dims and same:sum(n.dims, true) or same:sum()
+    return mr.where(same, as_kept(g, n) / count:to(g.dtype), 0)
+  end
+  local dim = n.dims[1]
+  local first = same:to("u8"):argmax(dim, true)
+  local shape = {}
+  for d = 1, #n.shape do shape[d] = d == dim and n.shape[d] or 1 end
+  if #n.shape == 0 then return g end
+  local index = mr.arange(1, n.shape[dim] + 1, { device = g.device }):view(shape)
+  return mr.where(first:eq(index), as_kept(g, n), 0)
+end
+
+-- x:max(y) of two tensors is another row.
+for name, of_two in pairs { max = "maximum", min = "minimum" } do
+  R[name] = {
+    formula = "g at the element that was found; over everything or several dims, shared by all that are equal",
+    keep = keep_extreme, needs = { "a out" }, back = extreme_back, of_two = of_two,
+  }
+end
+
+R.norm = {
+  formula = "g * a / out, 0 where out is 0",
+  keep = keep_reduction, needs = { "a out" },
+  back = function(g, n) return n.a * as_kept(mr.where(n.out:eq(0), 0, g / n.out), n) end,
+}
+
+local function var_back(g, n)
+  local a = n.a
+  local mean = n.dims and a:mean(n.dims, true) or a:mean()
+  return as_kept(g * (2 / (n.count - (n.correction or 1))), n) * (a - mean)
+end
+
+R.var = { formula = "g * 2 / (count - correction) * (a - mean)", keep = keep_reduction, needs = { "a" },
+  back = var_back }
+R.std = {
+  formula = "g / (2 * out) * (the derivative of var), 0 where out is 0",
+  keep = keep_reduction, needs = { "a out" },
+  back = function(g, n) return var_back(mr.where(n.out:eq(0), 0, g / (2 * n.out)), n) end,
+}
+
+local function keep_dim(n, _, _, dim) n.dim = dim end
+
+R.softmax = {
+  formula = "out * (g - (g * out):sum(dim, true))",
+  keep = keep_dim, needs = { "out" },
+  back = function(g, n) return n.out * (g - (g * n.out):sum(n.dim, true)) end,
+}
+R.log_softmax = {
+  formula = "g - out:exp() * g:sum(dim, true)",
+  keep = keep_dim, needs = { "out" },
+  back = function(g, n) return g - n.out:exp() * g:sum(n.dim, true) end,
+}
+
+-- ---------------------------------------------------------------- products
+
+local function turned(t) return t:transpose(-2, -1) end
+
+local function keep_product(n, _, a, b)
+  n.shape_a, n.shape_b, n.dtype_a, n.dtype_b = a.shape, b.shape, a.dtype, b.dtype
+  n.b_turned = b.ndim == 2 and not b.contiguous and b:t().contiguous
+end
+
+-- The gradient of a matrix that lies transposed is made transposed, too: then that of its t() is contiguous.
+local function product(a, g, b_turned)
+  if b_turned then return turned(turned(g):matmul(a)) end
+  return turned(a):matmul(g)
+end
+
+-- A vector counts as a row on the left and as a column on the right.
+local function matmul_back(g, n, i)
+  local shape = i == 1 and n.shape_a or n.shape_b
+  local dtype = i == 1 and n.dtype_a or n.dtype_b
+  local row, column = #n.shape_a == 1, #n.shape_b == 1
+  if row and column then return sum_to(g * (i == 1 and n.b or n.a), shape, dtype) end
+  if row then g = g:unsqueeze(-2) end
+  if column then g = g:unsqueeze(-1) end
+  local grad
+  if i == 1 then
+    grad = g:matmul(column and n.b:unsqueeze(1) or turned(n.b))
+    shape = row and { 1, shape[1] } or shape
+  else
+    local a = row and n.a:unsqueeze(1) or n.a
+    if #shape <= 2 and a.ndim > 2 then -- one product over all batches
+      a, g = a:reshape(-1, a:size(-1)), g:reshape(-1, g:size(-1))
+    end
+    grad = product(a, g, n.b_turned)
+    shape = column and { shape[1], 1 } or shape
+  end
+  grad = sum_to(grad, shape, dtype)
+  if i == 1 and row or i == 2 and column then grad = grad:flatten() end
+  return grad
+end
+
+local matmul = {
+  formula = "g @ b^T; a^T @ g",
+  keep = keep_product, needs = { "b", "a" }, back = matmul_back,
+}
+R.matmul, R.mm, R.mv, R.dot, R.bmm = matmul, matmul, matmul, matmul, matmul
+
+R.addmm = {
+  formula = "beta * g; alpha * g @ c^T; alpha * b^T @ g",
+  needs = { "", "c", "b" },
+  keep = function(n, _, x, a, b, options)
+    n.beta, n.alpha = options and options.beta or 1, options and options.alpha or 1
+    n.shape_x, n.dtype_x, n.dtype_a, n.dtype_b = x.shape, x.dtype, a.dtype, b.dtype
+    n.b_turned = not b.contiguous and b:t().contiguous
+  end,
+  back = function(g, n, i)
+    local function times(t, factor) return factor == 1 and t or t * factor end
+    if i == 1 then return sum_to(times(g, n.beta), n.shape_x, n.dtype_x) end
+    if i == 2 then return times(g:matmul(n.c:t()), n.alpha):to(n.dtype_a) end
+    return times(product(n.b, g, n.b_turned), n.alpha):to(n.dtype_b)
+  end,
+}
+
+-- ---------------------------------------------------------------- copies
+
+local function keep_home(n, _, x) n.device, n.dtype = x.device, x.dtype end
+local function home(g, n) return g:to(n.device, n.dtype) end
+
+local moved = { formula = "g, moved back", moves = true, keep = keep_home, needs = { "" }, back = home }
+R.clone = { formula = "g", moves = true, needs = { "" }, back = function(g) return g end }
+R.contiguous = R.clone
+R.to, R.cpu, R.cuda, R.pin_memory = moved, moved, moved, moved
+
+-- x:copy_(y): what x held before has no effect any more.
+R.copy = {
+  formula = "zeros(g); g, moved back and summed over broadcast dims",
+  needs = { "", "" },
+  keep = function(n, _, _, y) n.shape, n.device, n.dtype = y.shape, y.device, y.dtype end,
+  back = function(g, n, i)
+    if i == 1 then return mr.zeros_like(g) end
+    return sum_to(g:to(n.device, n.dtype), n.shape)
+  end,
+}
+
+-- ---------------------------------------------------------------- views
+
+local function keep_shape(n, _, x) n.shape = x.shape end
+local function reshape_back(g, n) return g:reshape(n.shape) end
+
+-- A tensor of zeros of the input's shape, in which g fills a part.
+local function around(g, n, part)
+  local whole = mr.zeros(n.shape, { dtype = g.dtype, device = g.device })
+  part(whole):copy_(g)
+  return whole
+end
+
+local reshaped = {
+  formula = "g in the shape of a", view = true,
+  keep = keep_shape, needs = { "" }, back = reshape_back,
+}
+R.view, R.reshape, R.flatten, R.squeeze, R.unsqueeze = reshaped, reshaped, reshaped, reshaped, reshaped
+
+R.expand = {
+  formula = "g, summed over the repeated dims", view = true,
+  keep = keep_shape, needs = { "" },
+  back = function(g, n) return sum_to(g, n.shape) end,
+}
+
+R.t = { formula = "g:t()", needs = { "" }, view = true, back = function(g) return g:t() end }
+
+R.transpose = {
+  formula = "g:transpose(dim1, dim2)", needs = { "" }, view = true,
+  keep = function(n, _, _, first, second) n.first, n.second = first, second end,
+  back = function(g, n) return g:transpose(n.first, n.second) end,
+}
+
+R.permute = {
+  formula = "g:permute(the inverse order)", needs = { "" }, view = true,
+  keep = function(n, out, _, first, ...)
+    n.inverse = {}
+    for at, dim in ipairs(type(first) == "table" and first or { first, ... }) do
+      n.inverse[dim < 0 and dim + out.ndim + 1 or dim] = at
+    end
+  end,
+  back = function(g, n) return #n.inverse == 0 and g or g:permute(n.inverse) end,
+}
+
+R.narrow = {
+  formula = "zeros, with g in the part", needs = { "" }, view = true,
+  keep = function(n, _, x, dim, start, length) n.shape, n.dim, n.start, n.length = x.shape, dim, start, length end,
+  back = function(g, n) return around(g, n, function(t) return t:narrow(n.dim, n.start, n.length) end) end,
+}
+
+R.select = {
+  formula = "zeros, with g at the index", needs = { "" }, view = true,
+  keep = function(n, _, x, dim, index) n.shape, n.dim, n.index = x.shape, dim, index end,
+  back = function(g, n) return around(g, n, function(t) return t:select(n.dim, n.index) end) end,
+}
+
+-- t[key], of which the script may change the tables later.
+local function copy_key(key)
+  if type(key) ~= "table" then return key end
+  local copy = {}
+  for i, entry in ipairs(key) do copy[i] = copy_key(entry) end
+  return copy
+end
+
+R.__index = {
+  formula = "zeros, with g at the index", needs = { "" }, view = true,
+  keep = function(n, _, x, key) n.shape, n.key = x.shape, copy_key(key) end,
+  back = function(g, n) return around(g, n, function(t) return t[n.key] end) end,
+}
+
+-- ---------------------------------------------------------------- joining and parting
+
+local function keep_list(n, list)
+  n.shapes, n.dtypes = {}, {}
+  for i, t in ipairs(list) do n.shapes[i], n.dtypes[i] = t.shape, t.dtype end
+end
+
+R.cat = {
+  formula = "g, the part of each tensor", list = true, needs = { "" },
+  keep = function(n, _, list, dim)
+    keep_list(n, list)
+    n.dim, n.start = dim or 1, {}
+    local at = 1
+    for i, t in ipairs(list) do
+      n.start[i] = at
+      at = at + t:size(n.dim)
+    end
+    n.sizes = {}
+    for i, t in ipairs(list) do n.sizes[i] = t:size(n.dim) end
+  end,
+  back = function(g, n, i) return g:narrow(n.dim, n.start[i], n.sizes[i]):to(n.dtypes[i]) end,
+}
+
+R.stack = {
+  formula = "g:select(dim, i), for tensor i", list = true, needs = { "" },
+  keep = function(n, _, list, dim)
+    keep_list(n, list)
+    n.dim = dim or 1
+  end,
+  back = function(g, n, i) return g:select(n.dim, i):to(n.dtypes[i]) end,
+}
+
+-- Each part is a view of its own: see autograd.lua.
+R.chunk = { formula = "zeros, with g in the part", needs = { "" }, parts = true, view = true, back = R.narrow.back }
+R.split = R.chunk
+
+return R

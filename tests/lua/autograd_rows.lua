@@ -1,0 +1,272 @@
+-- The derivative of every row of the operation table, and of every function that moves, views and joins tensors, beside
+-- central differences in f64. A row without a derivative, or without a case here, fails.
+local lu = require "luaunit"
+local mr = require "millrace"
+local gradients = require "lua.support.gradients"
+
+local check, between = gradients.check, gradients.between
+
+local function positive(...) return between(0.3, 2, { ... }) end
+local function any(...) return between(-2, 2, { ... }) end
+
+-- Of each family, the inputs of a row: lists of arguments.
+local by_family = {
+  unary = function() return { { any(2, 3) }, { positive(4) }, { any() }, { any(0, 3) } } end,
+  binary = function()
+    return { { positive(2, 3), positive(2, 3) }, { any(2, 3), positive(3) }, { positive(2, 1), positive(1, 3) },
+      { positive(3), 1.7 }, { positive(), positive(2) }, { positive(0), positive(0) } }
+  end,
+}
+
+local function mask(...) return any(...):gt(0) end
+
+-- Of single rows.
+local by_name = {
+  log = function() return { { positive(5) } } end,
+  sqrt = function() return { { positive(5) } } end,
+  rsqrt = function() return { { positive(5) } } end,
+  reciprocal = function() return { { positive(5) } } end,
+  pow = function()
+    return { { positive(2, 3), any(2, 3) }, { positive(3), any(2, 1) }, { any(4), 3 }, { any(4), 2 }, { any(4), 1 },
+      { any(4), 0 }, { positive(4), -1.5 } }
+  end,
+  clamp = function()
+    return { { any(7), -0.5, 0.7 }, { any(7), nil, 0.7 }, { any(7), -0.5, nil }, { any(2, 5), any(5), any(2, 1) },
+      { any(6), any(6), 1.5 } }
+  end,
+  lerp = function() return { { any(2, 3), any(3), 0.3 }, { any(4), any(4), between(0, 1, { 4 }) } } end,
+  where = function() return { { mask(2, 3), any(2, 3), any(3) }, { mask(3), any(2, 1), 0.5 } } end,
+  fill = function() return { { any(3), 2.5 } } end,
+  zero = function() return { { any(3) } } end,
+  softmax = function() return { { any(3, 4), 2 }, { any(3, 4), 1 }, { any(2, 3, 2), -2 } } end,
+  matmul = function()
+    return { { any(2, 3), any(3, 4) }, { any(3), any(3) }, { any(3), any(3, 2) }, { any(2, 3), any(3) },
+      { any(2, 2, 3), any(3, 2) }, { any(2, 2, 3), any(2, 3, 2) }, { any(3, 1, 2, 2), any(2, 2, 3) },
+      { any(2, 2, 3), any(3) }, { any(3), any(2, 3, 2) }, { any(2, 3), any(4, 3, 2) } }
+  end,
+  mm = function() return { { any(2, 3), any(3, 4) }, { any(0, 3), any(3, 2) } } end,
+  mv = function() return { { any(2, 3), any(3) } } end,
+  dot = function() return { { any(4), any(4) } } end,
+  bmm = function() return { { any(2, 2, 3), any(2, 3, 2) } } end,
+  copy = function() return { { any(2, 3), any(3) } } end,
+}
+by_name.log_softmax = by_name.softmax
+
+local reductions = function(x)
+  return { { x }, { x, 1 }, { x, 2, true }, { x, { 1, 3 } }, { x, { -1, 1 }, true },
+    { x, { dim = 2, keepdim = true } } }
+end
+
+-- Random values, of which the test gives the gradient 0 by hand: their difference quotients are noise.
+local RANDOM = { uniform = true, normal = true, bernoulli = true }
+
+local function cases_of(row)
+  if by_name[row.name] then return by_name[row.name]() end
+  if row.family == "reduce" then return reductions(any(2, 3, 2)) end
+  local of_family = by_family[row.family]
+  return of_family and of_family()
+end
+
+-- How scripts call it, without the options.
+local function forms_of(row)
+  local forms = {}
+  if row.forms.method then forms[#forms + 1] = function(x, ...) return x[row.name](x, ...) end end
+  if row.forms.mr then forms[#forms + 1] = mr[row.name] end
+  return forms
+end
+
+TestRows = {}
+
+function TestRows.setUp() mr.manual_seed(11) end
+
+function TestRows.test_every_row_has_a_derivative_or_says_none()
+  for _, row in ipairs(mr.ops()) do
+    lu.assertTrue(type(row.derivative) == "string" and row.derivative ~= "", row.name .. " has no derivative")
+  end
+end
+
+for _, row in ipairs(mr.ops()) do
+  if row.derivative and row.derivative ~= "none" and not RANDOM[row.name] then
+    TestRows["test_" .. row.name] = function()
+      local cases = cases_of(row)
+      lu.assertNotNil(cases, "no case for the row " .. row.name)
+      for k, case in ipairs(cases) do
+        local n = case.n or math.max(#case, row.inputs or 1)
+        local what = ("%s, case %d"):format(row.name, k)
+        for _, form in ipairs(forms_of(row)) do check(what, form, table.unpack(case, 1, n)) end
+        if row.forms.method then gradients.check_on_device(what, forms_of(row)[1], table.unpack(case, 1, n)) end
+      end
+    end
+  end
+  if row.derivative and row.derivative ~= "none" and row.forms.in_place and not RANDOM[row.name] then
+    TestRows["test_" .. row.name .. "_in_place"] = function()
+      for k, case in ipairs(cases_of(row)) do
+        local x = case[1]
+        local n = math.max(#case, row.inputs or 1)
+        local fits = type(x) == "userdata" and (x.dtype == "f64" or row.name == "where")
+        for i = 2, n do
+          local t = case[i]
+          if type(t) == "userdata" and t.ndim > 0 then -- must broadcast to x
+            fits = fits and #t.shape <= #x.shape
+            for d = 1, #t.shape do
+              local size = x.shape[#x.shape - #t.shape + d]
+              fits = fits and (t.shape[d] == size or t.shape[d] == 1)
+            end
+          end
+        end
+        if fits and x.dtype == "f64" then
+          check(("%s_, case %d"):format(row.name, k), function(t, ...)
+            local y = t * 1
+            return y[row.name .. "_"](y, ...)
+          end, table.unpack(case, 1, n))
+        end
+      end
+    end
+  end
+end
+
+function TestRows.test_random_values_have_no_gradient()
+  for name in pairs(RANDOM) do
+    local x = any(4):requires_grad_()
+    local y = x * 2
+    y[name .. "_"](y)
+    y:sum():backward()
+    lu.assertTrue(mr.equal(x.grad, mr.zeros_like(x)), name)
+  end
+end
+
+-- ---------------------------------------------------------------- what is no row
+
+-- f(x, ...) and its arguments.
+local functions = {
+  view = { function(x) return x:view(6, 2) end, any(2, 3, 2) },
+  reshape = { function(x) return x:transpose(1, 2):reshape(-1) end, any(2, 3, 2) },
+  flatten = { function(x) return x:flatten(2) end, any(2, 3, 2) },
+  t = { function(x) return x:t() end, any(2, 3) },
+  transpose = { function(x) return x:transpose(1, -1) end, any(2, 3, 2) },
+  permute = { function(x) return x:permute(3, 1, -2) end, any(2, 3, 2) },
+  permute_listed = { function(x) return x:permute({ 2, 3, 1 }) end, any(2, 3, 2) },
+  narrow = { function(x) return x:narrow(2, 2, 2) end, any(2, 3) },
+  narrow_from_the_end = { function(x) return x:narrow(-1, -2, 1) end, any(2, 3) },
+  select = { function(x) return x:select(2, -1) end, any(2, 3) },
+  squeeze = { function(x) return x:squeeze() end, any(2, 1, 3) },
+  unsqueeze = { function(x) return x:unsqueeze(2) end, any(2, 3) },
+  expand = { function(x) return x:expand(4, 2, 3) end, any(2, 1) },
+  index = { function(x) return x[2] end, any(2, 3) },
+  index_ranges = { function(x) return x[{ { 1, 3, 2 }, 2 }] end, any(3, 3) },
+  index_of_a_transposed = { function(x) return x:t()[{ {}, { 2 } }] end, any(3, 2) },
+  chunk = { function(x) return table.unpack(x:chunk(2)) end, any(5, 2) },
+  chunk_one_unused = { function(x) return x:chunk(3, 2)[2] end, any(2, 7) },
+  split = { function(x) return table.unpack(x:split({ 1, 2, 2 }, -1)) end, any(2, 5) },
+  clone = { function(x) return x:clone() end, any(3) },
+  contiguous = { function(x) return x:t():contiguous() end, any(2, 3) },
+  contiguous_already = { function(x) return x:contiguous() * 2 end, any(2, 3) },
+  to_device = { function(x) return x:to(0) end, any(3) },
+  cuda_and_cpu = { function(x) return (x:cuda() * 2):cpu() end, any(3) },
+  pin_memory = { function(x) return x:pin_memory() * 3 end, any(3) },
+  cat = { function(x, y) return mr.cat({ x, y, x }, 2) end, any(2, 3), any(2, 1) },
+  cat_with_a_constant = { function(x) return mr.cat { mr.ones_like(x), x } end, any(2) },
+  stack = { function(x, y) return mr.stack({ x, y }, -1) end, any(2, 3), any(2, 3) },
+  addmm = { function(x, a, b) return x:addmm(a, b, { beta = 0.5, alpha = -2 }) end, any(2, 1), any(2, 3), any(3, 4) },
+  addmm_plain = { function(x, a, b) return x:addmm(a, b:t()) end, any(4), any(2, 3), any(4, 3) },
+  operators = { function(x, y) return -x + 2 * y - x / y ^ 2 + 1 / y end, any(3), positive(3) },
+  number_to_the_power = { function(x) return 2 ^ x end, any(3) },
+  modulo = { function(x, y) return x % y end, any(5), positive(5) },
+  max_over_everything = { function(x) return x:max() end, any(4) },
+  max_in_a_dim = { function(x) return (x:max(2)) end, any(2, 4) },
+  min_in_dims = { function(x) return x:min({ 1, 2 }) end, any(2, 4) },
+  max_of_two = { function(x, y) return x:max(y) end, any(4), any(4) },
+  var_of_the_population = { function(x) return x:var(1, { correction = 0 }) end, any(4, 2) },
+  used_twice = { function(x) return x * x + x end, any(3) },
+  set_element = { function(x, v)
+    local y = x * 1
+    y[2] = v
+    y[{ 1, {} }] = 3
+    return y
+  end, any(3, 2), any(2) },
+  set_elements_of_a_constant = { function(x)
+    local y = mr.zeros(2, 3, { dtype = "f64", device = x.device })
+    for i = 1, 2 do y[i] = x * i end
+    return y
+  end, any(3) },
+  copy_to_a_part_of_a_constant = { function(x)
+    local y = mr.zeros(3, 4, { dtype = "f64", device = x.device })
+    y:t():narrow(1, 2, 2):copy_(x)
+    return y
+  end, any(3) },
+  change_of_a_view = { function(x)
+    local y = x * 1
+    local v = y[1]
+    v:mul_(3)
+    return y, v
+  end, any(2, 3) },
+  view_of_what_is_changed_later = { function(x)
+    local y = x * 1
+    local v, w = y:t(), y[2]
+    y:mul_(x)
+    w:add_(v[{ {}, 1 }])
+    return y, v, w
+  end, any(2, 3) },
+  change_in_place_that_reads_the_value_before = { function(x, z)
+    local y = x * 1
+    return y:mul_(z)
+  end, any(2, 3), any(3) },
+}
+
+TestFunctions = {}
+
+function TestFunctions.setUp() mr.manual_seed(12) end
+
+for name, case in pairs(functions) do
+  TestFunctions["test_" .. name] = function()
+    check(name, table.unpack(case))
+    if name ~= "pin_memory" then gradients.check_on_device(name, table.unpack(case)) end
+  end
+end
+
+-- ---------------------------------------------------------------- ties and edges, as PyTorch has them
+
+TestEdges = {}
+
+local function gradient_of(f, values)
+  local x = mr.tensor(values, { dtype = "f64" }):requires_grad_()
+  f(x):sum():backward()
+  return x.grad:totable()
+end
+
+function TestEdges.test_where_the_derivative_jumps()
+  lu.assertEquals(gradient_of(function(x) return x:abs() end, { -1, 0, 2 }), { -1, 0, 1 })
+  lu.assertEquals(gradient_of(function(x) return x:relu() end, { -1, 0, 2 }), { 0, 0, 1 })
+  lu.assertEquals(gradient_of(function(x) return x:clamp(-1, 1) end, { -2, -1, 0, 1, 2 }), { 0, 1, 1, 1, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:norm() end, { 0, 0 }), { 0, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:pow(0) end, { 0, 2 }), { 0, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:sqrt() end, { 0 }), { math.huge })
+end
+
+function TestEdges.test_ties()
+  lu.assertEquals(gradient_of(function(x) return x:max() end, { 3, 1, 3 }), { 0.5, 0, 0.5 })
+  lu.assertEquals(gradient_of(function(x) return (x:max(1)) end, { 3, 1, 3 }), { 1, 0, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:maximum(mr.tensor({ 3, 3, 3 }, { dtype = "f64" })) end, { 2, 3, 4 }),
+    { 0, 0.5, 1 })
+  lu.assertEquals(gradient_of(function(x) return x:minimum(mr.tensor({ 3, 3, 3 }, { dtype = "f64" })) end, { 2, 3, 4 }),
+    { 1, 0.5, 0 })
+end
+
+function TestEdges.test_a_gradient_has_the_dtype_of_its_tensor()
+  local x = mr.tensor({ 1, 2 }, { dtype = "f32" }):requires_grad_()
+  local y = mr.tensor({ 3, 4 }, { dtype = "f64" }):requires_grad_()
+  local z = x:to("f64") * y + x * y
+  z:sum():backward()
+  lu.assertEquals(x.grad.dtype, "f32")
+  lu.assertEquals(y.grad.dtype, "f64")
+  lu.assertEquals(x.grad:totable(), { 6, 8 })
+  lu.assertFalse(x:to("i32").requires_grad)
+end
+
+function TestEdges.test_products_with_zeros()
+  lu.assertEquals(gradient_of(function(x) return x:prod() end, { 2, 0, 3 }), { 0, 6, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:prod() end, { 2, 0, 0 }), { 0, 0, 0 })
+  lu.assertEquals(gradient_of(function(x) return x:prod(2) end, { { 2, 0 }, { 2, 4 } }), { { 0, 2 }, { 4, 2 } })
+end
+
+os.exit(lu.LuaUnit.run())
