@@ -151,7 +151,8 @@ return function(tools)
     end
     local writer, where = tools.writer(t)
     tools.misuse(("backward: %s needs the values of %s for its gradient, but %s%s changed them in place: " ..
-      "change a clone, or change it after backward"):format(place_of(n), tools.describe(t), writer, where and " at " .. where or ""))
+      "change a clone, or change it after backward"):format(place_of(n), tools.describe(t), writer,
+      where and " at " .. where or ""))
   end
   tools.was_changed = was_changed
 
@@ -159,7 +160,8 @@ return function(tools)
     local freed = n.freed
     if freed then
       tools.misuse(("backward: the graph of %s was freed by backward at %s: " ..
-        "to go through it twice, set retain_graph=true the first time"):format(place_of(n), tools.place(freed.file, freed.line) or "an unknown line"))
+        "to go through it twice, set retain_graph=true the first time"):format(place_of(n),
+        tools.place(freed.file, freed.line) or "an unknown line"))
     end
     local stream = n.stream
     if n.va and not take(n.a, n.va, stream) then was_changed(n, n.a) end
