@@ -324,7 +324,7 @@ return function(tools)
     if derivatives[row] == nil then row, in_place = name:match("^(.-)_$"), true end
     local entry = row and derivatives[row]
     if entry == nil then return nil end
-    list[name] = make_rule(name, row, in_place, entry)
+    list[name] = make_rule(name == "__index" and "t[i]" or name:find("^__") and row or name, row, in_place, entry)
     return list[name]
   end })
 

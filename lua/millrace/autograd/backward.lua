@@ -84,9 +84,17 @@ return function(tools)
 
   -- ---------------------------------------------------------------- gradients on their way
 
-  local function add(gradient, owned, other)
-    if owned then return gradient:add_(other) end
-    return gradient:add(other)
+  -- The sum of two gradients that came for one tensor, a new tensor or, from the third on, the same one.
+  local function add(have, have_owned, is_sum, gradient, owned)
+    local sum
+    if is_sum then
+      sum = have:add_(gradient)
+    else
+      sum = have:add(gradient)
+      if have_owned then drop(have) end
+    end
+    if owned then drop(gradient) end
+    return sum
   end
 
   local function deliver_to_leaf(pass, leaf, gradient, owned, from)
@@ -99,8 +107,8 @@ return function(tools)
     end
     if crosses(from, entry.stream) then wait_for(entry.stream, event_behind(pass, from), gradient) end
     use(pass, entry.stream)
-    entry.gradient, entry.owned = add(entry.gradient, entry.owned and entry.summed, gradient), true
-    entry.summed = true
+    entry.gradient = add(entry.gradient, entry.owned, entry.is_sum, gradient, owned)
+    entry.owned, entry.is_sum = true, true
   end
 
   -- Gives the gradient, which was made on the stream `from`, to a node or a leaf.
@@ -122,8 +130,8 @@ return function(tools)
     end
     if crosses(from, stream) then wait_for(stream, event_behind(pass, from), gradient) end
     use(pass, stream)
-    pass.gradient[to] = add(have, pass.summed[to], gradient)
-    pass.owned[to], pass.summed[to] = true, true
+    pass.gradient[to] = add(have, pass.owned[to], pass.is_sum[to], gradient, owned)
+    pass.owned[to], pass.is_sum[to] = true, true
   end
 
   -- To the node of several results: their gradients are a table.
@@ -203,7 +211,7 @@ return function(tools)
       wait_for(stream, event, g)
       pass.waits[n] = nil
     end
-    pass.owned[n], pass.summed[n] = nil, nil
+    pass.owned[n], pass.is_sum[n] = nil, nil
     if keep_gradient(pass, n, g) then owned = false end
     if rule.slot then return deliver_slot(pass, n[1], rule.slot, g, stream) end
 
@@ -216,6 +224,7 @@ return function(tools)
       local to = n[i]
       if to and (not needed or needed[to]) then
         local gradient
+        use(pass, stream) -- a sum behind the last edge may have been on another
         if each then gradient = each[i](g, n) else gradient = rule.back(g, n, i) end
         if fit and fit[i] then gradient = sum_to(gradient, fit[i].shape, fit[i].dtype) end
         local own = true
@@ -224,6 +233,7 @@ return function(tools)
         elseif not each and shares(gradient, g) then
           own = owned and edges == 1
         end
+        if not rawequal(gradient, g) then pass.event = nil end -- it was before this edge's work
         deliver(pass, to, gradient, own, stream)
       end
     end
@@ -247,11 +257,18 @@ return function(tools)
     return owned and gradient.contiguous and gradient or gradient:clone()
   end
 
+  -- Reports and messages call it `w.grad`.
+  local function name_gradient(gradient, t)
+    local name = t:name()
+    if name and #name < 190 then gradient:name(name .. ".grad") end
+  end
+
   local function finish_leaf(pass, entry)
     local s, gradient, stream = entry.leaf, entry.gradient, entry.stream
     use(pass, stream)
     if s.grad == nil then
       s.grad = own_copy(gradient, entry.owned)
+      name_gradient(s.grad, s.leaf)
     else
       if stream then used_on(s.grad, stream) end
       s.grad:add_(gradient)
@@ -361,7 +378,7 @@ return function(tools)
   -- root depends on.
   return function(roots, retain, wanted, unused)
     local pass = {
-      gradient = {}, owned = {}, summed = {}, waits = {}, -- by node: what has come so far
+      gradient = {}, owned = {}, is_sum = {}, waits = {}, -- by node: what has come so far
       heap = {}, done = {},                               -- nodes to carry out, and carried out
       leaf = {}, leaves = {}, kept = {},                  -- results
       joined = {}, to_join = {},                          -- streams that have made results
