@@ -108,8 +108,6 @@ return function(tools)
 
   -- ---------------------------------------------------------------- the function
 
-  local busy = false -- a function is being explored
-
   -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`.
   local function runner(fn, last)
     return function()
@@ -129,13 +127,9 @@ return function(tools)
 
   -- Calls work(keeper) with what the function changes outside of itself put back afterwards, also after an error.
   local function guarded(what, work)
-    if busy then misuse(what .. ": not inside mr.explore or mr.replay") end
-    local keeper = tools.keep()
-    busy = true
+    local keeper <close> = tools.keep(what)
     local results = table.pack(pcall(work, keeper))
-    busy = false
     local fine, err = pcall(tools.put_back, keeper)
-    tools.let_go(keeper)
     if not results[1] then error(results[2], 0) end
     if not fine then error(err, 0) end
     return unpack(results, 2, results.n)
@@ -380,7 +374,7 @@ return function(tools)
         seed)
       local result = read_result(raw, fn)
       tools.put_back(keeper)
-      result.hazards = hazards_of(fn)
+      result.hazards = raw.schedules > 0 and hazards_of(fn) or {} -- a function that never ended is not run once more
       result.drawn = seeds > 0 or nil
       return result
     end)
@@ -390,13 +384,8 @@ return function(tools)
     if type(schedule) ~= "string" then misuse("replay: argument 1: expected a schedule, a string of mr.explore") end
     check_function("replay", fn)
     local last = {}
-    if busy then misuse("replay: not inside mr.explore or mr.replay") end
-    local keeper = tools.keep()
-    busy = true
-    local fine, followed = pcall(tools.replay, runner(fn, last), keeper, nil, schedule)
-    busy = false
-    tools.let_go(keeper)
-    if not fine then error(followed, 0) end
+    local keeper <close> = tools.keep("replay")
+    local followed = tools.replay(runner(fn, last), keeper, nil, schedule)
     if not last.results[1] then error(last.results[2], 0) end
     if not followed then
       misuse("replay: the function does not do what the schedule says; it was made for another function, or what the "
@@ -408,10 +397,12 @@ return function(tools)
   -- ---------------------------------------------------------------- delays at random
 
   local function stressed(fn, seed, ms)
-    local delays = tools.delay(seed, ms)
-    local results = table.pack(pcall(fn))
-    local fine, err = pcall(tools.drain)
-    tools.end_delay(delays)
+    local results, fine, err
+    do
+      local _ <close> = tools.delay(seed, ms)
+      results = table.pack(pcall(fn))
+      fine, err = pcall(tools.drain)
+    end
     if results[1] and not fine then results = { false, err, n = 2 } end
     if not results[1] then return pack_error(results[2]), 0 end
     local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}
@@ -465,6 +456,7 @@ return function(tools)
   function stress_meta.__tostring(r)
     local lines = { ("%s, %s"):format(plural(r.runs, "run"), plural(#r.outcomes, "outcome")) }
     if r.schedule then lines[1] = lines[1] .. (", %d in the order of the schedule"):format(r.followed) end
+    if r.interrupted then lines[1] = lines[1] .. "; it was interrupted" end
     for i, o in ipairs(r.outcomes) do
       local seed = o.seed and (", first with seed %d"):format(o.seed) or ""
       lines[#lines + 1] = ("  outcome %d, in %s%s: %s"):format(i, plural(o.count, "run"), seed, show_outcome(o))
@@ -477,32 +469,29 @@ return function(tools)
     check_function("stress", fn)
     local runs, seed, ms, schedule = read_stress(options)
     return guarded("stress", function(keeper)
-      local outcomes, met = {}, {}
-      local r = setmetatable({ runs = runs, outcomes = outcomes }, stress_meta)
-      if schedule then
-        -- The first call of a kernel may block in the driver until the device is idle, so all is loaded before.
-        r.schedule, r.followed = schedule, 0
-        if mr.backend ~= "virtual" then pcall(fn) pcall(tools.drain) tools.put_back(keeper) end
-      end
-      for i = 0, runs - 1 do
-        local raw, text_size, why
-        if schedule then
-          raw, text_size, why = steered(fn, schedule, keeper)
-          r.followed = r.followed + (why and 0 or 1)
-          r.unfollowed = r.unfollowed or why
-        else
-          raw, text_size = stressed(fn, seed + i, ms)
-        end
-        local o = met[raw]
-        if not o then
-          o = read_outcome({ raw = raw, text_size = text_size, count = 0 })
-          o.seed = not schedule and seed + i or nil
+      local r = setmetatable({ runs = 0, outcomes = {}, schedule = schedule, followed = schedule and 0 }, stress_meta)
+      local met = {}
+      local function count(raw, text_size, why)
+        local o = met[raw] or read_outcome({ raw = raw, text_size = text_size, count = 0 })
+        if not met[raw] then
           met[raw] = o
-          outcomes[#outcomes + 1] = o
+          o.seed = not schedule and seed + r.runs or nil
+          r.outcomes[#r.outcomes + 1] = o
         end
         o.count = o.count + 1
-        tools.put_back(keeper)
+        r.runs = r.runs + 1
+        if schedule and not why then r.followed = r.followed + 1 end
+        r.unfollowed = r.unfollowed or why
       end
+      local done = tools.attempt(function()
+        -- The first call of a kernel may block in the driver until the device is idle, so all is loaded before.
+        if schedule and mr.backend ~= "virtual" then pcall(fn) pcall(tools.drain) tools.put_back(keeper) end
+        for i = 0, runs - 1 do
+          if schedule then count(steered(fn, schedule, keeper)) else count(stressed(fn, seed + i, ms)) end
+          tools.put_back(keeper)
+        end
+      end)
+      r.interrupted = not done or nil
       return r
     end)
   end
@@ -603,6 +592,7 @@ return function(tools)
     end)
     for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
     print(r)
+    if r.interrupted then return -1 end
     local only = #r.outcomes == 1 and r.outcomes[1]
     if only and (only.error or (exit_of(only.values[2]) or 0) ~= 0) then return 0 end
     return #r.outcomes

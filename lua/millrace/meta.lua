@@ -572,12 +572,12 @@ function mr.sync_debug(mode) end
 ---each class of equivalent ones (virtual GPU only). What `fn` returns, or the error that it raises, is
 ---the outcome; tensors count by their bytes after all work. Returns {schedules=, complete=,
 ---incomplete= (why not), deterministic=, outcomes={{value=, error=, count=, schedule=, steps=}, ...},
----hazards= (as mr.hazard.check), runs=}; print it. `fn` must do the same when it is called again and
----reads the same values; it is called again only where it reads others. `max` and `time` (seconds)
----bound the search; `grain` cuts each operation into so many parts; `preempt` bounds the pairs that
----the search decides against the order of submission; `polls` is how often in a row a query says no;
----`unspecified` also tries what CUDA leaves open besides the order; with `seeds` so many schedules are
----drawn at random instead.
+---hazards= (as mr.hazard.check), runs=, interrupted= (by Ctrl-C: what was found by then)}; print it.
+---`fn` must do the same when it is called again and reads the same values; it is called again only
+---where it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation into
+---so many parts; `preempt` bounds the pairs that the search decides against the order of submission;
+---`polls` is how often in a row a query says no; `unspecified` also tries what CUDA leaves open
+---besides the order; with `seeds` so many schedules are drawn at random instead.
 ---@param fn function
 ---@param options? { max?: integer, time?: number, grain?: integer, preempt?: integer, polls?: integer, unspecified?: boolean, seeds?: integer, seed?: integer }
 ---@return table result
@@ -591,13 +591,13 @@ function mr.explore(fn, options) end
 function mr.replay(schedule, fn) end
 
 ---Calls `fn` so many times, with delays of the device at random between its operations, and returns
----the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; print it. For
----any backend; what mr.explore proves on the virtual GPU, this can only find. A delay takes at most
----`ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On a real GPU, tensors of the
----device that `fn` finds outside of itself are not put back between the calls. With `schedule`, a text
----that mr.explore has found, there are no delays: each call carries out its operations in this order,
----also on a real GPU. `followed` is then the number of calls that did, and `unfollowed` why another
----one could not.
+---the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; print it.
+---Ctrl-C ends it with the calls so far, and interrupted=true. For any backend; what mr.explore proves
+---on the virtual GPU, this can only find. A delay takes at most `ms` milliseconds. {runs=1, seed=s}
+---repeats the delays of an outcome. On a real GPU, tensors of the device that `fn` finds outside of
+---itself are not put back between the calls. With `schedule`, a text that mr.explore has found, there
+---are no delays: each call carries out its operations in this order, also on a real GPU. `followed` is
+---then the number of calls that did, and `unfollowed` why another one could not.
 ---@param fn function
 ---@param options? { runs?: integer, seed?: integer, ms?: number, schedule?: string }
 ---@return table result
@@ -610,7 +610,9 @@ function mr.stress(fn, options) end
 ---sufficient_ms (with only that set), and waits: for each line {kind=, where=, who=, verdict="needed",
 ---"together" (others do the same, and not all can go) or "redundant", kept= (in that set), because=,
 ---rounds=, needed_rounds=, costs_ms= (what the program would take less without it, by the device
----model), instead= (something cheaper)}. `costs`: predict all costs, also of a long program.
+---model), instead= (something cheaper)}. `costs`: predict all costs, also of a long program. After
+---Ctrl-C it has what was found by then: complete=false, interrupted=true; without sufficient, only
+---needed waits are listed.
 ---@param fn function
 ---@param opts? { costs?: boolean }
 ---@return table result

@@ -19,22 +19,33 @@
 #include "program/program.h"
 #include "tensor/tensor.h"
 
-static const char maker; /* its address is the registry key of what the Lua module gives */
+static const char maker;   /* its address is the registry key of what the Lua module gives */
+static const char is_busy; /* likewise, of true while a function is being explored */
 
 /* --- keeping what the function changes ----------------------------------------------------------- */
 
+/* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so this is
+ * nothing that the module could note. */
 static int drop_keeper(lua_State *L) {
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    if (!*keeper) return 0;
     mr_explore_let_go(*keeper);
     *keeper = NULL;
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
     return 0;
 }
 
-/* keep() -> keeper */
+/* keep(what) -> keeper, to be closed */
 static int keep(lua_State *L) {
     mr_machine *machine = mr_set_context(L);
+    const char *what = luaL_checkstring(L, 1);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &is_busy) != LUA_TNIL)
+        return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(machine, keeper));
+    lua_pushboolean(L, true);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
     return 1;
 }
 
@@ -105,14 +116,24 @@ static int end_function(lua_State *L) {
     return 0;
 }
 
+static bool is_stopped(const mr_machine *machine) {
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+/* What has been found by then is returned to the script. */
+static bool takes_interrupt(const mr_machine *machine) {
+    return machine->take_interrupt && machine->take_interrupt(machine->hook_context);
+}
+
 static mr_status call_protected(caller_state *s, int argument_count) {
     lua_State *L = s->L;
     int status = lua_pcall(L, argument_count, 0, 0);
     mr_set_context(L);
     if (status == LUA_OK) return MR_OK;
-    s->failed = true;
     lua_replace(L, 3);
-    return mr_fail(MR_CODE_UNKNOWN, "the function was ended");
+    s->failed = true;
+    return is_stopped(s->machine) ? mr_fail(MR_CODE_INTERRUPTED, "interrupted in the function")
+                                  : mr_fail(MR_CODE_UNKNOWN, "the function was ended");
 }
 
 static mr_status run_function(void *context, mr_explore_value *out_value) {
@@ -149,17 +170,13 @@ static void show_progress(caller_state *s, const mr_explore_progress *p) {
     mr_output_write(stderr, text, (size_t)size);
 }
 
-static bool is_stopped(const mr_machine *machine) {
-    return machine->interrupted && machine->interrupted(machine->hook_context);
-}
-
 static bool go_on(void *context, const mr_explore_progress *p) {
     caller_state *s = context;
     show_progress(s, p);
     return !is_stopped(s->machine);
 }
 
-/* Ctrl-C ends the script, so what was found is said here. */
+/* A second Ctrl-C ends the script, so what was found is said here. */
 static void say_found(const mr_explore_result *r) {
     mr_buffer text = {0};
     mr_buffer_printf(&text, "explore: stopped after %llu schedules; %zu outcomes so far\n",
@@ -224,6 +241,10 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     if (r->estimate > 0) set_number(L, "estimate", r->estimate);
     lua_pushboolean(L, r->complete);
     lua_setfield(L, -2, "complete");
+    if (r->interrupted) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "interrupted");
+    }
     if (r->incomplete[0]) {
         lua_pushstring(L, r->incomplete);
         lua_setfield(L, -2, "incomplete");
@@ -288,8 +309,11 @@ static int explore(lua_State *L) {
     mr_status status = mr_explore(&subject, &options, result);
     start_collector(L, runs);
     if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
-    if (is_stopped(s.machine)) say_found(result);
     if (status) raise_failure(&s, status);
+    if (result->interrupted && !takes_interrupt(s.machine)) {
+        say_found(result);
+        mr_raise(L, mr_fail(MR_CODE_INTERRUPTED, "interrupted while schedules were explored"));
+    }
     push_result(L, result);
     return 1;
 }
@@ -373,7 +397,7 @@ static int drop_stress(lua_State *L) {
     return 0;
 }
 
-/* delay(seed, ms) -> delays, which end with end_delay(delays) */
+/* delay(seed, ms) -> delays, which end when it is closed */
 static int delay(lua_State *L) {
     mr_machine *machine = mr_set_context(L);
     uint64_t seed = (uint64_t)luaL_checkinteger(L, 1);
@@ -381,6 +405,21 @@ static int delay(lua_State *L) {
     mr_stress **stress = mr_push_owner(L, sizeof(mr_stress *), drop_stress);
     mr_raise(L, mr_stress_begin(machine, seed, (uint64_t)longest, stress));
     return 1;
+}
+
+/* attempt(fn) -> true, what fn returns; or false: Ctrl-C ended it, and is forgotten */
+static int attempt(lua_State *L) {
+    mr_machine *machine = mr_set_context(L);
+    lua_settop(L, 1);
+    int status = lua_pcall(L, 0, LUA_MULTRET, 0);
+    mr_set_context(L);
+    if (status != LUA_OK) {
+        if (!is_stopped(machine) || !takes_interrupt(machine)) return lua_error(L);
+        lua_settop(L, 0);
+    }
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
 }
 
 /* drain(): all devices are done; an error of theirs is raised */
@@ -404,22 +443,12 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-static const luaL_Reg tools[] = {{"explore", explore},
-                                 {"replay", replay},
-                                 {"keep", keep},
-                                 {"put_back", put_back},
-                                 {"let_go", drop_keeper},
-                                 {"is_tensor", is_tensor},
-                                 {"kind", kind},
-                                 {"set_globals", set_globals},
-                                 {"fill", fill},
-                                 {"delay", delay},
-                                 {"end_delay", drop_stress},
-                                 {"drain", drain_all},
-                                 {"bytes", bytes},
-                                 {"misuse", misuse},
-                                 {"follow", follow},
-                                 {NULL, NULL}};
+static const luaL_Reg tools[] = {
+    {"explore", explore},         {"replay", replay},       {"keep", keep},
+    {"put_back", put_back},       {"is_tensor", is_tensor}, {"kind", kind},
+    {"set_globals", set_globals}, {"fill", fill},           {"delay", delay},
+    {"attempt", attempt},         {"drain", drain_all},     {"bytes", bytes},
+    {"misuse", misuse},           {"follow", follow},       {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {
@@ -448,7 +477,8 @@ MR_FUNCTION(
     "schedule of each class of equivalent ones (virtual GPU only). What `fn` returns, or the error "
     "that it raises, is the outcome; tensors count by their bytes after all work. Returns "
     "{schedules=, complete=, incomplete= (why not), deterministic=, outcomes={{value=, error=, "
-    "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=}; print it. `fn` must "
+    "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=, interrupted= (by "
+    "Ctrl-C: what was found by then)}; print it. `fn` must "
     "do the same when it is called again and reads the same values; it is called again only where "
     "it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation "
     "into so many parts; `preempt` bounds the pairs that the search decides against the order of "
@@ -470,7 +500,8 @@ MR_FUNCTION(
     "schedule: string}]) -> result: table",
     "Calls `fn` so many times, with delays of the device at random between its operations, and "
     "returns the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
-    "print it. For any backend; what mr.explore proves on the virtual GPU, this can only find. A "
+    "print it. Ctrl-C ends it with the calls so far, and interrupted=true. For any backend; what "
+    "mr.explore proves on the virtual GPU, this can only find. A "
     "delay takes at most `ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On "
     "a real GPU, tensors of the device that `fn` finds outside of itself are not put back between "
     "the calls. With `schedule`, a text that mr.explore has found, there are no delays: each call "

@@ -61,9 +61,11 @@ void *mr_push_owner(lua_State *L, size_t size, lua_CFunction drop) {
     memset(object, 0, size);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, (const void *)drop) == LUA_TNIL) {
         lua_pop(L, 1);
-        lua_createtable(L, 0, 1);
+        lua_createtable(L, 0, 2);
         lua_pushcfunction(L, drop);
         lua_setfield(L, -2, "__gc");
+        lua_pushcfunction(L, drop);
+        lua_setfield(L, -2, "__close");
         lua_pushvalue(L, -1);
         lua_rawsetp(L, LUA_REGISTRYINDEX, (const void *)drop);
     }

@@ -123,9 +123,21 @@ static mr_status run_functions(mr_machine *machine) {
     return MR_OK;
 }
 
-static bool interrupted(void *context) {
-    const mr_machine *machine = ((recording *)context)->machine;
+static bool is_interrupted(const mr_machine *machine) {
     return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+static bool interrupted(void *context) {
+    return is_interrupted(((recording *)context)->machine);
+}
+
+/* What has been found by then is returned to the script. */
+static bool takes_interrupt(const mr_machine *machine) {
+    return machine->take_interrupt && machine->take_interrupt(machine->hook_context);
+}
+
+static mr_status was_interrupted(void) {
+    return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
 }
 
 static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **out_waits) {
@@ -208,10 +220,12 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
     mr_buffer_to_text(L);
     lua_createtable(L, 0, 8);
-    set_integer(L, "total", waits->count);
-    set_integer(L, "sufficient", waits->sufficient);
-    set_boolean(L, "exact", waits->exact);
+    set_integer(L, "total", waits->total);
+    if (waits->searched) set_integer(L, "sufficient", waits->sufficient);
+    if (waits->searched) set_boolean(L, "exact", waits->exact);
     set_integer(L, "hazards", waits->hazards);
+    set_boolean(L, "complete", !waits->interrupted);
+    if (waits->interrupted) set_boolean(L, "interrupted", true);
     if (waits->has_costs) {
         lua_pushnumber(L, waits->makespan_ms);
         lua_setfield(L, -2, "makespan_ms");
@@ -258,7 +272,8 @@ MR_FUNCTION(
     "verdict=\"needed\", \"together\" (others do the same, and not all can go) or \"redundant\", "
     "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
     "take less without it, by the device model), instead= (something cheaper)}. `costs`: "
-    "predict all costs, also of a long program.") {
+    "predict all costs, also of a long program. After Ctrl-C it has what was found by then: "
+    "complete=false, interrupted=true; without sufficient, only needed waits are listed.") {
     static const char *const known[] = {"costs", NULL};
     mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);
@@ -280,6 +295,12 @@ MR_FUNCTION(
     }
     s->running = false;
     mr_set_context(L);
+    if (status != LUA_OK && is_interrupted(machine) && takes_interrupt(machine)) {
+        mr_waits nothing = {.interrupted = true};
+        forget(r);
+        push_result(L, &nothing);
+        return 1;
+    }
     if (status != LUA_OK) {
         forget(r);
         return lua_error(L);
@@ -287,6 +308,7 @@ MR_FUNCTION(
     mr_status judged = judge(s, r, all_costs, box);
     forget(r);
     mr_raise(L, judged);
+    if ((*box)->interrupted && !takes_interrupt(machine)) mr_raise(L, was_interrupted());
     push_result(L, *box);
     return 1;
 }
@@ -314,8 +336,9 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
     if (status) return status;
     *out_hazards = waits->hazards > 0;
     mr_waits_write(waits, out);
+    if (waits->interrupted) status = was_interrupted();
     mr_waits_destroy(waits);
-    return MR_OK;
+    return status;
 }
 
 /* --- opening ------------------------------------------------------------------------------------ */

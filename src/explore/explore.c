@@ -118,7 +118,7 @@ static mr_status estimate(explorer *e, branch *b) {
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
         MR_TRY(search_all(e, b));
-        return e->stop && !e->interrupted ? estimate(e, b) : MR_OK;
+        return e->stop && !e->result->interrupted ? estimate(e, b) : MR_OK;
     }
     explore_incomplete(e, "%llu schedules were drawn at random",
                        (unsigned long long)e->options.samples);
@@ -136,6 +136,19 @@ static mr_status explore(explorer *e) {
     mr_status status = first_branch(e, &b);
     if (!status) status = search_as_asked(e, b);
     branch_destroy(e, b);
+    return status;
+}
+
+/* What has been found by then is the result. */
+static mr_status take_interruption(explorer *e, mr_status status) {
+    if (status && status->code == MR_CODE_INTERRUPTED) {
+        mr_error_destroy(status);
+        status = MR_OK;
+        e->result->interrupted = true;
+    }
+    if (e->result->interrupted)
+        explore_incomplete(e, "it was interrupted after %llu schedules",
+                           (unsigned long long)e->result->schedules);
     return status;
 }
 
@@ -160,7 +173,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .random = options->seed,
                   .began = now_seconds()};
     normalise(&e.options);
-    mr_status status = explore(&e);
+    mr_status status = take_interruption(&e, explore(&e));
     status = mr_error_first(status, put_back(machine, chooser));
     machine->seed = e.seed;
     machine->draws = e.draws;

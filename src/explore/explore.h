@@ -77,6 +77,7 @@ typedef struct {
     uint64_t runs;      /* of the function */
     uint64_t pairs;     /* decided in the first schedule: unordered, and touching the same bytes */
     bool complete;
+    bool interrupted; /* by go_on, or as a wait for a device was: what there is was found by then */
     char incomplete[240]; /* why not, as a sentence; "" */
     double estimate;      /* of the number of classes; 0: not estimated */
     double seconds;

@@ -119,8 +119,7 @@ static void refresh(explorer *e) {
     mr_explore_progress p = {e->result->schedules, e->result->outcomes.count, e->result->runs,
                              now - e->began};
     if (e->subject->go_on(e->subject->context, &p)) return;
-    explore_incomplete(e, "it was stopped after %llu schedules", (unsigned long long)p.schedules);
-    e->stop = e->interrupted = true;
+    e->stop = e->result->interrupted = true;
 }
 
 static mr_status finish(search *s) {

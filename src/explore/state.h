@@ -126,8 +126,7 @@ struct explorer {
     uint64_t seed, draws; /* of the machine, at the beginning */
     size_t branches;      /* that are open */
     bool stop;
-    bool interrupted; /* by the caller's go_on */
-    bool estimating;  /* only the number of schedules is of interest */
+    bool estimating; /* only the number of schedules is of interest */
     double began, told;
     uint64_t random; /* state of the generator, for samples */
     double weight;   /* of the sample: the product of the numbers of choices */

@@ -79,6 +79,7 @@ static void describe(finder *f, size_t wait) {
     w->kind = mr_waits_kind(&f->rounds, wait);
     w->where = mr_waits_site(&f->rounds, wait);
     w->rounds = count_rounds(&f->rounds, wait);
+    w->needed_rounds = MR_WAIT_NOT_COUNTED;
     mr_text_copy(w->who, sizeof w->who, who.data ? who.data : "?");
     mr_buffer_free(&who);
 }
@@ -129,6 +130,7 @@ static mr_status ask(finder *f) {
     for (size_t i = 0; i < f->rounds.waits; i++) MR_TRY(count_needed_rounds(f, i));
     uint64_t left = limit > f->judge.told ? limit - f->judge.told : 0;
     MR_TRY(mr_waits_search(&f->judge, left, &f->search));
+    f->result->searched = true;
     f->result->exact = f->search.exact;
     for (size_t i = 0; i < f->rounds.waits; i++) {
         mr_wait *w = &f->result->waits[i];
@@ -263,8 +265,29 @@ static mr_status make_room(finder *f) {
     f->search.needed = calloc(count + 1, sizeof *f->search.needed);
     f->adds = calloc(count + 1, sizeof *f->adds);
     if (!f->result->waits || !f->search.needed || !f->adds) return no_memory();
-    f->result->count = count;
+    f->result->count = f->result->total = count;
     return MR_OK;
+}
+
+static void free_wait(const mr_wait *w) {
+    free(w->because);
+    free(w->instead);
+}
+
+/* Before the search has ended it is known of some waits that they are needed, and nothing of the others. */
+static void keep_what_is_known(finder *f) {
+    mr_waits *r = f->result;
+    size_t known = 0;
+    r->interrupted = true;
+    if (r->searched) {
+        r->costs_are_cut = r->costs_are_cut || r->has_costs;
+        return;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->waits[i].because) r->waits[known++] = r->waits[i];
+        else free_wait(&r->waits[i]);
+    }
+    r->count = known;
 }
 
 static mr_status find(finder *f) {
@@ -292,6 +315,11 @@ mr_status mr_waits_find(const mr_program *program, const mr_waits_options *optio
     f.result->program = program;
     mr_program_retain(program);
     mr_status status = find(&f);
+    if (status && status->code == MR_CODE_INTERRUPTED) {
+        mr_error_destroy(status);
+        status = MR_OK;
+        keep_what_is_known(&f);
+    }
     if (f.costs.judge) mr_waits_costs_close(&f.costs);
     mr_waits_search_free(&f.search);
     if (f.judge.rounds) mr_waits_judge_close(&f.judge);
@@ -304,10 +332,7 @@ mr_status mr_waits_find(const mr_program *program, const mr_waits_options *optio
 
 void mr_waits_destroy(mr_waits *waits) {
     if (!waits) return;
-    for (size_t i = 0; i < waits->count; i++) {
-        free(waits->waits[i].because);
-        free(waits->waits[i].instead);
-    }
+    for (size_t i = 0; i < waits->count; i++) free_wait(&waits->waits[i]);
     free(waits->waits);
     free(waits->hazard);
     free(waits->no_costs);

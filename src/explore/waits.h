@@ -55,6 +55,10 @@ typedef struct {
     const mr_program *program; /* a reference: sites point into it */
     mr_wait *waits;            /* in the order of the first round */
     size_t count;
+    /* Interrupted: `waits` are those with a verdict by then, of `total`. `searched`: all have one, and what follows is
+     * known; else it is only known that those in `waits` are needed. */
+    bool interrupted, searched;
+    size_t total;
     size_t sufficient; /* the size of the set that is kept */
     bool exact; /* no smaller set is sufficient; else: none can be had by leaving out one more */
     size_t hazards; /* accesses that have a hazard with all waits in place */
@@ -76,6 +80,7 @@ typedef struct {
         effort; /* commands that a search may look at beyond one look for each wait; 0: the usual */
 } mr_waits_options;
 
+/* An interruption is no error: see `interrupted`. */
 mr_status mr_waits_find(const mr_program *program, const mr_waits_options *options,
                         mr_waits **out_waits);
 void mr_waits_destroy(mr_waits *waits); /* accepts NULL */

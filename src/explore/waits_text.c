@@ -45,8 +45,11 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
                          w->hazards, w->hazards == 1 ? "" : "es");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
     }
-    mr_buffer_printf(out, "%zu wait%s", w->count, w->count == 1 ? "" : "s");
-    if (w->count) {
+    mr_buffer_printf(out, "%zu wait%s", w->total, w->total == 1 ? "" : "s");
+    if (!w->searched && w->interrupted) {
+        mr_buffer_printf(out, "; interrupted, and known by then: %zu %s needed", w->count,
+                         w->count == 1 ? "is" : "are");
+    } else if (w->count) {
         mr_buffer_printf(out, ", %zu suffice%s", w->sufficient, w->sufficient == 1 ? "s" : "");
         if (w->sufficient) mr_buffer_puts(out, ": ");
         put_kept(w, out);

@@ -137,6 +137,13 @@ void mr_stop_clear(void) {
     place[0] = '\0';
 }
 
+bool mr_stop_take_interrupt(void *context) {
+    (void)context;
+    if (reason != MR_STOP_INTERRUPT || presses > 1) return false;
+    mr_stop_clear(); /* the hooks that are armed find nothing, and disarm themselves */
+    return true;
+}
+
 /* --- Ctrl-C ---------------------------------------------------------------------------------------- */
 
 bool mr_interrupt_on_lua_thread(int signal_number) {

@@ -46,6 +46,8 @@ void mr_stop_request(mr_stop why);
 mr_stop mr_stop_reason(void);
 /* Forgets the stop and where it came; for the outermost caller, with nothing running. */
 void mr_stop_clear(void);
+/* mr_machine.take_interrupt: true after one Ctrl-C, which is then forgotten while Lua code still runs. */
+bool mr_stop_take_interrupt(void *context);
 /* "race.lua:12", the first line that was stopped; "" when it was not in Lua code. Valid until clear. */
 const char *mr_stop_place(void);
 /* For the message handler: remembers the place if the hook has not yet. */

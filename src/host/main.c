@@ -86,7 +86,8 @@ static void give_waits(lua_State *L) {
     if (text.data) mr_output_write(stdout, text.data, text.size);
     mr_buffer_free(&text);
     if (status) mr_host_complain("%s", status->message);
-    exit_status = status ? MR_EXIT_FAILED : hazards ? MR_EXIT_HAZARD : MR_EXIT_OK;
+    if (!status) exit_status = hazards ? MR_EXIT_HAZARD : MR_EXIT_OK;
+    else exit_status = status->code == MR_CODE_INTERRUPTED ? MR_EXIT_INTERRUPTED : MR_EXIT_FAILED;
     mr_error_destroy(status);
 }
 
@@ -200,6 +201,7 @@ static bool open_module(lua_State *L, mr_session *session) {
     mr_machine *machine = mr_bind_machine(L);
     mr_verify_begin(machine, &options->machine, mr_bind_hazard(L));
     machine->interrupted = mr_stop_pending;
+    machine->take_interrupt = mr_stop_take_interrupt;
     if (options->waits) {
         status = mr_bind_waits_begin(L);
         waits_asked = !status;
@@ -266,9 +268,11 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     lua_insert(L, chunk + 2);
     int status = mr_host_call(L, argument_count + 2, 1, prefix);
     if (status != MR_EXIT_OK) return status;
-    outcomes_differ = lua_tointeger(L, -1) > 1;
-    bool failed = lua_tointeger(L, -1) == 0;
+    lua_Integer outcomes = lua_tointeger(L, -1);
     lua_pop(L, 1);
+    if (outcomes == MR_EXPLORE_INTERRUPTED) return MR_EXIT_INTERRUPTED;
+    outcomes_differ = outcomes > 1;
+    bool failed = outcomes == 0;
     return failed ? MR_EXIT_FAILED : MR_EXIT_OK;
 }
 

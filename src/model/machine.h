@@ -100,7 +100,10 @@ struct mr_machine {
     /* Hooks of the program that embeds the machine; each may be NULL. */
     void *hook_context;
     bool (*interrupted)(
-        void *context);             /* polled while waiting: true ends the wait with INTERRUPTED */
+        void *context); /* polled while waiting: true ends the wait with INTERRUPTED */
+    /* Work that has found something by then returns that instead: true, and what `interrupted` said is over. False: it
+     * was no single Ctrl-C, and all that runs is to end. */
+    bool (*take_interrupt)(void *context);
     void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
     /* At the end of mr_machine_close, for each kind of object ("tensors") of which some were not released: a
      * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */

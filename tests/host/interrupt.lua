@@ -149,4 +149,103 @@ function TestInterrupt.test_one_is_enough_while_finalizers_run_at_the_end()
   lu.assertEquals(result.status, 130)
 end
 
+-- The work that has found something by then: one Ctrl-C ends it, and the script goes on with what was found.
+TestFound = {}
+
+-- Twelve streams add to one tensor: more orders than anybody waits for.
+local MANY = [[
+local function many()
+  local x, s = mr.zeros(1), {}
+  for i = 1, 12 do s[i] = mr.stream() end
+  mr.synchronize()
+  for i = 1, 12 do mr.op{name = "w" .. i, writes = {x}, stream = s[i]} end
+  mr.synchronize()
+  return x:item()
+end
+]]
+
+local function assert_goes_on(code, expected)
+  if not code:find("print('ready')", 1, true) then code = "print('ready')\n" .. code end
+  local result = command.run{ "-e", code, interrupts = 1 }
+  lu.assertEquals(result.out, "ready\n" .. expected, result.err)
+  lu.assertEquals(result.status, 0, result.err)
+end
+
+function TestFound.test_explore()
+  assert_goes_on(MANY .. [[
+    local r = mr.explore(many, {max = 1000000000})
+    print(r.complete, r.interrupted, r.deterministic, #r.outcomes > 0, r.schedules > 0)
+    print(tostring(r):match("it was interrupted after %d+ schedules") ~= nil)
+    print(mr.explore(function() return mr.zeros(1):item() end))]],
+    'false\ttrue\tfalse\ttrue\ttrue\ntrue\n1 schedule, 1 outcome: deterministic\n'
+    .. '  outcome 1, in 1 schedule: 0.0\n')
+end
+
+-- In the function: under a pcall of its own, in a wait for a device, in a host function.
+function TestFound.test_explore_in_the_function()
+  for _, body in ipairs { "while true do pcall(error) end", "while true do pcall(mr.synchronize) end",
+                          "mr.spin{ms = 1} mr.default_stream():host_func(function() while true do end end)" } do
+    assert_goes_on(([[
+      local x = mr.zeros(4)
+      local r = mr.explore(function() x:add_(1) %s end)
+      print(r.complete, r.interrupted, #r.outcomes, x:sum():item())
+      print(mr.explore(function() return 1 end).complete)]]):format(body), "false\ttrue\t0\t0.0\ntrue\n")
+  end
+end
+
+function TestFound.test_stress()
+  assert_goes_on([[
+    local r = mr.stress(function() mr.spin{ms = 0.1} return 7 end, {runs = 1000000000})
+    print(r.interrupted, r.runs > 0, r.outcomes[1].value, r.outcomes[1].count == r.runs)
+    print((tostring(r):gsub("%d+", "N")))
+    print(mr.stress(function() return 1 end, {runs = 1}))]],
+    "true\ttrue\t7\ttrue\nN runs, N outcome; it was interrupted\n  outcome N, in N runs, first with seed N: N\n"
+    .. "1 run, 1 outcome\n  outcome 1, in 1 run, first with seed 0: 1\n")
+end
+
+function TestFound.test_waits_in_the_function()
+  assert_goes_on([[
+    local r = mr.waits(function() mr.synchronize() while true do end end)
+    print(r.complete, r.interrupted, r.total, r.sufficient, #r.waits)
+    print(mr.waits(function() end).complete)]], "false\ttrue\t0\tnil\t0\ntrue\n")
+end
+
+-- A line of its own for each wait, so that there are many to be asked about.
+function TestFound.test_waits()
+  assert_goes_on([[
+    local lines = {"local mr, a, b, x = ..."}
+    for i = 1, 4000 do
+      lines[#lines + 1] = 'mr.op{name = "w", writes = {x}, stream = a}'
+      lines[#lines + 1] = 'b:wait_stream(a)'
+      lines[#lines + 1] = 'mr.op{name = "r", reads = {x}, stream = b}'
+      lines[#lines + 1] = 'a:wait_stream(b)'
+    end
+    local chunk = assert(load(table.concat(lines, "\n"), "=many"))
+    local a, b, x = mr.stream(), mr.stream(), mr.zeros(4)
+    mr.synchronize()
+    local r = mr.waits(function() chunk(mr, a, b, x) print('ready') io.stdout:flush() end)
+    print(r.complete, r.interrupted, r.total, r.sufficient, #r.waits < 8000)
+    for _, w in ipairs(r.waits) do assert(w.verdict == "needed" and w.because) end
+    print((tostring(r):match("^[^\n]*"):gsub("by then: %d+ %a+", "by then: N are")))]],
+    "false\ttrue\t8000\tnil\ttrue\n8000 waits; interrupted, and known by then: N are needed\n")
+end
+
+function TestFound.test_a_second_one_ends_the_script()
+  for _, call in ipairs { "mr.explore(many, {max = 1000000000})",
+                          "mr.stress(many, {runs = 1000000000})", "mr.waits(function() while true do end end)" } do
+    local result = command.run{ "-e", "print('ready')\n" .. MANY .. call .. " print('on') while true do end",
+                                interrupts = 2 }
+    lu.assertEquals(result.out, "ready\non\n")
+    lu.assertStrContains(result.err, "millrace: interrupted at (command line):")
+    lu.assertEquals(result.status, 130)
+  end
+end
+
+function TestFound.test_the_command_line()
+  local result = command.run{ "--explore=max:1000000000", "-e", MANY .. "os.execute('echo ready') return many()",
+                              interrupts = 1, }
+  lu.assertStrContains(result.out, "it was interrupted after")
+  lu.assertEquals(result.status, 130)
+end
+
 os.exit(lu.LuaUnit.run())
