@@ -1,10 +1,15 @@
--- The CPU bodies of the operations, beside loops in C over the same numbers with the same threads (OpenMP) and,
--- for the matrix product, beside a plain call of the same CBLAS. By turns; the best of seven, as whatever else
--- the machine does only makes things slower.
+-- The CPU bodies of the operations beside NumPy and PyTorch (peers_cpu.py, where python3 has them), and beside loops
+-- in C over the same numbers (bodies.c, OpenMP; for the matrix product a plain call of the same CBLAS). By turns; the
+-- best of several, as whatever else the machine does only makes things slower.
+--
+--     build/millrace scripts/bench/bodies.lua [PATTERN]     rows whose name and dtype match the Lua pattern
 local mr = require "millrace"
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 
-local SECONDS, ROUNDS = 0.15, 7
+local SECONDS, ROUNDS = 0.03, 5
+local THREADS = os.getenv("MILLRACE_THREADS") or bench.output_of("nproc")
+
+-- ------------------------------------------------------------------------- loops in C
 
 local function compile()
   local path = os.tmpname()
@@ -13,75 +18,223 @@ local function compile()
 end
 
 local reference = compile()
-if not reference then
-  print("(no C compiler with OpenMP: nothing to compare with)\n")
-  os.exit(0)
+if not reference then print("(no C compiler with OpenMP: nothing in the column `C`)\n") end
+
+-- Seconds a call; nil where there is no such loop.
+local function in_c(row, dtype, n)
+  if not reference or dtype ~= "f32" or row:find(" ") then return nil end
+  local command = "OMP_NUM_THREADS=%s OMP_WAIT_POLICY=passive %s %s %d %g 2> /dev/null"
+  return tonumber(bench.output_of(command:format(THREADS, reference, row, n, SECONDS)))
 end
 
-local function in_c(name, n) -- seconds a call; nil where it cannot
-  return tonumber(bench.output_of(("OMP_WAIT_POLICY=passive %s %s %d %g"):format(reference, name, n, SECONDS)))
+-- ------------------------------------------------------------------------- NumPy and PyTorch
+
+-- One process answers for all rows; `io.popen` goes one way only, so the answers come through a named pipe.
+local questions, answers
+local function ask(...)
+  if not questions then
+    local path = os.tmpname()
+    os.remove(path)
+    assert(os.execute("mkfifo " .. path))
+    questions = assert(io.popen(("OMP_WAIT_POLICY=passive python3 '%s/peers_cpu.py' %s > %s 2> /dev/null"):format(bench.folder, THREADS, path), "w"))
+    answers = assert(io.open(path))
+    os.remove(path)
+  end
+  questions:write(table.concat({ ... }, "\t"), "\n")
+  questions:flush()
+  return answers:read("l")
 end
 
--- name -> function(n, options) that returns the work to be timed
-local work = {
-  add = function(n, place)
-    local x, y, z = mr.rand(n):to(place), mr.rand(n):to(place), mr.zeros(n):to(place)
-    return function() x:add(y, {out = z}) end
-  end,
-  relu_ = function(n, place)
-    local x = mr.randn(n):to(place)
-    return function() x:relu_() end
-  end,
-  exp = function(n, place)
-    local x, z = mr.randn(n):to(place), mr.zeros(n):to(place)
-    return function() x:exp({out = z}) end
-  end,
-  sum = function(n, place)
-    local x = mr.randn(n):to(place)
-    return function() x:sum() end
-  end,
-  softmax = function(n, place)
-    local x, z = mr.randn(n // 1000, 1000):to(place), mr.zeros(n // 1000, 1000):to(place)
-    return function() x:softmax(2, {out = z}) end
-  end,
-  copy_ = function(n, place)
-    local x, z = mr.randn(n):to(place), mr.zeros(n):to(place)
-    return function() z:copy_(x) end
-  end,
-  matmul = function(n, place)
-    local a, b, c = mr.randn(n, n):to(place), mr.randn(n, n):to(place), mr.zeros(n, n):to(place)
-    return function() a:matmul(b, {out = c}) end
-  end,
-}
+local PEERS = { { name = "NumPy", module = "numpy" }, { name = "PyTorch", module = "torch" } }
+for _, peer in ipairs(PEERS) do
+  local version = os.execute("command -v python3 > /dev/null") and ask(peer.module) or "-"
+  peer.present = version ~= "-"
+  print(peer.present and peer.name .. " " .. version or ("(python3 has no %s: nothing in its column)"):format(peer.name))
+end
+print(("%s threads\n"):format(THREADS))
+io.flush()
+
+local function in_peer(peer, row, dtype, n)
+  return peer.present and tonumber(ask(peer.module, row, dtype, ("%d"):format(n), SECONDS)) or nil
+end
+
+-- ------------------------------------------------------------------------- the rows
+
+-- Each makes, of (n, options of tensors), the function that is timed, and says how many arrays of n elements it moves.
+local work, arrays = {}, {}
+
+local function randn(n, place) return mr.randn(n, { dtype = place.dtype }):to(place.place) end
+local function matrix(n, place, columns)
+  local side = math.floor(n ^ 0.5)
+  return mr.randn(side, (columns or 1) * side, { dtype = place.dtype }):to(place.place)
+end
+local function zeros(like) return like:contiguous():clone():zero_() end
+
+for _, name in ipairs{ "add", "mul", "div", "maximum" } do
+  arrays[name] = 3
+  work[name] = function(n, place)
+    local x, y = randn(n, place), randn(n, place)
+    local z = zeros(x)
+    return function() x[name](x, y, { out = z }) end
+  end
+end
+for _, name in ipairs{ "sqrt", "exp", "log", "sin", "cos", "tanh", "sigmoid", "gelu" } do
+  arrays[name] = 2
+  work[name] = function(n, place)
+    local x = randn(n, place)
+    if name == "sqrt" or name == "log" then x = x:abs() end
+    local z = zeros(x)
+    return function() x[name](x, { out = z }) end
+  end
+end
+function work.pow(n, place)
+  local x, y = mr.rand(n, { dtype = place.dtype }):to(place.place), randn(n, place)
+  local z = zeros(x)
+  return function() x:pow(y, { out = z }) end
+end
+work["pow number"] = function(n, place)
+  local x = mr.rand(n, { dtype = place.dtype }):to(place.place)
+  local z = zeros(x)
+  return function() x:pow(2.5, { out = z }) end
+end
+arrays.pow, arrays["pow number"] = 3, 2
+function work.relu_(n, place)
+  local x = randn(n, place)
+  return function() x:relu_() end
+end
+function work.where(n, place)
+  local x, y = randn(n, place), randn(n, place)
+  local c, z = x:gt(y), zeros(x)
+  return function() mr.where(c, x, y, { out = z }) end
+end
+work["to f64"] = function(n, place)
+  local x = randn(n, place)
+  local z = zeros(x:to("f64"))
+  return function() z:copy_(x) end
+end
+function work.copy_(n, place)
+  local x = randn(n, place)
+  local z = zeros(x)
+  return function() z:copy_(x) end
+end
+arrays.relu_, arrays.where, arrays["to f64"], arrays.copy_ = 2, 3.25, 3, 2
+
+work["copy_ transposed"] = function(n, place)
+  local x = matrix(n, place)
+  local z = zeros(x)
+  return function() z:copy_(x:t()) end
+end
+local function add_of(view, columns) -- of y, and how many columns x and y have for each of the result's
+  return function(n, place)
+    local x, y = matrix(n, place, columns), matrix(n, place, columns)
+    if columns then x = view(x) end
+    y = view(y)
+    local z = zeros(matrix(n, place))
+    return function() x:add(y, { out = z }) end
+  end
+end
+work["add transposed"] = add_of(function(y) return y:t() end)
+work["add row"] = add_of(function(y) return y:narrow(1, 1, 1) end)
+work["add column"] = add_of(function(y) return y:narrow(2, 1, 1):contiguous() end)
+work["add strided"] = add_of(function(y) return y:view(y:size(1), -1, 2):select(3, 1) end, 2)
+arrays["copy_ transposed"], arrays["add transposed"], arrays["add strided"] = 2, 3, 3
+arrays["add row"], arrays["add column"] = 2, 2
+
+for _, name in ipairs{ "sum", "mean", "max", "argmax", "var", "norm" } do
+  for _, dim in ipairs{ 0, 1, 2 } do
+    local row = dim == 0 and name or ("%s %d"):format(name, dim)
+    arrays[row] = 1
+    work[row] = function(n, place)
+      local x = matrix(n, place)
+      if dim == 0 then return function() x[name](x) end end
+      return function() x[name](x, dim) end
+    end
+  end
+end
+for _, name in ipairs{ "softmax", "log_softmax" } do
+  for _, dim in ipairs{ 1, 2 } do
+    local row = ("%s %d"):format(name, dim)
+    arrays[row] = 2
+    work[row] = function(n, place)
+      local x = matrix(n, place)
+      local z = zeros(x)
+      return function() x[name](x, dim, { out = z }) end
+    end
+  end
+end
+for _, name in ipairs{ "uniform_", "normal_", "bernoulli_" } do
+  arrays[name] = 1
+  work[name] = function(n, place)
+    local z = randn(n, place)
+    return function() z[name](z) end
+  end
+end
+function work.randperm(n, place)
+  return function() mr.randperm(n, { device = place.place }) end
+end
+arrays.randperm = 2
+function work.matmul(n, place)
+  local a, b = matrix(n * n, place), matrix(n * n, place)
+  local c = zeros(a)
+  return function() a:matmul(b, { out = c }) end
+end
 
 -- What one call moves or computes, for the column that a person can judge.
-local function figure(name, n, seconds)
-  if name == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
-  local arrays = ({ add = 3, relu_ = 2, exp = 2, sum = 1, softmax = 2, copy_ = 2 })[name]
-  return ("%.1f GB/s"):format(4 * arrays * n / seconds / 1e9)
+local function figure(row, dtype, n, seconds)
+  if row == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
+  return ("%.1f GB/s"):format((dtype == "f64" and 8 or 4) * arrays[row] * n / seconds / 1e9)
 end
 
-local rows = { { "operation", "n", "C", "host tensors", "of C", "virtual GPU", "of C" } }
-for _, case in ipairs{ { "add", 1000000 }, { "add", 10000000 }, { "relu_", 1000000 }, { "relu_", 10000000 },
-  { "copy_", 10000000 }, { "exp", 1000000 }, { "sum", 1000000 }, { "sum", 10000000 }, { "softmax", 1000000 },
-  { "matmul", 256 }, { "matmul", 1024 } } do
-  local name, n = case[1], case[2]
-  local on_host, on_device = work[name](n, "cpu"), work[name](n, mr.device(0))
-  local c, host, device = {}, {}, {}
+local MILLION, TEN_MILLION = 1000000, 10000000
+local CASES = {} -- of row, dtype, n
+local function case(dtype, n, ...)
+  for _, row in ipairs{ ... } do CASES[#CASES + 1] = { row, dtype, n } end
+end
+case("f32", MILLION, "add", "mul", "div", "maximum", "relu_", "where", "to f64", "copy_", "add row", "add column",
+  "add strided", "add transposed", "copy_ transposed", "sqrt", "exp", "log", "sin", "cos", "tanh", "sigmoid", "gelu",
+  "pow", "pow number", "sum", "sum 1", "sum 2", "max", "max 1", "max 2", "argmax", "argmax 1", "argmax 2", "mean", "var",
+  "var 1", "norm", "softmax 1", "softmax 2", "log_softmax 2", "uniform_", "normal_", "bernoulli_", "randperm")
+case("f64", MILLION, "add", "exp", "log", "sin", "cos", "tanh", "pow", "sum", "sum 1", "sum 2", "max", "softmax 2",
+  "uniform_", "normal_")
+case("f32", TEN_MILLION, "add", "relu_", "copy_", "add row", "add strided", "add transposed", "copy_ transposed", "exp",
+  "sum", "sum 1", "sum 2", "max", "softmax 1", "softmax 2", "uniform_", "normal_")
+case("f32", 512, "matmul")
+case("f32", 1024, "matmul")
+case("f64", 512, "matmul")
+
+-- ------------------------------------------------------------------------- measuring
+
+local function best(list) return #list == ROUNDS and math.min(table.unpack(list)) or nil end
+local function ratio(other, own) return other and ("%.2f"):format(other / own) or "" end
+
+local function measure(row, dtype, n)
+  local on_host = work[row](n, { dtype = dtype, place = "cpu" })
+  local on_device = work[row](n, { dtype = dtype, place = mr.device(0) })
+  local times = { host = {}, device = {}, c = {}, NumPy = {}, PyTorch = {} }
   for i = 1, ROUNDS do
-    c[i] = in_c(name, n)
-    host[i] = bench.time(on_host, SECONDS)
-    device[i] = bench.time(function()
+    times.c[i] = in_c(row, dtype, n)
+    times.host[i] = bench.time(on_host, SECONDS)
+    for _, peer in ipairs(PEERS) do times[peer.name][i] = in_peer(peer, row, dtype, n) end
+    times.device[i] = bench.time(function()
       on_device()
       mr.synchronize()
     end, SECONDS)
   end
-  local h, d = math.min(table.unpack(host)), math.min(table.unpack(device))
-  local reference_time = #c == ROUNDS and math.min(table.unpack(c))
-  rows[#rows + 1] = { "`" .. name .. "`", ("%d"):format(n),
-    reference_time and figure(name, n, reference_time) or "", figure(name, n, h),
-    reference_time and ("%.2f"):format(reference_time / h) or "", figure(name, n, d),
-    reference_time and ("%.2f"):format(reference_time / d) or "" }
+  local host, device = best(times.host), best(times.device)
+  return { "`" .. row .. "`", dtype, ("%d"):format(n), figure(row, dtype, n, host), ratio(best(times.c), host),
+    ratio(best(times.NumPy), host), ratio(best(times.PyTorch), host), figure(row, dtype, n, device),
+    ratio(host, device) }
 end
-os.remove(reference)
+
+local rows = { { "operation", "dtype", "n", "host tensors", "of C", "of NumPy", "of PyTorch", "virtual GPU", "of host's" } }
+for _, one in ipairs(CASES) do
+  local row, dtype, n = table.unpack(one)
+  if (row .. " " .. dtype):find(arg[1] or "") then
+    rows[#rows + 1] = measure(row, dtype, n)
+    collectgarbage()
+    io.stderr:write(table.concat(rows[#rows], "  "), "\n")
+  end
+end
+if reference then os.remove(reference) end
+if questions then questions:close() end
 bench.print_table(rows)

@@ -41,3 +41,73 @@
         .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
 MR_BINARY_TABLE(X)
 MR_COMPARE_TABLE(X)
+#undef X
+
+/* ------------------------------------------------------------------------- pow of f32 */
+
+/* Whether all powers of a block are without special cases; `step` is 0 for a single element. */
+MR_CLONES static bool powers_are_near(const float *x, int x_step, const float *y, int y_step,
+                                      int64_t n) {
+    int64_t outside = 0;
+    if (!x_step) outside = !mr_pow_is_near_f32(*x, 1);
+    else
+        for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_f32(x[i], 1);
+    if (!y_step) outside += !mr_pow_is_near_f32(1, *y);
+    else
+        for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_f32(1, y[i]);
+    return outside == 0;
+}
+
+#define NEAR_POWERS(a_, b_)                                                                        \
+    do {                                                                                           \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float a = (a_), b = (b_);                                                              \
+            exponent[i] = mr_pow_exponent_f32(a, b);                                               \
+        }                                                                                          \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            float a = (a_), b = (b_);                                                              \
+            out[i] = mr_pow_near_f32(a, b, exponent[i]);                                           \
+        }                                                                                          \
+    } while (0)
+
+MR_CLONES static void near_powers(float *out, const float *x, int x_step, const float *y,
+                                  int y_step, int64_t n) {
+    double exponent[MR_BLOCK];
+    if (x_step && y_step) NEAR_POWERS(x[i], y[i]);
+    else if (x_step) NEAR_POWERS(x[i], *y);
+    else NEAR_POWERS(*x, y[i]);
+}
+
+#define X(name, dtypes, result, flops, expression, help)                                           \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression)
+MR_POWER_TABLE(X)
+#undef X
+
+/* A block without special cases goes the quick way, another through the loop of the table. The value of an element is
+ * the same in both. */
+static void pow_blocks_f32(void *out_, const void *const *in, unsigned fixed, int64_t n) {
+    float *out = out_;
+    const float *x = in[0], *y = in[1];
+    int x_step = !(fixed & 1), y_step = !(fixed & 2);
+    if (!y_step && *y == 2.0f) {
+        mul_f32(out, (const void *const[]){x, x}, x_step ? 0 : 3, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += MR_BLOCK) {
+        int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;
+        const float *a = x + i * x_step, *b = y + i * y_step;
+        if ((x_step || y_step) && powers_are_near(a, x_step, b, y_step, count))
+            near_powers(out + i, a, x_step, b, y_step, count);
+        else pow_f32(out + i, (const void *const[]){a, b}, fixed, count);
+    }
+}
+
+#define X(name, dtypes, result, flops, expression, help)                                           \
+    const mr_elementwise mr_loops_##name = {.kernel = {[MR_F32] = name##_blocks_f32,               \
+                                                       [MR_F64] = name##_f64,                      \
+                                                       [MR_U8] = name##_u8,                        \
+                                                       [MR_I32] = name##_i32,                      \
+                                                       [MR_I64] = name##_i64}};
+MR_POWER_TABLE(X)

@@ -2,9 +2,10 @@
  * becomes vectors. A value is the same whether it is computed alone or in a vector, on any x86 or other
  * machine with IEEE arithmetic, which a vector library beside the C library's would not give.
  *
- * The polynomials are those of Cephes (f32) and FreeBSD's msun, after Sun's fdlibm (f64). Errors are
- * below 1.5 units in the last place, 2.5 for sin and cos of f64; tests/c/test_ops_math.c
- * measures them. */
+ * The polynomials of exp, log and erf (f32) are those of Cephes, those of f64 are those of FreeBSD's msun, after
+ * Sun's fdlibm; those of sin, cos, tanh and pow (f32) are minimax approximations that were made for this file, and
+ * the comment of each says of what and how close. Errors are below 1.5 units in the last place, 2.5 for sin and cos
+ * of f64; tests/c/test_ops_math.c measures them. */
 #ifndef MR_OPS_MATH_H
 #define MR_OPS_MATH_H
 
@@ -112,16 +113,29 @@ MR_INLINE double mr_log_f64(double a) {
 
 /* ------------------------------------------------------------------------- tanh */
 
+/* Below 0.55 a + a^3 P(a^2); beyond it 1 - 2 / (exp(2|a|) + 1), where no more than half of the exponential's error
+ * arrives. That exponential needs less than mr_exp_f32: its argument is not negative, and the float nearest to ln 2
+ * is so close (2e-9) that one step takes out the multiples. Relative errors: P 2^-24.7, exp(2r) - 1 - 2r 2^-28.3. */
 MR_INLINE float mr_tanh_f32(float a) {
-    float x = fabsf(a), z = a * a;
-    float p = -5.70498872745e-3f;
-    p = p * z + 2.06390887954e-2f;
-    p = p * z - 5.37397155531e-2f;
-    p = p * z + 1.33314422036e-1f;
-    p = p * z - 3.33332819422e-1f;
-    float near = a == 0.0f ? a : p * z * a + a; /* -0 stays -0 */
-    float far = 1.0f - 2.0f / (mr_exp_f32(x + x) + 1.0f);
-    return x < 0.625f ? near : a < 0.0f ? -far : a != a ? a : far;
+    float z = a * a, q = 0x1.0d5036p-6f;
+    q = q * z - 0x1.af7ccep-5f;
+    q = q * z + 0x1.10cef6p-3f;
+    q = q * z - 0x1.555452p-2f;
+    float near = a == 0.0f ? a : q * z * a + a; /* -0 stays -0 */
+    float x = fabsf(a);
+    x = x > 9.1f ? 9.1f : x; /* tanh is 1 from 9.011 on */
+    float t = x * 2.88539008177792681f + MR_ROUND_F32, k = t - MR_ROUND_F32;
+    float r = x - k * 0.34657359027997265f;
+    float p = 0x1.6a242ep-4f;
+    p = p * r + 0x1.1239f8p-2f;
+    p = p * r + 0x1.5558f2p-1f;
+    p = p * r + 0x1.555492p+0f;
+    p = p * r + 0x1.fffffcp+0f;
+    p = p * (r * r) + (r + r) + 1.0f;
+    float power = mr_from_bits_f32((mr_bits_f32(t) << 23) + 0x3f800000u); /* 2^k */
+    float far = 1.0f - 2.0f / (power * p + 1.0f);
+    far = mr_from_bits_f32(mr_bits_f32(far) | (mr_bits_f32(a) & 0x80000000u));
+    return x < 0.55f ? near : far;
 }
 
 MR_INLINE double mr_tanh_f64(double a) {
@@ -137,13 +151,46 @@ MR_INLINE double mr_tanh_f64(double a) {
 
 /* ------------------------------------------------------------------------- sin, cos */
 
-/* Good for |x| < MR_NEAR; beyond it a turn cannot be subtracted without many more digits of pi. */
-#define MR_NEAR 0x1p19
+/* Good for |x| < MR_NEAR_F32 or MR_NEAR_F64; beyond it a turn cannot be subtracted without many more digits of pi. */
+#define MR_NEAR_F32 0x1p22f
+#define MR_NEAR_F64 0x1p19
 MR_INLINE bool mr_is_near_f32(float a) {
-    return fabsf(a) < (float)MR_NEAR;
+    return fabsf(a) < MR_NEAR_F32;
 }
 MR_INLINE bool mr_is_near_f64(double a) {
-    return fabs(a) < MR_NEAR;
+    return fabs(a) < MR_NEAR_F64;
+}
+
+/* f32, in double, whose digits beyond the 24 make the reduction and the polynomials simple. In half turns: x / pi is
+ * x * (A + B); A has 29 bits, so x * A is exact, and what it is more than a whole number too. Each half turn changes
+ * the sign. For r in [-1/2, 1/2], sin(pi r) is r P(r^2) with a relative error of 2^-27.5, and cos(pi r) is
+ * (1/4 - r^2) Q(r^2), which has the cosine's zeros, with one of 2^-29.9. */
+typedef struct {
+    double r;
+    uint64_t sign;
+} mr_half_turned;
+MR_INLINE mr_half_turned mr_half_turn(float a) {
+    double x = (double)a, u = x * 0x1.45f306dp-2, t = u + MR_ROUND_F64;
+    double r = (u - (t - MR_ROUND_F64)) + x * 0x1.9391054a7f09dp-31;
+    return (mr_half_turned){r, mr_bits_f64(t) << 63};
+}
+MR_INLINE float mr_sin_near_f32(float a) {
+    mr_half_turned t = mr_half_turn(a);
+    double z = t.r * t.r, p = 0x1.3daff386a0576p-4;
+    p = p * z - 0x1.324cca9ea7790p-1;
+    p = p * z + 0x1.4668af4d67451p+1;
+    p = p * z - 0x1.4abbc166d54fdp+2;
+    p = p * z + 0x1.921fb52068e3dp+1;
+    return (float)mr_from_bits_f64(mr_bits_f64(p * t.r) ^ t.sign);
+}
+MR_INLINE float mr_cos_near_f32(float a) {
+    mr_half_turned t = mr_half_turn(a);
+    double z = t.r * t.r, p = 0x1.8bbd9f846f079p-6;
+    p = p * z - 0x1.d474df60201c5p-3;
+    p = p * z + 0x1.472a5655be6f9p+0;
+    p = p * z - 0x1.de9e5e8b0c4f0p+1;
+    p = p * z + 0x1.fffffff790c8fp+1;
+    return (float)mr_from_bits_f64(mr_bits_f64(p * (0.25 - z)) ^ t.sign);
 }
 
 /* x less the nearest multiple of pi/2, and how many of them modulo 4 in the low bits. The first parts of
@@ -177,40 +224,20 @@ MR_INLINE double mr_cos_core(double r) {
     double half = 0.5 * z, w = 1.0 - half;
     return w + (((1.0 - w) - half) + z * z * p);
 }
-/* For results in f32: fewer terms, of FreeBSD's k_sinf.c and k_cosf.c. */
-MR_INLINE double mr_sin_core_f32(double r) {
-    double z = r * r;
-    return r + r * z *
-                   ((-0x15555554cbac77.0p-55 + z * 0x111110896efbb2.0p-59) +
-                    z * z * (-0x1a00f9e2cae774.0p-65 + z * 0x16cd878c3b46a7.0p-71));
-}
-MR_INLINE double mr_cos_core_f32(double r) {
-    double z = r * r;
-    return (1.0 + z * -0x1ffffffd0c5e81.0p-54) +
-           z * z *
-               (0x155553e1053a42.0p-57 +
-                z * (-0x16c087e80f1e27.0p-62 + z * 0x199342e0ee5069.0p-68));
-}
 
 /* One of the two cores, and its sign, by the quarter; `first` is 0 for sin and 1 for cos. */
-#define MR_CIRCULAR(T, suffix, first)                                                              \
-    mr_turned t = mr_turn((double)a);                                                              \
-    uint64_t q = t.quarter + (first);                                                              \
-    double s = t.r == 0 ? t.r : mr_sin_core##suffix(t.r); /* -0 stays -0 */                        \
-    double c = mr_cos_core##suffix(t.r), v = (q & 1) ? c : s;                                      \
-    return (T)((q & 2) ? -v : v)
-
-MR_INLINE float mr_sin_near_f32(float a) {
-    MR_CIRCULAR(float, _f32, 0);
-}
-MR_INLINE float mr_cos_near_f32(float a) {
-    MR_CIRCULAR(float, _f32, 1);
+MR_INLINE double mr_circular(double a, uint64_t first) {
+    mr_turned t = mr_turn(a);
+    uint64_t q = t.quarter + first;
+    double s = t.r == 0 ? t.r : mr_sin_core(t.r); /* -0 stays -0 */
+    double c = mr_cos_core(t.r), v = (q & 1) ? c : s;
+    return (q & 2) ? -v : v;
 }
 MR_INLINE double mr_sin_near_f64(double a) {
-    MR_CIRCULAR(double, , 0);
+    return mr_circular(a, 0);
 }
 MR_INLINE double mr_cos_near_f64(double a) {
-    MR_CIRCULAR(double, , 1);
+    return mr_circular(a, 1);
 }
 
 MR_INLINE float mr_sin_f32(float a) {
@@ -309,45 +336,55 @@ MR_INLINE double mr_erfc_f64(double a) {
     return erfc(a);
 }
 
-/* log and exp in double for a result in f32: about 40 good bits, no division in exp, no subnormals
- * (those of f32 are none in double). */
-MR_INLINE double mr_log_short(double a) {
-    uint64_t shifted = mr_bits_f64(a) - 0x3fe6a09e667f3bcdu;
-    uint64_t biased = (shifted >> 52) ^ 0x800u;
-    double k = mr_from_bits_f64(0x4330000000000000u | (biased & 0xfffu)) - (0x1p52 + 2048.0);
-    double f = mr_from_bits_f64((shifted & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
-    double s = f / (2.0 + f), z = s * s, p = 2.0 / 13;
-    p = p * z + 2.0 / 11;
-    p = p * z + 2.0 / 9;
-    p = p * z + 2.0 / 7;
-    p = p * z + 2.0 / 5;
-    p = p * z + 2.0 / 3;
-    double r = k * 0.69314718055994530942 + (s * z * p + (s + s));
-    r = a == 0.0 ? -(double)INFINITY : r;
-    return a < (double)INFINITY ? r : a;
+/* The power of f32 is 2^(b log2 |a|) in double, but a square is a * a: most powers are, and it is rounded best so. b log2 |a| is at most 150 where the power is a number, so the
+ * logarithm has a relative error of 2^-37.8; that of 2^r is 2^-29. Subnormals of f32 are none in double. */
+
+/* Of a positive finite number: m is -1 times its mantissa, in (-sqrt(2), -sqrt(1/2)], as the exponent is cut out with
+ * its sign bit inverted, so that it comes as an unsigned number. q is (|m| - 1) / (|m| + 1). */
+MR_INLINE double mr_log2_short(double a) {
+    uint64_t bits = mr_bits_f64(a), shifted = bits + (0x8000000000000000u - 0x3fe6a09e667f3bcdu);
+    double m = mr_from_bits_f64(bits - (shifted & 0xfff0000000000000u));
+    double k = mr_from_bits_f64((shifted >> 52) | 0x4330000000000000u) - (0x1p52 + 2048.0);
+    double q = (m + 1.0) / (m - 1.0), z = q * q, p = 0x1.5ce7cf5d668cbp-2;
+    p = p * z + 0x1.a58d8faa15c5dp-2;
+    p = p * z + 0x1.27777fda92677p-1;
+    p = p * z + 0x1.ec709d12e120fp-1;
+    p = p * z + 0x1.71547652bede5p+1;
+    return p * q + k;
 }
-MR_INLINE double mr_exp_short(double a) {
-    double x = a > 130.0 ? 130.0 : a;
-    x = x < -160.0 ? -160.0 : x;
-    double t = x * 1.44269504088896338700 + MR_ROUND_F64;
-    uint64_t n = mr_bits_f64(t) - mr_bits_f64(MR_ROUND_F64);
-    double r = x - (t - MR_ROUND_F64) * 0.69314718055994530942, p = 1.0 / 40320;
-    p = p * r + 1.0 / 5040;
-    p = p * r + 1.0 / 720;
-    p = p * r + 1.0 / 120;
-    p = p * r + 1.0 / 24;
-    p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    return p * mr_from_bits_f64((n + 1023) << 52);
+MR_INLINE double mr_exp2_short(double a) {
+    double x = a > 200.0 ? 200.0 : a;
+    x = x < -200.0 ? -200.0 : x;
+    double t = x + MR_ROUND_F64, r = x - (t - MR_ROUND_F64), z = r * r;
+    double p = (0x1.41d34799c33e5p-13 * r + 0x1.5f456b9a26519p-10) * z +
+               (0x1.3b2dbb9d9da8fp-7 * r + 0x1.c6aed4b6d6613p-5);
+    p = (p * r + 0x1.ebfbdadcf484ep-3) * z + (0x1.62e430c7eb538p-1 * r + 0x1.000000026125fp+0);
+    return mr_from_bits_f64(mr_bits_f64(p) + (mr_bits_f64(t) << 52));
 }
 
-/* exp(b log|a|) in double, then C's special cases. From 2^24 on every f32 is an even integer, so for
- * telling odd from even larger exponents may be cut off. */
+/* Where no special case of C's pow applies but that of a negative base. */
+MR_INLINE bool mr_pow_is_near_f32(float a, float b) {
+    return (fabsf(a) > 0.0f) & (fabsf(a) < INFINITY) & (fabsf(b) < 0x1p22f);
+}
+/* In two steps: each is a loop of its own, since together they need more registers than there are. */
+MR_INLINE double mr_pow_exponent_f32(float a, float b) {
+    return (double)b * mr_log2_short((double)fabsf(a));
+}
+MR_INLINE float mr_pow_near_f32(float a, float b, double exponent) {
+    float y = fabsf(b),
+          t = y + 0x1p23f; /* rounded to an integer, which is odd where the last bit is 1 */
+    float r = (float)mr_exp2_short(exponent);
+    r = mr_from_bits_f32(mr_bits_f32(r) ^ (mr_bits_f32(a) & (mr_bits_f32(t) << 31)));
+    r = (t - 0x1p23f != y) & (a < 0.0f) ? NAN : r;
+    return b == 2.0f ? a * a : r;
+}
+
+/* All of C's special cases. From 2^24 on every f32 is an even integer, so for telling odd from even larger exponents
+ * may be cut off. */
 MR_INLINE float mr_pow_f32(float a, float b) {
     double x = fabs((double)a), y = fabs((double)b), inf = (double)INFINITY;
-    float r = (float)mr_exp_short((double)b * mr_log_short(x));
+    double log2 = x == 0.0 ? -inf : x < inf ? mr_log2_short(x) : x;
+    float r = (float)mr_exp2_short((double)b * log2);
     double whole = y > 0x1p30 ? 0x1p30 : y, half = whole * 0.5;
     bool integer = (whole + MR_ROUND_F64) - MR_ROUND_F64 == whole;
     bool even = (half + MR_ROUND_F64) - MR_ROUND_F64 == half;
@@ -356,10 +393,11 @@ MR_INLINE float mr_pow_f32(float a, float b) {
     r = copysignf(1.0f, a) < 0.0f ? below : r;
     r = x == 1.0 ? y == inf ? 1.0f : r : r;
     r = a == 1.0f ? 1.0f : r;
-    return b == 0.0f ? 1.0f : r;
+    r = b == 0.0f ? 1.0f : r;
+    return b == 2.0f ? a * a : r;
 }
 MR_INLINE double mr_pow_f64(double a, double b) {
-    return pow(a, b);
+    return b == 2.0 ? a * a : pow(a, b);
 }
 
 #endif

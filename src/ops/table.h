@@ -47,10 +47,13 @@
     X(sub,         NUMBERS, SAME,  1, mr_sub(a, b),           "The difference. Integers wrap.") \
     X(mul,         ALL,     SAME,  1, mr_mul(a, b),           "The product. For bools: whether both are true. Integers wrap.") \
     X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Integers are converted to f32 first.") \
-    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor is truncated to 0.") \
     X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements. NaN if one of them is NaN.") \
     X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements. NaN if one of them is NaN.") \
     X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.")
+
+/* Like binary; f32 has a loop of its own in binary.c. */
+#define MR_POWER_TABLE(X) \
+    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor is truncated to 0.")
 
 #define MR_COMPARE_TABLE(X) \
     X(eq,          ALL,     BOOL,  1, a == b,                 "True where two elements are equal.") \
@@ -135,6 +138,7 @@
     MR_UNARY_TABLE(X)                                                                              \
     MR_RANGED_TABLE(X)                                                                             \
     MR_BINARY_TABLE(X)                                                                             \
+    MR_POWER_TABLE(X)                                                                              \
     MR_COMPARE_TABLE(X)                                                                            \
     MR_TERNARY_TABLE(X)                                                                            \
     MR_SELECT_TABLE(X)                                                                             \

@@ -3,3 +3,4 @@
 
 #define X(name, dtypes, result, flops, expression, help) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_BINARY_TABLE(X)
+MR_POWER_TABLE(X)

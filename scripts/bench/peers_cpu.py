@@ -1,0 +1,194 @@
+"""The rows of bodies.lua in NumPy and in PyTorch.
+
+Reads lines `LIBRARY ROW DTYPE N SECONDS` and answers each with the seconds of one call, or with `-` where the library
+lacks the function. `LIBRARY` alone is answered with its version, or with `-`. PyTorch uses THREADS threads, the first
+argument; NumPy has threads in its matrix product only. Results go to arrays that exist, as far as a library can do it.
+"""
+import sys
+import time
+
+libraries = {}
+try:
+    import numpy as np
+
+    libraries["numpy"] = np
+except ImportError:
+    np = None
+try:
+    import torch
+
+    torch.set_num_threads(int(sys.argv[1]))
+    libraries["torch"] = torch
+except ImportError:
+    torch = None
+
+
+def side_of(n):
+    """The side of the square matrix that a row of n elements is measured with."""
+    return int(n**0.5)
+
+
+def numpy_work(row, dtype, n):
+    kind = {"f32": np.float32, "f64": np.float64}[dtype]
+    source = np.random.default_rng(1)
+    s = side_of(n)
+
+    def normal(*shape):
+        return source.standard_normal(shape, dtype=kind)
+
+    if row in ("matmul",):
+        a, b, c = normal(n, n), normal(n, n), np.zeros((n, n), kind)
+        return lambda: np.matmul(a, b, out=c)
+    if row in ("add", "mul", "div", "maximum"):
+        f = {"add": np.add, "mul": np.multiply, "div": np.divide, "maximum": np.maximum}[row]
+        x, y, z = normal(n), normal(n), np.zeros(n, kind)
+        return lambda: f(x, y, out=z)
+    if row in ("pow", "pow number"):
+        x, z = source.random(n, dtype=kind), np.zeros(n, kind)
+        y = normal(n) if row == "pow" else kind(2.5)
+        return lambda: np.power(x, y, out=z)
+    if row == "relu_":
+        x = normal(n)
+        return lambda: np.maximum(x, 0, out=x)
+    if row in ("exp", "sqrt", "sin", "cos", "tanh", "log"):
+        x, z = np.abs(normal(n)) if row in ("sqrt", "log") else normal(n), np.zeros(n, kind)
+        f = getattr(np, row)
+        return lambda: f(x, out=z)
+    if row == "where":
+        c, x, y = normal(n) > 0, normal(n), normal(n)
+        return lambda: np.where(c, x, y)
+    if row == "to f64":
+        x, z = normal(n), np.zeros(n, np.float64)
+        return lambda: np.copyto(z, x)
+    if row == "copy_":
+        x, z = normal(n), np.zeros(n, kind)
+        return lambda: np.copyto(z, x)
+    if row == "copy_ transposed":
+        x, z = normal(s, s), np.zeros((s, s), kind)
+        return lambda: np.copyto(z, x.T)
+    if row == "add transposed":
+        x, y, z = normal(s, s), normal(s, s), np.zeros((s, s), kind)
+        return lambda: np.add(x, y.T, out=z)
+    if row == "add row":
+        x, y, z = normal(s, s), normal(s), np.zeros((s, s), kind)
+        return lambda: np.add(x, y, out=z)
+    if row == "add column":
+        x, y, z = normal(s, s), normal(s, 1), np.zeros((s, s), kind)
+        return lambda: np.add(x, y, out=z)
+    if row == "add strided":
+        x, y, z = normal(s, 2 * s)[:, ::2], normal(s, 2 * s)[:, ::2], np.zeros((s, s), kind)
+        return lambda: np.add(x, y, out=z)
+    reductions = {"sum": np.sum, "mean": np.mean, "max": np.max, "argmax": np.argmax, "var": np.var, "norm": np.linalg.norm}
+    what, _, where = row.partition(" ")
+    if what in reductions:
+        x, f = normal(s, s), reductions[what]
+        axis = {"": None, "1": 0, "2": 1}[where]
+        if what == "norm" and axis is None:
+            return lambda: f(x.reshape(-1))
+        return lambda: f(x, axis=axis)
+    if row == "uniform_":
+        z = np.zeros(n, kind)
+        return lambda: source.random(out=z, dtype=kind)
+    if row == "normal_":
+        z = np.zeros(n, kind)
+        return lambda: source.standard_normal(out=z, dtype=kind)
+    if row == "randperm":
+        return lambda: source.permutation(n)
+    return None
+
+
+def torch_work(row, dtype, n):
+    kind = {"f32": torch.float32, "f64": torch.float64}[dtype]
+    s = side_of(n)
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=kind)
+
+    if row == "matmul":
+        a, b, c = normal(n, n), normal(n, n), torch.zeros(n, n, dtype=kind)
+        return lambda: torch.matmul(a, b, out=c)
+    if row in ("add", "mul", "div", "maximum"):
+        x, y, z, f = normal(n), normal(n), torch.zeros(n, dtype=kind), getattr(torch, row)
+        return lambda: f(x, y, out=z)
+    if row in ("pow", "pow number"):
+        x, z = torch.rand(n, dtype=kind), torch.zeros(n, dtype=kind)
+        y = normal(n) if row == "pow" else 2.5
+        return lambda: torch.pow(x, y, out=z)
+    if row == "relu_":
+        x = normal(n)
+        return lambda: x.relu_()
+    if row in ("exp", "sqrt", "sin", "cos", "tanh", "log", "sigmoid"):
+        x, z = normal(n).abs() if row in ("sqrt", "log") else normal(n), torch.zeros(n, dtype=kind)
+        f = getattr(torch, row)
+        return lambda: f(x, out=z)
+    if row == "gelu":
+        x = normal(n)
+        return lambda: torch.nn.functional.gelu(x)
+    if row == "where":
+        c, x, y = normal(n) > 0, normal(n), normal(n)
+        return lambda: torch.where(c, x, y)
+    if row == "to f64":
+        x, z = normal(n), torch.zeros(n, dtype=torch.float64)
+        return lambda: z.copy_(x)
+    if row == "copy_":
+        x, z = normal(n), torch.zeros(n, dtype=kind)
+        return lambda: z.copy_(x)
+    if row == "copy_ transposed":
+        x, z = normal(s, s), torch.zeros(s, s, dtype=kind)
+        return lambda: z.copy_(x.T)
+    if row == "add transposed":
+        x, y, z = normal(s, s), normal(s, s), torch.zeros(s, s, dtype=kind)
+        return lambda: torch.add(x, y.T, out=z)
+    if row == "add row":
+        x, y, z = normal(s, s), normal(s), torch.zeros(s, s, dtype=kind)
+        return lambda: torch.add(x, y, out=z)
+    if row == "add column":
+        x, y, z = normal(s, s), normal(s, 1), torch.zeros(s, s, dtype=kind)
+        return lambda: torch.add(x, y, out=z)
+    if row == "add strided":
+        x, y, z = normal(s, 2 * s)[:, ::2], normal(s, 2 * s)[:, ::2], torch.zeros(s, s, dtype=kind)
+        return lambda: torch.add(x, y, out=z)
+    what, _, where = row.partition(" ")
+    if what in ("sum", "mean", "max", "argmax", "var", "norm"):
+        x, f = normal(s, s), getattr(torch, what)
+        if not where:
+            return lambda: f(x)
+        dim = int(where) - 1
+        return lambda: f(x, dim=dim)
+    if what in ("softmax", "log_softmax"):
+        x, f, dim = normal(s, s), getattr(torch, what), int(where) - 1
+        return lambda: f(x, dim)
+    if row in ("uniform_", "normal_", "bernoulli_"):
+        z = torch.zeros(n, dtype=kind)
+        return getattr(z, row)
+    if row == "randperm":
+        return lambda: torch.randperm(n)
+    return None
+
+
+def seconds_of(work, seconds):
+    work()
+    calls, began = 0, time.perf_counter()
+    while True:
+        work()
+        calls += 1
+        elapsed = time.perf_counter() - began
+        if elapsed >= seconds:
+            return elapsed / calls
+
+
+made = {}  # the arrays of the last row: it is measured several times by turns
+for line in sys.stdin:
+    fields = line.rstrip("\n").split("\t")
+    library = libraries.get(fields[0])
+    if library is None or len(fields) == 1:
+        print(library.__version__ if library else "-", flush=True)
+        continue
+    key = tuple(fields[:4])
+    if key not in made:
+        if len(made) > 1:
+            made.clear()
+        make = numpy_work if fields[0] == "numpy" else torch_work
+        made[key] = make(fields[1], fields[2], int(fields[3]))
+    work = made[key]
+    print("-" if work is None else "%.9g" % seconds_of(work, float(fields[4])), flush=True)
