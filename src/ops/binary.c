@@ -48,7 +48,7 @@ MR_COMPARE_TABLE(X)
 /* Whether all powers of a block are without special cases; `step` is 0 for a single element. */
 MR_CLONES static bool powers_are_near(const float *x, int x_step, const float *y, int y_step,
                                       int64_t n) {
-    int64_t outside = 0;
+    int outside = 0;
     if (!x_step) outside = !mr_pow_is_near_f32(*x, 1);
     else
         for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_f32(x[i], 1);

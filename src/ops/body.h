@@ -64,6 +64,10 @@ void mr_gather(const void *base, size_t size, int ndim, const int64_t *shape, co
 void mr_scatter(void *base, size_t size, int ndim, const int64_t *shape, const int64_t *stride,
                 int64_t first, int64_t n, const void *block);
 
+/* Element (r, c) from from[c * from_stride + r] to to[r * to_stride + c]; they do not overlap. */
+void mr_transpose(void *to, int64_t to_stride, const void *from, int64_t from_stride, size_t size,
+                  int64_t rows, int64_t columns);
+
 /* A dense block from one dtype to another, by the rules of mr_dtype_store. `to` may not overlap
  * `from`, unless the dtypes are equal and the pointers too. */
 void mr_convert(mr_dtype to_dtype, void *to, mr_dtype from_dtype, const void *from, int64_t n);

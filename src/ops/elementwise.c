@@ -1,14 +1,15 @@
 /* Runs an elementwise command over a range of items: element i of the output, in row-major order.
  *
- * Three ways, the quick ones first. All operands dense, or a single number: one call of the loop. A
+ * Four ways, the quick ones first. All operands dense, or a single number: one call of the loop. A
  * long last dim in which each operand advances by one element or stands still (a row with a matrix, a
- * column with a matrix): one call for each row. Everything else, strides and other dtypes: operands
+ * column with a matrix): one call for each row. The same with inputs that are transposed: panels of
+ * those are turned, some rows at a time. Everything else, strides and other dtypes: operands
  * are gathered and converted to dense blocks that stay in the first-level cache. */
 #include "ops/body.h"
 
 #include <string.h>
 
-enum { LONG_ROW = 64 };
+enum { LONG_ROW = 64, PANEL_ROWS = 32, PANEL_COLUMNS = 64, LEAST_PANEL = 4 };
 
 int mr_command_inputs(const mr_command *command, mr_input *out_inputs) {
     const mr_params *params = &command->u.op.params;
@@ -97,9 +98,17 @@ static void set_walk(job *j) {
     mr_walk_init(&j->walk, j->out->ndim, j->out->shape, count, operands);
 }
 
-/* Whether rows of the last dim can be given to the loop as they are. */
-static bool has_long_rows(const job *j) {
+/* Whether what is a row for the output lies across the rows of this input. */
+static bool is_turned(const job *j, const source *s) {
     int last = j->walk.ndim - 1;
+    const int64_t *stride = j->walk.stride[s->walk];
+    return !s->fixed && last > 0 && stride[last - 1] == 1 && stride[last] != 1 && stride[last] != 0;
+}
+
+/* Whether rows of the last dim can be given to the loop: as they are, or those of turned inputs from panels. */
+static bool has_long_rows(const job *j, bool *out_panels) {
+    int last = j->walk.ndim - 1;
+    *out_panels = false;
     if (j->walk.shape[last] < LONG_ROW || j->walk.stride[0][last] != 1 ||
         j->out->dtype != j->result)
         return false;
@@ -107,7 +116,9 @@ static bool has_long_rows(const job *j) {
         const source *s = &j->in[k];
         if (s->fixed) continue;
         int64_t stride = j->walk.stride[s->walk][last];
-        if (s->tensor->dtype != s->dtype || (stride != 1 && stride != 0)) return false;
+        bool turned = is_turned(j, s);
+        if (s->tensor->dtype != s->dtype || (stride != 1 && stride != 0 && !turned)) return false;
+        *out_panels = *out_panels || turned;
     }
     return true;
 }
@@ -165,6 +176,62 @@ static void run_blocks(const job *j, int64_t first, int64_t end) {
     }
 }
 
+typedef union {
+    char bytes[PANEL_ROWS * PANEL_COLUMNS * 8];
+    double aligned_;
+} panel;
+
+/* `rows` whole rows from item `first` on, of which none begins a new matrix: columns [column, column + width). */
+static void run_panel(const job *j, int64_t first, int64_t rows, int64_t column, int64_t width) {
+    int last = j->walk.ndim - 1;
+    size_t out_size = mr_dtype_size(j->result);
+    panel panels[MR_MAX_INPUTS];
+    const char *row[MR_MAX_INPUTS];
+    int64_t step[MR_MAX_INPUTS]; /* bytes from row to row */
+    unsigned fixed = j->fixed;
+    for (int k = 0; k < j->count; k++) {
+        const source *s = &j->in[k];
+        row[k] = s->data;
+        step[k] = 0;
+        if (s->fixed) continue;
+        const int64_t *stride = j->walk.stride[s->walk];
+        int64_t at = mr_walk_offset(&j->walk, s->walk, first) + column * stride[last];
+        row[k] += at * (int64_t)s->size;
+        step[k] = (last > 0 ? stride[last - 1] : 0) * (int64_t)s->size;
+        if (stride[last] == 0) fixed |= 1u << k;
+        if (!is_turned(j, s)) continue;
+        mr_transpose(&panels[k], PANEL_COLUMNS, row[k], stride[last], s->size, rows, width);
+        row[k] = panels[k].bytes;
+        step[k] = PANEL_COLUMNS * (int64_t)s->size;
+    }
+    char *out = mr_tensor_data(j->out);
+    out += (mr_walk_offset(&j->walk, 0, first) + column) * (int64_t)out_size;
+    for (int64_t r = 0; r < rows; r++) {
+        const void *in[MR_MAX_INPUTS];
+        for (int k = 0; k < j->count; k++) in[k] = row[k] + r * step[k];
+        j->kernel(out + r * j->walk.stride[0][last - 1] * (int64_t)out_size, in, fixed, width);
+    }
+}
+
+static void run_panels(const job *j, int64_t first, int64_t end) {
+    int last = j->walk.ndim - 1;
+    int64_t length = j->walk.shape[last], height = j->walk.shape[last - 1];
+    for (int64_t i = first; i < end;) {
+        int64_t begun = i % length, rows = (end - i) / length, rest = height - i / length % height;
+        if (rows > rest) rows = rest;
+        if (rows > PANEL_ROWS) rows = PANEL_ROWS;
+        if (begun > 0 || rows < LEAST_PANEL) {
+            int64_t n = length - begun < end - i ? length - begun : end - i;
+            run_blocks(j, i, i + n);
+            i += n;
+            continue;
+        }
+        for (int64_t c = 0; c < length; c += PANEL_COLUMNS)
+            run_panel(j, i, rows, c, length - c < PANEL_COLUMNS ? length - c : PANEL_COLUMNS);
+        i += rows * length;
+    }
+}
+
 mr_status mr_elementwise_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
     if (first >= end) return MR_OK;
@@ -181,7 +248,10 @@ mr_status mr_elementwise_run(const mr_command *command, void *state, int64_t fir
         return MR_OK;
     }
     set_walk(&j);
-    if (has_long_rows(&j)) run_rows(&j, first, end);
+    bool panels;
+    bool rows = has_long_rows(&j, &panels);
+    if (rows && panels) run_panels(&j, first, end);
+    else if (rows) run_rows(&j, first, end);
     else run_blocks(&j, first, end);
     return MR_OK;
 }

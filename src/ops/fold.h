@@ -10,7 +10,7 @@
 #include "ops/body.h"
 #include "ops/table.h"
 
-enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 128, MR_LEAF_ROWS = 32 };
+enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
 
 /* The value of a leaf or of several joined. What the fields hold is the fold's business. */
 typedef struct {

@@ -198,8 +198,20 @@ static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t f
     for (int64_t w = 0; w < width; w++) p->fold->cell(&stack[0], w, &out_cells[w]);
 }
 
-#define SPREAD_ROW(T)                                                                              \
-    for (int64_t w = 0; w < width; w++) ((T *)block[w].bytes)[r] = ((const T *)row)[w]
+/* Elements [first, first + n) of `width` outputs that are neighbours, each output's as a block. */
+static void gather_tile(const plan *p, const char *base, int64_t width, int64_t first, int64_t n,
+                        leaf_block *blocks) {
+    int64_t apart = (int64_t)(sizeof *blocks / p->size);
+    for (int64_t r = 0; r < n;) {
+        int last = p->reduced.ndim - 1;
+        int64_t length = p->reduced.shape[last], rest = length - (first + r) % length;
+        if (rest > n - r) rest = n - r;
+        const char *from = base + mr_walk_offset(&p->reduced, 0, first + r) * (int64_t)p->size;
+        mr_transpose(blocks->bytes + r * (int64_t)p->size, apart, from, p->reduced.stride[0][last],
+                     p->size, width, rest);
+        r += rest;
+    }
+}
 
 /* The same by gathering: the leaves of each output are what fold_range would be given. */
 static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
@@ -210,15 +222,7 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
     for (int w = 0; w < TILE; w++) trees[w].leaves = 0, trees[w].depth = 0;
     for (int64_t i = first; i < end || trees[0].leaves == 0; i += MR_LEAF) {
         int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
-        for (int64_t r = 0; r < n; r++) {
-            const char *row = base + mr_walk_offset(&p->reduced, 0, i + r) * (int64_t)p->size;
-            switch (p->size) {
-            case 1: SPREAD_ROW(uint8_t); break;
-            case 2: SPREAD_ROW(uint16_t); break;
-            case 4: SPREAD_ROW(uint32_t); break;
-            default: SPREAD_ROW(uint64_t); break;
-            }
-        }
+        gather_tile(p, base, width, i, n, block);
         for (int64_t w = 0; w < width; w++) {
             mr_cell cell;
             p->fold->leaf(folded(p, &block[w], n, &widened), n, i, &cell);

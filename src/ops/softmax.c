@@ -27,22 +27,18 @@ enum {
         typedef T_ T;                                                                              \
         const T *x = x_;                                                                           \
         T *k = k_, m = (T)max;                                                                     \
+        T e_[MR_LEAF]; /* added up in a loop of its own, which has registers for the lanes */      \
         double lane[MR_LANES] = {0};                                                               \
-        int64_t i = 0, whole = count - count % MR_LANES;                                           \
-        for (; i < whole; i += MR_LANES) {                                                         \
-            MR_INDEPENDENT                                                                         \
-            for (int l = 0; l < MR_LANES; l++) {                                                   \
-                T d = x[i + l] - m, e = mr_exp(d);                                                 \
-                k[i + l] = kept;                                                                   \
-                lane[l] += (double)e;                                                              \
-            }                                                                                      \
-        }                                                                                          \
         MR_INDEPENDENT                                                                             \
-        for (int64_t l = 0; l < count - whole; l++) {                                              \
-            T d = x[whole + l] - m, e = mr_exp(d);                                                 \
-            k[whole + l] = kept;                                                                   \
-            lane[l] += (double)e;                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            T d = x[i] - m, e = mr_exp(d);                                                         \
+            k[i] = kept;                                                                           \
+            e_[i] = e;                                                                             \
         }                                                                                          \
+        int64_t i = 0;                                                                             \
+        for (; i + MR_LANES <= count; i += MR_LANES)                                               \
+            for (int l = 0; l < MR_LANES; l++) lane[l] += (double)e_[i + l];                       \
+        for (int l = 0; i < count; i++, l++) lane[l] += (double)e_[i];                             \
         for (int half = MR_LANES / 2; half > 0; half /= 2)                                         \
             for (int l = 0; l < half; l++) lane[l] += lane[l + half];                              \
         return lane[0];                                                                            \
@@ -199,11 +195,18 @@ static grid grid_of(const plan *p, const tile *t, bool output, int64_t i) {
     default: EACH_ELEMENT(uint64_t, __VA_ARGS__); break;                                           \
     }
 
+/* Neighbouring rows are columns of a matrix. */
 static void gather(tile *t, const grid *g, int64_t n) {
-    BY_SIZE(*own = *element);
+    if (g->across == 1)
+        mr_transpose(t->block, (int64_t)(sizeof *t->block / g->size), g->first, g->along, g->size,
+                     t->width, n);
+    else BY_SIZE(*own = *element);
 }
 static void scatter(tile *t, const grid *g, int64_t n) {
-    BY_SIZE(*element = *own);
+    if (g->across == 1)
+        mr_transpose(g->first, g->along, t->block, (int64_t)(sizeof *t->block / g->size), g->size,
+                     n, t->width);
+    else BY_SIZE(*element = *own);
 }
 
 /* The blocks' elements become ones of another dtype. */

@@ -43,32 +43,50 @@ int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position) {
     return offset;
 }
 
-/* Element sizes are 1, 2, 4 and 8; a run is `n` elements with one stride. */
-#define COPY_RUN(T)                                                                                \
-    do {                                                                                           \
-        const T *f = from;                                                                         \
-        T *t = to;                                                                                 \
-        if (from_stride == 0) {                                                                    \
-            T v = *f;                                                                              \
-            for (int64_t i = 0; i < n; i++) t[i * to_stride] = v;                                  \
+/* A run is `n` elements with one stride; one of the two sides is dense. Every other element, of 4 bytes, is what
+ * complex numbers and pairs are made of, and the compiler has shuffles for it. */
+#define GATHER_RUN(T)                                                                              \
+    MR_CLONES static void gather_run_##T(T *restrict t, const T *restrict f, int64_t stride,       \
+                                         int64_t n) {                                              \
+        if (stride == 0) {                                                                         \
+            for (int64_t i = 0; i < n; i++) t[i] = *f;                                             \
+        } else if (stride == 2) {                                                                  \
+            for (int64_t i = 0; i < n; i++) t[i] = f[i * 2];                                       \
         } else {                                                                                   \
-            for (int64_t i = 0; i < n; i++) t[i * to_stride] = f[i * from_stride];                 \
+            for (int64_t i = 0; i < n; i++) t[i] = f[i * stride];                                  \
         }                                                                                          \
-    } while (0)
+    }                                                                                              \
+    static void scatter_run_##T(T *restrict t, const T *restrict f, int64_t stride, int64_t n) {   \
+        for (int64_t i = 0; i < n; i++) t[i * stride] = f[i];                                      \
+    }
+GATHER_RUN(uint8_t)
+GATHER_RUN(uint16_t)
+GATHER_RUN(uint32_t)
+GATHER_RUN(uint64_t)
 
-static void copy_run(void *to, int64_t to_stride, const void *from, int64_t from_stride,
-                     size_t size, int64_t n) {
-    if (to_stride == 1 && from_stride == 1) {
-        if (n > 16) {
-            memcpy(to, from, (size_t)n * size);
-            return;
-        }
+static void gather_run(void *to, const void *from, int64_t stride, size_t size, int64_t n) {
+    if (stride == 1 && n > 16) {
+        memcpy(to, from, (size_t)n * size);
+        return;
     }
     switch (size) {
-    case 1: COPY_RUN(uint8_t); break;
-    case 2: COPY_RUN(uint16_t); break;
-    case 4: COPY_RUN(uint32_t); break;
-    default: COPY_RUN(uint64_t); break;
+    case 1: gather_run_uint8_t(to, from, stride, n); break;
+    case 2: gather_run_uint16_t(to, from, stride, n); break;
+    case 4: gather_run_uint32_t(to, from, stride, n); break;
+    default: gather_run_uint64_t(to, from, stride, n); break;
+    }
+}
+
+static void scatter_run(void *to, int64_t stride, const void *from, size_t size, int64_t n) {
+    if (stride == 1 && n > 16) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+    case 1: scatter_run_uint8_t(to, from, stride, n); break;
+    case 2: scatter_run_uint16_t(to, from, stride, n); break;
+    case 4: scatter_run_uint32_t(to, from, stride, n); break;
+    default: scatter_run_uint64_t(to, from, stride, n); break;
     }
 }
 
@@ -88,9 +106,8 @@ static place place_of(int ndim, const int64_t *shape, const int64_t *stride, int
     return p;
 }
 
-/* Moves on by `n` elements of the last dim, at most to its end. */
-static void advance(place *p, int ndim, const int64_t *shape, const int64_t *stride, int64_t n) {
-    int d = ndim - 1;
+/* Moves on by `n` in dim d, at most to its end. */
+static void advance(place *p, int d, const int64_t *shape, const int64_t *stride, int64_t n) {
     p->index[d] += n;
     p->offset += n * stride[d];
     while (d > 0 && p->index[d] == shape[d]) {
@@ -106,13 +123,24 @@ void mr_gather(const void *base, size_t size, int ndim, const int64_t *shape, co
                int64_t first, int64_t n, void *block) {
     place p = place_of(ndim, shape, stride, first);
     int last = ndim - 1;
+    bool turned = ndim > 1 && stride[last] != 1 && stride[last - 1] == 1;
     for (int64_t done = 0; done < n;) {
+        const char *from = (const char *)base + p.offset * (int64_t)size;
+        char *to = (char *)block + (size_t)done * size;
+        int64_t rows = turned && p.index[last] == 0 ? (n - done) / shape[last] : 0;
+        if (rows > 1) {
+            if (rows > shape[last - 1] - p.index[last - 1])
+                rows = shape[last - 1] - p.index[last - 1];
+            mr_transpose(to, shape[last], from, stride[last], size, rows, shape[last]);
+            done += rows * shape[last];
+            advance(&p, last - 1, shape, stride, rows);
+            continue;
+        }
         int64_t run = shape[last] - p.index[last];
         if (run > n - done) run = n - done;
-        copy_run((char *)block + (size_t)done * size, 1,
-                 (const char *)base + p.offset * (int64_t)size, stride[last], size, run);
+        gather_run(to, from, stride[last], size, run);
         done += run;
-        advance(&p, ndim, shape, stride, run);
+        advance(&p, last, shape, stride, run);
     }
 }
 
@@ -123,10 +151,10 @@ void mr_scatter(void *base, size_t size, int ndim, const int64_t *shape, const i
     for (int64_t done = 0; done < n;) {
         int64_t run = shape[last] - p.index[last];
         if (run > n - done) run = n - done;
-        copy_run((char *)base + p.offset * (int64_t)size, stride[last],
-                 (const char *)block + (size_t)done * size, 1, size, run);
+        scatter_run((char *)base + p.offset * (int64_t)size, stride[last],
+                    (const char *)block + (size_t)done * size, size, run);
         done += run;
-        advance(&p, ndim, shape, stride, run);
+        advance(&p, last, shape, stride, run);
     }
 }
 
