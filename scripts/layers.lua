@@ -8,8 +8,8 @@
 local src, build = arg[1] or "src", arg[2] or "build"
 
 local below_backends = { "base", "model", "tensor", "ops", "ptx" }
-local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-                     "compile", "files", "bind" }
+local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "graph", "script", "explore",
+                     "trace", "compile", "files", "bind" }
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -22,6 +22,7 @@ local may_include = {
   cuda    = below_backends,
   program = { "base", "model", "tensor", "ops" },
   hazard  = { "base", "model", "tensor", "ops" },
+  graph   = { "base", "model", "tensor", "ops" },
   compile = { "base" },
   files   = { "base", "model", "tensor" },
   script  = { "base", "hazard" },
@@ -29,8 +30,8 @@ local may_include = {
   trace   = { "base", "model", "tensor", "ops", "program" },
   bind    = below_repl,
   repl    = below_repl,
-  host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "script", "explore", "trace",
-              "compile", "files", "bind", "repl",
+  host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "graph", "script", "explore",
+              "trace", "compile", "files", "bind", "repl",
               "virtual", "cuda" },
 }
 

@@ -16,6 +16,7 @@
     X(INVALID_CONFIGURATION, "invalid-configuration", 9, false)                                    \
     X(INVALID_DEVICE, "invalid-device", 101, false)                                                \
     X(INVALID_HANDLE, "invalid-handle", 400, false)                                                \
+    X(ILLEGAL_STATE, "illegal-state", 401, false)                                                  \
     X(NOT_READY, "not-ready", 600, false)                                                          \
     X(ILLEGAL_ADDRESS, "illegal-address", 700, true)                                               \
     X(LAUNCH_OUT_OF_RESOURCES, "launch-out-of-resources", 701, false)                              \
@@ -27,6 +28,16 @@
     X(LAUNCH_FAILURE, "launch-failure", 719, true)                                                 \
     X(NOT_PERMITTED, "not-permitted", 800, false)                                                  \
     X(NOT_SUPPORTED, "not-supported", 801, false)                                                  \
+    X(CAPTURE_UNSUPPORTED, "stream-capture-unsupported", 900, false)                               \
+    X(CAPTURE_INVALIDATED, "stream-capture-invalidated", 901, false)                               \
+    X(CAPTURE_MERGE, "stream-capture-merge", 902, false)                                           \
+    X(CAPTURE_UNMATCHED, "stream-capture-unmatched", 903, false)                                   \
+    X(CAPTURE_UNJOINED, "stream-capture-unjoined", 904, false)                                     \
+    X(CAPTURE_ISOLATION, "stream-capture-isolation", 905, false)                                   \
+    X(CAPTURE_IMPLICIT, "stream-capture-implicit", 906, false)                                     \
+    X(CAPTURED_EVENT, "captured-event", 907, false)                                                \
+    X(CAPTURE_WRONG_THREAD, "stream-capture-wrong-thread", 908, false)                             \
+    X(GRAPH_UPDATE, "graph-exec-update-failure", 910, false)                                       \
     X(UNKNOWN, "unknown", 999, false)                                                              \
     X(INTERRUPTED, "interrupted", -1, false)                                                       \
     X(HOST_FUNCTION, "host-function", -1, false)                                                   \

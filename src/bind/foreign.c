@@ -65,7 +65,6 @@ static const struct {
     {"mr", "load", NO_FILES},
     {"mr", "explore", NOT_HERE},
     {"mr", "trace", NOT_HERE},
-    {"mr", "graph", NOT_HERE},
     {"mr", "RawKernel", "write mr.kernel(source, name)"},
     {"mr", "RawModule", "write mr.module(source)"},
     {"mr", "ElementwiseKernel", "write mr.elementwise(\"float x -> float y\", \"y = 2 * x\")"},

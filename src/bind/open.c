@@ -50,6 +50,9 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_memory_class,
                                           &mr_hazard_class,
                                           &mr_hazard_ask_class,
+                                          &mr_graphs_class,
+                                          &mr_graph_class,
+                                          &mr_stream_capture_class,
                                           &mr_stepping_class,
                                           &mr_pending_class,
                                           &mr_peek_class,
@@ -171,6 +174,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_memory(L);
     mr_open_hazard(L);
     mr_open_hazard_ask(L);
+    mr_open_graph(L);
+    mr_open_graph_capture(L);
     mr_open_trace(L);
     mr_open_tracer(L);
     mr_open_sync_debug(L);

@@ -17,6 +17,7 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
+extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -33,6 +34,8 @@ void mr_open_format(lua_State *L);
 void mr_open_gradient(lua_State *L);
 void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
+void mr_open_graph(lua_State *L);
+void mr_open_graph_capture(lua_State *L);
 void mr_open_help(lua_State *L);
 void mr_open_joining(lua_State *L);
 void mr_open_kernel(lua_State *L);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "bind/graph.h"
 #include "bind/trace.h"
 
 /* --- wrapped functions ------------------------------------------------------------------ */
@@ -184,10 +185,13 @@ void mr_sandbox_close_module(lua_State *L) {
         lua_pushnil(L);
         lua_setfield(L, -2, *name);
     }
-    mr_push_methods(L, &mr_kind_trace);
-    lua_pushnil(L);
-    lua_setfield(L, -2, "save");
-    lua_pop(L, 1);
+    const mr_kind *const savers[] = {&mr_kind_trace, &mr_kind_graph};
+    for (size_t i = 0; i < sizeof savers / sizeof *savers; i++) {
+        mr_push_methods(L, savers[i]);
+        lua_pushnil(L);
+        lua_setfield(L, -2, "save");
+        lua_pop(L, 1);
+    }
     if (lua_getfield(L, -1, "machine") == LUA_TTABLE) {
         lua_getfield(L, -1, "model");
         lua_pushcclosure(L, safe_model, 1);

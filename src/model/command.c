@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/capture.h"
 #include "model/history.h"
 #include "model/internal.h"
 
@@ -22,11 +23,13 @@ static void release_storage(mr_command *command) {
 }
 
 static void free_arguments(mr_command *command) {
+    if (command->node) return;
     if (command->u.op.drop_arguments) command->u.op.drop_arguments(command->u.op.arguments);
     free(command->u.op.arguments);
 }
 
 static void drop_function(mr_command *command) {
+    if (command->node) return;
     if (command->u.host.drop) command->u.host.drop(command->u.host.context);
 }
 
@@ -216,11 +219,25 @@ static void note_writer(const mr_command *command) {
     }
 }
 
+/* While something captures. *out_taken: there is nothing to submit, and the reference is gone. */
+static mr_status give_to_capture(mr_command *command, bool *out_taken) {
+    mr_status status = mr_stream_usable(command->stream);
+    if (!status) status = mr_capture_rules_of(command->machine)->submit(command, out_taken);
+    if (!status) return MR_OK;
+    mr_command_release(command);
+    *out_taken = true;
+    return status;
+}
+
 mr_status mr_command_submit(mr_command *command) {
     mr_machine *machine = command->machine;
     mr_stream *stream = command->stream;
     bool taken = false, allowed = false;
     mr_status status = MR_OK;
+    if (__builtin_expect(machine->capturing != 0, 0)) {
+        status = give_to_capture(command, &taken);
+        if (taken) return status;
+    }
     mr_history_end(machine, command->name, command->where);
     if (stream->closed)
         status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
@@ -244,7 +261,8 @@ mr_status mr_command_submit(mr_command *command) {
     bool memory = mr_command_has(command, MR_PART_MEMORY);
     bool work =
         mr_command_is(command, MR_TRAIT_LAUNCH) && command->kind != MR_COMMAND_HOST_FUNCTION;
-    if (machine->launch_blocking && work) status = machine->backend->stream_synchronize(stream);
+    if (machine->launch_blocking && work && !command->launch)
+        status = machine->backend->stream_synchronize(stream);
     /* The error of a host function that ran meanwhile is not that of an allocation: its caller
      * would take the memory for not allocated, or not freed. The next call has it. */
     if (!memory) status = mr_machine_waited(machine, status);
@@ -263,6 +281,7 @@ static void destroy(mr_command *command) {
     mr_command_part part = mr_command_kinds[command->kind].part;
     if (parts[part].destroy) parts[part].destroy(command);
     mr_stream_release(command->stream);
+    mr_command_release(command->node);
     mr_slab_free(&machine->commands, command);
 }
 

@@ -125,6 +125,10 @@ typedef struct {
     double f; /* always set, also for integers */
 } mr_scalar;
 
+/* What of a graph's launch a command is (R42). The first operation stands for the call: it costs the host what a launch
+ * costs, and takes its place in the launch queue. The rest costs the host nothing. */
+enum { MR_LAUNCH_NONE, MR_LAUNCH_FIRST, MR_LAUNCH_REST };
+
 /* Arguments by value, copied at the call (R26). What each means is the operation row's business. */
 struct mr_params {
     mr_scalar scalar[2];
@@ -156,6 +160,11 @@ struct mr_command {
     mr_machine *machine;
     mr_stream *stream; /* NULL when the host itself acts; one reference owned */
     mr_site where;
+    const mr_command *
+        node; /* the captured command that a graph's launch carries out, which owns names, arguments and
+                             * context; one reference; NULL: none */
+    mr_site launched;  /* with it: the line that launched the graph */
+    uint8_t launch;    /* MR_LAUNCH_* */
     const char *name;  /* what a person would call it: "add_", "copy_"; static, or the text of: */
     mr_name *own_name; /* the name that the script gave an mr.op; one reference; else NULL */
     union {

@@ -1,6 +1,7 @@
 /* Devices: see device.h. */
 #include "model/device.h"
 
+#include "model/capture.h"
 #include "model/history.h"
 #include "model/internal.h"
 
@@ -47,6 +48,7 @@ mr_status mr_device_trim(mr_device *device) {
 mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device) {
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_DEVICE, "synchronize", NULL, NULL, device));
     mr_command *command;
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_DEVICE_SYNC, NULL, NULL, device, "synchronize", &command));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
 #include "model/internal.h"
@@ -58,6 +59,7 @@ void mr_event_retain(mr_event *event) {
 }
 
 void mr_event_drop_given(mr_event *event) {
+    if (event->captured) mr_capture_rules_of(event->machine)->forget_event(event);
     if (!event->closed) event_shut(event);
     if (event->observed) {
         for (size_t i = 0; i < event->machine->observers.count; i++) {
@@ -110,6 +112,7 @@ mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream
                        "device %d: use an event of its own for each device, and wait for it there",
                        mr_event_describe(event, name, sizeof name), event->device->index,
                        mr_stream_describe(stream, where, sizeof where), stream->device->index);
+    if (stream->capture) return mr_capture_rules_of(caller->machine)->record(caller, event, stream);
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_RECORD, stream, name_of_command, 0, &command));
     mr_event_retain(event);
@@ -123,6 +126,7 @@ mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream
 }
 
 void mr_event_recorded(mr_event *event, const mr_command *record) {
+    if (event->captured) mr_capture_rules_of(event->machine)->forget_event(event);
     event->device = record->stream->device;
     event->record_seq = record->seq;
     event->record_where = record->where;
@@ -133,6 +137,7 @@ mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_don
     *out_done = false;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "query", NULL, event, NULL));
     if (!event->record_seq) { /* R13 */
         *out_done = true;
         return MR_OK;
@@ -148,6 +153,7 @@ mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "synchronize", NULL, event, NULL));
     mr_command *command;
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_EVENT_SYNC, NULL, event, NULL, "synchronize", &command));
@@ -159,7 +165,9 @@ mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
 /* The three errors of R17 in the order in which CUDA checks, each with its fix. */
 static mr_status elapsed_ready(mr_event *event) {
     char text[80];
+    mr_caller caller = {.machine = event->machine};
     MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_capture_ask_host(&caller, MR_ASK_EVENT, "elapsed_time", NULL, event, NULL));
     if (!event->timing)
         return mr_fail(MR_CODE_INVALID_HANDLE,
                        "elapsed_time: %s takes no time stamps: make it with mr.event{timing=true}",

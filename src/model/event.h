@@ -18,6 +18,7 @@ struct mr_event {
     mr_site where;
     uint64_t record_seq; /* of the RECORD command in force, 0 = never recorded (R13) */
     mr_site record_where;
+    void *captured; /* last recorded in this capture (capture.h); NULL: it was not */
     void *impl;
     void *observed;
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
 #include "model/internal.h"
@@ -90,6 +91,7 @@ void mr_machine_drop_body_notes(mr_machine *machine) {
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
     mr_history_free(machine);
+    if (machine->captures) mr_capture_rules_of(machine)->close(machine);
     for (size_t i = 0; i < machine->deferred_frees.count; i++)
         mr_storage_release(
             machine->deferred_frees.items[i]); /* may close a stream of the backend */
@@ -119,6 +121,7 @@ mr_status mr_machine_reset(const mr_caller *caller) {
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
             "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
+    if (machine->capturing) mr_capture_rules_of(machine)->abandon(machine);
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_RESET, NULL, NULL, NULL, "reset", &command));
     mr_status status = machine->backend->reset(machine);

@@ -26,6 +26,7 @@ typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
 typedef struct mr_params mr_params;
 typedef struct mr_history mr_history;
+typedef struct mr_captures mr_captures;
 
 /* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
 typedef struct {
@@ -84,6 +85,8 @@ struct mr_machine {
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_command *host_function; /* which one: its accesses count as its stream's */
     mr_status deferred_error;        /* see mr_machine_defer_error; owned, or NULL */
+    uint32_t capturing;              /* captures that have begun and not ended (capture.h) */
+    mr_captures *captures;           /* NULL: none ever began */
 
     mr_slab commands;
     mr_slab storages;

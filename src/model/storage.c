@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
 #include "model/internal.h"
@@ -146,8 +147,28 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
     return MR_OK;
 }
 
+/* R44: the memory is there from now on, at an address that does not change; what is captured is that the graph begins
+ * to use it. */
+static mr_status create_captured(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                                 mr_storage **out_storage) {
+    const mr_capture_rules *rules = mr_capture_rules_of(caller->machine);
+    mr_stream *memory_stream;
+    MR_TRY(mr_machine_ready(caller->machine));
+    MR_TRY(mr_stream_usable(stream));
+    MR_TRY(rules->alloc_stream(caller, stream, &memory_stream));
+    MR_TRY(create(caller, MR_MEMORY_DEVICE, bytes, memory_stream, 0, out_storage));
+    mr_status status = rules->allocated(caller, stream, *out_storage);
+    if (!status) return MR_OK;
+    mr_storage_drop_handle(*out_storage);
+    mr_storage_release(*out_storage);
+    *out_storage = NULL;
+    return status;
+}
+
 mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage) {
+    if (kind == MR_MEMORY_DEVICE && stream->capture)
+        return create_captured(caller, bytes, stream, out_storage);
     return create(caller, kind, bytes, stream, 0, out_storage);
 }
 
@@ -298,6 +319,13 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
                            storage->device->index, stream->device->index);
     } else {
         stream = stream_to_free_in(storage);
+    }
+    if (storage->graph || machine->capturing) {
+        bool taken = false;
+        mr_stream *on = mode == MR_FREE_ON_STREAM ? stream : NULL;
+        MR_TRY(
+            mr_capture_rules_of(machine)->free(caller, storage, on, mode == MR_FREE_SYNC, &taken));
+        if (taken) return MR_OK;
     }
     if (mode == MR_FREE_SYNC) MR_TRY(mr_storage_free_wait(storage));
     MR_TRY(submit_free(caller, storage, stream, mode == MR_FREE_SYNC));

@@ -47,6 +47,7 @@ struct mr_storage {
     mr_site writer_where;
     void *kept; /* until the record goes: see mr_storage_keep */
     void (*release_kept)(void *kept);
+    void *graph;    /* whose memory it is, allocated in a capture (capture.h); NULL: the script's */
     void *impl;     /* the backend's */
     void *observed; /* the checker's access history */
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
 #include "model/internal.h"
@@ -147,6 +148,7 @@ mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_
     *out_done = false;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, "query", stream, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_QUERY, stream, NULL, NULL, "query", &command));
     mr_status status = machine->backend->stream_query(stream, out_done);
@@ -159,6 +161,7 @@ mr_status mr_stream_synchronize_as(const mr_caller *caller, mr_stream *stream,
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_stream_usable(stream));
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, operation, stream, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_SYNC, stream, NULL, NULL, operation, &command));
     return mr_host_end(machine, command, machine->backend->stream_synchronize(stream));
@@ -173,6 +176,11 @@ static mr_status wait_event(const mr_caller *caller, mr_stream *stream, mr_event
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_event_usable(event));
+    if (stream->capture || event->captured) {
+        bool taken = false;
+        MR_TRY(mr_capture_rules_of(caller->machine)->wait(caller, stream, event, &taken));
+        if (taken) return MR_OK;
+    }
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_WAIT, stream, name, 0, &command));
     mr_event_retain(event);

@@ -27,6 +27,7 @@ struct mr_stream {
     uint64_t last_seq; /* of the command submitted last, 0 = none yet; for observers */
     void *impl;        /* the backend's */
     void *observed;    /* the hazard checker's clock; not owned here */
+    void *capture;     /* what it captures (capture.h); NULL: it does not */
 };
 
 typedef struct {

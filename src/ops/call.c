@@ -3,6 +3,8 @@
 #include "ops/launch.h"
 #include "ops/body.h"
 
+#include "model/capture.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -192,8 +194,11 @@ mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **
         MR_TRY(generator->prepare(launch->name, (mr_dtype)out->dtype, &launch->params));
     if (launch->op->family->draws) {
         mr_machine *machine = launch->caller->machine;
-        launch->params.seed = machine->seed;
-        launch->params.offset = machine->draws++;
+        const mr_stream *stream = launch->stream;
+        bool captured = stream && stream->capture; /* each launch of the graph sets both */
+        launch->params.seed = captured ? 0 : machine->seed;
+        launch->params.offset =
+            captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->draws++;
     }
     mr_launch_operand(launch, out, MR_WRITE);
     MR_TRY(mr_launch_go(launch));

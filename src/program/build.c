@@ -183,6 +183,8 @@ static void make_command(mr_player *p, packer *pk, const item *it, size_t index,
                             .machine = p->machine,
                             .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
                             .where = it->where,
+                            .launched = it->launched,
+                            .launch = it->launch,
                             .name = name ? name->text : it->name,
                             .own_name = name};
     fill_kind(p, command, it);

@@ -139,6 +139,8 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
                .error = NO_SLOT,
                .name = command->own_name ? NULL : command->name,
                .where = mr_record_site(r, command->where),
+               .launch = command->launch,
+               .launched = mr_record_site(r, command->launched),
                .seq = command->seq};
     keep_kind(r, &it, command);
     if (mr_command_kinds[command->kind].after != MR_AFTER_NOTHING)

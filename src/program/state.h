@@ -95,6 +95,8 @@ typedef struct {
     bool has_error;  /* with FAILED, or with CAME_TRUE: the call returned it all the same */
     bool flag;       /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
     uint8_t direction;              /* COPY */
+    uint8_t launch;                 /* MR_LAUNCH_* */
+    mr_site launched;               /* of a graph's launch: its line */
     mr_code code;                   /* of the error; FAULT: see value */
     uint32_t error;                 /* its text */
     uint32_t stream, object, other; /* slots; devices by index */

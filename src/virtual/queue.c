@@ -272,7 +272,7 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
     q->device_barrier_seen = device->barrier_count;
     if (is_peer_barrier(command)) raise_barrier(w);
     link_tail(gpu, w);
-    if (is_launch(command)) q->launches++;
+    if (takes_place(command)) q->launches++;
     if (command->kind == MR_COMMAND_FREE) mr_pool_free(w, command->u.storage);
     if (!w->unfinished) {
         mr_virtual_free_edges_in(gpu, w);
@@ -291,7 +291,7 @@ static void unlink_work(vgpu *gpu, work *w) {
     gpu->pending--;
     w->queue->device->pending--;
     if (writes_pageable(w->command)) gpu->pageable_writers--;
-    if (is_launch(w->command)) w->queue->launches--;
+    if (takes_place(w->command)) w->queue->launches--;
     if (w->barrier) lower_barrier(gpu, w);
 }
 

@@ -379,4 +379,9 @@ static inline bool is_launch(const mr_command *command) {
     return mr_command_is(command, MR_TRAIT_LAUNCH);
 }
 
+/* In the launch queue (R56). */
+static inline bool takes_place(const mr_command *command) {
+    return is_launch(command) && command->launch != MR_LAUNCH_REST;
+}
+
 #endif

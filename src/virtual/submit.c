@@ -37,6 +37,7 @@ static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
     const device_model *model = &gpu->model;
     uint64_t begin = gpu->host_ns, latency = (uint64_t)model->launch_latency_ns;
     double cost = 0;
+    if (command->launch == MR_LAUNCH_REST) return begin + latency; /* the launch was charged for */
     switch (command->kind) {
     case MR_COMMAND_OP: begin = gpu->host_ns += library_ns(model, command); /* fall through */
     case MR_COMMAND_HOST_FUNCTION:
@@ -76,6 +77,7 @@ static bool returns_early(const vgpu *gpu, const mr_command *command, mr_open_ch
 
 static host_synchrony synchrony_of(const vgpu *gpu, const mr_command *command) {
     bool synchronous = command->u.copy.synchronous;
+    if (command->launch) return (host_synchrony){0}; /* a launch waits for none of its nodes */
     mr_memory_kind to = command->operands[0].tensor->storage->kind;
     mr_memory_kind from = command->operands[1].tensor->storage->kind;
     switch (command->u.copy.direction) {
@@ -137,7 +139,7 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
         *out_taken = true;
         return MR_OK;
     }
-    if (is_launch(command) && q->launches >= (uint64_t)gpu->set.launch_queue_depth)
+    if (takes_place(command) && q->launches >= (uint64_t)gpu->set.launch_queue_depth)
         MR_TRY(mr_virtual_wait_launch(q));
     MR_TRY(mr_virtual_work_create(gpu, command, &w));
     mr_status status = is_copy ? prepare_copy(gpu, w, host) : MR_OK;
@@ -150,6 +152,6 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
     }
     if (host.until_done) MR_TRY(mr_virtual_wait_kept(w));
     *out_taken = true;
-    advance_sometimes(gpu, command->kind);
+    if (!command->launch) advance_sometimes(gpu, command->kind); /* at the end of the launch */
     return MR_OK;
 }

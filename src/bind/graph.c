@@ -1,0 +1,323 @@
+/* The userdata of a graph: it owns one executable, and with it the graph that this launches. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bind/graph.h"
+#include "bind/internal.h"
+#include "bind/open.h"
+
+/* --- state, check, constructor ------------------------------------------------------------------- */
+
+const mr_kind mr_kind_graph = {"a graph"};
+
+mr_executable **mr_new_graph(lua_State *L) {
+    return mr_new(L, &mr_kind_graph, sizeof(mr_executable *));
+}
+
+mr_executable *mr_check_graph(lua_State *L, int arg) {
+    mr_executable **box = mr_check(L, arg, &mr_kind_graph);
+    if (!*box) mr_misuse(L, "the graph was closed");
+    return *box;
+}
+
+static mr_graph *graph_at(lua_State *L, int arg) {
+    return mr_executable_graph(mr_check_graph(L, arg));
+}
+
+static int drop_executable(lua_State *L) {
+    mr_executable **box = lua_touserdata(L, 1);
+    if (*box) mr_graph_device(mr_executable_graph(*box))->machine->hook_context = L;
+    mr_executable_release(*box);
+    *box = NULL;
+    return 0;
+}
+
+/* Keeps what is at `arg` as it is now until the call ends: a finalizer may update or close the graph. */
+static mr_executable *keep(lua_State *L, int arg) {
+    mr_executable *x = mr_check_graph(L, arg);
+    mr_executable **box = mr_push_owner(L, sizeof *box, drop_executable);
+    x = *box = mr_check_graph(L, arg);
+    mr_executable_retain(x);
+    return x;
+}
+
+/* --- launching ----------------------------------------------------------------------------------- */
+
+MR_FUNCTION(
+    graph_launch, "launch", "g:launch([s: stream])",
+    "Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the "
+    "earlier work of the stream, after earlier launches of `g` on any stream, and before the "
+    "later work of the stream (R42). The host does not wait. On a capturing stream, the graph "
+    "becomes a part of what is captured.") {
+    mr_caller caller = mr_enter(L);
+    mr_executable *x = mr_check_graph(L, 1);
+    mr_stream *stream =
+        lua_isnoneornil(L, 2) ? mr_graph_device(graph_at(L, 1))->current : mr_check_stream(L, 2);
+    mr_raise(L, mr_executable_launch(&caller, x, stream));
+    return 0;
+}
+
+MR_FUNCTION(
+    graph_instantiate, "instantiate", "g:instantiate() -> other: graph",
+    "Makes a second executable of the same graph (cudaGraphInstantiate). Launches of `g` wait "
+    "for each other, and launches of `other` do not wait for them (R42). A graph that allocates "
+    "memory has one executable only (R44).") {
+    mr_caller caller = mr_enter(L);
+    keep(L, 1);
+    mr_executable **box = mr_new_graph(L);
+    mr_raise(L, mr_graph_instantiate(&caller, graph_at(L, 1), box));
+    return 1;
+}
+
+MR_FUNCTION(
+    graph_update, "update",
+    "g:update(fn: function [, opts: {stream: stream, mode: string=\"global\", auto_free: "
+    "boolean=true}]) -> ...",
+    "Captures `fn()` and lets later launches of `g` carry that out (cudaGraphExecUpdate); "
+    "launches of before are not affected (R43). Nodes and edges must be the same; what they read "
+    "and write, and their numbers, may differ. Else the error 910 names the first difference, "
+    "and `g` is as it was. Returns what `fn` returned.") {
+    lua_settop(L, 3);
+    mr_check_graph(L, 1);
+    mr_graph *graph = mr_capture_function(L, 2, 3);
+    mr_caller caller = mr_enter(L);
+    mr_raise(L, mr_executable_update(&caller, mr_check_graph(L, 1), graph));
+    return lua_gettop(L) - 4;
+}
+
+MR_FUNCTION(
+    graph_enable, "enable", "g:enable(i: integer [, on: boolean=true])",
+    "Whether later launches carry out node `i` (cudaGraphNodeSetEnabled). Its place in the order "
+    "stays (R43).") {
+    mr_machine_of(L);
+    mr_executable *x = mr_check_graph(L, 1);
+    lua_Integer i = mr_check_integer(L, 2);
+    lua_Integer count = mr_graph_count(graph_at(L, 1));
+    if (i < 1 || i > count)
+        mr_misuse(L, "enable: the graph has nodes 1 to %d, and no %lld", (int)count, (long long)i);
+    bool on = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
+    mr_raise(L, mr_executable_enable(x, (uint32_t)i - 1, on));
+    return 0;
+}
+
+/* --- looking ------------------------------------------------------------------------------------- */
+
+static void set_text(lua_State *L, const char *key, const char *text) {
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, key);
+}
+
+static void push_operands(lua_State *L, const mr_command *command, uint8_t access) {
+    lua_newtable(L);
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_operand *o = &command->operands[k];
+        char name[64];
+        if (!(o->access & access)) continue;
+        snprintf(name, sizeof name, "#%llu", (unsigned long long)o->tensor->storage->id);
+        lua_pushstring(L, o->tensor->name ? mr_name_text(o->tensor->name) : name);
+        lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    }
+}
+
+static void push_node(lua_State *L, const mr_executable *x, uint32_t i) {
+    mr_graph_node n = mr_graph_node_at(mr_executable_graph(x), i);
+    char stream[100];
+    lua_createtable(L, 0, 8);
+    lua_pushinteger(L, (lua_Integer)i + 1);
+    lua_setfield(L, -2, "index");
+    set_text(L, "kind", mr_graph_kind_text(n.command));
+    set_text(L, "name", n.command->name);
+    set_text(L, "stream", mr_stream_describe(n.command->stream, stream, sizeof stream));
+    mr_push_site(L, n.command->where);
+    lua_setfield(L, -2, "where");
+    lua_pushboolean(L, mr_executable_enabled(x)[i]);
+    lua_setfield(L, -2, "enabled");
+    lua_createtable(L, (int)n.after_count, 0);
+    for (uint32_t k = 0; k < n.after_count; k++) {
+        lua_pushinteger(L, (lua_Integer)n.after[k] + 1);
+        lua_rawseti(L, -2, (lua_Integer)k + 1);
+    }
+    lua_setfield(L, -2, "after");
+    push_operands(L, n.command, MR_READ);
+    lua_setfield(L, -2, "reads");
+    push_operands(L, n.command, MR_WRITE);
+    lua_setfield(L, -2, "writes");
+}
+
+MR_FUNCTION(
+    graph_nodes, "nodes", "g:nodes() -> nodes: table[]",
+    "Returns a table for each node, in the order of their capture: {index=, kind= (\"kernel\", "
+    "\"copy\", \"host function\", \"alloc\", \"free\"), name=, where=, stream= (on which it was "
+    "captured), after= (the numbers of the nodes that it comes after), reads=, writes= (names of "
+    "tensors), enabled=}.") {
+    mr_set_context(L);
+    const mr_executable *x = keep(L, 1);
+    uint32_t count = mr_graph_count(mr_executable_graph(x));
+    lua_createtable(L, (int)count, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        push_node(L, x, i);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
+            "Prints the nodes, a line for each, and returns the text.") {
+    mr_set_context(L);
+    const mr_executable *x = mr_check_graph(L, 1);
+    mr_buffer *text = mr_push_buffer(L);
+    x = mr_check_graph(L, 1);
+    mr_graph_write_text(mr_executable_graph(x), mr_executable_enabled(x), text);
+    mr_buffer_to_text(L);
+    lua_getglobal(L, "io");
+    lua_getfield(L, -1, "write");
+    lua_pushvalue(L, -3);
+    lua_call(L, 1, 0);
+    lua_pop(L, 1);
+    return 1;
+}
+
+typedef void (*writer)(const mr_graph *graph, const bool *enabled, mr_buffer *out);
+
+static writer writer_for(lua_State *L, const char *path) {
+    static const struct {
+        const char *ending;
+        writer write;
+    } writers[] = {{".dot", mr_graph_write_dot},
+                   {".json", mr_graph_write_json},
+                   {".svg", mr_graph_write_svg},
+                   {".txt", mr_graph_write_text}};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        size_t size = strlen(writers[i].ending);
+        if (length > size && strcmp(path + length - size, writers[i].ending) == 0)
+            return writers[i].write;
+    }
+    mr_misuse(L, "save: \"%s\" does not say in which format: end it with .dot, .svg, .json or .txt",
+              path);
+    return NULL;
+}
+
+static mr_status write_file(const char *path, const mr_buffer *text) {
+    if (text->failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "save: no memory for the text");
+    FILE *file = fopen(path, "wb");
+    bool ok = file && fwrite(text->data, 1, text->size, file) == text->size;
+    if (file && fclose(file) != 0) ok = false;
+    if (ok) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT, "save: cannot write %s: %s", path, strerror(errno));
+}
+
+MR_FUNCTION(graph_save, "save", "g:save(path: string)",
+            "Writes the graph to a file. The ending of its name says how: .dot (Graphviz), .svg (a "
+            "picture), .json, .txt (what print shows).") {
+    mr_set_context(L);
+    const char *path = luaL_checkstring(L, 2);
+    writer write = writer_for(L, path);
+    mr_buffer *text = mr_push_buffer(L);
+    const mr_executable *x = mr_check_graph(L, 1);
+    write(mr_executable_graph(x), mr_executable_enabled(x), text);
+    mr_raise(L, write_file(path, text));
+    return 0;
+}
+
+/* --- closing, properties ------------------------------------------------------------------------- */
+
+static void close_graph(lua_State *L) {
+    mr_executable **box = mr_check(L, 1, &mr_kind_graph);
+    mr_executable *x = *box;
+    mr_set_context(L);
+    *box = NULL;
+    mr_executable_release(x);
+}
+
+MR_FUNCTION(
+    graph_close, "close", "g:close()",
+    "Gives up the graph. Returns at once; launches that are pending still run, and the memory of "
+    "the graph goes after them, unless a tensor refers to it.") {
+    mr_machine_of(L);
+    close_graph(L);
+    return 0;
+}
+
+MR_FUNCTION(graph_close_variable, "__close", "", "The end of a <close> variable: g:close().") {
+    close_graph(L);
+    return 0;
+}
+
+MR_FUNCTION(graph_gc, "__gc", "", "Gives up the graph; waits for nothing.") {
+    close_graph(L);
+    return 0;
+}
+
+MR_FUNCTION(graph_tostring, "__tostring", "", "\"graph #1 (3 nodes)\".") {
+    mr_executable **box = mr_check(L, 1, &mr_kind_graph);
+    if (*box) {
+        const mr_graph *graph = mr_executable_graph(*box);
+        lua_pushfstring(L, "graph #%I (%d nodes)", (lua_Integer)mr_graph_id(graph),
+                        (int)mr_graph_count(graph));
+    } else {
+        lua_pushliteral(L, "graph (closed)");
+    }
+    return 1;
+}
+
+static int get_id(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_graph_id(graph_at(L, 1)));
+    return 1;
+}
+
+static int get_node_count(lua_State *L) {
+    lua_pushinteger(L, mr_graph_count(graph_at(L, 1)));
+    return 1;
+}
+
+static int get_edge_count(lua_State *L) {
+    lua_pushinteger(L, mr_graph_edge_count(graph_at(L, 1)));
+    return 1;
+}
+
+static int get_bytes(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_graph_bytes(graph_at(L, 1)));
+    return 1;
+}
+
+static int get_lanes(lua_State *L) {
+    lua_pushinteger(L, mr_executable_lanes(mr_check_graph(L, 1)));
+    return 1;
+}
+
+static int get_where(lua_State *L) {
+    mr_push_site(L, mr_graph_begun(graph_at(L, 1)));
+    return 1;
+}
+
+static int get_device(lua_State *L) {
+    mr_push_device(L, mr_graph_device(graph_at(L, 1)));
+    return 1;
+}
+
+static const mr_property properties[] = {
+    {"id", "integer", "The number of the capture.", get_id},
+    {"node_count", "integer", "How many nodes it has.", get_node_count},
+    {"edge_count", "integer", "How many edges it has.", get_edge_count},
+    {"nbytes", "integer", "Bytes of memory that were allocated in the capture (R44).", get_bytes},
+    {"lanes", "integer", "How many chains of nodes a launch may run at once.", get_lanes},
+    {"where", "string?", "The line that began the capture.", get_where},
+    {"device", "device", "The device of the capture.", get_device},
+    {NULL, NULL, NULL, NULL}};
+
+static const mr_function *const functions[] = {
+    &graph_launch_function, &graph_instantiate_function, &graph_update_function,
+    &graph_enable_function, &graph_nodes_function,       &graph_print_function,
+    &graph_save_function,   &graph_close_function,       &graph_close_variable_function,
+    &graph_gc_function,     &graph_tostring_function,    NULL};
+
+const mr_class mr_graph_class = {"graph",
+                                 "What was captured, and an executable of it. It does not change, "
+                                 "except by update and enable.",
+                                 functions, properties, &mr_kind_graph};
+
+void mr_open_graph(lua_State *L) {
+    mr_class_open(L, &mr_graph_class);
+}

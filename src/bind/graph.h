@@ -1,0 +1,19 @@
+/* Between the files that bind graphs. */
+#ifndef MR_BIND_GRAPH_H
+#define MR_BIND_GRAPH_H
+
+#include "bind/bind.h"
+#include "graph/graph.h"
+
+extern const mr_kind mr_kind_graph;
+
+/* The executable of the userdata at `arg`. */
+mr_executable *mr_check_graph(lua_State *L, int arg);
+/* Pushes an empty one, and returns where its executable goes. */
+mr_executable **mr_new_graph(lua_State *L);
+
+/* graph_capture.c: captures the function at index `fn` with the options at `options`. Pushes what keeps the graph, and
+ * then what the function returned. */
+mr_graph *mr_capture_function(lua_State *L, int fn, int options);
+
+#endif

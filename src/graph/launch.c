@@ -1,0 +1,341 @@
+/* Executables: a launch submits the commands of the lowered graph (lower.c), the first lane on the stream of the launch,
+ * so the launch comes after that stream's earlier work and before its later work. R42: it also waits for the
+ * executable's last launch.
+ *
+ * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first command. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/state.h"
+#include "model/given.h"
+
+static const char launch_name[] = "launch";
+
+static mr_status no_memory(void) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an executable graph");
+}
+
+/* ---- coming and going */
+
+static mr_status fill(mr_executable *x) {
+    const mr_graph *graph = x->graph;
+    MR_TRY(mr_graph_lower(graph, &x->lowered));
+    x->enabled = malloc(graph->nodes.count + 1);
+    x->lanes = calloc(x->lowered.lanes.count + 1, sizeof *x->lanes);
+    x->events = calloc(x->lowered.events + 1, sizeof *x->events);
+    if (!x->enabled || !x->lanes || !x->events) return no_memory();
+    for (uint32_t i = 0; i < graph->nodes.count; i++) x->enabled[i] = !graph->nodes.items[i].off;
+    return MR_OK;
+}
+
+static mr_status check_instantiate(const mr_caller *caller, const mr_graph *graph) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    if (graph->epoch != caller->machine->epoch)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "the graph was captured before mr.reset(): capture it again");
+    if (!graph->memory.count || !graph->executables) return MR_OK;
+    return mr_fail(
+        MR_CODE_NOT_SUPPORTED,
+        "instantiate: the graph allocates memory, and so it has one executable at a time "
+        "(R44): both would write to the same addresses. Allocate the tensors before the "
+        "capture, or capture a second graph");
+}
+
+mr_status mr_graph_instantiate(const mr_caller *caller, mr_graph *graph,
+                               mr_executable **out_executable) {
+    *out_executable = NULL;
+    MR_TRY(check_instantiate(caller, graph));
+    mr_executable *x = calloc(1, sizeof *x);
+    if (!x) return no_memory();
+    x->refs = 1;
+    x->graph = graph;
+    mr_graph_retain(graph);
+    graph->executables++;
+    mr_status status = fill(x);
+    if (status) mr_executable_release(x);
+    else *out_executable = x;
+    return status;
+}
+
+void mr_executable_retain(mr_executable *executable) {
+    executable->refs++;
+}
+
+static void drop_lanes(mr_executable *x) {
+    for (size_t i = 1; i < x->lowered.lanes.count && x->lanes; i++) {
+        mr_stream_release(x->lanes[i]);
+        x->lanes[i] = NULL;
+    }
+}
+
+/* The memory of a graph goes in the order of its own stream: behind the last launch. */
+static void leave_graph(const mr_executable *x) {
+    mr_graph *graph = x->graph;
+    mr_caller nobody = {.machine = graph->machine};
+    graph->executables--;
+    if (x->launched_on) mr_graph_note_use(graph, x->launched_on);
+    if (x->launched_on && graph->memory_stream && graph->epoch == graph->machine->epoch)
+        mr_error_destroy(mr_stream_wait_event(&nobody, graph->memory_stream, x->done));
+    mr_graph_release(graph);
+}
+
+static void empty(mr_executable *x) {
+    drop_lanes(x);
+    for (uint32_t i = 0; i < x->lowered.events && x->events; i++) mr_event_release(x->events[i]);
+    free(x->lanes);
+    free(x->events);
+    free(x->enabled);
+    mr_lowered_free(&x->lowered);
+    leave_graph(x);
+}
+
+void mr_executable_release(mr_executable *x) {
+    if (!x || --x->refs) return;
+    empty(x);
+    mr_event_release(x->done);
+    mr_stream_release(x->launched_on);
+    free(x);
+}
+
+mr_graph *mr_executable_graph(const mr_executable *executable) {
+    return executable->graph;
+}
+
+const bool *mr_executable_enabled(const mr_executable *executable) {
+    return executable->enabled;
+}
+
+uint32_t mr_executable_lanes(const mr_executable *executable) {
+    return (uint32_t)executable->lowered.lanes.count;
+}
+
+/* ---- R43 */
+
+mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_graph *graph) {
+    char why[400];
+    if (graph == x->graph) return MR_OK;
+    MR_TRY(check_instantiate(caller, graph));
+    if (!mr_graph_same(x->graph, graph, why, sizeof why))
+        return mr_capture_error(MR_CODE_GRAPH_UPDATE, "update", why, (mr_site){0},
+                                "Instantiate the new graph instead.");
+    mr_executable fresh = {.graph = graph};
+    mr_graph_retain(graph);
+    graph->executables++;
+    mr_status status = fill(&fresh);
+    if (status) {
+        empty(&fresh);
+        return status;
+    }
+    memcpy(fresh.enabled, x->enabled, graph->nodes.count);
+    /* The memory of the old graph goes after the launches so far. */
+    empty(x);
+    x->graph = fresh.graph;
+    x->enabled = fresh.enabled;
+    x->lanes = fresh.lanes;
+    x->events = fresh.events;
+    x->lowered = fresh.lowered;
+    return MR_OK;
+}
+
+mr_status mr_executable_enable(mr_executable *x, uint32_t i, bool on) {
+    if (i >= x->graph->nodes.count)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "enable: the graph has %zu nodes",
+                       x->graph->nodes.count);
+    const mr_command *command = x->graph->nodes.items[i].command;
+    if (mr_command_has(command, MR_PART_MEMORY))
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "enable: node %u (%s) is memory, which is always there", i + 1,
+                       command->name);
+    x->enabled[i] = on;
+    return MR_OK;
+}
+
+/* ---- before a launch */
+
+static mr_status freed_operand(const mr_command *command, const mr_storage *storage) {
+    char name[100] = "a tensor", freed[140] = "";
+    if (storage->name) snprintf(name, sizeof name, "`%.80s`", mr_name_text(storage->name));
+    if (storage->freed_where.file)
+        snprintf(freed, sizeof freed, " at %.100s:%d", storage->freed_where.file,
+                 storage->freed_where.line);
+    return mr_fail(
+        MR_CODE_INVALID_HANDLE,
+        "launch: node `%.60s`, captured at %.100s:%d, uses %s, which was freed%s: keep it "
+        "until the last launch, or capture again",
+        command->name, command->where.file ? command->where.file : "?", command->where.line, name,
+        freed);
+}
+
+static mr_status check_operands(const mr_executable *x) {
+    const mr_graph *graph = x->graph;
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const mr_command *command = graph->nodes.items[i].command;
+        for (uint32_t k = 0; k < command->operand_count && x->enabled[i]; k++) {
+            const mr_storage *storage = command->operands[k].tensor->storage;
+            if (storage->freed && storage->graph != graph) return freed_operand(command, storage);
+        }
+    }
+    return MR_OK;
+}
+
+/* R44: what the last launch allocated and nothing freed. */
+static mr_status check_memory(const mr_executable *x) {
+    const mr_graph *graph = x->graph;
+    if (!graph->keeps_memory || !x->memory_in_use) return MR_OK;
+    for (size_t i = 0; i < graph->memory.count; i++) {
+        const graph_memory *m = &graph->memory.items[i];
+        if (m->freed || m->storage->freed) continue;
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "launch: %s, which the graph allocates (%s:%d), has not been freed since the "
+            "last launch (cudaErrorInvalidValue, 1): free it, in the graph or after the "
+            "launch, or capture with auto_free=true",
+            m->storage->name ? mr_name_text(m->storage->name) : "a tensor",
+            m->storage->made.file ? m->storage->made.file : "?", m->storage->made.line);
+    }
+    return MR_OK;
+}
+
+static mr_status check_launch(const mr_caller *caller, const mr_executable *x,
+                              const mr_stream *stream) {
+    char on[100];
+    MR_TRY(mr_machine_ready(caller->machine));
+    MR_TRY(mr_stream_usable(stream));
+    if (x->graph->epoch != caller->machine->epoch)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "launch: the graph was captured before mr.reset(): capture it again");
+    if (stream->device != x->graph->device)
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "launch: the graph is of device %d, and %s is on device %d",
+                       x->graph->device->index, mr_stream_describe(stream, on, sizeof on),
+                       stream->device->index);
+    MR_TRY(check_operands(x));
+    return stream->capture ? MR_OK : check_memory(x);
+}
+
+/* Streams and events of the lanes are made by the first launch. R42: all nodes have the priority of the launch's
+ * stream. */
+static mr_status make_objects(const mr_caller *caller, mr_executable *x, int priority) {
+    const lowered *l = &x->lowered;
+    char name[64];
+    if (l->lanes.count > 1 && x->lanes[1] && x->lanes[1]->priority != priority) drop_lanes(x);
+    for (size_t i = 1; i < l->lanes.count; i++) {
+        mr_stream_options options = {.nonblocking = true, .priority = priority, .name = name};
+        snprintf(name, sizeof name, "graph %llu, lane %zu", (unsigned long long)x->graph->id,
+                 i + 1);
+        if (!x->lanes[i])
+            MR_TRY(mr_stream_create(caller, l->lanes.items[i], &options, &x->lanes[i]));
+    }
+    mr_event_options options = {0};
+    for (uint32_t i = 0; i < l->events && l->lanes.count > 1; i++)
+        if (!x->events[i]) MR_TRY(mr_event_create(caller, &options, &x->events[i]));
+    if (x->done) return MR_OK;
+    return mr_event_create(caller, &options, &x->done);
+}
+
+/* ---- the commands of a launch */
+
+typedef struct {
+    const mr_caller *caller; /* of the launch */
+    mr_executable *x;
+    mr_stream *stream;
+    uint64_t first_draw;
+    bool begun; /* an operation was submitted */
+} launching;
+
+/* A launch of a host function needs its context, which the node owns. */
+static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
+    const mr_command *node = w->x->graph->nodes.items[i].command;
+    mr_caller at = {.machine = w->caller->machine, .where = node->where};
+    mr_command *command;
+    MR_TRY(mr_command_create(&at, node->kind, stream, node->name, node->operand_count, &command));
+    command->name = node->name;
+    command->own_name = node->own_name ? mr_name_retain(node->own_name) : NULL;
+    command->launched = w->caller->where;
+    command->launch = w->begun ? MR_LAUNCH_REST : MR_LAUNCH_FIRST;
+    command->node = node;
+    mr_command_retain(node);
+    for (uint32_t k = 0; k < node->operand_count; k++)
+        mr_command_set_operand(command, k, node->operands[k].tensor, node->operands[k].access);
+    command->u = node->u;
+    if (node->kind == MR_COMMAND_OP && node->u.op.row->family->draws) {
+        command->u.op.params.seed = w->caller->machine->seed;
+        command->u.op.params.offset = w->first_draw + node->u.op.params.offset;
+    }
+    w->begun = true;
+    return mr_command_submit(command);
+}
+
+static mr_status submit_event(const launching *w, mr_command_id kind, mr_event *event,
+                              mr_stream *stream) {
+    mr_command *command;
+    MR_TRY(mr_command_create(w->caller, kind, stream, launch_name, 0, &command));
+    mr_event_retain(event);
+    command->u.event.event = event;
+    command->u.event.record_seq = kind == MR_COMMAND_RECORD ? command->seq : event->record_seq;
+    command->launch = event == w->x->done ? MR_LAUNCH_NONE : MR_LAUNCH_REST;
+    command->launched = w->caller->where;
+    mr_command_retain(command);
+    mr_status status = mr_command_submit(command);
+    if (!status && kind == MR_COMMAND_RECORD) mr_event_recorded(event, command);
+    mr_command_release(command);
+    return status;
+}
+
+static mr_status submit_step(launching *w, const step *s) {
+    mr_executable *x = w->x;
+    mr_stream *stream = s->lane ? x->lanes[s->lane] : w->stream;
+    if (s->kind == STEP_RECORD) return submit_event(w, MR_COMMAND_RECORD, x->events[s->at], stream);
+    if (s->kind == STEP_WAIT) return submit_event(w, MR_COMMAND_WAIT, x->events[s->at], stream);
+    const mr_command *node = x->graph->nodes.items[s->at].command;
+    if (!x->enabled[s->at] || mr_command_has(node, MR_PART_MEMORY)) return MR_OK;
+    return submit_node(w, s->at, stream);
+}
+
+/* R42, R44: the launch comes after the executable's last one, and after its memory was allocated. */
+static mr_status submit_waits(const launching *w) {
+    const mr_executable *x = w->x;
+    const mr_graph *graph = x->graph;
+    if (graph->memory_ready && !x->memory_in_use)
+        MR_TRY(submit_event(w, MR_COMMAND_WAIT, graph->memory_ready, w->stream));
+    if (x->launched_on && x->launched_on != w->stream)
+        MR_TRY(submit_event(w, MR_COMMAND_WAIT, x->done, w->stream));
+    return MR_OK;
+}
+
+static void note_launch(const launching *w) {
+    mr_graph *graph = w->x->graph;
+    mr_stream_retain(w->stream);
+    mr_stream_release(w->x->launched_on);
+    w->x->launched_on = w->stream;
+    w->x->launches++;
+    w->x->memory_in_use = graph->memory.count != 0;
+    for (size_t i = 0; i < graph->memory.count; i++)
+        if (!graph->memory.items[i].freed) graph->memory.items[i].storage->freed = false;
+}
+
+static mr_status submit_all(launching *w) {
+    mr_executable *x = w->x;
+    MR_TRY(submit_waits(w));
+    for (size_t i = 0; i < x->lowered.steps.count; i++)
+        MR_TRY(submit_step(w, &x->lowered.steps.items[i]));
+    return submit_event(w, MR_COMMAND_RECORD, x->done, w->stream);
+}
+
+mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_stream *stream) {
+    mr_machine *machine = caller->machine;
+    MR_TRY(check_launch(caller, x, stream));
+    if (stream->capture) return mr_capture_child(caller, stream, x->graph, x->enabled);
+    MR_TRY(make_objects(caller, x, stream->priority));
+    MR_TRY(mr_stream_usable(stream)); /* making them may have run a finalizer */
+    launching w = {.caller = caller, .x = x, .stream = stream, .first_draw = machine->draws};
+    machine->draws += x->graph->draws;
+    mr_executable_retain(x); /* a host function that runs meanwhile may drop it */
+    mr_status status = submit_all(&w);
+    note_launch(&w);
+    if (!status && machine->launch_blocking)
+        status = mr_stream_synchronize_as(caller, stream, launch_name);
+    mr_executable_release(x);
+    return status;
+}

@@ -1,0 +1,158 @@
+/* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
+ * may not be captured), capture.c, lower.c (lanes), launch.c; text.c and save_*.c only look at graphs. */
+#ifndef MR_GRAPH_STATE_H
+#define MR_GRAPH_STATE_H
+
+#include <pthread.h>
+
+#include "base/vec.h"
+#include "graph/graph.h"
+#include "model/capture.h"
+#include "ops/op.h"
+
+typedef MR_VEC(uint32_t) index_list;
+
+/* ---- node.c */
+
+typedef struct {
+    mr_command *command;   /* one reference; each operand's storage has a handle more */
+    uint32_t first, count; /* of its edges: the nodes that it comes after */
+    bool off;              /* disabled in the graph of which it was a part */
+} graph_node;
+
+typedef struct {
+    mr_storage *storage; /* one reference and one handle */
+    bool freed;          /* by a node of the graph */
+} graph_memory;
+
+struct mr_graph {
+    uint32_t refs;
+    uint32_t epoch;
+    uint64_t id;
+    mr_machine *machine;
+    mr_device *device; /* of the origin */
+    mr_site begun;
+    bool keeps_memory;
+    uint32_t draws;
+    uint32_t executables; /* that exist */
+    uint64_t memory_bytes;
+    MR_VEC(graph_node) nodes;
+    index_list edges;
+    MR_VEC(graph_memory) memory;
+    mr_stream *memory_stream; /* in whose order that is allocated and freed; NULL: there is none */
+    mr_event *memory_ready;   /* recorded there behind all allocations */
+    MR_VEC(mr_stream *)
+    used_by; /* streams of the last launches of executables that are gone; references */
+};
+
+mr_status mr_graph_new(const mr_caller *caller, mr_device *device, mr_graph **out_graph);
+/* Takes over the reference, also on failure. `after` is copied. */
+mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list *after);
+/* An executable that was last launched on that stream goes. */
+void mr_graph_note_use(mr_graph *graph, mr_stream *stream);
+graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage);
+
+bool mr_index_add(index_list *list, uint32_t i); /* keeps it ascending and without repeats */
+
+/* ---- captures */
+
+typedef struct mr_capture mr_capture;
+
+/* A stream that captures: stream->capture. */
+typedef struct {
+    mr_capture *capture;
+    mr_stream *stream;   /* one reference */
+    index_list frontier; /* what its next node comes after */
+} captured_stream;
+
+struct mr_capture {
+    mr_capture *next;
+    mr_graph *graph; /* so far */
+    mr_capture_mode mode;
+    pthread_t thread;
+    MR_VEC(captured_stream *) streams; /* the first is the origin */
+    bool invalidated;
+    char reason[64]; /* the call that did it */
+    mr_site reason_where;
+};
+
+/* event->captured: the nodes that it was recorded behind. */
+typedef struct {
+    uint64_t capture; /* whose id it is; it may be over */
+    index_list nodes;
+} captured_record;
+
+typedef struct {
+    mr_captures base; /* first */
+    uint64_t last_id;
+    mr_capture *first; /* that are under way */
+} captures;
+
+static inline captures *captures_of(const mr_machine *machine) {
+    return (captures *)machine->captures;
+}
+static inline mr_capture *capture_of(const mr_stream *stream) {
+    return ((captured_stream *)stream->capture)->capture;
+}
+/* NULL: it is over. */
+static inline mr_capture *capture_by_id(const mr_machine *machine, uint64_t id) {
+    mr_capture *c = captures_of(machine)->first;
+    while (c && c->graph->id != id) c = c->next;
+    return c;
+}
+
+/* ---- rules.c: each invalidates the capture, if that is under way, and says so */
+
+/* `what` went wrong in a call named `name`, and `cure` says what to do. */
+mr_status mr_capture_refuse(mr_capture *capture, const mr_caller *caller, mr_code code,
+                            const char *name, const char *what, const char *cure);
+/* The same without invalidating. `begun`: the line that began the capture, if there is one. */
+mr_status mr_capture_error(mr_code code, const char *name, const char *what, mr_site begun,
+                           const char *cure);
+mr_status mr_capture_usable(const mr_capture *capture, const char *name); /* 901 */
+mr_status mr_capture_check_host(const mr_caller *caller, mr_capture_ask ask, const char *name,
+                                mr_stream *stream, mr_event *event, mr_device *device);
+/* A submission to a stream that does not capture, while others do. */
+mr_status mr_capture_check_live(const mr_command *command);
+
+/* ---- capture.c */
+
+/* Adds the nodes of `graph` behind what the stream has captured: a graph launched in a capture. */
+mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, mr_graph *graph,
+                           const bool *enabled);
+
+/* ---- lower.c: which commands a launch consists of */
+
+typedef enum { STEP_NODE, STEP_RECORD, STEP_WAIT } step_kind;
+
+typedef struct {
+    step_kind kind;
+    uint32_t lane; /* 0: the stream of the launch */
+    uint32_t at;   /* of the node, or of the event */
+} step;
+
+typedef struct {
+    MR_VEC(step) steps;
+    MR_VEC(mr_device *) lanes; /* on which device each is */
+    uint32_t events;
+} lowered;
+
+mr_status mr_graph_lower(const mr_graph *graph, lowered *out);
+void mr_lowered_free(lowered *l);
+
+/* ---- launch.c */
+
+struct mr_executable {
+    uint32_t refs;
+    uint64_t launches;
+    mr_graph *graph; /* one reference */
+    bool *enabled;   /* by node */
+    lowered lowered;
+    mr_stream **lanes; /* from 1 on; NULL: not made yet */
+    mr_event **events;
+    mr_event *done;         /* recorded behind each launch */
+    mr_stream *launched_on; /* by the last launch; one reference; NULL: none */
+    bool memory_in_use;     /* launched, and not freed since */
+};
+
+#endif

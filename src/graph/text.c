@@ -1,0 +1,58 @@
+/* What a person sees of a graph: a line for each node, with what it comes after. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "graph/state.h"
+
+const char *mr_graph_kind_text(const mr_command *command) {
+    switch (command->kind) {
+    case MR_COMMAND_OP: return "kernel";
+    case MR_COMMAND_COPY: return "copy";
+    case MR_COMMAND_HOST_FUNCTION: return "host function";
+    case MR_COMMAND_ALLOC: return "alloc";
+    case MR_COMMAND_FREE: return "free";
+    default: return mr_command_kinds[command->kind].name;
+    }
+}
+
+static void put_after(const mr_graph *graph, uint32_t i, mr_buffer *out) {
+    mr_graph_node n = mr_graph_node_at(graph, i);
+    for (uint32_t k = 0; k < n.after_count; k++)
+        mr_buffer_printf(out, "%s%u", k ? ", " : "after ", n.after[k] + 1);
+}
+
+static void put_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer *out) {
+    const mr_command *command = graph->nodes.items[i].command;
+    char stream[100], name[60], after[80];
+    mr_buffer list = {0};
+    mr_text_format(name, sizeof name, "%s", command->name);
+    put_after(graph, i, &list);
+    mr_text_copy(after, sizeof after, list.data ? list.data : "");
+    mr_buffer_free(&list);
+    mr_buffer_printf(out, "%5u  %-13s  %-20s  %-18s  ", i + 1, mr_graph_kind_text(command), name,
+                     after);
+    mr_text_put(out, mr_stream_describe(command->stream, stream, sizeof stream));
+    if (command->where.file) {
+        mr_buffer_puts(out, "  ");
+        mr_text_put(out, command->where.file);
+        mr_buffer_printf(out, ":%d", command->where.line);
+    }
+    mr_buffer_puts(out, on ? "\n" : "  (disabled)\n");
+}
+
+void mr_graph_write_text(const mr_graph *graph, const bool *enabled, mr_buffer *out) {
+    mr_buffer_printf(out, "graph %" PRIu64 ": %zu nodes, %zu edges", graph->id, graph->nodes.count,
+                     graph->edges.count);
+    if (graph->memory.count)
+        mr_buffer_printf(out, ", %" PRIu64 " bytes in %zu allocations", graph->memory_bytes,
+                         graph->memory.count);
+    if (graph->begun.file) {
+        mr_buffer_puts(out, ", captured at ");
+        mr_text_put(out, graph->begun.file);
+        mr_buffer_printf(out, ":%d", graph->begun.line);
+    }
+    mr_buffer_puts(out, "\n");
+    for (uint32_t i = 0; i < graph->nodes.count; i++)
+        put_node(graph, i, !enabled || enabled[i], out);
+}

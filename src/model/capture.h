@@ -1,0 +1,68 @@
+/* The interface of capture (R35-R41), as backend.h is that of a backend: what the model asks while a stream captures.
+ * src/graph has the implementation, and sets machine->captures when the first capture begins; before that it is NULL.
+ *
+ * A capturing stream gives its commands to the capture instead of the backend. So a backend never sees them, and the
+ * rules and errors of capture are the same on all backends.
+ *
+ * Easiest to break: a function of the model that reaches the device by another way than a submission, and does not ask
+ * here first. Each asks before its first effect. */
+#ifndef MR_MODEL_CAPTURE_H
+#define MR_MODEL_CAPTURE_H
+
+#include "model/command.h"
+
+/* What a call of the host is, for the rules of R37 and R40. */
+typedef enum {
+    MR_ASK_STREAM, /* a query or synchronize of a stream */
+    MR_ASK_EVENT,
+    MR_ASK_DEVICE, /* a synchronize of a device */
+    MR_ASK_UNSAFE, /* it may wait for other streams: cudaFree */
+} mr_capture_ask;
+
+typedef struct {
+    /* `command` is about to be submitted while some stream captures. *out_taken: its stream does, and the reference was
+     * taken over. Not taken and no error: it is to be submitted as usual. */
+    mr_status (*submit)(mr_command *command, bool *out_taken);
+    /* A record on a capturing stream: of the capture, not of the device (R36). */
+    mr_status (*record)(const mr_caller *caller, mr_event *event, mr_stream *stream);
+    /* A wait where the stream captures or the event was last recorded in a capture. *out_taken as above. */
+    mr_status (*wait)(const mr_caller *caller, mr_stream *stream, mr_event *event, bool *out_taken);
+    /* The host is about to query or wait; of `stream`, `event` and `device` only what the call names is set. */
+    mr_status (*host)(const mr_caller *caller, mr_capture_ask ask, const char *name,
+                      mr_stream *stream, mr_event *event, mr_device *device);
+    /* Memory allocated on a capturing stream (R44). First the stream whose order the memory itself is in, borrowed;
+     * then, once it is there, it becomes the capture's. */
+    mr_status (*alloc_stream)(const mr_caller *caller, mr_stream *stream, mr_stream **out_stream);
+    mr_status (*allocated)(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
+    /* The script frees memory of a graph, or frees on a capturing stream. `stream` NULL: the stream of its allocation.
+     * *out_taken false: an ordinary free. */
+    mr_status (*free)(const mr_caller *caller, mr_storage *storage, mr_stream *stream, bool at_once,
+                      bool *out_taken);
+    /* The Philox offset of an operation on a capturing stream: it counts from 0 in each graph. */
+    uint64_t (*draw)(mr_stream *stream);
+    /* The event is recorded elsewhere, or goes. */
+    void (*forget_event)(mr_event *event);
+    /* A reset, or the end of the machine: all captures are over, and nothing comes of them. */
+    void (*abandon)(mr_machine *machine);
+    void (*close)(mr_machine *machine);
+} mr_capture_rules;
+
+/* The beginning of what machine->captures points to. */
+typedef struct mr_captures {
+    const mr_capture_rules *rules;
+} mr_captures;
+
+static inline const mr_capture_rules *mr_capture_rules_of(const mr_machine *machine) {
+    return machine->captures->rules;
+}
+
+/* To be called before the host queries or waits. Costs two comparisons where nothing captures. */
+static inline mr_status mr_capture_ask_host(const mr_caller *caller, mr_capture_ask ask,
+                                            const char *name, mr_stream *stream, mr_event *event,
+                                            mr_device *device) {
+    bool captured = event && event->captured;
+    if (__builtin_expect(!caller->machine->capturing && !captured, 1)) return MR_OK;
+    return mr_capture_rules_of(caller->machine)->host(caller, ask, name, stream, event, device);
+}
+
+#endif
