@@ -29,6 +29,7 @@ local Device = {}
 
 ---A queue of work for one device. Its work runs in the order of submission (R1). Work of different
 ---streams has no order (R2) unless an event, the default stream or the host creates one.
+---What a stream tells of a capture.
 ---@class millrace.Stream
 ---@field device millrace.Device The device of the stream.
 ---@field priority integer The priority, after clamping to the allowed range (R8).
@@ -120,6 +121,20 @@ mr.memory = {}
 
 ---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason. What the checker knows.
 mr.hazard = {}
+
+---Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors.
+mr.graph = {}
+
+---What was captured, and an executable of it. It does not change, except by update and enable.
+---@class millrace.Graph
+---@field id integer The number of the capture.
+---@field node_count integer How many nodes it has.
+---@field edge_count integer How many edges it has.
+---@field nbytes integer Bytes of memory that were allocated in the capture (R44).
+---@field lanes integer How many chains of nodes a launch may run at once.
+---@field where string? The line that began the capture.
+---@field device millrace.Device The device of the capture.
+local Graph = {}
 
 ---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
@@ -649,9 +664,11 @@ function Device:can_access_peer(peer) end
 function Device:enable_peer_access(peer) end
 
 ---Later work of `s` waits for the event's most recent record. The host does not wait (R12, R15). A
----wait for an event that was never recorded has no effect (R13).
+---wait for an event that was never recorded has no effect (R13). `external`: if `s` captures a graph,
+---each launch waits for the record that is then the most recent (R45).
 ---@param e millrace.Event
-function Stream:wait_event(e) end
+---@param opts? { external?: boolean }
+function Stream:wait_event(e, opts) end
 
 ---Later work of `s` waits for all work that was submitted to `other` so far. The host does not wait.
 ---@param other millrace.Stream
@@ -662,10 +679,11 @@ function Stream:wait_stream(other) end
 function Stream:wait(x) end
 
 ---Records an event (`e`, or a new one) after all work that was submitted to `s` so far, and returns
----the event (R11).
+---the event (R11). `external`: if `s` captures a graph, each launch records the event (R45).
 ---@param e? millrace.Event
+---@param opts? { external?: boolean }
 ---@return millrace.Event e
-function Stream:record_event(e) end
+function Stream:record_event(e, opts) end
 
 ---The host waits for all work that was submitted to `s` so far (R10). For the default stream, this
 ---includes only the work of blocking streams that was submitted before the default stream's last
@@ -698,16 +716,31 @@ function Stream:host_func(fn) end
 ---closing it again is not.
 function Stream:close() end
 
+---Returns whether the stream captures: it began a capture, or joined one. Also true for a capture that
+---has been invalidated (R38).
+---@return boolean capturing
+function Stream:is_capturing() end
+
+---Returns {status="none", "active" or "invalidated", id=, mode=, nodes= (so far), where= (of its
+---begin), origin= (the stream that began it), reason= and reason_where= (the call that invalidated
+---it)}.
+---@return table info
+function Stream:capture_info() end
+
 ---Captures all work that was submitted to `s` (default: the current stream) so far. Replaces the
----previous record (R11, R12).
+---previous record (R11, R12). `external`: if `s` captures a graph, each launch records the event
+---(R45).
 ---@param s? millrace.Stream
+---@param opts? { external?: boolean }
 ---@return millrace.Event e
-function Event:record(s) end
+function Event:record(s, opts) end
 
 ---Later work of `s` (default: the current stream) waits for the most recent record. The host does not
----wait (R12, R15).
+---wait (R12, R15). `external`: if `s` captures a graph, each launch waits for the record that is then
+---the most recent (R45).
 ---@param s? millrace.Stream
-function Event:wait(s) end
+---@param opts? { external?: boolean }
+function Event:wait(s, opts) end
 
 ---The host waits for the most recent record. If there is none, it returns at once (R13).
 function Event:synchronize() end
@@ -1087,6 +1120,78 @@ function mr.hazard.summary() end
 ---@return string? writer
 ---@return string? where
 function mr.hazard.readable(t, s) end
+
+---Captures `fn()` and returns the graph, and what `fn` returned. The same as mr.graph(fn, opts).
+---Nothing is carried out: g:launch() does that, as often as it is called (R35). `fn` runs with a
+---stream of its own as the current one, or with `stream`. Tensors that it makes have fixed addresses,
+---and each launch writes them again (R44). `mode`: which calls of the host are an error meanwhile
+---(R40): "global", "thread" or "relaxed". `auto_free`=false: a launch is an error while memory of the
+---last one is not freed, as in CUDA.
+---@param fn function
+---@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean }
+---@return millrace.Graph g
+---@return any ...
+function mr.graph.capture(fn, opts) end
+
+---Begins a capture on the stream (cudaStreamBeginCapture). What it is given from now on is captured
+---and not carried out. A stream that waits for an event of the capture joins it (R36).
+---mr.graph.finish(s) ends it.
+---@param s millrace.Stream
+---@param opts? { mode?: string, auto_free?: boolean }
+function mr.graph.begin(s, opts) end
+
+---Ends the capture that began on this stream (cudaStreamEndCapture), and returns its graph. Each
+---stream that joined it must have been joined to `s` again (R36). After an error the streams can be
+---used as before.
+---@param s millrace.Stream
+---@return millrace.Graph g
+function mr.graph.finish(s) end
+
+---Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the earlier work of
+---the stream, after earlier launches of `g` on any stream, and before the later work of the stream
+---(R42). The host does not wait. On a capturing stream, the graph becomes a part of what is captured.
+---@param s? millrace.Stream
+function Graph:launch(s) end
+
+---Makes a second executable of the same graph (cudaGraphInstantiate). Launches of `g` wait for each
+---other, and launches of `other` do not wait for them (R42). A graph that allocates memory has one
+---executable only (R44).
+---@return millrace.Graph other
+function Graph:instantiate() end
+
+---Captures `fn()` and lets later launches of `g` carry that out (cudaGraphExecUpdate); launches of
+---before are not affected (R43). Nodes and edges must be the same; what they read and write, and their
+---numbers, may differ. Else the error 910 names the first difference, and `g` is as it was. Returns
+---what `fn` returned.
+---@param fn function
+---@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean }
+---@return any ...
+function Graph:update(fn, opts) end
+
+---Whether later launches carry out node `i` (cudaGraphNodeSetEnabled). Its place in the order stays
+---(R43).
+---@param i integer
+---@param on? boolean
+function Graph:enable(i, on) end
+
+---Returns a table for each node, in the order of their capture: {index=, kind= ("kernel", "copy",
+---"host function", "alloc", "free"), name=, where=, stream= (on which it was captured), after= (the
+---numbers of the nodes that it comes after), reads=, writes= (names of tensors), enabled=}.
+---@return table[] nodes
+function Graph:nodes() end
+
+---Prints the nodes, a line for each, and returns the text.
+---@return string text
+function Graph:print() end
+
+---Writes the graph to a file. The ending of its name says how: .dot (Graphviz), .svg (a picture),
+---.json, .txt (what print shows).
+---@param path string
+function Graph:save(path) end
+
+---Gives up the graph. Returns at once; launches that are pending still run, and the memory of the
+---graph goes after them, unless a tensor refers to it.
+function Graph:close() end
 
 ---Sets and returns what decides the next step of the device where CUDA leaves a choice: "timed"
 ---(follows the cost model; only then do times have a meaning), "adversarial" (runs consumers as early

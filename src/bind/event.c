@@ -2,6 +2,7 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/registry.h"
+#include "graph/graph.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
@@ -28,22 +29,51 @@ MR_FUNCTION(
 
 /* --- methods ------------------------------------------------------------------------------------ */
 
-MR_FUNCTION(event_record, "record", "e:record([s: stream]) -> e: event",
-            "Captures all work that was submitted to `s` (default: the current stream) so far. "
-            "Replaces the previous record (R11, R12).") {
+/* In a capture: whether each launch shall do it (R45). */
+static bool is_external(lua_State *L, int arg) {
+    static const char *const known[] = {"external", NULL};
+    mr_option_slots given = mr_check_options(L, arg, known);
+    return mr_option_boolean(L, &given, "external", false);
+}
+
+void mr_event_record_with(lua_State *L, const mr_caller *caller, int event_arg, mr_stream *stream,
+                          int options) {
+    bool external = is_external(L, options);
+    mr_event *event = mr_check_event(L, event_arg);
+    if (external && stream->capture)
+        mr_raise(L, mr_capture_external(caller, MR_COMMAND_RECORD, event, stream));
+    else mr_raise(L, mr_event_record(caller, event, stream));
+}
+
+void mr_event_wait_with(lua_State *L, const mr_caller *caller, mr_stream *stream, int event_arg,
+                        int options) {
+    bool external = is_external(L, options);
+    mr_event *event = mr_check_event(L, event_arg);
+    if (external && stream->capture)
+        mr_raise(L, mr_capture_external(caller, MR_COMMAND_WAIT, event, stream));
+    else mr_raise(L, mr_stream_wait_event(caller, stream, event));
+}
+
+MR_FUNCTION(
+    event_record, "record", "e:record([s: stream [, opts: {external: boolean=false}]]) -> e: event",
+    "Captures all work that was submitted to `s` (default: the current stream) so far. "
+    "Replaces the previous record (R11, R12). `external`: if `s` captures a graph, each launch "
+    "records the event (R45).") {
     mr_caller caller = mr_enter(L);
-    mr_event *event = mr_check_event(L, 1);
-    mr_raise(L, mr_event_record(&caller, event, mr_opt_stream(L, 2)));
+    mr_check_event(L, 1);
+    mr_event_record_with(L, &caller, 1, mr_opt_stream(L, 2), 3);
     lua_settop(L, 1);
     return 1;
 }
 
-MR_FUNCTION(event_wait, "wait", "e:wait([s: stream])",
-            "Later work of `s` (default: the current stream) waits for the most recent record. The "
-            "host does not wait (R12, R15).") {
+MR_FUNCTION(
+    event_wait, "wait", "e:wait([s: stream [, opts: {external: boolean=false}]])",
+    "Later work of `s` (default: the current stream) waits for the most recent record. The "
+    "host does not wait (R12, R15). `external`: if `s` captures a graph, each launch waits for "
+    "the record that is then the most recent (R45).") {
     mr_caller caller = mr_enter(L);
-    mr_event *event = mr_check_event(L, 1);
-    mr_raise(L, mr_stream_wait_event(&caller, mr_opt_stream(L, 2), event));
+    mr_check_event(L, 1);
+    mr_event_wait_with(L, &caller, mr_opt_stream(L, 2), 1, 3);
     return 0;
 }
 

@@ -46,6 +46,12 @@ int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */
 mr_stream *mr_stream_at(lua_State *L, int arg);
 mr_event *mr_event_at(lua_State *L, int arg);
 
+/* event.c: record and wait with the event at `event_arg`, and the options {external=} at `options`. */
+void mr_event_record_with(lua_State *L, const mr_caller *caller, int event_arg, mr_stream *stream,
+                          int options);
+void mr_event_wait_with(lua_State *L, const mr_caller *caller, mr_stream *stream, int event_arg,
+                        int options);
+
 /* args.c, for objects.c: what reads the script's tables. Raises for the option at `at` of the stack. */
 int mr_bad_option(lua_State *L, int at, const char *name, const char *expected);
 /* The array of the objects that are listed in the table at `index`, in a value that is pushed; `check` raises for those

@@ -92,12 +92,15 @@ MR_FUNCTION(mr_barrier, "barrier", "mr.barrier(streams: stream[])",
 
 /* --- methods ------------------------------------------------------------------------------------ */
 
-MR_FUNCTION(stream_wait_event, "wait_event", "s:wait_event(e: event)",
-            "Later work of `s` waits for the event's most recent record. The host does not wait "
-            "(R12, R15). A wait for an event that was never recorded has no effect (R13).") {
+MR_FUNCTION(
+    stream_wait_event, "wait_event", "s:wait_event(e: event [, opts: {external: boolean=false}])",
+    "Later work of `s` waits for the event's most recent record. The host does not wait "
+    "(R12, R15). A wait for an event that was never recorded has no effect (R13). `external`: "
+    "if `s` captures a graph, each launch waits for the record that is then the most recent "
+    "(R45).") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    mr_raise(L, mr_stream_wait_event(&caller, stream, mr_check_event(L, 2)));
+    mr_event_wait_with(L, &caller, stream, 2, 3);
     return 0;
 }
 
@@ -122,12 +125,15 @@ MR_FUNCTION(stream_wait, "wait", "s:wait(x: event|stream)",
     return 0;
 }
 
-MR_FUNCTION(stream_record_event, "record_event", "s:record_event([e: event]) -> e: event",
-            "Records an event (`e`, or a new one) after all work that was submitted to `s` so far, "
-            "and returns the event (R11).") {
+MR_FUNCTION(
+    stream_record_event, "record_event",
+    "s:record_event([e: event [, opts: {external: boolean=false}]]) -> e: event",
+    "Records an event (`e`, or a new one) after all work that was submitted to `s` so far, "
+    "and returns the event (R11). `external`: if `s` captures a graph, each launch records the "
+    "event (R45).") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    lua_settop(L, 2);
+    lua_settop(L, 3);
     if (lua_isnil(L, 2)) {
         mr_event_options options = {0};
         mr_event **box = mr_new(L, &mr_kind_event, sizeof *box);
@@ -135,7 +141,8 @@ MR_FUNCTION(stream_record_event, "record_event", "s:record_event([e: event]) -> 
         mr_registry_add(L, *box);
         lua_replace(L, 2);
     }
-    mr_raise(L, mr_event_record(&caller, mr_check_event(L, 2), stream));
+    mr_event_record_with(L, &caller, 2, stream, 3);
+    lua_settop(L, 2);
     return 1;
 }
 

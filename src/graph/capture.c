@@ -172,6 +172,24 @@ static mr_status wait(const mr_caller *caller, mr_stream *stream, mr_event *even
     return MR_OK;
 }
 
+mr_status mr_capture_external(const mr_caller *caller, mr_command_id kind, mr_event *event,
+                              mr_stream *stream) {
+    captured_stream *s = stream->capture;
+    bool records = kind == MR_COMMAND_RECORD;
+    const char *name = records ? "record_event" : "wait_event";
+    char text[100];
+    mr_command *command;
+    MR_TRY(mr_event_usable(event));
+    MR_TRY(mr_capture_usable(s->capture, name));
+    if (records && event->device && event->device != stream->device)
+        return mr_fail(MR_CODE_INVALID_HANDLE, "record: %s belongs to device %d (R14)",
+                       mr_event_describe(event, text, sizeof text), event->device->index);
+    MR_TRY(mr_command_create(caller, kind, stream, name, 0, &command));
+    mr_event_retain(event);
+    command->u.event.event = event;
+    return add_node(s, command);
+}
+
 /* ---- memory: R44 */
 
 static mr_status alloc_stream(const mr_caller *caller, mr_stream *stream, mr_stream **out_stream) {
@@ -282,6 +300,7 @@ static mr_status copy_node(const mr_caller *caller, const mr_command *from,
     command->own_name = from->own_name ? mr_name_retain(from->own_name) : NULL;
     command->name = from->name;
     command->u = from->u;
+    if (mr_command_has(command, MR_PART_EVENT)) mr_event_retain(command->u.event.event);
     command->node = from;
     mr_command_retain(from);
     *out_command = command;

@@ -51,6 +51,10 @@ typedef struct {
 } mr_capture_facts;
 mr_capture_facts mr_capture_facts_of(const mr_stream *stream);
 
+/* R45: a RECORD or a WAIT on a capturing stream that each launch carries out, with the record in force then. */
+mr_status mr_capture_external(const mr_caller *caller, mr_command_id kind, mr_event *event,
+                              mr_stream *stream);
+
 /* ---- graphs */
 
 void mr_graph_retain(mr_graph *graph);

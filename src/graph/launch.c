@@ -246,31 +246,33 @@ typedef struct {
 
 /* A launch of a host function needs its context, which the node owns. */
 static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
-    const mr_command *node = w->x->graph->nodes.items[i].command;
-    mr_caller at = {.machine = w->caller->machine, .where = node->where};
+    const mr_command *captured = w->x->graph->nodes.items[i].command;
+    mr_caller at = {.machine = w->caller->machine, .where = captured->where};
     mr_command *command;
-    MR_TRY(mr_command_create(&at, node->kind, stream, node->name, node->operand_count, &command));
-    command->name = node->name;
-    command->own_name = node->own_name ? mr_name_retain(node->own_name) : NULL;
+    MR_TRY(mr_command_create(&at, captured->kind, stream, captured->name, captured->operand_count,
+                             &command));
+    command->name = captured->name;
+    command->own_name = captured->own_name ? mr_name_retain(captured->own_name) : NULL;
     command->launched = w->caller->where;
     command->launch = w->begun ? MR_LAUNCH_REST : MR_LAUNCH_FIRST;
-    command->node = node;
-    mr_command_retain(node);
-    for (uint32_t k = 0; k < node->operand_count; k++)
-        mr_command_set_operand(command, k, node->operands[k].tensor, node->operands[k].access);
-    command->u = node->u;
-    if (node->kind == MR_COMMAND_OP && node->u.op.row->family->draws) {
+    command->node = captured;
+    mr_command_retain(captured);
+    for (uint32_t k = 0; k < captured->operand_count; k++)
+        mr_command_set_operand(command, k, captured->operands[k].tensor,
+                               captured->operands[k].access);
+    command->u = captured->u;
+    if (captured->kind == MR_COMMAND_OP && captured->u.op.row->family->draws) {
         command->u.op.params.seed = w->caller->machine->seed;
-        command->u.op.params.offset = w->first_draw + node->u.op.params.offset;
+        command->u.op.params.offset = w->first_draw + captured->u.op.params.offset;
     }
     w->begun = true;
     return mr_command_submit(command);
 }
 
-static mr_status submit_event(const launching *w, mr_command_id kind, mr_event *event,
-                              mr_stream *stream) {
+static mr_status submit_event(const launching *w, const mr_caller *at, mr_command_id kind,
+                              mr_event *event, mr_stream *stream, const char *name) {
     mr_command *command;
-    MR_TRY(mr_command_create(w->caller, kind, stream, launch_name, 0, &command));
+    MR_TRY(mr_command_create(at, kind, stream, name, 0, &command));
     mr_event_retain(event);
     command->u.event.event = event;
     command->u.event.record_seq = kind == MR_COMMAND_RECORD ? command->seq : event->record_seq;
@@ -283,13 +285,28 @@ static mr_status submit_event(const launching *w, mr_command_id kind, mr_event *
     return status;
 }
 
+/* One of the launch's own. */
+static mr_status submit_order(const launching *w, mr_command_id kind, mr_event *event,
+                              mr_stream *stream) {
+    return submit_event(w, w->caller, kind, event, stream, launch_name);
+}
+
+/* R45: the event's users are outside of the graph, and find this record. */
+static mr_status submit_external(const launching *w, const mr_command *captured,
+                                 mr_stream *stream) {
+    mr_event *event = captured->u.event.event;
+    mr_caller at = {.machine = w->caller->machine, .where = captured->where};
+    return submit_event(w, &at, captured->kind, event, stream, captured->name);
+}
+
 static mr_status submit_step(launching *w, const step *s) {
     mr_executable *x = w->x;
     mr_stream *stream = s->lane ? x->lanes[s->lane] : w->stream;
-    if (s->kind == STEP_RECORD) return submit_event(w, MR_COMMAND_RECORD, x->events[s->at], stream);
-    if (s->kind == STEP_WAIT) return submit_event(w, MR_COMMAND_WAIT, x->events[s->at], stream);
-    const mr_command *node = x->graph->nodes.items[s->at].command;
-    if (!x->enabled[s->at] || mr_command_has(node, MR_PART_MEMORY)) return MR_OK;
+    if (s->kind == STEP_RECORD) return submit_order(w, MR_COMMAND_RECORD, x->events[s->at], stream);
+    if (s->kind == STEP_WAIT) return submit_order(w, MR_COMMAND_WAIT, x->events[s->at], stream);
+    const mr_command *captured = x->graph->nodes.items[s->at].command;
+    if (!x->enabled[s->at] || mr_command_has(captured, MR_PART_MEMORY)) return MR_OK;
+    if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
     return submit_node(w, s->at, stream);
 }
 
@@ -298,9 +315,9 @@ static mr_status submit_waits(const launching *w) {
     const mr_executable *x = w->x;
     const mr_graph *graph = x->graph;
     if (graph->memory_ready && !x->memory_in_use)
-        MR_TRY(submit_event(w, MR_COMMAND_WAIT, graph->memory_ready, w->stream));
+        MR_TRY(submit_order(w, MR_COMMAND_WAIT, graph->memory_ready, w->stream));
     if (x->launched_on && x->launched_on != w->stream)
-        MR_TRY(submit_event(w, MR_COMMAND_WAIT, x->done, w->stream));
+        MR_TRY(submit_order(w, MR_COMMAND_WAIT, x->done, w->stream));
     return MR_OK;
 }
 
@@ -320,7 +337,7 @@ static mr_status submit_all(launching *w) {
     MR_TRY(submit_waits(w));
     for (size_t i = 0; i < x->lowered.steps.count; i++)
         MR_TRY(submit_step(w, &x->lowered.steps.items[i]));
-    return submit_event(w, MR_COMMAND_RECORD, x->done, w->stream);
+    return submit_order(w, MR_COMMAND_RECORD, x->done, w->stream);
 }
 
 mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_stream *stream) {

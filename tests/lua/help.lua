@@ -21,8 +21,8 @@ function TestHelp.test_a_function_and_its_name()
   lu.assertStrContains(text, "mr.stream([opts:")
   lu.assertStrContains(text, "non-blocking by default")
   lu.assertEquals(help("\"mr.stream\""), text)
-  lu.assertStrContains(help("\"wait_event\""), "s:wait_event(e: event)")
-  lu.assertStrContains(help("\"s:wait_event\""), "s:wait_event(e: event)")
+  lu.assertStrContains(help("\"wait_event\""), "s:wait_event(e: event")
+  lu.assertStrContains(help("\"s:wait_event\""), "s:wait_event(e: event")
 end
 
 function TestHelp.test_operations_of_the_table()
