@@ -3,23 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "bind/graph.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------- */
-
-const mr_kind mr_kind_graph = {"a graph"};
-
-mr_executable **mr_new_graph(lua_State *L) {
-    return mr_new(L, &mr_kind_graph, sizeof(mr_executable *));
-}
-
-mr_executable *mr_check_graph(lua_State *L, int arg) {
-    mr_executable **box = mr_check(L, arg, &mr_kind_graph);
-    if (!*box) mr_misuse(L, "the graph was closed");
-    return *box;
-}
 
 static mr_graph *graph_at(lua_State *L, int arg) {
     return mr_executable_graph(mr_check_graph(L, arg));
@@ -170,11 +159,10 @@ MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
     x = mr_check_graph(L, 1);
     mr_graph_write_text(mr_executable_graph(x), mr_executable_enabled(x), text);
     mr_buffer_to_text(L);
-    lua_getglobal(L, "io");
-    lua_getfield(L, -1, "write");
-    lua_pushvalue(L, -3);
-    lua_call(L, 1, 0);
-    lua_pop(L, 1);
+    size_t size;
+    const char *shown = lua_tolstring(L, -1, &size);
+    mr_output_write(stdout, shown, size);
+    mr_output_flush(stdout);
     return 1;
 }
 

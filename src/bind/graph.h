@@ -7,7 +7,7 @@
 
 extern const mr_kind mr_kind_graph;
 
-/* The executable of the userdata at `arg`. */
+/* graph_box.c. The executable of the userdata at `arg`. */
 mr_executable *mr_check_graph(lua_State *L, int arg);
 /* Pushes an empty one, and returns where its executable goes. */
 mr_executable **mr_new_graph(lua_State *L);

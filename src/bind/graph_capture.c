@@ -61,7 +61,8 @@ static void end_side_stream(const mr_caller *caller, mr_stream *given, mr_stream
 mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
     static const char *const known[] = {"stream", "mode", "auto_free", NULL};
     mr_caller caller = mr_enter(L);
-    if (!lua_isfunction(L, fn)) mr_bad_argument(L, fn, "a function");
+    if (!lua_isfunction(L, fn))
+        mr_misuse(L, "capture: expected a function, got %s", mr_type_text(L, fn));
     mr_option_slots slots = mr_check_options(L, options, known);
     mr_stream *given = mr_option_stream(L, &slots, "stream");
     mr_capture_options how = capture_options(L, &slots);
@@ -211,10 +212,8 @@ const mr_class mr_graphs_class = {
 
 /* mr.graph(...): the table itself is argument 1. */
 static int call_table(lua_State *L) {
-    lua_getfield(L, 1, "capture");
-    lua_replace(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
+    lua_remove(L, 1);
+    return graph_capture(L);
 }
 
 void mr_open_graph_capture(lua_State *L) {
@@ -222,7 +221,8 @@ void mr_open_graph_capture(lua_State *L) {
     lua_createtable(L, 0, 8);
     mr_table_open(L, &mr_graphs_class);
     lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, call_table);
+    mr_push_module(L);
+    lua_pushcclosure(L, call_table, 1);
     lua_setfield(L, -2, "__call");
     lua_setmetatable(L, -2);
     lua_setfield(L, -2, "graph");

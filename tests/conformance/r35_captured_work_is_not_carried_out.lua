@@ -1,5 +1,5 @@
--- R35: what a capturing stream is given becomes a part of a graph and is not carried out. The default stream cannot be
--- captured; the per-thread stream can. The capture ends on the stream on which it began.
+-- R35: what a capturing stream is given becomes a part of a graph and is not carried out. The default stream cannot
+-- be captured; the per-thread stream can. The capture ends on the stream on which it began.
 -- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture, cudaStreamEndCapture.
 local mr = require "millrace"
 local T = require "millrace.testing"

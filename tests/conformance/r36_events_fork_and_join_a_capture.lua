@@ -1,5 +1,5 @@
--- R36: an event recorded in a capturing stream stands for nodes. A stream that waits for it joins the capture, and must be
--- joined to the origin again before the end.
+-- R36: an event recorded in a capturing stream stands for nodes. A stream that waits for it joins the capture, and
+-- must be joined to the origin again before the end.
 -- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture; CUDA Programming Guide 4.2, cross-stream dependencies.
 local mr = require "millrace"
 local T = require "millrace.testing"

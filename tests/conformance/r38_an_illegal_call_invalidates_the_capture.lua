@@ -1,5 +1,5 @@
--- R38: after an illegal call, everything that is captured fails until the capture ends; then there is no graph, and the
--- streams are as before.
+-- R38: after an illegal call, everything that is captured fails until the capture ends; then there is no graph, and
+-- the streams are as before.
 -- Guaranteed: CUDA Runtime API, cudaStreamIsCapturing, cudaStreamEndCapture.
 local mr = require "millrace"
 local T = require "millrace.testing"

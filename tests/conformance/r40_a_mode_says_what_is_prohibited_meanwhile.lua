@@ -1,5 +1,5 @@
--- R40: in the modes global and thread, calls that may wait for any stream are prohibited while a capture is under way; in the
--- mode relaxed only those are that concern the captured streams.
+-- R40: in the modes global and thread, calls that may wait for any stream are prohibited while a capture is under
+-- way; in the mode relaxed only those are that concern the captured streams.
 -- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture, cudaThreadExchangeStreamCaptureMode.
 local mr = require "millrace"
 local T = require "millrace.testing"

@@ -1,5 +1,5 @@
--- R41: captured work takes no place in the order of its stream. What comes after the end of the capture follows what came
--- before its beginning.
+-- R41: captured work takes no place in the order of its stream. What comes after the end of the capture follows what
+-- came before its beginning.
 -- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture.
 local mr = require "millrace"
 local T = require "millrace.testing"

@@ -1,5 +1,5 @@
--- R42: an executable is a snapshot. A launch comes after the earlier work of its stream and after earlier launches of the same
--- executable on any stream. Nodes have no stream: what no edge orders may run at once.
+-- R42: an executable is a snapshot. A launch comes after the earlier work of its stream and after earlier launches
+-- of the same executable on any stream. Nodes have no stream: what no edge orders may run at once.
 -- Guaranteed: CUDA Runtime API, cudaGraphLaunch, cudaGraphInstantiate; CUDA Programming Guide 4.2.
 local mr = require "millrace"
 local T = require "millrace.testing"

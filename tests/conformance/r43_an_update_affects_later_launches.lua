@@ -1,5 +1,5 @@
--- R43: an update affects the launches after it. Nodes and edges must be the same; else it fails and the executable is as it was.
--- Nodes can be disabled.
+-- R43: an update affects the launches after it. Nodes and edges must be the same; else it fails and the executable
+-- is as it was. Nodes can be disabled.
 -- Guaranteed: CUDA Runtime API, cudaGraphExecUpdate, cudaGraphNodeSetEnabled.
 local mr = require "millrace"
 local T = require "millrace.testing"

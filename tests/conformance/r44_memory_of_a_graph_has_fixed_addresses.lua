@@ -1,6 +1,6 @@
--- R44: memory that is allocated in a capture has the same address in each launch. It can be freed in the capture, or after a
--- launch. A second launch while it is not freed is an error, unless the graph frees it by itself. Such a graph has one
--- executable.
+-- R44: memory that is allocated in a capture has the same address in each launch. It can be freed in the capture, or
+-- after a launch. A second launch while it is not freed is an error, unless the graph frees it by itself. Such a
+-- graph has one executable.
 -- Guaranteed: CUDA Programming Guide 4.2, graph memory nodes; CUDA Runtime API, cudaGraphInstantiate.
 local mr = require "millrace"
 local T = require "millrace.testing"

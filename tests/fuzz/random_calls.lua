@@ -37,6 +37,7 @@ local function pick(list) return list[random(#list)] end
 local LEFT_OUT = {
   ["mr.help"] = true, ["mr.print"] = true, ["mr.machine.chooser"] = true, ["mr.machine.model"] = true,
   ["tensor.__close"] = true, ["trace.print"] = true, ["trace.save"] = true,
+  ["graph.print"] = true, ["graph.save"] = true,
 }
 local OPERATORS = {
   __add = function(x, y) return x + y end, __sub = function(x, y) return x - y end,
@@ -85,7 +86,7 @@ end
 
 -- ---------------------------------------------------------------- what it is called with
 
-pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {} }
+pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {}, graph = {} }
 
 local KERNELS = [[
 struct pair { float a; int b; };
@@ -116,6 +117,7 @@ local function refill()
     pool.stream[1]:wait_stream(pool.stream[3])
     mr.ones(3, { stream = pool.stream[1] }):sum():item()
   end), (mr.timeline(function() end)) }
+  pool.graph = { mr.graph(function() mr.spin { ms = 0.01 } end), (mr.graph(function() return mr.ones(3) + 1 end)) }
   local module = mr.module(KERNELS)
   pool.module = { module }
   pool.kernel = { module:get("scale"), module:get("sum"), module:get("nothing") }

@@ -1,0 +1,316 @@
+-- Graphs as scripts see them: what is captured, what a graph shows, how captures end, and that a captured program
+-- computes what the same program computes without a graph.
+local lu = require "luaunit"
+local mr = require "millrace"
+
+TestGraph = {}
+
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  return path
+end
+
+local function read(path)
+  local f <close> = assert(io.open(path))
+  return f:read("a")
+end
+
+-- ---------------------------------------------------------------- what a graph shows
+
+local function example()
+  local x, y = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "y"})
+  mr.synchronize()
+  local g = mr.graph(function()
+    x:add_(1)
+    y:copy_(x)
+  end)
+  return g, x, y
+end
+
+function TestGraph.test_nodes_and_properties()
+  local g = example()
+  lu.assertEquals(g.node_count, 2)
+  lu.assertEquals(g.edge_count, 1)
+  lu.assertEquals(g.lanes, 1)
+  lu.assertEquals(g.nbytes, 0)
+  lu.assertTrue(rawequal(g.device, mr.current_device()))
+  lu.assertStrContains(g.where, "graph.lua:")
+  lu.assertStrContains(tostring(g), "(2 nodes)")
+  local first, second = table.unpack(g:nodes())
+  lu.assertEquals(first.kind, "kernel")
+  lu.assertEquals(first.name, "add_")
+  lu.assertEquals(first.writes, {"x"})
+  lu.assertEquals(second.kind, "copy")
+  lu.assertEquals(second.after, {1})
+  lu.assertEquals(second.reads, {"x"})
+  lu.assertEquals(second.writes, {"y"})
+  lu.assertStrContains(second.where, "graph.lua:")
+end
+
+function TestGraph.test_print_and_save()
+  local g = example()
+  local text = g:print()
+  lu.assertStrContains(text, "add_")
+  lu.assertStrContains(text, "after 1")
+  g:enable(2, false)
+  for ending, sign in pairs{dot = "n1 -> n2", svg = "</svg>", json = '"after": [1]', txt = "(disabled)"} do
+    local path = folder() .. "." .. ending
+    g:save(path)
+    lu.assertStrContains(read(path), sign)
+    os.remove(path)
+  end
+  lu.assertErrorMsgContains(".dot, .svg, .json", g.save, g, "graph.png")
+  lu.assertErrorMsgContains("cannot write", g.save, g, "/no/such/folder/graph.dot")
+end
+
+function TestGraph.test_a_closed_graph()
+  local g, x = example()
+  g:launch()
+  g:close()
+  g:close()
+  lu.assertEquals(tostring(g), "graph (closed)")
+  lu.assertErrorMsgContains("closed", g.launch, g)
+  lu.assertErrorMsgContains("closed", function() return g.node_count end)
+  lu.assertEquals(x:sum():item(), 4.0)
+end
+
+function TestGraph.test_wrong_arguments()
+  local g = example()
+  lu.assertErrorMsgContains("expected a function", mr.graph, 5)
+  lu.assertErrorMsgContains("mode", mr.graph, function() end, {mode = "none"})
+  lu.assertErrorMsgContains("nodes 1 to 2", g.enable, g, 3)
+  lu.assertErrorMsgContains("nodes 1 to 2", g.enable, g, 0)
+  lu.assertErrorMsgContains("did you mean", function() return g.lanch end)
+end
+
+function TestGraph.test_an_empty_graph()
+  local g = mr.graph(function() end)
+  lu.assertEquals(g:nodes(), {})
+  g:launch()
+  mr.synchronize()
+  g:update(function() end)
+end
+
+-- ---------------------------------------------------------------- what can be captured
+
+function TestGraph.test_a_host_function_is_a_node()
+  local s, seen = mr.stream(), {}
+  local x = mr.zeros(1)
+  local host = mr.zeros(1, {pinned = true})
+  mr.synchronize()
+  mr.graph.begin(s)
+  s:run(function() x:add_(1) end)
+  mr.memcpy_async(host, x, {stream = s})
+  s:host_func(function() seen[#seen + 1] = host:item() end)
+  local g = mr.graph.finish(s)
+  lu.assertEquals(g:nodes()[3].kind, "host function")
+  g:launch(s)
+  g:launch(s)
+  s:synchronize()
+  lu.assertEquals(seen, {1.0, 2.0})
+end
+
+function TestGraph.test_kernels_products_and_reductions()
+  local k = mr.kernel([[extern "C" __global__ void add(float *y, float a, int n) {
+    int i = threadIdx.x;
+    if (i < n) y[i] += a;
+  }]], "add")
+  local a, b, y = mr.eye(3), mr.full({3, 3}, 2.0), mr.zeros(3)
+  mr.synchronize()
+  local g, total = mr.graph(function()
+    k[{1, 32}](y, 1.5, 3)
+    local c = mr.matmul(a, b)
+    return c:sum() + y:sum()
+  end)
+  g:launch()
+  g:launch()
+  lu.assertEquals(total:item(), 18 + 9.0)
+end
+
+function TestGraph.test_a_graph_in_a_graph()
+  local x = mr.zeros(1)
+  local s = mr.stream()
+  mr.synchronize()
+  local add = mr.graph(function() x:add_(1); x:mul_(2) end)
+  add:enable(2, false)
+  local outer = mr.graph(function()
+    x:fill_(10)
+    add:launch()
+    add:launch()
+    x:mul_(3)
+  end)
+  lu.assertEquals(outer.node_count, 6)
+  outer:launch(s)
+  s:synchronize()
+  lu.assertEquals(x:item(), 36.0)
+  local memory = mr.graph(function() return x + 1 end)
+  lu.assertErrorMsgContains("R44", mr.graph, function() memory:launch() end)
+end
+
+function TestGraph.test_random_numbers_advance_from_launch_to_launch()
+  local x, y = mr.zeros(5), mr.zeros(5)
+  local g = mr.graph(function() x:uniform_(); y:normal_() end)
+  local function values(fn)
+    mr.manual_seed(7)
+    local out = {}
+    for _ = 1, 3 do
+      fn()
+      out[#out + 1] = x:totable()
+      out[#out + 1] = y:totable()
+    end
+    out[#out + 1] = mr.rand(2):totable()
+    return out
+  end
+  local captured = values(function() g:launch() end)
+  lu.assertEquals(captured, values(function() x:uniform_(); y:normal_() end))
+  lu.assertNotEquals(captured[1], captured[3])
+end
+
+-- ---------------------------------------------------------------- how captures end
+
+function TestGraph.test_the_collector_takes_graphs_and_captures()
+  collectgarbage()
+  local x = mr.zeros(16)
+  mr.synchronize()
+  for _ = 1, 200 do
+    local g = mr.graph(function() return x + 1 end)
+    g:launch()
+  end
+  collectgarbage()
+  collectgarbage()
+  mr.synchronize()
+  local live = mr.memory.allocated()
+  for _ = 1, 2000 do
+    local g = mr.graph(function() return x + 1 end)
+    g:launch()
+    pcall(mr.graph, function() local _ = x + 1; error("stop") end)
+  end
+  collectgarbage()
+  collectgarbage()
+  mr.synchronize()
+  lu.assertEquals(mr.memory.allocated(), live)
+end
+
+function TestGraph.test_inputs_live_as_long_as_the_graph()
+  local s = mr.stream()
+  local out = mr.zeros(4)
+  local g
+  do
+    local x = mr.full({4}, 5.0)
+    mr.synchronize()
+    g = mr.graph(function() out:add_(x) end)
+  end
+  collectgarbage()
+  collectgarbage()
+  mr.full({4}, 9.0)
+  mr.synchronize()
+  g:launch(s)
+  s:synchronize()
+  lu.assertEquals(out:sum():item(), 20.0)
+end
+
+function TestGraph.test_a_freed_input_is_named()
+  local x = mr.zeros(4, {name = "weights"})
+  mr.synchronize()
+  local g = mr.graph(function() x:add_(1) end)
+  x:free()
+  lu.assertErrorMsgContains("`weights`", g.launch, g)
+  lu.assertErrorMsgContains("was freed at", g.launch, g)
+end
+
+function TestGraph.test_a_reset_ends_captures()
+  local s = mr.stream()
+  local g = mr.graph(function() mr.spin{ms = 1} end)
+  mr.graph.begin(s)
+  s:run(function() mr.zeros(4) end)
+  mr.reset()
+  lu.assertErrorMsgContains("mr.reset", s.synchronize, s)
+  lu.assertErrorMsgContains("mr.reset", g.launch, g)
+  lu.assertErrorMsgContains("mr.reset", g.instantiate, g)
+  lu.assertFalse(s:is_capturing())
+  mr.zeros(4):add_(1)
+  mr.synchronize()
+end
+
+function TestGraph.test_a_function_that_ends_its_own_capture()
+  local ok, err = pcall(mr.graph, function() mr.graph.finish(mr.current_stream()) end)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "illegal-state")
+end
+
+function TestGraph.test_a_caught_error_still_invalidates()
+  local ok, err = pcall(mr.graph, function() pcall(mr.synchronize) end)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "stream-capture-invalidated")
+  lu.assertStrContains(err.message, "synchronize")
+end
+
+-- ---------------------------------------------------------------- with a graph and without
+
+-- A random program: operations on a few tensors over three streams, with the waits that make it deterministic.
+local function random_program(seed)
+  math.randomseed(seed)
+  local steps = {}
+  for i = 1, math.random(1, 25) do
+    steps[i] = {stream = math.random(3), kind = math.random(7), a = math.random(4), b = math.random(4),
+                number = math.random(5)}
+  end
+  return steps
+end
+
+local function carry_out(steps, streams, tensors)
+  local last -- the stream of the step before: each step comes after it
+  local made = {}
+  for _, step in ipairs(steps) do
+    local s = streams[step.stream]
+    if last and last ~= s then s:wait_event(last:record_event()) end
+    last = s
+    s:run(function()
+      local a, b = tensors[step.a], tensors[step.b]
+      if step.kind == 1 then a:add_(step.number)
+      elseif step.kind == 2 then a:add_(b)
+      elseif step.kind == 3 then a:fill_(step.number)
+      elseif step.kind == 4 then a:copy_(b)
+      elseif step.kind == 5 then made[#made + 1] = a * b
+      elseif step.kind == 6 then a:uniform_()
+      elseif made[1] then a:copy_(made[#made]) end
+    end)
+  end
+  if last and last ~= streams[1] then streams[1]:wait_stream(last) end
+end
+
+local function new_tensors()
+  local tensors = {}
+  for i = 1, 4 do tensors[i] = mr.full({6}, i, {dtype = "f32"}) end
+  mr.manual_seed(99)
+  mr.synchronize()
+  return tensors
+end
+
+local function bytes_of(tensors)
+  local out = {}
+  for i, t in ipairs(tensors) do out[i] = string.pack(("f"):rep(6), table.unpack(t:totable())) end
+  return table.concat(out)
+end
+
+function TestGraph.test_the_same_bytes_as_without_a_graph()
+  local streams = {mr.stream(), mr.stream(), mr.stream()}
+  for seed = 1, 1000 do
+    local steps = random_program(seed)
+    local launches = seed % 3 + 1
+    local eager = new_tensors()
+    for _ = 1, launches do carry_out(steps, streams, eager) end
+    mr.synchronize()
+    local tensors = new_tensors()
+    mr.graph.begin(streams[1])
+    for i = 2, 3 do streams[i]:wait_stream(streams[1]) end
+    carry_out(steps, streams, tensors)
+    local g = mr.graph.finish(streams[1])
+    for _ = 1, launches do g:launch(streams[seed % 3 + 1]) end
+    mr.synchronize()
+    lu.assertTrue(bytes_of(tensors) == bytes_of(eager), "program " .. seed)
+  end
+end
+
+os.exit(lu.LuaUnit.run())
