@@ -6,6 +6,7 @@
 -- A check that fails raises, with the rule and the line of the script. Times are in milliseconds.
 
 local mr = require "millrace"
+local plural = require "millrace.words".plural
 
 local T = {}
 
@@ -189,7 +190,7 @@ function T.expect_minimal(fn, expected)
   if result.sufficient < result.total then
     fail("expected no wait that can go, but %d of %d suffice:\n%s", result.sufficient, result.total, result)
   end
-  if result.total ~= wanted then fail("expected %d waits, got %d:\n%s", wanted, result.total, result) end
+  if result.total ~= wanted then fail("expected %s, got %d:\n%s", plural(wanted, "wait"), result.total, result) end
   return result
 end
 
@@ -227,7 +228,7 @@ function T.expect_outcomes(fn, expected, options)
     for _, o in ipairs(r.outcomes) do met = met or (not o.error and same(o.value, value)) end
     if not met then fail("no schedule gives %s; there are %s", tostring(value), texts_of(r)) end
   end
-  if #r.outcomes > #expected then fail("expected %d outcomes, there are %s", #expected, texts_of(r)) end
+  if #r.outcomes > #expected then fail("expected %s, there are %s", plural(#expected, "outcome"), texts_of(r)) end
   return r
 end
 

@@ -33,6 +33,7 @@ typedef struct {
     mr_observer observer;
     mr_machine *machine;
     mr_recorder *recorder; /* NULL: nothing is recorded */
+    size_t returned;       /* items when the script's code had returned */
     name_list streams, storages;
 } recording;
 
@@ -151,6 +152,7 @@ static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **
                                 .stream_name = stream_name,
                                 .storage_name = storage_name,
                                 .context = r,
+                                .returned = r->returned,
                                 .all_costs = all_costs};
     mr_status status = MR_OK;
     if (mr_program_facts_of(program).cut)
@@ -289,6 +291,7 @@ MR_FUNCTION(
     lua_pushvalue(L, 1);
     int status = lua_pcall(L, 0, 0, 0);
     if (status == LUA_OK) {
+        r->returned = mr_recorder_count(r->recorder);
         mr_push_module(L);
         lua_pushcclosure(L, call_run_functions, 1);
         status = lua_pcall(L, 0, 0, 0);
@@ -330,6 +333,7 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
     *out_hazards = false;
     if (!s->script.recorder) return MR_OK;
     s->machine->hook_context = L;
+    s->script.returned = mr_recorder_count(s->script.recorder);
     mr_status status = run_functions(s->machine);
     if (!status) status = judge(s, &s->script, false, &waits);
     forget(&s->script);

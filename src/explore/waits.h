@@ -75,6 +75,9 @@ typedef struct {
     const char *(*stream_name)(void *context, uint32_t id);
     const char *(*storage_name)(void *context, uint64_t id);
     void *context;
+    /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no act
+     * of that code. 0: not known. */
+    size_t returned;
     bool all_costs; /* however long it takes; else within the usual effort */
     uint64_t
         effort; /* commands that a search may look at beyond one look for each wait; 0: the usual */

@@ -42,9 +42,18 @@ static void add_found(wait_judge *j, new_hazard h) {
     if (j->stop_at_first || j->status) j->stop = true;
 }
 
+/* By Lua's collector, when the code that is judged had returned. */
+static bool is_collected_late(const wait_judge *j, uint64_t seq) {
+    size_t item = mr_waits_item_of(j->rounds, seq);
+    if (!j->options->returned || item == NO_ITEM || item < j->options->returned) return false;
+    mr_program_item it = mr_program_item_at(j->rounds->program, item);
+    return it.kind == MR_COMMAND_FREE && !it.where.file;
+}
+
 static void found(void *context, const mr_hazard_found *f) {
     wait_judge *j = context;
     judged_access access = {f->second_seq / j->spread, f->storage};
+    if (is_collected_late(j, access.seq)) return;
     if (j->learning) {
         if (!mr_vec_push(&j->known, access)) j->stop = true;
         if (j->found.count) return; /* the first is enough to be told */

@@ -353,6 +353,13 @@ w = r.hazards[1]:witness()
 T.check(tostring(w):find("cannot compare two orders", 1, true), "says what it cannot do: " .. tostring(w))
 T.check(#w.outcomes == 2 and tostring(w):find("256", 1, true) and tostring(w):find("1792", 1, true), "and the outcomes")
 
+r = mr.explore(function() return mr.empty(4):sum():item() end)
+T.equal(r.hazards[1].kind, "uninitialised-read", "a read of what nothing has written")
+w = r.hazards[1]:witness()
+T.check(not w.benign and not w.in_order and #w.outcomes == 1, "has no two orders")
+T.check(tostring(w):find("nothing has written what is read", 1, true)
+  and tostring(w):find("comes to 1 outcome", 1, true), "says so: " .. tostring(w))
+
 r = mr.explore(function()
   local a, b, z = mr.stream{name = "a"}, mr.stream{name = "b"}, nil
   a:run(function()

@@ -214,14 +214,16 @@ local function who(commands, words)
   return draw.columns(draw.style(), { "name", "type", "where", "last writer", "who can read it now" }, rows)
 end
 
+local function tensors(count) return count == 1 and "1 tensor" or count .. " tensors" end
+
 local function memory()
   local stats, lines = mr.memory.stats(), {}
   for i, one in ipairs(stats.devices) do
-    lines[i] = ("device %d: %s in %d tensors, at most %s; the pool holds %s"):format(i - 1, draw.bytes(one.live),
-      one.allocations, draw.bytes(one.peak), draw.bytes(one.reserved))
+    lines[i] = ("device %d: %s in %s, at most %s; the pool holds %s"):format(i - 1, draw.bytes(one.live),
+      tensors(one.allocations), draw.bytes(one.peak), draw.bytes(one.reserved))
   end
   local host = stats.host
-  lines[#lines + 1] = ("host: %s in %d tensors, at most %s"):format(draw.bytes(host.live), host.allocations,
+  lines[#lines + 1] = ("host: %s in %s, at most %s"):format(draw.bytes(host.live), tensors(host.allocations),
     draw.bytes(host.peak))
   return lines
 end

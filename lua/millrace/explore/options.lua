@@ -1,0 +1,65 @@
+-- The options of mr.explore and mr.stress, checked.
+
+return function(tools)
+  local misuse = tools.misuse
+
+  local function whole(options, name, otherwise, least)
+    local value = options[name]
+    if value == nil then return otherwise end
+    local number = math.tointeger(value)
+    if not number or number < least then
+      misuse(("explore: %s: expected a whole number of at least %d, got %s"):format(name, least, tostring(value)))
+    end
+    return number
+  end
+
+  local KNOWN = { max = true, time = true, seed = true, seeds = true, grain = true, preempt = true, polls = true,
+                  unspecified = true }
+
+  local function read_options(options)
+    if options == nil then options = {} end
+    if type(options) ~= "table" then misuse("explore: argument 2: expected a table of options") end
+    for name in next, options do
+      if not KNOWN[name] then
+        misuse(("explore: no option `%s`; there are max, time, grain, preempt, polls, unspecified, seeds and seed")
+          :format(tostring(name)))
+      end
+    end
+    local time = options.time
+    if time ~= nil and (type(time) ~= "number" or time ~= time or time <= 0) then
+      misuse(("explore: time: expected seconds, a number above 0, got %s"):format(tostring(time)))
+    end
+    return whole(options, "max", 1000000, 1), (time or 0) + 0.0, whole(options, "preempt", -1, 0),
+      math.min(whole(options, "grain", 1, 1), 4096), whole(options, "polls", 2, 1), options.unspecified == true,
+      whole(options, "seeds", 0, 1), whole(options, "seed", 0, math.mininteger)
+  end
+
+  local STRESS = { runs = true, seed = true, ms = true, schedule = true }
+
+  local function read_stress(options)
+    if options == nil then options = {} end
+    if type(options) ~= "table" then misuse("stress: argument 2: expected a table of options") end
+    for name in next, options do
+      if not STRESS[name] then
+        misuse(("stress: no option `%s`; there are runs, seed, ms and schedule"):format(tostring(name)))
+      end
+    end
+    local runs, seed = math.tointeger(options.runs or 100), math.tointeger(options.seed or 0)
+    local ms = options.ms or 1
+    if not runs or runs < 1 then misuse("stress: runs: expected a whole number of at least 1") end
+    if not seed then misuse("stress: seed: expected a whole number") end
+    local schedule = options.schedule
+    if schedule ~= nil and type(schedule) ~= "string" then
+      misuse("stress: schedule: expected a schedule, a string of mr.explore")
+    end
+    if schedule and (options.seed or options.ms) then
+      misuse("stress: schedule: no delays are drawn under a schedule; leave out seed and ms")
+    end
+    if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then
+      misuse("stress: ms: expected 0 to 1000 milliseconds")
+    end
+    return runs, seed, ms, schedule
+  end
+
+  return { read = read_options, read_stress = read_stress }
+end

@@ -1,0 +1,133 @@
+-- What a function returns as bytes that can be compared, and back: a text, and behind it the bytes of its tensors.
+local mr = require "millrace"
+
+local MOST_DEPTH = 16 -- of tables in tables
+
+return function(tools)
+  local misuse, is_tensor = tools.misuse, tools.is_tensor
+
+  local pack
+
+  local function order_of_keys(a, b)
+    local x, y = type(a), type(b)
+    if x ~= y then return x < y end
+    if x == "boolean" then return not a and b end
+    return a < b
+  end
+
+  local function pack_table(value, out, tensors, depth)
+    if depth > MOST_DEPTH then misuse("explore: the function returns tables in tables, " .. MOST_DEPTH .. " deep") end
+    local keys = {}
+    for key in next, value do
+      local kind = type(key)
+      if kind ~= "string" and kind ~= "number" and kind ~= "boolean" then
+        misuse(("explore: the function returns a table with a %s as a key; keys may be numbers, strings and "
+          .. "booleans"):format(kind))
+      end
+      keys[#keys + 1] = key
+    end
+    table.sort(keys, order_of_keys)
+    out[#out + 1] = "{" .. string.pack("<I4", #keys)
+    for _, key in ipairs(keys) do
+      pack(key, out, tensors, depth + 1)
+      pack(value[key], out, tensors, depth + 1)
+    end
+  end
+
+  local function pack_tensor(value, out, tensors)
+    local shape = value.shape
+    out[#out + 1] = "T" .. string.pack("<s1B", value.dtype, #shape)
+    for _, size in ipairs(shape) do out[#out + 1] = string.pack("<i8", size) end
+    tensors[#tensors + 1] = value
+  end
+
+  function pack(value, out, tensors, depth)
+    local kind = math.type(value) or type(value)
+    if kind == "nil" then out[#out + 1] = "n"
+    elseif kind == "boolean" then out[#out + 1] = value and "t" or "f"
+    elseif kind == "integer" then out[#out + 1] = "i" .. string.pack("<i8", value)
+    elseif kind == "float" then out[#out + 1] = "d" .. string.pack("<d", value)
+    elseif kind == "string" then out[#out + 1] = "s" .. string.pack("<s4", value)
+    elseif kind == "table" then pack_table(value, out, tensors, depth)
+    elseif is_tensor(value) then pack_tensor(value, out, tensors)
+    else
+      misuse(("explore: the function returns %s; an outcome consists of numbers, strings, booleans, tensors, and "
+        .. "tables of them"):format(tools.kind(value)))
+    end
+  end
+
+  -- The text of an error, without the numbers of objects, which differ between two runs.
+  local function pack_error(err)
+    return "e" .. string.pack("<s4", (tostring(err):gsub("#%d+", "#")))
+  end
+
+  -- A cursor over the bytes of an outcome: the text, and behind it the bytes of the tensors.
+  local function reader(raw, text_size)
+    return { raw = raw, at = 1, tensors_at = text_size + 1 }
+  end
+
+  local function take(r, format)
+    local value
+    value, r.at = string.unpack(format, r.raw, r.at)
+    return value
+  end
+
+  local function take_tensor(r)
+    local dtype, shape = take(r, "<s1"), {}
+    for i = 1, take(r, "<B") do shape[i] = take(r, "<i8") end
+    local t = mr.empty(shape, { dtype = dtype, device = "cpu" })
+    local size = t.nbytes
+    tools.fill(t, r.raw:sub(r.tensors_at, r.tensors_at + size - 1))
+    r.tensors_at = r.tensors_at + size
+    return t
+  end
+
+  local function take_value(r)
+    local tag = take(r, "<c1")
+    if tag == "t" then return true end
+    if tag == "f" then return false end
+    if tag == "i" then return take(r, "<i8") end
+    if tag == "d" then return take(r, "<d") end
+    if tag == "s" then return take(r, "<s4") end
+    if tag == "T" then return take_tensor(r) end
+    if tag ~= "{" then return nil end
+    local value = {}
+    for _ = 1, take(r, "<I4") do
+      local key = take_value(r)
+      value[key] = take_value(r)
+    end
+    return value
+  end
+
+  local function read_outcome(o)
+    local r = reader(o.raw, o.text_size)
+    local tag = take(r, "<c1")
+    local out = { count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches }
+    if tag == "e" then
+      out.error = take(r, "<s4")
+      return out
+    end
+    local values = { n = take(r, "<I4") }
+    for i = 1, values.n do values[i] = take_value(r) end
+    out.value, out.values = values[1], values
+    return out
+  end
+
+  -- What pcall of the function returned: a text, and a list of tensors.
+  local function pack_results(results)
+    if not results[1] then return pack_error(results[2]), {} end
+    local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}
+    for i = 2, results.n do pack(results[i], out, tensors, 1) end
+    return table.concat(out), tensors
+  end
+
+  -- The same with the tensors' bytes behind the text; and the size of the text.
+  local function pack_whole(results)
+    local text, tensors = pack_results(results)
+    for i, t in ipairs(tensors) do tensors[i] = tools.bytes(t:cpu()) end
+    return text .. table.concat(tensors), #text
+  end
+
+  return { pack_results = pack_results, pack_whole = pack_whole, read_outcome = read_outcome, MOST_DEPTH = MOST_DEPTH,
+           order_of_keys = order_of_keys }
+end
