@@ -62,6 +62,7 @@ local Event = {}
 ---dimensions, and a plain number only if its category is higher than that of all tensors. `==`
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
+---Convolutions.
 ---Linear algebra.
 ---Gradients: docs/autograd.md explains them.
 ---Looking at device memory.
@@ -393,6 +394,14 @@ function mr.randint_like(t, low, high, options) end
 ---@param options? { dtype?: string, device?: millrace.Device, name?: string, stream?: millrace.Stream }
 ---@return millrace.Tensor
 function mr.randperm(n, options) end
+
+---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
+---groups, elements): conv2d with one row.
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function mr.conv1d(w, bias, options) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -924,6 +933,13 @@ function Tensor:totable() end
 ---and the host waits for that stream; integers and bools are never NaN.
 ---@return boolean
 function Tensor:has_nan() end
+---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
+---groups, elements): conv2d with one row.
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function Tensor:conv1d(w, bias, options) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -2210,5 +2226,41 @@ function Tensor:bmm(y, options) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.bmm(x, y, options) end
+
+---The convolution of images (images, channels, rows, columns) with weights (outputs, channels /
+---groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows,
+---columns}.
+---@param w millrace.Tensor|number
+---@param bias? any
+---@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function Tensor:conv2d(w, bias, options) end
+
+---The convolution of images (images, channels, rows, columns) with weights (outputs, channels /
+---groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows,
+---columns}.
+---@param x millrace.Tensor
+---@param w millrace.Tensor|number
+---@param bias? any
+---@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function mr.conv2d(x, w, bias, options) end
+
+---The gradient of conv2d with respect to its input, from that of its result.
+---@param input_shape any
+---@param w millrace.Tensor|number
+---@param gradient any
+---@param options? { stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function mr.conv2d_input(input_shape, w, gradient, options) end
+
+---The gradient of conv2d with respect to its weights, from that of its result. The positions are added
+---in an order that depends on the shapes alone.
+---@param x any
+---@param weight_shape any
+---@param gradient any
+---@param options? { stride?: any, padding?: any, dilation?: any, groups?: any }
+---@return millrace.Tensor
+function mr.conv2d_weight(x, weight_shape, gradient, options) end
 
 return mr

@@ -18,10 +18,12 @@ extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_cla
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class;
+extern const mr_class mr_convolution_class, mr_convolution_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
 void mr_open_creation(lua_State *L);
+void mr_open_convolution(lua_State *L);
 void mr_open_cuda_forms(lua_State *L);
 void mr_open_device(lua_State *L);
 void mr_open_error(lua_State *L);

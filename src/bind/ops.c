@@ -2,6 +2,7 @@
  * serves all rows of a family; its second upvalue is the row.
  *
  * This is the path of `a:add_(b)`: it makes no table and looks nothing up. */
+#include "bind/network.h"
 #include "bind/open.h"
 #include "bind/record.h"
 #include "bind/reduce.h"
@@ -149,6 +150,7 @@ static const callers by_family[] = {
     [MR_FAMILY_COPY] = {NULL, NULL},
     [MR_FAMILY_BYTES] = {NULL, NULL},
     [MR_FAMILY_ABSTRACT] = {NULL, NULL},
+    [MR_FAMILY_CONV] = {mr_call_convolution, NULL},
     [MR_FAMILY_KERNEL] = {NULL, NULL},
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");

@@ -18,6 +18,7 @@
     X(RANDOM, random)                                                                              \
     X(REDUCE, reduce)                                                                              \
     X(SOFTMAX, softmax)                                                                            \
+    X(CONV, conv)                                                                                  \
     X(PRODUCT, product)                                                                            \
     X(ABSTRACT, abstract)
 
@@ -64,6 +65,7 @@ typedef struct {
     CUmodule modules[MODULE_COUNT];
     CUfunction cast[MR_DTYPE_COUNT][MR_DTYPE_COUNT], copy[MR_DTYPE_COUNT][FORM_COUNT];
     CUfunction transpose[3], fill, sort_begin, sort_step, sort_near, sort_end;
+    CUfunction conv[MR_DTYPE_COUNT], conv_weight[MR_DTYPE_COUNT];
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
@@ -160,6 +162,7 @@ mr_status mr_cuda_launch_random(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_conv(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 

@@ -129,6 +129,12 @@ typedef struct {
  * costs, and takes its place in the launch queue. The rest costs the host nothing. */
 enum { MR_LAUNCH_NONE, MR_LAUNCH_FIRST, MR_LAUNCH_REST };
 
+/* How a window moves over the last two dims of a tensor, rows first: of convolutions and pools. */
+typedef struct {
+    int32_t size[2], stride[2], padding[2], dilation[2];
+    int32_t groups; /* of channels, which know nothing of each other */
+} mr_window;
+
 /* Arguments by value, copied at the call (R26). What each means is the operation row's business. */
 struct mr_params {
     mr_scalar scalar[2];
@@ -138,6 +144,7 @@ struct mr_params {
     uint32_t blocks;       /* with duration_ns: thread blocks, each of which occupies a whole SM */
     uint64_t mix;          /* mr.op: hash of the operation's name, for the values that it writes */
     bool tf32; /* products of f32: whether TF32 was allowed at the call (mr.allow_tf32) */
+    mr_window window;
 };
 
 typedef enum {

@@ -167,6 +167,13 @@ void mr_matmul_cost(const mr_command *command, mr_cost *out_cost);
 bool mr_matmul_brings_threads(const mr_command *command);
 bool mr_matmul_by_library(const mr_command *command);
 
+int64_t mr_conv_items(const mr_command *command);
+mr_status mr_conv_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_conv_cost(const mr_command *command, mr_cost *out_cost);
+int64_t mr_conv_weight_items(const mr_command *command);
+mr_status mr_conv_weight_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_conv_weight_cost(const mr_command *command, mr_cost *out_cost);
+
 int64_t mr_abstract_items(const mr_command *command);
 mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first, int64_t end);
 void mr_abstract_cost(const mr_command *command, mr_cost *out_cost);

@@ -243,6 +243,7 @@ static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
     [MR_FAMILY_COPY] = call_copy,
     [MR_FAMILY_BYTES] = NULL,
     [MR_FAMILY_ABSTRACT] = NULL,
+    [MR_FAMILY_CONV] = mr_call_conv,
     [MR_FAMILY_KERNEL] = NULL,
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,

@@ -19,6 +19,7 @@ typedef struct {
     bool in_place;     /* out is in[0]: shape and dtype must stay */
     mr_params params;
     bool dims_given; /* reductions: else over everything; softmax: one dim */
+    /* conv2d_input, conv2d_weight: the shape of the result */
     int dims[MR_MAX_DIMS];
     int dim_count;
     bool keepdim;

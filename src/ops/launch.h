@@ -59,6 +59,12 @@ mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_conv(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+
+/* All inputs are tensors of floats, of one dtype, in one place; and there is no out=. */
+mr_status mr_check_floats(mr_launch *launch, const mr_call *call);
+/* Sizes, strides and dilations of at least 1, paddings of at least 0. */
+mr_status mr_check_window(const char *name, const mr_window *w);
 
 /* The row `copy` as an operation on operands in one place, which must have been checked. `stream` NULL:
  * on the host. */

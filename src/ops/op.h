@@ -35,6 +35,7 @@ typedef enum {
     MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
     MR_FAMILY_BYTES,    /* memset */
     MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
+    MR_FAMILY_CONV,     /* network.h; params.window */
     MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COUNT
 } mr_family_id;

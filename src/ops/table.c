@@ -11,6 +11,7 @@ enum {
     TAKES_ALL = MR_TAKES_ALL,
     FORMS_NONE = 0,
     FORMS_INPLACE = MR_FORM_INPLACE,
+    FORMS_FUNCTION = MR_FORM_FUNCTION,
     FORMS_RESULT = MR_FORM_METHOD | MR_FORM_FUNCTION,
     FORMS_EVERY = MR_FORM_METHOD | MR_FORM_INPLACE | MR_FORM_FUNCTION,
 };
@@ -155,6 +156,20 @@ enum {
                        .state_bytes = state_bytes_,                                                \
                        .cost = cost_},
 
+#define NETWORK_ROW(name_, family_, inputs_, forms_, items_, run_, cost_, usage_, help_)           \
+    [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
+                       .name = #name_,                                                             \
+                       .family = &mr_families[MR_FAMILY_##family_],                                \
+                       .inputs = inputs_,                                                          \
+                       .dtypes = TAKES_FLOATS,                                                     \
+                       .result = MR_RESULT_SAME,                                                   \
+                       .forms = FORMS_##forms_,                                                    \
+                       .usage = usage_,                                                            \
+                       .help = help_,                                                              \
+                       .items = items_,                                                            \
+                       .run = run_,                                                                \
+                       .cost = cost_},
+
 #define KERNEL_ROW(name_, usage_, help_)                                                           \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
@@ -189,6 +204,7 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_COPY] = {.id = MR_FAMILY_COPY, .name = "copy", .copies = true},
     [MR_FAMILY_BYTES] = {.id = MR_FAMILY_BYTES, .name = "bytes"},
     [MR_FAMILY_ABSTRACT] = {.id = MR_FAMILY_ABSTRACT, .name = "abstract"},
+    [MR_FAMILY_CONV] = {.id = MR_FAMILY_CONV, .name = "conv", .portion = 8e9},
     [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
                           .name = "kernel",
                           .brings_threads = mr_kernel_runs_alone},
@@ -209,6 +225,7 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_SOFTMAX_TABLE(SOFTMAX_ROW)
     MR_MATMUL_TABLE(MATMUL_ROW)
     MR_OTHER_TABLE(OTHER_ROW)
+    MR_NETWORK_TABLE(NETWORK_ROW)
     MR_KERNEL_TABLE(KERNEL_ROW)
     // clang-format on
 };

@@ -128,6 +128,12 @@
     X(op,       ABSTRACT, 0, ALL,     0,  mr_abstract_items,    mr_abstract_run, NULL,                    mr_abstract_cost,    "mr.op{name=, reads=, writes=, ms=, stream=, blocks=}", "An abstract operation with these accesses and this duration.") \
     X(spin,     ABSTRACT, 0, ALL,     0,  mr_spin_items,        mr_spin_run,     NULL,                    mr_abstract_cost,    "mr.spin{ms=, stream=}",                "A delay on the device.")
 
+/* X(name, family, inputs, forms, items, run, cost, usage, help): operations of neural networks, in floats. */
+#define MR_NETWORK_TABLE(X) \
+    X(conv2d,        CONV, 2, RESULT,   mr_conv_items,        mr_conv_run,        mr_conv_cost,        "x:conv2d(w [, bias] [, {bias=, stride=, padding=, dilation=, groups=}]) -> tensor", "The convolution of images (images, channels, rows, columns) with weights (outputs, channels / groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows, columns}.") \
+    X(conv2d_input,  CONV, 2, FUNCTION, mr_conv_items,        mr_conv_run,        mr_conv_cost,        "mr.conv2d_input(input_shape, w, gradient [, {stride=, padding=, dilation=, groups=}]) -> tensor", "The gradient of conv2d with respect to its input, from that of its result.") \
+    X(conv2d_weight, CONV, 2, FUNCTION, mr_conv_weight_items, mr_conv_weight_run, mr_conv_weight_cost, "mr.conv2d_weight(x, weight_shape, gradient [, {stride=, padding=, dilation=, groups=}]) -> tensor", "The gradient of conv2d with respect to its weights, from that of its result. The positions are added in an order that depends on the shapes alone.")
+
 /* name, usage, help */
 #define MR_KERNEL_TABLE(X) \
     X(kernel, "k[{grid, block, shared, stream}](...)", "A launch of a kernel of the user's.")
@@ -148,6 +154,7 @@
     MR_SOFTMAX_TABLE(X)                                                                            \
     MR_MATMUL_TABLE(X)                                                                             \
     MR_OTHER_TABLE(X)                                                                              \
+    MR_NETWORK_TABLE(X)                                                                            \
     MR_KERNEL_TABLE(X)
 
 #endif

@@ -12,6 +12,7 @@ local function operands(name)
   if name == "addmm" then return mr.rand(3, 2), mr.rand(3, 4), mr.rand(4, 2) end
   if name == "softmax" or name == "log_softmax" then return mr.rand(3, 4), 2 end
   if name == "logical_not" then return mr.rand(6):gt(0.5) end
+  if name == "conv2d" then return mr.rand(2, 3, 5, 6), mr.rand(4, 3, 2, 3) end
   if name == "where" then return mr.rand(6):gt(0.5), mr.rand(6), mr.rand(6) end
   if name == "clamp" then return mr.rand(6), 0.25, 0.75 end
   return mr.rand(6):add(0.5), mr.rand(6):add(0.5), mr.rand(6)

@@ -188,6 +188,32 @@ typedef struct {
     mr_cuda_strides a_batch, b_batch;
 } mr_cuda_product;
 
+/* n / value = (umulhi(n, multiplier) + n) >> shift, for n below 2^31. */
+typedef struct {
+    uint32_t value, multiplier, shift;
+} mr_cuda_divisor;
+
+/* Threads of a block of a convolution, and the rows and columns of the tile that it makes of f32. */
+enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_ROWS = 64, MR_CUDA_CONV_COLUMNS = 128 };
+
+/* mr_conv (ops/network.h). The blocks count tiles of columns, then tiles of rows, then groups (conv2d_weight: groups of
+ * chunks); columns are positions, or, of conv2d_weight, the `depth` taps of an output. */
+typedef struct {
+    const void *source, *weights; /* conv2d_weight: `weights` is the gradient, which lies as out_... says */
+    const void *bias;             /* NULL: none */
+    void *out;
+    uint32_t positions, depth, outputs, groups;
+    uint32_t column_tiles, row_tiles;
+    uint32_t chunk; /* conv2d_weight: positions of a chunk */
+    mr_cuda_divisor rows, columns, taps, tap_columns;
+    uint32_t source_size[2];
+    int32_t step[2], tap_step[2], start[2];
+    int64_t source_image, source_group, source_channel, source_stride[2];
+    int64_t weight_offset, weight_group, weight_output, weight_channel, weight_tap[2];
+    int64_t out_offset, out_image, out_group, out_output, out_stride[2];
+    int64_t bias_stride;
+} mr_cuda_conv;
+
 /* One operand of mr.op. */
 typedef struct {
     void *data;

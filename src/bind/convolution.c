@@ -1,0 +1,175 @@
+/* Convolutions in Lua: the options of the window, images without a batch, and one dim instead of two. */
+#include "bind/network.h"
+#include "bind/open.h"
+#include "bind/row.h"
+#include "bind/shape.h"
+#include "bind/tensor.h"
+
+/* --- windows ------------------------------------------------------------------------------------ */
+
+void mr_check_pair(lua_State *L, const char *what, const char *name, int index, int32_t *out_pair) {
+    int64_t values[MR_MAX_DIMS];
+    int count = mr_check_shape(L, name, index, index, values);
+    if (count < 1 || count > 2)
+        mr_misuse(L, "%s: %s: expected a number or {rows, columns}, got a list of %d", what, name,
+                  count);
+    for (int i = 0; i < 2; i++) {
+        int64_t value = values[count == 2 ? i : 0];
+        if (value < 0 || value > INT32_MAX)
+            mr_misuse(L, "%s: %s=%lld is not a number of elements", what, name, (long long)value);
+        out_pair[i] = (int32_t)value;
+    }
+}
+
+void mr_option_pair(lua_State *L, const mr_option_slots *options, const char *name,
+                    int32_t otherwise, int32_t *out_pair) {
+    bool method;
+    int at = mr_option_at(L, options, name);
+    out_pair[0] = out_pair[1] = otherwise;
+    if (at) mr_check_pair(L, mr_called_name(L, &method), name, at, out_pair);
+}
+
+static void check_conv_window(lua_State *L, const char *what, const mr_option_slots *options,
+                              mr_window *w) {
+    mr_option_pair(L, options, "stride", 1, w->stride);
+    mr_option_pair(L, options, "padding", 0, w->padding);
+    mr_option_pair(L, options, "dilation", 1, w->dilation);
+    lua_Integer groups = mr_option_integer(L, options, "groups", 1);
+    if (groups < 1 || groups > INT32_MAX)
+        mr_misuse(L, "%s: groups=%lld, expected 1 or more", what, (long long)groups);
+    w->groups = (int32_t)groups;
+}
+
+/* --- views -------------------------------------------------------------------------------------- */
+
+mr_tensor *mr_push_unsqueezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim) {
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_raise(L, mr_tensor_unsqueeze(caller, t, dim, slot));
+    return *slot;
+}
+
+mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim) {
+    mr_tensor **slot = mr_new_tensor(L);
+    mr_raise(L, mr_tensor_squeeze(caller, t, dim, slot));
+    mr_made_tensor(L, *slot);
+    return *slot;
+}
+
+/* The result at the top without the dims that were added to the image; takes its place. */
+static void drop_dims(lua_State *L, const mr_caller *caller, bool row, bool batch) {
+    int result = lua_gettop(L);
+    if (row) {
+        mr_push_squeezed(L, caller, mr_check_tensor(L, result), 2);
+        mr_let_go(L, result);
+        lua_replace(L, result);
+    }
+    if (batch) {
+        mr_push_squeezed(L, caller, mr_check_tensor(L, result), 0);
+        mr_let_go(L, result);
+        lua_replace(L, result);
+    }
+}
+
+/* --- conv2d, conv1d ----------------------------------------------------------------------------- */
+
+/* Reads x, w [, bias] [, options] into `call`; `lines`: of conv1d, whose window is one row high. */
+static void check_convolution(lua_State *L, const char *what, mr_call *call, bool lines) {
+    static const char *const known[] = {"bias", "stride", "padding", "dilation", "groups", NULL};
+    mr_window *w = &call->params.window;
+    int options_at, last = mr_split_options(L, &options_at);
+    if (last > 3)
+        mr_misuse(L, "%s: %d arguments are too many: expected x, w, a bias and options", what,
+                  last);
+    call->in[0].tensor = mr_check_tensor(L, 1);
+    call->in[1].tensor = mr_check_tensor(L, 2);
+    call->in_count = 2;
+    mr_tensor *bias = last >= 3 && !lua_isnil(L, 3) ? mr_check_tensor(L, 3) : NULL;
+    mr_option_slots options = mr_check_options(L, options_at ? options_at : last + 1, known);
+    mr_tensor *other = mr_option_tensor(L, &options, "bias");
+    if (bias && other) mr_misuse(L, "%s: the bias is given twice", what);
+    if (bias || other) call->in[call->in_count++].tensor = bias ? bias : other;
+    check_conv_window(L, what, &options, w);
+    if (!lines) return;
+    if (w->stride[0] != w->stride[1] || w->padding[0] != w->padding[1] ||
+        w->dilation[0] != w->dilation[1])
+        mr_misuse(L, "%s: has one dim: stride, padding and dilation are numbers", what);
+    w->stride[0] = w->dilation[0] = 1;
+    w->padding[0] = 0;
+}
+
+static int convolve(lua_State *L, const char *what, bool lines) {
+    mr_caller caller = mr_enter_as(L, what);
+    mr_call call = {0};
+    check_convolution(L, what, &call, lines);
+    mr_tensor *x = call.in[0].tensor, *w = call.in[1].tensor;
+    int own = lines ? 2 : 3; /* dims of an image */
+    if (lines && w->ndim != 3)
+        mr_misuse(L,
+                  "%s: the weights must have 3 dims (outputs, channels / groups, elements), not %d",
+                  what, w->ndim);
+    bool single = x->ndim == own;
+    if (!single && x->ndim != own + 1)
+        mr_misuse(
+            L,
+            "%s: the input must have %d dims (images, channels, %s) or, of one image, %d; not %d",
+            what, own + 1, lines ? "elements" : "rows, columns", own, x->ndim);
+    if (lines) {
+        w = mr_push_unsqueezed(L, &caller, w, 2);
+        x = mr_push_unsqueezed(L, &caller, x, x->ndim - 1);
+    }
+    if (single) x = mr_push_unsqueezed(L, &caller, x, 0);
+    call.in[0].tensor = x;
+    call.in[1].tensor = w;
+    mr_push_result(L, &caller, &mr_ops[MR_OP_conv2d], &call, 0);
+    drop_dims(L, &caller, lines, single);
+    return 1;
+}
+
+MR_FUNCTION(convolution_conv1d, "conv1d",
+            "x:conv1d(w: tensor [, bias: tensor] [, {bias=, stride=1, padding=0, dilation=1, "
+            "groups=1}]) -> tensor",
+            "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
+            "channels / groups, elements): conv2d with one row.") {
+    return convolve(L, "conv1d", true);
+}
+
+/* --- gradients ---------------------------------------------------------------------------------- */
+
+/* mr.conv2d_input(input_shape, w, gradient, options), mr.conv2d_weight(x, weight_shape, gradient, options): the order
+ * of torch.nn.grad. The row takes the gradient first. */
+static int call_gradient(lua_State *L, const mr_op *op) {
+    static const char *const known[] = {"stride", "padding", "dilation", "groups", NULL};
+    mr_caller caller = mr_enter(L);
+    bool of_input = op->id == MR_OP_conv2d_input;
+    int64_t shape[MR_MAX_DIMS];
+    int shape_at = of_input ? 1 : 2;
+    mr_call call = {.in_count = 2, .dim_count = 4};
+    if (!lua_istable(L, shape_at)) mr_bad_argument(L, shape_at, "a shape, such as {64, 3, 32, 32}");
+    int count = mr_check_shape(L, op->name, shape_at, shape_at, shape);
+    if (count != 4) mr_misuse(L, "%s: the shape must have 4 sizes, not %d", op->name, count);
+    for (int d = 0; d < 4; d++) {
+        if (shape[d] < 0 || shape[d] > INT32_MAX)
+            mr_misuse(L, "%s: size %lld is out of range", op->name, (long long)shape[d]);
+        call.dims[d] = (int)shape[d];
+    }
+    call.in[0].tensor = mr_check_tensor(L, 3);
+    call.in[1].tensor = mr_check_tensor(L, 3 - shape_at);
+    mr_option_slots options = mr_check_options(L, 4, known);
+    check_conv_window(L, op->name, &options, &call.params.window);
+    return mr_push_result(L, &caller, op, &call, 0);
+}
+
+int mr_call_convolution(lua_State *L) {
+    const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));
+    return op->id == MR_OP_conv2d ? convolve(L, "conv2d", false) : call_gradient(L, op);
+}
+
+static const mr_function *const functions[] = {&convolution_conv1d_function, NULL};
+
+const mr_class mr_convolution_class = {"tensor", "Convolutions.", functions, NULL, &mr_kind_tensor};
+const mr_class mr_convolution_functions_class = {"mr", "Convolutions.", functions, NULL, NULL};
+
+void mr_open_convolution(lua_State *L) {
+    mr_class_extend(L, &mr_convolution_class);
+    mr_table_open(L, &mr_convolution_functions_class);
+}

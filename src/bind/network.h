@@ -1,0 +1,19 @@
+/* The functions of networks: which row they are for stands in their second upvalue. */
+#ifndef MR_BIND_NETWORK_H
+#define MR_BIND_NETWORK_H
+
+#include "bind/bind.h"
+
+int mr_call_convolution(lua_State *L);
+
+/* The option as two numbers, rows first: given as one number, a list {rows, columns}, or not at all. */
+void mr_option_pair(lua_State *L, const mr_option_slots *options, const char *name,
+                    int32_t otherwise, int32_t *out_pair);
+/* The same of the value at `index`; `what` and `name` are for messages. */
+void mr_check_pair(lua_State *L, const char *what, const char *name, int index, int32_t *out_pair);
+
+/* Pushes a view of t with a dim of size 1 added before dim `dim` (from 0), or dropped there. */
+mr_tensor *mr_push_unsqueezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim);
+mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim);
+
+#endif

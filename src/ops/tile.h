@@ -1,0 +1,34 @@
+/* Inside src/ops only: products of packed panels in registers, for each instruction set. Every product is fused with its
+ * addition, and the order of the additions to one result does not depend on the instruction set: all of them give the same
+ * bits. Processors that cannot fuse take the C library's function, and a long time. */
+#ifndef MR_OPS_TILE_H
+#define MR_OPS_TILE_H
+
+#include "tensor/dtype.h"
+
+enum {
+    MR_TILE_MOST_ROWS = 8,
+    MR_TILE_MOST_COLUMNS = 48,
+    MR_TILE_COLUMNS = 240, /* a multiple of the columns of every tile */
+    MR_DOT_LANES = 16,
+    MR_DOT_ROWS = 4,
+    MR_DOT_COLUMNS = 4,
+};
+
+/* c[i][j] += sum over d of a[d][i] * b[d][j], in the order of d, for a tile of `rows` x `columns`. a and b are packed: the
+ * `rows` (`columns`) elements of one d lie together. `c_row`: from row to row of c. `first`: c holds nothing yet. */
+typedef struct {
+    int rows, columns;
+    void (*multiply)(int64_t depth, const void *a, const void *b, void *c, int64_t c_row,
+                     bool first);
+} mr_tile;
+mr_tile mr_tile_of(mr_dtype dtype); /* f32 or f64 */
+
+/* c[i][j] += sum over d of a[i * a_row + d] * b[j * b_row + d] for MR_DOT_ROWS x MR_DOT_COLUMNS results: lane l of
+ * MR_DOT_LANES adds up what is at d = l, l + MR_DOT_LANES, ...; then the lanes are added in halves. `depth` is a multiple
+ * of MR_DOT_LANES. */
+typedef void (*mr_dots)(int64_t depth, const void *a, int64_t a_row, const void *b, int64_t b_row,
+                        void *c, int64_t c_row);
+mr_dots mr_dots_of(mr_dtype dtype);
+
+#endif
