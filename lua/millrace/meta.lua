@@ -933,6 +933,7 @@ function Tensor:totable() end
 ---and the host waits for that stream; integers and bools are never NaN.
 ---@return boolean
 function Tensor:has_nan() end
+
 ---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
 ---groups, elements): conv2d with one row.
 ---@param w millrace.Tensor
