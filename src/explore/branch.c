@@ -152,8 +152,10 @@ static mr_status look_at_items(branch *b) {
         b->has_functions |= b->order.items[i].kind == MR_COMMAND_HOST_FUNCTION;
         if (b->classes[i] != ITEM_REFUSED) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
+        if (!it.where.file)
+            return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s", order_refusal(it.kind));
         return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s (%s:%d)",
-                       order_refusal(it.kind), it.where.file ? it.where.file : "?", it.where.line);
+                       order_refusal(it.kind), it.where.file, it.where.line);
     }
     uint32_t next = b->count;
     for (uint32_t i = b->count; i-- > 0;) {

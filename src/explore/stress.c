@@ -44,9 +44,12 @@ static void meet(mr_stress *s, mr_stream *stream) {
 
 static void delay(mr_stress *s, mr_stream *stream, mr_site where) {
     if (stream->closed || stream->epoch != s->machine->epoch) return;
+    if (s->machine->deferred_error)
+        return; /* of a host function: the script's next call is to raise it */
     mr_caller caller = {.machine = s->machine, .where = where, .name = "delay"};
     s->busy = true;
-    mr_error_destroy(mr_spin(&caller, stream, draw_length(s))); /* a later call finds it (R49) */
+    mr_error_destroy(
+        mr_spin(&caller, stream, draw_length(s))); /* a later call finds it, too (R49) */
     s->busy = false;
 }
 

@@ -318,6 +318,16 @@ refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
 r = mr.explore(function() return mr.explore(lost_update) end)
 T.check(r.outcomes[1].error:find("not inside", 1, true), "an exploration in an exploration")
 
+-- An error that is a table: its address is no part of the outcome.
+T.check(mr.explore(function() error({ 1 }) end).outcomes[1].error:find("^table: 0x$"), "an error without a text")
+-- The delays of mr.stress leave the error of a host function to the function's own call.
+local failing = mr.stress(function()
+  mr.default_stream():host_func(function() error("in it", 0) end)
+  mr.synchronize()
+end, { runs = 8 })
+T.check(#failing.outcomes == 1 and failing.outcomes[1].error:find("in it", 1, true), "a failing host function: "
+  .. tostring(failing))
+
 -- ---------------------------------------------------------------- a hazard's two orders, and tests by all schedules
 
 local w = mr.explore(lost_update).hazards[1]:witness()

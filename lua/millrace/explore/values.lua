@@ -16,12 +16,12 @@ return function(tools)
   end
 
   local function pack_table(value, out, tensors, depth)
-    if depth > MOST_DEPTH then misuse("explore: the function returns tables in tables, " .. MOST_DEPTH .. " deep") end
+    if depth > MOST_DEPTH then misuse("the function returns tables in tables, " .. MOST_DEPTH .. " deep") end
     local keys = {}
     for key in next, value do
       local kind = type(key)
       if kind ~= "string" and kind ~= "number" and kind ~= "boolean" then
-        misuse(("explore: the function returns a table with a %s as a key; keys may be numbers, strings and "
+        misuse(("the function returns a table with a %s as a key; keys may be numbers, strings and "
           .. "booleans"):format(kind))
       end
       keys[#keys + 1] = key
@@ -51,14 +51,15 @@ return function(tools)
     elseif kind == "table" then pack_table(value, out, tensors, depth)
     elseif is_tensor(value) then pack_tensor(value, out, tensors)
     else
-      misuse(("explore: the function returns %s; an outcome consists of numbers, strings, booleans, tensors, and "
+      misuse(("the function returns %s; an outcome consists of numbers, strings, booleans, tensors, and "
         .. "tables of them"):format(tools.kind(value)))
     end
   end
 
-  -- The text of an error, without the numbers of objects, which differ between two runs.
+  -- The text of an error, without the numbers and addresses of objects, which differ between two runs.
   local function pack_error(err)
-    return "e" .. string.pack("<s4", (tostring(err):gsub("#%d+", "#")))
+    local text = tostring(err):gsub("#%d+", "#"):gsub("0x%x%x%x%x+", "0x")
+    return "e" .. string.pack("<s4", text)
   end
 
   -- A cursor over the bytes of an outcome: the text, and behind it the bytes of the tensors.
