@@ -55,17 +55,29 @@ static mr_status attach(const mr_command *command, cuda_lane *lane) {
     return MR_OK;
 }
 
+/* f16 and bf16 are summed in f32 also where cuBLAS would add parts of a sum in the type of the result. */
+static mr_status set_math(const mr_command *command, cuda_lane *lane, bool tf32) {
+    int mode = tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    mode |= CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    BLAS_TRY(mr_cublas.SetMathMode(lane->blas, (cublasMath_t)mode));
+    lane->tf32 = tf32;
+    return MR_OK;
+}
+
+static mr_status open_handle(const mr_command *command, cuda_lane *lane) {
+    cublasHandle_t handle;
+    BLAS_TRY(mr_cublas.Create(&handle));
+    lane->blas = handle;
+    return set_math(command, lane, command->u.op.params.tf32);
+}
+
 static mr_status handle_of(const mr_command *command, cuda_lane *lane, cublasHandle_t *out_handle) {
     /* It loads each of its kernels at the first use, which waits for callbacks, which wait for us. */
     MR_TRY(mr_cuda_host_wait_all(mr_cuda_device_of(command)->machine));
-    if (__builtin_expect(!lane->blas, 0)) BLAS_TRY(mr_cublas.Create(&lane->blas));
+    if (__builtin_expect(!lane->blas, 0)) MR_TRY(open_handle(command, lane));
     if (__builtin_expect(!lane->attached, 0)) MR_TRY(attach(command, lane));
     bool tf32 = command->u.op.params.tf32;
-    if (__builtin_expect(lane->tf32 != tf32, 0)) {
-        BLAS_TRY(mr_cublas.SetMathMode(lane->blas,
-                                       tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
-        lane->tf32 = tf32;
-    }
+    if (__builtin_expect(lane->tf32 != tf32, 0)) MR_TRY(set_math(command, lane, tf32));
     *out_handle = lane->blas;
     return MR_OK;
 }
@@ -182,11 +194,31 @@ typedef struct {
     int64_t lda, ldb;
 } reading;
 
+/* Of f16 or bf16, summed in f32. */
+static mr_status multiply_halves(const mr_command *command, cublasHandle_t handle, const product *p,
+                                 const reading *r, CUdeviceptr a, CUdeviceptr b, CUdeviceptr c) {
+    static const float one = 1, zero = 0;
+    cudaDataType type = p->dtype == MR_F16 ? CUDA_R_16F : CUDA_R_16BF;
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)r->lda, ldb = (int)r->ldb,
+        count = (int)p->batch.size[0];
+    if (count == 1)
+        BLAS_TRY(mr_cublas.GemmEx(handle, r->b, r->a, n, m, k, &one, (const void *)b, type, ldb,
+                                  (const void *)a, type, lda, &zero, (void *)c, type, n,
+                                  CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    else
+        BLAS_TRY(mr_cublas.GemmStridedBatchedEx(
+            handle, r->b, r->a, n, m, k, &one, (const void *)b, type, ldb, p->stride[2].stride[0],
+            (const void *)a, type, lda, p->stride[1].stride[0], &zero, (void *)c, type, n,
+            (long long)p->m * p->n, count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    return MR_OK;
+}
+
 /* The matrices number `at` in all batch dims but the innermost, and all of that one. */
 static mr_status multiply(const mr_command *command, cublasHandle_t handle, const product *p,
                           const reading *r, CUdeviceptr a, CUdeviceptr b, CUdeviceptr c) {
     static const float one_f32 = 1, zero_f32 = 0;
     static const double one_f64 = 1, zero_f64 = 0;
+    if (mr_dtype_is_half(p->dtype)) return multiply_halves(command, handle, p, r, a, b, c);
     int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)r->lda, ldb = (int)r->ldb,
         count = (int)p->batch.size[0];
     long long step_a = p->stride[1].stride[0], step_b = p->stride[2].stride[0],
@@ -234,7 +266,8 @@ static mr_status by_blas(const mr_command *command, CUstream stream, const produ
     if (mr_dtype_category(p->dtype) != 2 || p->k == 0 || p->m > INT_MAX || p->n > INT_MAX ||
         p->k > INT_MAX || kernels->no_blas)
         return MR_OK;
-    bool single = p->batch.ndim == 1 && p->batch.size[0] == 1;
+    /* Vectors of halves are matrices with one row or column: cuBLAS has no other functions for them. */
+    bool single = p->batch.ndim == 1 && p->batch.size[0] == 1 && !mr_dtype_is_half(p->dtype);
     reading r = {CUBLAS_OP_N, CUBLAS_OP_N, 1, 1};
     bool a_readable = readable(p->m, p->k, p->a_row, p->a_column, &r.a, &r.lda);
     bool b_readable = readable(p->k, p->n, p->b_row, p->b_column, &r.b, &r.ldb);

@@ -192,6 +192,18 @@ typedef struct {
        int n, int k, const float *alpha, const float *a, int lda, long long step_a,                \
        const float *b, int ldb, long long step_b, const float *beta, float *c, int ldc,            \
        long long step_c, int count))                                                               \
+    X(GemmEx, "cublasGemmEx",                                                                      \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,               \
+       const void *b, cudaDataType b_type, int ldb, const void *beta, void *c,                     \
+       cudaDataType c_type, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm))     \
+    X(GemmStridedBatchedEx, "cublasGemmStridedBatchedEx",                                          \
+      (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
+       int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,               \
+       long long int stride_a, const void *b, cudaDataType b_type, int ldb,                        \
+       long long int stride_b, const void *beta, void *c, cudaDataType c_type, int ldc,            \
+       long long int stride_c, int count, cublasComputeType_t compute,                             \
+       cublasGemmAlgo_t algorithm))                                                                \
     X(DgemmStridedBatched, "cublasDgemmStridedBatched",                                            \
       (cublasHandle_t handle, cublasOperation_t operation_a, cublasOperation_t operation_b, int m, \
        int n, int k, const double *alpha, const double *a, int lda, long long step_a,              \

@@ -64,7 +64,7 @@ enum { FORM_DENSE, FORM_ROWS, FORM_STRIDED, FORM_COUNT };
 typedef struct {
     CUmodule modules[MODULE_COUNT];
     CUfunction cast[MR_DTYPE_COUNT][MR_DTYPE_COUNT], copy[MR_DTYPE_COUNT][FORM_COUNT];
-    CUfunction transpose[3], fill, sort_begin, sort_step, sort_near, sort_end;
+    CUfunction transpose[4], fill, sort_begin, sort_step, sort_near, sort_end;
     CUfunction conv[MR_DTYPE_COUNT], conv_weight[MR_DTYPE_COUNT];
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */

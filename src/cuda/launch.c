@@ -11,7 +11,7 @@
 
 /* The kernels name dtypes by these numbers (kernels/device.cuh). */
 _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F32 == 4 &&
-                   MR_F64 == 5,
+                   MR_F64 == 5 && MR_F16 == 6 && MR_BF16 == 7,
                "the order of MR_DTYPE_LIST");
 
 static cuda_module module_of(const mr_op *row) {
@@ -24,14 +24,22 @@ static cuda_module module_of(const mr_op *row) {
 
 /* The types that kernels of a row take and give. */
 typedef struct {
-    mr_dtype first, computed, result;
+    mr_dtype first, others, result;
 } types;
 
-static types types_of(const mr_command *command) {
+static types types_of(const mr_elementwise *loops, mr_dtype dtype) {
+    return (types){loops->first_is_bool ? MR_BOOL : dtype, dtype,
+                   loops->bool_result ? MR_BOOL : dtype};
+}
+
+/* The dtype whose kernels may take the operands as they lie: f16 or bf16, if the one that tells it is of it, else the one
+ * that is computed in. */
+static mr_dtype dtype_in_memory(const mr_command *command) {
     const mr_elementwise *loops = command->u.op.row->body;
     mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
-    return (types){loops->first_is_bool ? MR_BOOL : computed, computed,
-                   loops->bool_result ? MR_BOOL : computed};
+    bool by_input = loops->bool_result && command->operand_count > 1;
+    mr_dtype own = (mr_dtype)command->operands[by_input ? 1 : 0].tensor->dtype;
+    return computed == MR_F32 && mr_dtype_is_half(own) ? own : computed;
 }
 
 /* Fills in where the inputs are, with their tensors in `in` (NULL: a number); true if the dense kernel can
@@ -48,7 +56,7 @@ static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dens
     uint32_t operand = 1;
     int number = 0, count = command->u.op.row->inputs;
     for (int k = 0; k < count; k++) {
-        mr_dtype dtype = k == 0 ? ty->first : ty->computed;
+        mr_dtype dtype = k == 0 ? ty->first : ty->others;
         const mr_tensor *t = NULL;
         switch ((params->integer[0] >> (2 * k)) & 3) {
         case MR_INPUT_OPERAND: t = command->operands[operand++].tensor; break;
@@ -59,7 +67,7 @@ static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dens
         if (!t) {
             args->kind[k] = MR_CUDA_NUMBER;
             args->number[k] = 0;
-            mr_dtype_store(dtype, &args->number[k], params->scalar[number++]);
+            mr_dtype_store(mr_dtype_computed(dtype), &args->number[k], params->scalar[number++]);
             continue;
         }
         address = mr_cuda_data(t);
@@ -77,10 +85,10 @@ static mr_status launch_dense(const mr_command *command, CUstream stream, const 
                               mr_cuda_dense *args) {
     const mr_op *row = command->u.op.row;
     CUfunction function,
-        *slot = &mr_cuda_kernels_of(command)->rows[row->id][ty->computed][FORM_DENSE];
+        *slot = &mr_cuda_kernels_of(command)->rows[row->id][ty->others][FORM_DENSE];
     MR_CUDA_FIND(function, command, slot, module_of(row), "%s_%s", row->name,
-                 mr_cuda_tag(ty->computed));
-    uint64_t bytes = args->count * mr_dtype_size(ty->computed);
+                 mr_cuda_tag(ty->others));
+    uint64_t bytes = args->count * mr_dtype_size(ty->others);
     return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(bytes, MR_CUDA_VECTORS), args);
 }
 
@@ -96,7 +104,7 @@ static mr_status launch_strided(const mr_command *command, CUstream stream, cons
         if (in[k]) {
             mr_cuda_layout_tensor(&layout, in[k]);
             args.d.kind[k] = MR_CUDA_TENSOR;
-            args.own = args.own && in[k]->dtype == (k == 0 ? ty->first : ty->computed);
+            args.own = args.own && in[k]->dtype == (k == 0 ? ty->first : ty->others);
         } else {
             mr_cuda_layout_add(&layout, 0, NULL, NULL);
         }
@@ -111,21 +119,25 @@ static mr_status launch_strided(const mr_command *command, CUstream stream, cons
                           mr_cuda_aligned((CUdeviceptr)args.d.in[k]));
     if (same) return launch_dense(command, stream, ty, &args.d);
 
-    CUfunction function, *forms = mr_cuda_kernels_of(command)->rows[row->id][ty->computed];
-    if (mr_cuda_in_vectors(&args, row->inputs, 16 / (int64_t)mr_dtype_size(ty->computed))) {
+    CUfunction function, *forms = mr_cuda_kernels_of(command)->rows[row->id][ty->others];
+    if (mr_cuda_in_vectors(&args, row->inputs, 16 / (int64_t)mr_dtype_size(ty->others))) {
         MR_CUDA_FIND(function, command, &forms[FORM_ROWS], module_of(row), "%s_%s_rows", row->name,
-                     mr_cuda_tag(ty->computed));
+                     mr_cuda_tag(ty->others));
         return mr_cuda_enqueue(command, stream, function,
                                mr_cuda_blocks(args.d.count, MR_CUDA_THREADS), &args);
     }
+    /* Halves have no such kernel: that of f32 takes operands of any dtype. */
+    mr_dtype computed = mr_dtype_computed(ty->others);
+    args.own = args.own && computed == ty->others;
+    forms = mr_cuda_kernels_of(command)->rows[row->id][computed];
     MR_CUDA_FIND(function, command, &forms[FORM_STRIDED], module_of(row), "%s_%s_strided",
-                 row->name, mr_cuda_tag(ty->computed));
+                 row->name, mr_cuda_tag(computed));
     return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args.d.count, MR_CUDA_STRIDED),
                            &args);
 }
 
 static mr_status launch_elementwise(const mr_command *command, CUstream stream) {
-    types ty = types_of(command);
+    types ty = types_of(command->u.op.row->body, dtype_in_memory(command));
     mr_cuda_dense args;
     const mr_tensor *in[MR_MAX_INPUTS];
     if (take_inputs(command, &ty, &args, in)) return launch_dense(command, stream, &ty, &args);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* As in kernels/copy.cu. */
-static const struct { int64_t size, tile; } tiles[] = {{1, 128}, {4, 64}, {8, 32}};
+static const struct { int64_t size, tile; } tiles[] = {{1, 128}, {2, 64}, {4, 64}, {8, 32}};
 enum { NARROW = 16 }; /* rows or columns below which a tile is mostly empty */
 
 static mr_status copy_bytes(const mr_command *command, CUstream stream, const mr_tensor *to,
@@ -54,7 +54,7 @@ static bool is_transposed(const mr_cuda_shape *shape, const mr_cuda_strides *str
 
 static mr_status transpose(const mr_command *command, CUstream stream, int64_t size, int64_t batch,
                            mr_cuda_transpose *args) {
-    int form = size == 1 ? 0 : size == 4 ? 1 : 2;
+    int form = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
     int64_t tile = tiles[form].tile;
     CUfunction function;
     MR_CUDA_FIND(function, command, &mr_cuda_kernels_of(command)->transpose[form], MODULE_COPY,
@@ -70,10 +70,18 @@ static mr_status transpose(const mr_command *command, CUstream stream, int64_t s
                            (uint64_t)args->row_tiles * args->column_tiles * (uint64_t)batch, args);
 }
 
-/* Any strides. Bytes of a bool that are all of one type are copied as they are. */
-static mr_status copy_strided(const mr_command *command, CUstream stream, int dtype,
-                              mr_cuda_strided *args) {
-    if (args->own && dtype == MR_BOOL) dtype = MR_U8;
+/* The kernel that copies: of one's own bits, where both sides have one dtype; else the one that converts to the output's
+ * dtype. That of halves does not convert: through f64, or i64 of integers, they are rounded once all the same. */
+static int kernel_dtype(const mr_cuda_strided *args) {
+    int to = args->d.out_dtype, from = args->d.dtype[0];
+    if (args->own) return to == MR_BOOL ? MR_U8 : to == MR_BF16 ? MR_F16 : to;
+    if (!mr_dtype_is_half((mr_dtype)to)) return to;
+    return mr_dtype_category((mr_dtype)from) == 2 ? MR_F64 : MR_I64;
+}
+
+/* Any strides. */
+static mr_status copy_strided(const mr_command *command, CUstream stream, mr_cuda_strided *args) {
+    int dtype = kernel_dtype(args);
     CUfunction function, *forms = mr_cuda_kernels_of(command)->copy[dtype];
     if (mr_cuda_in_vectors(args, 1, 16 / (int64_t)mr_dtype_size((mr_dtype)dtype))) {
         MR_CUDA_FIND(function, command, &forms[FORM_ROWS], MODULE_COPY, "copy_%s_rows",
@@ -115,7 +123,7 @@ mr_status mr_cuda_launch_copy(const mr_command *command, CUstream stream) {
     if (same && is_transposed(&args.shape, args.stride, &exchanged))
         return transpose(command, stream, (int64_t)mr_dtype_size(to->dtype),
                          to->numel / (exchanged.rows * exchanged.columns), &exchanged);
-    return copy_strided(command, stream, to->dtype, &args);
+    return copy_strided(command, stream, &args);
 }
 
 /* ------------------------------------------------------------------------- one value */
@@ -143,7 +151,7 @@ static mr_status fill(const mr_command *command, CUstream stream, mr_scalar valu
         return mr_cuda_enqueue(command, stream, function,
                                mr_cuda_blocks(run.bytes, MR_CUDA_VECTORS), &run);
     }
-    return copy_strided(command, stream, to->dtype, &args);
+    return copy_strided(command, stream, &args);
 }
 
 mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream) {

@@ -95,7 +95,7 @@ static bool whole(const mr_cuda_shape *shape, const mr_cuda_strides *strides, ui
 static int choose_form(mr_cuda_reduce *p, int64_t size) {
     CUdeviceptr in = (CUdeviceptr)p->in;
     if (p->inner_stride != 1 && p->kept_stride.stride[0] == 1 && p->kept.size[0] > 1) {
-        int64_t unit = size == 1 ? 4 : VECTOR / size;
+        int64_t unit = size < 4 ? 4 : VECTOR / size;
         bool aligned = in % (CUdeviceptr)(unit * size) == 0 && p->kept.size[0] % unit == 0 &&
                        p->inner_stride % unit == 0 && whole(&p->kept, &p->kept_stride, 1, unit) &&
                        whole(&p->outer, &p->outer_stride, 0, unit);

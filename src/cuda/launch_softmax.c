@@ -46,9 +46,9 @@ static bool has_vectors(const mr_cuda_softmax *p, int64_t size) {
     return true;
 }
 
-/* As few lanes as can hold a row, but so many that they read whole sectors. */
-static void choose_threads(mr_cuda_softmax *p, int64_t size, bool vectors) {
-    int64_t most = MR_CUDA_HELD / size, step = vectors ? 16 / size : 1;
+/* As few lanes as can hold a row, but so many that they read whole sectors. `size` is that of an element in memory. */
+static void choose_threads(mr_cuda_softmax *p, int64_t size, int64_t computed_size, bool vectors) {
+    int64_t most = MR_CUDA_HELD / computed_size, step = vectors ? 16 / size : 1;
     p->columns = p->in_step != 1 && p->in_kept.stride[0] == 1 && p->kept.size[0] >= MIN_COLUMNS;
     if (p->columns) {
         p->width = (uint32_t)(COLUMN_BYTES / size);
@@ -95,7 +95,8 @@ mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream) {
     const mr_op *row = command->u.op.row;
     const mr_tensor *out = command->operands[0].tensor,
                     *in = command->operands[command->operand_count - 1].tensor;
-    mr_dtype dtype = in->dtype == MR_F64 ? MR_F64 : MR_F32;
+    bool is_half = mr_dtype_is_half((mr_dtype)in->dtype) && out->dtype == in->dtype;
+    mr_dtype dtype = in->dtype == MR_F64 ? MR_F64 : is_half ? (mr_dtype)in->dtype : MR_F32;
     int64_t size = (int64_t)mr_dtype_size(dtype);
     mr_cuda_softmax args = {.in = (const void *)mr_cuda_data(in),
                             .out = (void *)mr_cuda_data(out),
@@ -104,7 +105,7 @@ mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream) {
                             .own = in->dtype == dtype && out->dtype == dtype};
     lay_out(out, in, (int)command->u.op.params.integer[0], &args);
     bool vectors = has_vectors(&args, size);
-    choose_threads(&args, size, vectors);
+    choose_threads(&args, size, (int64_t)mr_dtype_size(mr_dtype_computed(dtype)), vectors);
     int64_t groups = (args.rows + args.width - 1) / args.width;
     choose_parts(&args, groups, command->stream->device->properties.sm_count);
     if (groups > INT32_MAX)

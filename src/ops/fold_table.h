@@ -7,18 +7,22 @@
 #include <stdint.h>
 
 /* Least and greatest value of a type: where max and min begin. */
-#define LEAST_f32    (-INFINITY)
-#define LEAST_f64    (-INFINITY)
-#define LEAST_i32    INT32_MIN
-#define LEAST_i64    INT64_MIN
-#define LEAST_u8     0
-#define LEAST_b8     0
-#define GREATEST_f32 INFINITY
-#define GREATEST_f64 INFINITY
-#define GREATEST_i32 INT32_MAX
-#define GREATEST_i64 INT64_MAX
-#define GREATEST_u8  UINT8_MAX
-#define GREATEST_b8  1
+#define LEAST_f32     (-INFINITY)
+#define LEAST_f64     (-INFINITY)
+#define LEAST_f16     (-INFINITY)
+#define LEAST_bf16    (-INFINITY)
+#define LEAST_i32     INT32_MIN
+#define LEAST_i64     INT64_MIN
+#define LEAST_u8      0
+#define LEAST_b8      0
+#define GREATEST_f32  INFINITY
+#define GREATEST_f64  INFINITY
+#define GREATEST_f16  INFINITY
+#define GREATEST_bf16 INFINITY
+#define GREATEST_i32  INT32_MAX
+#define GREATEST_i64  INT64_MAX
+#define GREATEST_u8   UINT8_MAX
+#define GREATEST_b8   1
 
 /* X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
  * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double

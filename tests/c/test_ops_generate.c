@@ -76,6 +76,78 @@ static void expect_moments(const mr_tensor *t, double mean, double variance) {
         fail_msg("variance %g, not %g", squares / n, variance);
 }
 
+/* The greatest number of the type that is less: all are asked. */
+static double number_below(mr_dtype dtype, double x) {
+    double best = -INFINITY;
+    for (uint32_t i = 0; i < 1 << 16; i++) {
+        uint16_t bits = (uint16_t)i;
+        double v = mr_dtype_load(dtype, &bits).f;
+        if (v < x && v > best) best = v;
+    }
+    return best;
+}
+
+/* How often each pattern of a half occurs. */
+static int *count_patterns(const mr_tensor *t) {
+    int *count = calloc(1 << 16, sizeof *count);
+    for (int64_t i = 0; i < t->numel; i++) count[((const uint16_t *)mr_tensor_data(t))[i]]++;
+    return count;
+}
+
+/* The numbers are those of f32, rounded; but what is rounded up to the bound becomes the number below it. So each
+ * occurs in proportion to what is rounded to it. */
+static void halves_are_rounded_random_numbers(void **state) {
+    (void)state;
+    static const struct {
+        mr_dtype dtype;
+        double low, high;
+    } cases[] = {{MR_F16, 0, 1},  {MR_F16, -1, 0},   {MR_F16, 3, 3.5},
+                 {MR_BF16, 0, 1}, {MR_BF16, -2, -1}, {MR_BF16, 100, 260}};
+    enum { COUNT = 400000 };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        mr_dtype dtype = cases[c].dtype;
+        double low = cases[c].low, high = cases[c].high, below = number_below(dtype, high);
+        mr_tensor *t = make_laid_out(MR_MEMORY_PAGEABLE, dtype, SHAPE(COUNT), DENSE),
+                  *single = make(MR_F32, SHAPE(COUNT));
+        mr_params params = {.scalar = {real(low), real(high)}};
+        uint64_t draws = machine->draws;
+        generate("uniform", t, params);
+        machine->draws = draws; /* the same numbers again */
+        generate("uniform", single, params);
+        for (int64_t i = 0; i < COUNT; i++) {
+            double rounded = naive_rounded(dtype, get(single, i).f), got = get(t, i).f;
+            assert_true(got == (rounded < high ? rounded : below));
+            assert_true(got >= low && got < high);
+        }
+        /* Rounding moves the mean by less than what the sample does. */
+        expect_moments(t, (low + high) / 2, (high - low) * (high - low) / 12);
+        int *count = count_patterns(t), most = 0;
+        for (int i = 0; i < 1 << 16; i++) most = count[i] > most ? count[i] : most;
+        double unit = ldexp(1, dtype == MR_F16 ? -11 : -8);
+        double share = fmax(fabs(low), fabs(high)) * 2 * unit / (high - low);
+        assert_true(most < 1.5 * share * COUNT + 5 * sqrt(share * COUNT));
+        free(count);
+        draws = machine->draws;
+        params = (mr_params){.scalar = {real(1), real(0.5)}};
+        generate("normal", t, params);
+        machine->draws = draws;
+        generate("normal", single, params);
+        for (int64_t i = 0; i < COUNT; i++)
+            assert_true(get(t, i).f == naive_rounded(dtype, get(single, i).f));
+        drop(t), drop(single);
+    }
+    mr_tensor *t = make(MR_F16, SHAPE(10));
+    mr_call call = {.out = t, .in_place = true, .params.scalar = {real(0), real(70000)}};
+    expect_error(try_call("uniform", &call), MR_CODE_INVALID_ARGUMENT,
+                 "too large for f16, whose largest number is 65504");
+    call.params = (mr_params){.scalar = {real(1.0001), real(1.0002)}};
+    expect_error(try_call("uniform", &call), MR_CODE_INVALID_ARGUMENT, "there is no f16 number");
+    call.params = (mr_params){.integer = {0, 65506}};
+    expect_error(try_call("randint", &call), MR_CODE_INVALID_ARGUMENT,
+                 "f16 cannot hold the integers from 0 to 65505");
+    drop(t);
+}
+
 static void random_numbers_have_their_moments(void **state) {
     (void)state;
     static const mr_dtype floats[] = {MR_F32, MR_F64};
@@ -132,7 +204,8 @@ static void the_same_numbers_for_the_same_seed(void **state) {
     static const struct {
         const char *op;
         mr_dtype dtype;
-    } cases[] = {{"uniform", MR_F32}, {"uniform", MR_F64},    {"normal", MR_F32},
+    } cases[] = {{"uniform", MR_F16}, {"normal", MR_BF16},    {"randint", MR_F16},
+                 {"uniform", MR_F32}, {"uniform", MR_F64},    {"normal", MR_F32},
                  {"normal", MR_F64},  {"bernoulli", MR_BOOL}, {"randint", MR_I64},
                  {"randperm", MR_I32}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -193,6 +266,7 @@ int main(void) {
         cmocka_unit_test(sequences),
         cmocka_unit_test(constants),
         cmocka_unit_test(random_numbers_have_their_moments),
+        cmocka_unit_test(halves_are_rounded_random_numbers),
         cmocka_unit_test(the_recipe),
         cmocka_unit_test(the_same_numbers_for_the_same_seed),
         cmocka_unit_test(permutations_have_each_number_once),

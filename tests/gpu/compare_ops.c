@@ -119,13 +119,11 @@ static pair make(mr_dtype dtype, layout how, int64_t rows, int64_t columns, bool
     return p;
 }
 
-enum { DTYPES = MR_F16 }; /* that have kernels */
-
 /* ------------------------------------------------------------------------- differences */
 
 typedef struct {
     int cases, failed;
-    bool failed_dtype[DTYPES];
+    bool failed_dtype[MR_DTYPE_COUNT];
     double worst; /* units in the last place */
     char first[240];
 } tally;
@@ -133,7 +131,8 @@ typedef struct {
 /* What a row promises: equal bits, or so many units in the last place, or so much of the result's norm. */
 typedef struct {
     double ulps, norm;
-    double terms; /* the size of what was added up, where it may cancel out in the result */
+    double terms;     /* the size of what was added up, where it may cancel out in the result */
+    bool either_zero; /* of 0 and -0, which are equal, the order decides */
 } promise;
 
 static promise promise_of(const mr_op *row, mr_dtype dtype) {
@@ -151,13 +150,26 @@ static promise promise_of(const mr_op *row, mr_dtype dtype) {
     case MR_OP_norm:
     case MR_OP_var:
     case MR_OP_std: return (promise){.norm = 1e-5};
+    case MR_OP_max:
+    case MR_OP_min: return (promise){.either_zero = true};
     default: break;
     }
     if (row->family->id == MR_FAMILY_MATMUL) return (promise){.norm = 1e-5};
     return (promise){0};
 }
 
+/* Of a half: the distance of its bits' neighbours. */
+static double half_ulp(mr_dtype dtype, double x) {
+    uint16_t bits;
+    mr_dtype_store(dtype, &bits, (mr_scalar){.f = fabs(x)});
+    double here = mr_dtype_load(dtype, &bits).f;
+    bits++;
+    double next = mr_dtype_load(dtype, &bits).f;
+    return isinf(next) ? INFINITY : next - here;
+}
+
 static double ulp_of(mr_dtype dtype, double x) {
+    if (mr_dtype_is_half(dtype)) return half_ulp(dtype, x);
     if (dtype == MR_F32) return fabs((double)nextafterf((float)x, INFINITY) - (double)(float)x);
     return nextafter(fabs(x), INFINITY) - fabs(x);
 }
@@ -177,7 +189,11 @@ static bool compare(mr_tensor *host, mr_tensor *device, promise allowed, tally *
     bool same_kind = expected->dtype == got->dtype && expected->numel == got->numel,
          fine = same_kind;
     double square = 0, difference = 0;
-    bool is_float = mr_dtype_category((mr_dtype)expected->dtype) == 2;
+    bool is_float = mr_dtype_category((mr_dtype)expected->dtype) == 2,
+         is_half = mr_dtype_is_half((mr_dtype)expected->dtype);
+    mr_dtype unit = is_half ? (mr_dtype)expected->dtype : dtype == MR_F64 ? MR_F64 : MR_F32;
+    /* Rounding to a half makes neighbours of what differs by less than that in f32. */
+    if (is_half && allowed.ulps > 0) allowed.ulps = 1;
     char text[120] = "another dtype or size";
     for (int64_t i = 0; same_kind && i < expected->numel; i++) {
         mr_scalar e = element(expected, i), g = element(got, i);
@@ -186,12 +202,13 @@ static bool compare(mr_tensor *host, mr_tensor *device, promise allowed, tally *
             bad = e.i != g.i;
         } else if (isnan(e.f) || isnan(g.f) || isinf(e.f) || isinf(g.f)) {
             bad = !((isnan(e.f) && isnan(g.f)) || e.f == g.f);
-        } else if (e.f != g.f || signbit(e.f) != signbit(g.f)) {
+        } else if (e.f != g.f || (signbit(e.f) != signbit(g.f) && !allowed.either_zero)) {
             double size = fmax(fabs(e.f), fabs(g.f));
-            double ulps =
-                e.f == g.f ? 1 : fabs(e.f - g.f) / ulp_of(dtype == MR_F64 ? MR_F64 : MR_F32, size);
+            double ulp = ulp_of(unit, size), apart = fabs(e.f - g.f);
+            double ulps = apart == 0 ? 1 : apart / ulp;
             if (ulps > sum->worst && allowed.norm == 0) sum->worst = ulps;
-            difference += (e.f - g.f) * (e.f - g.f);
+            if (is_half) apart = fmax(apart - ulp, 0);
+            difference += apart * apart;
             bad = allowed.norm == 0 && ulps > allowed.ulps;
         }
         if (is_float && isfinite(e.f)) square += e.f * e.f;
@@ -283,7 +300,7 @@ static const shape_case shape_cases[] = {
 
 static void compare_elementwise(const mr_op *row, tally *sum) {
     bool selects = row->id == MR_OP_where;
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (size_t c = 0; c < sizeof shape_cases / sizeof *shape_cases; c++) {
             const shape_case *s = &shape_cases[c];
             if (s->number >= row->inputs) continue;
@@ -292,7 +309,7 @@ static void compare_elementwise(const mr_op *row, tally *sum) {
             mr_call host = {.in_count = row->inputs}, device = host;
             for (int k = 0; k < row->inputs; k++) {
                 mr_dtype own = selects && k == 0    ? MR_BOOL
-                               : s->mixed && k == 1 ? (mr_dtype)((d + 1) % DTYPES)
+                               : s->mixed && k == 1 ? (mr_dtype)((d + 1) % MR_DTYPE_COUNT)
                                                     : (mr_dtype)d;
                 if (k == s->number) {
                     host.in[k].scalar = device.in[k].scalar =
@@ -332,7 +349,7 @@ static void compare_elementwise(const mr_op *row, tally *sum) {
 }
 
 static void compare_generator(const mr_op *row, tally *sum) {
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (int how = DENSE; how <= STEPPED; how++) {
             for (int is_long = 0; is_long < 2; is_long++) {
                 pair out = make((mr_dtype)d, (layout)how, is_long ? 0 : ROWS,
@@ -452,7 +469,7 @@ static void reduce_both(const mr_op *row, tally *sum, mr_dtype dtype, pair in, i
 
 static void compare_reduce(const mr_op *row, tally *sum) {
     char what[160];
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         /* Of numbers that cancel to nothing, a sum is what its order makes it. */
         bool exact = promise_of(row, (mr_dtype)d).norm == 0;
         for (int wild = 0; wild < (exact ? 2 : 1); wild++) {
@@ -527,7 +544,7 @@ static const softmax_case softmax_cases[] = {
 };
 
 static void compare_softmax(const mr_op *row, tally *sum) {
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (int wild = 0; wild < 2; wild++) {
             for (size_t c = 0; c < sizeof softmax_cases / sizeof *softmax_cases; c++) {
                 const softmax_case *s = &softmax_cases[c];
@@ -604,7 +621,7 @@ static double size_of_terms(const mr_tensor *a, const mr_tensor *b) {
 /* The cases as they are, for the kernel of small products, and larger, for cuBLAS. */
 static void compare_matmul(const mr_op *row, tally *sum) {
     enum { CASES = sizeof product_cases / sizeof *product_cases, LARGER = 7 };
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (size_t c = 0; c < 2 * CASES; c++) {
             int64_t factor = c < CASES ? 1 : LARGER;
             product_case scaled = product_cases[c % CASES], *s = &scaled;
@@ -626,8 +643,8 @@ static void compare_matmul(const mr_op *row, tally *sum) {
 }
 
 static void compare_copy(const mr_op *row, tally *sum) {
-    for (int d = 0; d < DTYPES; d++) {
-        for (int to = 0; to < DTYPES; to++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int to = 0; to < MR_DTYPE_COUNT; to++) {
             for (int from_how = DENSE; from_how < LAYOUTS; from_how++) {
                 for (int to_how = DENSE; to_how <= STEPPED; to_how++) {
                     for (int is_long = 0; is_long < 3;
@@ -668,7 +685,7 @@ static void compare_copy(const mr_op *row, tally *sum) {
 }
 
 static void compare_memset(const mr_op *row, tally *sum) {
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         pair p = make((mr_dtype)d, DENSE, ROWS, COLUMNS, true);
         memset(mr_tensor_data(p.host), 1, (size_t)p.host->numel * mr_dtype_size((mr_dtype)d));
         ok(mr_memset(&caller, p.device, 1, NULL, false));
@@ -680,7 +697,7 @@ static void compare_memset(const mr_op *row, tally *sum) {
 
 /* mr.op: the CPU body on host tensors as its operands, mr_abstract_op on device ones. */
 static void compare_abstract(const mr_op *row, tally *sum) {
-    for (int d = 0; d < DTYPES; d++) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (int how = DENSE; how <= STEPPED; how++) {
             for (int blocks = 0; blocks < 4; blocks += 3) {
                 pair w = make((mr_dtype)d, (layout)how, ROWS, COLUMNS, true),
@@ -759,7 +776,7 @@ int main(int argc, char **argv) {
         noise_state = (uint64_t)i;
         compare_row[mr_ops[i].family->id](&mr_ops[i], &sum);
         char dtypes[64] = "";
-        for (int d = 0; d < DTYPES; d++)
+        for (int d = 0; d < MR_DTYPE_COUNT; d++)
             if (sum.failed_dtype[d])
                 snprintf(dtypes + strlen(dtypes), sizeof dtypes - strlen(dtypes), "%s ",
                          mr_dtype_text((mr_dtype)d));

@@ -1,40 +1,14 @@
--- The dtypes of results are PyTorch's: the tables below are written by the rule that its documentation gives for
--- torch.result_type. A tensor without dimensions counts only if its category (bool, integer, float) is higher than
--- that of all tensors with dimensions, and a plain number only if its category is higher than that of all tensors.
+-- The dtypes of results are PyTorch's, as its torch.result_type gives them. A tensor without dimensions counts only if its
+-- category (bool, integer, float) is higher than that of all tensors with dimensions, and a plain number only if its
+-- category is higher than that of all tensors.
 local lu = require "luaunit"
 local mr = require "millrace"
+local torch = require "lua.support.promotion"
 
-local DTYPES = { "bool", "u8", "i32", "i64", "f32", "f64" }
-local CATEGORY = { bool = 0, u8 = 1, i32 = 1, i64 = 1, f32 = 2, f64 = 2 }
-
--- Rows: the first input; columns: the second, in the order of DTYPES.
-local WITH_DIMENSIONS = {
-  bool = "bool u8  i32 i64 f32 f64",
-  u8   = "u8   u8  i32 i64 f32 f64",
-  i32  = "i32  i32 i32 i64 f32 f64",
-  i64  = "i64  i64 i64 i64 f32 f64",
-  f32  = "f32  f32 f32 f32 f32 f64",
-  f64  = "f64  f64 f64 f64 f64 f64",
-}
--- The second has no dimensions.
-local WITHOUT_DIMENSIONS = {
-  bool = "bool u8  i32 i64 f32 f64",
-  u8   = "u8   u8  u8  u8  f32 f64",
-  i32  = "i32  i32 i32 i32 f32 f64",
-  i64  = "i64  i64 i64 i64 f32 f64",
-  f32  = "f32  f32 f32 f32 f32 f32",
-  f64  = "f64  f64 f64 f64 f64 f64",
-}
--- The second is a number: true, 1, 1.5. The first may have dimensions or not.
-local NUMBERS = { true, 1, 1.5 }
-local BESIDE_NUMBERS = {
-  bool = "bool i64 f32",
-  u8   = "u8   u8  f32",
-  i32  = "i32  i32 f32",
-  i64  = "i64  i64 f32",
-  f32  = "f32  f32 f32",
-  f64  = "f64  f64 f64",
-}
+local DTYPES = torch.dtypes
+local CATEGORY = { bool = 0, u8 = 1, i32 = 1, i64 = 1, f32 = 2, f64 = 2, f16 = 2, bf16 = 2 }
+local WITH_DIMENSIONS, WITHOUT_DIMENSIONS = torch.with_dimensions, torch.without_dimensions
+local NUMBERS, BESIDE_NUMBERS = { true, 1, 1.5 }, torch.beside_numbers
 
 local function words(text)
   local list = {}
@@ -144,6 +118,15 @@ function TestPromotion:test_values_are_those_of_the_result_type()
     lu.assertEquals(of({ 44, 200 }, "u8"):eq(300):totable(), { false, false })
     lu.assertEquals(of({ 44, 200 }, "u8"):lt(300):totable(), { true, true })
     lu.assertEquals((2.0 ^ of({ 1, 3 }, "i32")):totable(), { 2.0, 8.0 })
+    -- Halves are computed in f32 and rounded once: a number beside them is not rounded before.
+    local half_of_tenth = of(tenth, "f16"):item()
+    lu.assertTrue(half_of_tenth ~= tenth and half_of_tenth ~= single)
+    lu.assertEquals((of({ 1000 }, "f16") * tenth):totable(), { of(1000 * single, "f16"):item() })
+    lu.assertEquals(of({ tenth, 0 }, "f16"):eq(tenth):totable(), { true, false })
+    lu.assertEquals(of({ tenth, 0 }, "bf16"):lt(tenth):totable(), { false, true })
+    lu.assertEquals(of({ 65504, 1 / 0 }, "f16"):eq(100000):totable(), { false, false })
+    lu.assertEquals((of({ 60000 }, "f16") + of({ 60000 }, "f16")):totable(), { 1 / 0 })
+    lu.assertEquals((of({ 60000 }, "f16") + of({ 60000 }, "bf16")):totable(), { 60000 + 59904.0 })
   end
 end
 
@@ -171,11 +154,11 @@ end
 -- compatibility with its own past; here they are bool, as of all other types.
 function TestPromotion:test_of_reductions()
   local expected = {
-    sum = { "i64", "i64", "i64", "i64", "f32", "f64" },
+    sum = { "i64", "i64", "i64", "i64", "f32", "f64", "f16", "bf16" },
     max = DTYPES, min = DTYPES,
-    any = { "bool", "bool", "bool", "bool", "bool", "bool" },
-    argmax = { "i64", "i64", "i64", "i64", "i64", "i64" },
-    mean = { "f32", "f32", "f32", "f32", "f32", "f64" },
+    any = { "bool", "bool", "bool", "bool", "bool", "bool", "bool", "bool" },
+    argmax = { "i64", "i64", "i64", "i64", "i64", "i64", "i64", "i64" },
+    mean = { "f32", "f32", "f32", "f32", "f32", "f64", "f16", "bf16" },
   }
   expected.prod, expected.all, expected.argmin = expected.sum, expected.any, expected.argmax
   expected.norm, expected.var, expected.std = expected.mean, expected.mean, expected.mean

@@ -37,6 +37,8 @@ MR_DEVICE uint64_t load_bits(const mr_cuda_operand &t, int64_t position) {
     switch (t.dtype) {
     case DTYPE_BOOL:
     case DTYPE_U8: return ((const volatile uint8_t *)t.data)[i];
+    case DTYPE_F16:
+    case DTYPE_BF16: return ((const volatile uint16_t *)t.data)[i];
     case DTYPE_I32:
     case DTYPE_F32: return ((const volatile uint32_t *)t.data)[i];
     default: return ((const volatile uint64_t *)t.data)[i];
@@ -48,6 +50,8 @@ MR_DEVICE void store_hash(const mr_cuda_operand &t, int64_t position, uint64_t h
     switch (t.dtype) {
     case DTYPE_F32: ((volatile float *)t.data)[i] = (float)((double)(h >> 40) * 0x1p-24); break;
     case DTYPE_F64: ((volatile double *)t.data)[i] = (double)(h >> 11) * 0x1p-53; break;
+    case DTYPE_F16: ((volatile uint16_t *)t.data)[i] = narrow<f16>((float)(h >> 53) * 0x1p-11f).bits; break;
+    case DTYPE_BF16: ((volatile uint16_t *)t.data)[i] = narrow<bf16>((float)(h >> 56) * 0x1p-8f).bits; break;
     case DTYPE_U8: ((volatile uint8_t *)t.data)[i] = (uint8_t)(h >> 56); break;
     case DTYPE_BOOL: ((volatile uint8_t *)t.data)[i] = (uint8_t)(h >> 63); break;
     case DTYPE_I32: ((volatile int32_t *)t.data)[i] = (int32_t)(h >> 44); break;

@@ -3,26 +3,23 @@
 
 /* ------------------------------------------------------------------------- strides and dtypes */
 
-/* millrace_copy_TAG: memory of one element type; _strided also converts to it from any other. */
+/* millrace_copy_TAG: memory of one element type; _strided also converts to it from any other. f16 stands for both
+ * halves, whose bits it copies; it does not convert (cuda/launch_copy.c). */
 #define COPY(tag, T) KERNELS(copy, tag, T, T, T, STORE_PLAIN, 1, a)
 COPY(u8, uint8_t)
 COPY(i32, int32_t)
 COPY(i64, int64_t)
 COPY(f32, float)
 COPY(f64, double)
+COPY(f16, uint16_t)
 /* By way of double, in which no number that is not 0 becomes 0. */
 KERNELS(copy, b8, double, double, uint8_t, STORE_BOOL, 1, a)
 
 /* millrace_cast_FROM_TO: dense to dense. From bool and to bool, which share a C type with u8, the value is
  * `!= 0`. */
+#define CONVERTED(R, v) convert<R>(v)
 #define CAST(from, F, to, To, value)                                                               \
-    struct cast_##from##_##to {                                                                    \
-        typedef F A;                                                                               \
-        typedef F T;                                                                               \
-        typedef To R;                                                                              \
-        static constexpr int inputs = 1;                                                           \
-        MR_DEVICE_MEMBER R apply(A a, T, T) { return convert<To>(value); }                         \
-    };                                                                                             \
+    OP(cast, from##_##to, F, F, To, CONVERTED, 1, value)                                           \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
         millrace_cast_##from##_##to(const __grid_constant__ mr_cuda_dense p) {                     \
         dense<cast_##from##_##to>(p);                                                              \
@@ -33,6 +30,8 @@ KERNELS(copy, b8, double, double, uint8_t, STORE_BOOL, 1, a)
     CAST(from, F, i64, int64_t, value)                                                             \
     CAST(from, F, f32, float, value)                                                               \
     CAST(from, F, f64, double, value)                                                              \
+    CAST(from, F, f16, f16, value)                                                                 \
+    CAST(from, F, bf16, bf16, value)                                                               \
     CAST(from, F, b8, uint8_t, (uint8_t)(a != 0))
 CASTS(b8, uint8_t, (uint8_t)(a != 0))
 CASTS(u8, uint8_t, a)
@@ -40,6 +39,8 @@ CASTS(i32, int32_t, a)
 CASTS(i64, int64_t, a)
 CASTS(f32, float, a)
 CASTS(f64, double, a)
+CASTS(f16, f16, a)
+CASTS(bf16, bf16, a)
 
 /* ------------------------------------------------------------------------- transposed */
 
@@ -100,6 +101,7 @@ template <class T, int TILE> MR_DEVICE void transpose(const mr_cuda_transpose &p
         transpose<T, tile>(p);                                                                     \
     }
 TRANSPOSE(1, uint8_t, 128)
+TRANSPOSE(2, uint16_t, 64)
 TRANSPOSE(4, uint32_t, 64)
 TRANSPOSE(8, uint64_t, 32)
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <type_traits>
 
 #define MR_DEVICE        static __device__ __forceinline__
 #define MR_DEVICE_MEMBER static __device__ __forceinline__
@@ -18,6 +19,7 @@
 /* ops/expr.h and ops/math.h are plain C; compiled here for the device they give the CPU bodies' bits, since
  * neither side fuses a multiply with an add (nvcc: --fmad=false). */
 #define inline inline __device__
+#include "base/half.h"
 #include "ops/expr.h"
 #undef inline
 
@@ -55,15 +57,75 @@ MR_PICK(double, 4)
 /* ------------------------------------------------------------------------- element types */
 
 /* As in MR_DTYPE_LIST (tensor/dtype.h), whose order cuda/launch.c checks. */
-enum { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64 };
+enum { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16 };
+
+/* Elements of f16 and bf16 as they are in memory. What is computed with them is a float. */
+struct f16 {
+    uint16_t bits;
+};
+struct bf16 {
+    uint16_t bits;
+};
+
+template <class T> constexpr bool is_half = false;
+template <> constexpr bool is_half<f16> = true;
+template <> constexpr bool is_half<bf16> = true;
+
+template <class T> struct computed_type {
+    typedef T type;
+};
+template <> struct computed_type<f16> {
+    typedef float type;
+};
+template <> struct computed_type<bf16> {
+    typedef float type;
+};
+/* The type in which an element of memory is computed with. */
+template <class T> using computed = typename computed_type<T>::type;
 
 template <class T> constexpr bool is_integer = (T)0.5 == (T)0;
+template <> constexpr bool is_integer<f16> = false;
+template <> constexpr bool is_integer<bf16> = false;
 
-/* The rules of ops/convert.c: float to integer truncates and saturates, NaN gives 0; integers wrap. To bool
+/* To and from a float by the device's instructions, which give the numbers of base/half.h. */
+template <class T> MR_DEVICE computed<T> widen(T v) {
+    if constexpr (sizeof(computed<T>) == sizeof(T)) {
+        return v;
+    } else if constexpr (std::is_same_v<T, f16>) {
+        float x;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(v.bits));
+        return x;
+    } else {
+        return __uint_as_float((uint32_t)v.bits << 16);
+    }
+}
+template <class T> MR_DEVICE T narrow(float x) {
+    T v;
+    if constexpr (std::is_same_v<T, f16>) {
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(v.bits) : "f"(x));
+    } else {
+#if __CUDA_ARCH__ >= 800
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(v.bits) : "f"(x));
+#else
+        v.bits = mr_bf16_from_f32(x);
+#endif
+    }
+    return v;
+}
+
+/* The rules of ops/convert.c: float to integer truncates and saturates, NaN gives 0; integers wrap; to f16 and bf16 all
+ * is rounded once. To bool
  * is `!= 0` and at the place where it is done, as bool has no C type of its own. The device's conversions
  * saturate by themselves, and only that of NaN differs from type to type. */
 template <class To, class From> MR_DEVICE To convert(From v) {
-    if constexpr (is_integer<From> || !is_integer<To>) {
+    if constexpr (is_half<From>) {
+        return convert<To>(widen(v));
+    } else if constexpr (is_half<To>) {
+        constexpr bool IS_F16 = std::is_same_v<To, f16>;
+        if constexpr (std::is_same_v<From, float>) return narrow<To>(v);
+        else if constexpr (is_integer<From>) return To{IS_F16 ? mr_f16_from_i64((int64_t)v) : mr_bf16_from_i64((int64_t)v)};
+        else return To{IS_F16 ? mr_f16_from_f64(v) : mr_bf16_from_f64(v)};
+    } else if constexpr (is_integer<From> || !is_integer<To>) {
         return (To)v;
     } else if constexpr (sizeof(To) == 1) {
         return v >= (From)255 ? 255 : v > (From)0 ? (To)v : 0;
@@ -85,6 +147,8 @@ template <class T> static __device__ __noinline__ T load_any(const void *data, i
     case DTYPE_I32: return convert<T>(((const int32_t *)data)[i]);
     case DTYPE_I64: return convert<T>(((const int64_t *)data)[i]);
     case DTYPE_F32: return convert<T>(((const float *)data)[i]);
+    case DTYPE_F16: return convert<T>(((const f16 *)data)[i]);
+    case DTYPE_BF16: return convert<T>(((const bf16 *)data)[i]);
     default: return convert<T>(((const double *)data)[i]);
     }
 }
@@ -96,6 +160,8 @@ template <class T> static __device__ __noinline__ void store_any(void *data, int
     case DTYPE_I32: ((int32_t *)data)[i] = convert<int32_t>(v); break;
     case DTYPE_I64: ((int64_t *)data)[i] = convert<int64_t>(v); break;
     case DTYPE_F32: ((float *)data)[i] = convert<float>(v); break;
+    case DTYPE_F16: ((f16 *)data)[i] = convert<f16>(v); break;
+    case DTYPE_BF16: ((bf16 *)data)[i] = convert<bf16>(v); break;
     default: ((double *)data)[i] = convert<double>(v); break;
     }
 }
@@ -107,6 +173,18 @@ template <class T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16
 
 template <class T, int V> MR_DEVICE vector<T, V> load_vector(const void *data, uint64_t i) {
     return *(const vector<T, V> *)((const T *)data + i);
+}
+
+/* The elements as they are computed with. */
+template <class T, int V> MR_DEVICE vector<computed<T>, V> widen_vector(const vector<T, V> &v) {
+    if constexpr (is_half<T>) {
+        vector<float, V> w;
+#pragma unroll
+        for (int j = 0; j < V; j++) w.v[j] = widen(v.v[j]);
+        return w;
+    } else {
+        return v;
+    }
 }
 
 template <class T, int V> MR_DEVICE void store_vector(void *data, uint64_t i, const vector<T, V> &v) {

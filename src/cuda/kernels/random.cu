@@ -101,6 +101,25 @@ struct uniform_f64 {
 };
 GENERATOR(uniform, f64)
 
+/* Halves are rounded from f32, and the bound is looked at after that. What is rounded up to it becomes the number below. */
+template <class S> struct uniform_half {
+    typedef S T;
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
+        four r = philox(p.philox, quad);
+        float low = p.single[0], high = p.single[1];
+        T most = {mr_half_below(narrow<T>(high).bits)};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            T x = narrow<T>(unit_f32(r.v[j]) * (high - low) + low);
+            v[j] = widen(x) < high ? x : most;
+        }
+    }
+};
+typedef uniform_half<f16> uniform_f16;
+typedef uniform_half<bf16> uniform_bf16;
+GENERATOR(uniform, f16)
+GENERATOR(uniform, bf16)
+
 /* The square root of what mr_normal_square gives, rounded as IEEE 754 has it: for numbers that are neither 0 nor
  * near the ends of the exponents this one correction of the estimate does that. */
 MR_DEVICE float normal_root(float square) {
@@ -111,8 +130,8 @@ MR_DEVICE float normal_root(float square) {
 }
 
 /* STANDARD: the deviation is 1, which is most common and spares a multiplication. */
-template <bool STANDARD> struct normal_f32 {
-    typedef float T;
+template <bool STANDARD, class S> struct normal_single {
+    typedef S T;
     MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
         four r = philox(p.philox, quad);
 #pragma unroll
@@ -120,15 +139,19 @@ template <bool STANDARD> struct normal_f32 {
             float radius = normal_root(mr_normal_square(r.v[j]));
             if (!STANDARD) radius *= p.single[1];
             mr_direction d = mr_normal_direction(r.v[j + 1]);
-            v[j] = __fmaf_rn(radius, d.cosine, p.single[0]);
-            v[j + 1] = __fmaf_rn(radius, d.sine, p.single[0]);
+            v[j] = convert<T>(__fmaf_rn(radius, d.cosine, p.single[0]));
+            v[j + 1] = convert<T>(__fmaf_rn(radius, d.sine, p.single[0]));
         }
     }
 };
-GENERATOR_KERNEL(millrace_normal_f32) {
-    if (p.single[1] == 1) generate<normal_f32<true>>(p);
-    else generate<normal_f32<false>>(p);
-}
+#define NORMAL(tag, T)                                                                             \
+    GENERATOR_KERNEL(millrace_normal_##tag) {                                                      \
+        if (p.single[1] == 1) generate<normal_single<true, T>>(p);                                 \
+        else generate<normal_single<false, T>>(p);                                                 \
+    }
+NORMAL(f32, float)
+NORMAL(f16, f16)
+NORMAL(bf16, bf16)
 
 struct normal_f64 {
     typedef double T;
@@ -163,12 +186,14 @@ GENERATOR(normal, f64)
     MAKE_ONE(name, i64, int64_t, convert<T>(x), __VA_ARGS__)                                       \
     MAKE_ONE(name, f32, float, convert<T>(x), __VA_ARGS__)                                         \
     MAKE_ONE(name, f64, double, convert<T>(x), __VA_ARGS__)                                        \
+    MAKE_ONE(name, f16, f16, convert<T>(x), __VA_ARGS__)                                           \
+    MAKE_ONE(name, bf16, bf16, convert<T>(x), __VA_ARGS__)                                         \
     MAKE_ONE(name, b8, uint8_t, (T)(x != 0), __VA_ARGS__)
 
 MAKE(bernoulli, {
     four r = philox(p.philox, quad);
     UNROLL
-    for (int j = 0; j < 4; j++) v[j] = (T)(r.v[j] < (uint64_t)p.integer[0]);
+    for (int j = 0; j < 4; j++) v[j] = output_of((int64_t)(r.v[j] < (uint64_t)p.integer[0]));
 })
 
 /* 64 bits a value: two blocks for four of them. */

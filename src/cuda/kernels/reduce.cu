@@ -6,11 +6,9 @@
 #include "cuda/kernels/device.cuh"
 #include "ops/fold_table.h"
 
-#include <type_traits>
-
 /* ------------------------------------------------------------------------- folds */
 
-/* A fold has the element type T; Cell, what a thread keeps of the elements that it has seen (at most an
+/* A fold has the element type T as in memory; Cell, what a thread keeps of the elements that it has seen (at most an
  * mr_cuda_cell); begin(), a cell of none, which may know the output's first element; step(), which takes in an
  * element and its position; join(); and final(), whose result is a double or an int64_t. */
 
@@ -18,7 +16,7 @@ MR_DEVICE double result_of(float v) { return v; }
 MR_DEVICE double result_of(double v) { return v; }
 template <class I> MR_DEVICE int64_t result_of(I v) { return (int64_t)v; }
 
-#define LOAD(v)      (v)
+#define LOAD(v)      widen(v)
 #define LOAD_BOOL(v) ((v) != 0)
 #define FOLD(name, tag, T_, load, A_, begin_, step_, joined, final_)                               \
     struct name##_##tag {                                                                          \
@@ -27,7 +25,7 @@ template <class I> MR_DEVICE int64_t result_of(I v) { return (int64_t)v; }
         typedef A Cell;                                                                            \
         MR_DEVICE_MEMBER A begin(T) { return (A)begin_(tag); }                                     \
         MR_DEVICE_MEMBER void step(A &s, T stored, int64_t) {                                      \
-            T x = load(stored);                                                                    \
+            computed<T> x = load(stored);                                                          \
             s = (A)(step_);                                                                        \
         }                                                                                          \
         MR_DEVICE_MEMBER void join(A &s, const A &o) { s = (A)(joined); }                          \
@@ -56,13 +54,15 @@ BEGIN_OF(int64_t, i64)
  * were the worst there is: if nothing is better than that, the first is the one. */
 template <class T_, bool greatest> struct arg {
     typedef T_ T;
+    typedef computed<T> C;
     struct Cell {
-        T best;
+        C best;
         int64_t i;
     };
-    MR_DEVICE_MEMBER Cell begin(T) { return {begin_of(T(), greatest), 0}; }
-    MR_DEVICE_MEMBER bool better(T x, T best) { return !(greatest ? x <= best : x >= best) && best == best; }
-    MR_DEVICE_MEMBER void step(Cell &s, T x, int64_t i) {
+    MR_DEVICE_MEMBER Cell begin(T) { return {begin_of(C(), greatest), 0}; }
+    MR_DEVICE_MEMBER bool better(C x, C best) { return !(greatest ? x <= best : x >= best) && best == best; }
+    MR_DEVICE_MEMBER void step(Cell &s, T stored, int64_t i) {
+        C x = widen(stored);
         if (better(x, s.best)) s = {x, i};
     }
     MR_DEVICE_MEMBER void join(Cell &s, const Cell &o) {
@@ -78,9 +78,9 @@ template <class T_, bool root> struct spread {
     struct Cell {
         double shift, sum, squares;
     };
-    MR_DEVICE_MEMBER Cell begin(T first) { return {(double)first, 0, 0}; }
+    MR_DEVICE_MEMBER Cell begin(T first) { return {(double)widen(first), 0, 0}; }
     MR_DEVICE_MEMBER void step(Cell &s, T x, int64_t) {
-        double d = (double)x - s.shift;
+        double d = (double)widen(x) - s.shift;
         s.sum += d;
         s.squares = __fma_rn(d, d, s.squares);
     }
@@ -375,6 +375,8 @@ template <class F> MR_DEVICE void reduce_columns(const mr_cuda_reduce &p) {
 #define X(name, kind, begin, step, join, final)                                                    \
     FOLD(name, f32, float, LOAD, A_##kind(float, double), BEGIN_##begin, step, join, final)        \
     FOLD(name, f64, double, LOAD, A_##kind(double, double), BEGIN_##begin, step, join, final)      \
+    FOLD(name, f16, f16, LOAD, A_##kind(float, double), BEGIN_##begin, step, join, final)          \
+    FOLD(name, bf16, bf16, LOAD, A_##kind(float, double), BEGIN_##begin, step, join, final)        \
     FOLD(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), BEGIN_##begin, step, join, final)    \
     FOLD(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), BEGIN_##begin, step, join, final)   \
     FOLD(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), BEGIN_##begin, step, join, final)   \
@@ -385,12 +387,16 @@ FOLDS(X)
 #define ALL_TYPES(name, fold, variant)                                                             \
     typedef fold<float, variant> name##_f32;                                                       \
     typedef fold<double, variant> name##_f64;                                                      \
+    typedef fold<f16, variant> name##_f16;                                                         \
+    typedef fold<bf16, variant> name##_bf16;                                                       \
     typedef fold<uint8_t, variant> name##_u8;                                                      \
     typedef fold<int32_t, variant> name##_i32;                                                     \
     typedef fold<int64_t, variant> name##_i64;                                                     \
     typedef of_bool<fold<uint8_t, variant>> name##_b8;                                             \
     REDUCTION(name, f32)                                                                           \
     REDUCTION(name, f64)                                                                           \
+    REDUCTION(name, f16)                                                                           \
+    REDUCTION(name, bf16)                                                                          \
     REDUCTION(name, u8)                                                                            \
     REDUCTION(name, i32)                                                                           \
     REDUCTION(name, i64)                                                                           \

@@ -81,18 +81,26 @@ template <class T> MR_DEVICE place<T> place_of(const mr_cuda_softmax &p) {
     return at;
 }
 
-/* V elements from the row's ith on. */
-template <class T, int V> MR_DEVICE vector<T, V> load_row(const mr_cuda_softmax &p, const place<T> &at, int64_t i) {
-    if constexpr (V > 1) return load_vector<T, V>(p.in, (uint64_t)(at.in + i));
-    else if (p.own) return {{((const T *)p.in)[at.in + i * p.in_step]}};
-    else return {{load_any<T>(p.in, (int)p.in_dtype, at.in + i * p.in_step)}};
+/* V elements from the row's ith on; S is their type in memory. */
+template <class S, int V>
+MR_DEVICE vector<computed<S>, V> load_row(const mr_cuda_softmax &p, const place<computed<S>> &at, int64_t i) {
+    if constexpr (V > 1) return widen_vector(load_vector<S, V>(p.in, (uint64_t)(at.in + i)));
+    else if (p.own) return {{widen(((const S *)p.in)[at.in + i * p.in_step])}};
+    else return {{load_any<computed<S>>(p.in, (int)p.in_dtype, at.in + i * p.in_step)}};
 }
 
-template <class T, int V> MR_DEVICE void store_row(const mr_cuda_softmax &p, const place<T> &at, int64_t i,
-                                                   const vector<T, V> &v) {
-    if constexpr (V > 1) store_vector(p.out, (uint64_t)(at.out + i), v);
-    else if (p.own) ((T *)p.out)[at.out + i * p.out_step] = v.v[0];
-    else store_any<T>(p.out, (int)p.out_dtype, at.out + i * p.out_step, v.v[0]);
+template <class S, int V> MR_DEVICE void store_row(const mr_cuda_softmax &p, const place<computed<S>> &at, int64_t i,
+                                                   const vector<computed<S>, V> &v) {
+    if constexpr (V > 1) {
+        vector<S, V> stored;
+#pragma unroll
+        for (int j = 0; j < V; j++) stored.v[j] = convert<S>(v.v[j]);
+        store_vector(p.out, (uint64_t)(at.out + i), stored);
+    } else if (p.own) {
+        ((S *)p.out)[at.out + i * p.out_step] = convert<S>(v.v[0]);
+    } else {
+        store_any<computed<S>>(p.out, (int)p.out_dtype, at.out + i * p.out_step, v.v[0]);
+    }
 }
 
 /* k in the place of x; returns the sum of e. */
@@ -116,13 +124,14 @@ template <class Row, int V> MR_DEVICE void finish(vector<typename Row::T, V> &v,
 /* Rows that are kept in registers. */
 template <class Row, int V> MR_DEVICE void held(const mr_cuda_softmax &p) {
     typedef typename Row::T T;
+    typedef typename Row::S S;
     constexpr int N = MR_CUDA_HELD / sizeof(T) / V;
     place<T> at = place_of<T>(p);
     int first = (int)at.lane * V, step = (int)p.lanes * V, length = (int)at.length;
     vector<T, V> v[N];
 #pragma unroll
     for (int u = 0; u < N; u++)
-        if (first + u * step < length) v[u] = load_row<T, V>(p, at, first + u * step);
+        if (first + u * step < length) v[u] = load_row<S, V>(p, at, first + u * step);
     vector<T, 1> max = {{-(T)INFINITY}};
 #pragma unroll
     for (int u = 0; u < N; u++)
@@ -141,13 +150,14 @@ template <class Row, int V> MR_DEVICE void held(const mr_cuda_softmax &p) {
     for (int u = 0; u < N; u++) {
         if (first + u * step >= length) break;
         finish<Row, V>(v[u], n);
-        store_row<T, V>(p, at, first + u * step, v[u]);
+        store_row<S, V>(p, at, first + u * step, v[u]);
     }
 }
 
 /* Of the elements first to end - 1, those of this lane. */
-template <class T, int V> MR_DEVICE total<T> sweep(const mr_cuda_softmax &p, const place<T> &at, int64_t first,
-                                                   int64_t end) {
+template <class S, int V>
+MR_DEVICE total<computed<S>> sweep(const mr_cuda_softmax &p, const place<computed<S>> &at, int64_t first, int64_t end) {
+    typedef computed<S> T;
     constexpr int U = V > 1 ? 4 : 8;
     total<T> t = {-(T)INFINITY, 0};
     int64_t step = (int64_t)p.lanes * V;
@@ -158,7 +168,7 @@ template <class T, int V> MR_DEVICE total<T> sweep(const mr_cuda_softmax &p, con
         for (int u = 0; u < U; u++) {
 #pragma unroll
             for (int j = 0; j < V; j++) v[u].v[j] = -(T)INFINITY; /* which adds nothing */
-            if (i + u * step < end) v[u] = load_row<T, V>(p, at, i + u * step);
+            if (i + u * step < end) v[u] = load_row<S, V>(p, at, i + u * step);
         }
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -177,11 +187,12 @@ template <class T, int V> MR_DEVICE total<T> sweep(const mr_cuda_softmax &p, con
 /* Longer rows, and those of other dtypes. */
 template <class Row, int V> MR_DEVICE void swept(const mr_cuda_softmax &p) {
     typedef typename Row::T T;
+    typedef typename Row::S S;
     place<T> at = place_of<T>(p);
     int64_t first = blockIdx.y * p.part, end = first + p.part < at.length ? first + p.part : at.length;
     total<T> t = {-(T)INFINITY, 0};
     if (!p.writes) {
-        t = sweep<T, V>(p, at, first, end);
+        t = sweep<S, V>(p, at, first, end);
     } else if (at.length > 0) {
         for (uint32_t part = at.lane; part < p.splits; part += p.lanes) {
             const mr_cuda_cell &cell = p.cells[at.row * p.splits + part];
@@ -197,10 +208,10 @@ template <class Row, int V> MR_DEVICE void swept(const mr_cuda_softmax &p) {
     int64_t step = (int64_t)p.lanes * V;
 #pragma unroll 4
     for (int64_t i = first + at.lane * V; i < end; i += step) {
-        vector<T, V> v = load_row<T, V>(p, at, i);
+        vector<T, V> v = load_row<S, V>(p, at, i);
         weigh<Row, V>(v, base);
         finish<Row, V>(v, n);
-        store_row<T, V>(p, at, i, v);
+        store_row<S, V>(p, at, i, v);
     }
 }
 
@@ -208,17 +219,18 @@ template <class Row, int V> MR_DEVICE void swept(const mr_cuda_softmax &p) {
 
 /* millrace_NAME_TAG takes dense rows that begin at 16 bytes and have a whole number of vectors, and
  * millrace_NAME_TAG_strided any. */
-#define SOFTMAX(name, tag, T_, kept_, norm_, result_)                                              \
+#define SOFTMAX(name, tag, S_, kept_, norm_, result_)                                              \
     struct name##_##tag {                                                                          \
-        typedef T_ T;                                                                              \
+        typedef S_ S;                                                                              \
+        typedef computed<S> T;                                                                     \
         MR_DEVICE_MEMBER T kept(T d, T e) { return kept_; }                                        \
         MR_DEVICE_MEMBER double norm(double s) { return norm_; }                                   \
         MR_DEVICE_MEMBER T result(T k, T n) { return result_; }                                    \
     };                                                                                             \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
         millrace_##name##_##tag(const __grid_constant__ mr_cuda_softmax p) {                       \
-        if (p.held) held<name##_##tag, 16 / sizeof(T_)>(p);                                        \
-        else swept<name##_##tag, 16 / sizeof(T_)>(p);                                              \
+        if (p.held) held<name##_##tag, 16 / sizeof(S_)>(p);                                        \
+        else swept<name##_##tag, 16 / sizeof(S_)>(p);                                              \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
         millrace_##name##_##tag##_strided(const __grid_constant__ mr_cuda_softmax p) {             \
@@ -228,5 +240,7 @@ template <class Row, int V> MR_DEVICE void swept(const mr_cuda_softmax &p) {
 
 #define X(name, flops, kept, norm, result, help)                                                   \
     SOFTMAX(name, f32, float, kept, norm, result)                                                  \
-    SOFTMAX(name, f64, double, kept, norm, result)
+    SOFTMAX(name, f64, double, kept, norm, result)                                                 \
+    SOFTMAX(name, f16, f16, kept, norm, result)                                                    \
+    SOFTMAX(name, bf16, bf16, kept, norm, result)
 MR_SOFTMAX_TABLE(X)
