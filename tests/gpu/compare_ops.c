@@ -265,6 +265,7 @@ static void run_both(const mr_op *row, mr_call host, mr_call device, promise all
 /* ------------------------------------------------------------------------- families */
 
 enum { ROWS = 37, COLUMNS = 53, LONG = 100003 };
+enum { VECTOR_ROWS = 24, VECTOR_COLUMNS = 160 }; /* rows of whole vectors, of any dtype */
 
 /* One case: how the inputs and the output lie. */
 typedef struct {
@@ -273,7 +274,7 @@ typedef struct {
     layout out;
     int number; /* which input is a number; -1: none */
     bool mixed; /* the second input is of another dtype, and the output f64 if given */
-    bool is_long;
+    bool is_long, in_vectors;
 } shape_case;
 
 static const shape_case shape_cases[] = {
@@ -296,6 +297,10 @@ static const shape_case shape_cases[] = {
     {{DENSE, DENSE, DENSE}, IN_PLACE, DENSE, -1, false, true},
     {{TRANSPOSED, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, false},
     {{STEPPED, DENSE, COLUMN}, IN_PLACE, DENSE, -1, false, false},
+    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, false, true},
+    {{COLUMN, DENSE, ROW}, FRESH, DENSE, -1, false, false, true},
+    {{ROW, COLUMN, DENSE}, FRESH, DENSE, 2, false, false, true},
+    {{DENSE, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, false, true},
 };
 
 static void compare_elementwise(const mr_op *row, tally *sum) {
@@ -305,6 +310,7 @@ static void compare_elementwise(const mr_op *row, tally *sum) {
             const shape_case *s = &shape_cases[c];
             if (s->number >= row->inputs) continue;
             int64_t rows = s->is_long ? 0 : ROWS, columns = s->is_long ? LONG : COLUMNS;
+            if (s->in_vectors) rows = VECTOR_ROWS, columns = VECTOR_COLUMNS;
             pair in[3] = {{0}}, out = {0};
             mr_call host = {.in_count = row->inputs}, device = host;
             for (int k = 0; k < row->inputs; k++) {

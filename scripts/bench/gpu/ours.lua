@@ -1,5 +1,5 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels traced large products pinned peer pipeline; none: all of them), and
+-- After the script: parts (small kernels traced large halves products pinned peer pipeline; none: all of them), and
 -- =PATTERN for only those rows of the large ones whose name has it.
 local mr = require "millrace"
 
@@ -163,6 +163,30 @@ local function large_work()
   for i = 1, SETS do x[i]:free() y[i]:free() z[i]:free() end
 end
 
+-- The rows of f32 that the aims name, with as many elements: half the bytes.
+local function halves()
+  for _, dtype in ipairs{ "f16", "bf16" } do
+    local x, y, z, rows, row_out = {}, {}, {}, {}, {}
+    for i = 1, SETS do
+      x[i], y[i] = mr.rand(N, { dtype = dtype }):sub_(0.5), mr.rand(N, { dtype = dtype }):sub_(0.5)
+      z[i] = mr.empty(N, { dtype = dtype })
+      rows[i], row_out[i] = x[i]:view(N // 1024, 1024), z[i]:view(N // 1024, 1024)
+    end
+    local function rate(name, arrays, work)
+      name = dtype .. " " .. name
+      if wanted(name) then say(name, arrays * 1e-9 * N * x[1].itemsize / on_device(work), "GB/s") end
+    end
+    local row = y[1]:narrow(1, 1, 1024)
+    rate("add 512 MiB", 3, function(i) x[i]:add(y[i], { out = z[i] }) end)
+    rate("add a row 512 MiB", 2, function(i) rows[i]:add(row, { out = row_out[i] }) end)
+    rate("relu_ 512 MiB", 2, function(i) x[i]:relu_() end)
+    rate("copy 512 MiB", 2, function(i) z[i]:copy_(x[i]) end)
+    rate("sum 512 MiB", 1, function(i) local _ <close> = x[i]:sum() end)
+    rate("softmax rows of 1024", 2, function(i) rows[i]:softmax(2, { out = row_out[i] }) end)
+    for i = 1, SETS do x[i]:free() y[i]:free() z[i]:free() end
+  end
+end
+
 local function products()
   local n, a, b, c = 8192, {}, {}, mr.empty(8192, 8192)
   for i = 1, SETS do a[i], b[i] = mr.rand(n, n):sub_(0.5), mr.rand(n, n):sub_(0.5) end
@@ -173,6 +197,11 @@ local function products()
   mr.allow_tf32(true)
   rate("matmul 8192 tf32")
   mr.allow_tf32(false)
+  for _, dtype in ipairs{ "f16", "bf16" } do
+    c = c:to(dtype)
+    for i = 1, SETS do a[i], b[i] = a[i]:to(dtype), b[i]:to(dtype) end
+    rate("matmul 8192 " .. dtype)
+  end
 end
 
 local function pinned()
@@ -230,7 +259,8 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, products = products,
+local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, halves = halves,
+  products = products,
   pinned = pinned, peer = peer, pipeline = pipeline }
-local all = { "small", "kernels", "traced", "large", "products", "pinned", "peer", "pipeline" }
+local all = { "small", "kernels", "traced", "large", "halves", "products", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

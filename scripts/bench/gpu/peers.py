@@ -73,6 +73,22 @@ def torch_small():
     say("pytorch", "op, record, wait, both ways", 1e6 * per_call(both_ways, done), "us")
 
 
+def torch_halves(dtype, word):
+    x, y, z = ([torch.rand(N, device="cuda").sub_(0.5).to(dtype) for _ in range(SETS)] for _ in range(3))
+
+    def rate(name, arrays, work):
+        say("pytorch", word + " " + name, arrays * 1e-9 * N * 2 / on_device(work), "GB/s")
+
+    rate("add 512 MiB", 3, lambda i: torch.add(x[i], y[i], out=z[i]))
+    rate("add a row 512 MiB", 2, lambda i: torch.add(x[i].view(-1, 1024), y[0][:1024], out=z[i].view(-1, 1024)))
+    rate("relu_ 512 MiB", 2, lambda i: x[i].relu_())
+    rate("copy 512 MiB", 2, lambda i: z[i].copy_(x[i]))
+    rate("sum 512 MiB", 1, lambda i: x[i].sum())
+    rate("softmax rows of 1024", 2, lambda i: torch.softmax(x[i].view(-1, 1024), 1, out=z[i].view(-1, 1024)))
+    del x, y, z
+    torch.cuda.empty_cache()
+
+
 def torch_large():
     x, y, z = ([torch.rand(N, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(3))
     gib = 1e-9 * GIB
@@ -96,6 +112,8 @@ def torch_large():
     rate("softmax rows of 1024", 2, lambda i: torch.softmax(x[i].view(-1, 1024), 1, out=z[i].view(-1, 1024)))
     del x, y, z
     torch.cuda.empty_cache()
+    for dtype, word in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+        torch_halves(dtype, word)
     n = 8192
     a, b = ([torch.rand(n, n, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(2))
     c = torch.empty(n, n, device="cuda")
@@ -103,6 +121,10 @@ def torch_large():
         torch.backends.cuda.matmul.allow_tf32 = tf32
         seconds = on_device(lambda i: torch.mm(a[i], b[i], out=c), 3)
         say("pytorch", "matmul 8192 tf32" if tf32 else "matmul 8192 fp32", 2e-12 * n**3 / seconds, "TFLOP/s")
+    for dtype, word in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+        a, b, c = [t.to(dtype) for t in a], [t.to(dtype) for t in b], c.to(dtype)
+        seconds = on_device(lambda i: torch.mm(a[i], b[i], out=c), 3)
+        say("pytorch", "matmul 8192 " + word, 2e-12 * n**3 / seconds, "TFLOP/s")
     del a, b, c
     torch.cuda.empty_cache()
     size = (256 << 20) // 4
