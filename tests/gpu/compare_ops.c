@@ -274,33 +274,33 @@ typedef struct {
     layout out;
     int number; /* which input is a number; -1: none */
     bool mixed; /* the second input is of another dtype, and the output f64 if given */
-    bool is_long, in_vectors;
+    enum { ODD, RUN, VECTORS } size; /* of rows x columns, long in one dim, rows of whole vectors */
 } shape_case;
 
 static const shape_case shape_cases[] = {
-    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, false},
-    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, true},
-    {{UNALIGNED, DENSE, DENSE}, FRESH, DENSE, -1, false, true},
-    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, FRESH, DENSE, -1, false, false},
-    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, INTO, TRANSPOSED, -1, false, false},
-    {{STEPPED, DENSE, TRANSPOSED}, FRESH, DENSE, -1, false, false},
-    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, false},
-    {{COLUMN, ROW, DENSE}, FRESH, DENSE, -1, false, false},
-    {{DENSE, SINGLE, SINGLE}, FRESH, DENSE, -1, false, false},
-    {{DENSE, SINGLE, DENSE}, INTO, STEPPED, -1, false, false},
-    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 1, false, true},
-    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 2, false, false},
-    {{STEPPED, DENSE, DENSE}, FRESH, DENSE, 1, false, false},
-    {{DENSE, DENSE, DENSE}, INTO, UNALIGNED, -1, false, false},
-    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, true, false},
-    {{DENSE, SINGLE, STEPPED}, INTO, TRANSPOSED, -1, true, false},
-    {{DENSE, DENSE, DENSE}, IN_PLACE, DENSE, -1, false, true},
-    {{TRANSPOSED, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, false},
-    {{STEPPED, DENSE, COLUMN}, IN_PLACE, DENSE, -1, false, false},
-    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, false, true},
-    {{COLUMN, DENSE, ROW}, FRESH, DENSE, -1, false, false, true},
-    {{ROW, COLUMN, DENSE}, FRESH, DENSE, 2, false, false, true},
-    {{DENSE, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, false, true},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, ODD},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, false, RUN},
+    {{UNALIGNED, DENSE, DENSE}, FRESH, DENSE, -1, false, RUN},
+    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, FRESH, DENSE, -1, false, ODD},
+    {{TRANSPOSED, TRANSPOSED, TRANSPOSED}, INTO, TRANSPOSED, -1, false, ODD},
+    {{STEPPED, DENSE, TRANSPOSED}, FRESH, DENSE, -1, false, ODD},
+    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, ODD},
+    {{COLUMN, ROW, DENSE}, FRESH, DENSE, -1, false, ODD},
+    {{DENSE, SINGLE, SINGLE}, FRESH, DENSE, -1, false, ODD},
+    {{DENSE, SINGLE, DENSE}, INTO, STEPPED, -1, false, ODD},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 1, false, RUN},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, 2, false, ODD},
+    {{STEPPED, DENSE, DENSE}, FRESH, DENSE, 1, false, ODD},
+    {{DENSE, DENSE, DENSE}, INTO, UNALIGNED, -1, false, ODD},
+    {{DENSE, DENSE, DENSE}, FRESH, DENSE, -1, true, ODD},
+    {{DENSE, SINGLE, STEPPED}, INTO, TRANSPOSED, -1, true, ODD},
+    {{DENSE, DENSE, DENSE}, IN_PLACE, DENSE, -1, false, RUN},
+    {{TRANSPOSED, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, ODD},
+    {{STEPPED, DENSE, COLUMN}, IN_PLACE, DENSE, -1, false, ODD},
+    {{DENSE, ROW, COLUMN}, FRESH, DENSE, -1, false, VECTORS},
+    {{COLUMN, DENSE, ROW}, FRESH, DENSE, -1, false, VECTORS},
+    {{ROW, COLUMN, DENSE}, FRESH, DENSE, 2, false, VECTORS},
+    {{DENSE, ROW, SINGLE}, IN_PLACE, DENSE, -1, false, VECTORS},
 };
 
 static void compare_elementwise(const mr_op *row, tally *sum) {
@@ -309,8 +309,10 @@ static void compare_elementwise(const mr_op *row, tally *sum) {
         for (size_t c = 0; c < sizeof shape_cases / sizeof *shape_cases; c++) {
             const shape_case *s = &shape_cases[c];
             if (s->number >= row->inputs) continue;
-            int64_t rows = s->is_long ? 0 : ROWS, columns = s->is_long ? LONG : COLUMNS;
-            if (s->in_vectors) rows = VECTOR_ROWS, columns = VECTOR_COLUMNS;
+            static const int64_t rows_of[] = {[ODD] = ROWS, [RUN] = 0, [VECTORS] = VECTOR_ROWS};
+            static const int64_t columns_of[] = {
+                [ODD] = COLUMNS, [RUN] = LONG, [VECTORS] = VECTOR_COLUMNS};
+            int64_t rows = rows_of[s->size], columns = columns_of[s->size];
             pair in[3] = {{0}}, out = {0};
             mr_call host = {.in_count = row->inputs}, device = host;
             for (int k = 0; k < row->inputs; k++) {

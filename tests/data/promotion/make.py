@@ -1,6 +1,7 @@
-"""Writes tests/lua/support/promotion.lua: the dtypes of results by torch.result_type.
+#!/usr/bin/env python3
+"""The dtypes of results by torch.result_type, for tests/lua/promotion.lua: prints expected.lua. Needs PyTorch.
 
-    python3 tests/torch/promotion.py > tests/lua/support/promotion.lua
+    tests/data/promotion/make.py > tests/data/promotion/expected.lua
 """
 import torch
 
@@ -20,7 +21,7 @@ def table(title, comment, others):
     print("  },")
 
 
-print("-- What torch.result_type says. Written by tests/torch/promotion.py: change that. Rows: the first input, which has")
+print("-- What torch.result_type says. Written by make.py: change that. Rows: the first input, which has")
 print("-- dimensions; columns: the second, in the order of `dtypes`.")
 print("return {")
 print("  dtypes = { " + ", ".join(f'"{name}"' for name in DTYPES) + " },")
