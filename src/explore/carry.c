@@ -88,6 +88,9 @@ void search_find_needed(search *s) {
     /* A copy that the host does not wait for is only submitted; what it does itself is the reading of the source. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
         if (until_done || !search_node(s, n)->parts) search_join_scratch(o, order_before(o, n));
+    /* Its first parts come before its last one, and are not submitted yet. */
+    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
+        o->words[order_scratch(o) + n / 64] &= ~((uint64_t)1 << n % 64);
 }
 
 /* The item's own nodes, where the host waits for them in the call. */

@@ -115,6 +115,14 @@ T.equal(r.schedules, 6, "the interleavings of two and two parts")
 for _, o in ipairs(r.outcomes) do
   T.check(mr.equal(mr.replay(o.schedule, torn):cpu(), o.value), "the parts can be repeated")
 end
+-- A copy that the host waits for is cut, too: its first part is nothing that had to be done before the call.
+for _, read in ipairs { function(x) return x:sum():item() end, function(x) return x:cpu() end } do
+  r = mr.explore(function()
+    local x = mr.zeros(8)
+    return read(x)
+  end, { grain = 2 })
+  T.check(r.complete and r.schedules == 1, "a blocking copy in parts: " .. tostring(r))
+end
 
 -- ---------------------------------------------------------------- memory that was there before
 
