@@ -18,8 +18,9 @@ static struct {
     pthread_mutex_t lock; /* guards the fields below but for `next` */
     pthread_cond_t work, done;
     int helpers; /* started */
-    int busy;    /* of them, still in the current loop */
+    int busy;    /* of them, in the current loop */
     bool started;
+    bool open;     /* the current loop takes helpers: it may have pieces left */
     uint64_t loop; /* number of the current loop: tells a helper that there is a new one */
     mr_parallel_body body;
     void *context;
@@ -40,7 +41,7 @@ static void forget_helpers(void) {
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.done, NULL);
     pool.helpers = pool.busy = 0;
-    pool.started = false;
+    pool.started = pool.open = false;
     pool.loop = 0;
 }
 
@@ -76,8 +77,9 @@ static void *helper(void *unused) {
     uint64_t seen = 0;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
-        while (pool.loop == seen) pthread_cond_wait(&pool.work, &pool.lock);
+        while (pool.loop == seen || !pool.open) pthread_cond_wait(&pool.work, &pool.lock);
         seen = pool.loop;
+        pool.busy++;
         pthread_mutex_unlock(&pool.lock);
         take_pieces();
         pthread_mutex_lock(&pool.lock);
@@ -121,14 +123,16 @@ void mr_parallel_for(int64_t count, int64_t grain, mr_parallel_body body, void *
     pool.body = body;
     pool.context = context;
     atomic_store(&pool.next, 0);
-    pool.busy = pool.helpers;
+    pool.open = true;
     pool.loop++;
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
 
     take_pieces();
 
+    /* Nobody waits for a helper that has not woken up by now. */
     pthread_mutex_lock(&pool.lock);
+    pool.open = false;
     while (pool.busy > 0) pthread_cond_wait(&pool.done, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
     pthread_mutex_unlock(&pool.user);

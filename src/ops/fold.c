@@ -26,8 +26,15 @@ static mr_scalar integer_scalar(int64_t v) {
         (void)first;                                                                               \
         const T *p = x_;                                                                           \
         A lane[MR_LANES];                                                                          \
-        for (int l = 0; l < MR_LANES; l++) lane[l] = (A)begin(tag);                                \
         int64_t i = 0;                                                                             \
+        if (n < MR_LANES)                                                                          \
+            for (int l = 0; l < MR_LANES; l++) lane[l] = (A)begin(tag);                            \
+        else                                                                                       \
+            for (int l = 0; l < MR_LANES; l++, i++) {                                              \
+                T x = load(p[l]);                                                                  \
+                A s = (A)begin(tag);                                                               \
+                lane[l] = (A)(step);                                                               \
+            }                                                                                      \
         for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
             for (int l = 0; l < MR_LANES; l++) {                                                   \
                 T x = load(p[i + l]);                                                              \
@@ -144,31 +151,33 @@ FOLDS(X)
 
 /* ------------------------------------------------------------------------- argmax, argmin */
 
-/* A cell holds the value (in f; in g's place the integers' own field) and in `i` its position. The value
- * comes from the plain fold; the first element that is equal to it, or NaN with it, is the one. */
+/* A cell holds the value (in f; in g's place the integers' own field) and in `i` the position of its leaf, then its
+ * own. The value comes from the plain fold; the first element that is equal to it, or NaN with it, is the one. */
 #define IS_BETTER_max(a, b) ((a) > (b))
 #define IS_BETTER_min(a, b) ((a) < (b))
 #define IS_NAN(v)           ((v) != (v))
 
 #define ARG_FOLD(name, base, tag, T, load)                                                         \
-    /* Whether the element at i is the one; a run of them is asked at once, as vectors can. */     \
-    static inline bool name##_is_##tag(T v, T best) {                                              \
-        return v == best || (IS_NAN(best) && IS_NAN(v));                                           \
-    }                                                                                              \
-    MR_CLONES static void name##_leaf_##tag(const void *x, int64_t n, int64_t first,               \
-                                            mr_cell *out) {                                        \
-        const T *p = x;                                                                            \
+    static void name##_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {         \
         base##_leaf_##tag(x, n, first, out);                                                       \
+        out->i = first;                                                                            \
+    }                                                                                              \
+    /* A run of elements is asked at once, as vectors can. */                                      \
+    MR_CLONES static void name##_locate_##tag(const void *x, int64_t n, mr_cell *cell) {           \
+        const T *p = x;                                                                            \
         T best;                                                                                    \
-        memcpy(&best, out, sizeof best);                                                           \
+        memcpy(&best, cell, sizeof best);                                                          \
+        bool nan = IS_NAN(best);                                                                   \
         int64_t i = 0;                                                                             \
-        for (; i + MR_LANES < n; i += MR_LANES) {                                                  \
-            int hits = 0;                                                                          \
-            for (int l = 0; l < MR_LANES; l++) hits += name##_is_##tag(load(p[i + l]), best);      \
+        for (int hits = 0; i + MR_LANES < n; i += MR_LANES) {                                      \
+            if (nan)                                                                               \
+                for (int l = 0; l < MR_LANES; l++) hits += IS_NAN(load(p[i + l]));                 \
+            else                                                                                   \
+                for (int l = 0; l < MR_LANES; l++) hits += load(p[i + l]) == best;                 \
             if (hits) break;                                                                       \
         }                                                                                          \
-        while (i + 1 < n && !name##_is_##tag(load(p[i]), best)) i++;                               \
-        out->i = first + i;                                                                        \
+        while (i + 1 < n && !(nan ? IS_NAN(load(p[i])) : load(p[i]) == best)) i++;                 \
+        cell->i += i;                                                                              \
     }                                                                                              \
     static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
         T a, b;                                                                                    \
@@ -183,7 +192,10 @@ static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params 
 }
 
 #define ARG_ENTRY(name, tag)                                                                       \
-    { .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final }
+    {                                                                                              \
+        .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final,             \
+        .locate = name##_locate_##tag                                                              \
+    }
 #define ARG_REDUCTION(name, base)                                                                  \
     ARG_FOLD(name, base, f32, float, LOAD)                                                         \
     ARG_FOLD(name, base, f64, double, LOAD)                                                        \

@@ -30,6 +30,9 @@ typedef struct {
                     void *accumulators);
     void (*join_columns)(void *left, const void *right, int64_t width);
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
+    /* Optional: the cell's `i` is the position of a leaf, of the elements x, and becomes that of its element. Asked of
+     * the one leaf whose value is left, or of each. */
+    void (*locate)(const void *x, int64_t n, mr_cell *cell);
 } mr_fold;
 
 typedef struct {

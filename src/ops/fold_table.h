@@ -24,15 +24,17 @@
 #define GREATEST_u8   UINT8_MAX
 #define GREATEST_b8   1
 
-/* X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
+/* Of max and min, whether x is NaN has x asked and not s: vectors then wait for one comparison of s only.
+ *
+ * X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
  * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
  * or i64, REAL double, SAME the element's type, FLAG a byte. */
 #define FOLDS(X)                                                                                   \
     X(sum, WIDE, 0, mr_add(s, (A)x), mr_add(s, o), s)                                              \
     X(mean, REAL, 0, s + (A)x, s + o, s / (double)n)                                               \
     X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)                                             \
-    X(max, SAME, LEAST, mr_maximum(s, x), mr_maximum(s, o), s)                                     \
-    X(min, SAME, GREATEST, mr_minimum(s, x), mr_minimum(s, o), s)                                  \
+    X(max, SAME, LEAST, mr_maximum(x, s), mr_maximum(s, o), s)                                     \
+    X(min, SAME, GREATEST, mr_minimum(x, s), mr_minimum(s, o), s)                                  \
     X(any, FLAG, 0, s | (x != 0), s | o, s)                                                        \
     X(all, FLAG, 1, s &(x != 0), s &o, s)                                                          \
     X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))

@@ -339,13 +339,19 @@ int64_t mr_randperm_state_bytes(const mr_command *command) {
     return n > INT64_MAX / each ? INT64_MAX : n * each;
 }
 
-/* Radix sort by bytes, least first; stable, so equal keys stay in order of position. */
-static ticket *sort_tickets(ticket *from, ticket *to, int64_t n) {
-    for (int shift = 0; shift < 64; shift += 8) {
-        int64_t start[257] = {0};
-        for (int64_t i = 0; i < n; i++) start[((from[i].key >> shift) & 255) + 1]++;
-        for (int b = 0; b < 256; b++) start[b + 1] += start[b];
-        for (int64_t i = 0; i < n; i++) to[start[(from[i].key >> shift) & 255]++] = from[i];
+enum { DIGIT = 11, MOST_DIGITS = 3 };
+
+static int digit_of(uint64_t bits, int digit) {
+    return (int)(bits >> (64 - DIGIT * (digit + 1)) & ((1 << DIGIT) - 1));
+}
+
+/* By the leading digits of the key, the last of them first, each pass keeping the order of the one before. */
+static ticket *sort_by_digits(ticket *from, ticket *to, int64_t n, int digits) {
+    for (int digit = digits; digit-- > 0;) {
+        int64_t start[(1 << DIGIT) + 1] = {0};
+        for (int64_t i = 0; i < n; i++) start[digit_of(from[i].key, digit) + 1]++;
+        for (int d = 0; d < 1 << DIGIT; d++) start[d + 1] += start[d];
+        for (int64_t i = 0; i < n; i++) to[start[digit_of(from[i].key, digit)]++] = from[i];
         ticket *sorted = to;
         to = from;
         from = sorted;
@@ -353,17 +359,37 @@ static ticket *sort_tickets(ticket *from, ticket *to, int64_t n) {
     return from;
 }
 
+/* Random keys that agree in a few more bits than n has are few, so insertion does the rest. Equal keys stay in order of
+ * position. */
+static ticket *sort_tickets(ticket *from, ticket *to, int64_t n) {
+    int digits = 1;
+    while (digits < MOST_DIGITS && n >> (DIGIT * digits - 2)) digits++;
+    from = sort_by_digits(from, to, n, digits);
+    for (int64_t i = 1; i < n; i++) {
+        ticket t = from[i];
+        int64_t j = i;
+        for (; j > 0 && from[j - 1].key > t.key; j--) from[j] = from[j - 1];
+        from[j] = t;
+    }
+    return from;
+}
+
+static void draw_tickets(key k, int64_t n, ticket *tickets) {
+    block_run run;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t block = i / 2 % BLOCKS;
+        int half = (int)(i % 2) * 2;
+        if (i % (2 * BLOCKS) == 0) philox_run(k, i / 2, &run);
+        tickets[i] = (ticket){(uint64_t)run.word[half + 1][block] << 32 | run.word[half][block], i};
+    }
+}
+
 mr_status mr_randperm_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     if (first >= end) return MR_OK;
     const mr_tensor *t = command->operands[0].tensor;
     int64_t n = t->numel;
     ticket *tickets = state;
-    key k = key_of(command);
-    for (int64_t i = 0; i < n; i++) {
-        mr_philox_block r = mr_philox(k.seed, k.offset, (uint64_t)i / 2);
-        int half = (int)(i % 2) * 2;
-        tickets[i] = (ticket){(uint64_t)r.v[half + 1] << 32 | r.v[half], i};
-    }
+    draw_tickets(key_of(command), n, tickets);
     tickets = sort_tickets(tickets, tickets + n, n);
     mr_output out;
     mr_output_init(&out, t, MR_I64);

@@ -120,23 +120,38 @@ static const void *folded(const plan *p, const void *x, int64_t n, leaf_block *w
     return widened;
 }
 
+/* The leaf of one output's elements [first, first + n). */
+static const void *leaf_at(const plan *p, const char *base, int64_t first, int64_t n,
+                           leaf_block *block, leaf_block *widened) {
+    const void *x = base + first * (int64_t)p->size;
+    if (!p->dense && n > 0) {
+        mr_gather(base, p->size, p->reduced.ndim, p->reduced.shape, p->reduced.stride[0], first, n,
+                  block);
+        x = block;
+    }
+    return folded(p, x, n, widened);
+}
+
 static mr_cell fold_range(const plan *p, int64_t output, int64_t first, int64_t end) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
     leaf_block block, widened;
+    const void *x = NULL;
     tree t = {.leaves = 0};
     for (int64_t i = first; i < end || t.leaves == 0; i += MR_LEAF) {
         int64_t n = end - i < MR_LEAF ? end - i : MR_LEAF;
-        const void *x = base + i * (int64_t)p->size;
-        if (!p->dense && n > 0) {
-            mr_gather(base, p->size, p->reduced.ndim, p->reduced.shape, p->reduced.stride[0], i, n,
-                      &block);
-            x = &block;
-        }
+        x = leaf_at(p, base, i, n, &block, &widened);
         mr_cell cell;
-        p->fold->leaf(folded(p, x, n, &widened), n, i, &cell);
+        p->fold->leaf(x, n, i, &cell);
         tree_push(&t, p->fold, cell);
     }
-    return tree_result(&t, p->fold);
+    bool several = t.leaves > 1;
+    mr_cell cell = tree_result(&t, p->fold);
+    if (p->fold->locate) {
+        int64_t n = end - cell.i < MR_LEAF ? end - cell.i : MR_LEAF;
+        if (several) x = leaf_at(p, base, cell.i, n, &block, &widened);
+        p->fold->locate(x, n, &cell);
+    }
+    return cell;
 }
 
 static void store(const plan *p, const mr_command *command, int64_t output, const mr_cell *cell) {
@@ -225,7 +240,9 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
         gather_tile(p, base, width, i, n, block);
         for (int64_t w = 0; w < width; w++) {
             mr_cell cell;
-            p->fold->leaf(folded(p, &block[w], n, &widened), n, i, &cell);
+            const void *x = folded(p, &block[w], n, &widened);
+            p->fold->leaf(x, n, i, &cell);
+            if (p->fold->locate) p->fold->locate(x, n, &cell);
             tree_push(&trees[w], p->fold, cell);
         }
     }

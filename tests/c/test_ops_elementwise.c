@@ -2,6 +2,8 @@
  * layouts, against plain functions; on the device in random slices, which must give the host's bits. */
 #include "fake_backend.h"
 
+#include "ops/math.h"
+
 typedef double (*real_function)(double a, double b, double c);
 /* Wide enough for any result before it wraps. */
 typedef __int128 wide;
@@ -578,6 +580,77 @@ static void out_is_written_in_its_own_dtype_and_layout(void **state) {
     drop(b);
 }
 
+static bool same_value(double a, double b) { /* and the same zero */
+    return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
+}
+
+/* Larger than the tiles in which such operands are turned, and not a multiple of them; two matrices, so that a
+ * row of the one is followed by a row of the next. */
+static void transposed_operands_of_all_sizes(void **state) {
+    (void)state;
+    static const mr_dtype dtypes[] = {MR_U8, MR_F16, MR_F32, MR_F64};
+    for (int round = 0; round < 24; round++) {
+        mr_dtype dtype = dtypes[round % 4];
+        int64_t m = 1 + random_below(90),
+                n = round % 3 ? 64 + random_below(100) : 1 + random_below(70);
+        mr_tensor *base = make_on(MR_MEMORY_DEVICE, 0, dtype, SHAPE(2, n, m)), *x;
+        mr_tensor *y = make_on(MR_MEMORY_DEVICE, 0, dtype, SHAPE(2, m, n));
+        mr_tensor *copied = make_on(MR_MEMORY_DEVICE, 0, dtype, SHAPE(2, m, n));
+        fill_random(base);
+        fill_random(y);
+        expect_ok(
+            mr_tensor_view(&caller, base, dtype, SHAPE(2, m, n), (int64_t[]){m * n, 1, m}, 0, &x));
+        mr_call call = {.in = {T(x), T(y)}, .in_count = 2};
+        mr_tensor *larger = run_call("maximum", &call);
+        expect_ok(mr_copy(&caller, copied, x, NULL, false));
+        for (int64_t i = 0; i < y->numel; i++) {
+            int64_t from = i / (m * n) * m * n + i % n * m + i / n % m;
+            double a = f64_at(base, from), b = f64_at(y, i), got = f64_at(larger, i);
+            assert_true(same_value(f64_at(copied, i), a));
+            assert_true(same_value(got, r_max(a, b, 0)));
+        }
+        drop(base), drop(x), drop(y), drop(larger), drop(copied);
+    }
+}
+
+/* Blocks of powers without a special case have a loop of their own: the values are those of one element. */
+static void powers_do_not_depend_on_their_neighbours(void **state) {
+    (void)state;
+    static const float specials[] = {0, -0.0f, INFINITY,  -INFINITY, NAN,
+                                     1, -1,    0x1p-149f, 0x1p22f,   0x1p24f};
+    enum { N = 1400, SPECIALS = sizeof specials / sizeof *specials };
+    for (int round = 0; round < 12; round++) {
+        mr_tensor *x = make(MR_F32, SHAPE(N)), *y = make(MR_F32, SHAPE(N));
+        for (int64_t i = 0; i < N; i++) {
+            set(x, i, real(ldexp((double)(random_below(2001) - 1000), (int)random_below(40) - 30)));
+            set(y, i, real((double)(random_below(41) - 20) * (round % 2 ? 0.5 : 1)));
+        }
+        for (int k = 0; k < round; k++) { /* the first blocks may be left without */
+            set(x, N - 1 - random_below(N * (round + 1) / 12),
+                real(specials[random_below(SPECIALS)]));
+            set(y, N - 1 - random_below(N * (round + 1) / 12),
+                real(specials[random_below(SPECIALS)]));
+        }
+        mr_call both = {.in = {T(x), T(y)}, .in_count = 2};
+        mr_tensor *power = run_call("pow", &both);
+        for (int64_t i = 0; i < N; i++) {
+            float a = (float)f64_at(x, i), b = (float)f64_at(y, i);
+            assert_true(same_value(f64_at(power, i), (double)mr_pow_f32(a, b)));
+        }
+        drop(power);
+        double numbers[] = {2, 3, -1, 0.5, 2.5, NAN};
+        for (int k = 0; k < 6; k++) {
+            mr_call fixed = {.in = {T(x), N(real(numbers[k]))}, .in_count = 2};
+            power = run_call("pow", &fixed);
+            for (int64_t i = 0; i < N; i++)
+                assert_true(same_value(f64_at(power, i),
+                                       (double)mr_pow_f32((float)f64_at(x, i), (float)numbers[k])));
+            drop(power);
+        }
+        drop(x), drop(y);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_has_a_reference),
@@ -586,6 +659,8 @@ int main(void) {
         cmocka_unit_test(dtypes_promote),
         cmocka_unit_test(numbers_beside_tensors),
         cmocka_unit_test(out_is_written_in_its_own_dtype_and_layout),
+        cmocka_unit_test(transposed_operands_of_all_sizes),
+        cmocka_unit_test(powers_do_not_depend_on_their_neighbours),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machine);
 }

@@ -117,6 +117,54 @@ static void pow_is_close(void **state) {
         fail_msg("pow(%.9g, %.9g) is %.9g", at_a, at_b, (double)mr_pow((float)at_a, (float)at_b));
 }
 
+/* C's special cases, all pairs; and where a digit too few would show: bases next to 1 with large exponents, results
+ * next to the greatest and the least number, subnormal bases. */
+static void pow_has_all_special_cases(void **state) {
+    (void)state;
+    static const float values[] = {
+        0,         1,         2,        3,       0.5f,           2.5f,          0x1p22f,
+        0x1p23f,   8388609,   0x1p24f,  0x1p31f, 0x1p100f,       0x1p127f,      3.4028235e38f,
+        0x1p-126f, 0x1p-149f, 1.4e-40f, 1e-30f,  0x1.fffffep-1f, 0x1.000002p0f, INFINITY,
+        NAN};
+    enum { VALUES = sizeof values / sizeof *values };
+    for (int i = 0; i < 4 * VALUES * VALUES; i++) {
+        float a = values[i / 4 % VALUES], b = values[i / 4 / VALUES];
+        if (i & 1) a = -a;
+        if (i & 2) b = -b;
+        double exact = pow((double)a, (double)b);
+        float got = mr_pow(a, b);
+        bool same_sign = isnan(exact) || !signbit(exact) == !signbit(got);
+        if (!same_sign || ulps_f32(got, exact) > 1)
+            fail_msg("pow(%.9g, %.9g) is %.9g", (double)a, (double)b, (double)got);
+    }
+}
+
+/* A block is computed by the one or the other, so where both count they must be the same. */
+static void quick_ways_have_the_same_bits(void **state) {
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        float a = random_f32(),
+              b = (next_random() & 1) ? random_f32() : (float)((int)(next_random() % 41) - 20);
+        if (mr_pow_is_near_f32(a, b))
+            assert_int_equal(mr_bits_f32(mr_pow_near_f32(a, b, mr_pow_exponent_f32(a, b))),
+                             mr_bits_f32(mr_pow_f32(a, b)));
+        if (mr_is_near(a)) assert_true(mr_sin_near(a) == mr_sin(a) && mr_cos_near(a) == mr_cos(a));
+    }
+}
+
+/* The reduction of sin and cos of f32 next to multiples of pi / 2, where most digits cancel, up to where they may. */
+static void multiples_of_a_right_angle(void **state) {
+    (void)state;
+    for (int64_t k = 1; k < 2670176; k += 1 + k / 3000) { /* 2^22 / (pi / 2) */
+        float x = (float)((double)k * 1.57079632679489661923);
+        for (int step = 0; step < 3; step++, x = nextafterf(x, step & 1 ? INFINITY : -INFINITY)) {
+            assert_true(ulps_f32(mr_sin(x), sin((double)x)) < 1 &&
+                        ulps_f32(mr_cos(x), cos((double)x)) < 1);
+            assert_true(mr_sin(-x) == -mr_sin(x) && mr_cos(-x) == mr_cos(x));
+        }
+    }
+}
+
 static void zeros_keep_their_sign(void **state) {
     (void)state;
     assert_true(signbit(mr_sin(-0.0f)) && signbit(mr_sin(-0.0)) && signbit(mr_tanh(-0.0f)) &&
@@ -128,11 +176,18 @@ static void zeros_keep_their_sign(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_close),         cmocka_unit_test(log_is_close),
-        cmocka_unit_test(sin_is_close),         cmocka_unit_test(cos_is_close),
-        cmocka_unit_test(tanh_is_close),        cmocka_unit_test(erf_is_close),
-        cmocka_unit_test(pow_is_close),         cmocka_unit_test(zeros_keep_their_sign),
+        cmocka_unit_test(exp_is_close),
+        cmocka_unit_test(log_is_close),
+        cmocka_unit_test(sin_is_close),
+        cmocka_unit_test(cos_is_close),
+        cmocka_unit_test(tanh_is_close),
+        cmocka_unit_test(erf_is_close),
+        cmocka_unit_test(pow_is_close),
+        cmocka_unit_test(zeros_keep_their_sign),
         cmocka_unit_test(erfc_does_not_cancel),
+        cmocka_unit_test(pow_has_all_special_cases),
+        cmocka_unit_test(quick_ways_have_the_same_bits),
+        cmocka_unit_test(multiples_of_a_right_angle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
