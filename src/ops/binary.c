@@ -75,9 +75,10 @@ MR_CLONES static bool powers_are_near(const float *x, int x_step, const float *y
 MR_CLONES static void near_powers(float *out, const float *x, int x_step, const float *y,
                                   int y_step, int64_t n) {
     double exponent[MR_BLOCK];
+    float base = *x, power = *y; /* read once: out may be x or y, for all that the compiler knows */
     if (x_step && y_step) NEAR_POWERS(x[i], y[i]);
-    else if (x_step) NEAR_POWERS(x[i], *y);
-    else NEAR_POWERS(*x, y[i]);
+    else if (x_step) NEAR_POWERS(x[i], power);
+    else NEAR_POWERS(base, y[i]);
 }
 
 #define X(name, dtypes, result, flops, expression, help)                                           \
