@@ -7,7 +7,7 @@
 --   [1], [2], ...    edges: where the gradient of each input goes, a node or the leaf's state; nil: nowhere
 --   stream           on which the operation ran, and on which its gradient is computed; nil: on the host
 --   file, line       of the script
---   a, b, c, out     the tensors and numbers that the derivative reads, and va, vb, vc, vout: their versions
+--   a, b, c, d, out  the tensors and numbers that the derivative reads, and va, vb, vc, vd, vout: their versions
 --
 -- and, with the rule's `keep`, other facts. A tensor knows its place in the graph by its state, which C keeps for it:
 --
@@ -109,10 +109,11 @@ return function(tools)
 
   -- ---------------------------------------------------------------- recording
 
-  local function save(n, reads, a, b, c, out)
+  local function save(n, reads, a, b, c, d, out)
     if reads.a and n.va == nil then n.a, n.va = a, type(a) == "userdata" and version(a) end
     if reads.b and n.vb == nil then n.b, n.vb = b, type(b) == "userdata" and version(b) end
     if reads.c and n.vc == nil then n.c, n.vc = c, type(c) == "userdata" and version(c) end
+    if reads.d and n.vd == nil then n.d, n.vd = d, type(d) == "userdata" and version(d) end
     if reads.out and n.vout == nil then n.out, n.vout = out, version(out) end
   end
 
@@ -138,7 +139,9 @@ return function(tools)
     local inputs = rule.inputs
     if select("#", ...) > inputs then refuse_out(rule, ...) end
     local out, second = run(...)
-    local a, b, c = ...
+    local a, b, c, d = ...
+    if rule.arguments then a, b, c, d = rule.arguments(...) end
+    if rule.second then d = second end
     if rule.moves and (rawequal(out, a) or not is_float(out)) then return out end
     local ta, tb, tc = type(a) == "userdata" and target(a) or nil, nil, nil
     if inputs > 1 then
@@ -150,17 +153,17 @@ return function(tools)
     n.n = inputs
     if ta then
       n[1] = ta
-      save(n, needs[1], a, b, c, out)
+      save(n, needs[1], a, b, c, d, out)
       if rule.broadcasts and not same_form(a, out) then note_form(n, 1, a) end
     end
     if tb then
       n[2] = tb
-      save(n, needs[2], a, b, c, out)
+      save(n, needs[2], a, b, c, d, out)
       if rule.broadcasts and not same_form(b, out) then note_form(n, 2, b) end
     end
     if tc then
       n[3] = tc
-      save(n, needs[3], a, b, c, out)
+      save(n, needs[3], a, b, c, d, out)
       if rule.broadcasts and not same_form(c, out) then note_form(n, 3, c) end
     end
     if rule.keep then rule.keep(n, out, ...) end
@@ -232,10 +235,11 @@ return function(tools)
   local function clone(t) return t:clone() end
 
   local function call_in_place(rule, run, ...)
-    local t, b, c = ...
+    local t, b, c, d = ...
     if not tools.is_tensor(t) then return run(...) end -- which says so
     local base, base_target = check_change(rule, t)
     local inputs, needs = rule.inputs, rule.needs
+    if rule.arguments then t, b, c, d = rule.arguments(...) end
     local ta = target(t)
     local tb = inputs > 1 and type(b) == "userdata" and target(b) or nil
     local tc = inputs > 2 and type(c) == "userdata" and target(c) or nil
@@ -246,7 +250,7 @@ return function(tools)
     local n = new_node(rule, t)
     n.n, n[1], n[2], n[3] = inputs, ta, tb, tc
     for i = 1, inputs do
-      if n[i] then save(n, needs[i], before, b, c, t) end
+      if n[i] then save(n, needs[i], before, b, c, d, t) end
     end
     if rule.broadcasts then
       local b_fits = type(b) ~= "userdata" or same_form(b, t)

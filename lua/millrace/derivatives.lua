@@ -9,9 +9,11 @@
 --             value has the shape to which the inputs broadcast; autograd sums it back to the shape of the input.
 --   back      in place of that: a function(g, n, i) that returns the gradient of input i, with its shape and dtype.
 --             n is the node; it has what `keep` and `needs` have kept.
---   needs     with `back`: for each input, the names among a, b, c and out that its gradient reads
+--   needs     with `back`: for each input, the names among a, b, c, d and out that its gradient reads
 --   keep      optional: a function(n, out, ...) that keeps other facts of the call in n, never tensors
---   inputs    how many of the first arguments may be tensors; default: as many as there are expressions or needs
+--   arguments optional: a function(...) that returns a, b, c and d from the arguments of the call, where they do not
+--             stand in this order or are options. Those that gradients are made for come first
+--   second    d is the second result
 --   view      the result shares the memory of its input
 --   list      the inputs are the list that is the first argument
 --   moves     the function may return its input itself, or a tensor of integers
@@ -42,9 +44,9 @@ formulas {
   rsqrt = "-0.5 * g * out ^ 3",
   sin = "g * a:cos()",
   cos = "-g * a:sin()",
-  tanh = "g * (1 - out:square())",
-  sigmoid = "g * (out * (1 - out))",
-  relu = "where(out:gt(0), g, 0)",
+  tanh = "g:tanh_backward(out)",
+  sigmoid = "g:sigmoid_backward(out)",
+  relu = "g:relu_backward(out)",
   gelu = "g * gelu_slope(a)",
   floor = "zeros(g)",
   ceil = "zeros(g)",
@@ -61,6 +63,36 @@ formulas {
   maximum = "share(g, gt(a, b), eq(a, b)); share(g, lt(a, b), eq(a, b))",
   minimum = "share(g, lt(a, b), eq(a, b)); share(g, gt(a, b), eq(a, b))",
   remainder = "g; -g * floor_of(a, b)",
+  relu_backward = "g:relu_backward(b); zeros(g)",
+  tanh_backward = "g:tanh_backward(b); -2 * g * a * b",
+  sigmoid_backward = "g:sigmoid_backward(b); g * a * (1 - 2 * b)",
+
+  exp2 = "g * out * 0.6931471805599453",
+  expm1 = "g * (out + 1)",
+  log2 = "g / (a * 0.6931471805599453)",
+  log10 = "g / (a * 2.302585092994046)",
+  log1p = "g / (a + 1)",
+  tan = "g * (out:square() + 1)",
+  asin = "g / (1 - a:square()):sqrt()",
+  acos = "-g / (1 - a:square()):sqrt()",
+  atan = "g / (a:square() + 1)",
+  sinh = "g * a:cosh()",
+  cosh = "g * a:sinh()",
+  erf = "g * (-a:square()):exp() * 1.1283791670955126",
+  trunc = "zeros(g)",
+  frac = "g",
+  silu = "g * silu_slope(a)",
+  softplus = "where(a:gt(20), g, g * a:sigmoid())",
+  isnan = "none", isinf = "none", isfinite = "none",
+
+  fmod = "g; -g * trunc_of(a, b)",
+  floor_divide = "zeros(g); zeros(g)",
+  atan2 = "g * b / (a * a + b * b); -g * a / (a * a + b * b)",
+  masked_fill = "where(b, 0, g); -; where(b, g, 0)",
+
+  bitwise_not = "none", bitwise_and = "none", bitwise_or = "none", bitwise_xor = "none",
+  bitwise_left_shift = "none", bitwise_right_shift = "none",
+  logical_and = "none", logical_or = "none", logical_xor = "none",
 
   eq = "none", ne = "none", lt = "none", le = "none", gt = "none", ge = "none",
 
@@ -72,7 +104,23 @@ formulas {
   arange = "none", linspace = "none", eye = "none", randint = "none", randperm = "none",
 
   any = "none", all = "none", argmax = "none", argmin = "none",
+  argsort = "none", nonzero = "none",
   memset = "none", op = "none", spin = "none", kernel = "none",
+}
+
+-- The second argument may be left out.
+local function with_default(default)
+  return function(x, parameter)
+    if type(parameter) == "table" or parameter == nil then parameter = default end
+    return x, parameter
+  end
+end
+
+R.leaky_relu = {
+  formula = "where(a:gt(0), g, g * b); where(a:gt(0), 0, g * a)", arguments = with_default(0.01),
+}
+R.elu = {
+  formula = "where(a:gt(0), g, g * b * a:exp()); where(a:gt(0), 0, g * a:expm1())", arguments = with_default(1),
 }
 
 -- ---------------------------------------------------------------- reductions
@@ -375,6 +423,179 @@ R.stack = {
     n.dim = dim or 1
   end,
   back = function(g, n, i) return g:select(n.dim, i):to(n.dtypes[i]) end,
+}
+
+-- ---------------------------------------------------------------- by index
+
+local function zeros_of(shape, g) return mr.zeros(shape, { dtype = g.dtype, device = g.device }) end
+
+-- f(x, dim, index): the gradients of several elements that came from one place are added.
+local function keep_picking(n, _, x, dim) n.shape, n.dim = x.shape, dim end
+local function picked(x, _, index) return x, index end
+
+R.index_select = {
+  formula = "zeros:index_add_(dim, index, g)",
+  arguments = picked, keep = keep_picking, needs = { "b" },
+  back = function(g, n) return zeros_of(n.shape, g):index_add_(n.dim, n.b, g) end,
+}
+
+R.gather = {
+  formula = "zeros:scatter_add_(dim, index, g)",
+  arguments = picked, keep = keep_picking, needs = { "b" },
+  back = function(g, n) return zeros_of(n.shape, g):scatter_add_(n.dim, n.b, g) end,
+}
+
+R.embedding = {
+  formula = "zeros:index_add_(1, index, g)",
+  arguments = function(index, rows) return rows, index end,
+  keep = function(n, _, _, rows) n.shape = rows.shape end, needs = { "b" },
+  back = function(g, n)
+    return zeros_of(n.shape, g):index_add_(1, n.b:reshape(-1), g:reshape(-1, n.shape[2]))
+  end,
+}
+
+-- x:scatter_(dim, index, source) and those that add. The source may be larger than the index.
+local function keep_placing(n, _, _, dim, index, source)
+  n.dim = dim
+  if type(source) ~= "userdata" then return end
+  n.shape, n.dtype = source.shape, source.dtype
+  n.larger = table.concat(n.shape, " ") ~= table.concat(index.shape, " ")
+end
+
+local function placed(x, _, index, source) return x, source, index end
+
+local function to_source(g, n)
+  if n.larger then
+    local part = {}
+    for d, size in ipairs(g.shape) do part[d] = { 1, size } end
+    local whole = zeros_of(n.shape, g)
+    whole[part]:copy_(g)
+    g = whole
+  end
+  return g:to(n.dtype)
+end
+
+-- Where several elements were set to one place, the last one stayed.
+local function winners(g, index, dim)
+  local numbers = mr.arange(index.numel, { device = g.device }):view(index.shape)
+  local there = mr.zeros(g.shape, { dtype = "i64", device = g.device }):scatter_(dim, index, numbers)
+  return there:gather(dim, index):eq(numbers)
+end
+
+R.scatter = {
+  formula = "g, 0 at the index; g:gather(dim, index), 0 where another element was set later",
+  arguments = placed, keep = keep_placing, needs = { "c", "c" },
+  back = function(g, n, i)
+    if i == 1 then return g:clone():scatter_(n.dim, n.c, 0) end
+    return to_source(mr.where(winners(g, n.c, n.dim), g:gather(n.dim, n.c), 0), n)
+  end,
+}
+
+R.scatter_add = {
+  formula = "g; g:gather(dim, index)",
+  arguments = placed, keep = keep_placing, needs = { "", "c" },
+  back = function(g, n, i) return i == 1 and g or to_source(g:gather(n.dim, n.c), n) end,
+}
+
+R.index_add = {
+  formula = "g; g:index_select(dim, index)",
+  arguments = placed, needs = { "", "c" },
+  keep = function(n, _, _, dim, _, source) n.dim, n.shape, n.dtype = dim, source.shape, source.dtype end,
+  back = function(g, n, i) return i == 1 and g or g:index_select(n.dim, n.c):to(n.dtype):reshape(n.shape) end,
+}
+
+R.masked_select = {
+  formula = "g, at the elements where the mask is true",
+  keep = function(n, _, x, mask)
+    n.shape, n.whole = x.shape, (x:detach():ne(x:detach()) + mask).shape
+  end,
+  needs = { "b" },
+  back = function(g, n)
+    if g.numel == 0 then return zeros_of(n.shape, g) end
+    local mask = n.b:expand(n.whole):reshape(-1)
+    local position = mask:cumsum(1):clamp(1, nil) -- which element of g: no wait for their number
+    local whole = mr.where(mask, g:index_select(1, position), 0)
+    return sum_to(whole:reshape(n.whole), n.shape)
+  end,
+}
+
+-- ---------------------------------------------------------------- along a dim, in another order
+
+local function reversed_sums(g, dim) return g:flip(dim):cumsum(dim):flip(dim) end
+
+R.cumsum = {
+  formula = "the sums of g from the end", keep = keep_dim, needs = { "" },
+  back = function(g, n) return reversed_sums(g, n.dim) end,
+}
+
+-- Before the first 0 the derivative is out / a; at it, the products without it count; behind it, nothing.
+R.cumprod = {
+  formula = "the sums of g * out from the end, / a; exact also where a has zeros",
+  keep = keep_dim, needs = { "a out" },
+  back = function(g, n)
+    local a, dim = n.a, n.dim
+    local zero = a:eq(0)
+    local seen = zero:cumsum(dim)
+    local first = zero * seen:eq(1)
+    local without = mr.where(first, 1, a):cumprod(dim)
+    local at_first = mr.where(first, reversed_sums(g * without, dim), 0)
+    return mr.where(seen:eq(0), reversed_sums(g * n.out, dim) / a, at_first)
+  end,
+}
+
+-- The dim of x:sort(dim, descending, {dim=}) and x:topk(k, dim, largest, {dim=}); default: the last.
+local function keep_sorting(position)
+  return function(n, _, x, ...)
+    local dim, options = select(position, ...), nil
+    for k = 1, select("#", ...) do
+      local value = select(k, ...)
+      if type(value) == "table" then options = value end
+    end
+    if type(dim) == "table" then dim = nil end
+    n.shape, n.dim = x.shape, options and options.dim or dim or -1
+  end
+end
+
+local function sorting_back(g, n)
+  if #n.shape == 0 then return g end
+  return zeros_of(n.shape, g):scatter_(n.dim, n.d, g)
+end
+
+R.sort = { formula = "zeros:scatter_(dim, positions, g)", keep = keep_sorting(1), needs = { "d" }, second = true,
+  back = sorting_back }
+R.topk = { formula = "zeros:scatter_(dim, positions, g)", keep = keep_sorting(2), needs = { "d" }, second = true,
+  back = sorting_back }
+
+R.flip = {
+  formula = "g:flip(dims)", needs = { "" },
+  keep = function(n, _, _, first, ...)
+    n.dims = {}
+    for k, dim in ipairs(type(first) == "table" and first or { first, ... }) do n.dims[k] = dim end
+  end,
+  back = function(g, n) return #n.dims > 0 and g:flip(n.dims) or g end,
+}
+
+R.roll = {
+  formula = "g:roll(-shifts, dims)", needs = { "" },
+  keep = function(n, _, _, shifts, dims)
+    n.dims = type(dims) == "table" and { table.unpack(dims) } or dims
+    n.shifts = {}
+    for k, shift in ipairs(type(shifts) == "table" and shifts or { shifts }) do n.shifts[k] = -shift end
+  end,
+  back = function(g, n) return n.dims and g:roll(n.shifts, n.dims) or g:roll(n.shifts) end,
+}
+
+local function keep_diagonal(n, _, _, k) n.k = type(k) == "number" and k or 0 end
+R.tril = { formula = "g:tril(k)", keep = keep_diagonal, needs = { "" }, back = function(g, n) return g:tril(n.k) end }
+R.triu = { formula = "g:triu(k)", keep = keep_diagonal, needs = { "" }, back = function(g, n) return g:triu(n.k) end }
+
+R.outer = {
+  formula = "g:mv(b); g:t():mv(a)", needs = { "b", "a" },
+  keep = function(n, _, a, b) n.dtype_a, n.dtype_b = a.dtype, b.dtype end,
+  back = function(g, n, i)
+    if i == 1 then return g:mv(n.b:to(g.dtype)):to(n.dtype_a) end
+    return g:t():mv(n.a:to(g.dtype)):to(n.dtype_b)
+  end,
 }
 
 -- Each part is a view of its own: see autograd.lua.

@@ -49,7 +49,10 @@
     X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Integers are converted to f32 first.") \
     X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements. NaN if one of them is NaN.") \
     X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements. NaN if one of them is NaN.") \
-    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.")
+    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.") \
+    X(relu_backward,    FLOATS, FLOAT, 1, b > 0 ? a : 0,           "The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the result.") \
+    X(tanh_backward,    FLOATS, FLOAT, 4, a * (1 - mr_abs(b)) * (1 + mr_abs(b)), "The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.") \
+    X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b), "The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.")
 
 /* Like binary; f32 has a loop of its own in binary.c. */
 #define MR_POWER_TABLE(X) \

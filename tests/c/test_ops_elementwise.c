@@ -118,6 +118,18 @@ static double r_rem(double a, double b, double c) {
     double r = fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+static double r_relu_backward(double a, double b, double c) {
+    (void)c;
+    return b > 0 ? a : 0;
+}
+static double r_tanh_backward(double a, double b, double c) {
+    (void)c;
+    return (double)(a * ((1 - (long double)b) * (1 + (long double)b)));
+}
+static double r_sigmoid_backward(double a, double b, double c) {
+    (void)c;
+    return (double)((long double)a * b * (1 - (long double)b));
+}
 static double r_eq(double a, double b, double c) {
     (void)c;
     return a == b;
@@ -279,6 +291,9 @@ static const struct {
     {"maximum", r_max, i_max, 0},
     {"minimum", r_min, i_min, 0},
     {"remainder", r_rem, i_rem, 1},
+    {"relu_backward", r_relu_backward, NULL, 0},
+    {"tanh_backward", r_tanh_backward, NULL, 4},
+    {"sigmoid_backward", r_sigmoid_backward, NULL, 4},
     {"eq", r_eq, i_eq, 0},
     {"ne", r_ne, i_ne, 0},
     {"lt", r_lt, i_lt, 0},

@@ -175,6 +175,7 @@ return function(tools)
     if n.va and not take(n.a, n.va, stream) then was_changed(n, n.a) end
     if n.vb and not take(n.b, n.vb, stream) then was_changed(n, n.b) end
     if n.vc and not take(n.c, n.vc, stream) then was_changed(n, n.c) end
+    if n.vd and not take(n.d, n.vd, stream) then was_changed(n, n.d) end
     if n.vout and not take(n.out, n.vout, stream) then was_changed(n, n.out) end
   end
 
@@ -294,8 +295,8 @@ return function(tools)
     local freed = { file = file, line = line }
     for _, n in ipairs(pass.done) do
       n.freed = freed
-      n.a, n.b, n.c, n.out, n.context, n.likes = nil, nil, nil, nil, nil, nil
-      n.va, n.vb, n.vc, n.vout = nil, nil, nil, nil
+      n.a, n.b, n.c, n.d, n.out, n.context, n.likes = nil, nil, nil, nil, nil, nil, nil
+      n.va, n.vb, n.vc, n.vd, n.vout = nil, nil, nil, nil, nil
       for i = 1, n.n do n[i] = nil end
     end
   end

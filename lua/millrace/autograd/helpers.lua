@@ -77,6 +77,12 @@ function H.gelu_slope(a)
   return tail + a * (a:square() * -0.5):exp() * 0.3989422804014327
 end
 
+function H.silu_slope(a)
+  local s = a:sigmoid()
+  return s * (a * (1 - s) + 1)
+end
+
+function H.trunc_of(a, b) return (a / b):trunc() end
 function H.floor_of(a, b) return (a / b):floor() end
 
 return H

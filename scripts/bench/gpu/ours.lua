@@ -259,8 +259,31 @@ local function pipeline()
   say("pipeline, of its bound", math.max(copying, computing) / both, "")
 end
 
-local known = { small = small_work, kernels = kernels, traced = traced, large = large_work, halves = halves,
-  products = products,
-  pinned = pinned, peer = peer, pipeline = pipeline }
-local all = { "small", "kernels", "traced", "large", "halves", "products", "pinned", "peer", "pipeline" }
+-- A chain of small operations: what gradients cost the host. peers.py has the same.
+local function autograd()
+  local x = mr.rand(1024):requires_grad_()
+  local function forward()
+    local y = x
+    for _ = 1, 500 do y = y * 1.001 + 0.1 end
+    return y:sum()
+  end
+  local function row(name, work)
+    local times = {}
+    for round = 1, 21 + 3 do
+      x.grad = nil
+      mr.synchronize()
+      local began = mr.clock()
+      work()
+      mr.synchronize()
+      if round > 3 then times[#times + 1] = mr.clock() - began end
+    end
+    say(name, median(times), "ms")
+  end
+  row("1000 operations, recorded", forward)
+  row("1000 operations, and backward", function() forward():backward() end)
+end
+
+local known = { small = small_work, autograd = autograd, kernels = kernels, traced = traced, large = large_work,
+  halves = halves, products = products, pinned = pinned, peer = peer, pipeline = pipeline }
+local all = { "small", "kernels", "traced", "autograd", "large", "halves", "products", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

@@ -89,6 +89,31 @@ def torch_halves(dtype, word):
     torch.cuda.empty_cache()
 
 
+def torch_autograd():
+    x = torch.rand(1024, device="cuda", requires_grad=True)
+
+    def forward():
+        y = x
+        for _ in range(500):
+            y = y * 1.001 + 0.1
+        return y.sum()
+
+    def row(name, work):
+        times = []
+        for round in range(21 + 3):
+            x.grad = None
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            work()
+            torch.cuda.synchronize()
+            if round >= 3:
+                times.append(time.perf_counter() - began)
+        say("pytorch", name, 1e3 * statistics.median(times), "ms")
+
+    row("1000 operations, recorded", forward)
+    row("1000 operations, and backward", lambda: forward().backward())
+
+
 def torch_large():
     x, y, z = ([torch.rand(N, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(3))
     gib = 1e-9 * GIB
@@ -167,6 +192,7 @@ def cupy_rows():
 
 
 torch_small()
+torch_autograd()
 torch_large()
 torch.cuda.empty_cache()
 try:
