@@ -303,6 +303,85 @@ R.addmm = {
   end,
 }
 
+-- ---------------------------------------------------------------- convolutions
+
+-- x:conv2d(w [, bias] [, {bias=, stride=, ...}])
+local function conv_arguments(x, w, bias, options)
+  if type(bias) == "table" then bias, options = nil, bias end
+  return x, w, bias or options and options.bias or nil
+end
+
+local function pair(value, otherwise)
+  if type(value) == "table" then return { value[1], value[2] or value[1] } end
+  return { value or otherwise, value or otherwise }
+end
+
+-- The window as options of conv2d_input and conv2d_weight; `lines`: of conv1d, whose window is one row high.
+local function window_of(options, lines)
+  options = options or {}
+  local window = { stride = pair(options.stride, 1), padding = pair(options.padding, 0),
+    dilation = pair(options.dilation, 1), groups = options.groups or 1 }
+  if lines then window.stride[1], window.padding[1], window.dilation[1] = 1, 0, 1 end
+  return window
+end
+
+local function keep_conv(lines)
+  return function(n, _, x, w, bias, options)
+    if type(bias) == "table" then options = bias end
+    n.window, n.lines, n.single = window_of(options, lines), lines, x.ndim < w.ndim
+    n.shape_x, n.shape_w = x.shape, w.shape
+    if lines then
+      table.insert(n.shape_x, #n.shape_x, 1)
+      table.insert(n.shape_w, 3, 1)
+    end
+    if n.single then table.insert(n.shape_x, 1, 1) end
+  end
+end
+
+-- Images as conv2d takes them.
+local function whole_images(t, n)
+  if n.lines then t = t:unsqueeze(-2) end
+  return n.single and t:unsqueeze(1) or t
+end
+
+local function conv_back(g, n, i)
+  g = whole_images(g, n)
+  if i == 3 then return g:sum({ 1, 3, 4 }) end
+  local grad
+  if i == 1 then
+    grad = mr.conv2d_input(n.shape_x, n.lines and n.b:unsqueeze(3) or n.b, g, n.window)
+    if n.lines then grad = grad:squeeze(3) end
+    return n.single and grad:squeeze(1) or grad
+  end
+  grad = mr.conv2d_weight(whole_images(n.a, n), n.shape_w, g, n.window)
+  return n.lines and grad:squeeze(3) or grad
+end
+
+for name, lines in pairs { conv2d = false, conv1d = true } do
+  R[name] = {
+    formula = "conv2d_input(shape, b, g); conv2d_weight(a, shape, g); g:sum({1, 3, 4})",
+    arguments = conv_arguments, keep = keep_conv(lines), needs = { "b", "a", "" }, back = conv_back,
+  }
+end
+
+-- Both are linear in both of their tensors: their gradients are convolutions again.
+R.conv2d_input = {
+  formula = "conv2d_weight(g, shape, b); g:conv2d(a)",
+  arguments = function(_, w, gradient) return w, gradient end, needs = { "b", "a" },
+  keep = function(n, _, _, w, _, options) n.shape, n.window = w.shape, window_of(options) end,
+  back = function(g, n, i)
+    return i == 1 and mr.conv2d_weight(g, n.shape, n.b, n.window) or g:conv2d(n.a, n.window)
+  end,
+}
+R.conv2d_weight = {
+  formula = "conv2d_input(shape, g, b); a:conv2d(g)",
+  arguments = function(x, _, gradient) return x, gradient end, needs = { "b", "a" },
+  keep = function(n, _, x, _, _, options) n.shape, n.window = x.shape, window_of(options) end,
+  back = function(g, n, i)
+    return i == 1 and mr.conv2d_input(n.shape, g, n.b, n.window) or n.a:conv2d(g, n.window)
+  end,
+}
+
 -- ---------------------------------------------------------------- copies
 
 local function keep_home(n, _, x) n.device, n.dtype = x.device, x.dtype end

@@ -1706,27 +1706,6 @@ function Tensor:div_(y) end
 ---@return millrace.Tensor
 function mr.div(x, y, options) end
 
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:pow(y, options) end
-
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:pow_(y) end
-
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.pow(x, y, options) end
-
 ---The greater of two elements. NaN if one of them is NaN.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
@@ -1783,6 +1762,84 @@ function Tensor:remainder_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.remainder(x, y, options) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:relu_backward(y, options) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:relu_backward_(y) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.relu_backward(x, y, options) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:tanh_backward(y, options) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:tanh_backward_(y) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.tanh_backward(x, y, options) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:sigmoid_backward(y, options) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:sigmoid_backward_(y) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.sigmoid_backward(x, y, options) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:pow(y, options) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:pow_(y) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.pow(x, y, options) end
 
 ---True where two elements are equal.
 ---@param y millrace.Tensor|number

@@ -1,6 +1,7 @@
 /* Convolutions in Lua: the options of the window, images without a batch, and one dim instead of two. */
 #include "bind/network.h"
 #include "bind/open.h"
+#include "bind/record.h"
 #include "bind/row.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
@@ -125,11 +126,12 @@ static int convolve(lua_State *L, const char *what, bool lines) {
     return 1;
 }
 
-MR_FUNCTION(convolution_conv1d, "conv1d",
-            "x:conv1d(w: tensor [, bias: tensor] [, {bias=, stride=1, padding=0, dilation=1, "
-            "groups=1}]) -> tensor",
-            "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
-            "channels / groups, elements): conv2d with one row.") {
+MR_RECORDED_FUNCTION(
+    convolution_conv1d, "conv1d",
+    "x:conv1d(w: tensor [, bias: tensor] [, {bias=, stride=1, padding=0, dilation=1, "
+    "groups=1}]) -> tensor",
+    "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
+    "channels / groups, elements): conv2d with one row.") {
     return convolve(L, "conv1d", true);
 }
 

@@ -19,6 +19,7 @@ local by_family = {
 }
 
 local function mask(...) return any(...):gt(0) end
+local function index(values) return mr.tensor(values, { dtype = "i64", device = "cpu" }) end
 
 -- Of single rows.
 local by_name = {
@@ -49,8 +50,55 @@ local by_name = {
   dot = function() return { { any(4), any(4) } } end,
   bmm = function() return { { any(2, 2, 3), any(2, 3, 2) } } end,
   copy = function() return { { any(2, 3), any(3) } } end,
+
+  log2 = function() return { { positive(5) } } end,
+  log10 = function() return { { positive(5) } } end,
+  log1p = function() return { { positive(5) } } end,
+  asin = function() return { { between(-0.9, 0.9, { 5 }) } } end,
+  acos = function() return { { between(-0.9, 0.9, { 5 }) } } end,
+  tan = function() return { { between(-1.2, 1.2, { 5 }) } } end,
+  softplus = function() return { { any(4) }, { between(19.9, 20.1, { 4 }) } } end,
+  leaky_relu = function() return { { any(5) }, { any(2, 3), 0.2 }, { any(2, 3), positive(3) } } end,
+  elu = function() return { { any(5) }, { any(2, 3), 0.2 }, { any(2, 3), positive(3) } } end,
+  masked_fill = function() return { { any(2, 3), mask(2, 3), 1.5 }, { any(2, 3), mask(3), any() } } end,
+  index_select = function()
+    return { { any(4, 3), 1, index { 2, 4, 2 } }, { any(2, 3), -1, index { 3, 1, 1, 1 } } }
+  end,
+  gather = function()
+    return { { any(3, 2), 1, index { { 1, 3 }, { 1, 2 }, { 3, 3 }, { 1, 1 } } },
+      { any(2, 3), 2, index { { 2 }, { 3 } } } }
+  end,
+  embedding = function() return { { index { 2, 1, 2 }, any(3, 4) }, { index { { 1, 3 }, { 3, 3 } }, any(3, 2) } } end,
+  scatter = function()
+    return { { any(3, 2), 1, index { { 1, 3 }, { 3, 1 } }, any(2, 2) }, { any(3, 2), 1, index { { 1, 3 } }, 0.5 },
+      { any(2, 3), 2, index { { 2, 2 }, { 1, 3 } }, any(2, 2) } }
+  end,
+  scatter_add = function() return { { any(3, 2), 1, index { { 1, 3 }, { 1, 1 } }, any(2, 2) } } end,
+  index_add = function() return { { any(3, 2), 1, index { 3, 1, 3 }, any(3, 2) } } end,
+  masked_select = function() return { { any(2, 3), mask(2, 3) }, { any(2, 1), mask(3) }, { any(2, 3), mask(3) } } end,
+  cumsum = function() return { { any(2, 3), 2 }, { any(2, 3), 1 } } end,
+  cumprod = function() return { { any(2, 4), 2 }, { any(3, 2), -2 } } end,
+  sort = function() return { { any(2, 4) }, { any(3, 2), 1, true }, { any(2, 3), { dim = 1 } } } end,
+  topk = function() return { { any(2, 4), 2 }, { any(3, 2), 1, 1, false } } end,
+  flip = function() return { { any(2, 3), 1 }, { any(2, 3), 1, 2 }, { any(2, 3), { -1 } } } end,
+  roll = function() return { { any(2, 3), 2 }, { any(2, 3), -1, 2 }, { any(2, 3), { 1, 2 }, { 1, 2 } } } end,
+  tril = function() return { { any(3, 3) }, { any(2, 3, 2), 1 } } end,
+  triu = function() return { { any(3, 3) }, { any(2, 3, 2), -1 } } end,
+  conv2d = function()
+    return { { any(2, 2, 4, 4), any(3, 2, 3, 3) }, { any(2, 2, 5, 4), any(4, 1, 3, 2), any(4),
+      { stride = { 2, 1 }, padding = { 1, 0 }, groups = 2 } }, { any(2, 4, 4), any(1, 2, 2, 2), { dilation = 2 } } }
+  end,
+  conv2d_input = function()
+    return { { { 2, 2, 4, 4 }, any(3, 2, 3, 3), any(2, 3, 4, 4), { padding = 1 } } }
+  end,
+  conv2d_weight = function()
+    return { { any(2, 2, 4, 4), { 3, 2, 3, 3 }, any(2, 3, 4, 4), { padding = 1 } } }
+  end,
 }
 by_name.log_softmax = by_name.softmax
+
+-- Their arguments do not broadcast to each other.
+local ONLY_IN_PLACE = { scatter = true, scatter_add = true, index_add = true }
 
 local reductions = function(x)
   return { { x }, { x, 1 }, { x, 2, true }, { x, { 1, 3 } }, { x, { -1, 1 }, true },
@@ -103,8 +151,8 @@ for _, row in ipairs(mr.ops()) do
       for k, case in ipairs(cases_of(row)) do
         local x = case[1]
         local n = math.max(#case, row.inputs or 1)
-        local fits = type(x) == "userdata" and (x.dtype == "f64" or row.name == "where")
-        for i = 2, n do
+        local fits = type(x) == "userdata" and x.dtype == "f64"
+        for i = 2, ONLY_IN_PLACE[row.name] and 1 or n do
           local t = case[i]
           if type(t) == "userdata" and t.ndim > 0 then -- must broadcast to x
             fits = fits and #t.shape <= #x.shape
@@ -114,7 +162,7 @@ for _, row in ipairs(mr.ops()) do
             end
           end
         end
-        if fits and x.dtype == "f64" then
+        if fits then
           check(("%s_, case %d"):format(row.name, k), function(t, ...)
             local y = t * 1
             return y[row.name .. "_"](y, ...)
@@ -169,6 +217,11 @@ local functions = {
   stack = { function(x, y) return mr.stack({ x, y }, -1) end, any(2, 3), any(2, 3) },
   addmm = { function(x, a, b) return x:addmm(a, b, { beta = 0.5, alpha = -2 }) end, any(2, 1), any(2, 3), any(3, 4) },
   addmm_plain = { function(x, a, b) return x:addmm(a, b:t()) end, any(4), any(2, 3), any(4, 3) },
+  conv2d_with_the_bias_among_the_options = { function(x, w, b) return x:conv2d(w, { bias = b, padding = 1 }) end,
+    any(1, 1, 3, 3), any(2, 1, 2, 2), any(2) },
+  conv1d = { function(x, w, b) return x:conv1d(w, b, { stride = 2, padding = 1 }) end, any(2, 2, 5), any(3, 2, 3),
+    any(3) },
+  conv1d_of_one = { function(x, w) return mr.conv1d(x, w) end, any(2, 5), any(1, 2, 3) },
   operators = { function(x, y) return -x + 2 * y - x / y ^ 2 + 1 / y end, any(3), positive(3) },
   number_to_the_power = { function(x) return 2 ^ x end, any(3) },
   modulo = { function(x, y) return x % y end, any(5), positive(5) },
