@@ -186,13 +186,12 @@ static void run_panel(const job *j, int64_t first, int64_t rows, int64_t column,
     int last = j->walk.ndim - 1;
     size_t out_size = mr_dtype_size(j->result);
     panel panels[MR_MAX_INPUTS];
-    const char *row[MR_MAX_INPUTS];
-    int64_t step[MR_MAX_INPUTS]; /* bytes from row to row */
+    const char *row[MR_MAX_INPUTS] = {NULL};
+    int64_t step[MR_MAX_INPUTS] = {0}; /* bytes from row to row */
     unsigned fixed = j->fixed;
     for (int k = 0; k < j->count; k++) {
         const source *s = &j->in[k];
         row[k] = s->data;
-        step[k] = 0;
         if (s->fixed) continue;
         const int64_t *stride = j->walk.stride[s->walk];
         int64_t at = mr_walk_offset(&j->walk, s->walk, first) + column * stride[last];

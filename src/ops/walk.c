@@ -43,8 +43,8 @@ int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position) {
     return offset;
 }
 
-/* A run is `n` elements with one stride; one of the two sides is dense. Every other element, of 4 bytes, is what
- * complex numbers and pairs are made of, and the compiler has shuffles for it. */
+/* A run is `n` elements with one stride; one of the two sides is dense. Every other element is frequent (pairs, and the
+ * parts of complex numbers), and the compiler has shuffles for it. */
 #define GATHER_RUN(T)                                                                              \
     MR_CLONES static void gather_run_##T(T *restrict t, const T *restrict f, int64_t stride,       \
                                          int64_t n) {                                              \
@@ -106,8 +106,9 @@ static place place_of(int ndim, const int64_t *shape, const int64_t *stride, int
     return p;
 }
 
-/* Moves on by `n` in dim d, at most to its end. */
-static void advance(place *p, int d, const int64_t *shape, const int64_t *stride, int64_t n) {
+/* Moves on by `n` in the last of `ndim` dims, at most to its end. */
+static void advance(place *p, int ndim, const int64_t *shape, const int64_t *stride, int64_t n) {
+    int d = ndim - 1;
     p->index[d] += n;
     p->offset += n * stride[d];
     while (d > 0 && p->index[d] == shape[d]) {
@@ -133,14 +134,14 @@ void mr_gather(const void *base, size_t size, int ndim, const int64_t *shape, co
                 rows = shape[last - 1] - p.index[last - 1];
             mr_transpose(to, shape[last], from, stride[last], size, rows, shape[last]);
             done += rows * shape[last];
-            advance(&p, last - 1, shape, stride, rows);
+            advance(&p, ndim - 1, shape, stride, rows);
             continue;
         }
         int64_t run = shape[last] - p.index[last];
         if (run > n - done) run = n - done;
         gather_run(to, from, stride[last], size, run);
         done += run;
-        advance(&p, last, shape, stride, run);
+        advance(&p, ndim, shape, stride, run);
     }
 }
 
@@ -154,7 +155,7 @@ void mr_scatter(void *base, size_t size, int ndim, const int64_t *shape, const i
         scatter_run((char *)base + p.offset * (int64_t)size, stride[last],
                     (const char *)block + (size_t)done * size, size, run);
         done += run;
-        advance(&p, last, shape, stride, run);
+        advance(&p, ndim, shape, stride, run);
     }
 }
 
