@@ -30,6 +30,17 @@ void mr_option_pair(lua_State *L, const mr_option_slots *options, const char *na
     if (at) mr_check_pair(L, mr_called_name(L, &method), name, at, out_pair);
 }
 
+void mr_check_shape_argument(lua_State *L, const char *what, int arg, mr_call *call) {
+    int64_t shape[MR_MAX_DIMS];
+    if (!lua_istable(L, arg)) mr_bad_argument(L, arg, "a shape, such as {64, 3, 32, 32}");
+    call->dim_count = mr_check_shape(L, what, arg, arg, shape);
+    for (int d = 0; d < call->dim_count; d++) {
+        if (shape[d] < 0 || shape[d] > INT32_MAX)
+            mr_misuse(L, "%s: size %lld is out of range", what, (long long)shape[d]);
+        call->dims[d] = (int)shape[d];
+    }
+}
+
 static void check_conv_window(lua_State *L, const char *what, const mr_option_slots *options,
                               mr_window *w) {
     mr_option_pair(L, options, "stride", 1, w->stride);
@@ -143,17 +154,11 @@ static int call_gradient(lua_State *L, const mr_op *op) {
     static const char *const known[] = {"stride", "padding", "dilation", "groups", NULL};
     mr_caller caller = mr_enter(L);
     bool of_input = op->id == MR_OP_conv2d_input;
-    int64_t shape[MR_MAX_DIMS];
     int shape_at = of_input ? 1 : 2;
-    mr_call call = {.in_count = 2, .dim_count = 4};
-    if (!lua_istable(L, shape_at)) mr_bad_argument(L, shape_at, "a shape, such as {64, 3, 32, 32}");
-    int count = mr_check_shape(L, op->name, shape_at, shape_at, shape);
-    if (count != 4) mr_misuse(L, "%s: the shape must have 4 sizes, not %d", op->name, count);
-    for (int d = 0; d < 4; d++) {
-        if (shape[d] < 0 || shape[d] > INT32_MAX)
-            mr_misuse(L, "%s: size %lld is out of range", op->name, (long long)shape[d]);
-        call.dims[d] = (int)shape[d];
-    }
+    mr_call call = {.in_count = 2};
+    mr_check_shape_argument(L, op->name, shape_at, &call);
+    if (call.dim_count != 4)
+        mr_misuse(L, "%s: the shape must have 4 sizes, not %d", op->name, call.dim_count);
     call.in[0].tensor = mr_check_tensor(L, 3);
     call.in[1].tensor = mr_check_tensor(L, 3 - shape_at);
     mr_option_slots options = mr_check_options(L, 4, known);

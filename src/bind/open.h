@@ -19,6 +19,7 @@ extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class;
 extern const mr_class mr_convolution_class, mr_convolution_functions_class;
+extern const mr_class mr_loss_class, mr_loss_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -45,6 +46,7 @@ void mr_open_kernel_module(lua_State *L);
 void mr_open_kernel_profile(lua_State *L);
 void mr_open_kernel_variable(lua_State *L);
 void mr_open_linear(lua_State *L);
+void mr_open_loss(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);
 void mr_open_operators(lua_State *L);

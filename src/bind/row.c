@@ -17,6 +17,17 @@ int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const
     return 1;
 }
 
+int mr_push_results(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call) {
+    mr_call both = *call;
+    bool is_new;
+    mr_tensor **first = mr_new_tensor(L), **second = mr_new_tensor(L);
+    both.out_second = second;
+    mr_raise(L, mr_call_run(caller, op, &both, first, &is_new));
+    mr_made_tensor(L, *first);
+    mr_made_tensor(L, *second);
+    return 2;
+}
+
 mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, bool in_place,
                       mr_stream *stream, const mr_params *params) {
     mr_call call = {.out = out, .in_place = in_place, .stream = stream, .params = *params};

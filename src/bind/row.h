@@ -14,5 +14,7 @@ mr_value mr_check_value(lua_State *L, int arg);
 /* Runs `call`, whose out is a new tensor (`out_arg` 0) or the one at `out_arg`, and pushes that. */
 int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call,
                    int out_arg);
+/* The same for a row with a second result, which is wanted: pushes both. */
+int mr_push_results(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call);
 
 #endif

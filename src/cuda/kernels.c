@@ -246,6 +246,12 @@ static void merge_dims(cuda_layout *layout) {
     layout->ndim = n;
 }
 
+mr_cuda_divisor mr_cuda_divide_by(int64_t value) {
+    uint32_t v = value < 1 ? 1 : (uint32_t)value, shift = 0;
+    while (((uint64_t)1 << shift) < v) shift++;
+    return (mr_cuda_divisor){v, (uint32_t)((((1ull << shift) - v) << 32) / v + 1), shift};
+}
+
 /* What the kernels take positions apart by. */
 static void set_divisors(mr_cuda_shape *shape) {
     double positions = 1;

@@ -19,6 +19,8 @@
     X(REDUCE, reduce)                                                                              \
     X(SOFTMAX, softmax)                                                                            \
     X(CONV, conv)                                                                                  \
+    X(POOL, pool)                                                                                  \
+    X(LOSS, loss)                                                                                  \
     X(PRODUCT, product)                                                                            \
     X(ABSTRACT, abstract)
 
@@ -153,6 +155,8 @@ static inline bool mr_cuda_aligned(CUdeviceptr address) {
     return address % 16 == 0;
 }
 
+mr_cuda_divisor mr_cuda_divide_by(int64_t value);
+
 /* ---- the families */
 
 mr_status mr_cuda_launch_copy(const mr_command *command, CUstream stream);
@@ -163,6 +167,8 @@ mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_conv(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_loss(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 

@@ -5,15 +5,6 @@
 /* Sizes beyond this are refused: the kernels' positions and coordinates stay below 2^31. */
 static const int64_t LARGEST = 1 << 30;
 
-static mr_cuda_divisor divisor(int64_t value) {
-    uint32_t shift = 0;
-    if (value < 1) value = 1;
-    while (((int64_t)1 << shift) < value) shift++;
-    return (mr_cuda_divisor){
-        (uint32_t)value,
-        (uint32_t)((((1ull << shift) - (uint64_t)value) << 32) / (uint64_t)value + 1), shift};
-}
-
 static bool is_small_enough(const mr_conv *c) {
     bool fits = c->images * c->grid[0] * c->grid[1] < LARGEST &&
                 c->channels * c->taps[0] * c->taps[1] < LARGEST && c->outputs < LARGEST;
@@ -31,10 +22,10 @@ static void describe(const mr_conv *c, mr_cuda_conv *p) {
     p->depth = (uint32_t)(c->channels * c->taps[0] * c->taps[1]);
     p->outputs = (uint32_t)c->outputs;
     p->groups = (uint32_t)c->groups;
-    p->rows = divisor(c->grid[0]);
-    p->columns = divisor(c->grid[1]);
-    p->taps = divisor(c->taps[0] * c->taps[1]);
-    p->tap_columns = divisor(c->taps[1]);
+    p->rows = mr_cuda_divide_by(c->grid[0]);
+    p->columns = mr_cuda_divide_by(c->grid[1]);
+    p->taps = mr_cuda_divide_by(c->taps[0] * c->taps[1]);
+    p->tap_columns = mr_cuda_divide_by(c->taps[1]);
     p->source_image = c->source_image;
     p->source_group = c->source_group;
     p->source_channel = c->source_channel;

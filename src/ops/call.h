@@ -11,18 +11,22 @@ typedef struct {
     mr_scalar scalar;
 } mr_value;
 
+enum { MR_CALL_INPUTS = 6 };
+
 typedef struct {
-    mr_value in[MR_MAX_INPUTS];
+    mr_value in[MR_CALL_INPUTS];
     int in_count;
     mr_tensor *out;    /* in-place forms and out=; borrowed; NULL: a new tensor */
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
     mr_params params;
     bool dims_given; /* reductions: else over everything; softmax: one dim */
-    /* conv2d_input, conv2d_weight: the shape of the result */
+    /* rows that make gradients: the shape of the result */
     int dims[MR_MAX_DIMS];
     int dim_count;
-    bool keepdim;
+    bool keepdim; /* pools: PyTorch's ceil_mode */
+    mr_tensor **
+        out_second; /* rows with a second result: where it goes, as *out_tensor; NULL: it is not wanted */
 } mr_call;
 
 /* *out_tensor: the result with one reference and, when it was newly allocated, one handle for the

@@ -7,44 +7,6 @@
 
 /* ------------------------------------------------------------------------- checks */
 
-/* x and the others are where the first is, are floats, and of one dtype. */
-mr_status mr_check_floats(mr_launch *launch, const mr_call *call) {
-    char name_a[160], name_b[160];
-    const mr_tensor *first = call->in[0].tensor;
-    for (int i = 0; i < call->in_count; i++) {
-        mr_tensor *t = call->in[i].tensor;
-        if (!t)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: input %d must be a tensor", launch->name,
-                           i + 1);
-        MR_TRY(mr_launch_check(launch, t));
-        if (t->dtype != MR_F32 && t->dtype != MR_F64)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s: takes floats, but %s is %s; convert with x:to(\"f32\")",
-                           launch->name, mr_tensor_describe(t, name_a, sizeof name_a),
-                           mr_dtype_text((mr_dtype)t->dtype));
-        if (t->dtype != first->dtype)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "%s: %s is %s, but %s is %s; convert one of them with to()",
-                           launch->name, mr_tensor_describe(first, name_a, sizeof name_a),
-                           mr_dtype_text((mr_dtype)first->dtype),
-                           mr_tensor_describe(t, name_b, sizeof name_b),
-                           mr_dtype_text((mr_dtype)t->dtype));
-    }
-    if (call->out)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: makes a new tensor, and takes no out=", launch->name);
-    return MR_OK;
-}
-
-static mr_status check_rank(const mr_launch *launch, const mr_tensor *t, int ndim,
-                            const char *meaning) {
-    char name[160], shape[192];
-    if (t->ndim == ndim) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s must have the shape %s, but it is %s",
-                   launch->name, mr_tensor_describe(t, name, sizeof name), meaning,
-                   mr_shape_text(t->ndim, t->shape, shape, sizeof shape));
-}
-
 mr_status mr_check_window(const char *name, const mr_window *w) {
     for (int d = 0; d < 2; d++) {
         const char *wrong = w->size[d] < 1       ? "a window of at least 1x1"
@@ -106,7 +68,7 @@ static mr_status check_gradient(const mr_launch *launch, const mr_tensor *gradie
                                 const int64_t *image, const int64_t *weights) {
     int64_t shape[4];
     char own[192], wanted[192];
-    MR_TRY(check_rank(launch, gradient, 4, "(images, channels, rows, columns)"));
+    MR_TRY(mr_check_rank(launch, gradient, 4, "(images, channels, rows, columns)"));
     MR_TRY(check_channels(launch, image, weights));
     MR_TRY(result_shape(launch, image, weights, shape));
     for (int d = 0; d < 4; d++)
@@ -125,31 +87,25 @@ static void take_window_size(mr_launch *launch, const int64_t *weights) {
 
 /* ------------------------------------------------------------------------- the rows */
 
-static mr_status run_row(mr_launch *launch, const mr_call *call, const int64_t *shape, int ndim,
-                         mr_tensor **out_tensor) {
-    mr_tensor *out;
+/* In f32 or f64, or rounded to `result`. */
+static mr_status run_row(mr_launch *launch, const mr_call *call, mr_dtype result, int ndim,
+                         const int64_t *shape, mr_tensor **out_tensor) {
     MR_TRY(mr_launch_place(launch, call->stream));
     launch->params.tf32 = launch->caller->machine->allow_tf32;
-    MR_TRY(mr_launch_new(launch, (mr_dtype)call->in[0].tensor->dtype, ndim, shape, &out));
-    mr_launch_operand(launch, out, MR_WRITE);
-    for (int i = 0; i < call->in_count; i++) mr_launch_operand(launch, call->in[i].tensor, MR_READ);
-    mr_status status = mr_launch_go(launch);
-    if (status) mr_drop_new(out);
-    else *out_tensor = out;
-    return status;
+    return mr_run_network_row(launch, call, NULL, result, ndim, shape, out_tensor);
 }
 
 static mr_status call_forward(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     const mr_tensor *x = call->in[0].tensor, *w = call->in[1].tensor;
     int64_t shape[4];
-    MR_TRY(check_rank(launch, x, 4, "(images, channels, rows, columns)"));
-    MR_TRY(check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
+    MR_TRY(mr_check_rank(launch, x, 4, "(images, channels, rows, columns)"));
+    MR_TRY(mr_check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
     MR_TRY(check_channels(launch, x->shape, w->shape));
     take_window_size(launch, w->shape);
     MR_TRY(mr_check_window(launch->name, &launch->params.window));
     MR_TRY(result_shape(launch, x->shape, w->shape, shape));
     if (call->in_count > 2) MR_TRY(check_bias(launch, call->in[2].tensor, w->shape[0]));
-    return run_row(launch, call, shape, 4, out_tensor);
+    return run_row(launch, call, (mr_dtype)x->dtype, 4, shape, out_tensor);
 }
 
 /* in: gradient, w; dims: the shape of conv2d's input. */
@@ -157,11 +113,21 @@ static mr_status call_input(mr_launch *launch, const mr_call *call, mr_tensor **
     const mr_tensor *gradient = call->in[0].tensor, *w = call->in[1].tensor;
     int64_t image[4];
     for (int d = 0; d < 4; d++) image[d] = call->dims[d];
-    MR_TRY(check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
+    MR_TRY(mr_check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
     take_window_size(launch, w->shape);
     MR_TRY(mr_check_window(launch->name, &launch->params.window));
     MR_TRY(check_gradient(launch, gradient, image, w->shape));
-    return run_row(launch, call, image, 4, out_tensor);
+    return run_row(launch, call, (mr_dtype)w->dtype, 4, image, out_tensor);
+}
+
+static mr_status add_chunks(const mr_launch *launch, mr_tensor *chunks, mr_tensor **out_sum) {
+    bool is_new;
+    mr_call sum = {.in = {{.tensor = chunks}},
+                   .in_count = 1,
+                   .stream = launch->stream,
+                   .dims_given = true,
+                   .dim_count = 1};
+    return mr_call_run(launch->caller, &mr_ops[MR_OP_sum], &sum, out_sum, &is_new);
 }
 
 /* in: gradient, x; dims: the shape of the weights. */
@@ -169,22 +135,23 @@ static mr_status call_weight(mr_launch *launch, const mr_call *call, mr_tensor *
     const mr_tensor *gradient = call->in[0].tensor, *x = call->in[1].tensor;
     int64_t shape[5], *weights = shape + 1;
     for (int d = 0; d < 4; d++) weights[d] = call->dims[d];
-    MR_TRY(check_rank(launch, x, 4, "(images, channels, rows, columns)"));
+    MR_TRY(mr_check_rank(launch, x, 4, "(images, channels, rows, columns)"));
     take_window_size(launch, weights);
     MR_TRY(mr_check_window(launch->name, &launch->params.window));
     MR_TRY(check_gradient(launch, gradient, x->shape, weights));
     shape[0] = mr_conv_weight_chunks(x->shape[0] * gradient->shape[2] * gradient->shape[3],
                                      weights[0] * weights[1] * weights[2] * weights[3]);
-    mr_tensor *chunks;
-    MR_TRY(run_row(launch, call, shape, 5, &chunks));
-    mr_call sum = {.in = {{.tensor = chunks}},
-                   .in_count = 1,
-                   .stream = launch->stream,
-                   .dims_given = true,
-                   .dim_count = 1};
-    bool is_new;
-    mr_status status = mr_call_run(launch->caller, &mr_ops[MR_OP_sum], &sum, out_tensor, &is_new);
+    mr_dtype dtype = (mr_dtype)x->dtype;
+    mr_tensor *chunks, *sum = NULL;
+    MR_TRY(run_row(launch, call, mr_dtype_computed(dtype), 5, shape, &chunks));
+    mr_status status = add_chunks(launch, chunks, &sum);
     mr_drop_new(chunks);
+    if (!status && mr_dtype_is_half(dtype)) {
+        status = mr_new_converted(launch, sum, dtype, out_tensor);
+        mr_drop_new(sum);
+    } else if (!status) {
+        *out_tensor = sum;
+    }
     return status;
 }
 
@@ -193,7 +160,7 @@ mr_status mr_call_conv(mr_launch *launch, const mr_call *call, mr_tensor **out_t
     if (call->in_count != 2 && !takes_bias)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes two tensors, not %d", launch->name,
                        call->in_count);
-    MR_TRY(mr_check_floats(launch, call));
+    MR_TRY(mr_check_floats(launch, call, call->in_count));
     switch (launch->op->id) {
     case MR_OP_conv2d: return call_forward(launch, call, out_tensor);
     case MR_OP_conv2d_input: return call_input(launch, call, out_tensor);

@@ -141,13 +141,14 @@ static mr_status run_on_host(const mr_launch *launch) {
                           .machine = machine,
                           .where = launch->caller->where,
                           .name = launch->name};
-    command.operands = command.inline_operands;
+    mr_operand operands[MR_LAUNCH_OPERANDS];
+    command.operands = operands;
     command.u.op.row = launch->op;
     command.u.op.params = launch->params;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < launch->operand_count; i++) {
         mr_tensor *t = launch->operands[i];
-        command.inline_operands[i] = (mr_operand){t, launch->access[i]};
+        operands[i] = (mr_operand){t, launch->access[i]};
         bytes += (uint64_t)t->numel * mr_dtype_size(t->dtype);
     }
     MR_TRY(mr_host_accesses(launch->caller, launch->name, command.operands, launch->operand_count,

@@ -6,6 +6,8 @@
 
 #include "ops/call.h"
 
+enum { MR_LAUNCH_OPERANDS = MR_CALL_INPUTS + 2 };
+
 typedef struct {
     const mr_caller *caller; /* borrowed */
     const mr_op *op;
@@ -13,8 +15,8 @@ typedef struct {
     mr_tensor *first;                        /* the first operand seen: decides where it runs */
     mr_device *device;                       /* NULL: on the host */
     mr_stream *stream;                       /* NULL on the host */
-    mr_tensor *operands[MR_INLINE_OPERANDS]; /* 0 is the output; borrowed */
-    uint8_t access[MR_INLINE_OPERANDS];
+    mr_tensor *operands[MR_LAUNCH_OPERANDS]; /* 0 is the output; borrowed */
+    uint8_t access[MR_LAUNCH_OPERANDS];
     uint32_t operand_count;
     mr_params params;
 } mr_launch;
@@ -61,8 +63,21 @@ mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **ou
 mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_conv(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 
-/* All inputs are tensors of floats, of one dtype, in one place; and there is no out=. */
-mr_status mr_check_floats(mr_launch *launch, const mr_call *call);
+mr_status mr_call_pool(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_loss(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+
+/* The first `count` inputs are tensors of floats, of one dtype, in one place; and there is no out=. */
+mr_status mr_check_floats(mr_launch *launch, const mr_call *call, int count);
+/* `meaning`: the shape that is expected, in words. */
+mr_status mr_check_rank(const mr_launch *launch, const mr_tensor *t, int ndim, const char *meaning);
+/* A new tensor with t's values. */
+mr_status mr_new_converted(const mr_launch *launch, mr_tensor *t, mr_dtype dtype,
+                           mr_tensor **out_tensor);
+/* After all checks and mr_launch_place: runs the row on call->in, for a new result of dtype `result`. What is f16 or bf16
+ * goes through f32. `second`: another tensor that the row writes, its last operand; NULL: none. */
+mr_status mr_run_network_row(mr_launch *launch, const mr_call *call, mr_tensor *second,
+                             mr_dtype result, int ndim, const int64_t *shape,
+                             mr_tensor **out_tensor);
 /* Sizes, strides and dilations of at least 1, paddings of at least 0. */
 mr_status mr_check_window(const char *name, const mr_window *w);
 

@@ -36,6 +36,8 @@ typedef enum {
     MR_FAMILY_BYTES,    /* memset */
     MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
     MR_FAMILY_CONV,     /* network.h; params.window */
+    MR_FAMILY_POOL,     /* likewise */
+    MR_FAMILY_LOSS,     /* network.h */
     MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COUNT
 } mr_family_id;

@@ -205,6 +205,8 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_BYTES] = {.id = MR_FAMILY_BYTES, .name = "bytes"},
     [MR_FAMILY_ABSTRACT] = {.id = MR_FAMILY_ABSTRACT, .name = "abstract"},
     [MR_FAMILY_CONV] = {.id = MR_FAMILY_CONV, .name = "conv", .portion = 8e9},
+    [MR_FAMILY_POOL] = {.id = MR_FAMILY_POOL, .name = "pool"},
+    [MR_FAMILY_LOSS] = {.id = MR_FAMILY_LOSS, .name = "loss"},
     [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
                           .name = "kernel",
                           .brings_threads = mr_kernel_runs_alone},

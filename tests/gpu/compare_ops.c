@@ -763,6 +763,7 @@ static void (*const compare_row[])(const mr_op *row, tally *sum) = {
     [MR_FAMILY_REDUCE] = compare_reduce,       [MR_FAMILY_SOFTMAX] = compare_softmax,
     [MR_FAMILY_MATMUL] = compare_matmul,       [MR_FAMILY_COPY] = compare_copy,
     [MR_FAMILY_BYTES] = compare_memset,        [MR_FAMILY_ABSTRACT] = compare_op,
+    [MR_FAMILY_POOL] = compare_nothing,        [MR_FAMILY_LOSS] = compare_nothing,
     [MR_FAMILY_CONV] = compare_nothing,        [MR_FAMILY_KERNEL] = compare_nothing,
 };
 _Static_assert(sizeof compare_row / sizeof *compare_row == MR_FAMILY_COUNT,

@@ -4,6 +4,8 @@
 #ifndef MR_CUDA_KERNELS_ARGS_H
 #define MR_CUDA_KERNELS_ARGS_H
 
+#include "ops/pool_window.h"
+
 #include <stdint.h>
 
 enum { MR_CUDA_DIMS = 8, MR_CUDA_INPUTS = 3 };
@@ -213,6 +215,32 @@ typedef struct {
     int64_t out_offset, out_image, out_group, out_output, out_stride[2];
     int64_t bias_stride;
 } mr_cuda_conv;
+
+/* A pool or its gradient. `other` is the input, or the gradient of the output; made densely: the elements of `out`. */
+typedef struct {
+    void *out;
+    const void *other;
+    int64_t *positions; /* NULL: none */
+    uint32_t count;
+    mr_cuda_divisor channels, rows_made, columns_made;
+    mr_pool_line rows, columns;
+    int32_t include_padding;
+    int64_t divisor; /* 0: the elements of a window */
+    int64_t other_stride[4], positions_stride[4];
+} mr_cuda_pool;
+
+/* nll_loss: `count` targets of `shape`, over which the strides are. loss_backward makes `x`. */
+typedef struct {
+    void *x, *out, *total;
+    const void *target, *weight, *gradient;
+    uint64_t count;
+    int64_t ignored, classes, class_step, weight_step;
+    uint32_t wide; /* targets are i64, else i32 */
+    uint32_t mean;
+    uint32_t each; /* there is a loss for each target */
+    mr_cuda_shape shape;
+    mr_cuda_strides target_stride, x_stride, gradient_stride;
+} mr_cuda_loss;
 
 /* One operand of mr.op. */
 typedef struct {

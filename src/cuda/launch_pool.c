@@ -1,0 +1,41 @@
+/* Pools: their windows and strides for the kernels, which count the elements of the result in 32 bits. */
+#include "cuda/kernels.h"
+#include "ops/network.h"
+
+static void set_strides(int64_t to[4], const mr_tensor *t) {
+    for (int d = 0; d < 4; d++) to[d] = t->stride[d];
+}
+
+mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream) {
+    const mr_op *row = command->u.op.row;
+    const mr_params *params = &command->u.op.params;
+    const mr_tensor *out = command->operands[0].tensor, *other = command->operands[1].tensor,
+                    *positions = command->operand_count > 2 ? command->operands[2].tensor : NULL;
+    bool is_max = row->id == MR_OP_max_pool2d || row->id == MR_OP_max_pool2d_backward;
+    bool backward = row->id != MR_OP_max_pool2d && row->id != MR_OP_avg_pool2d &&
+                    row->id != MR_OP_adaptive_avg_pool2d;
+    if (out->numel > INT32_MAX - MR_CUDA_THREADS)
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION, "%s: too large for one kernel",
+                       command->name);
+    mr_cuda_pool args = {.out = (void *)mr_cuda_data(out),
+                         .other = (const void *)mr_cuda_data(other),
+                         .positions = positions ? (int64_t *)mr_cuda_data(positions) : NULL,
+                         .count = (uint32_t)out->numel,
+                         .channels = mr_cuda_divide_by(out->shape[1]),
+                         .rows_made = mr_cuda_divide_by(out->shape[2]),
+                         .columns_made = mr_cuda_divide_by(out->shape[3]),
+                         .include_padding = params->integer[0] != 0,
+                         .divisor = params->integer[1]};
+    mr_pool_line lines[2];
+    mr_pool_lines(command, lines);
+    args.rows = lines[0];
+    args.columns = lines[1];
+    set_strides(args.other_stride, other);
+    if (positions) set_strides(args.positions_stride, positions);
+    mr_dtype dtype = (mr_dtype)out->dtype;
+    CUfunction function, *slot = &mr_cuda_kernels_of(command)->rows[row->id][dtype][FORM_DENSE];
+    MR_CUDA_FIND(function, command, slot, MODULE_POOL, "%s_pool%s_%s", is_max ? "max" : "avg",
+                 backward ? "_backward" : "", mr_cuda_tag(dtype));
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args.count, MR_CUDA_THREADS),
+                           &args);
+}
