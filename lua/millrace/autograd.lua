@@ -166,10 +166,17 @@ return function(tools)
       save(n, needs[3], a, b, c, d, out)
       if rule.broadcasts and not same_form(c, out) then note_form(n, 3, c) end
     end
+    n.second = rule.second and second
     if rule.keep then rule.keep(n, out, ...) end
     if rule.moves and not n.stream then n.stream = stream_of(a) end -- from a device to the host
     attach(out, n)
     return give(out, second)
+  end
+
+  -- The arguments are put in order first.
+  local function call_arranged(rule, run, ...)
+    local out, second = call_op(rule, run, rule.arrange(...))
+    return give(out, rule.second and rule.second(...) and second or nil)
   end
 
   -- The inputs are listed in the first argument.
@@ -310,7 +317,7 @@ return function(tools)
 
   local function make_rule(name, row, in_place, entry)
     if entry == "none" then return { name = name, row = row, call = call_plain } end
-    local rule = { call = entry.list and call_list or entry.parts and call_parts or call_op }
+    local rule = { call = entry.list and call_list or entry.parts and call_parts or entry.arrange and call_arranged or call_op }
     if in_place then rule.call = call_in_place end
     for key, value in pairs(entry) do rule[key] = value end
     rule.name, rule.row = name, row

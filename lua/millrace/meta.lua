@@ -62,7 +62,7 @@ local Event = {}
 ---dimensions, and a plain number only if its category is higher than that of all tensors. `==`
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
----Convolutions.
+---Networks.
 ---Linear algebra.
 ---Gradients: docs/autograd.md explains them.
 ---Looking at device memory.
@@ -395,13 +395,56 @@ function mr.randint_like(t, low, high, options) end
 ---@return millrace.Tensor
 function mr.randperm(n, options) end
 
+---x times the transpose of w (outputs, inputs), plus the bias. The last dim of x holds the inputs; all
+---other dims are kept.
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@return millrace.Tensor
+function mr.linear(w, bias) end
+
 ---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
 ---groups, elements): conv2d with one row.
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
----@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }
 ---@return millrace.Tensor
 function mr.conv1d(w, bias, options) end
+
+---Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it
+---returns x. {p=, training=} can be given instead.
+---@param p? number
+---@param training? boolean
+---@return millrace.Tensor
+function mr.dropout(p, training) end
+
+---Subtracts the mean over the last dims, whose sizes `shape` lists, divides by the root of their
+---variance plus eps, and multiplies by the weight and adds the bias.
+---@param shape integer|integer[]
+---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, eps?: number }
+---@return millrace.Tensor
+function mr.layer_norm(shape, options) end
+
+---Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and
+---moves the running ones towards them by the momentum (the variance as that of a sample); otherwise it
+---takes the running ones.
+---@param running_mean millrace.Tensor|nil
+---@param running_var millrace.Tensor|nil
+---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, training?: boolean, momentum?: number, eps?: number }
+---@return millrace.Tensor
+function mr.batch_norm(running_mean, running_var, options) end
+
+---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
+---nll_loss of log_softmax.
+---@param target millrace.Tensor
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@return millrace.Tensor
+function mr.cross_entropy(target, options) end
+
+---The squares of the differences: their mean, their sum, or ("none") all of them.
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function mr.mse_loss(target, options) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -934,13 +977,56 @@ function Tensor:totable() end
 ---@return boolean
 function Tensor:has_nan() end
 
+---x times the transpose of w (outputs, inputs), plus the bias. The last dim of x holds the inputs; all
+---other dims are kept.
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@return millrace.Tensor
+function Tensor:linear(w, bias) end
+
 ---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
 ---groups, elements): conv2d with one row.
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
----@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
+---@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }
 ---@return millrace.Tensor
 function Tensor:conv1d(w, bias, options) end
+
+---Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it
+---returns x. {p=, training=} can be given instead.
+---@param p? number
+---@param training? boolean
+---@return millrace.Tensor
+function Tensor:dropout(p, training) end
+
+---Subtracts the mean over the last dims, whose sizes `shape` lists, divides by the root of their
+---variance plus eps, and multiplies by the weight and adds the bias.
+---@param shape integer|integer[]
+---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, eps?: number }
+---@return millrace.Tensor
+function Tensor:layer_norm(shape, options) end
+
+---Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and
+---moves the running ones towards them by the momentum (the variance as that of a sample); otherwise it
+---takes the running ones.
+---@param running_mean millrace.Tensor|nil
+---@param running_var millrace.Tensor|nil
+---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, training?: boolean, momentum?: number, eps?: number }
+---@return millrace.Tensor
+function Tensor:batch_norm(running_mean, running_var, options) end
+
+---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
+---nll_loss of log_softmax.
+---@param target millrace.Tensor
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@return millrace.Tensor
+function Tensor:cross_entropy(target, options) end
+
+---The squares of the differences: their mean, their sum, or ("none") all of them.
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function Tensor:mse_loss(target, options) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -1763,63 +1849,6 @@ function Tensor:remainder_(y) end
 ---@return millrace.Tensor
 function mr.remainder(x, y, options) end
 
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:relu_backward(y, options) end
-
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:relu_backward_(y) end
-
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.relu_backward(x, y, options) end
-
----The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:tanh_backward(y, options) end
-
----The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:tanh_backward_(y) end
-
----The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.tanh_backward(x, y, options) end
-
----The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:sigmoid_backward(y, options) end
-
----The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:sigmoid_backward_(y) end
-
----The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.sigmoid_backward(x, y, options) end
-
 ---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
 ---is truncated to 0.
 ---@param y millrace.Tensor|number
@@ -2320,5 +2349,92 @@ function mr.conv2d_input(input_shape, w, gradient, options) end
 ---@param options? { stride?: any, padding?: any, dilation?: any, groups?: any }
 ---@return millrace.Tensor
 function mr.conv2d_weight(x, weight_shape, gradient, options) end
+
+---The greatest element of each window of images (images, channels, rows, columns); NaN if one is NaN.
+---With return_indices also its position in the rows and columns of its channel, from 1.
+---@param size any
+---@param options? { stride?: any, padding?: any, dilation?: any, ceil_mode?: any, return_indices?: any }
+---@return millrace.Tensor
+---@return positions
+function Tensor:max_pool2d(size, options) end
+
+---The greatest element of each window of images (images, channels, rows, columns); NaN if one is NaN.
+---With return_indices also its position in the rows and columns of its channel, from 1.
+---@param x millrace.Tensor
+---@param size any
+---@param options? { stride?: any, padding?: any, dilation?: any, ceil_mode?: any, return_indices?: any }
+---@return millrace.Tensor
+---@return positions
+function mr.max_pool2d(x, size, options) end
+
+---The gradient of max_pool2d, from that of its result and the positions that it returned.
+---@param input_shape any
+---@param gradient any
+---@param positions any
+---@param size any
+---@param options? { stride?: any, padding?: any, dilation?: any, ceil_mode?: any }
+---@return millrace.Tensor
+function mr.max_pool2d_backward(input_shape, gradient, positions, size, options) end
+
+---The mean of each window of images (images, channels, rows, columns).
+---@param size any
+---@param options? { stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any, divisor_override?: any }
+---@return millrace.Tensor
+function Tensor:avg_pool2d(size, options) end
+
+---The mean of each window of images (images, channels, rows, columns).
+---@param x millrace.Tensor
+---@param size any
+---@param options? { stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any, divisor_override?: any }
+---@return millrace.Tensor
+function mr.avg_pool2d(x, size, options) end
+
+---The gradient of avg_pool2d, from that of its result.
+---@param input_shape any
+---@param gradient any
+---@param size any
+---@param options? { stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any, divisor_override?: any }
+---@return millrace.Tensor
+function mr.avg_pool2d_backward(input_shape, gradient, size, options) end
+
+---The means of as many rows and columns of windows, of about equal size, as `size` says.
+---@param size any
+---@return millrace.Tensor
+function Tensor:adaptive_avg_pool2d(size) end
+
+---The means of as many rows and columns of windows, of about equal size, as `size` says.
+---@param x millrace.Tensor
+---@param size any
+---@return millrace.Tensor
+function mr.adaptive_avg_pool2d(x, size) end
+
+---The gradient of adaptive_avg_pool2d, from that of its result.
+---@param input_shape any
+---@param gradient any
+---@return millrace.Tensor
+function mr.adaptive_avg_pool2d_backward(input_shape, gradient) end
+
+---The negative of x (items, classes, ...) at each target, which counts from 1: the loss of
+---log-probabilities. Reductions: none, mean, sum; the mean divides by the sum of the targets' weights.
+---@param target any
+---@param options? { weight?: any, ignore_index?: any, reduction?: any, return_total_weight?: any }
+---@return millrace.Tensor
+function Tensor:nll_loss(target, options) end
+
+---The negative of x (items, classes, ...) at each target, which counts from 1: the loss of
+---log-probabilities. Reductions: none, mean, sum; the mean divides by the sum of the targets' weights.
+---@param x millrace.Tensor
+---@param target any
+---@param options? { weight?: any, ignore_index?: any, reduction?: any, return_total_weight?: any }
+---@return millrace.Tensor
+function mr.nll_loss(x, target, options) end
+
+---The gradient of nll_loss, from that of its result, and, with a reduction, its total weight.
+---@param input_shape any
+---@param gradient any
+---@param target any
+---@param options? { weight?: any, ignore_index?: any, reduction?: any, total_weight?: any }
+---@return millrace.Tensor
+function mr.nll_loss_backward(input_shape, gradient, target, options) end
 
 return mr

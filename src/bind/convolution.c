@@ -1,7 +1,6 @@
-/* Convolutions in Lua: the options of the window, images without a batch, and one dim instead of two. */
+/* Convolutions in Lua: the options of the window, and images without a batch. */
 #include "bind/network.h"
 #include "bind/open.h"
-#include "bind/record.h"
 #include "bind/row.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
@@ -67,83 +66,47 @@ mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t,
     return *slot;
 }
 
-/* The result at the top without the dims that were added to the image; takes its place. */
-static void drop_dims(lua_State *L, const mr_caller *caller, bool row, bool batch) {
-    int result = lua_gettop(L);
-    if (row) {
-        mr_push_squeezed(L, caller, mr_check_tensor(L, result), 2);
-        mr_let_go(L, result);
-        lua_replace(L, result);
-    }
-    if (batch) {
-        mr_push_squeezed(L, caller, mr_check_tensor(L, result), 0);
-        mr_let_go(L, result);
-        lua_replace(L, result);
-    }
+void mr_drop_batch(lua_State *L, const mr_caller *caller, int at) {
+    mr_push_squeezed(L, caller, mr_check_tensor(L, at), 0);
+    mr_let_go(L, at);
+    lua_replace(L, at);
 }
 
-/* --- conv2d, conv1d ----------------------------------------------------------------------------- */
+/* --- conv2d ------------------------------------------------------------------------------------ */
 
-/* Reads x, w [, bias] [, options] into `call`; `lines`: of conv1d, whose window is one row high. */
-static void check_convolution(lua_State *L, const char *what, mr_call *call, bool lines) {
+/* Reads x, w [, bias] [, options]. */
+static void check_convolution(lua_State *L, mr_call *call) {
     static const char *const known[] = {"bias", "stride", "padding", "dilation", "groups", NULL};
-    mr_window *w = &call->params.window;
-    int options_at, last = mr_split_options(L, &options_at);
-    if (last > 3)
-        mr_misuse(L, "%s: %d arguments are too many: expected x, w, a bias and options", what,
-                  last);
+    int options_at = lua_istable(L, 3) ? 3 : 4;
+    if (lua_gettop(L) > options_at)
+        mr_misuse(L, "conv2d: %d arguments are too many: expected x, w, a bias and options",
+                  lua_gettop(L));
     call->in[0].tensor = mr_check_tensor(L, 1);
     call->in[1].tensor = mr_check_tensor(L, 2);
     call->in_count = 2;
-    mr_tensor *bias = last >= 3 && !lua_isnil(L, 3) ? mr_check_tensor(L, 3) : NULL;
-    mr_option_slots options = mr_check_options(L, options_at ? options_at : last + 1, known);
+    mr_tensor *bias = options_at == 4 && !lua_isnoneornil(L, 3) ? mr_check_tensor(L, 3) : NULL;
+    mr_option_slots options = mr_check_options(L, options_at, known);
     mr_tensor *other = mr_option_tensor(L, &options, "bias");
-    if (bias && other) mr_misuse(L, "%s: the bias is given twice", what);
+    if (bias && other) mr_misuse(L, "conv2d: the bias is given twice");
     if (bias || other) call->in[call->in_count++].tensor = bias ? bias : other;
-    check_conv_window(L, what, &options, w);
-    if (!lines) return;
-    if (w->stride[0] != w->stride[1] || w->padding[0] != w->padding[1] ||
-        w->dilation[0] != w->dilation[1])
-        mr_misuse(L, "%s: has one dim: stride, padding and dilation are numbers", what);
-    w->stride[0] = w->dilation[0] = 1;
-    w->padding[0] = 0;
+    check_conv_window(L, "conv2d", &options, &call->params.window);
 }
 
-static int convolve(lua_State *L, const char *what, bool lines) {
-    mr_caller caller = mr_enter_as(L, what);
+static int convolve(lua_State *L) {
+    mr_caller caller = mr_enter(L);
     mr_call call = {0};
-    check_convolution(L, what, &call, lines);
-    mr_tensor *x = call.in[0].tensor, *w = call.in[1].tensor;
-    int own = lines ? 2 : 3; /* dims of an image */
-    if (lines && w->ndim != 3)
+    check_convolution(L, &call);
+    mr_tensor *x = call.in[0].tensor;
+    bool single = x->ndim == 3;
+    if (!single && x->ndim != 4)
         mr_misuse(L,
-                  "%s: the weights must have 3 dims (outputs, channels / groups, elements), not %d",
-                  what, w->ndim);
-    bool single = x->ndim == own;
-    if (!single && x->ndim != own + 1)
-        mr_misuse(
-            L,
-            "%s: the input must have %d dims (images, channels, %s) or, of one image, %d; not %d",
-            what, own + 1, lines ? "elements" : "rows, columns", own, x->ndim);
-    if (lines) {
-        w = mr_push_unsqueezed(L, &caller, w, 2);
-        x = mr_push_unsqueezed(L, &caller, x, x->ndim - 1);
-    }
-    if (single) x = mr_push_unsqueezed(L, &caller, x, 0);
-    call.in[0].tensor = x;
-    call.in[1].tensor = w;
+                  "conv2d: the input must have 4 dims (images, channels, rows, columns) or, of one "
+                  "image, 3; not %d",
+                  x->ndim);
+    if (single) call.in[0].tensor = mr_push_unsqueezed(L, &caller, x, 0);
     mr_push_result(L, &caller, &mr_ops[MR_OP_conv2d], &call, 0);
-    drop_dims(L, &caller, lines, single);
+    if (single) mr_drop_batch(L, &caller, lua_gettop(L));
     return 1;
-}
-
-MR_RECORDED_FUNCTION(
-    convolution_conv1d, "conv1d",
-    "x:conv1d(w: tensor [, bias: tensor] [, {bias=, stride=1, padding=0, dilation=1, "
-    "groups=1}]) -> tensor",
-    "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
-    "channels / groups, elements): conv2d with one row.") {
-    return convolve(L, "conv1d", true);
 }
 
 /* --- gradients ---------------------------------------------------------------------------------- */
@@ -168,15 +131,5 @@ static int call_gradient(lua_State *L, const mr_op *op) {
 
 int mr_call_convolution(lua_State *L) {
     const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));
-    return op->id == MR_OP_conv2d ? convolve(L, "conv2d", false) : call_gradient(L, op);
-}
-
-static const mr_function *const functions[] = {&convolution_conv1d_function, NULL};
-
-const mr_class mr_convolution_class = {"tensor", "Convolutions.", functions, NULL, &mr_kind_tensor};
-const mr_class mr_convolution_functions_class = {"mr", "Convolutions.", functions, NULL, NULL};
-
-void mr_open_convolution(lua_State *L) {
-    mr_class_extend(L, &mr_convolution_class);
-    mr_table_open(L, &mr_convolution_functions_class);
+    return op->id == MR_OP_conv2d ? convolve(L) : call_gradient(L, op);
 }

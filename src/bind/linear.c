@@ -70,52 +70,7 @@ MR_RECORDED_FUNCTION(
     return 1;
 }
 
-/* --- linear ------------------------------------------------------------------------------------- */
-
-/* All that could go wrong after the first row has been submitted. */
-static void check_layer(lua_State *L, const mr_tensor *x, const mr_tensor *w,
-                        const mr_tensor *bias) {
-    char a[192], b[192];
-    mr_check_same_place(L, "linear", x, w);
-    if (x->dtype != w->dtype || (bias && bias->dtype != x->dtype))
-        mr_misuse(L, "linear: x is %s, the weights are %s%s%s: convert them to one dtype with to()",
-                  mr_dtype_text((mr_dtype)x->dtype), mr_dtype_text((mr_dtype)w->dtype),
-                  bias ? ", the bias is " : "", bias ? mr_dtype_text((mr_dtype)bias->dtype) : "");
-    if (w->ndim != 2 || x->ndim == 0 || x->shape[x->ndim - 1] != w->shape[1])
-        mr_misuse(L,
-                  "linear: weights of shape (outputs, inputs) were expected that fit x of shape "
-                  "%s, got %s",
-                  mr_shape_text(x->ndim, x->shape, a, sizeof a),
-                  mr_shape_text(w->ndim, w->shape, b, sizeof b));
-    if (!bias) return;
-    mr_check_same_place(L, "linear", x, bias);
-    if (bias->ndim != 1 || bias->shape[0] != w->shape[0])
-        mr_misuse(L, "linear: the bias must have the shape %lld, one for each output, but it is %s",
-                  (long long)w->shape[0], mr_shape_text(bias->ndim, bias->shape, a, sizeof a));
-}
-
-MR_FUNCTION(
-    linear_linear, "linear", "x:linear(w: tensor [, bias: tensor]) -> tensor",
-    "x times the transpose of w (outputs, inputs), plus the bias: a layer of a network. The "
-    "last dim of x holds the inputs; all other dims are kept.") {
-    mr_caller caller = mr_enter_as(L, "linear");
-    mr_value x = {.tensor = mr_check_tensor(L, 1)}, w = {.tensor = mr_check_tensor(L, 2)},
-             bias = {0};
-    if (!lua_isnoneornil(L, 3)) bias.tensor = mr_check_tensor(L, 3);
-    check_layer(L, x.tensor, w.tensor, bias.tensor);
-    mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_tensor_transpose(&caller, w.tensor, 0, 1, slot));
-    w.tensor = *slot;
-    run(L, &caller, MR_OP_matmul, x, w, false);
-    int result = lua_gettop(L);
-    if (!bias.tensor) return 1;
-    run(L, &caller, MR_OP_add, (mr_value){.tensor = mr_check_tensor(L, result)}, bias, true);
-    lua_pushvalue(L, result);
-    return 1;
-}
-
-static const mr_function *const functions[] = {&linear_addmm_function, &linear_linear_function,
-                                               NULL};
+static const mr_function *const functions[] = {&linear_addmm_function, NULL};
 
 const mr_class mr_linear_class = {"tensor", "Linear algebra.", functions, NULL, &mr_kind_tensor};
 const mr_class mr_linear_functions_class = {"mr", "Linear algebra.", functions, NULL, NULL};

@@ -1,10 +1,9 @@
-/* Losses in Lua: nll_loss and its gradient are rows; cross_entropy and mse_loss are made of several rows. */
+/* nll_loss and its gradient in Lua: their options, and the total weight as a second result. */
 #include <string.h>
 
 #include "bind/network.h"
 #include "bind/open.h"
 #include "bind/row.h"
-#include "bind/tensor.h"
 #include "ops/network.h"
 
 /* --- options ------------------------------------------------------------------------------------ */
@@ -70,95 +69,4 @@ static int loss_backward(lua_State *L, const mr_op *op) {
 int mr_call_losses(lua_State *L) {
     const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));
     return op->id == MR_OP_nll_loss ? loss_forward(L, op) : loss_backward(L, op);
-}
-
-/* --- cross_entropy ------------------------------------------------------------------------------ */
-
-/* What nll_loss will refuse, before anything is submitted. */
-static void check_classes(lua_State *L, const mr_tensor *x, const mr_tensor *target) {
-    char a[192], b[192];
-    mr_check_same_place(L, "cross_entropy", x, target);
-    if (x->ndim == 0) mr_misuse(L, "cross_entropy: the input has no dim of classes");
-    if (mr_dtype_category((mr_dtype)x->dtype) != 2)
-        mr_misuse(L, "cross_entropy: takes floats, not %s", mr_dtype_text((mr_dtype)x->dtype));
-    if (target->dtype != MR_I64 && target->dtype != MR_I32)
-        mr_misuse(L, "cross_entropy: targets are i64 or i32, not %s; convert with x:to(\"i64\")",
-                  mr_dtype_text((mr_dtype)target->dtype));
-    int classes = x->ndim > 1, n = 0;
-    bool same = target->ndim == x->ndim - 1;
-    for (int d = 0; same && d < x->ndim; d++)
-        if (d != classes) same = target->shape[n++] == x->shape[d];
-    if (!same)
-        mr_misuse(L,
-                  "cross_entropy: the input has shape %s; the targets, of shape %s, must have it "
-                  "without the dim of classes",
-                  mr_shape_text(x->ndim, x->shape, a, sizeof a),
-                  mr_shape_text(target->ndim, target->shape, b, sizeof b));
-}
-
-static void check_class_weight(lua_State *L, const mr_tensor *x, const mr_tensor *weight) {
-    int64_t classes = x->shape[x->ndim > 1];
-    mr_check_same_place(L, "cross_entropy", x, weight);
-    if (weight->dtype != x->dtype || weight->ndim != 1 || weight->shape[0] != classes)
-        mr_misuse(L, "cross_entropy: the weights must be %s, of shape %lld, one for each class",
-                  mr_dtype_text((mr_dtype)x->dtype), (long long)classes);
-}
-
-MR_FUNCTION(loss_cross_entropy, "cross_entropy",
-            "x:cross_entropy(target: tensor [, {weight: tensor, ignore_index: integer=-100, "
-            "reduction: string=\"mean\"}]) -> tensor",
-            "The cross entropy of scores x (items, classes, ...) and targets, which are classes "
-            "and count from 1: nll_loss of log_softmax.") {
-    static const char *const known[] = {"weight", "ignore_index", "reduction", NULL};
-    mr_caller caller = mr_enter_as(L, "cross_entropy");
-    mr_call call = {.in_count = 2};
-    mr_tensor *x = mr_check_tensor(L, 1);
-    call.in[1].tensor = mr_check_tensor(L, 2);
-    mr_option_slots options = mr_check_options(L, 3, known);
-    check_loss_options(L, "cross_entropy", &options, &call);
-    check_classes(L, x, call.in[1].tensor);
-    if (call.in_count > 2) check_class_weight(L, x, call.in[2].tensor);
-    mr_call softmax = {.in = {{.tensor = x}}, .in_count = 1, .dims_given = true, .dim_count = 1};
-    softmax.dims[0] = x->ndim > 1;
-    mr_push_result(L, &caller, &mr_ops[MR_OP_log_softmax], &softmax, 0);
-    int probabilities = lua_gettop(L);
-    call.in[0].tensor = mr_check_tensor(L, probabilities);
-    mr_push_result(L, &caller, &mr_ops[MR_OP_nll_loss], &call, 0);
-    mr_let_go(L, probabilities);
-    return 1;
-}
-
-/* --- mse_loss ----------------------------------------------------------------------------------- */
-
-MR_FUNCTION(loss_mse_loss, "mse_loss",
-            "x:mse_loss(target: tensor [, {reduction: string=\"mean\"}]) -> tensor",
-            "The squares of the differences, their mean or their sum.") {
-    static const char *const known[] = {"reduction", NULL};
-    static const mr_op_id reduced[] = {[MR_LOSS_MEAN] = MR_OP_mean, [MR_LOSS_SUM] = MR_OP_sum};
-    mr_caller caller = mr_enter_as(L, "mse_loss");
-    mr_call sub = {.in = {{.tensor = mr_check_tensor(L, 1)}, {.tensor = mr_check_tensor(L, 2)}},
-                   .in_count = 2};
-    mr_option_slots options = mr_check_options(L, 3, known);
-    int reduction = check_reduction(L, "mse_loss", &options);
-    mr_push_result(L, &caller, &mr_ops[MR_OP_sub], &sub, 0);
-    int difference = lua_gettop(L);
-    mr_tensor *t = mr_check_tensor(L, difference);
-    mr_call square = {.in = {{.tensor = t}}, .in_count = 1, .out = t, .in_place = true};
-    mr_push_result(L, &caller, &mr_ops[MR_OP_square], &square, difference);
-    if (reduction == MR_LOSS_NONE) return 1;
-    mr_call reduce = {.in = {{.tensor = t}}, .in_count = 1};
-    mr_push_result(L, &caller, &mr_ops[reduced[reduction]], &reduce, 0);
-    mr_let_go(L, difference);
-    return 1;
-}
-
-static const mr_function *const functions[] = {&loss_cross_entropy_function,
-                                               &loss_mse_loss_function, NULL};
-
-const mr_class mr_loss_class = {"tensor", "Losses.", functions, NULL, &mr_kind_tensor};
-const mr_class mr_loss_functions_class = {"mr", "Losses.", functions, NULL, NULL};
-
-void mr_open_loss(lua_State *L) {
-    mr_class_extend(L, &mr_loss_class);
-    mr_table_open(L, &mr_loss_functions_class);
 }

@@ -28,12 +28,10 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_tensor_view_class,
                                           &mr_tensor_move_class,
                                           &mr_operators_class,
-                                          &mr_convolution_class,
-                                          &mr_convolution_functions_class,
+                                          &mr_functional_class,
+                                          &mr_functional_functions_class,
                                           &mr_linear_class,
                                           &mr_linear_functions_class,
-                                          &mr_loss_class,
-                                          &mr_loss_functions_class,
                                           &mr_joining_class,
                                           &mr_gradient_class,
                                           &mr_gradient_mode_class,
@@ -167,9 +165,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_op_list(L);
     mr_open_files(L);
     mr_open_operators(L);
-    mr_open_convolution(L);
+    mr_open_functional(L);
     mr_open_linear(L);
-    mr_open_loss(L);
     mr_open_gradient(L);
     mr_open_cuda_forms(L);
     mr_open_kernel_module(L);

@@ -18,13 +18,11 @@ extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_cla
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class;
-extern const mr_class mr_convolution_class, mr_convolution_functions_class;
-extern const mr_class mr_loss_class, mr_loss_functions_class;
+extern const mr_class mr_functional_class, mr_functional_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
 void mr_open_creation(lua_State *L);
-void mr_open_convolution(lua_State *L);
 void mr_open_cuda_forms(lua_State *L);
 void mr_open_device(lua_State *L);
 void mr_open_error(lua_State *L);
@@ -37,6 +35,7 @@ void mr_open_format(lua_State *L);
 void mr_open_gradient(lua_State *L);
 void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
+void mr_open_functional(lua_State *L);
 void mr_open_graph(lua_State *L);
 void mr_open_graph_capture(lua_State *L);
 void mr_open_help(lua_State *L);
@@ -46,7 +45,6 @@ void mr_open_kernel_module(lua_State *L);
 void mr_open_kernel_profile(lua_State *L);
 void mr_open_kernel_variable(lua_State *L);
 void mr_open_linear(lua_State *L);
-void mr_open_loss(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);
 void mr_open_operators(lua_State *L);

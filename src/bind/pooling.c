@@ -3,7 +3,6 @@
 #include "bind/open.h"
 #include "bind/row.h"
 #include "bind/shape.h"
-#include "bind/tensor.h"
 
 static bool is_max(const mr_op *op) {
     return op->id == MR_OP_max_pool2d || op->id == MR_OP_max_pool2d_backward;
@@ -45,13 +44,6 @@ static mr_option_slots check_pool_options(lua_State *L, const mr_op *op, int arg
     return options;
 }
 
-/* Result number `at` of an image without a batch, without the dim that was added. */
-static void drop_batch(lua_State *L, const mr_caller *caller, int at) {
-    mr_push_squeezed(L, caller, mr_check_tensor(L, at), 0);
-    mr_let_go(L, at);
-    lua_replace(L, at);
-}
-
 /* x, size [, options] */
 static int pool_forward(lua_State *L, const mr_op *op) {
     mr_caller caller = mr_enter(L);
@@ -71,7 +63,7 @@ static int pool_forward(lua_State *L, const mr_op *op) {
     if (positions) mr_push_results(L, &caller, op, &call);
     else mr_push_result(L, &caller, op, &call, 0);
     int last = lua_gettop(L);
-    for (int at = last - positions; single && at <= last; at++) drop_batch(L, &caller, at);
+    for (int at = last - positions; single && at <= last; at++) mr_drop_batch(L, &caller, at);
     return 1 + positions;
 }
 

@@ -1,5 +1,5 @@
--- Operations of networks on the CUDA backend: tests/gpu/network.lua on the tests' own driver (tests/fake_cuda), which runs
--- the kernels' PTX.
+-- Operations of networks on the CUDA backend: tests/gpu/network.lua on the tests' own driver (tests/fake_cuda), which
+-- runs the kernels' PTX.
 -- timeout: 180
 local lu = require "luaunit"
 

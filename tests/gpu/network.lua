@@ -1,5 +1,5 @@
--- Operations of networks on a GPU: random shapes, options and layouts, beside the CPU bodies. Convolutions add in the same
--- order on both, so their bits are equal; what is allowed to differ says by how much.
+-- Operations of networks on a GPU: random shapes, options and layouts, beside the CPU bodies. Convolutions and pools
+-- add in the same order on both, so their bits are equal; what is allowed to differ says by how much.
 -- timeout: 300
 -- not replayed: it looks at device tensors only through copies
 --
@@ -41,7 +41,7 @@ local function same(what, host, device, tolerance)
   end
   local size = math.max(host:abs():max():item(), 1e-30)
   local difference = (host:to "f64" - got:to "f64"):abs():max():item()
-  if not (difference <= tolerance * size) then
+  if difference ~= difference or difference > tolerance * size then
     error(("%s: differs by %g of %g"):format(what, difference, size), 0)
   end
 end
@@ -52,7 +52,8 @@ local operations = {}
 local function convolution()
   while true do
     local groups = random(3)
-    local p = { images = random(0, 3), channels = groups * random(5), outputs = groups * random(6), size = {}, kernel = {} }
+      local p = { images = random(0, 3), channels = groups * random(5), outputs = groups * random(6) }
+    p.size, p.kernel = {}, {}
     local options = { stride = {}, padding = {}, dilation = {}, groups = groups }
     p.options, p.result = options, {}
     local fits = true
@@ -82,12 +83,90 @@ function operations.conv2d(case, dtype)
   local w = pair(dtype, p.outputs, p.channels // o.groups, p.kernel[1], p.kernel[2])
   local g = pair(dtype, p.images, p.outputs, p.result[1], p.result[2])
   local bias = random(2) == 1 and pair(dtype, p.outputs) or {}
-  same("conv2d", mr.conv2d(x.host, w.host, bias.host, o), mr.conv2d(x.device, w.device, bias.device, o), 0)
+  local y, device_y = mr.conv2d(x.host, w.host, bias.host, o), mr.conv2d(x.device, w.device, bias.device, o)
+  same("conv2d", y, device_y, 0)
   local input = { p.images, p.channels, p.size[1], p.size[2] }
   same("conv2d_input", mr.conv2d_input(input, w.host, g.host, o), mr.conv2d_input(input, w.device, g.device, o), 0)
   local weights = { p.outputs, p.channels // o.groups, p.kernel[1], p.kernel[2] }
   same("conv2d_weight", mr.conv2d_weight(x.host, weights, g.host, o), mr.conv2d_weight(x.device, weights, g.device, o),
     dtype == "f64" and 1e-13 or 1e-5)
+end
+
+local function any_pool()
+  local size, kernel = { random(9), random(9) }, {}
+  local options = { stride = {}, padding = {}, dilation = {}, ceil_mode = random(2) == 1 }
+  for d = 1, 2 do
+    kernel[d], options.dilation[d] = random(3), random(2)
+    options.stride[d] = random(3)
+    options.padding[d] = random(0, ((kernel[d] - 1) * options.dilation[d] + 1) // 2)
+    size[d] = size[d] + (kernel[d] - 1) * options.dilation[d]
+  end
+  return { random(0, 2), random(3), size[1], size[2] }, kernel, options
+end
+
+function operations.max_pool2d(_, dtype)
+  local shape, kernel, options = any_pool()
+  local x = pair(dtype, table.unpack(shape))
+  same("max_pool2d", x.host:max_pool2d(kernel, options), x.device:max_pool2d(kernel, options), 0)
+  options.return_indices = true
+  local y, at = x.host:max_pool2d(kernel, options)
+  local device_y, device_at = x.device:max_pool2d(kernel, options)
+  same("max_pool2d", y, device_y, 0)
+  same("positions of max_pool2d", at, device_at, 0)
+  options.return_indices = nil
+  local g = pair(dtype, table.unpack(y.shape))
+  same("max_pool2d_backward", mr.max_pool2d_backward(shape, g.host, at, kernel, options),
+    mr.max_pool2d_backward(shape, g.device, device_at, kernel, options), 0)
+end
+
+function operations.avg_pool2d(_, dtype)
+  local shape, kernel, options = any_pool()
+  for d = 1, 2 do options.padding[d] = math.min(options.padding[d], kernel[d] // 2) end
+  options.dilation = nil
+  options.count_include_pad = random(2) == 1
+  options.divisor_override = random(3) == 1 and 7 or nil
+  local x = pair(dtype, table.unpack(shape))
+  local y = x.host:avg_pool2d(kernel, options)
+  same("avg_pool2d", y, x.device:avg_pool2d(kernel, options), 0)
+  local g = pair(dtype, table.unpack(y.shape))
+  same("avg_pool2d_backward", mr.avg_pool2d_backward(shape, g.host, kernel, options),
+    mr.avg_pool2d_backward(shape, g.device, kernel, options), 0)
+end
+
+function operations.adaptive_avg_pool2d(_, dtype)
+  local shape, size = { random(0, 2), random(3), random(9), random(9) }, { random(6), random(6) }
+  local x, g = pair(dtype, table.unpack(shape)), pair(dtype, shape[1], shape[2], size[1], size[2])
+  same("adaptive_avg_pool2d", x.host:adaptive_avg_pool2d(size), x.device:adaptive_avg_pool2d(size), 0)
+  same("adaptive_avg_pool2d_backward", mr.adaptive_avg_pool2d_backward(shape, g.host),
+    mr.adaptive_avg_pool2d_backward(shape, g.device), 0)
+end
+
+function operations.nll_loss(case, dtype)
+  local reductions = { "none", "mean", "sum" }
+  local classes, shape = random(5), random(2) == 1 and { random(0, 400) } or { random(0, 9), random(5), random(4) }
+  local options = { ignore_index = random(2) == 1 and 1 or nil, reduction = reductions[case % 3 + 1] }
+  local function with(t, more)
+    local copy = { weight = t }
+    for key, value in pairs(options) do copy[key] = value end
+    for key, value in pairs(more or {}) do copy[key] = value end
+    return copy
+  end
+  local of_x = { shape[1], classes, table.unpack(shape, 2) }
+  local x = pair(dtype, table.unpack(of_x))
+  local weight = random(2) == 1 and pair(dtype, classes) or {}
+  local target = mr.randint(1, classes + 1, shape, { device = "cpu" })
+  local own = target:cuda()
+  if case % 2 == 0 then target, own = target:to "i32", own:to "i32" end
+  local asks = { return_total_weight = options.reduction ~= "none" }
+  local y, total = x.host:nll_loss(target, with(weight.host, asks))
+  local device_y, device_total = x.device:nll_loss(own, with(weight.device, asks))
+  local near = dtype == "f64" and 1e-12 or 1e-6
+  if y:has_nan() then return end -- nothing counts
+  same("nll_loss", y, device_y, options.reduction == "none" and 0 or near)
+  local g = options.reduction == "none" and pair(dtype, table.unpack(shape)) or { host = y, device = y:cuda() }
+  same("nll_loss_backward",
+    mr.nll_loss_backward(of_x, g.host, target, with(weight.host, { total_weight = total })),
+    mr.nll_loss_backward(of_x, g.device, own, with(weight.device, { total_weight = device_total })), near)
 end
 
 local names = {}

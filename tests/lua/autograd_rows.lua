@@ -100,6 +100,45 @@ by_name.log_softmax = by_name.softmax
 -- Their arguments do not broadcast to each other.
 local ONLY_IN_PLACE = { scatter = true, scatter_add = true, index_add = true }
 
+-- ---------------------------------------------------------------- networks
+
+-- All different, and far enough apart that a difference quotient does not change which is the greatest.
+local function apart(...)
+  local shape = { ... }
+  local n = 1
+  for _, size in ipairs(shape) do n = n * size end
+  return mr.randperm(n, { device = "cpu" }):to("f64"):mul(0.1):view(shape)
+end
+
+local function classes(...) return mr.tensor({ ... }, { dtype = "i64", device = "cpu" }) end
+
+function by_name.max_pool2d()
+  return { { apart(2, 2, 4, 5), 2 }, { apart(1, 1, 5, 5), 3, { stride = 1, padding = 1 } },
+    { apart(2, 5, 5), { 2, 1 }, { stride = 2, ceil_mode = true, dilation = 2 } } }
+end
+function by_name.max_pool2d_backward()
+  local x = apart(1, 2, 4, 4)
+  local _, positions = x:max_pool2d(2, { return_indices = true })
+  return { { { 1, 2, 4, 4 }, any(1, 2, 2, 2), positions, 2 } }
+end
+function by_name.avg_pool2d()
+  return { { any(2, 2, 4, 5), 2 }, { any(1, 5, 5), 3, { stride = 2, padding = 1, count_include_pad = false } },
+    { any(1, 1, 5, 5), { 2, 3 }, { divisor_override = 3, ceil_mode = true } } }
+end
+function by_name.avg_pool2d_backward()
+  return { { { 1, 2, 5, 5 }, any(1, 2, 3, 3), 3, { stride = 2, padding = 1 } } }
+end
+function by_name.adaptive_avg_pool2d() return { { any(2, 2, 5, 7), { 3, 4 } }, { any(2, 3, 3), 5 } } end
+function by_name.adaptive_avg_pool2d_backward() return { { { 1, 2, 5, 7 }, any(1, 2, 3, 4) } } end
+function by_name.nll_loss()
+  return { { any(3, 4), classes(2, 4, 1) }, { any(3, 4), classes(2, -100, 1), { reduction = "sum" } },
+    { any(4), mr.tensor(3, { device = "cpu" }) },
+    { any(2, 3, 2), classes(1, 3, 2, 2):view(2, 2), { reduction = "none", ignore_index = 2 } } }
+end
+function by_name.nll_loss_backward()
+  return { { { 3, 4 }, any(3), classes(2, 4, 1), { reduction = "none" } } }
+end
+
 local reductions = function(x)
   return { { x }, { x, 1 }, { x, 2, true }, { x, { 1, 3 } }, { x, { -1, 1 }, true },
     { x, { dim = 2, keepdim = true } } }

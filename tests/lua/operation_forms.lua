@@ -13,6 +13,8 @@ local function operands(name)
   if name == "softmax" or name == "log_softmax" then return mr.rand(3, 4), 2 end
   if name == "logical_not" then return mr.rand(6):gt(0.5) end
   if name == "conv2d" then return mr.rand(2, 3, 5, 6), mr.rand(4, 3, 2, 3) end
+  if name:find "pool2d" then return mr.rand(2, 3, 6, 7), 2 end
+  if name == "nll_loss" then return mr.rand(2, 3), mr.tensor { 3, 1 } end
   if name == "where" then return mr.rand(6):gt(0.5), mr.rand(6), mr.rand(6) end
   if name == "clamp" then return mr.rand(6), 0.25, 0.75 end
   return mr.rand(6):add(0.5), mr.rand(6):add(0.5), mr.rand(6)
@@ -20,7 +22,7 @@ end
 
 -- How many operands a row takes besides the tensor itself: "x:lerp(y, w [, {out=}])" takes two.
 local function count_of(usage)
-  local inside, n = usage:match("%((.-)%s*%["), 0
+  local inside, n = usage:match("%((.-)%s*[%[%)]"), 0
   for _ in (inside or ""):gmatch("[%a_]+") do n = n + 1 end
   return n
 end

@@ -1,0 +1,242 @@
+-- Functions of networks that are made of several operations. They are written with recorded operations, so gradients
+-- flow through them without rules of their own. bind/functional.c has their usage lines.
+--
+-- All that can be wrong is checked before the first operation is submitted.
+--
+-- The module is a function of the tools that bind/functional.c hands to it.
+local mr = require "millrace"
+
+return function(tools)
+  local misuse, is_tensor = tools.misuse, tools.is_tensor
+  local M = {}
+
+  -- ---------------------------------------------------------------- arguments
+
+  local function shape_text(shape) return #shape == 0 and "scalar" or table.concat(shape, "x") end
+
+  local function type_text(value) return is_tensor(value) and "a tensor" or "a " .. type(value) end
+
+  local function check_tensor(name, what, value)
+    if not is_tensor(value) then
+      misuse(("%s: %s: expected a tensor, got %s"):format(name, what, value == nil and "nothing" or type_text(value)))
+    end
+    tools.check(value)
+    return value
+  end
+
+  local function check_options(name, options, known)
+    if options == nil then return {} end
+    if type(options) ~= "table" then
+      misuse(("%s: expected a table of options, got %s"):format(name, type_text(options)))
+    end
+    local copy = {}
+    for key, value in pairs(options) do
+      if not known[key] then
+        local names = {}
+        for option in pairs(known) do names[#names + 1] = option end
+        table.sort(names)
+        misuse(("%s: there is no option `%s` here: expected one of %s"):format(name, tostring(key),
+          table.concat(names, ", ")))
+      end
+      copy[key] = value
+    end
+    return copy
+  end
+
+  local function check_floats(name, x)
+    if not x.dtype:find "f" then
+      misuse(("%s: takes floats, not %s; convert with x:to(\"f32\")"):format(name, x.dtype))
+    end
+  end
+
+  -- t is where x is, has x's dtype and this shape; nil passes.
+  local function check_like(name, what, t, x, shape)
+    if t == nil then return end
+    check_tensor(name, what, t)
+    if tostring(t.device) ~= tostring(x.device) then
+      misuse(("%s: %s is on %s, but x is on %s: move one of them with to()"):format(name, what, tostring(t.device),
+        tostring(x.device)))
+    end
+    if t.dtype ~= x.dtype then
+      misuse(("%s: %s is %s, but x is %s; convert one of them with to()"):format(name, what, t.dtype, x.dtype))
+    end
+    if shape and shape_text(t.shape) ~= shape_text(shape) then
+      misuse(("%s: %s must have the shape %s, but it is %s"):format(name, what, shape_text(shape), shape_text(t.shape)))
+    end
+  end
+
+  local function check_number(name, what, value, otherwise, low, high)
+    if value == nil then return otherwise end
+    if type(value) ~= "number" or not (value >= low and value <= high) then
+      misuse(("%s: %s must be a number from %g to %g, got %s"):format(name, what, low, high, tostring(value)))
+    end
+    return value
+  end
+
+  -- ---------------------------------------------------------------- layers
+
+  function M.linear(x, w, bias)
+    check_tensor("linear", "x", x)
+    check_like("linear", "the weights", check_tensor("linear", "the weights", w), x)
+    if w.ndim ~= 2 or x.ndim == 0 or x:size(-1) ~= w:size(2) then
+      misuse(("linear: x of shape %s needs weights of shape (outputs, %s), got %s"):format(shape_text(x.shape),
+        x.ndim > 0 and x:size(-1) or "inputs", shape_text(w.shape)))
+    end
+    check_like("linear", "the bias", bias, x, { w:size(1) })
+    if bias and x.ndim == 2 then return bias:addmm(x, w:t()) end
+    local y = x:matmul(w:t())
+    return bias and y + bias or y
+  end
+
+  local CONV = { bias = true, stride = true, padding = true, dilation = true, groups = true }
+
+  function M.conv1d(x, w, bias, options)
+    if bias ~= nil and not is_tensor(bias) then bias, options = nil, bias end
+    check_tensor("conv1d", "x", x)
+    check_tensor("conv1d", "the weights", w)
+    options = check_options("conv1d", options, CONV)
+    for _, name in ipairs { "stride", "padding", "dilation" } do
+      local value = options[name]
+      if type(value) == "table" then
+        if #value ~= 1 then misuse(("conv1d: has one dim: %s is a number"):format(name)) end
+        value = value[1]
+      end
+      if value ~= nil then options[name] = { name == "padding" and 0 or 1, value } end
+    end
+    if w.ndim ~= 3 then
+      misuse(("conv1d: the weights must have 3 dims (outputs, channels / groups, elements), not %d"):format(w.ndim))
+    end
+    if x.ndim ~= 2 and x.ndim ~= 3 then
+      misuse(("conv1d: the input must have 3 dims (sequences, channels, elements) or, of one sequence, 2; not %d")
+        :format(x.ndim))
+    end
+    return mr.conv2d(x:unsqueeze(-2), w:unsqueeze(-2), bias, options):squeeze(-2)
+  end
+
+  local DROPOUT = { p = true, training = true }
+
+  -- What is kept is divided by its probability, so that the mean stays.
+  function M.dropout(x, p, training)
+    check_tensor("dropout", "x", x)
+    if type(p) == "table" then
+      local options = check_options("dropout", p, DROPOUT)
+      p, training = options.p, options.training
+    end
+    p = check_number("dropout", "p", p, 0.5, 0, 1)
+    check_floats("dropout", x)
+    if training == false or p == 0 then return x end
+    if p == 1 then return x * 0 end
+    local kept = mr.no_grad(function() return mr.empty_like(x):bernoulli_(1 - p):mul_(1 / (1 - p)) end)
+    return x * kept
+  end
+
+  -- ---------------------------------------------------------------- norms
+
+  local LAYER_NORM = { weight = true, bias = true, eps = true }
+
+  function M.layer_norm(x, shape, options)
+    check_tensor("layer_norm", "x", x)
+    check_floats("layer_norm", x)
+    options = check_options("layer_norm", options, LAYER_NORM)
+    if type(shape) == "number" then shape = { shape } end
+    if type(shape) ~= "table" or #shape == 0 then
+      misuse("layer_norm: expected the shape that is normalized, a number or a list")
+    end
+    local sizes, dims = x.shape, {}
+    for d = 1, #shape do
+      dims[d] = x.ndim - #shape + d
+      if sizes[dims[d]] ~= shape[d] then
+        misuse(("layer_norm: x of shape %s does not end in the shape %s"):format(shape_text(sizes), shape_text(shape)))
+      end
+    end
+    local eps = check_number("layer_norm", "eps", options.eps, 1e-5, 0, math.huge)
+    check_like("layer_norm", "the weight", options.weight, x, shape)
+    check_like("layer_norm", "the bias", options.bias, x, shape)
+    local centred = x - x:mean(dims, true)
+    local y = centred * (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
+    if options.weight then y = y * options.weight end
+    return options.bias and y + options.bias or y
+  end
+
+  local BATCH_NORM = { weight = true, bias = true, training = true, momentum = true, eps = true }
+
+  -- running <- (1 - momentum) * running + momentum * new
+  local function follow(running, new, momentum)
+    if running then running:mul_(1 - momentum):add_(new * momentum) end
+  end
+
+  function M.batch_norm(x, running_mean, running_var, options)
+    check_tensor("batch_norm", "x", x)
+    check_floats("batch_norm", x)
+    options = check_options("batch_norm", options, BATCH_NORM)
+    if x.ndim < 2 then misuse("batch_norm: x must have the shape (items, channels, ...)") end
+    local channels, across, dims = { x:size(2) }, {}, { 1 }
+    for d = 1, x.ndim do across[d] = d == 2 and x:size(2) or 1 end
+    for d = 3, x.ndim do dims[#dims + 1] = d end
+    local momentum = check_number("batch_norm", "momentum", options.momentum, 0.1, 0, 1)
+    local eps = check_number("batch_norm", "eps", options.eps, 1e-5, 0, math.huge)
+    check_like("batch_norm", "the running mean", running_mean, x, channels)
+    check_like("batch_norm", "the running variance", running_var, x, channels)
+    check_like("batch_norm", "the weight", options.weight, x, channels)
+    check_like("batch_norm", "the bias", options.bias, x, channels)
+    local mean, var = running_mean, running_var
+    if options.training then
+      local items = x.numel // math.max(channels[1], 1)
+      if items < 2 then
+        misuse(("batch_norm: training needs more than one value a channel, x has the shape %s"):format(
+          shape_text(x.shape)))
+      end
+      mean, var = x:mean(dims), x:var(dims, { correction = 0 })
+      mr.no_grad(function()
+        follow(running_mean, mean, momentum)
+        follow(running_var, var * (items / (items - 1)), momentum)
+      end)
+    elseif not (mean and var) then
+      misuse("batch_norm: needs a running mean and variance, or training=true")
+    end
+    local scale = (var + eps):rsqrt()
+    if options.weight then scale = scale * options.weight end
+    local y = (x - mean:view(across)) * scale:view(across)
+    return options.bias and y + options.bias:view(across) or y
+  end
+
+  -- ---------------------------------------------------------------- losses
+
+  local CROSS_ENTROPY = { weight = true, ignore_index = true, reduction = true }
+
+  function M.cross_entropy(x, target, options)
+    check_tensor("cross_entropy", "x", x)
+    check_tensor("cross_entropy", "the targets", target)
+    check_floats("cross_entropy", x)
+    options = check_options("cross_entropy", options, CROSS_ENTROPY)
+    local classes, rest = x.ndim > 1 and 2 or 1, x.shape
+    if x.ndim == 0 then misuse "cross_entropy: x must have the shape (items, classes, ...)" end
+    table.remove(rest, classes)
+    if shape_text(target.shape) ~= shape_text(rest) or target.ndim ~= #rest then
+      misuse(("cross_entropy: the input has shape %s, so the targets must have the shape %s, but it is %s"):format(
+        shape_text(x.shape), shape_text(rest), shape_text(target.shape)))
+    end
+    if target.dtype ~= "i64" and target.dtype ~= "i32" then
+      misuse(("cross_entropy: targets are i64 or i32, not %s; convert with x:to(\"i64\")"):format(target.dtype))
+    end
+    check_like("cross_entropy", "the weight", options.weight, x, { x:size(classes) })
+    return x:log_softmax(classes):nll_loss(target, options)
+  end
+
+  local MSE = { reduction = true }
+
+  function M.mse_loss(x, target, options)
+    check_tensor("mse_loss", "x", x)
+    check_tensor("mse_loss", "the target", target)
+    options = check_options("mse_loss", options, MSE)
+    local reduction = options.reduction or "mean"
+    if reduction ~= "none" and reduction ~= "mean" and reduction ~= "sum" then
+      misuse(("mse_loss: reduction=%s, expected \"none\", \"mean\" or \"sum\""):format(tostring(reduction)))
+    end
+    local squares = (x - target):square()
+    if reduction == "none" then return squares end
+    return reduction == "mean" and squares:mean() or squares:sum()
+  end
+
+  return M
+end
