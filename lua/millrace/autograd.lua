@@ -317,7 +317,8 @@ return function(tools)
 
   local function make_rule(name, row, in_place, entry)
     if entry == "none" then return { name = name, row = row, call = call_plain } end
-    local rule = { call = entry.list and call_list or entry.parts and call_parts or entry.arrange and call_arranged or call_op }
+    local rule = { call = entry.list and call_list or entry.parts and call_parts or call_op }
+    if entry.arrange then rule.call = call_arranged end
     if in_place then rule.call = call_in_place end
     for key, value in pairs(entry) do rule[key] = value end
     rule.name, rule.row = name, row

@@ -7,18 +7,6 @@
 
 /* ------------------------------------------------------------------------- checks */
 
-mr_status mr_check_window(const char *name, const mr_window *w) {
-    for (int d = 0; d < 2; d++) {
-        const char *wrong = w->size[d] < 1       ? "a window of at least 1x1"
-                            : w->stride[d] < 1   ? "a stride of at least 1"
-                            : w->dilation[d] < 1 ? "a dilation of at least 1"
-                            : w->padding[d] < 0  ? "a padding of at least 0"
-                                                 : NULL;
-        if (wrong) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: expected %s", name, wrong);
-    }
-    return MR_OK;
-}
-
 /* The image, the weights and, if it is there already, the result fit together: of conv2d as of its gradients. */
 static mr_status check_channels(const mr_launch *launch, const int64_t *image,
                                 const int64_t *weights) {
@@ -121,13 +109,14 @@ static mr_status call_input(mr_launch *launch, const mr_call *call, mr_tensor **
 }
 
 static mr_status add_chunks(const mr_launch *launch, mr_tensor *chunks, mr_tensor **out_sum) {
-    bool is_new;
-    mr_call sum = {.in = {{.tensor = chunks}},
-                   .in_count = 1,
-                   .stream = launch->stream,
-                   .dims_given = true,
-                   .dim_count = 1};
-    return mr_call_run(launch->caller, &mr_ops[MR_OP_sum], &sum, out_sum, &is_new);
+    mr_call call = {.in = {{.tensor = chunks}},
+                    .in_count = 1,
+                    .stream = launch->stream,
+                    .dims_given = true,
+                    .dim_count = 1};
+    mr_launch sum;
+    mr_launch_init(&sum, launch->caller, &mr_ops[MR_OP_sum], &call);
+    return mr_call_reduce(&sum, &call, out_sum);
 }
 
 /* in: gradient, x; dims: the shape of the weights. */

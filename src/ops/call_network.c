@@ -41,6 +41,18 @@ mr_status mr_check_rank(const mr_launch *launch, const mr_tensor *t, int ndim,
                    mr_shape_text(t->ndim, t->shape, shape, sizeof shape));
 }
 
+mr_status mr_check_window(const char *name, const mr_window *w) {
+    for (int d = 0; d < 2; d++) {
+        const char *wrong = w->size[d] < 1       ? "a window of at least 1x1"
+                            : w->stride[d] < 1   ? "a stride of at least 1"
+                            : w->dilation[d] < 1 ? "a dilation of at least 1"
+                            : w->padding[d] < 0  ? "a padding of at least 0"
+                                                 : NULL;
+        if (wrong) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: expected %s", name, wrong);
+    }
+    return MR_OK;
+}
+
 mr_status mr_new_converted(const mr_launch *launch, mr_tensor *t, mr_dtype dtype,
                            mr_tensor **out_tensor) {
     MR_TRY(mr_launch_new(launch, dtype, t->ndim, t->shape, out_tensor));
