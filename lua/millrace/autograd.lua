@@ -166,7 +166,6 @@ return function(tools)
       save(n, needs[3], a, b, c, d, out)
       if rule.broadcasts and not same_form(c, out) then note_form(n, 3, c) end
     end
-    n.second = rule.second and second
     if rule.keep then rule.keep(n, out, ...) end
     if rule.moves and not n.stream then n.stream = stream_of(a) end -- from a device to the host
     attach(out, n)
@@ -176,7 +175,7 @@ return function(tools)
   -- The arguments are put in order first.
   local function call_arranged(rule, run, ...)
     local out, second = call_op(rule, run, rule.arrange(...))
-    return give(out, rule.second and rule.second(...) and second or nil)
+    return give(out, rule.asked(...) and second or nil)
   end
 
   -- The inputs are listed in the first argument.

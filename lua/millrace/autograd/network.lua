@@ -3,7 +3,7 @@
 -- rows.
 --
 -- A rule's `arrange` brings the arguments into one order before the call is recorded: tensors stand in front, and a
--- second result that the gradient needs is asked for. `second` says whether the script asked for it, too.
+-- second result that the gradient needs is asked for. `asked` says whether the script asked for it, too.
 local mr = require "millrace"
 
 local R = {}
@@ -29,16 +29,17 @@ end
 R.max_pool2d = {
   formula = "g at the positions of the greatest elements",
   inputs = 1,
-  needs = { "" },
+  needs = { "d" },
+  second = true,
   arrange = function(x, size, options)
     options = copy_of(options)
     options.return_indices = true
     return x, size, options
   end,
-  second = function(_, _, options) return options and options.return_indices end,
+  asked = function(_, _, options) return options and options.return_indices end,
   keep = keep_pool,
   back = function(g, n)
-    local positions = with_batch(n.second)
+    local positions = with_batch(n.d)
     return mr.max_pool2d_backward(batched(n.shape), with_batch(g), positions, n.size, n.options):view(n.shape)
   end,
 }
@@ -91,18 +92,23 @@ R.adaptive_avg_pool2d_backward = {
 R.nll_loss = {
   formula = "nll_loss_backward(g, target)",
   inputs = 2,
-  needs = { "b", "" },
+  needs = { "b d", "" },
+  second = true,
   arrange = function(x, target, options)
     options = copy_of(options)
     options.return_total_weight = options.reduction ~= "none"
     return x, target, options
   end,
-  second = function(_, _, options) return options and options.return_total_weight end,
+  asked = function(_, _, options) return options and options.return_total_weight end,
   keep = function(n, _, x, _, options)
     n.shape, n.options = x.shape, copy_of(options)
-    n.options.return_total_weight, n.options.total_weight = nil, n.second
+    n.options.return_total_weight = nil
   end,
-  back = function(g, n) return mr.nll_loss_backward(n.shape, g, n.b, n.options) end,
+  back = function(g, n)
+    local options = copy_of(n.options)
+    options.total_weight = n.d
+    return mr.nll_loss_backward(n.shape, g, n.b, options)
+  end,
 }
 
 R.nll_loss_backward = {
