@@ -124,8 +124,9 @@ local function refill()
   pool.tensor = {
     mr.zeros(3, 4), mr.ones(4), mr.randn(2, 3, 4), mr.zeros(3, 4, { dtype = "i32" }), mr.ones(4, { dtype = "bool" }),
     mr.zeros(), mr.zeros(0, 3), mr.arange(12):view(3, 4):t(), mr.zeros(4, { dtype = "u8" }),
-    mr.ones(3, 4, { dtype = "f64" }), mr.zeros(3, 4, { device = "cpu" }), mr.ones(4, { pinned = true }),
-    mr.eye(4), mr.rand(3, 1), mr.tensor({ 1, 2, 3, 4 }, { device = "cpu" }),
+    mr.ones(3, 4, { dtype = "f64" }), mr.ones(4, { dtype = "bf16" }), mr.zeros(3, 4, { device = "cpu" }),
+    mr.ones(4, { pinned = true }), mr.ones(3, 4, { dtype = "f16" }), mr.eye(4), mr.rand(3, 1),
+    mr.tensor({ 1, 2, 3, 4 }, { device = "cpu" }),
   }
 end
 
@@ -155,7 +156,7 @@ end
 
 -- A likely value for an option of this name.
 local function option_value(key)
-  if key == "dtype" then return pick { "f32", "f64", "i32", "i64", "u8", "bool" }
+  if key == "dtype" then return pick { "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool" }
   elseif key == "device" then return pick { "cpu", "cuda", 0 }
   elseif key == "stream" then return pick(pool.stream)
   elseif key == "out" then return pick(pool.tensor)
