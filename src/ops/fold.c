@@ -134,8 +134,9 @@ static mr_scalar integer_scalar(int64_t v) {
 
 #define ENTRY(name, tag)                                                                           \
     {                                                                                              \
-        name##_leaf_##tag, name##_join_##tag, name##_final_##tag, name##_columns_##tag,            \
-            name##_join_columns_##tag, name##_cell_##tag                                           \
+        .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = name##_final_##tag,         \
+        .columns = name##_columns_##tag, .join_columns = name##_join_columns_##tag,                \
+        .cell = name##_cell_##tag                                                                  \
     }
 
 #define X(name, kind, begin, step, join, final)                                                    \

@@ -394,7 +394,7 @@ MR_INLINE float mr_pow_near_f32(float a, float b, double exponent) {
           t = y + 0x1p23f; /* rounded to an integer, which is odd where the last bit is 1 */
     float r = (float)mr_exp2_short(exponent);
     r = mr_from_bits_f32(mr_bits_f32(r) ^ (mr_bits_f32(a) & (mr_bits_f32(t) << 31)));
-    r = (t - 0x1p23f != y) & (a < 0.0f) ? NAN : r;
+    r = ((t - 0x1p23f != y) & (a < 0.0f)) ? NAN : r;
     return b == 2.0f ? a * a : r;
 }
 
