@@ -13,7 +13,8 @@ local kernel, empty, current_device = mr.kernel, mr.empty, mr.current_device
 local THREADS = 256  -- of a block
 local SMALL = 1 << 30 -- elements and offsets below this fit an int, also behind the last block's end
 
--- The types of a signature: the tensors that they take, and the numbers.
+-- The types of a signature: the tensors that they take, and the numbers. The statement sees an input of a half as a
+-- `value`, and an output as what it is: so what is assigned is computed in float and rounded once.
 local TYPES = {
   ["float"] = { dtype = "f32" },
   ["double"] = { dtype = "f64" },
@@ -21,8 +22,10 @@ local TYPES = {
   ["long long"] = { dtype = "i64", least = math.mininteger, most = math.maxinteger },
   ["unsigned char"] = { dtype = "u8", least = 0, most = 255 },
   ["bool"] = { dtype = "bool", least = 0, most = 1 },
+  ["__half"] = { dtype = "f16", value = "float", header = "cuda_fp16.h" },
+  ["__nv_bfloat16"] = { dtype = "bf16", value = "float", header = "cuda_bf16.h" },
 }
-local TYPE_LIST = "float, double, int, long long, unsigned char or bool"
+local TYPE_LIST = "float, double, __half, __nv_bfloat16, int, long long, unsigned char or bool"
 
 return function(tools)
   local misuse, where, epoch = tools.misuse, tools.where, tools.epoch
@@ -48,8 +51,8 @@ return function(tools)
         "are taken: choose another name"):format(name, whole))
     end
     local facts = TYPES[c_type]
-    return { type = c_type, name = name, dtype = facts.dtype, least = facts.least, most = facts.most,
-      text = c_type .. " " .. name }
+    return { type = c_type, value = facts.value or c_type, header = facts.header, name = name, dtype = facts.dtype,
+      least = facts.least, most = facts.most, text = c_type .. " " .. name }
   end
 
   local function parse_list(text, whole, seen)
@@ -87,7 +90,8 @@ return function(tools)
     for _, output in ipairs(f.outputs) do list[#list + 1] = ("%s *mr_%s"):format(output.type, output.name) end
     for k, input in ipairs(f.inputs) do
       local by_value = form.by_value[k]
-      list[#list + 1] = (by_value and "%s %s" or "const %s *mr_%s"):format(input.type, input.name)
+      list[#list + 1] = by_value and ("%s %s"):format(input.value, input.name)
+        or ("const %s *mr_%s"):format(input.type, input.name)
     end
     list[#list + 1] = ("%s n"):format(index)
     for d = 2, form.dims or 1 do list[#list + 1] = ("%s mr_size_%d"):format(index, d) end
@@ -115,7 +119,14 @@ return function(tools)
     local lines = {}
     local function add(line) lines[#lines + 1] = line end
     local index = form.wide and "long long" or "int"
-    add("#line 2 \"f:source()\"") -- not the script, where these lines are not
+    local included = {}
+    for _, list in ipairs { f.outputs, f.inputs } do
+      for _, value in ipairs(list) do
+        if value.header and not included[value.header] then add(("#include <%s>"):format(value.header)) end
+        included[value.header or ""] = true
+      end
+    end
+    add(("#line %d \"f:source()\""):format(#lines + 2)) -- not the script, where these lines are not
     add(("extern \"C\" __global__ void %s(%s) {"):format(f.name, parameters(f, form, index)))
     add(("    const %s i = (%s)blockIdx.x * blockDim.x + threadIdx.x;"):format(index, index))
     add("    if (i >= n) return;")
@@ -123,7 +134,7 @@ return function(tools)
     for k, input in ipairs(f.inputs) do
       if not form.by_value[k] then
         local at = form.dims and "mr_at_" .. input.name or "i"
-        add(("    const %s %s = mr_%s[%s]; (void)%s;"):format(input.type, input.name, input.name, at, input.name))
+        add(("    const %s %s = mr_%s[%s]; (void)%s;"):format(input.value, input.name, input.name, at, input.name))
       end
     end
     for _, output in ipairs(f.outputs) do

@@ -607,11 +607,11 @@ function mr.module(source, options) end
 ---Makes a function that computes each element with a statement of CUDA C: mr.elementwise("float a,
 ---float x, float y -> float z", "z = a * x + y"). Call it as f(a, x, y) for new tensors, or with
 ---{out=z} as the last argument; several outputs are listed: {out={z, w}}. Inputs are tensors, which
----broadcast, or numbers. Types are float, double, int, long long, unsigned char and bool. In the
----statement, inputs are values, outputs are variables, `i` is the position of the element in row-major
----order, from 0, and `n` the number of elements. {stream=s} says where it runs. A kernel is compiled
----at the first call that needs it. f:source() returns the CUDA C of the kernel for contiguous tensors
----of one shape.
+---broadcast, or numbers. Types are float, double, __half, __nv_bfloat16, int, long long, unsigned char
+---and bool. In the statement, inputs are values (of the two halves: float), outputs are variables, `i`
+---is the position of the element in row-major order, from 0, and `n` the number of elements.
+---{stream=s} says where it runs. A kernel is compiled at the first call that needs it. f:source()
+---returns the CUDA C of the kernel for contiguous tensors of one shape.
 ---@param signature string
 ---@param statement string
 ---@param name? string|{name:string,options:string[]}
@@ -1848,6 +1848,63 @@ function Tensor:remainder_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.remainder(x, y, options) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:relu_backward(y, options) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:relu_backward_(y) end
+
+---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
+---result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.relu_backward(x, y, options) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:tanh_backward(y, options) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:tanh_backward_(y) end
+
+---The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.tanh_backward(x, y, options) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:sigmoid_backward(y, options) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:sigmoid_backward_(y) end
+
+---The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.sigmoid_backward(x, y, options) end
 
 ---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
 ---is truncated to 0.

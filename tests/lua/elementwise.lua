@@ -57,6 +57,28 @@ function TestValues.test_several_outputs_and_all_types()
     { 0.75, 3 << 40, false, 254, 0.125, 3 })
 end
 
+-- Inputs are floats, and what is assigned is rounded once: in f16, 0.1 * 3 + 1 would be 1.2998 if each step were.
+function TestValues.test_halves_are_computed_in_float()
+  for dtype, word in pairs { f16 = "__half", bf16 = "__nv_bfloat16" } do
+    local f = mr.elementwise(("float a, %s x, %s y -> %s z, float w"):format(word, word, word),
+      "z = a * x + y; w = a * x + y")
+    local x, y = mr.rand(6, 50, {dtype = dtype}), mr.rand(50, {dtype = dtype})
+    local z, w = f(3.7, x, y)
+    lu.assertEquals({ z.dtype, w.dtype }, { dtype, "f32" })
+    lu.assertTrue(mr.equal(z, w:to(dtype)))
+    local wide = x:to("f64") * 3.7 + y:to("f64")
+    lu.assertTrue(mr.allclose(w:to("f64"), wide, {rtol = 1e-6, atol = 0}))
+    lu.assertTrue(mr.equal(f(3.7, x:t():contiguous():t(), y), z))
+    local number = f(3.7, 0.1, y)
+    lu.assertTrue(mr.allclose(number:to("f64"), y:to("f64") + 0.37, {rtol = 2.0 ^ -8, atol = 0}))
+    assert_fails("expected a tensor of " .. dtype, f, 1, mr.zeros(50), y)
+  end
+  local fill = mr.elementwise("float x -> __half z", "if (x > 0) z = x")
+  local z = mr.full({ 3 }, 7, {dtype = "f16"})
+  fill(mr.tensor { 1.5, -1.0, 70000.0 }, {out = z})
+  lu.assertEquals(z:totable(), { 1.5, 7.0, math.huge })
+end
+
 function TestValues.test_the_position_and_the_number_of_elements()
   local f = mr.elementwise("-> int at, int count", "at = i; count = n")
   local at, count = mr.zeros(3, 4, {dtype = "i32"}), mr.zeros(3, 4, {dtype = "i32"})
