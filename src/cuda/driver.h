@@ -95,6 +95,13 @@ typedef enum {
     X(EventSynchronize, "cuEventSynchronize", (CUevent event))                                     \
     X(EventQuery, "cuEventQuery", (CUevent event))                                                 \
     X(EventElapsedTime, "cuEventElapsedTime", (float *milliseconds, CUevent from, CUevent to))     \
+    X(StreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream stream, CUstreamCaptureMode mode))  \
+    X(StreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                  \
+    X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                             \
+      (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                         \
+    X(GraphLaunch, "cuGraphLaunch", (CUgraphExec executable, CUstream stream))                     \
+    X(GraphExecDestroy, "cuGraphExecDestroy", (CUgraphExec executable))                            \
+    X(GraphDestroy, "cuGraphDestroy", (CUgraph graph))                                             \
     X(LaunchHostFunc, "cuLaunchHostFunc", (CUstream stream, CUhostFn call, void *context))         \
     X(StreamBatchMemOp, "cuStreamBatchMemOp_v2",                                                   \
       (CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags))     \

@@ -31,6 +31,14 @@ mr_status mr_cuda_kernels_registers(mr_device *device, mr_kernel_code *code, con
  * another stream, which waits for what is pending in this one. */
 void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 
+/* Kernels of the user's, launched as a part of a graph: they are pending until `seq` is done. */
+void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command, uint64_t seq);
+
+/* The backend's slots for graphs (graph.c). */
+mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **out_graph);
+mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, uint64_t seq);
+void mr_cuda_graph_drop(void *graph);
+
 /* One operand of an operation, as a launch sees it: how the launcher's parts share it. */
 static inline CUdeviceptr mr_cuda_data(const mr_tensor *t) {
     static const uint8_t size[] = {1, 1, 4, 8, 4, 8, 2, 2}; /* by mr_dtype */

@@ -265,3 +265,10 @@ mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream) {
     if (c->prints) mr_cuda_device_of(command)->prints = true;
     return MR_OK;
 }
+
+void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command, uint64_t seq) {
+    cuda_code *c = find_code(device->kernels, mr_kernel_arguments_of(command)->code);
+    if (!c) return;
+    c->last_seq = seq;
+    if (c->prints) device->prints = true;
+}

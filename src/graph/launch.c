@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/state.h"
+#include "model/backend.h"
 #include "model/given.h"
 
 static const char launch_name[] = "launch";
@@ -80,7 +81,15 @@ static void leave_graph(const mr_executable *x) {
     mr_graph_release(graph);
 }
 
+static void drop_built(mr_executable *x) {
+    mr_machine *machine = x->graph->machine;
+    if (x->built) machine->backend->graph_drop(x->built);
+    x->built = NULL;
+    x->unbuilt = false;
+}
+
 static void empty(mr_executable *x) {
+    drop_built(x);
     drop_lanes(x);
     for (uint32_t i = 0; i < x->lowered.events && x->events; i++) mr_event_release(x->events[i]);
     free(x->lanes);
@@ -147,6 +156,7 @@ mr_status mr_executable_enable(mr_executable *x, uint32_t i, bool on) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "enable: node %u (%s) is memory, which is always there", i + 1,
                        command->name);
+    if (x->enabled[i] != on) drop_built(x);
     x->enabled[i] = on;
     return MR_OK;
 }
@@ -234,6 +244,51 @@ static mr_status make_objects(const mr_caller *caller, mr_executable *x, int pri
     return mr_event_create(caller, &options, &x->done);
 }
 
+/* ---- a graph of the backend */
+
+/* What a launch changes in a command, and what waits for the host or for other devices, is not for it. */
+static bool is_plain(const mr_graph *graph, const mr_command *command) {
+    bool copies = command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_D2D;
+    bool runs = command->kind == MR_COMMAND_OP && !command->u.op.row->family->draws;
+    for (uint32_t k = 0; k < command->operand_count; k++)
+        if (command->operands[k].tensor->storage->device != graph->device) return false;
+    return mr_command_has(command, MR_PART_MEMORY) || copies || runs;
+}
+
+static bool may_build(const mr_executable *x) {
+    const mr_graph *graph = x->graph;
+    if (!graph->machine->backend->graph_build || x->unbuilt) return false;
+    for (size_t i = 0; i < x->lowered.lanes.count; i++)
+        if (x->lowered.lanes.items[i] != graph->device) return false;
+    for (uint32_t i = 0; i < graph->nodes.count; i++)
+        if (x->enabled[i] && !is_plain(graph, graph->nodes.items[i].command)) return false;
+    return true;
+}
+
+static bool is_carried_out(const mr_executable *x, uint32_t i) {
+    return x->enabled[i] && !mr_command_has(x->graph->nodes.items[i].command, MR_PART_MEMORY);
+}
+
+/* Where the backend cannot build it, the graph's launches are submitted command by command. */
+static void build(mr_executable *x, mr_stream *stream) {
+    const lowered *l = &x->lowered;
+    mr_graph_step *steps = malloc((l->steps.count + 1) * sizeof *steps);
+    mr_graph_plan plan = {.steps = steps, .lanes = (uint32_t)l->lanes.count, .events = l->events};
+    x->unbuilt = true;
+    for (size_t i = 0; i < l->steps.count && steps; i++) {
+        const step *s = &l->steps.items[i];
+        mr_graph_step made = {.kind = (mr_graph_step_kind)s->kind, .lane = s->lane};
+        if (s->kind != STEP_NODE) made.event = s->at;
+        else if (is_carried_out(x, s->at)) made.command = x->graph->nodes.items[s->at].command;
+        else continue;
+        steps[plan.count++] = made;
+    }
+    if (steps)
+        mr_error_destroy(stream->device->machine->backend->graph_build(&plan, stream, &x->built));
+    free(steps);
+    if (x->built) x->unbuilt = false;
+}
+
 /* ---- the commands of a launch */
 
 typedef struct {
@@ -241,8 +296,21 @@ typedef struct {
     mr_executable *x;
     mr_stream *stream;
     uint64_t first_draw;
-    bool begun; /* an operation was submitted */
+    bool begun;  /* an operation was submitted */
+    bool native; /* the backend carries out all of them at once: observers are only told */
 } launching;
+
+/* Takes over the reference. */
+static mr_status submit(const launching *w, mr_command *command) {
+    if (!w->native) return mr_command_submit(command);
+    mr_status status = mr_command_may(command);
+    if (!status) {
+        command->stream->last_seq = command->seq;
+        mr_command_did(command);
+    }
+    mr_command_release(command);
+    return status;
+}
 
 /* A launch of a host function needs its context, which the node owns. */
 static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
@@ -266,7 +334,7 @@ static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
         command->u.op.params.offset = w->first_draw + captured->u.op.params.offset;
     }
     w->begun = true;
-    return mr_command_submit(command);
+    return submit(w, command);
 }
 
 static mr_status submit_event(const launching *w, const mr_caller *at, mr_command_id kind,
@@ -279,7 +347,7 @@ static mr_status submit_event(const launching *w, const mr_caller *at, mr_comman
     command->launch = event == w->x->done ? MR_LAUNCH_NONE : MR_LAUNCH_REST;
     command->launched = w->caller->where;
     mr_command_retain(command);
-    mr_status status = mr_command_submit(command);
+    mr_status status = submit(w, command);
     if (!status && kind == MR_COMMAND_RECORD) mr_event_recorded(event, command);
     mr_command_release(command);
     return status;
@@ -305,7 +373,7 @@ static mr_status submit_step(launching *w, const step *s) {
     if (s->kind == STEP_RECORD) return submit_order(w, MR_COMMAND_RECORD, x->events[s->at], stream);
     if (s->kind == STEP_WAIT) return submit_order(w, MR_COMMAND_WAIT, x->events[s->at], stream);
     const mr_command *captured = x->graph->nodes.items[s->at].command;
-    if (!x->enabled[s->at] || mr_command_has(captured, MR_PART_MEMORY)) return MR_OK;
+    if (!is_carried_out(x, s->at)) return MR_OK;
     if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
     return submit_node(w, s->at, stream);
 }
@@ -332,11 +400,33 @@ static void note_launch(const launching *w) {
         if (!graph->memory.items[i].freed) graph->memory.items[i].storage->freed = false;
 }
 
+static mr_status submit_steps(launching *w) {
+    const lowered *l = &w->x->lowered;
+    for (size_t i = 0; i < l->steps.count; i++) MR_TRY(submit_step(w, &l->steps.items[i]));
+    return MR_OK;
+}
+
+/* Times of single commands are asked of commands that are submitted. */
+static bool is_native(mr_executable *x, mr_stream *stream) {
+    const mr_machine *machine = x->graph->machine;
+    if (machine->ran_listeners) return false;
+    if (!x->built && may_build(x)) build(x, stream);
+    return x->built != NULL;
+}
+
+static mr_status launch_native(launching *w) {
+    mr_machine *machine = w->caller->machine;
+    w->native = true;
+    mr_status status = machine->observers.count ? submit_steps(w) : MR_OK;
+    w->native = false;
+    if (status) return status;
+    return machine->backend->graph_launch(w->x->built, w->stream, machine->next_seq++);
+}
+
 static mr_status submit_all(launching *w) {
     mr_executable *x = w->x;
     MR_TRY(submit_waits(w));
-    for (size_t i = 0; i < x->lowered.steps.count; i++)
-        MR_TRY(submit_step(w, &x->lowered.steps.items[i]));
+    MR_TRY(is_native(x, w->stream) ? launch_native(w) : submit_steps(w));
     return submit_order(w, MR_COMMAND_RECORD, x->done, w->stream);
 }
 

@@ -153,6 +153,8 @@ struct mr_executable {
     mr_event *done;         /* recorded behind each launch */
     mr_stream *launched_on; /* by the last launch; one reference; NULL: none */
     bool memory_in_use;     /* launched, and not freed since */
+    void *built;            /* the backend's graph; NULL: there is none */
+    bool unbuilt;           /* it was tried, and is not for the backend */
 };
 
 #endif

@@ -14,6 +14,20 @@
 
 struct mr_kernel_code; /* ops/kernel.h */
 
+/* A launch as steps (graph/lower.c): lane 0 is the stream of the launch, each other lane has an order of its own. */
+typedef enum { MR_STEP_NODE, MR_STEP_RECORD, MR_STEP_WAIT } mr_graph_step_kind;
+typedef struct {
+    mr_graph_step_kind kind;
+    uint32_t lane;
+    uint32_t event;            /* RECORD, WAIT: below mr_graph_plan.events */
+    const mr_command *command; /* NODE: as it was captured */
+} mr_graph_step;
+typedef struct {
+    const mr_graph_step *steps;
+    size_t count;
+    uint32_t lanes, events;
+} mr_graph_plan;
+
 struct mr_backend {
     const char *name; /* "virtual", "cuda": what mr.backend shows */
 
@@ -85,6 +99,16 @@ struct mr_backend {
     /* How many registers a thread of the kernel has on the device; optional: nobody knows. */
     mr_status (*kernels_registers)(mr_device *device, struct mr_kernel_code *code,
                                    const char *symbol, int *out_registers);
+
+    /* Graphs of the backend's own (R42). All three NULL: a launch is its commands, one submission each.
+     * graph_build: the plan may go after the call; the commands live as long as the graph. An error says that this graph is
+     * not for the backend, or not now: its launches are then submitted like that, too.
+     * graph_launch: `seq` is of no other command. What comes before it, also earlier launches of the graph, has been
+     * submitted as waits.
+     * graph_drop: launches may be pending, which run all the same. */
+    mr_status (*graph_build)(const mr_graph_plan *plan, mr_stream *stream, void **out_graph);
+    mr_status (*graph_launch)(void *graph, mr_stream *stream, uint64_t seq);
+    void (*graph_drop)(void *graph);
 
     /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told
      * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between `runs_start`

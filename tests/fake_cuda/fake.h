@@ -97,11 +97,14 @@ struct CUstream_st {
     int places;      /* taken in its queue by its tasks */
     bool after_work; /* the last task that takes a place is no host function */
     task *first, **end;
+    CUgraph capture; /* what it is given becomes a part of it; NULL: it does not capture */
+    bool origin;     /* on which that began */
 };
 
 struct CUevent_st {
     CUevent previous, next; /* of the device */
     mark *mark;             /* the latest record; NULL: none yet */
+    CUgraph capture;        /* in which that was; NULL: in none */
     bool timed;
 };
 
@@ -159,12 +162,13 @@ void fake_write_prints(void);
 /* queue.c, all under the lock */
 CUstream fake_stream_of(CUstream handle);
 task *fake_add(CUstream stream,
-               task_kind kind);            /* at the end of the stream, once there is a place */
-void fake_move(void);                      /* carries out whatever can go on */
-bool fake_stream_done(CUstream stream);    /* the legacy stream: with blocking ones */
-CUresult fake_finish(CUstream stream);     /* waits for it; NULL: for the current device */
-bool fake_uses(const fake_module *module); /* a kernel of it is pending */
-void fake_drop(int device);                /* the context is gone, and with it streams and events */
+               task_kind kind); /* at the end of the stream, once there is a place */
+task *fake_capture(CUgraph graph, task_kind kind); /* graph.c: at the end of the graph */
+void fake_move(void);                              /* carries out whatever can go on */
+bool fake_stream_done(CUstream stream);            /* the legacy stream: with blocking ones */
+CUresult fake_finish(CUstream stream);             /* waits for it; NULL: for the current device */
+bool fake_uses(const fake_module *module);         /* a kernel of it is pending */
+void fake_drop(int device); /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
 
 /* activity.c, under the lock: the number of a call of the driver, of which the subscriber is told; the time that records have;

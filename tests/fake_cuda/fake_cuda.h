@@ -61,9 +61,11 @@ typedef struct {
     int blocking_calls;    /* calls that waited for a stream, or for a place in a queue */
     int most_pending;      /* places taken in one hardware queue */
     int current_changes;
-    int subscribers;                   /* of CUPTI */
-    int ranges, open_ranges;           /* of NVTX */
-    char range[128], range_domain[32]; /* the last one */
+    int subscribers;                      /* of CUPTI */
+    int ranges, open_ranges;              /* of NVTX */
+    char range[128], range_domain[32];    /* the last one */
+    bool refuse_graphs;                   /* none can be instantiated */
+    int captured, graphs, graph_launches; /* tasks; executables alive; calls */
     int queries;
     unsigned long long global_bytes; /* read and written by kernels, while `count_bytes` is set */
 } fake_cuda_control;

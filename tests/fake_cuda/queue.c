@@ -58,6 +58,7 @@ static void wait_for_a_place(const struct CUstream_st *stream, bool switches) {
 }
 
 task *fake_add(CUstream stream, task_kind kind) {
+    if (stream->capture) return fake_capture(stream->capture, kind);
     bool switches = kind == TASK_HOST && stream->after_work;
     if (takes_a_place(kind)) {
         wait_for_a_place(stream, switches);
@@ -303,7 +304,15 @@ CUresult fake_StreamSynchronize(CUstream handle) {
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     ENTER();
     (void)flags;
-    task *t = fake_add(fake_stream_of(stream), TASK_WAIT);
+    CUstream waiting = fake_stream_of(stream);
+    if (event->capture) { /* it joins the capture */
+        if (waiting->capture && waiting->capture != event->capture)
+            return fake_leave(CUDA_ERROR_STREAM_CAPTURE_MERGE);
+        waiting->capture = event->capture;
+        return fake_leave(CUDA_SUCCESS);
+    }
+    if (waiting->capture) return fake_leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    task *t = fake_add(waiting, TASK_WAIT);
     t->mark = event->mark;
     if (t->mark) t->mark->refs++;
     fake_move();
@@ -332,6 +341,8 @@ CUresult fake_EventDestroy(CUevent event) {
 
 CUresult fake_EventRecord(CUevent event, CUstream stream) {
     ENTER();
+    event->capture = fake_stream_of(stream)->capture;
+    if (event->capture) return fake_leave(CUDA_SUCCESS);
     mark *m = calloc(1, sizeof *m);
     if (!m) abort();
     m->refs = 2; /* the task's and the event's */
