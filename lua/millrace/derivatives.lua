@@ -318,53 +318,29 @@ local function pair(value, otherwise)
   return { value or otherwise, value or otherwise }
 end
 
--- The window as options of conv2d_input and conv2d_weight; `lines`: of conv1d, whose window is one row high.
-local function window_of(options, lines)
+-- The window as options of conv2d_input and conv2d_weight.
+local function window_of(options)
   options = options or {}
-  local window = { stride = pair(options.stride, 1), padding = pair(options.padding, 0),
-    dilation = pair(options.dilation, 1), groups = options.groups or 1 }
-  if lines then window.stride[1], window.padding[1], window.dilation[1] = 1, 0, 1 end
-  return window
+  return { stride = pair(options.stride, 1), padding = pair(options.padding, 0), dilation = pair(options.dilation, 1),
+    groups = options.groups or 1 }
 end
 
-local function keep_conv(lines)
-  return function(n, _, x, w, bias, options)
-    if type(bias) == "table" then options = bias end
-    n.window, n.lines, n.single = window_of(options, lines), lines, x.ndim < w.ndim
+R.conv2d = {
+  formula = "conv2d_input(shape, b, g); conv2d_weight(a, shape, g); g:sum({1, 3, 4})",
+  arguments = conv_arguments, needs = { "b", "a", "" },
+  keep = function(n, _, x, w, bias, options)
+    n.window, n.single = window_of(type(bias) == "table" and bias or options), x.ndim < w.ndim
     n.shape_x, n.shape_w = x.shape, w.shape
-    if lines then
-      table.insert(n.shape_x, #n.shape_x, 1)
-      table.insert(n.shape_w, 3, 1)
-    end
-    if n.single then table.insert(n.shape_x, 1, 1) end
-  end
-end
-
--- Images as conv2d takes them.
-local function whole_images(t, n)
-  if n.lines then t = t:unsqueeze(-2) end
-  return n.single and t:unsqueeze(1) or t
-end
-
-local function conv_back(g, n, i)
-  g = whole_images(g, n)
-  if i == 3 then return g:sum({ 1, 3, 4 }) end
-  local grad
-  if i == 1 then
-    grad = mr.conv2d_input(n.shape_x, n.lines and n.b:unsqueeze(3) or n.b, g, n.window)
-    if n.lines then grad = grad:squeeze(3) end
+    if n.single then table.insert(n.shape_x, 1, 1) end -- an image without a batch
+  end,
+  back = function(g, n, i)
+    if n.single then g = g:unsqueeze(1) end
+    if i == 3 then return g:sum({ 1, 3, 4 }) end
+    if i == 2 then return mr.conv2d_weight(n.single and n.a:unsqueeze(1) or n.a, n.shape_w, g, n.window) end
+    local grad = mr.conv2d_input(n.shape_x, n.b, g, n.window)
     return n.single and grad:squeeze(1) or grad
-  end
-  grad = mr.conv2d_weight(whole_images(n.a, n), n.shape_w, g, n.window)
-  return n.lines and grad:squeeze(3) or grad
-end
-
-for name, lines in pairs { conv2d = false, conv1d = true } do
-  R[name] = {
-    formula = "conv2d_input(shape, b, g); conv2d_weight(a, shape, g); g:sum({1, 3, 4})",
-    arguments = conv_arguments, keep = keep_conv(lines), needs = { "b", "a", "" }, back = conv_back,
-  }
-end
+  end,
+}
 
 -- Both are linear in both of their tensors: their gradients are convolutions again.
 R.conv2d_input = {
