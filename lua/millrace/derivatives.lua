@@ -19,7 +19,7 @@
 --   moves     the function may return its input itself, or a tensor of integers
 --   parts     it returns a list of views
 --   arrange   optional: a function(...) that returns the arguments with which the function is called in place of the
---             script's; then `asked`, a function of the script's: whether it wants the second result (autograd/network.lua)
+--             script's; then `asked`, a function of the script's: whether it wants the second result
 --   of_two    the row that the function is where its second argument is a tensor
 --
 -- A gradient that is returned is g, a view of g, or a new tensor; never one that was kept.

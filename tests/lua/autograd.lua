@@ -164,6 +164,16 @@ function TestBasics.test_a_tensor_on_the_host()
   lu.assertEquals(x.grad:totable(), { 4.0, 8.0 })
 end
 
+function TestBasics.test_halves()
+  local x, w = leaf({ 1.0, 2.0 }, { dtype = "f16" }), leaf { 3.0, 4.0 }
+  local v = leaf({ 0.5, 0.25 }, { dtype = "bf16" });
+  (x * w + (v * v):to("f32")):sum():backward()
+  lu.assertEquals({ x.grad.dtype, w.grad.dtype, v.grad.dtype }, { "f16", "f32", "bf16" })
+  lu.assertEquals(x.grad:totable(), { 3.0, 4.0 })
+  lu.assertEquals(w.grad:totable(), { 1.0, 2.0 })
+  lu.assertEquals(v.grad:totable(), { 1.0, 0.5 })
+end
+
 -- ---------------------------------------------------------------- memory
 
 TestMemory = {}
@@ -339,6 +349,41 @@ function TestMisuse.test_a_closed_tensor_in_the_graph()
     y = (x * w):sum()
   end
   says("was closed at", function() y:backward() end)
+end
+
+-- A pass that fails has changed nothing, and can be repeated.
+function TestMisuse.test_a_pass_that_fails()
+  local broken = true
+  local f = mr.autograd.Function {
+    forward = function(_, t) return t * 2 end,
+    backward = function(_, g)
+      if broken then error("no luck") end
+      return g * 2
+    end,
+  }
+  local side = mr.stream()
+  local x, w = leaf { 1.0, 2.0 }, leaf { 3.0, 4.0 }
+  local y = side:run(function() return (f(x * w) * w):sum() end)
+  says("no luck", function() y:backward() end)
+  lu.assertNil(x.grad)
+  lu.assertNil(w.grad)
+  lu.assertTrue(mr.is_grad_enabled())
+  lu.assertTrue(rawequal(mr.current_stream(), mr.default_stream()))
+  broken = false
+  y:backward()
+  lu.assertEquals(x.grad:totable(), { 18.0, 32.0 })
+end
+
+function TestMisuse.test_the_stream_of_forward_was_closed()
+  local x = leaf { 1.0 }
+  local y
+  do
+    local gone <close> = mr.stream { name = "gone" }
+    y = gone:run(function() return x * x end)
+  end
+  local err = says("stream `gone` is closed", function() y:backward() end)
+  lu.assertStrContains(err, "backward of mul at")
+  lu.assertNil(x.grad)
 end
 
 function TestMisuse.test_integers_have_no_gradients()

@@ -369,7 +369,11 @@ return function(tools)
   -- Names the operation whose gradient failed.
   local function explain(pass, err)
     local n = pass.node
-    if not n or type(err) ~= "string" or err:find("backward: ", 1, true) then return err end
+    if not n then return err end
+    if type(err) == "table" and type(err.message) == "string" then
+      err.message = ("backward of %s: %s"):format(place_of(n), err.message)
+    end
+    if type(err) ~= "string" or err:find("backward: ", 1, true) then return err end
     local place, text = err:match("^([^\n]-:%d+: )(.*)$")
     return ("%sbackward of %s: %s"):format(place or "", place_of(n), text or err)
   end
