@@ -54,7 +54,7 @@ typedef struct {
  * each argument of each call; comparing metatables takes ten times as long. */
 typedef struct {
     const mr_kind *kind;
-    max_align_t object[];
+    uint64_t object[]; /* with user values, Lua aligns a userdata to 8 bytes only */
 } mr_block;
 
 /* The functions and properties of a kind of userdata, or of a table of functions (mr itself,
