@@ -198,9 +198,39 @@ function work.matmul(n, place)
   return function() a:matmul(b, { out = c }) end
 end
 
+-- The convolutions of the network of scripts/examples, and their gradients; n is the batch.
+local CONVOLUTIONS = { ["3 to 64"] = { 3, 32, 64 }, ["64 to 128"] = { 64, 16, 128 } }
+local function convolution(row, n, place)
+  local channels, size, outputs = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
+  local function normal(...) return mr.randn({ ... }, { dtype = place.dtype }):to(place.place) end
+  return normal(n, channels, size, size), normal(outputs, channels, 3, 3), normal(n, outputs, size, size),
+    normal(outputs)
+end
+local same_size = { padding = 1 }
+for shape in pairs(CONVOLUTIONS) do
+  local row = "conv2d " .. shape
+  work[row] = function(n, place)
+    local x, w, _, bias = convolution(row, n, place)
+    return function() x:conv2d(w, bias, same_size) end
+  end
+  work["conv2d_input " .. shape] = function(n, place)
+    local x, w, g = convolution(row, n, place)
+    return function() mr.conv2d_input(x.shape, w, g, same_size) end
+  end
+  work["conv2d_weight " .. shape] = function(n, place)
+    local x, w, g = convolution(row, n, place)
+    return function() mr.conv2d_weight(x, w.shape, g, same_size) end
+  end
+end
+local function flops_of_convolution(row, n)
+  local channels, size, outputs = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
+  return 2 * n * outputs * size * size * channels * 9
+end
+
 -- What one call moves or computes, for the column that a person can judge.
 local function figure(row, dtype, n, seconds)
   if row == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
+  if row:find "conv2d" then return ("%.0f GFLOP/s"):format(flops_of_convolution(row, n) / seconds / 1e9) end
   return ("%.1f GB/s"):format((dtype == "f64" and 8 or 4) * arrays[row] * n / seconds / 1e9)
 end
 
@@ -220,6 +250,9 @@ case("f32", TEN_MILLION, "add", "relu_", "copy_", "add row", "add strided", "add
 case("f32", 512, "matmul")
 case("f32", 1024, "matmul")
 case("f64", 512, "matmul")
+for _, shape in ipairs{ "3 to 64", "64 to 128" } do
+  case("f32", 64, "conv2d " .. shape, "conv2d_input " .. shape, "conv2d_weight " .. shape)
+end
 
 -- ------------------------------------------------------------------------- measuring
 

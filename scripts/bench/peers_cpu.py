@@ -167,6 +167,14 @@ def torch_work(row, dtype, n):
         return getattr(z, row)
     if row == "randperm":
         return lambda: torch.randperm(n)
+    if what.startswith("conv2d"):
+        channels, size, outputs = (3, 32, 64) if where == "3 to 64" else (64, 16, 128)
+        x, w, bias = normal(n, channels, size, size), normal(outputs, channels, 3, 3), normal(outputs)
+        if what == "conv2d":
+            return lambda: torch.nn.functional.conv2d(x, w, bias, padding=1)
+        wanted = [what == "conv2d_input", what == "conv2d_weight", False]
+        g, back = normal(n, outputs, size, size), torch.ops.aten.convolution_backward
+        return lambda: back(g, x, w, [outputs], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, wanted)
     return None
 
 

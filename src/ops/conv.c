@@ -36,11 +36,12 @@ typedef struct {
     mr_conv c;
     mr_dtype dtype; /* computed in */
     mr_tile tile;
-    int64_t depth;        /* taps in all */
-    int64_t panel_height; /* outputs, rounded up to whole tiles */
-    void *weights;        /* [panel of DEPTH taps][tile][tap][row of the tile] */
-    void *seen;           /* [tile][tap][column of the tile] of one panel */
-    void *sums;           /* [output][MR_TILE_COLUMNS] */
+    int64_t depth;         /* taps in all */
+    int64_t panel_height;  /* outputs, rounded up to whole tiles */
+    void *weights;         /* [panel of DEPTH taps][tile][tap][row of the tile] */
+    void *seen;            /* [tile][tap][column of the tile] of one panel */
+    void *sums;            /* [output][MR_TILE_COLUMNS] */
+    mr_conv_sight *sights; /* [tap of a channel][piece] */
     int64_t group;
     int piece_count;
     mr_conv_piece pieces[MR_TILE_COLUMNS];
@@ -49,15 +50,18 @@ typedef struct {
 #define PACKING(tag, T)                                                                            \
     static void see_##tag(work *w, int64_t from, int64_t count) {                                  \
         const mr_conv *c = &w->c;                                                                  \
-        int64_t taps = c->taps[0] * c->taps[1], width = w->tile.columns;                           \
-        const T *source = (const T *)mr_tensor_data(w->command->operands[1].tensor) +              \
-                          w->group * c->source_group;                                              \
+        const mr_tensor *source = w->command->operands[1].tensor;                                  \
+        const T *all = mr_tensor_data(source);                                                     \
+        int64_t taps = c->taps[0] * c->taps[1], width = w->tile.columns,                           \
+                readable = mr_conv_readable(c, source), apart = c->step[1] * c->source_stride[1];  \
         for (int64_t k = 0; k < count; k++) {                                                      \
-            int64_t channel = (from + k) / taps, tap = (from + k) % taps;                          \
+            int64_t channel = (from + k) / taps;                                                   \
+            int64_t at = w->group * c->source_group + channel * c->source_channel;                 \
+            const mr_conv_sight *sights = w->sights + (from + k) % taps * MR_TILE_COLUMNS;         \
             for (int i = 0; i < w->piece_count; i++) {                                             \
                 const mr_conv_piece *p = &w->pieces[i];                                            \
                 T *to = (T *)w->seen + p->at / width * width * count + k * width + p->at % width;  \
-                mr_conv_see_##tag(c, source, channel, tap / c->taps[1], tap % c->taps[1], p, to);  \
+                mr_conv_see_##tag(all, at, readable, apart, &sights[i], p->length, to);            \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -122,6 +126,10 @@ static void run_block(work *w, int64_t block) {
             count = mr_least(MR_TILE_COLUMNS, positions_of(&w->c) - first);
     bool single = w->dtype == MR_F32;
     w->piece_count = mr_conv_cut(&w->c, first, count, w->tile.columns, w->pieces);
+    for (int64_t tap = 0; tap < w->c.taps[0] * w->c.taps[1]; tap++)
+        for (int p = 0; p < w->piece_count; p++)
+            w->sights[tap * MR_TILE_COLUMNS + p] =
+                mr_conv_look(&w->c, &w->pieces[p], tap / w->c.taps[1], tap % w->c.taps[1]);
     for (int64_t from = 0; from < w->depth; from += DEPTH) {
         int64_t deep = mr_least(DEPTH, w->depth - from);
         if (single) see_f32(w, from, deep);
@@ -136,7 +144,9 @@ static void free_work(work *w) {
     free(w->weights);
     free(w->seen);
     free(w->sums);
+    free(w->sights);
     w->weights = w->seen = w->sums = NULL;
+    w->sights = NULL;
 }
 
 /* The columns behind the last position are multiplied, too, so they hold something. */
@@ -152,7 +162,9 @@ static mr_status begin_part(work *w, const mr_command *command, int64_t part) {
     w->weights = mr_op_state_alloc((w->depth * w->panel_height + 1) * (int64_t)size);
     w->seen = calloc((size_t)DEPTH * MR_TILE_COLUMNS, size);
     w->sums = mr_op_state_alloc(w->panel_height * MR_TILE_COLUMNS * (int64_t)size);
-    if (w->weights && w->seen && w->sums) return MR_OK;
+    w->sights =
+        calloc((size_t)(w->c.taps[0] * w->c.taps[1] * MR_TILE_COLUMNS) + 1, sizeof *w->sights);
+    if (w->weights && w->seen && w->sums && w->sights) return MR_OK;
     free_work(w);
     return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: the host has no memory for the packed weights",
                    command->name);

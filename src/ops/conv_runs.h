@@ -5,6 +5,8 @@
 #include "ops/body.h"
 #include "ops/network.h"
 
+#include <string.h>
+
 /* Neighbouring positions of one row of the grid. */
 typedef struct {
     int64_t image, row, column;
@@ -43,22 +45,47 @@ static inline void mr_conv_inside(const mr_conv *c, int64_t start, int64_t lengt
     *out_end = end < first ? first : end;
 }
 
-/* mr_conv_see_<tag>: what tap (a, b) of a channel sees of a piece; 0 outside. `source`: the group's first element. */
+/* What a tap sees of a piece: elements [first, end) of it, the first of the piece (be it outside) at `offset` of the channel. */
+typedef struct {
+    int64_t offset;
+    int32_t first, end;
+} mr_conv_sight;
+
+static inline mr_conv_sight mr_conv_look(const mr_conv *c, const mr_conv_piece *p, int64_t a,
+                                         int64_t b) {
+    int64_t y = p->row * c->step[0] + a * c->tap_step[0] + c->start[0], first = 0, end = 0;
+    int64_t x = p->column * c->step[1] + b * c->tap_step[1] + c->start[1];
+    if (y >= 0 && y < c->source_size[0]) mr_conv_inside(c, x, p->length, &first, &end);
+    return (mr_conv_sight){p->image * c->source_image + y * c->source_stride[0] +
+                               x * c->source_stride[1],
+                           (int32_t)first, (int32_t)end};
+}
+
+/* The elements of a source that lies densely, [0, count); 0: it does not. A copy may read any of them. */
+static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source) {
+    return source->contiguous && c->step[1] == 1 ? source->numel : 0;
+}
+
+/* mr_conv_see_<tag>: writes what is seen of a piece, and 0 for what lies outside. `at`: where the channel begins in the
+ * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length. */
 #define MR_CONV_SEE(tag, T)                                                                        \
-    static inline void mr_conv_see_##tag(const mr_conv *c, const T *source, int64_t channel,       \
-                                         int64_t a, int64_t b, const mr_conv_piece *p, T *to) {    \
-        int64_t y = p->row * c->step[0] + a * c->tap_step[0] + c->start[0], first = 0, end = 0;    \
-        int64_t x = p->column * c->step[1] + b * c->tap_step[1] + c->start[1];                     \
-        if (y >= 0 && y < c->source_size[0]) mr_conv_inside(c, x, p->length, &first, &end);        \
-        int64_t apart = c->step[1] * c->source_stride[1];                                          \
-        const T *from = source + p->image * c->source_image + channel * c->source_channel +        \
-                        y * c->source_stride[0] + x * c->source_stride[1];                         \
-        for (int64_t i = 0; i < first; i++) to[i] = 0;                                             \
-        if (apart == 1)                                                                            \
-            for (int64_t i = first; i < end; i++) to[i] = from[i];                                 \
-        else                                                                                       \
-            for (int64_t i = first; i < end; i++) to[i] = from[i * apart];                         \
-        for (int64_t i = end; i < p->length; i++) to[i] = 0;                                       \
+    static inline void mr_conv_see_##tag(const T *all, int64_t at, int64_t readable,               \
+                                         int64_t apart, const mr_conv_sight *s, int64_t length,    \
+                                         T *to) {                                                  \
+        enum { WHOLE = 16 };                                                                       \
+        int64_t begin = at + s->offset, i = s->first;                                              \
+        const T *from = all + begin;                                                               \
+        if (length % WHOLE == 0 && begin >= 0 && begin + length <= readable && i < s->end) {       \
+            for (int64_t j = 0; j < length; j += WHOLE)                                            \
+                memcpy(to + j, from + j, WHOLE * sizeof *to);                                      \
+            i = s->end;                                                                            \
+        } else if (apart == 1) {                                                                   \
+            for (; i < s->end; i++) to[i] = from[i];                                               \
+        } else {                                                                                   \
+            for (; i < s->end; i++) to[i] = from[i * apart];                                       \
+        }                                                                                          \
+        for (int64_t j = 0; j < s->first; j++) to[j] = 0;                                          \
+        for (; i < length; i++) to[i] = 0;                                                         \
     }
 MR_CONV_SEE(f32, float)
 MR_CONV_SEE(f64, double)

@@ -32,20 +32,6 @@ enum { PLAIN_ROWS = 4, PLAIN_COLUMNS = 8 };
                     sum[i][j] = fused(a[d * PLAIN_ROWS + i], b[d * PLAIN_COLUMNS + j], sum[i][j]); \
         for (int i = 0; i < PLAIN_ROWS; i++)                                                       \
             for (int j = 0; j < PLAIN_COLUMNS; j++) c[i * c_row + j] = sum[i][j];                  \
-    }                                                                                              \
-    static void dots_##tag(int64_t depth, const void *a_, int64_t a_row, const void *b_,           \
-                           int64_t b_row, void *c_, int64_t c_row) {                               \
-        for (int i = 0; i < MR_DOT_ROWS; i++)                                                      \
-            for (int j = 0; j < MR_DOT_COLUMNS; j++) {                                             \
-                const T *a = (const T *)a_ + i * a_row, *b = (const T *)b_ + j * b_row;            \
-                T lane[MR_DOT_LANES] = {0};                                                        \
-                for (int64_t d = 0; d < depth; d += MR_DOT_LANES)                                  \
-                    for (int l = 0; l < MR_DOT_LANES; l++)                                         \
-                        lane[l] = fused(a[d + l], b[d + l], lane[l]);                              \
-                for (int half = MR_DOT_LANES / 2; half > 0; half /= 2)                             \
-                    for (int l = 0; l < half; l++) lane[l] += lane[l + half];                      \
-                ((T *)c_)[i * c_row + j] += lane[0];                                               \
-            }                                                                                      \
     }
 PLAIN(f32, float, fmaf)
 PLAIN(f64, double, fma)
@@ -76,43 +62,6 @@ PLAIN(f64, double, fma)
             p##_storeu(&c[i * c_row + j * (lanes)], sum[i][j]);                                    \
     }
 
-/* `rows` of the dots at a time, so that their sums fit into the registers; a lane group has `pieces` vectors. */
-#define DOTS(name, isa, T, V, lanes, rows, p)                                                      \
-    __attribute__((target(isa))) static void name(int64_t depth, const void *a_, int64_t a_row,    \
-                                                  const void *b_, int64_t b_row, void *c_,         \
-                                                  int64_t c_row) {                                 \
-        enum { PIECES = MR_DOT_LANES / (lanes) };                                                  \
-        const T *a = a_, *b = b_;                                                                  \
-        T *c = c_;                                                                                 \
-        for (int top = 0; top < MR_DOT_ROWS; top += (rows)) {                                      \
-            T lane[rows][MR_DOT_COLUMNS][MR_DOT_LANES];                                            \
-            for (int piece = 0; piece < PIECES; piece++) {                                         \
-                V sum[rows][MR_DOT_COLUMNS], right[MR_DOT_COLUMNS];                                \
-                UNROLL for (int i = 0; i < (rows); i++)                                            \
-                    UNROLL for (int j = 0; j < MR_DOT_COLUMNS; j++) sum[i][j] = p##_setzero();     \
-                for (int64_t d = piece * (lanes); d < depth; d += MR_DOT_LANES) {                  \
-                    UNROLL for (int j = 0; j < MR_DOT_COLUMNS; j++) right[j] =                     \
-                        p##_loadu(b + j * b_row + d);                                              \
-                    UNROLL for (int i = 0; i < (rows); i++) {                                      \
-                        V left = p##_loadu(a + (top + i) * a_row + d);                             \
-                        UNROLL for (int j = 0; j < MR_DOT_COLUMNS; j++) sum[i][j] =                \
-                            p##_fmadd(left, right[j], sum[i][j]);                                  \
-                    }                                                                              \
-                }                                                                                  \
-                UNROLL for (int i = 0; i < (rows); i++)                                            \
-                    UNROLL for (int j = 0; j < MR_DOT_COLUMNS; j++)                                \
-                        p##_storeu(&lane[i][j][piece * (lanes)], sum[i][j]);                       \
-            }                                                                                      \
-            for (int i = 0; i < (rows); i++)                                                       \
-                for (int j = 0; j < MR_DOT_COLUMNS; j++) {                                         \
-                    T *l = lane[i][j];                                                             \
-                    for (int half = MR_DOT_LANES / 2; half > 0; half /= 2)                         \
-                        for (int k = 0; k < half; k++) l[k] += l[k + half];                        \
-                    c[(top + i) * c_row + j] += l[0];                                              \
-                }                                                                                  \
-        }                                                                                          \
-    }
-
 #define wide_f32_setzero   _mm512_setzero_ps
 #define wide_f32_loadu     _mm512_loadu_ps
 #define wide_f32_storeu    _mm512_storeu_ps
@@ -138,10 +87,6 @@ TILE(multiply_wide_f32, "avx512f", float, __m512, 16, 8, 3, wide_f32)
 TILE(multiply_wide_f64, "avx512f", double, __m512d, 8, 8, 3, wide_f64)
 TILE(multiply_narrow_f32, "avx2,fma", float, __m256, 8, 4, 3, narrow_f32)
 TILE(multiply_narrow_f64, "avx2,fma", double, __m256d, 4, 4, 3, narrow_f64)
-DOTS(dots_wide_f32, "avx512f", float, __m512, 16, 4, wide_f32)
-DOTS(dots_wide_f64, "avx512f", double, __m512d, 8, 4, wide_f64)
-DOTS(dots_narrow_f32, "avx2,fma", float, __m256, 8, 2, narrow_f32)
-DOTS(dots_narrow_f64, "avx2,fma", double, __m256d, 4, 2, narrow_f64)
 
 typedef enum { ANY, NARROW, WIDE } instructions;
 static instructions best(void) {
@@ -166,16 +111,4 @@ mr_tile mr_tile_of(mr_dtype dtype) {
     }
 #endif
     return (mr_tile){PLAIN_ROWS, PLAIN_COLUMNS, single ? multiply_f32 : multiply_f64};
-}
-
-mr_dots mr_dots_of(mr_dtype dtype) {
-    bool single = dtype == MR_F32;
-#if MR_HAVE_CLONES
-    switch (best()) {
-    case WIDE: return single ? dots_wide_f32 : dots_wide_f64;
-    case NARROW: return single ? dots_narrow_f32 : dots_narrow_f64;
-    default: break;
-    }
-#endif
-    return single ? dots_f32 : dots_f64;
 }

@@ -7,12 +7,7 @@
 #include "tensor/dtype.h"
 
 enum {
-    MR_TILE_MOST_ROWS = 8,
-    MR_TILE_MOST_COLUMNS = 48,
     MR_TILE_COLUMNS = 240, /* a multiple of the columns of every tile */
-    MR_DOT_LANES = 16,
-    MR_DOT_ROWS = 4,
-    MR_DOT_COLUMNS = 4,
 };
 
 /* c[i][j] += sum over d of a[d][i] * b[d][j], in the order of d, for a tile of `rows` x `columns`. a and b are packed: the
@@ -23,12 +18,5 @@ typedef struct {
                      bool first);
 } mr_tile;
 mr_tile mr_tile_of(mr_dtype dtype); /* f32 or f64 */
-
-/* c[i][j] += sum over d of a[i * a_row + d] * b[j * b_row + d] for MR_DOT_ROWS x MR_DOT_COLUMNS results: lane l of
- * MR_DOT_LANES adds up what is at d = l, l + MR_DOT_LANES, ...; then the lanes are added in halves. `depth` is a multiple
- * of MR_DOT_LANES. */
-typedef void (*mr_dots)(int64_t depth, const void *a, int64_t a_row, const void *b, int64_t b_row,
-                        void *c, int64_t c_row);
-mr_dots mr_dots_of(mr_dtype dtype);
 
 #endif

@@ -89,7 +89,7 @@ function operations.conv2d(case, dtype)
   same("conv2d_input", mr.conv2d_input(input, w.host, g.host, o), mr.conv2d_input(input, w.device, g.device, o), 0)
   local weights = { p.outputs, p.channels // o.groups, p.kernel[1], p.kernel[2] }
   same("conv2d_weight", mr.conv2d_weight(x.host, weights, g.host, o), mr.conv2d_weight(x.device, weights, g.device, o),
-    dtype == "f64" and 1e-13 or 1e-5)
+    dtype == "f64" and 1e-15 or 1e-6)
 end
 
 local function any_pool()

@@ -20,6 +20,8 @@ local function with_batch(t) return t.ndim == 3 and t:unsqueeze(1) or t end
 
 -- ---------------------------------------------------------------- pools
 
+local EACH = { reduction = "none" }
+
 local function keep_pool(n, _, x, size, options)
   n.shape, n.size = x.shape, type(size) == "table" and { table.unpack(size) } or size
   n.options = copy_of(options)
@@ -48,7 +50,13 @@ R.max_pool2d_backward = {
   formula = "-; g, gathered at the positions",
   inputs = 3,
   needs = { "", "c", "" },
-  back = function(g, n) return g:flatten(3):gather(3, n.c:flatten(3)):view(n.c.shape) end,
+  -- nll_loss picks an element for each target: here each output is a target, and all have the plane's elements.
+  back = function(g, n)
+    local planes, made = n.c:size(1) * n.c:size(2), n.c:size(3) * n.c:size(4)
+    local elements = g:reshape(planes, -1, 1)
+    local picked = elements:expand(planes, elements:size(2), made):nll_loss(n.c:reshape(planes, made), EACH)
+    return -picked:view(n.c.shape)
+  end,
 }
 
 R.avg_pool2d = {

@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels traced large halves products pinned peer pipeline; none: all of them), and
--- =PATTERN for only those rows of the large ones whose name has it.
+-- After the script: parts (small kernels traced large halves products convolutions pinned peer pipeline; none: all of
+-- them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -204,6 +204,22 @@ local function products()
   end
 end
 
+-- The convolutions of the network of scripts/examples, batch 64. peers.py has the same.
+local function convolutions()
+  for _, sizes in ipairs{ { 3, 32, 64 }, { 64, 16, 128 } } do
+    local channels, size, outputs = table.unpack(sizes)
+    local x, w, bias = mr.randn(64, channels, size, size), mr.randn(outputs, channels, 3, 3), mr.randn(outputs)
+    local g, options = mr.randn(64, outputs, size, size), { padding = 1 }
+    local function row(name, work)
+      name = ("%s %d to %d, %dx%d"):format(name, channels, outputs, size, size)
+      if wanted(name) then say(name, 1e6 * on_device(work, 20), "us") end
+    end
+    row("conv2d", function() local _ <close> = x:conv2d(w, bias, options) end)
+    row("conv2d_input", function() local _ <close> = mr.conv2d_input(x.shape, w, g, options) end)
+    row("conv2d_weight", function() local _ <close> = mr.conv2d_weight(x, w.shape, g, options) end)
+  end
+end
+
 local function pinned()
   local size = (256 << 20) // 4
   local host, device = mr.empty(size, { pinned = true, device = "cpu" }), mr.rand(size)
@@ -284,6 +300,8 @@ local function autograd()
 end
 
 local known = { small = small_work, autograd = autograd, kernels = kernels, traced = traced, large = large_work,
-  halves = halves, products = products, pinned = pinned, peer = peer, pipeline = pipeline }
-local all = { "small", "kernels", "traced", "autograd", "large", "halves", "products", "pinned", "peer", "pipeline" }
+  halves = halves, products = products, convolutions = convolutions, pinned = pinned, peer = peer,
+  pipeline = pipeline }
+local all = { "small", "kernels", "traced", "autograd", "large", "halves", "products", "convolutions", "pinned", "peer",
+  "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

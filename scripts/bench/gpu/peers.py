@@ -114,6 +114,28 @@ def torch_autograd():
     row("1000 operations, and backward", lambda: forward().backward())
 
 
+def torch_convolutions():
+    """In f32, as ours; and, as PyTorch does by default, in TF32."""
+    back = torch.ops.aten.convolution_backward
+    for channels, size, outputs in ((3, 32, 64), (64, 16, 128)):
+        x, w = torch.randn(64, channels, size, size, device="cuda"), torch.randn(outputs, channels, 3, 3, device="cuda")
+        bias, g = torch.randn(outputs, device="cuda"), torch.randn(64, outputs, size, size, device="cuda")
+
+        def gradient(*wanted):
+            return back(g, x, w, [outputs], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [*wanted, False])
+
+        for tf32 in (False, True):
+            torch.backends.cudnn.allow_tf32 = tf32
+
+            def row(name, work):
+                name = "%s %d to %d, %dx%d%s" % (name, channels, outputs, size, size, " tf32" if tf32 else "")
+                say("pytorch", name, 1e6 * on_device(work, 20), "us")
+
+            row("conv2d", lambda i: torch.nn.functional.conv2d(x, w, bias, padding=1))
+            row("conv2d_input", lambda i: gradient(True, False))
+            row("conv2d_weight", lambda i: gradient(False, True))
+
+
 def torch_large():
     x, y, z = ([torch.rand(N, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(3))
     gib = 1e-9 * GIB
@@ -194,6 +216,7 @@ def cupy_rows():
 torch_small()
 torch_autograd()
 torch_large()
+torch_convolutions()
 torch.cuda.empty_cache()
 try:
     cupy_rows()
