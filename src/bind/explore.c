@@ -438,17 +438,47 @@ static int bytes(lua_State *L) {
     return 1;
 }
 
+const mr_explore_bound mr_explore_bounds[] = {
+    {"max", true, false, 1},     {"time", false, false, 0}, {"grain", true, false, 1},
+    {"preempt", true, false, 0}, {"polls", true, false, 1}, {"seeds", true, false, 1},
+    {"seed", true, true, 0},     {NULL, false, false, 0}};
+
+/* bounds() -> {max={whole=, least=}, ...}: the table above */
+static int bounds(lua_State *L) {
+    lua_newtable(L);
+    for (const mr_explore_bound *b = mr_explore_bounds; b->name; b++) {
+        lua_newtable(L);
+        lua_pushboolean(L, b->whole);
+        lua_setfield(L, -2, "whole");
+        if (b->any) lua_pushinteger(L, LUA_MININTEGER);
+        else lua_pushinteger(L, (lua_Integer)b->least);
+        lua_setfield(L, -2, "least");
+        lua_setfield(L, -2, b->name);
+    }
+    return 1;
+}
+
 /* misuse(text): raises at the script's line. */
 static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-static const luaL_Reg tools[] = {
-    {"explore", explore},         {"replay", replay},       {"keep", keep},
-    {"put_back", put_back},       {"is_tensor", is_tensor}, {"kind", kind},
-    {"set_globals", set_globals}, {"fill", fill},           {"delay", delay},
-    {"attempt", attempt},         {"drain", drain_all},     {"bytes", bytes},
-    {"misuse", misuse},           {"follow", follow},       {NULL, NULL}};
+static const luaL_Reg tools[] = {{"explore", explore},
+                                 {"replay", replay},
+                                 {"keep", keep},
+                                 {"put_back", put_back},
+                                 {"is_tensor", is_tensor},
+                                 {"kind", kind},
+                                 {"set_globals", set_globals},
+                                 {"fill", fill},
+                                 {"delay", delay},
+                                 {"attempt", attempt},
+                                 {"drain", drain_all},
+                                 {"bytes", bytes},
+                                 {"misuse", misuse},
+                                 {"follow", follow},
+                                 {"bounds", bounds},
+                                 {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
 static void push_parts(lua_State *L) {

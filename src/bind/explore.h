@@ -3,6 +3,16 @@
 #define MR_BIND_EXPLORE_H
 
 #include <lua.h>
+#include <stdbool.h>
+
+/* The options of mr.explore that are numbers, which --explore takes, too. The last row has no name. */
+typedef struct {
+    const char *name;
+    bool whole; /* a whole number of at least `least`; else a number above `least` */
+    bool any;   /* `least` says nothing */
+    double least;
+} mr_explore_bound;
+extern const mr_explore_bound mr_explore_bounds[];
 
 /* A function of Lua: (chunk, bounds, arguments...) -> the number of its outcomes; 0: one, and that is an error. Runs the chunk under every schedule; the
  * outcome is what it prints and returns. Prints the result. `bounds`: as behind --explore=. MR_EXPLORE_INTERRUPTED: Ctrl-C

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/nearest.h"
 #include "host/call.h"
 #include "trace/writers.h"
@@ -222,21 +223,41 @@ static bool check_trace(const char *path) {
     return false;
 }
 
+static const mr_explore_bound *find_bound(const char *name, size_t size) {
+    const mr_explore_bound *b = mr_explore_bounds;
+    while (b->name && (strlen(b->name) != size || strncmp(b->name, name, size) != 0)) b++;
+    return b->name ? b : NULL;
+}
+
+/* Only a number that mr.explore would take: it begins after the script has been read. */
+static bool check_bound(const mr_explore_bound *b, double number, const char *text, int size) {
+    bool fits = isfinite(number) && fabs(number) < 9e15 && (!b->whole || number == floor(number));
+    if (!b->any) fits = fits && (b->whole ? number >= b->least : number > b->least);
+    if (fits) return true;
+    if (b->any)
+        mr_host_complain("--explore: %s: expected a whole number, got '%.*s'", b->name, size, text);
+    else
+        mr_host_complain("--explore: %s: expected a %s %g, got '%.*s'", b->name,
+                         b->whole ? "whole number of at least" : "number above", b->least, size,
+                         text);
+    return false;
+}
+
 /* "max:1000,grain:2" */
 static bool read_explore(mr_options *out, const char *text) {
-    static const char *const known[] = {"max",   "time",  "grain", "preempt",
-                                        "polls", "seeds", "seed"};
-    out->explore = text;
+    const char *whole = out->explore = text;
     while (*text) {
-        size_t name = strcspn(text, ":,"), i = 0;
+        size_t name = strcspn(text, ":,");
+        const mr_explore_bound *b = find_bound(text, name);
         const char *digits = text + name + 1;
         char *end = NULL;
-        while (i < 7 && (strlen(known[i]) != name || strncmp(known[i], text, name) != 0)) i++;
-        double number = text[name] == ':' ? strtod(digits, &end) : -1;
-        if (i == 7 || !(number >= 0) || end == digits || (*end && *end != ',')) {
-            mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'", text);
+        double number = b && text[name] == ':' ? strtod(digits, &end) : 0;
+        if (!end || end == digits || (*end && *end != ',')) {
+            mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'",
+                             whole);
             return false;
         }
+        if (!check_bound(b, number, digits, (int)(end - digits))) return false;
         text = *end ? end + 1 : end;
     }
     return true;

@@ -50,10 +50,37 @@ function TestExplore.test_bounds()
   local text, status = run("--explore=max:1,grain:1", RACY)
   lu.assertStrContains(text, "it ended after max = 1 schedules")
   lu.assertEquals(status, 0)
-  for _, bad in ipairs { "mux:1", "max", "max:", "max:x", "max:1;grain:2", "max:-1", "max:1,,grain:2" } do
+  for _, bad in ipairs { "mux:1", "max", "max:", "max:x", "max:1;grain:2", "max:1,,grain:2", ":1" } do
     text, status = run("--explore=" .. quote(bad), RACY)
-    lu.assertStrContains(text, "--explore: expected a list")
+    lu.assertStrContains(text, "--explore: expected a list such as max:1000,grain:2, got '" .. bad)
     lu.assertEquals(status, 2)
+  end
+end
+
+function TestExplore.test_values_that_no_bound_takes()
+  for bad, sentence in pairs {
+    ["max:0"] = "max: expected a whole number of at least 1, got '0'",
+    ["max:1,grain:0"] = "grain: expected a whole number of at least 1, got '0'",
+    ["max:-1"] = "max: expected a whole number of at least 1, got '-1'",
+    ["max:1.5"] = "max: expected a whole number of at least 1, got '1.5'",
+    ["max:inf"] = "max: expected a whole number of at least 1, got 'inf'",
+    ["max:1e300"] = "max: expected a whole number of at least 1, got '1e300'",
+    ["preempt:-1"] = "preempt: expected a whole number of at least 0, got '-1'",
+    ["polls:0"] = "polls: expected a whole number of at least 1, got '0'",
+    ["seeds:0"] = "seeds: expected a whole number of at least 1, got '0'",
+    ["seed:0.5"] = "seed: expected a whole number, got '0.5'",
+    ["time:0"] = "time: expected a number above 0, got '0'",
+    ["time:nan"] = "time: expected a number above 0, got 'nan'",
+  } do
+    local text, status = run("--explore=" .. bad, RACY)
+    lu.assertStrContains(text, "--explore: " .. sentence)
+    lu.assertNotStrContains(text, "traceback")
+    lu.assertEquals(status, 2)
+  end
+  for _, good in ipairs { "seed:-1,seeds:3", "time:0.5", "max:1e3,preempt:1e12", "polls:1e12", "max: 0x10" } do
+    local text, status = run("--explore=" .. quote(good), RACY)
+    lu.assertStrContains(text, "schedule")
+    lu.assertNotEquals(status, 2)
   end
 end
 

@@ -3,35 +3,36 @@
 return function(tools)
   local misuse = tools.misuse
 
-  local function whole(options, name, otherwise, least)
-    local value = options[name]
+  local BOUNDS = tools.bounds() -- --explore of the command line has the same
+
+  local function whole(options, name, otherwise)
+    local value, least = options[name], BOUNDS[name].least
     if value == nil then return otherwise end
     local number = math.tointeger(value)
     if not number or number < least then
-      misuse(("explore: %s: expected a whole number of at least %d, got %s"):format(name, least, tostring(value)))
+      misuse(("explore: %s: expected a whole number%s, got %s"):format(name,
+        least > math.mininteger and " of at least " .. least or "", tostring(value)))
     end
     return number
   end
-
-  local KNOWN = { max = true, time = true, seed = true, seeds = true, grain = true, preempt = true, polls = true,
-                  unspecified = true }
 
   local function read_options(options)
     if options == nil then options = {} end
     if type(options) ~= "table" then misuse("explore: argument 2: expected a table of options") end
     for name in next, options do
-      if not KNOWN[name] then
+      if not BOUNDS[name] and name ~= "unspecified" then
         misuse(("explore: no option `%s`; there are max, time, grain, preempt, polls, unspecified, seeds and seed")
           :format(tostring(name)))
       end
     end
     local time = options.time
-    if time ~= nil and (type(time) ~= "number" or time ~= time or time <= 0) then
-      misuse(("explore: time: expected seconds, a number above 0, got %s"):format(tostring(time)))
+    if time ~= nil and (type(time) ~= "number" or time ~= time or time <= BOUNDS.time.least) then
+      misuse(("explore: time: expected seconds, a number above %d, got %s"):format(BOUNDS.time.least, tostring(time)))
     end
-    return whole(options, "max", 1000000, 1), (time or 0) + 0.0, whole(options, "preempt", -1, 0),
-      math.min(whole(options, "grain", 1, 1), 4096), whole(options, "polls", 2, 1), options.unspecified == true,
-      whole(options, "seeds", 0, 1), whole(options, "seed", 0, math.mininteger)
+    local MOST = 0x7fffffff -- of an int of C; nobody counts that far
+    return whole(options, "max", 1000000), (time or 0) + 0.0, math.min(whole(options, "preempt", -1), MOST),
+      math.min(whole(options, "grain", 1), 4096), math.min(whole(options, "polls", 2), MOST),
+      options.unspecified == true, whole(options, "seeds", 0), whole(options, "seed", 0)
   end
 
   local STRESS = { runs = true, seed = true, ms = true, schedule = true }
