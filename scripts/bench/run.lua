@@ -3,7 +3,8 @@
 -- Every table compares within one run, on one machine; absolute figures of two runs do not compare.
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 
-local ALL = { "startup", "prompt", "stepping", "commands", "scale", "bodies", "hazard", "timelines", "autograd" }
+local ALL = { "startup", "prompt", "stepping", "commands", "scale", "bodies", "hazard", "timelines", "autograd",
+  "graphs" }
 local wanted = #arg > 0 and arg or ALL
 
 local cpu = (bench.read("/proc/cpuinfo") or ""):match("model name%s*:%s*([^\n]*)") or "unknown processor"

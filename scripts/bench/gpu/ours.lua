@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels traced large halves products convolutions pinned peer pipeline; none: all of
--- them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
+-- After the script: parts (small kernels graphs traced large halves products convolutions pinned peer pipeline; none: all
+-- of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -113,6 +113,27 @@ local function kernels()
   say("load of a cached kernel", 1e3 * per_call(function(n)
     for _ = 1, n do mr.kernel(SCALED, "add_scaled") end
   end, 2), "ms")
+end
+
+-- A hundred small kernels as a graph: the launch with the wait for it, and the capture with what makes it ready.
+local function graphs()
+  local x, s, one = mr.rand(1024), mr.stream(), mr.rand(1024)
+  mr.synchronize()
+  local function body() for _ = 1, 100 do x:add_(one) end end
+  local g = mr.graph(body)
+  say("graph of 100 small kernels", 1e6 * per_call(function(n)
+    for _ = 1, n do
+      g:launch(s)
+      s:synchronize()
+    end
+  end, 50), "us")
+  say("capture of 100 small kernels", 1e6 * per_call(function(n)
+    for _ = 1, n do
+      local made <close> = mr.graph(body)
+      made:launch(s) -- the first launch makes the driver's graph
+      s:synchronize()
+    end
+  end, 5), "us")
 end
 
 -- What it costs to be told when commands ran (by CUPTI, if it is there), and the same work without.
@@ -301,7 +322,7 @@ end
 
 local known = { small = small_work, autograd = autograd, kernels = kernels, traced = traced, large = large_work,
   halves = halves, products = products, convolutions = convolutions, pinned = pinned, peer = peer,
-  pipeline = pipeline }
-local all = { "small", "kernels", "traced", "autograd", "large", "halves", "products", "convolutions", "pinned", "peer",
-  "pipeline" }
+  pipeline = pipeline, graphs = graphs }
+local all = { "small", "kernels", "graphs", "traced", "autograd", "large", "halves", "products", "convolutions",
+  "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

@@ -252,6 +252,38 @@ static void peer() {
 }
 
 /* `small`: only the rows that are about the cost of a call; `large`: the others. */
+static void graphs() {
+    cudaStream_t s;
+    float *x, *y;
+    CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    CHECK(cudaMalloc(&x, 4096));
+    CHECK(cudaMalloc(&y, 4096));
+    auto capture = [&](cudaGraphExec_t *made) {
+        cudaGraph_t graph;
+        CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+        for (int i = 0; i < 100; i++) add_small<<<4, 256, 0, s>>>(y, x, 1024);
+        CHECK(cudaStreamEndCapture(s, &graph));
+        CHECK(cudaGraphInstantiate(made, graph, 0));
+        CHECK(cudaGraphDestroy(graph));
+    };
+    cudaGraphExec_t kept, made;
+    capture(&kept);
+    auto launch = [&](cudaGraphExec_t graph) {
+        CHECK(cudaGraphLaunch(graph, s));
+        CHECK(cudaStreamSynchronize(s));
+    };
+    say("graph of 100 small kernels", 1e6 * per_call([&] { launch(kept); }, 50), "us");
+    say("capture of 100 small kernels", 1e6 * per_call([&] {
+            capture(&made);
+            launch(made);
+            CHECK(cudaGraphExecDestroy(made));
+        }, 5), "us");
+    CHECK(cudaGraphExecDestroy(kept));
+    CHECK(cudaFree(x));
+    CHECK(cudaFree(y));
+    CHECK(cudaStreamDestroy(s));
+}
+
 int main(int argc, char **argv) {
     bool small = argc < 2 || argv[1][0] == 's', large = argc < 2 || argv[1][0] == 'l';
     double began = now();
@@ -260,6 +292,7 @@ int main(int argc, char **argv) {
     if (small) {
         small_work();
         kernels();
+        graphs();
     }
     if (!large) return 0;
     bandwidth();

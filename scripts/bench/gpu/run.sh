@@ -27,7 +27,7 @@ first_result() { # program, command...: from nothing to the first result, whole 
 {
     for round in $(seq "${CALL_ROUNDS:-5}"); do
         "$work/raw" small | sed 's/^/raw\t/'
-        "$host" --device cuda "$here/ours.lua" small kernels traced autograd | sed 's/^/millrace\t/'
+        "$host" --device cuda "$here/ours.lua" small kernels graphs traced autograd | sed 's/^/millrace\t/'
         "$host" --device cuda --check "$here/ours.lua" small kernels 2>/dev/null | sed 's/^/checked\t/'
     done
     for round in $(seq "${RATE_ROUNDS:-2}"); do
