@@ -134,6 +134,10 @@ static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) 
     set_integer(L, "seq", side->seq);
     mr_push_site(L, side->where);
     lua_setfield(L, -2, "where");
+    if (side->launched.file) {
+        mr_push_site(L, side->launched);
+        lua_setfield(L, -2, "launched");
+    }
     lua_setfield(L, -2, key);
 }
 

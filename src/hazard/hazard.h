@@ -171,6 +171,7 @@ typedef struct {
     bool host;                    /* the host itself did it */
     char stream[64];              /* "copy", "default", "stream #3", "host" */
     mr_site where;                /* no file: collected by Lua */
+    mr_site launched; /* of a node of a graph: where that was launched (R42); else no file */
     uint64_t seq;
 } mr_hazard_side;
 

@@ -33,6 +33,7 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->op = command->name;
     mr_name_keep(&line->op_name, command->own_name);
     line->where = command->where;
+    line->launched = command->launched;
     line->event = 0;
     line->bound = 0;
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;

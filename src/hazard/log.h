@@ -29,6 +29,7 @@ typedef struct {
     mr_name *op_name, *stream_name,
         *event_name; /* a reference each, or NULL; `op` as in an entry */
     mr_site where;
+    mr_site launched;       /* of a node of a graph: where that was launched; else no file */
     uint32_t stream, event; /* ids; 0: the host, none */
     uint32_t bound_stream;
     mr_command_id kind;

@@ -365,7 +365,9 @@ static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, ui
     mr_text_copy(side->op, sizeof side->op, op);
     side->access = access;
     side->host = a == &c->host_actor;
+    const log_line *line = mr_hazard_log_find(c, seq);
     side->where = where;
+    if (line) side->launched = line->launched;
     side->seq = seq;
     mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
 }

@@ -47,6 +47,10 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
     mr_buffer_puts(out, " at ");
     mr_text_put(out, side->where.file ? mr_hazard_place(side->where, place, sizeof place)
                                       : "the time that Lua collected it");
+    if (side->launched.file) {
+        mr_buffer_puts(out, ", in a graph launched at ");
+        mr_text_put(out, mr_hazard_place(side->launched, place, sizeof place));
+    }
     mr_buffer_puts(out, "\n");
 }
 
@@ -196,6 +200,10 @@ static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side 
     mr_buffer_puts(out, ",\"where\":");
     if (side->where.file) mr_text_put_json(out, mr_hazard_place(side->where, place, sizeof place));
     else mr_buffer_puts(out, "null");
+    if (side->launched.file) {
+        mr_buffer_puts(out, ",\"launched\":");
+        mr_text_put_json(out, mr_hazard_place(side->launched, place, sizeof place));
+    }
     mr_buffer_printf(out, ",\"seq\":%" PRIu64 "}", side->seq);
 }
 

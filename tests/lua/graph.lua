@@ -167,6 +167,66 @@ function TestGraph.test_random_numbers_advance_from_launch_to_launch()
   lu.assertNotEquals(captured[1], captured[3])
 end
 
+-- ---------------------------------------------------------------- what the checker says
+
+local function reports_of(fn)
+  local list = {}
+  for i, r in ipairs(mr.hazard.check(fn)) do
+    list[i] = r.kind .. " " .. r.tensor
+    lu.assertStrContains(r.message, "in a graph launched at ")
+    local node = r.first.launched and r.first or r.second
+    lu.assertStrContains(node.launched, "graph.lua:")
+    lu.assertNotEquals(node.launched, node.where)
+  end
+  return table.concat(list, ", ")
+end
+
+function TestGraph.test_an_input_overwritten_while_a_launch_reads_it()
+  local a, b = mr.stream(), mr.stream()
+  local batch, out = mr.zeros(4, {name = "batch"}), mr.zeros(4, {name = "out"})
+  mr.synchronize()
+  local g = mr.graph(function() mr.spin{ms = 1}; out:copy_(batch) end)
+  lu.assertEquals(reports_of(function()
+    g:launch(a)
+    b:run(function() batch:fill_(1) end)
+  end), "write-after-read batch")
+  lu.assertEquals(reports_of(function()
+    g:launch(a)
+    b:wait_stream(a)
+    b:run(function() batch:fill_(1) end)
+    a:wait_stream(b)
+    g:launch(a)
+  end), "")
+end
+
+function TestGraph.test_a_result_read_while_the_next_launch_writes_it()
+  local a, b = mr.stream(), mr.stream()
+  local x = mr.ones(4)
+  mr.synchronize()
+  local g, y = mr.graph(function() return x + 1 end)
+  y:name("result")
+  lu.assertEquals(reports_of(function()
+    g:launch(a)
+    b:wait_stream(a)
+    local _ = b:run(function() return y:clone() end)
+    g:launch(a)
+  end), "write-after-read result")
+end
+
+function TestGraph.test_inside_a_graph_only_its_edges_count()
+  local a, b = mr.stream(), mr.stream()
+  local x = mr.zeros(4, {name = "x"})
+  mr.synchronize()
+  mr.graph.begin(a)
+  b:wait_stream(a)
+  a:run(function() x:add_(1) end)
+  b:run(function() x:add_(2) end)
+  a:wait_stream(b)
+  local g = mr.graph.finish(a)
+  lu.assertStrContains(reports_of(function() g:launch(a) end), "x")
+  lu.assertEquals(#mr.hazard.check(function() mr.graph(function() x:add_(1); x:mul_(2) end):launch(a) end), 0)
+end
+
 -- ---------------------------------------------------------------- how captures end
 
 function TestGraph.test_the_collector_takes_graphs_and_captures()
