@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels graphs traced large halves products convolutions pinned peer pipeline; none: all
--- of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
+-- After the script: parts (small kernels graphs traced large halves products convolutions pinned peer pipeline; none:
+-- all of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
