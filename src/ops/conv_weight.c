@@ -59,7 +59,7 @@ int64_t mr_conv_weight_items(const mr_command *command) {
         int64_t own = c->taps[0] * c->taps[1], width = w->tile.columns,                            \
                 readable = mr_conv_readable(c, source), apart = c->step[1] * c->source_stride[1];  \
         for (int64_t k = first; k < mr_least(first + width, w->depth); k++) {                      \
-            T row[DEPTH], *to = (T *)w->seen + k - first;                                          \
+            T row[DEPTH] = {0}, *to = (T *)w->seen + k - first;                                    \
             int64_t at = w->group * c->source_group + k / own * c->source_channel;                 \
             for (int i = 0; i < w->piece_count; i++) {                                             \
                 const mr_conv_piece *p = &w->pieces[i];                                            \

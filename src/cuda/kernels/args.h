@@ -201,8 +201,9 @@ enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_ROWS = 64, MR_CUDA_CONV_COLUMNS 
 /* mr_conv (ops/network.h). The blocks count tiles of columns, then tiles of rows, then groups (conv2d_weight: groups of
  * chunks); columns are positions, or, of conv2d_weight, the `depth` taps of an output. */
 typedef struct {
-    const void *source, *weights; /* conv2d_weight: `weights` is the gradient, which lies as out_... says */
-    const void *bias;             /* NULL: none */
+    const void *source,
+        *weights;     /* conv2d_weight: `weights` is the gradient, which lies as out_... says */
+    const void *bias; /* NULL: none */
     void *out;
     uint32_t positions, depth, outputs, groups;
     uint32_t column_tiles, row_tiles;
