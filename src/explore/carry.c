@@ -76,7 +76,7 @@ void search_find_needed(search *s) {
     }
     order_goal(o, i);
     item_class class = (item_class)s->b->classes[i];
-    if ((class == ITEM_QUERY || class == ITEM_ALLOC || class == ITEM_LOOK) && !s->at.asked)
+    if ((class == ITEM_QUERY || class == ITEM_LOOK) && !s->at.asked)
         memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
     bool until_done = true;
     if (class == ITEM_COPY && s->o->items[i].kind == MR_COMMAND_COPY) {
@@ -105,10 +105,10 @@ mr_status search_plan_own(search *s) {
     return MR_OK;
 }
 
-mr_status search_go_back(search *s) {
+mr_status search_go_back(search *s, bool returns) {
     segment *g = &s->segments.items[s->segments.count - 1];
     if (g->dirty) MR_TRY(mr_player_go_back(s->b->player, g->mark));
-    else if (g->frames) MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
+    else if (g->frames || returns) MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
     g->dirty = true;
     return MR_OK;
 }

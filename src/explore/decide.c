@@ -49,6 +49,10 @@ static bool choose(search *s, decision kind, bool second) {
         s->at.asked = !second;
         s->at.stage = STAGE_LOOK;
         return note_poll(s, !second);
+    case DECIDE_PLACE:
+        if (second) s->at.place = s->at.next_place;
+        else search_take_place(s);
+        return true;
     case DECIDE_OPEN: {
         plan_answer a = {search_ordinal(s, s->at.item), s->at.asked ^ second};
         s->at.asked = a.yes;

@@ -424,17 +424,36 @@ static uint64_t blocks_of(uint64_t bytes) {
     return (bytes + 511) / 512; /* as the pool rounds */
 }
 
-/* Memory that other streams free and that would be large enough: it may be taken once the free is over (R30). */
-static void join_frees(order *o, size_t i, const mr_player_item *alloc) {
-    uint64_t needed = blocks_of(alloc->command->u.storage->bytes);
-    for (size_t k = 0; k < i; k++) {
-        const mr_player_item *it = &o->items[k];
-        if (it->kind != MR_COMMAND_FREE || it->command->u.at_once || it->device != alloc->device ||
-            it->stream_slot == alloc->stream_slot)
-            continue;
-        if (blocks_of(it->command->u.storage->bytes) >= needed)
-            scratch_join(o, order_free(o, it->storage_slot));
+static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
+    for (size_t k = 0; k < until; k++)
+        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM &&
+            o->items[k].storage_slot == storage_slot)
+            return true;
+    return false;
+}
+
+/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over (R30). */
+static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
+    const mr_player_item *it = &o->items[k];
+    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
+           it->device == alloc->device &&
+           (it->stream_slot != alloc->stream_slot || has_users(o, it->storage_slot, k));
+}
+
+bool order_free_for(order *o, size_t i, size_t k) {
+    const mr_player_item *alloc = &o->items[i];
+    scratch_clear(o);
+    if (k < i) {
+        if (!frees_for(o, alloc, k) || blocks_of(o->items[k].command->u.storage->bytes) <
+                                           blocks_of(alloc->command->u.storage->bytes))
+            return false;
+        scratch_join(o, order_free(o, o->items[k].storage_slot));
+    } else {
+        for (k = 0; k < i; k++)
+            if (frees_for(o, alloc, k)) scratch_join(o, order_free(o, o->items[k].storage_slot));
     }
+    order_close_scratch(o);
+    return true;
 }
 
 bool order_is_open(const order *o, size_t i, bool *out_usual) {
@@ -458,7 +477,6 @@ void order_goal(order *o, size_t i) {
     case MR_COMMAND_DEVICE_SYNC:
     case MR_COMMAND_DRAIN: join_device(o, it->device); break;
     case MR_COMMAND_FREE_WAIT: join_device(o, it->device); break;
-    case MR_COMMAND_ALLOC: join_frees(o, i, it); break;
     case MR_COMMAND_ELAPSED:
         scratch_join(o, order_record(o, it->other_event_slot)); /* fall through */
     case MR_COMMAND_EVENT_SYNC:

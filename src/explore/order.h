@@ -77,6 +77,9 @@ void order_enter(order *o, size_t i);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
 void order_goal(order *o, size_t i);
+/* Whether ALLOC item i may get the memory that item k frees, once that free is over: what that asks for is then the scratch
+ * set. `k` = i: of all frees, which together may make a place that is large enough. */
+bool order_free_for(order *o, size_t i, size_t k);
 
 size_t order_changes(const order *o);
 void order_undo(order *o, size_t changes, uint32_t placed);

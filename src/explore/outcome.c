@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "explore/state.h"
 
 #define MOST_OUTCOMES 10000
@@ -90,9 +91,54 @@ static bool is_shown(const branch *b, uint32_t item) {
     }
 }
 
+static bool share_memory(const mr_storage *a, const mr_storage *b) {
+    return a->device == b->device && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
+
+/* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
+static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
+    const mr_player_item *items = b->order.items;
+    if (items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed) return NULL;
+    for (uint32_t k = alloc; k-- > 0;)
+        if (items[k].kind == MR_COMMAND_FREE && !items[k].failed &&
+            share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
+            return &items[k];
+    return NULL;
+}
+
+static const char *name_of(const branch *b, uint32_t storage) {
+    for (uint32_t i = 0; i < b->count; i++)
+        for (uint32_t k = 0; k < b->order.items[i].operand_count; k++) {
+            mr_program_operand o = mr_program_operand_at(b->program, i, k);
+            if (o.storage == storage && o.name) return o.name;
+        }
+    return NULL;
+}
+
+/* "reuses the memory of `x` (freed at a.lua:9)" */
+static void write_reuse(const branch *b, const mr_player_item *freed, mr_buffer *out) {
+    const char *name = name_of(b, freed->storage_slot);
+    mr_buffer_puts(out, "reuses the memory of ");
+    if (name) {
+        mr_buffer_puts(out, "`");
+        mr_text_put(out, name);
+        mr_buffer_puts(out, "`");
+    } else {
+        mr_buffer_puts(out, "the tensor of ");
+        write_place(freed->command->u.storage->made, out);
+    }
+    mr_buffer_puts(out, freed->where.file ? " (freed at " : " (freed by the collector");
+    write_place(freed->where, out);
+    mr_buffer_puts(out, ")");
+}
+
 static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
     mr_player_item it = b->order.items[item];
-    mr_buffer_printf(out, "%-24s %-12s ", it.name ? it.name : "?", "host");
+    const mr_player_item *freed = find_freed(b, item);
+    if (freed) write_reuse(b, freed, out);
+    else mr_buffer_printf(out, "%-24s", it.name ? it.name : "?");
+    mr_buffer_printf(out, " %-12s ", "host");
     write_place(it.where, out);
     mr_buffer_puts(out, "\n");
 }

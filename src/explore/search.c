@@ -153,7 +153,7 @@ static mr_status look(search *s, progress *out_progress) {
                   .polls = s->polls.count,
                   .placed = s->o->placed};
     s->e->wanted.count = 0;
-    MR_TRY(search_go_back(s));
+    MR_TRY(search_go_back(s, false));
     search_find_needed(s);
     MR_TRY(search_plan_needed(s));
     size_t before = s->e->wanted.count;
@@ -289,11 +289,10 @@ static bool may_say_no(search *s) {
 static mr_status ask(search *s) {
     order *o = s->o;
     uint32_t look_at = search_look_node(s);
+    if (s->b->classes[s->at.item] == ITEM_ALLOC) return search_place(s);
     order_goal(o, s->at.item);
     order_close_scratch(o);
-    bool is_query = s->b->classes[s->at.item] == ITEM_QUERY;
-    if (!order_within(o, order_scratch(o), order_before(o, look_at)) &&
-        (!is_query || may_say_no(s)))
+    if (!order_within(o, order_scratch(o), order_before(o, look_at)) && may_say_no(s))
         return search_decide(s, DECIDE_QUERY);
     search_answer_yes(s, look_at);
     s->at.asked = true;

@@ -1,5 +1,5 @@
-/* The inside of a search, private to search.c and to the two files that it calls: decide.c, which takes decisions and takes
- * them back, and carry.c, which carries out what has been decided. */
+/* The inside of a search, private to search.c and to the files that it calls: decide.c, which takes decisions and takes them
+ * back, place.c, which finds what memory an allocation may get, and carry.c, which carries out what has been decided. */
 #ifndef MR_EXPLORE_SEARCH_H
 #define MR_EXPLORE_SEARCH_H
 
@@ -7,7 +7,8 @@
 
 typedef enum {
     DECIDE_PAIR,  /* other before node, or node before other */
-    DECIDE_QUERY, /* it says yes, or no; an allocation: a free is over, or is not */
+    DECIDE_QUERY, /* it says yes, or no */
+    DECIDE_PLACE, /* an allocation finds memory after this free; or it finds other memory */
     DECIDE_OPEN,  /* a copy returns early, or waits; or the other way round */
 } decision;
 
@@ -69,10 +70,18 @@ void search_answer_yes(search *s, uint32_t look);
 progress search_back(search *s);
 void search_drop_segment(search *s);
 
+/* ---- place.c */
+
+/* An allocation finds memory: what the pool gives it depends on which frees are over. Chooses among them. */
+mr_status search_place(search *s);
+/* The choice at the cursor: its free is over when the allocation is made. */
+void search_take_place(search *s);
+
 /* ---- carry.c */
 
-/* The player returns to where the segment's commands had been submitted, or a mark is made there. */
-mr_status search_go_back(search *s);
+/* The player returns to where the segment's commands had been submitted, or a mark is made there if it will have to:
+ * because of a frame, or because the caller says so. */
+mr_status search_go_back(search *s, bool returns);
 /* What must have been carried out when the host does what the item asks: into the scratch set. */
 void search_find_needed(search *s);
 /* Plans all that the scratch set needs; and the item's own nodes, where the host waits for them in the call. */

@@ -77,9 +77,10 @@ typedef enum { STAGE_ENTER, STAGE_OPEN, STAGE_SCAN, STAGE_ASK, STAGE_LOOK } sear
 typedef struct {
     uint32_t item;
     search_stage stage;
-    uint32_t node, other; /* STAGE_SCAN: the pair that is next */
-    bool asked;           /* of this item: see order_leave */
-    uint32_t overtaken;   /* pairs against the order of submission */
+    uint32_t node, other;       /* STAGE_SCAN: the pair that is next */
+    uint32_t place, next_place; /* STAGE_ASK of an allocation: see place.c */
+    bool asked;                 /* of this item: see order_leave */
+    uint32_t overtaken;         /* pairs against the order of submission */
 } cursor;
 
 /* Queries that said yes or no on the way. */

@@ -389,7 +389,28 @@ r = mr.explore(function()
   return z
 end)
 T.check(#r.hazards == 0 and #r.outcomes == 2, "unset memory that depends on the allocation")
-T.check(r.outcomes[1].steps ~= r.outcomes[2].steps, "and the steps tell it: " .. r.outcomes[1].steps)
+local steps = r.outcomes[1].steps .. r.outcomes[2].steps
+T.check(steps:find("reuses the memory of the tensor of [^\n]*explore.lua:%d+ %(freed at [^\n]*explore.lua:%d+%) host"),
+  "and the steps tell it: " .. steps)
+T.check(steps:find("\nalloc  ", 1, true), "other memory is an allocation: " .. steps)
+
+-- A choice of the pool that comes to the same memory is no choice.
+local function two_frees(own)
+  return function()
+    local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+    local x, y = mr.with(a, mr.full, 2, 1), mr.with(b, mr.full, 2, 1)
+    x:name("left")
+    mr.with(a, function() x:free() end)
+    if own then mr.with(b, function() y:free() end) end
+    local z = mr.with(b, mr.full, 2, 3)
+    mr.synchronize()
+    return z
+  end
+end
+r = mr.explore(two_frees(true))
+T.equal(r.schedules, 1, "its own stream's memory is there at once")
+r = mr.explore(two_frees(false))
+T.check(r.schedules == 2 and r.deterministic, "another stream's is there when the free is over")
 
 local timeline = mr.explore(lost_update).outcomes[1].trace
 T.check(#timeline.spans > 2, "an outcome has a timeline")

@@ -1,0 +1,93 @@
+/* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on the
+ * frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has been
+ * carried out (place 0), or also all that the free of item k comes after (place k + 1), or all that any free does. Choices that come to an address
+ * which an earlier one has come to are left out.
+ *
+ * A choice only says what comes before the allocation, never what comes after it: two schedules in which the allocation
+ * finds the same memory are equivalent if their conflicting pairs are, whatever else is over by then. And nothing is
+ * carried out before it is needed, so the player comes to the address that was found.
+ *
+ * Easiest to break: trying out must leave the order and the plan as they were. */
+#include "explore/search.h"
+
+/* Differs between all places: the allocation does not come out as recorded there. */
+static uint64_t no_address(uint32_t place) {
+    return UINT64_MAX - place;
+}
+
+/* The scratch set is what comes before the allocation there. False: this is no choice, or the same as place 0. */
+static bool find_goal(search *s, uint32_t place) {
+    order *o = s->o;
+    uint32_t look = search_look_node(s);
+    if (!order_free_for(o, s->at.item, place - 1)) return false;
+    return !order_within(o, order_scratch(o), order_before(o, look));
+}
+
+void search_take_place(search *s) {
+    if (s->at.place && find_goal(s, s->at.place)) search_answer_yes(s, search_look_node(s));
+    s->at.asked = true;
+    s->at.stage = STAGE_LOOK;
+}
+
+static mr_status carry_out(search *s, uint32_t place, uint64_t *out_address) {
+    mr_difference d = {0};
+    bool asked = false;
+    s->e->wanted.count = 0;
+    MR_TRY(search_go_back(s, true));
+    search_find_needed(s);
+    MR_TRY(search_plan_needed(s));
+    MR_TRY(search_carry_out(s, s->e->wanted.count, &d, &asked));
+    const mr_player_item *alloc = &s->o->items[s->at.item];
+    const mr_storage *storage = mr_player_storage(s->b->player, alloc->storage_slot);
+    *out_address = d.kind == MR_DIFFERS_NOTHING && storage ? storage->address : no_address(place);
+    return s->o->failed ? search_no_memory() : MR_OK;
+}
+
+static mr_status try_place(search *s, uint32_t place, uint64_t *out_address) {
+    cursor at = s->at;
+    size_t changes = order_changes(s->o), steps = s->plan.steps.count;
+    uint32_t placed = s->o->placed;
+    s->at.place = place;
+    search_take_place(s);
+    mr_status status = carry_out(s, place, out_address);
+    order_undo(s->o, changes, placed);
+    s->plan.steps.count = steps;
+    s->at = at;
+    return status;
+}
+
+static bool has_address(const uint64_t *known, size_t count, uint64_t address) {
+    for (size_t i = 0; i < count; i++)
+        if (known[i] == address) return true;
+    return false;
+}
+
+/* The first place behind the one at hand that comes to an address of its own; 0: there is none. Nothing is tried where there
+ * is only one choice. */
+static mr_status find_next(search *s, uint32_t *out_place) {
+    MR_VEC(uint64_t) known = {0};
+    mr_status status = MR_OK;
+    *out_place = 0;
+    for (uint32_t place = 1; place <= s->at.item + 1 && !status && !*out_place; place++) {
+        uint64_t address;
+        if (!find_goal(s, place)) continue;
+        if (!known.count) {
+            status = try_place(s, 0, &address);
+            if (!status && !mr_vec_push(&known, address)) status = search_no_memory();
+        }
+        if (!status) status = try_place(s, place, &address);
+        if (status || has_address(known.items, known.count, address)) continue;
+        if (!mr_vec_push(&known, address)) status = search_no_memory();
+        else if (place > s->at.place) *out_place = place;
+    }
+    mr_vec_free(&known);
+    return status;
+}
+
+/* STAGE_ASK of an allocation. */
+mr_status search_place(search *s) {
+    MR_TRY(find_next(s, &s->at.next_place));
+    if (s->at.next_place) return search_decide(s, DECIDE_PLACE);
+    search_take_place(s);
+    return MR_OK;
+}

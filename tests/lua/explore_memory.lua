@@ -1,0 +1,219 @@
+-- Memory that is freed and allocated again, in every schedule: random programs are carried out by hand, one step of
+-- the device after the other, in every order and with every progress of the device at each allocation. Two of these
+-- runs are equivalent if each allocation found the same memory and each pair of operations that touch the same bytes
+-- ran in the same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
+--
+-- MR_EXPLORE_MEMORY_PROGRAMS sets how many programs (80), MR_EXPLORE_MEMORY_SEED where they begin.
+-- virtual only: schedules are explored on the virtual GPU
+-- not replayed: schedules are explored, by a chooser that no name tells
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+T.rule("explore_memory")
+
+local PROGRAMS = tonumber(os.getenv("MR_EXPLORE_MEMORY_PROGRAMS")) or 80
+local SEED = tonumber(os.getenv("MR_EXPLORE_MEMORY_SEED")) or 1
+local STREAMS, MOST_RUNS = 3, 1500
+local SMALL, LARGE = 128, 256 -- elements of f32: one block of the pool, and two
+
+-- Tensors are numbers, in the order of their allocations; those of the list `live` may be used.
+local function make(seed)
+  math.randomseed(seed)
+  local steps, live, count = {}, { 1, 2 }, 2
+  for _ = 1, math.random(4, 8) do
+    local kind, stream = math.random(8), math.random(STREAMS)
+    local at = math.random(math.max(#live, 1))
+    if kind <= 3 and #live > 0 then
+      steps[#steps + 1] = { what = "op", stream = stream, write = live[at],
+        read = math.random(2) == 1 and live[math.random(#live)] or nil }
+    elseif kind <= 5 and #live > 0 then
+      steps[#steps + 1] = { what = "free", tensor = table.remove(live, at) }
+    elseif kind <= 7 then
+      count = count + 1
+      live[#live + 1] = count
+      steps[#steps + 1] = { what = "alloc", stream = stream, size = math.random(5) == 1 and LARGE or SMALL }
+    elseif math.random(2) == 1 and #live > 0 then
+      steps[#steps + 1] = { what = "use", tensor = live[at], stream = stream }
+    else
+      steps[#steps + 1] = { what = "wait", stream = stream, other = stream % STREAMS + 1 }
+    end
+  end
+  return steps
+end
+
+-- `watch` is told of operations, with their operands, and of allocations; and may let the device go on before those.
+local function run(steps, watch)
+  local s, t, freed = {}, {}, {}
+  for i = 1, STREAMS do s[i] = mr.stream{name = "s" .. i} end
+  for i = 1, 2 do t[i] = s[i]:run(function() return mr.zeros(SMALL) end) end
+  mr.synchronize()
+  if watch then watch.begin(s) end
+  for i, step in ipairs(steps) do
+    local stream = s[step.stream]
+    if step.what == "op" then
+      local read = step.read ~= step.write and t[step.read] or nil
+      mr.op{name = "op" .. i, stream = stream, reads = { read }, writes = { t[step.write] }}
+      if watch then watch.op(step.stream, t[step.write], read) end
+    elseif step.what == "free" then
+      t[step.tensor]:free()
+      freed[step.tensor] = true
+    elseif step.what == "use" then t[step.tensor]:record_stream(stream)
+    elseif step.what == "wait" then stream:wait_stream(s[step.other])
+    else
+      if watch then watch.alloc() end
+      local new = stream:run(function() return mr.empty(step.size) end)
+      t[#t + 1] = new
+      if watch then watch.found(new) end
+      mr.op{name = "first" .. i, stream = stream, writes = { new }}
+      if watch then watch.op(step.stream, new) end
+    end
+  end
+  if watch then watch.finish() end
+  mr.synchronize()
+  local out = {}
+  for i = 1, #t do out[i] = freed[i] and "-" or ("%.9g"):format(t[i][1]:item()) end
+  return table.concat(out, " ")
+end
+
+-- All parts of one operation. False: nothing of the stream can run.
+local function step_whole(stream)
+  local what = mr.machine.step(stream)
+  local parts = tonumber((what or ""):match("part 1 of (%d+)$"))
+  if parts then mr.machine.step(stream, parts - 1) end
+  return what ~= nil
+end
+
+-- One run by the choices so far; the next ones are 0 each, and `choices` is then complete.
+local function steered(steps, choices)
+  local queues, done, found, at, s, complete = {}, {}, {}, 0, nil, true
+  local function go_on(may_stop)
+    while true do
+      at = at + 1
+      local stepped
+      for c = choices[at] or (may_stop and 0 or 1), STREAMS do
+        choices[at] = c
+        if c == 0 then return end
+        if #queues[c] > 0 and step_whole(s[c]) then
+          stepped = c
+          break
+        end
+      end
+      if not stepped then
+        choices[at] = STREAMS + 1
+        complete = not may_stop and #queues[1] + #queues[2] + #queues[3] == 0
+        return
+      end
+      done[#done + 1] = table.remove(queues[stepped], 1)
+    end
+  end
+  local number = 0
+  local watch = {}
+  function watch.begin(streams)
+    s = streams
+    for i = 1, STREAMS do queues[i] = {} end
+  end
+  function watch.op(stream, write, read)
+    number = number + 1
+    local function range(t, writes)
+      return t and { first = t.data_ptr, last = t.data_ptr + 4 * t.numel - 1, writes = writes } or nil
+    end
+    table.insert(queues[stream], { number = number, range(write, true), range(read, false) })
+  end
+  local function go_on_or_end(may_stop)
+    go_on(may_stop)
+    if not complete then error("no such run", 0) end
+  end
+  function watch.alloc() go_on_or_end(true) end
+  function watch.found(t) found[#found + 1] = t.data_ptr end
+  function watch.finish() go_on_or_end(false) end
+  local fine, value = pcall(run, steps, watch)
+  if not fine and complete then error(value, 0) end
+  return complete, value, done, found
+end
+
+local function conflict(a, b)
+  for _, x in ipairs(a) do
+    for _, y in ipairs(b) do
+      if (x.writes or y.writes) and x.first <= y.last and y.first <= x.last then return true end
+    end
+  end
+end
+
+local function signature(done, found)
+  local out = {}
+  for i, a in ipairs(done) do
+    for k = i + 1, #done do
+      if conflict(a, done[k]) then out[#out + 1] = ("%d<%d"):format(a.number, done[k].number) end
+    end
+  end
+  table.sort(out)
+  return table.concat(out, " ") .. " at " .. table.concat(found, " ")
+end
+
+-- The next list of choices in order; false: that was the last one.
+local function advance(choices)
+  while #choices > 0 and choices[#choices] >= STREAMS do choices[#choices] = nil end
+  if #choices == 0 then return false end
+  choices[#choices] = choices[#choices] + 1
+  return true
+end
+
+-- Each run begins on a machine without memory that was used before.
+local function fresh()
+  collectgarbage()
+  mr.reset()
+end
+
+local function judge(steps)
+  local classes, outcomes, runs, count = {}, {}, 0, 0
+  local choices = {}
+  repeat
+    fresh()
+    mr.machine.chooser("manual")
+    local complete, value, done, found = steered(steps, choices)
+    if complete then
+      local key = signature(done, found)
+      runs = runs + 1
+      if not classes[key] then count = count + 1 end
+      classes[key] = value
+      outcomes[value] = true
+    end
+    if runs >= MOST_RUNS then return nil end
+  until not advance(choices)
+  return { classes = classes, count = count, outcomes = outcomes, runs = runs }
+end
+
+local compared, several, runs = 0, 0, 0
+for seed = SEED, SEED + PROGRAMS - 1 do
+  local steps = make(seed)
+  local before = mr.machine.chooser()
+  local expected = judge(steps)
+  fresh()
+  mr.machine.chooser(before)
+  if expected then
+    compared = compared + 1
+    runs = runs + expected.runs
+    local r = mr.explore(function() return run(steps) end)
+    local found, text = {}, { ("seed %d"):format(seed) }
+    for i, step in ipairs(steps) do
+      text[#text + 1] = ("  %d: %s s%s t%s r%s"):format(i, step.what, step.stream,
+        step.tensor or step.write or step.size, step.read or step.other)
+    end
+    for key, value in pairs(expected.classes) do text[#text + 1] = ("  class %s -> %s"):format(key, value) end
+    for _, o in ipairs(r.outcomes) do
+      found[o.value or o.error] = true
+      text[#text + 1] = ("  outcome %s\n%s"):format(o.value or o.error, o.steps)
+    end
+    text = table.concat(text, "\n")
+    for value in pairs(expected.outcomes) do
+      T.check(found[value], "an outcome is missing: " .. value .. "\n" .. text)
+    end
+    for value in pairs(found) do T.check(expected.outcomes[value], "an outcome of no schedule\n" .. text) end
+    T.check(r.complete, "all schedules\n" .. text)
+    T.equal(r.schedules, expected.count, "one schedule of each class\n" .. text)
+    if expected.count > 1 then several = several + 1 end
+  end
+end
+print(("%d programs, %d with several classes, %d runs"):format(compared, several, runs))
+T.at_least(compared, PROGRAMS // 2, "programs that are small enough")
+T.at_least(several, PROGRAMS // 10, "programs with several classes")
