@@ -24,9 +24,9 @@ static int drop_executable(lua_State *L) {
 
 /* Keeps what is at `arg` as it is now until the call ends: a finalizer may update or close the graph. */
 static mr_executable *keep(lua_State *L, int arg) {
-    mr_executable *x = mr_check_graph(L, arg);
+    mr_check_graph(L, arg);
     mr_executable **box = mr_push_owner(L, sizeof *box, drop_executable);
-    x = *box = mr_check_graph(L, arg);
+    mr_executable *x = *box = mr_check_graph(L, arg);
     mr_executable_retain(x);
     return x;
 }
@@ -154,9 +154,8 @@ MR_FUNCTION(
 MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
             "Prints the nodes, a line for each, and returns the text.") {
     mr_set_context(L);
-    const mr_executable *x = mr_check_graph(L, 1);
     mr_buffer *text = mr_push_buffer(L);
-    x = mr_check_graph(L, 1);
+    const mr_executable *x = mr_check_graph(L, 1);
     mr_graph_write_text(mr_executable_graph(x), mr_executable_enabled(x), text);
     mr_buffer_to_text(L);
     size_t size;
