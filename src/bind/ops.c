@@ -153,6 +153,7 @@ static const callers by_family[] = {
     [MR_FAMILY_CONV] = {mr_call_convolution, NULL},
     [MR_FAMILY_POOL] = {mr_call_pooling, NULL},
     [MR_FAMILY_LOSS] = {mr_call_losses, NULL},
+    [MR_FAMILY_OPTIMISE] = {NULL, NULL},
     [MR_FAMILY_KERNEL] = {NULL, NULL},
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");

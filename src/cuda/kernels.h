@@ -22,7 +22,8 @@
     X(POOL, pool)                                                                                  \
     X(LOSS, loss)                                                                                  \
     X(PRODUCT, product)                                                                            \
-    X(ABSTRACT, abstract)
+    X(ABSTRACT, abstract)                                                                          \
+    X(OPTIMISE, optimise)
 
 typedef enum {
 #define X(id, name) MODULE_##id,
@@ -169,6 +170,7 @@ mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_conv(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_loss(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_optimise(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 

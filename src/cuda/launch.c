@@ -155,14 +155,23 @@ static mr_status launch_memset(const mr_command *command, CUstream stream) {
 
 /* By family. */
 static mr_status (*const launchers[])(const mr_command *command, CUstream stream) = {
-    [MR_FAMILY_UNARY] = launch_elementwise,     [MR_FAMILY_BINARY] = launch_elementwise,
-    [MR_FAMILY_COMPARE] = launch_elementwise,   [MR_FAMILY_TERNARY] = launch_elementwise,
-    [MR_FAMILY_FILL] = mr_cuda_launch_fill,     [MR_FAMILY_RANDOM] = mr_cuda_launch_random,
-    [MR_FAMILY_REDUCE] = mr_cuda_launch_reduce, [MR_FAMILY_SOFTMAX] = mr_cuda_launch_softmax,
-    [MR_FAMILY_MATMUL] = mr_cuda_launch_matmul, [MR_FAMILY_COPY] = mr_cuda_launch_copy,
-    [MR_FAMILY_BYTES] = launch_memset,          [MR_FAMILY_ABSTRACT] = mr_cuda_launch_abstract,
-    [MR_FAMILY_POOL] = mr_cuda_launch_pool,     [MR_FAMILY_LOSS] = mr_cuda_launch_loss,
-    [MR_FAMILY_CONV] = mr_cuda_launch_conv,     [MR_FAMILY_KERNEL] = mr_cuda_launch_user,
+    [MR_FAMILY_UNARY] = launch_elementwise,
+    [MR_FAMILY_BINARY] = launch_elementwise,
+    [MR_FAMILY_COMPARE] = launch_elementwise,
+    [MR_FAMILY_TERNARY] = launch_elementwise,
+    [MR_FAMILY_FILL] = mr_cuda_launch_fill,
+    [MR_FAMILY_RANDOM] = mr_cuda_launch_random,
+    [MR_FAMILY_REDUCE] = mr_cuda_launch_reduce,
+    [MR_FAMILY_SOFTMAX] = mr_cuda_launch_softmax,
+    [MR_FAMILY_MATMUL] = mr_cuda_launch_matmul,
+    [MR_FAMILY_COPY] = mr_cuda_launch_copy,
+    [MR_FAMILY_BYTES] = launch_memset,
+    [MR_FAMILY_ABSTRACT] = mr_cuda_launch_abstract,
+    [MR_FAMILY_POOL] = mr_cuda_launch_pool,
+    [MR_FAMILY_LOSS] = mr_cuda_launch_loss,
+    [MR_FAMILY_OPTIMISE] = mr_cuda_launch_optimise,
+    [MR_FAMILY_CONV] = mr_cuda_launch_conv,
+    [MR_FAMILY_KERNEL] = mr_cuda_launch_user,
 };
 _Static_assert(sizeof launchers / sizeof *launchers == MR_FAMILY_COUNT, "a launcher a family");
 

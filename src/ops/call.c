@@ -246,6 +246,7 @@ static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
     [MR_FAMILY_CONV] = mr_call_conv,
     [MR_FAMILY_POOL] = mr_call_pool,
     [MR_FAMILY_LOSS] = mr_call_loss,
+    [MR_FAMILY_OPTIMISE] = NULL,
     [MR_FAMILY_KERNEL] = NULL,
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,

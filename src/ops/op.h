@@ -38,6 +38,7 @@ typedef enum {
     MR_FAMILY_CONV,     /* network.h; params.window */
     MR_FAMILY_POOL,     /* likewise */
     MR_FAMILY_LOSS,     /* network.h */
+    MR_FAMILY_OPTIMISE, /* steps of optimisers: optimise.h */
     MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COUNT
 } mr_family_id;

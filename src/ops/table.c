@@ -170,6 +170,21 @@ enum {
                        .run = run_,                                                                \
                        .cost = cost_},
 
+#define OPTIMISE_ROW(name_, states_, flops_, help_)                                                \
+    [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
+                       .name = #name_,                                                             \
+                       .name_in_place = #name_,                                                    \
+                       .family = &mr_families[MR_FAMILY_OPTIMISE],                                 \
+                       .inputs = 2 + (states_),                                                    \
+                       .dtypes = TAKES_FLOATS,                                                     \
+                       .flops = flops_,                                                            \
+                       .usage = "optimiser:step()",                                                \
+                       .help = help_,                                                              \
+                       .items = mr_optimise_items,                                                 \
+                       .run = mr_optimise_run,                                                     \
+                       .cost = mr_optimise_cost,                                                   \
+                       .body = &mr_optimiser_##name_},
+
 #define KERNEL_ROW(name_, usage_, help_)                                                           \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
@@ -207,6 +222,7 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_CONV] = {.id = MR_FAMILY_CONV, .name = "conv", .portion = 8e9},
     [MR_FAMILY_POOL] = {.id = MR_FAMILY_POOL, .name = "pool"},
     [MR_FAMILY_LOSS] = {.id = MR_FAMILY_LOSS, .name = "loss"},
+    [MR_FAMILY_OPTIMISE] = {.id = MR_FAMILY_OPTIMISE, .name = "optimise"},
     [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
                           .name = "kernel",
                           .brings_threads = mr_kernel_runs_alone},
@@ -228,6 +244,7 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_MATMUL_TABLE(MATMUL_ROW)
     MR_OTHER_TABLE(OTHER_ROW)
     MR_NETWORK_TABLE(NETWORK_ROW)
+    MR_OPTIMISE_TABLE(OPTIMISE_ROW)
     MR_KERNEL_TABLE(KERNEL_ROW)
     // clang-format on
 };

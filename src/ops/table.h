@@ -145,6 +145,12 @@
     X(nll_loss,            LOSS, 2, RESULT,   mr_loss_items, mr_loss_run, mr_elementwise_cost, "x:nll_loss(target [, {weight=, ignore_index=-100, reduction=\"mean\", return_total_weight=}]) -> tensor", "The negative of x (items, classes, ...) at each target, which counts from 1: the loss of log-probabilities. Reductions: none, mean, sum; the mean divides by the sum of the targets' weights.") \
     X(nll_loss_backward,   LOSS, 2, FUNCTION, mr_loss_items, mr_loss_run, mr_elementwise_cost, "mr.nll_loss_backward(input_shape, gradient, target [, {weight=, ignore_index=-100, reduction=\"mean\", total_weight=}]) -> tensor", "The gradient of nll_loss, from that of its result, and, with a reduction, its total weight.")
 
+/* X(name, states, flops, help): steps of optimisers, see optimise.h. step.h has what they do to an element. */
+#define MR_OPTIMISE_TABLE(X) \
+    X(sgd_step,      0, 4,  "A step of mr.optim.SGD without momentum, for a list of parameters.") \
+    X(momentum_step, 1, 8,  "A step of mr.optim.SGD with momentum, for a list of parameters and their momenta.") \
+    X(adam_step,     2, 18, "A step of mr.optim.Adam or AdamW, for a list of parameters and the averages of their gradients and of their squares.")
+
 /* name, usage, help */
 #define MR_KERNEL_TABLE(X) \
     X(kernel, "k[{grid, block, shared, stream}](...)", "A launch of a kernel of the user's.")
@@ -166,6 +172,7 @@
     MR_MATMUL_TABLE(X)                                                                             \
     MR_OTHER_TABLE(X)                                                                              \
     MR_NETWORK_TABLE(X)                                                                            \
+    MR_OPTIMISE_TABLE(X)                                                                           \
     MR_KERNEL_TABLE(X)
 
 #endif

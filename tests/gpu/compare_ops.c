@@ -7,6 +7,7 @@
  * then what failed first. A new row of the table is compared without a line here. Exits with 1 if one failed. */
 #include "cuda/cuda.h"
 #include "ops/call.h"
+#include "ops/optimise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -751,6 +752,41 @@ static void compare_op(const mr_op *row, tally *sum) {
     if (row->id == MR_OP_op) compare_abstract(row, sum);
 }
 
+/* More parameters than one launch takes, of sizes around that of a block, one of them without elements. */
+static void compare_steps(const mr_op *row, mr_dtype dtype, uint32_t flags, tally *sum) {
+    enum { PARAMETERS = 70, MOST = 4 };
+    static const int64_t sizes[] = {1, 7, 2048, 2049, 5000, 0, 4096};
+    static pair pairs[PARAMETERS * MOST];
+    static mr_tensor *hosts[PARAMETERS * MOST], *devices[PARAMETERS * MOST];
+    int each = 2 + mr_step_states(row);
+    mr_step step = {.number = {0.01, 0.9, 0.875, 0.125, 0.75, 0.25, 0.5, 1e-8},
+                    .flags = flags,
+                    .parameters = PARAMETERS};
+    for (int i = 0; i < PARAMETERS * each; i++) {
+        int64_t size = sizes[i / each % (int)(sizeof sizes / sizeof *sizes)];
+        pairs[i] = make(dtype, DENSE, 0, size, true);
+        hosts[i] = pairs[i].host;
+        devices[i] = pairs[i].device;
+    }
+    ok(mr_optimise(&caller, row, &step, hosts));
+    ok(mr_optimise(&caller, row, &step, devices));
+    for (int i = 0; i < PARAMETERS * each; i++) {
+        char what[80];
+        snprintf(what, sizeof what, "%s flags %u tensor %d", mr_dtype_text(dtype), flags, i);
+        compare(pairs[i].host, pairs[i].device, promise_of(row, dtype), sum, dtype, what);
+        drop_pair(pairs[i]);
+    }
+}
+
+static void compare_optimise(const mr_op *row, tally *sum) {
+    static const uint32_t flags[] = {0, MR_STEP_DECAYS, MR_STEP_DECAYS | MR_STEP_DECOUPLED,
+                                     MR_STEP_NESTEROV | MR_STEP_DECAYS, MR_STEP_FIRST};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        compare_steps(row, MR_F32, flags[i], sum);
+        compare_steps(row, MR_F64, flags[i], sum);
+    }
+}
+
 /* The user's kernels are compared by tests/gpu/kernels.lua, operations of networks by tests/gpu/network.lua. */
 static void compare_nothing(const mr_op *row, tally *sum) {
     (void)row, (void)sum;
@@ -764,7 +800,8 @@ static void (*const compare_row[])(const mr_op *row, tally *sum) = {
     [MR_FAMILY_MATMUL] = compare_matmul,       [MR_FAMILY_COPY] = compare_copy,
     [MR_FAMILY_BYTES] = compare_memset,        [MR_FAMILY_ABSTRACT] = compare_op,
     [MR_FAMILY_POOL] = compare_nothing,        [MR_FAMILY_LOSS] = compare_nothing,
-    [MR_FAMILY_CONV] = compare_nothing,        [MR_FAMILY_KERNEL] = compare_nothing,
+    [MR_FAMILY_OPTIMISE] = compare_optimise,   [MR_FAMILY_CONV] = compare_nothing,
+    [MR_FAMILY_KERNEL] = compare_nothing,
 };
 _Static_assert(sizeof compare_row / sizeof *compare_row == MR_FAMILY_COUNT,
                "a comparison a family");

@@ -103,6 +103,18 @@ typedef struct {
     mr_cuda_strides stride;
 } mr_cuda_generate;
 
+/* Steps of optimisers: lists of tensors that are dense and of the kernel's type. */
+enum { MR_CUDA_STEP_TENSORS = 64, MR_CUDA_STEP_BLOCK = 8 * MR_CUDA_THREADS };
+typedef struct {
+    double number[8]; /* of an mr_step */
+    uint32_t flags, count;
+    uint64_t aligned; /* bit i: all tensors of parameter i begin at multiples of 16 bytes */
+    void *p[MR_CUDA_STEP_TENSORS], *s0[MR_CUDA_STEP_TENSORS], *s1[MR_CUDA_STEP_TENSORS];
+    const void *g[MR_CUDA_STEP_TENSORS];
+    uint64_t numel[MR_CUDA_STEP_TENSORS];
+    uint32_t end[MR_CUDA_STEP_TENSORS]; /* the number of blocks of the parameters up to this one */
+} mr_cuda_step;
+
 /* randperm: sorts `keys` (a power of two of them) by (key, position). */
 typedef struct {
     uint64_t *keys;
