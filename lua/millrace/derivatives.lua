@@ -108,6 +108,7 @@ formulas {
   any = "none", all = "none", argmax = "none", argmin = "none",
   argsort = "none", nonzero = "none",
   memset = "none", op = "none", spin = "none", kernel = "none",
+  sgd_step = "none", momentum_step = "none", adam_step = "none",
 }
 
 -- The second argument may be left out.
