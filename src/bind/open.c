@@ -40,6 +40,12 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_format_class,
                                           &mr_op_list_class,
                                           &mr_files_class,
+                                          &mr_nn_class,
+                                          &mr_nn_module_class,
+                                          &mr_nn_init_class,
+                                          &mr_nn_utils_class,
+                                          &mr_optim_class,
+                                          &mr_data_class,
                                           &mr_forms_class,
                                           &mr_kernels_class,
                                           &mr_kernel_class,
@@ -168,6 +174,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_functional(L);
     mr_open_linear(L);
     mr_open_gradient(L);
+    mr_open_nn(L);
     mr_open_cuda_forms(L);
     mr_open_kernel_module(L);
     mr_open_kernel(L);

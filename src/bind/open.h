@@ -17,6 +17,8 @@ extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_de
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
+extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
+    mr_optim_class, mr_data_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;
 
@@ -48,6 +50,7 @@ void mr_open_linear(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);
 void mr_open_operators(lua_State *L);
+void mr_open_nn(lua_State *L);
 void mr_open_ops(lua_State *L);
 void mr_open_op_list(lua_State *L);
 void mr_open_random(lua_State *L);

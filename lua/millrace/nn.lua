@@ -1,0 +1,12 @@
+-- mr.nn: modules, their first values and losses. docs/nn.md is the user's page; src/bind/nn.c has the help texts and
+-- calls what is here. The module is a function of the tools that src/bind/nn.c hands to it.
+return function(tools)
+  local module = require "millrace.nn.module" (tools)
+  local init = require "millrace.nn.init" (tools)
+  local layers = require "millrace.nn.layers" (tools, module, init)
+  local losses = require "millrace.nn.losses" (tools, module)
+  local nn = { Module = module.methods, init = init, utils = losses.utils, Parameter = module.parameter }
+  for name, class in pairs(layers) do nn[name] = class end
+  for name, class in pairs(losses) do nn[name] = class end
+  return nn
+end

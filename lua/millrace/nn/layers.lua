@@ -1,0 +1,323 @@
+-- The modules of mr.nn with or without parameters. Arguments, defaults and first values are PyTorch's; dims count
+-- from 1.
+local mr = require "millrace"
+
+return function(tools, module, init)
+  local misuse = tools.misuse
+  local nn = {}
+
+  -- A class whose `init` gets the positional arguments and then a table of options, which has only known names.
+  local function layer(name, known, body)
+    local class = module.class(name)
+    local names = {}
+    for option in known:gmatch("[%w_]+") do names[option] = true end
+    for key, value in pairs(body) do
+      if key ~= "init" then class[key] = value end
+    end
+    function class.init(m, ...)
+      local arguments = table.pack(...)
+      local options = arguments[arguments.n]
+      if type(options) == "table" and (next(options) == nil or type(next(options)) == "string") then
+        arguments.n = arguments.n - 1
+      else
+        options = {}
+      end
+      for key in pairs(options) do
+        if not names[key] then
+          misuse(("%s: there is no option `%s`%s"):format(name, tostring(key),
+            known == "" and "" or ": expected one of " .. known:gsub(" ", ", ")))
+        end
+      end
+      if body.init then body.init(m, options, table.unpack(arguments, 1, arguments.n)) end
+    end
+    nn[name] = class
+    return class
+  end
+
+  local function whole(what, name, value, least)
+    if math.type(value) ~= "integer" or value < (least or 1) then
+      misuse(("%s: %s is %s, expected an integer from %d on"):format(what, name, tostring(value), least or 1))
+    end
+    return value
+  end
+
+  -- A number or {rows, columns}, as two numbers.
+  local function pair(what, name, value, least)
+    local rows, columns = value, value
+    if type(value) == "table" then rows, columns = value[1], value[2] end
+    return { whole(what, name, rows, least), whole(what, name, columns, least) }
+  end
+
+  -- "2", or "(2, 3)" where both numbers differ
+  local function pair_text(p) return ("(%d, %d)"):format(p[1], p[2]) end
+
+  -- make(shape) where the options say; a table without options would be a shape.
+  local function new(make, shape, options, dtype)
+    dtype = dtype or options.dtype
+    if not dtype and options.device == nil then return make(shape) end
+    return make(shape, { dtype = dtype, device = options.device })
+  end
+
+  local function uniform(shape, bound, options)
+    local p = module.parameter(new(mr.empty, shape, options))
+    return init.uniform_(p, -bound, bound)
+  end
+
+  -- The bias of a layer whose outputs depend on so many inputs each.
+  local function new_bias(size, fan_in, options)
+    if options.bias == false then return nil end
+    return uniform({ size }, 1 / math.sqrt(math.max(fan_in, 1)), options)
+  end
+
+  -- ---------------------------------------------------------------- with parameters
+
+  layer("Linear", "bias dtype device", {
+    init = function(m, options, inputs, outputs)
+      m.in_features, m.out_features = whole("Linear", "inputs", inputs), whole("Linear", "outputs", outputs)
+      -- kaiming_uniform_ with a = sqrt(5): a bound of 1 / sqrt(inputs)
+      m.weight = uniform({ outputs, inputs }, 1 / math.sqrt(inputs), options)
+      m.bias = new_bias(outputs, inputs, options)
+    end,
+    forward = function(m, x)
+      local y = x:matmul(m.weight:t())
+      return m.bias and y + m.bias or y
+    end,
+    extra_repr = function(m)
+      return ("in_features=%d, out_features=%d, bias=%s"):format(m.in_features, m.out_features, m.bias ~= nil)
+    end,
+  })
+
+  layer("Conv2d", "stride padding dilation groups bias dtype device", {
+    init = function(m, options, channels, outputs, size)
+      local what = "Conv2d"
+      m.in_channels, m.out_channels = whole(what, "in_channels", channels), whole(what, "out_channels", outputs)
+      m.kernel_size = pair(what, "kernel_size", size)
+      m.stride = pair(what, "stride", options.stride or 1)
+      m.padding = pair(what, "padding", options.padding or 0, 0)
+      m.dilation = pair(what, "dilation", options.dilation or 1)
+      m.groups = whole(what, "groups", options.groups or 1)
+      if channels % m.groups ~= 0 or outputs % m.groups ~= 0 then
+        misuse(("Conv2d: %d and %d channels cannot be divided into %d groups"):format(channels, outputs, m.groups))
+      end
+      local inputs = channels // m.groups
+      local fan_in = inputs * m.kernel_size[1] * m.kernel_size[2]
+      m.weight = uniform({ outputs, inputs, m.kernel_size[1], m.kernel_size[2] }, 1 / math.sqrt(fan_in), options)
+      m.bias = new_bias(outputs, fan_in, options)
+    end,
+    forward = function(m, x)
+      return x:conv2d(m.weight, { bias = m.bias, stride = m.stride, padding = m.padding, dilation = m.dilation,
+        groups = m.groups })
+    end,
+    extra_repr = function(m)
+      local text = ("%d, %d, kernel_size=%s, stride=%s"):format(m.in_channels, m.out_channels,
+        pair_text(m.kernel_size), pair_text(m.stride))
+      if m.padding[1] ~= 0 or m.padding[2] ~= 0 then text = text .. ", padding=" .. pair_text(m.padding) end
+      if m.dilation[1] ~= 1 or m.dilation[2] ~= 1 then text = text .. ", dilation=" .. pair_text(m.dilation) end
+      if m.groups ~= 1 then text = text .. ", groups=" .. m.groups end
+      return m.bias and text or text .. ", bias=false"
+    end,
+  })
+
+  layer("Embedding", "dtype device", {
+    init = function(m, options, count, size)
+      m.num_embeddings, m.embedding_dim = whole("Embedding", "count", count), whole("Embedding", "size", size)
+      m.weight = init.normal_(module.parameter(new(mr.empty, { count, size }, options)))
+    end,
+    -- Indices count from 1 and have any shape.
+    forward = function(m, index)
+      local shape = index.shape
+      shape[#shape + 1] = m.embedding_dim
+      return m.weight:index_select(1, index:reshape(index.numel)):view(shape)
+    end,
+    extra_repr = function(m) return ("%d, %d"):format(m.num_embeddings, m.embedding_dim) end,
+  })
+
+  -- (x - mean) / sqrt(variance + eps), with weights and biases that broadcast to x.
+  local function normalise(x, mean, variance, eps, weight, bias)
+    local y = (x - mean) * (variance + eps):rsqrt()
+    if weight then y = y * weight end
+    if bias then y = y + bias end
+    return y
+  end
+
+  layer("BatchNorm2d", "eps momentum affine track_running_stats dtype device", {
+    init = function(m, options, features)
+      m.num_features = whole("BatchNorm2d", "features", features)
+      m.eps, m.momentum = options.eps or 1e-5, options.momentum == nil and 0.1 or options.momentum
+      m.affine, m.track_running_stats = options.affine ~= false, options.track_running_stats ~= false
+      if m.affine then
+        m.weight = module.parameter(new(mr.ones, { features }, options))
+        m.bias = module.parameter(new(mr.zeros, { features }, options))
+      end
+      if m.track_running_stats then
+        m:register_buffer("running_mean", new(mr.zeros, { features }, options))
+        m:register_buffer("running_var", new(mr.ones, { features }, options))
+        m:register_buffer("num_batches_tracked", new(mr.zeros, {}, options, "i64"))
+      end
+    end,
+    forward = function(m, x)
+      if x.ndim ~= 4 or x:size(2) ~= m.num_features then
+        misuse(("BatchNorm2d: the input is %s, expected 4 dims of which the second is %d"):format(
+          table.concat(x.shape, "x"), m.num_features))
+      end
+      local function along(t) return t and t:view(1, m.num_features, 1, 1) end
+      local from_batch = m.training or not m.track_running_stats
+      if not from_batch then
+        return normalise(x, along(m.running_mean), along(m.running_var), m.eps, along(m.weight), along(m.bias))
+      end
+      local count = x.numel // m.num_features
+      if m.training and count < 2 then
+        misuse("BatchNorm2d: training needs more than one value for each channel, and the input has one")
+      end
+      local mean = x:mean({ 1, 3, 4 }, true)
+      local variance = x:var({ 1, 3, 4 }, true, { correction = 0 })
+      if m.training and m.track_running_stats then m:update_running(mean, variance, count) end
+      return normalise(x, mean, variance, m.eps, along(m.weight), along(m.bias))
+    end,
+    -- The running variance is that of a sample; without a momentum the averages are of all batches so far.
+    update_running = function(m, mean, variance, count)
+      mr.no_grad(function()
+        m.num_batches_tracked:add_(1)
+        local part = m.momentum or 1 / m.num_batches_tracked:item()
+        m.running_mean:lerp_(mean:detach():view(m.num_features), part)
+        m.running_var:lerp_(variance:detach():view(m.num_features) * (count / (count - 1)), part)
+      end)
+    end,
+    extra_repr = function(m)
+      return ("%d, eps=%s, momentum=%s, affine=%s, track_running_stats=%s"):format(m.num_features, m.eps, m.momentum,
+        m.affine, m.track_running_stats)
+    end,
+  })
+
+  layer("LayerNorm", "eps elementwise_affine dtype device", {
+    init = function(m, options, shape)
+      m.normalized_shape = type(shape) == "table" and shape or { shape }
+      for _, size in ipairs(m.normalized_shape) do whole("LayerNorm", "a size", size) end
+      m.eps, m.elementwise_affine = options.eps or 1e-5, options.elementwise_affine ~= false
+      if m.elementwise_affine then
+        m.weight = module.parameter(new(mr.ones, m.normalized_shape, options))
+        m.bias = module.parameter(new(mr.zeros, m.normalized_shape, options))
+      end
+    end,
+    forward = function(m, x)
+      local dims, count = {}, #m.normalized_shape
+      for i, size in ipairs(m.normalized_shape) do
+        dims[i] = x.ndim - count + i
+        if dims[i] < 1 or x:size(dims[i]) ~= size then
+          misuse(("LayerNorm: the input is %s, expected %s as its last dims"):format(table.concat(x.shape, "x"),
+            table.concat(m.normalized_shape, "x")))
+        end
+      end
+      return normalise(x, x:mean(dims, true), x:var(dims, true, { correction = 0 }), m.eps, m.weight, m.bias)
+    end,
+    extra_repr = function(m)
+      return ("(%s%s), eps=%s, elementwise_affine=%s"):format(table.concat(m.normalized_shape, ", "),
+        #m.normalized_shape == 1 and "," or "", m.eps, m.elementwise_affine)
+    end,
+  })
+
+  -- ---------------------------------------------------------------- functions of their input
+
+  for name, method in pairs { ReLU = "relu", GELU = "gelu", Tanh = "tanh", Sigmoid = "sigmoid" } do
+    layer(name, "", { forward = function(_, x) return x[method](x) end })
+  end
+
+  for name, method in pairs { Softmax = "softmax", LogSoftmax = "log_softmax" } do
+    layer(name, "dim", {
+      init = function(m, options, dim)
+        m.dim = dim or options.dim
+        if math.type(m.dim) ~= "integer" then misuse(name .. ": the dim is missing: mr.nn." .. name .. "(2)") end
+      end,
+      forward = function(m, x) return x[method](x, m.dim) end,
+      extra_repr = function(m) return "dim=" .. m.dim end,
+    })
+  end
+
+  layer("Identity", "", { forward = function(_, x) return x end })
+
+  layer("Dropout", "p", {
+    init = function(m, options, p)
+      m.p = p or options.p or 0.5
+      if type(m.p) ~= "number" or not (m.p >= 0 and m.p <= 1) then
+        misuse(("Dropout: p is %s, expected a probability from 0 to 1"):format(tostring(m.p)))
+      end
+    end,
+    forward = function(m, x)
+      if not m.training or m.p == 0 then return x end
+      if m.p == 1 then return x * 0 end
+      local kept = mr.empty_like(x:detach()):bernoulli_(1 - m.p):mul_(1 / (1 - m.p))
+      return x * kept
+    end,
+    extra_repr = function(m) return "p=" .. m.p end,
+  })
+
+  layer("Flatten", "", {
+    init = function(m, _, first, last) m.start_dim, m.end_dim = first or 2, last or -1 end,
+    forward = function(m, x) return x:flatten(m.start_dim, m.end_dim) end,
+    extra_repr = function(m) return ("start_dim=%d, end_dim=%d"):format(m.start_dim, m.end_dim) end,
+  })
+
+  -- ---------------------------------------------------------------- pools
+
+  layer("MaxPool2d", "stride padding dilation ceil_mode", {
+    init = function(m, options, size)
+      m.kernel_size = pair("MaxPool2d", "kernel_size", size)
+      m.stride = pair("MaxPool2d", "stride", options.stride or size)
+      m.padding = pair("MaxPool2d", "padding", options.padding or 0, 0)
+      m.dilation = pair("MaxPool2d", "dilation", options.dilation or 1)
+      m.ceil_mode = options.ceil_mode or false
+    end,
+    forward = function(m, x)
+      return (x:max_pool2d(m.kernel_size, { stride = m.stride, padding = m.padding, dilation = m.dilation,
+        ceil_mode = m.ceil_mode }))
+    end,
+    extra_repr = function(m)
+      return ("kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=%s"):format(pair_text(m.kernel_size),
+        pair_text(m.stride), pair_text(m.padding), pair_text(m.dilation), m.ceil_mode)
+    end,
+  })
+
+  layer("AvgPool2d", "stride padding ceil_mode count_include_pad", {
+    init = function(m, options, size)
+      m.kernel_size = pair("AvgPool2d", "kernel_size", size)
+      m.stride = pair("AvgPool2d", "stride", options.stride or size)
+      m.padding = pair("AvgPool2d", "padding", options.padding or 0, 0)
+      m.ceil_mode, m.count_include_pad = options.ceil_mode or false, options.count_include_pad ~= false
+    end,
+    forward = function(m, x)
+      return x:avg_pool2d(m.kernel_size, { stride = m.stride, padding = m.padding, ceil_mode = m.ceil_mode,
+        count_include_pad = m.count_include_pad })
+    end,
+    extra_repr = function(m)
+      return ("kernel_size=%s, stride=%s, padding=%s"):format(pair_text(m.kernel_size), pair_text(m.stride),
+        pair_text(m.padding))
+    end,
+  })
+
+  layer("AdaptiveAvgPool2d", "", {
+    init = function(m, _, size) m.output_size = pair("AdaptiveAvgPool2d", "output_size", size) end,
+    forward = function(m, x) return x:adaptive_avg_pool2d(m.output_size) end,
+    extra_repr = function(m) return "output_size=" .. pair_text(m.output_size) end,
+  })
+
+  -- ---------------------------------------------------------------- containers
+
+  local Sequential = module.class("Sequential")
+  function Sequential.init(m, ...)
+    for i = 1, select("#", ...) do
+      local child = select(i, ...)
+      if not module.is_module(child) then
+        misuse(("Sequential: argument %d is %s, expected a module"):format(i, tools.type_of(child)))
+      end
+      module.assign(m, tostring(i), child)
+    end
+  end
+  function Sequential.forward(m, x)
+    for _, child in ipairs(m:children()) do x = child(x) end
+    return x
+  end
+  function Sequential.get(m, i) return m[tostring(i)] end
+  nn.Sequential = Sequential
+
+  return nn
+end

@@ -1,0 +1,377 @@
+-- mr.nn.Module: what all modules have in common.
+--
+-- A module is a table. What is assigned to it is kept in a table of its own, so that each assignment is seen: a
+-- parameter, a buffer or another module is registered under the name of the field, in the order of the first
+-- assignment.
+--
+--   values   what was assigned, by name
+--   kinds    of the registered names: "parameter", "buffer" or "module"
+--   order    the registered names
+--
+-- A class is a table of methods whose `__index` is its parent; the methods of mr.nn.Module are those that `methods`
+-- has. Easiest to break: pairs() has no order, so nothing here goes through `values` or `kinds` with it where the
+-- order shows.
+local mr = require "millrace"
+
+return function(tools)
+  local misuse = tools.misuse
+  local STATE = {} -- the key under which a module has its table
+  local is_parameter = setmetatable({}, { __mode = "k" })
+  local methods = {}
+
+  local function is_tensor(value) return tools.is_tensor(value) end
+  local function is_module(value) return type(value) == "table" and rawget(value, STATE) ~= nil end
+
+  local function state_of(m, what)
+    if not is_module(m) then
+      misuse(("%s: expected a module in front of the colon, got %s"):format(what, tools.type_of(m)))
+    end
+    return rawget(m, STATE)
+  end
+
+  -- ---------------------------------------------------------------- parameters, registration
+
+  -- The same tensor, which from now on is registered where it is assigned.
+  local function parameter(t, requires_grad)
+    if not is_tensor(t) then misuse("Parameter: expected a tensor, got " .. tools.type_of(t)) end
+    if not t.is_leaf then
+      misuse("Parameter: the tensor is the result of a recorded operation; a parameter is made of its detach()")
+    end
+    if requires_grad ~= false then t:requires_grad_() end
+    is_parameter[t] = true
+    return t
+  end
+
+  local function kind_of(value)
+    if is_module(value) then return "module" end
+    if is_parameter[value] then return "parameter" end
+    return nil
+  end
+
+  local function register(s, name, kind)
+    if s.kinds[name] == nil and kind ~= nil then s.order[#s.order + 1] = name end
+    if s.kinds[name] ~= nil and kind == nil then
+      for i, other in ipairs(s.order) do
+        if other == name then
+          table.remove(s.order, i)
+          break
+        end
+      end
+    end
+    s.kinds[name] = kind
+  end
+
+  local function assign(m, name, value)
+    local s = rawget(m, STATE)
+    local kind, before = kind_of(value), s.kinds[name]
+    if value ~= nil and not kind then
+      if before == "parameter" then
+        misuse(("`%s` is a parameter: assign an mr.nn.Parameter or nil, or change its values inside mr.no_grad"):format(
+          tostring(name)))
+      elseif before == "buffer" and is_tensor(value) then
+        kind = "buffer"
+      end
+    end
+    register(s, name, kind)
+    s.values[name] = value
+  end
+
+  local function check_name(s, what, name)
+    if type(name) ~= "string" or name == "" or name:find(".", 1, true) then
+      misuse(what .. ": the name is a string without dots")
+    end
+    if s.values[name] ~= nil then misuse(("%s: `%s` is there already"):format(what, name)) end
+  end
+
+  function methods.register_buffer(m, name, value)
+    local s = state_of(m, "register_buffer")
+    check_name(s, "register_buffer", name)
+    if not is_tensor(value) then misuse("register_buffer: expected a tensor, got " .. tools.type_of(value)) end
+    register(s, name, "buffer")
+    s.values[name] = value
+  end
+
+  -- ---------------------------------------------------------------- classes
+
+  local Base = {}
+
+  local function print_module(m)
+    local s = rawget(m, STATE)
+    local extra = m:extra_repr()
+    local lines = {}
+    if extra ~= "" then lines[1] = extra end
+    for _, name in ipairs(s.order) do
+      if s.kinds[name] == "module" then
+        lines[#lines + 1] = ("(%s): %s"):format(name, (tostring(s.values[name]):gsub("\n", "\n  ")))
+      end
+    end
+    local class_name = s.class.name
+    if #lines == 0 then return class_name .. "()" end
+    if #lines == 1 and extra ~= "" then return class_name .. "(" .. extra .. ")" end
+    return class_name .. "(\n  " .. table.concat(lines, "\n  ") .. "\n)"
+  end
+
+  local function new_metatable(class)
+    return {
+      __name = class.name,
+      __index = function(m, key)
+        local value = rawget(m, STATE).values[key]
+        if value ~= nil then return value end
+        return class.methods[key]
+      end,
+      __newindex = assign,
+      __call = function(m, ...)
+        local forward = m.forward
+        if not forward then misuse(("%s has no method `forward`, which calling a module calls"):format(class.name)) end
+        return forward(m, ...)
+      end,
+      __tostring = print_module,
+      __pairs = function(m) return pairs(rawget(m, STATE).values) end,
+      __len = function(m)
+        local s, count = rawget(m, STATE), 0
+        for _, name in ipairs(s.order) do count = count + (s.kinds[name] == "module" and 1 or 0) end
+        return count
+      end,
+    }
+  end
+
+  -- What calling a class makes.
+  local function new_instance(class, ...)
+    local m = setmetatable({ [STATE] = { values = { training = true }, kinds = {}, order = {}, class = class } },
+      class.metatable)
+    local init = class.methods.init
+    if init then init(m, ...) end
+    return m
+  end
+
+  -- A class with this name; `parent` is the table of methods of another one.
+  local function new_class(name, parent)
+    local class = { name = name, methods = setmetatable({}, { __index = parent or Base }) }
+    class.metatable = new_metatable(class)
+    local front = setmetatable({}, {
+      __index = class.methods,
+      __newindex = class.methods,
+      __call = function(_, ...) return new_instance(class, ...) end,
+      __tostring = function() return "class " .. name end,
+    })
+    return front
+  end
+
+  function methods.class(name, parent)
+    if type(name) ~= "string" or name == "" then misuse("class: expected a name, got " .. tools.type_of(name)) end
+    if parent ~= nil and not (type(parent) == "table" and parent.parameters == Base.parameters) then
+      misuse("class: the parent is no class of modules")
+    end
+    return new_class(name, parent)
+  end
+
+  -- ---------------------------------------------------------------- walks
+
+  -- Calls visit(module, prefix) for m and all below it, each module once, parents first.
+  local function walk(m, prefix, seen, visit)
+    if seen[m] then return end
+    seen[m] = true
+    visit(m, prefix)
+    local s = rawget(m, STATE)
+    for _, name in ipairs(s.order) do
+      if s.kinds[name] == "module" then walk(s.values[name], prefix .. name .. ".", seen, visit) end
+    end
+  end
+
+  -- { {name, tensor}, ... } of a kind, each tensor once.
+  local function named_tensors(m, what, kind)
+    local list, met = {}, {}
+    state_of(m, what)
+    walk(m, "", {}, function(module, prefix)
+      local s = rawget(module, STATE)
+      for _, name in ipairs(s.order) do
+        local t = s.values[name]
+        if s.kinds[name] == kind and not met[t] then
+          met[t] = true
+          list[#list + 1] = { prefix .. name, t }
+        end
+      end
+    end)
+    return list
+  end
+
+  local function named_modules(m, what)
+    local list = {}
+    state_of(m, what)
+    walk(m, "", {}, function(module, prefix) list[#list + 1] = { prefix:gsub("%.$", ""), module } end)
+    return list
+  end
+
+  local function named_children(m, what)
+    local list, s = {}, state_of(m, what)
+    for _, name in ipairs(s.order) do
+      if s.kinds[name] == "module" then list[#list + 1] = { name, s.values[name] } end
+    end
+    return list
+  end
+
+  local function seconds(list)
+    local result = {}
+    for i, pair in ipairs(list) do result[i] = pair[2] end
+    return result
+  end
+
+  -- An iterator over the pairs of a list.
+  local function each(list)
+    local i = 0
+    return function()
+      i = i + 1
+      if list[i] then return list[i][1], list[i][2] end
+    end
+  end
+
+  function methods.parameters(m) return seconds(named_tensors(m, "parameters", "parameter")) end
+  function methods.named_parameters(m) return each(named_tensors(m, "named_parameters", "parameter")) end
+  function methods.buffers(m) return seconds(named_tensors(m, "buffers", "buffer")) end
+  function methods.named_buffers(m) return each(named_tensors(m, "named_buffers", "buffer")) end
+  function methods.modules(m) return seconds(named_modules(m, "modules")) end
+  function methods.named_modules(m) return each(named_modules(m, "named_modules")) end
+  function methods.children(m) return seconds(named_children(m, "children")) end
+  function methods.named_children(m) return each(named_children(m, "named_children")) end
+
+  function methods.apply(m, fn)
+    for _, child in ipairs(m:children()) do child:apply(fn) end
+    fn(m)
+    return m
+  end
+
+  function methods.train(m, on)
+    for _, module in ipairs(m:modules()) do module.training = on ~= false end
+    return m
+  end
+
+  function methods.eval(m) return m:train(false) end
+
+  function methods.requires_grad_(m, on)
+    for _, p in ipairs(m:parameters()) do p:requires_grad_(on ~= false) end
+    return m
+  end
+
+  function methods.zero_grad(m)
+    for _, p in ipairs(m:parameters()) do p.grad = nil end
+  end
+
+  function methods.extra_repr() return "" end
+
+  -- ---------------------------------------------------------------- moving
+
+  local FLOATS = { f16 = true, bf16 = true, f32 = true, f64 = true }
+
+  -- `t` there; a dtype is for floats only.
+  local function moved(t, where)
+    local dtype = tools.dtype_of(where)
+    if dtype and not FLOATS[dtype] then misuse(("to: a module can be of a dtype of floats, not %s"):format(dtype)) end
+    if dtype and not FLOATS[t.dtype] then return t end
+    return t:detach():to(where)
+  end
+
+  local function moved_parameter(t, where)
+    local to = moved(t, where)
+    if to.dtype == t.dtype and tostring(to.device) == tostring(t.device) then return t end
+    local p, grad = parameter(to, t.requires_grad), t.grad
+    if grad then p.grad = grad:to(where) end
+    return p
+  end
+
+  -- Parameters are replaced, since a tensor cannot change its place; one that is shared stays shared.
+  function methods.to(m, ...)
+    local places = table.pack(...)
+    if places.n == 0 then misuse("to: an argument is missing: expected a device, \"cpu\" or a dtype") end
+    local new = {}
+    for _, module in ipairs(m:modules()) do
+      local s = rawget(module, STATE)
+      for _, name in ipairs(s.order) do
+        local kind, t = s.kinds[name], s.values[name]
+        if kind ~= "module" then
+          if not new[t] then
+            local there = t
+            for i = 1, places.n do there = (kind == "parameter" and moved_parameter or moved)(there, places[i]) end
+            new[t] = there
+          end
+          s.values[name] = new[t]
+        end
+      end
+    end
+    return m
+  end
+
+  -- ---------------------------------------------------------------- states
+
+  -- { {name, tensor}, ... } of parameters and buffers; one that is shared has all its names.
+  local function named_state(m, what)
+    local list = {}
+    state_of(m, what)
+    local function add(module, prefix)
+      local s = rawget(module, STATE)
+      for _, name in ipairs(s.order) do
+        if s.kinds[name] == "module" then add(s.values[name], prefix .. name .. ".")
+        else list[#list + 1] = { prefix .. name, s.values[name] } end
+      end
+    end
+    add(m, "")
+    return list
+  end
+
+  function methods.state_dict(m)
+    local dict = {}
+    for _, pair in ipairs(named_state(m, "state_dict")) do dict[pair[1]] = pair[2]:detach() end
+    return dict
+  end
+
+  local function shape_text(t) return #t.shape == 0 and "a 0-dim tensor" or table.concat(t.shape, "x") end
+
+  -- Names that only one of both has.
+  local function compare_names(own, dict)
+    local missing, unexpected, known = {}, {}, {}
+    for _, pair in ipairs(own) do
+      known[pair[1]] = true
+      if dict[pair[1]] == nil then missing[#missing + 1] = pair[1] end
+    end
+    for name in pairs(dict) do
+      if not known[name] then unexpected[#unexpected + 1] = tostring(name) end
+    end
+    table.sort(unexpected)
+    return missing, unexpected
+  end
+
+  function methods.load_state_dict(m, dict, options)
+    if type(dict) ~= "table" then
+      misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
+    end
+    local own = named_state(m, "load_state_dict")
+    local missing, unexpected = compare_names(own, dict)
+    local strict = not options or options.strict ~= false
+    if strict and #missing > 0 then
+      misuse(("load_state_dict: `%s` is missing"):format(table.concat(missing, "`, `")))
+    end
+    if strict and #unexpected > 0 then
+      misuse(("load_state_dict: the module has no `%s`"):format(table.concat(unexpected, "`, `")))
+    end
+    for _, pair in ipairs(own) do
+      local value = dict[pair[1]]
+      if value ~= nil and not is_tensor(value) then
+        misuse(("load_state_dict: `%s` is %s, expected a tensor"):format(pair[1], tools.type_of(value)))
+      end
+      if value ~= nil and shape_text(value) ~= shape_text(pair[2]) then
+        misuse(("load_state_dict: `%s` is %s, but the module's is %s"):format(pair[1], shape_text(value),
+          shape_text(pair[2])))
+      end
+    end
+    mr.no_grad(function()
+      for _, pair in ipairs(own) do
+        if dict[pair[1]] ~= nil then pair[2]:copy_(dict[pair[1]]) end
+      end
+    end)
+    return missing, unexpected
+  end
+
+  -- What scripts find in mr.nn.Module, so that help knows the methods of a module.
+  for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
+
+  return { methods = methods, parameter = parameter, class = new_class, is_module = is_module, assign = assign }
+end

@@ -1,0 +1,369 @@
+/* mr.nn, mr.optim and mr.data: the Lua modules of these names do the work. Here are their help texts, and what they cannot
+ * ask the machine from Lua. */
+#include <string.h>
+
+#include "bind/internal.h"
+#include "bind/open.h"
+#include "bind/placement.h"
+#include "ops/optimise.h"
+
+/* The addresses are registry keys: of what the Lua modules give. */
+static const char nn_key, optim_key, data_key;
+
+/* --- tools of the Lua modules ------------------------------------------------------------------- */
+
+/* misuse(text): raises at the script's line. */
+static int misuse(lua_State *L) {
+    return mr_misuse(L, "%s", luaL_checkstring(L, 1));
+}
+
+/* is_tensor(x) */
+static int is_tensor(lua_State *L) {
+    lua_pushboolean(L, mr_test(L, 1, &mr_kind_tensor) != NULL);
+    return 1;
+}
+
+/* type_of(x) -> "a table", for messages */
+static int type_of(lua_State *L) {
+    lua_pushstring(L, mr_type_text(L, 1));
+    return 1;
+}
+
+/* dtype_of(where) -> the dtype that an argument of t:to() asks for, or nil */
+static int dtype_of(lua_State *L) {
+    mr_dtype dtype;
+    if (mr_test(L, 1, &mr_kind_tensor)) dtype = (mr_dtype)mr_check_tensor(L, 1)->dtype;
+    else if (lua_type(L, 1) != LUA_TSTRING || !mr_dtype_find(lua_tostring(L, 1), &dtype)) return 0;
+    lua_pushstring(L, mr_dtype_text(dtype));
+    return 1;
+}
+
+/* step(row, flags, numbers, tensors): one command of the family OPTIMISE. The Lua module has made the two lists. */
+static int step(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    const mr_op *op = mr_op_find(luaL_checkstring(L, 1));
+    mr_step step = {.flags = (uint32_t)luaL_checkinteger(L, 2)};
+    for (int i = 0; i < MR_STEP_NUMBERS; i++) {
+        lua_rawgeti(L, 3, i + 1);
+        step.number[i] = lua_tonumber(L, -1);
+        lua_pop(L, 1);
+    }
+    int count;
+    mr_tensor **tensors = mr_check_tensors(L, 4, "step", &count);
+    step.parameters = (uint32_t)(count / op->inputs);
+    mr_raise(L, mr_optimise(&caller, op, &step, tensors));
+    return 0;
+}
+
+static const luaL_Reg tools[] = {{"misuse", misuse},   {"is_tensor", is_tensor},
+                                 {"type_of", type_of}, {"dtype_of", dtype_of},
+                                 {"step", step},       {NULL, NULL}};
+
+/* Calls the function `name` of what a Lua module gives, or of the table `part` in it, with the arguments of the running
+ * one. */
+static int call(lua_State *L, const void *key, const char *module, const char *part,
+                const char *name) {
+    mr_set_context(L);
+    luaL_checkstack(L, 4, name);
+    mr_push_embedded(L, key, module, tools);
+    if (part) {
+        lua_getfield(L, -1, part);
+        lua_remove(L, -2);
+    }
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+#define NN(id, name, usage, text)                                                                  \
+    MR_FUNCTION(nn_##id, name, usage, text) {                                                      \
+        return call(L, &nn_key, "millrace.nn", NULL, name);                                        \
+    }
+#define MODULE(id, name, usage, text)                                                              \
+    MR_FUNCTION(module_##id, name, usage, text) {                                                  \
+        return call(L, &nn_key, "millrace.nn", "Module", name);                                    \
+    }
+#define INIT(id, name, usage, text)                                                                \
+    MR_FUNCTION(init_##id, name, usage, text) {                                                    \
+        return call(L, &nn_key, "millrace.nn", "init", name);                                      \
+    }
+
+/* --- mr.nn.Module ------------------------------------------------------------------------------- */
+
+MODULE(class, "class", "mr.nn.Module.class(name: string [, parent: table]) -> class: table",
+       "Makes a class of modules. Give it a method `init`, which gets the arguments of class(...) "
+       "and assigns parameters and other modules to fields of self, and a method `forward`, which "
+       "calling a module calls.")
+MODULE(parameters, "parameters", "m:parameters() -> list: tensor[]",
+       "Returns the parameters of the module and of all modules in it, each once, in the order of "
+       "their assignment.")
+MODULE(named_parameters, "named_parameters", "m:named_parameters() -> iterator: function",
+       "For loops: for name, p in m:named_parameters() do. Names have dots: \"fc1.weight\".")
+MODULE(buffers, "buffers", "m:buffers() -> list: tensor[]",
+       "Returns the buffers, which are saved with the parameters and not trained.")
+MODULE(named_buffers, "named_buffers", "m:named_buffers() -> iterator: function",
+       "As named_parameters, for buffers.")
+MODULE(modules, "modules", "m:modules() -> list: table[]",
+       "Returns the module and all modules in it, parents first.")
+MODULE(named_modules, "named_modules", "m:named_modules() -> iterator: function",
+       "As named_parameters, for modules; the name of m itself is empty.")
+MODULE(children, "children", "m:children() -> list: table[]",
+       "Returns the modules that are fields of m.")
+MODULE(named_children, "named_children", "m:named_children() -> iterator: function",
+       "As named_parameters, for the modules that are fields of m.")
+MODULE(apply, "apply", "m:apply(fn: function) -> m: table",
+       "Calls fn(module) for all modules in m, then for m itself. Returns m.")
+MODULE(train, "train", "m:train([on: boolean=true]) -> m: table",
+       "Says that the module is being trained, which Dropout and BatchNorm2d ask: sets `training` "
+       "of the module and of all in it. Returns m.")
+MODULE(eval, "eval", "m:eval() -> m: table", "The same as m:train(false).")
+MODULE(to, "to", "m:to(where: device|integer|string|tensor...) -> m: table",
+       "Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The "
+       "parameters are replaced by new tensors, so an optimiser is made after this. Returns m.")
+MODULE(state_dict, "state_dict", "m:state_dict() -> state: table",
+       "Returns the parameters and buffers by name, as tensors with the same memory: "
+       "mr.save(\"m.safetensors\", "
+       "m:state_dict()).")
+MODULE(
+    load_state_dict, "load_state_dict",
+    "m:load_state_dict(state: table [, {strict: boolean=true}]) -> missing: string[], unexpected: "
+    "string[]",
+    "Copies the values of these tensors into the parameters and buffers. All names and shapes are "
+    "checked first; with strict=false, names that only one side has are returned instead.")
+MODULE(requires_grad, "requires_grad_", "m:requires_grad_([on: boolean=true]) -> m: table",
+       "Calls requires_grad_ of all parameters. Returns m.")
+MODULE(zero_grad, "zero_grad", "m:zero_grad()", "Drops the gradients of all parameters.")
+MODULE(register_buffer, "register_buffer", "m:register_buffer(name: string, t: tensor)",
+       "Makes the tensor a buffer of the module: it moves with it and is in its state_dict, and no "
+       "optimiser changes it.")
+
+/* --- mr.nn -------------------------------------------------------------------------------------- */
+
+NN(parameter, "Parameter",
+   "mr.nn.Parameter(t: tensor [, requires_grad: boolean=true]) -> t: tensor",
+   "Makes t a parameter: it requires gradients, and a module that it is assigned to registers it.")
+NN(linear, "Linear",
+   "mr.nn.Linear(inputs: integer, outputs: integer [, {bias: boolean=true, dtype: string, device: "
+   "device}]) -> module: table",
+   "x times the transposed weight, plus the bias.")
+NN(conv2d, "Conv2d",
+   "mr.nn.Conv2d(inputs: integer, outputs: integer, kernel_size: integer|table [, {stride: "
+   "integer|table=1, "
+   "padding: integer|table=0, dilation: integer|table=1, groups: integer=1, bias: boolean=true, "
+   "dtype: string, "
+   "device: device}]) -> module: table",
+   "The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, "
+   "columns}.")
+NN(batch_norm, "BatchNorm2d",
+   "mr.nn.BatchNorm2d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: "
+   "boolean=true, "
+   "track_running_stats: boolean=true, dtype: string, device: device}]) -> module: table",
+   "Each channel of images less its mean, divided by its standard deviation: those of the batch "
+   "while the "
+   "module is trained, and running ones otherwise.")
+NN(layer_norm, "LayerNorm",
+   "mr.nn.LayerNorm(shape: integer|integer[] [, {eps: number=1e-5, elementwise_affine: "
+   "boolean=true, dtype: "
+   "string, device: device}]) -> module: table",
+   "The input less its mean over the last dims, divided by its standard deviation.")
+NN(embedding, "Embedding",
+   "mr.nn.Embedding(count: integer, size: integer [, {dtype: string, device: device}]) -> module: "
+   "table",
+   "A table of vectors; the input is a tensor of indices, which count from 1.")
+NN(relu, "ReLU", "mr.nn.ReLU() -> module: table", "x:relu().")
+NN(gelu, "GELU", "mr.nn.GELU() -> module: table", "x:gelu().")
+NN(tanh, "Tanh", "mr.nn.Tanh() -> module: table", "x:tanh().")
+NN(sigmoid, "Sigmoid", "mr.nn.Sigmoid() -> module: table", "x:sigmoid().")
+NN(softmax, "Softmax", "mr.nn.Softmax(dim: integer) -> module: table", "x:softmax(dim).")
+NN(log_softmax, "LogSoftmax", "mr.nn.LogSoftmax(dim: integer) -> module: table",
+   "x:log_softmax(dim).")
+NN(dropout, "Dropout", "mr.nn.Dropout([p: number=0.5]) -> module: table",
+   "Sets elements to 0 with probability p while the module is trained, and divides the others by 1 "
+   "- p.")
+NN(identity, "Identity", "mr.nn.Identity() -> module: table", "Returns its input.")
+NN(flatten, "Flatten", "mr.nn.Flatten([first: integer=2 [, last: integer=-1]]) -> module: table",
+   "x:flatten(first, last): by default all dims but that of the batch.")
+NN(max_pool, "MaxPool2d",
+   "mr.nn.MaxPool2d(kernel_size: integer|table [, {stride: integer|table=kernel_size, padding: "
+   "integer|table=0, "
+   "dilation: integer|table=1, ceil_mode: boolean=false}]) -> module: table",
+   "The greatest element of each window.")
+NN(avg_pool, "AvgPool2d",
+   "mr.nn.AvgPool2d(kernel_size: integer|table [, {stride: integer|table=kernel_size, padding: "
+   "integer|table=0, "
+   "ceil_mode: boolean=false, count_include_pad: boolean=true}]) -> module: table",
+   "The mean of each window.")
+NN(adaptive, "AdaptiveAvgPool2d", "mr.nn.AdaptiveAvgPool2d(size: integer|table) -> module: table",
+   "The means of as many windows as the result shall have rows and columns.")
+NN(sequential, "Sequential", "mr.nn.Sequential(module: table...) -> module: table",
+   "Calls its modules one after the other. They are named from \"1\" on: m:get(1) is the first.")
+NN(mse, "MSELoss", "mr.nn.MSELoss([{reduction: string=\"mean\"}]) -> module: table",
+   "The mean of the squares of the differences: loss(x, target). reduction is \"mean\", \"sum\" or "
+   "\"none\".")
+NN(nll, "NLLLoss",
+   "mr.nn.NLLLoss([{weight: tensor, ignore_index: integer, reduction: string=\"mean\"}]) -> "
+   "module: table",
+   "The negative logarithm of the probability of the target class: loss(log_probabilities, "
+   "classes); classes "
+   "count from 1.")
+NN(cross_entropy, "CrossEntropyLoss",
+   "mr.nn.CrossEntropyLoss([{weight: tensor, ignore_index: integer, reduction: string=\"mean\"}]) "
+   "-> module: table",
+   "NLLLoss of the log_softmax of the input: loss(scores, classes).")
+
+/* --- mr.nn.init, mr.nn.utils -------------------------------------------------------------------- */
+
+INIT(uniform, "uniform_",
+     "mr.nn.init.uniform_(t: tensor [, low: number=0, high: number=1]) -> t: tensor",
+     "t:uniform_(low, high), which no gradient records.")
+INIT(normal, "normal_",
+     "mr.nn.init.normal_(t: tensor [, mean: number=0, std: number=1]) -> t: tensor",
+     "t:normal_(mean, std), which no gradient records.")
+INIT(constant, "constant_", "mr.nn.init.constant_(t: tensor, value: number) -> t: tensor",
+     "t:fill_(value), which no gradient records.")
+INIT(kaiming, "kaiming_uniform_",
+     "mr.nn.init.kaiming_uniform_(t: tensor [, {a: number=0}]) -> t: tensor",
+     "Uniform numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.")
+INIT(xavier, "xavier_uniform_",
+     "mr.nn.init.xavier_uniform_(t: tensor [, {gain: number=1}]) -> t: tensor",
+     "Uniform numbers whose variance is 2 gain^2 / (inputs + outputs).")
+
+MR_FUNCTION(utils_clip, "clip_grad_norm_",
+            "mr.nn.utils.clip_grad_norm_(parameters: tensor[], most: number [, {norm_type: "
+            "number=2}]) -> norm: "
+            "tensor",
+            "Scales the gradients so that the norm of all of them together is at most this number. "
+            "Returns the "
+            "norm that they had, as a tensor: nothing waits.") {
+    return call(L, &nn_key, "millrace.nn", "utils", "clip_grad_norm_");
+}
+
+/* --- mr.optim ----------------------------------------------------------------------------------- */
+
+#define OPTIM(id, name, usage, text)                                                               \
+    MR_FUNCTION(optim_##id, name, usage, text) {                                                   \
+        return call(L, &optim_key, "millrace.optim", NULL, name);                                  \
+    }
+
+OPTIM(sgd, "SGD",
+      "mr.optim.SGD(parameters: tensor[] [, {lr: number=0.001, momentum: number=0, dampening: "
+      "number=0, weight_decay: "
+      "number=0, nesterov: boolean=false}]) -> optimiser: table",
+      "Stochastic gradient descent. optimiser:step() changes all parameters that have a gradient, "
+      "in one command on "
+      "the current stream; optimiser:zero_grad() drops the gradients; optimiser.lr can be set. The "
+      "parameters are a "
+      "list of tensors, or of groups {params=, lr=, ...}.")
+OPTIM(adam, "Adam",
+      "mr.optim.Adam(parameters: tensor[] [, {lr: number=0.001, betas: number[]={0.9, 0.999}, eps: "
+      "number=1e-8, "
+      "weight_decay: number=0}]) -> optimiser: table",
+      "Adam; methods as those of SGD. optimiser:state_dict() and load_state_dict() are for its "
+      "averages.")
+OPTIM(adamw, "AdamW",
+      "mr.optim.AdamW(parameters: tensor[] [, {lr: number=0.001, betas: number[]={0.9, 0.999}, "
+      "eps: number=1e-8, "
+      "weight_decay: number=0.01}]) -> optimiser: table",
+      "Adam with a weight decay that shrinks the parameters by itself.")
+
+/* --- mr.data ------------------------------------------------------------------------------------ */
+
+MR_FUNCTION(
+    data_batches, "batches",
+    "mr.data.batches(tensors: tensor|tensor[] [, {batch_size: integer=1, shuffle: boolean=false, "
+    "drop_last: "
+    "boolean=false, device: device, depth: integer=2, stream: stream}]) -> iterator: function",
+    "For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, "
+    "{batch_size=64}) do. The "
+    "batches are copied to the device on a stream of their own, `depth` of them ahead, from pinned "
+    "memory; the "
+    "current stream waits for a batch when the loop gets it.") {
+    return call(L, &data_key, "millrace.data", NULL, "batches");
+}
+
+/* --- docs --------------------------------------------------------------------------------------- */
+
+static const mr_function *const module_functions[] = {&module_class_function,
+                                                      &module_parameters_function,
+                                                      &module_named_parameters_function,
+                                                      &module_buffers_function,
+                                                      &module_named_buffers_function,
+                                                      &module_register_buffer_function,
+                                                      &module_modules_function,
+                                                      &module_named_modules_function,
+                                                      &module_children_function,
+                                                      &module_named_children_function,
+                                                      &module_apply_function,
+                                                      &module_train_function,
+                                                      &module_eval_function,
+                                                      &module_to_function,
+                                                      &module_state_dict_function,
+                                                      &module_load_state_dict_function,
+                                                      &module_requires_grad_function,
+                                                      &module_zero_grad_function,
+                                                      NULL};
+static const mr_function *const nn_functions[] = {&nn_parameter_function,
+                                                  &nn_sequential_function,
+                                                  &nn_linear_function,
+                                                  &nn_conv2d_function,
+                                                  &nn_batch_norm_function,
+                                                  &nn_layer_norm_function,
+                                                  &nn_embedding_function,
+                                                  &nn_relu_function,
+                                                  &nn_gelu_function,
+                                                  &nn_tanh_function,
+                                                  &nn_sigmoid_function,
+                                                  &nn_softmax_function,
+                                                  &nn_log_softmax_function,
+                                                  &nn_dropout_function,
+                                                  &nn_identity_function,
+                                                  &nn_flatten_function,
+                                                  &nn_max_pool_function,
+                                                  &nn_avg_pool_function,
+                                                  &nn_adaptive_function,
+                                                  &nn_mse_function,
+                                                  &nn_nll_function,
+                                                  &nn_cross_entropy_function,
+                                                  NULL};
+static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
+                                                    &init_constant_function, &init_kaiming_function,
+                                                    &init_xavier_function,   NULL};
+static const mr_function *const utils_functions[] = {&utils_clip_function, NULL};
+static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_adam_function,
+                                                     &optim_adamw_function, NULL};
+static const mr_function *const data_functions[] = {&data_batches_function, NULL};
+
+const mr_class mr_nn_class = {
+    "mr.nn", "Modules: the layers of networks, and losses. docs/nn.md explains them.", nn_functions,
+    NULL, NULL};
+const mr_class mr_nn_module_class = {"mr.nn.Module",
+                                     "What all modules have. A module is called: m(x).",
+                                     module_functions, NULL, NULL};
+const mr_class mr_nn_init_class = {"mr.nn.init", "The values that parameters begin with.",
+                                   init_functions, NULL, NULL};
+const mr_class mr_nn_utils_class = {"mr.nn.utils", "Gradients before a step.", utils_functions,
+                                    NULL, NULL};
+const mr_class mr_optim_class = {"mr.optim", "Optimisers: a step of all parameters is one command.",
+                                 optim_functions, NULL, NULL};
+const mr_class mr_data_class = {"mr.data", "Batches on their way to the device.", data_functions,
+                                NULL, NULL};
+
+/* Adds the table of a class to the one at the top, as a field. */
+static void open_table(lua_State *L, const mr_class *class, const char *field) {
+    lua_newtable(L);
+    mr_table_open(L, class);
+    lua_setfield(L, -2, field);
+}
+
+void mr_open_nn(lua_State *L) {
+    open_table(L, &mr_optim_class, "optim");
+    open_table(L, &mr_data_class, "data");
+    lua_newtable(L);
+    mr_table_open(L, &mr_nn_class);
+    open_table(L, &mr_nn_module_class, "Module");
+    open_table(L, &mr_nn_init_class, "init");
+    open_table(L, &mr_nn_utils_class, "utils");
+    lua_setfield(L, -2, "nn");
+}

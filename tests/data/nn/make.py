@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""What PyTorch computes with modules and optimisers, for tests/lua/nn.lua and tests/lua/optim.lua: writes
+layers.safetensors and optim.safetensors. Needs NumPy and PyTorch.
+
+layers.safetensors: for each module NAME.x (the input), NAME.y (the output) and NAME.p.PARAMETER; for some also NAME.g (the
+gradient of the sum of y * NAME.w with respect to x) and NAME.d.PARAMETER (with respect to a parameter). optim.safetensors:
+for each optimiser NAME.a and NAME.b, two parameters after 20 steps from start.a and start.b."""
+import sys
+
+import torch
+
+sys.path.insert(0, "../files")
+from make import write_safetensors  # noqa: E402
+
+TAGS = {torch.float32: "F32", torch.int64: "I64", torch.float64: "F64"}
+
+
+def pieces(tensors):
+    return {name: (TAGS[t.dtype], list(t.shape), t.detach().contiguous().numpy().tobytes()) for name, t in tensors.items()}
+
+
+def layers():
+    torch.manual_seed(1)
+    out = {}
+
+    def add(name, module, x, times=1, train=True):
+        module.train(train)
+        x = x.clone()
+        if x.is_floating_point():
+            x.requires_grad_()
+        out[f"{name}.x"] = x
+        for key, value in module.state_dict().items():
+            out[f"{name}.p.{key}"] = value.clone()
+        for _ in range(times):
+            y = module(x)
+        out[f"{name}.y"] = y
+        if x.is_floating_point():
+            w = torch.randn(y.shape)
+            module.zero_grad()
+            (y * w).sum().backward()
+            out[f"{name}.w"], out[f"{name}.g"] = w, x.grad
+            for key, p in module.named_parameters():
+                out[f"{name}.d.{key}"] = p.grad.clone()
+        for key, value in module.named_buffers():
+            out[f"{name}.after.{key}"] = value.clone()
+
+    nn = torch.nn
+    add("linear", nn.Linear(5, 3), torch.randn(4, 5))
+    add("linear_3d", nn.Linear(5, 3, bias=False), torch.randn(2, 4, 5))
+    add("conv", nn.Conv2d(2, 4, 3, stride=2, padding=1), torch.randn(2, 2, 6, 5))
+    add("conv_groups", nn.Conv2d(4, 6, (1, 3), padding=(0, 1), groups=2, dilation=(1, 2), bias=False),
+        torch.randn(1, 4, 3, 7))
+    norm = nn.BatchNorm2d(3)
+    with torch.no_grad():
+        norm.weight.copy_(torch.randn(3))
+        norm.bias.copy_(torch.randn(3))
+    add("batch_norm", norm, torch.randn(4, 3, 2, 5) * 3 + 1)
+    add("batch_norm_eval", norm, torch.randn(2, 3, 2, 2), train=False)
+    add("batch_norm_average", nn.BatchNorm2d(2, momentum=None), torch.randn(3, 2, 2, 2))
+    layer = nn.LayerNorm([3, 4])
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(3, 4))
+        layer.bias.copy_(torch.randn(3, 4))
+    add("layer_norm", layer, torch.randn(2, 5, 3, 4))
+    add("embedding", nn.Embedding(6, 3), torch.tensor([[0, 5, 2], [1, 1, 4]]))
+    add("max_pool", nn.MaxPool2d(2), torch.randn(2, 3, 5, 6))
+    add("avg_pool", nn.AvgPool2d(3, stride=2, padding=1), torch.randn(1, 2, 6, 5))
+    add("adaptive", nn.AdaptiveAvgPool2d((2, 3)), torch.randn(2, 2, 5, 7))
+    for name, module in [("relu", nn.ReLU()), ("gelu", nn.GELU()), ("tanh", nn.Tanh()), ("sigmoid", nn.Sigmoid()),
+                         ("softmax", nn.Softmax(1)), ("log_softmax", nn.LogSoftmax(1)), ("flatten", nn.Flatten())]:
+        add(name, module, torch.randn(2, 3, 4))
+    scores, classes, weight = torch.randn(5, 4), torch.tensor([0, 3, 1, 1, 2]), torch.rand(4)
+    target = torch.randn(5, 4)
+    out["scores"], out["classes"], out["class_weight"], out["target"] = scores, classes, weight, target
+    for reduction in ["mean", "sum", "none"]:
+        out[f"mse.{reduction}"] = nn.MSELoss(reduction=reduction)(scores, target)
+        out[f"cross_entropy.{reduction}"] = nn.CrossEntropyLoss(reduction=reduction)(scores, classes)
+        out[f"nll.{reduction}"] = nn.NLLLoss(weight=weight, reduction=reduction)(scores, classes)
+    write_safetensors("layers.safetensors", pieces(out))
+
+
+def optimisers():
+    torch.manual_seed(2)
+    out = {"start.a": torch.randn(3, 4), "start.b": torch.randn(5), "goal.a": torch.randn(3, 4), "goal.b": torch.randn(5)}
+    o = torch.optim
+    cases = {
+        "sgd": (o.SGD, dict(lr=0.1)),
+        "sgd_decay": (o.SGD, dict(lr=0.1, weight_decay=0.05)),
+        "momentum": (o.SGD, dict(lr=0.05, momentum=0.9)),
+        "dampened": (o.SGD, dict(lr=0.05, momentum=0.9, dampening=0.3, weight_decay=0.01)),
+        "nesterov": (o.SGD, dict(lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.01)),
+        "adam": (o.Adam, dict(lr=0.05)),
+        "adam_decay": (o.Adam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)),
+        "adamw": (o.AdamW, dict(lr=0.05)),
+        "adamw_decay": (o.AdamW, dict(lr=0.05, betas=(0.8, 0.95), weight_decay=0.3)),
+    }
+    for name, (make, options) in cases.items():
+        a, b = (out[f"start.{k}"].clone().requires_grad_() for k in "ab")
+        optimiser = make([a, b], **options)
+        for step in range(20):
+            optimiser.zero_grad(set_to_none=True)
+            loss = ((a - out["goal.a"]) ** 2).sum() * 0.5
+            if step % 3 != 1:  # b has no gradient in every third step
+                loss = loss + ((b - out["goal.b"]) ** 4).sum() * 0.1
+            loss.backward()
+            optimiser.step()
+        out[f"{name}.a"], out[f"{name}.b"] = a, b
+    gradients = [torch.randn(3, 4), torch.randn(7)]
+    for i, g in enumerate(gradients):
+        out[f"clip.g{i}"] = g.clone()
+    for kind, norm in [("two", 2.0), ("inf", float("inf"))]:
+        parameters = [torch.zeros_like(g).requires_grad_() for g in gradients]
+        for p, g in zip(parameters, gradients):
+            p.grad = g.clone()
+        out[f"clip.{kind}"] = torch.nn.utils.clip_grad_norm_(parameters, 0.7, norm)
+        for i, p in enumerate(parameters):
+            out[f"clip.{kind}{i}"] = p.grad
+    write_safetensors("optim.safetensors", pieces(out))
+
+
+layers()
+optimisers()

@@ -1,0 +1,359 @@
+-- mr.nn: what modules compute, beside PyTorch (tests/data/nn/make.py); registration, states, printing; misuse.
+local lu = require "luaunit"
+local mr = require "millrace"
+local naive = require "lua.support.naive"
+
+local nn = mr.nn
+local refused = naive.assert_raises
+local DATA = mr.load("tests/data/nn/layers.safetensors")
+
+local function near(actual, expected, what)
+  lu.assertEquals(actual.shape, expected.shape, what)
+  lu.assertTrue(mr.allclose(actual:detach():cpu(), expected, { rtol = 2e-5, atol = 2e-6 }),
+    what .. ": " .. mr.format(actual:detach()) .. " but " .. mr.format(expected))
+end
+
+-- The tensors whose names begin with `prefix`, without it.
+local function part(prefix)
+  local found = {}
+  for name, t in pairs(DATA) do
+    if name:sub(1, #prefix) == prefix then found[name:sub(#prefix + 1)] = t end
+  end
+  return found
+end
+
+-- ---------------------------------------------------------------- values
+
+local LAYERS = {
+  linear = function() return nn.Linear(5, 3) end,
+  linear_3d = function() return nn.Linear(5, 3, { bias = false }) end,
+  conv = function() return nn.Conv2d(2, 4, 3, { stride = 2, padding = 1 }) end,
+  conv_groups = function()
+    return nn.Conv2d(4, 6, { 1, 3 }, { padding = { 0, 1 }, groups = 2, dilation = { 1, 2 }, bias = false })
+  end,
+  batch_norm = function() return nn.BatchNorm2d(3) end,
+  batch_norm_eval = function() return nn.BatchNorm2d(3):eval() end,
+  batch_norm_average = function() return nn.BatchNorm2d(2, { momentum = false }) end,
+  layer_norm = function() return nn.LayerNorm { 3, 4 } end,
+  embedding = function() return nn.Embedding(6, 3) end,
+  max_pool = function() return nn.MaxPool2d(2) end,
+  avg_pool = function() return nn.AvgPool2d(3, { stride = 2, padding = 1 }) end,
+  adaptive = function() return nn.AdaptiveAvgPool2d { 2, 3 } end,
+  relu = nn.ReLU, gelu = nn.GELU, tanh = nn.Tanh, sigmoid = nn.Sigmoid,
+  softmax = function() return nn.Softmax(2) end,
+  log_softmax = function() return nn.LogSoftmax(2) end,
+  flatten = nn.Flatten,
+}
+
+TestLayers = {}
+
+for name, make in pairs(LAYERS) do
+  TestLayers["test_" .. name] = function()
+    local m = make():to("device")
+    m:load_state_dict(part(name .. ".p."))
+    local x, floats = DATA[name .. ".x"]:to("device"), name ~= "embedding"
+    if floats then x:requires_grad_() else x = x + 1 end -- positions count from 1
+    local y = m(x)
+    near(y, DATA[name .. ".y"], name)
+    for buffer, value in m:named_buffers() do near(value, DATA[name .. ".after." .. buffer], buffer) end
+    if not floats then return end
+    (y * DATA[name .. ".w"]:to("device")):sum():backward()
+    near(x.grad, DATA[name .. ".g"], "the gradient of x")
+    for parameter, p in m:named_parameters() do near(p.grad, DATA[name .. ".d." .. parameter], parameter) end
+  end
+end
+
+function TestLayers.test_losses()
+  local scores, classes = DATA.scores:to("device"), DATA.classes:to("device") + 1
+  local target, weight = DATA.target:to("device"), DATA.class_weight:to("device")
+  for _, reduction in ipairs { "mean", "sum", "none" } do
+    near(nn.MSELoss { reduction = reduction }(scores, target), DATA["mse." .. reduction], "mse")
+    near(nn.CrossEntropyLoss { reduction = reduction }(scores, classes), DATA["cross_entropy." .. reduction], "cross")
+    near(nn.NLLLoss { reduction = reduction, weight = weight }(scores, classes), DATA["nll." .. reduction], "nll")
+  end
+  near(nn.MSELoss()(scores, target), DATA["mse.mean"], "mse")
+end
+
+function TestLayers.test_dropout()
+  mr.manual_seed(1)
+  local m, x = nn.Dropout(0.25), mr.ones(10000):requires_grad_()
+  local y = m(x)
+  local kept = y:detach():gt(0):to("f32"):mean():item()
+  lu.assertTrue(math.abs(kept - 0.75) < 0.02)
+  lu.assertAlmostEquals(y:detach():max():item(), 1 / 0.75, 1e-6)
+  y:sum():backward()
+  lu.assertTrue(mr.equal(x.grad, y:detach()))
+  lu.assertTrue(rawequal(m:eval()(x), x))
+  lu.assertEquals(nn.Dropout(1)(x):detach():sum():item(), 0)
+end
+
+function TestLayers.test_first_values()
+  mr.manual_seed(7)
+  local a, b = nn.Linear(100, 50), nn.Conv2d(4, 8, 5)
+  mr.manual_seed(7)
+  lu.assertTrue(mr.equal(nn.Linear(100, 50).weight:detach(), a.weight:detach()))
+  for m, bound in pairs { [a] = 0.1, [b] = 0.1 } do
+    for _, p in ipairs(m:parameters()) do
+      local most = p:detach():abs():max():item()
+      lu.assertTrue(most <= bound and most > 0.8 * bound, tostring(m))
+    end
+  end
+  lu.assertAlmostEquals(nn.Embedding(300, 30).weight:detach():std():item(), 1, 0.05)
+  local t = mr.empty(200, 100):requires_grad_()
+  lu.assertTrue(nn.init.kaiming_uniform_(t):detach():abs():max():item() <= math.sqrt(6 / 100))
+  lu.assertTrue(nn.init.xavier_uniform_(t):detach():abs():max():item() <= math.sqrt(6 / 300))
+  lu.assertEquals(nn.init.constant_(t, 2):detach():min():item(), 2)
+  lu.assertTrue(nn.init.normal_(t, 5, 0.1):detach():min():item() > 4)
+  lu.assertTrue(nn.init.uniform_(t, 2, 3):detach():min():item() >= 2)
+end
+
+-- ---------------------------------------------------------------- modules
+
+local function new_net()
+  local Net = nn.Module.class("Net")
+  function Net:init(width)
+    self.fc1 = nn.Linear(2, width)
+    self.act = nn.ReLU()
+    self.head = nn.Sequential(nn.Linear(width, width), nn.Dropout(0.1), nn.Linear(width, 1, { bias = false }))
+    self.scale = nn.Parameter(mr.ones(1))
+    self:register_buffer("seen", mr.zeros({}, { dtype = "i64" }))
+    self.width = width
+  end
+  function Net:forward(x) return self.head(self.act(self.fc1(x))) * self.scale end
+  return Net(4), Net
+end
+
+local function names(iterator)
+  local list = {}
+  for name in iterator do list[#list + 1] = name end
+  return table.concat(list, " ")
+end
+
+TestModules = {}
+
+function TestModules.test_registration_is_in_the_order_of_assignment()
+  local net = new_net()
+  lu.assertEquals(names(net:named_parameters()), "scale fc1.weight fc1.bias head.1.weight head.1.bias head.3.weight")
+  lu.assertEquals(names(net:named_buffers()), "seen")
+  lu.assertEquals(names(net:named_modules()), " fc1 act head head.1 head.2 head.3")
+  lu.assertEquals(names(net:named_children()), "fc1 act head")
+  lu.assertEquals({ #net:parameters(), #net:buffers(), #net:modules(), #net:children(), #net.head }, { 6, 1, 7, 3, 3 })
+  lu.assertTrue(rawequal(net.head:get(1), net.head["1"]))
+  lu.assertEquals(net.width, 4)
+  lu.assertEquals(net(mr.ones(3, 2)).shape, { 3, 1 })
+end
+
+function TestModules.test_shared_parameters_count_once()
+  local a = nn.Linear(3, 3)
+  local b = nn.Linear(3, 3)
+  b.weight = a.weight
+  local both = nn.Sequential(a, b, a)
+  lu.assertEquals(names(both:named_parameters()), "1.weight 1.bias 2.bias")
+  both:to("f64")
+  lu.assertTrue(rawequal(a.weight, b.weight))
+  lu.assertEquals(a.weight.dtype, "f64")
+end
+
+function TestModules.test_fields_are_replaced_and_removed()
+  local net = new_net()
+  net.scale = nn.Parameter(mr.zeros(1))
+  lu.assertEquals(#net:parameters(), 6)
+  net.scale = nil
+  lu.assertEquals(#net:parameters(), 5)
+  lu.assertNil(net.scale)
+  net.seen = mr.ones({}, { dtype = "i64" })
+  lu.assertEquals(net:buffers()[1]:item(), 1)
+  refused({ "`weight` is a parameter" }, function() net.fc1.weight = mr.zeros(4, 2) end)
+end
+
+function TestModules.test_it_is_printed_as_in_pytorch()
+  lu.assertEquals(tostring((new_net())), [[
+Net(
+  (fc1): Linear(in_features=2, out_features=4, bias=true)
+  (act): ReLU()
+  (head): Sequential(
+    (1): Linear(in_features=4, out_features=4, bias=true)
+    (2): Dropout(p=0.1)
+    (3): Linear(in_features=4, out_features=1, bias=false)
+  )
+)]])
+  lu.assertEquals(tostring(nn.Conv2d(3, 8, 3, { padding = 1 })),
+    "Conv2d(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))")
+  lu.assertEquals(tostring(nn.LayerNorm(4)), "LayerNorm((4,), eps=1e-05, elementwise_affine=true)")
+  lu.assertEquals(tostring(nn.Sequential(nn.Identity())), "Sequential(\n  (1): Identity()\n)")
+  lu.assertEquals(tostring(nn.MaxPool2d(2)),
+    "MaxPool2d(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=false)")
+end
+
+function TestModules.test_modes_and_walks()
+  local net = new_net()
+  lu.assertTrue(net.training)
+  net:eval()
+  for _, m in ipairs(net:modules()) do lu.assertFalse(m.training) end
+  net:train()
+  lu.assertTrue(net.head:get(2).training)
+  local visited = {}
+  net:apply(function(m) visited[#visited + 1] = tostring(m):match("^%w+") end)
+  lu.assertEquals(table.concat(visited, " "), "Linear ReLU Linear Dropout Linear Sequential Net")
+  net:requires_grad_(false)
+  for _, p in ipairs(net:parameters()) do lu.assertFalse(p.requires_grad) end
+end
+
+function TestModules.test_moving()
+  local net = new_net()
+  net(mr.ones(1, 2)):sum():backward()
+  local grad = net.scale.grad:item()
+  net:to("cpu", "f64")
+  lu.assertEquals({ tostring(net.scale.device), net.scale.dtype, net.seen.dtype }, { "cpu", "f64", "i64" })
+  lu.assertTrue(net.scale.requires_grad and net.scale.is_leaf)
+  lu.assertEquals(net.scale.grad:item(), grad)
+  local scale = net.scale
+  net:to("cpu")
+  lu.assertTrue(rawequal(net.scale, scale))
+  refused({ "a dtype of floats" }, net.to, net, "i32")
+  refused({ "an argument is missing" }, net.to, net)
+  net:zero_grad()
+  lu.assertNil(net.scale.grad)
+end
+
+function TestModules.test_states()
+  mr.manual_seed(3)
+  local a, Net = new_net()
+  local b = Net(4)
+  local path = os.tmpname() .. ".safetensors"
+  mr.save(path, a:state_dict())
+  lu.assertEquals({ b:load_state_dict((mr.load(path))) }, { {}, {} })
+  os.remove(path)
+  for name, value in pairs(b:state_dict()) do
+    lu.assertTrue(mr.equal(value, a:state_dict()[name]), name)
+    lu.assertFalse(value.requires_grad)
+  end
+  local x = mr.rand(5, 2)
+  lu.assertTrue(mr.equal(a:eval()(x):detach(), b:eval()(x):detach()))
+end
+
+function TestModules.test_a_state_that_does_not_fit_changes_nothing()
+  local m = nn.Linear(2, 2)
+  local before = m.weight:detach():clone()
+  local good = { weight = mr.zeros(2, 2), bias = mr.zeros(2) }
+  refused({ "`bias` is missing" }, m.load_state_dict, m, { weight = good.weight })
+  refused({ "the module has no `more`" }, m.load_state_dict, m,
+    { weight = good.weight, bias = good.bias, more = good.bias })
+  refused({ "`bias` is 3, but the module's is 2" }, m.load_state_dict, m, { weight = good.weight, bias = mr.zeros(3) })
+  refused({ "`bias` is a number, expected a tensor" }, m.load_state_dict, m, { weight = good.weight, bias = 3 })
+  refused({ "expected a table" }, m.load_state_dict, m, 3)
+  lu.assertTrue(mr.equal(m.weight:detach(), before))
+  lu.assertEquals({ m:load_state_dict({ bias = good.bias, more = good.bias }, { strict = false }) },
+    { { "weight" }, { "more" } })
+  lu.assertEquals(m.bias:detach():totable(), { 0, 0 })
+end
+
+function TestModules.test_classes_inherit()
+  local Base = nn.Module.class("Base")
+  function Base:init(n) self.n = n end
+  function Base:double() return 2 * self.n end
+  local Special = nn.Module.class("Special", Base)
+  function Special:forward() return self:double() + 1 end
+  lu.assertEquals(Special(3)(), 7)
+  refused({ "Base has no method `forward`" }, Base(1))
+  refused({ "the parent is no class" }, nn.Module.class, "x", {})
+  refused({ "expected a name" }, nn.Module.class)
+end
+
+function TestModules.test_misuse()
+  refused({ "expected a module in front of the colon" }, nn.Module.parameters, {})
+  refused({ "argument 2 is a number, expected a module" }, nn.Sequential, nn.ReLU(), 3)
+  refused({ "inputs is 0, expected an integer" }, nn.Linear, 0, 3)
+  refused({ "outputs is nil" }, nn.Linear, 3)
+  refused({ "there is no option `bais`" }, nn.Linear, 3, 3, { bais = false })
+  refused({ "cannot be divided into 2 groups" }, nn.Conv2d, 3, 4, 3, { groups = 2 })
+  refused({ "p is 2" }, nn.Dropout, 2)
+  refused({ "the dim is missing" }, nn.Softmax)
+  refused({ "there is no option" }, nn.MSELoss, { size = 3 })
+  refused({ "the reduction is" }, nn.MSELoss, { reduction = "max" })
+  refused({ "is the result of a recorded operation" }, nn.Parameter, mr.ones(1):requires_grad_() * 2)
+  refused({ "expected a tensor" }, nn.Parameter, 3)
+  refused({ "expected 4 dims" }, nn.BatchNorm2d(3), mr.ones(2, 3))
+  refused({ "more than one value" }, nn.BatchNorm2d(3), mr.ones(1, 3, 1, 1))
+  refused({ "as its last dims" }, nn.LayerNorm(3), mr.ones(2, 4))
+  refused({ "is there already" }, function() nn.ReLU():register_buffer("training", mr.ones(1)) end)
+end
+
+function TestModules.test_a_net_learns()
+  mr.manual_seed(5)
+  local net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+  local o, loss = mr.optim.Adam(net:parameters(), { lr = 0.02 }), nn.MSELoss()
+  local x = mr.linspace(-1, 1, 64):view(64, 1)
+  local y = (x * 3):sin()
+  local first, last
+  for step = 1, 300 do
+    o:zero_grad()
+    local l = loss(net(x), y)
+    l:backward()
+    o:step()
+    if step == 1 then first = l:detach():item() end
+    last = l
+  end
+  lu.assertTrue(last:detach():item() < first / 50, tostring(last:detach():item()))
+end
+
+-- ---------------------------------------------------------------- data
+
+TestData = {}
+
+function TestData.test_batches_in_order()
+  local x, y = mr.arange(10, { device = "cpu" }), mr.arange(20, { device = "cpu" }):view(10, 2)
+  local sizes, sum = {}, 0
+  for a, b in mr.data.batches({ x, y }, { batch_size = 4 }) do
+    sizes[#sizes + 1] = a.numel
+    lu.assertEquals(tostring(a.device), tostring(mr.current_device()))
+    lu.assertTrue(mr.equal(b, mr.stack({ a * 2, a * 2 + 1 }, 2)))
+    sum = sum + a:sum():item()
+  end
+  lu.assertEquals({ sizes, sum }, { { 4, 4, 2 }, 45 })
+  local count = 0
+  for _ in mr.data.batches(x, { batch_size = 4, drop_last = true, depth = 1 }) do count = count + 1 end
+  lu.assertEquals(count, 2)
+end
+
+function TestData.test_shuffled_batches_have_each_row_once()
+  mr.manual_seed(4)
+  local x, seen, order = mr.arange(100, { device = "cpu" }), {}, {}
+  for a in mr.data.batches(x, { batch_size = 7, shuffle = true, depth = 3 }) do
+    for _, v in ipairs(a:totable()) do
+      lu.assertNil(seen[v])
+      seen[v] = true
+      order[#order + 1] = v
+    end
+  end
+  lu.assertEquals(#order, 100)
+  lu.assertNotEquals(order, x:totable())
+end
+
+-- Uses that are ordered by what the loop gets only: the checker finds nothing, and the values are right.
+function TestData.test_the_checker_finds_nothing()
+  local x = mr.arange(1000, { dtype = "f32", device = "cpu" })
+  local total = mr.zeros(1)
+  local found = mr.hazard.check(function()
+    for a in mr.data.batches(x, { batch_size = 50 }) do
+      mr.spin { ms = 0.1 }
+      total:add_(a:sum())
+      a = nil -- luacheck: ignore
+      collectgarbage()
+    end
+  end)
+  lu.assertEquals(#found, 0)
+  lu.assertEquals(total:item(), 499500)
+end
+
+function TestData.test_misuse()
+  local x = mr.zeros(4, { device = "cpu" })
+  refused({ "expected a tensor or a list" }, mr.data.batches, 3)
+  refused({ "entry 2 is a number" }, mr.data.batches, { x, 3 })
+  refused({ "tensor 1 is on a device" }, mr.data.batches, mr.zeros(4))
+  refused({ "as many rows" }, mr.data.batches, { x, mr.zeros(3, { device = "cpu" }) })
+  refused({ "no option `size`" }, mr.data.batches, x, { size = 3 })
+  refused({ "batch_size is 0" }, mr.data.batches, x, { batch_size = 0 })
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,166 @@
+-- mr.optim: 20 steps of each optimiser as PyTorch makes them (tests/data/nn/make.py), and what it refuses.
+local lu = require "luaunit"
+local mr = require "millrace"
+local naive = require "lua.support.naive"
+
+local DATA = mr.load("tests/data/nn/optim.safetensors")
+
+local CASES = {
+  sgd = { "SGD", { lr = 0.1 } },
+  sgd_decay = { "SGD", { lr = 0.1, weight_decay = 0.05 } },
+  momentum = { "SGD", { lr = 0.05, momentum = 0.9 } },
+  dampened = { "SGD", { lr = 0.05, momentum = 0.9, dampening = 0.3, weight_decay = 0.01 } },
+  nesterov = { "SGD", { lr = 0.05, momentum = 0.8, nesterov = true, weight_decay = 0.01 } },
+  adam = { "Adam", { lr = 0.05 } },
+  adam_decay = { "Adam", { lr = 0.05, betas = { 0.8, 0.95 }, eps = 1e-6, weight_decay = 0.1 } },
+  adamw = { "AdamW", { lr = 0.05 } },
+  adamw_decay = { "AdamW", { lr = 0.05, betas = { 0.8, 0.95 }, weight_decay = 0.3 } },
+}
+
+local function near(actual, expected, what)
+  lu.assertTrue(mr.allclose(actual:cpu(), expected, { rtol = 1e-5, atol = 1e-6 }),
+    what .. ": " .. mr.format(actual) .. " but " .. mr.format(expected))
+end
+
+-- The two parameters, on the device, and the function that computes their gradients for a step (from 0).
+local function problem(device)
+  local a, b = DATA["start.a"]:to(device):clone(), DATA["start.b"]:to(device):clone()
+  local goal_a, goal_b = DATA["goal.a"]:to(device), DATA["goal.b"]:to(device)
+  a:requires_grad_()
+  b:requires_grad_()
+  return a, b, function(step)
+    local loss = (a - goal_a):square():sum() * 0.5
+    if step % 3 ~= 1 then loss = loss + ((b - goal_b) ^ 4):sum() * 0.1 end
+    loss:backward()
+  end
+end
+
+TestOptim = {}
+
+for name, case in pairs(CASES) do
+  for _, device in ipairs { "cpu", "device" } do
+    TestOptim["test_" .. name .. "_on_" .. device] = function()
+      local a, b, differentiate = problem(device)
+      local o = mr.optim[case[1]]({ a, b }, case[2])
+      for step = 0, 19 do
+        o:zero_grad()
+        differentiate(step)
+        o:step()
+      end
+      near(a:detach(), DATA[name .. ".a"], "a")
+      near(b:detach(), DATA[name .. ".b"], "b")
+    end
+  end
+end
+
+function TestOptim.test_groups_have_options_of_their_own()
+  local a, b, differentiate = problem("device")
+  local o = mr.optim.SGD({ { params = { a }, lr = 0.1, weight_decay = 0.05 }, { params = { b } } }, { lr = 0.1 })
+  for step = 0, 19 do
+    o:zero_grad()
+    differentiate(step)
+    o:step()
+  end
+  near(a:detach(), DATA["sgd_decay.a"], "a")
+  near(b:detach(), DATA["sgd.b"], "b")
+end
+
+function TestOptim.test_a_step_is_one_command()
+  local list = {}
+  for i = 1, 200 do
+    list[i] = mr.rand(i % 7 + 1):requires_grad_()
+    list[i].grad = mr.rand(i % 7 + 1)
+  end
+  local o = mr.optim.Adam(list)
+  o:step()
+  mr.synchronize()
+  local trace = mr.timeline(function() o:step() end)
+  local steps, others = 0, 0
+  for _, span in ipairs(trace.spans) do
+    if span.name == "adam_step" then steps = steps + 1 elseif span.engine ~= "host" then others = others + 1 end
+  end
+  lu.assertEquals({ steps, others }, { 1, 0 })
+end
+
+function TestOptim.test_the_state_goes_on_where_it_was()
+  local a, b, differentiate = problem("device")
+  local o = mr.optim.AdamW({ a, b }, { lr = 0.05 })
+  for step = 0, 19 do
+    if step == 7 then
+      local path = os.tmpname() .. ".safetensors"
+      mr.save(path, o:state_dict())
+      o = mr.optim.AdamW({ a, b }, { lr = 0.05 })
+      o:load_state_dict((mr.load(path)))
+      os.remove(path)
+    end
+    o:zero_grad()
+    differentiate(step)
+    o:step()
+  end
+  near(a:detach(), DATA["adamw.a"], "a")
+  near(b:detach(), DATA["adamw.b"], "b")
+end
+
+function TestOptim.test_the_rate_can_be_set()
+  local a = mr.ones(2):requires_grad_()
+  local o = mr.optim.SGD({ a }, { lr = 1 })
+  lu.assertEquals(o.lr, 1)
+  o.lr = 0.5
+  a.grad = mr.ones(2)
+  o:step()
+  lu.assertEquals(a:totable(), { 0.5, 0.5 })
+  lu.assertStrContains(tostring(o), "lr 0.5")
+end
+
+function TestOptim.test_clip_grad_norm()
+  for kind, norm in pairs { two = 2, inf = math.huge } do
+    local list = {}
+    for i = 0, 1 do
+      list[i + 1] = mr.zeros(DATA["clip.g" .. i].shape):requires_grad_()
+      list[i + 1].grad = DATA["clip.g" .. i]:to("device"):clone()
+    end
+    near(mr.nn.utils.clip_grad_norm_(list, 0.7, { norm_type = norm }), DATA["clip." .. kind], kind)
+    for i = 0, 1 do near(list[i + 1].grad, DATA["clip." .. kind .. i], kind .. i) end
+  end
+  lu.assertEquals(mr.nn.utils.clip_grad_norm_({ mr.zeros(2) }, 1):item(), 0)
+end
+
+-- The same gradients through one stream; a step on another stream without a wait is a hazard.
+function TestOptim.test_the_checker_sees_the_step()
+  local a = mr.ones(1000):requires_grad_()
+  a.grad = mr.ones(1000)
+  local o, s = mr.optim.SGD({ a }), mr.stream()
+  local found = mr.hazard.check(function()
+    o:step()
+    mr.with(s, function() a:detach():sum() end)
+  end)
+  lu.assertEquals(#found, 1)
+  lu.assertEquals(#mr.hazard.check(function()
+    o:step()
+    s:wait_stream(mr.current_stream())
+    mr.with(s, function() a:detach():sum() end)
+    mr.current_stream():wait_stream(s)
+  end), 0)
+end
+
+function TestOptim.test_misuse()
+  local a = mr.ones(2):requires_grad_()
+  local refused = naive.assert_raises
+  refused({ "SGD", "list of parameters is empty" }, mr.optim.SGD, {})
+  refused({ "parameter 1 is a number, expected a tensor" }, mr.optim.Adam, { 3 })
+  refused({ "parameter 2 is listed twice" }, mr.optim.Adam, { a, a })
+  refused({ "not a leaf" }, mr.optim.Adam, { a * 2 })
+  refused({ "no option `rate`" }, mr.optim.Adam, { a }, { rate = 1 })
+  refused({ "lr is -1" }, mr.optim.SGD, { a }, { lr = -1 })
+  refused({ "nesterov needs a momentum" }, mr.optim.SGD, { a }, { nesterov = true })
+  refused({ "a beta is 1" }, mr.optim.Adam, { a }, { betas = { 1, 0.5 } })
+  refused({ "`momentum` cannot be set" }, function() mr.optim.SGD({ a }).momentum = 1 end)
+  refused({ "expected a list of parameters" }, mr.optim.SGD, 3)
+  refused({ "belong to no parameter" }, function() mr.optim.SGD({ a }):load_state_dict { x = a } end)
+  refused({ "the greatest norm" }, mr.nn.utils.clip_grad_norm_, { a }, 0)
+  local half = mr.ones(2, { dtype = "f16" }):requires_grad_()
+  half.grad = mr.ones(2, { dtype = "f16" })
+  refused({ "f32 or f64, not f16" }, function() mr.optim.SGD({ half }):step() end)
+end
+
+os.exit(lu.LuaUnit.run())
