@@ -41,12 +41,12 @@ return function(tools)
     return tensors, o
   end
 
-  -- Rows `first` to `last` of `t` into the beginning of `pinned`, which is returned.
+  -- Rows `first` to `last` of `t`, or those that `order` lists there, into the beginning of `pinned`, which is returned.
   local function gather(t, order, first, last, pinned)
     local count = last - first + 1
     local part = pinned:narrow(1, 1, count)
-    if order then part:copy_(t:index_select(1, order:narrow(1, first, count)))
-    else part:copy_(t:narrow(1, first, count)) end
+    if not order then return part:copy_(t:narrow(1, first, count)) end
+    for i = 1, count do part:narrow(1, i, 1):copy_(t:narrow(1, order[first + i - 1], 1)) end
     return part
   end
 
@@ -80,7 +80,7 @@ return function(tools)
     local count = o.drop_last and rows // o.batch_size or (rows + o.batch_size - 1) // o.batch_size
     local stream = o.stream or mr.stream { device = o.device }
     local device, slots = stream.device, {}
-    local order = o.shuffle and mr.randperm(rows, { device = "cpu" }) or nil
+    local order = o.shuffle and mr.randperm(rows, { device = "cpu" }):totable() or nil
     local sent, got = 0, 0
 
     local function send_next()

@@ -78,10 +78,7 @@ return function(tools, module, init)
       m.weight = uniform({ outputs, inputs }, 1 / math.sqrt(inputs), options)
       m.bias = new_bias(outputs, inputs, options)
     end,
-    forward = function(m, x)
-      local y = x:matmul(m.weight:t())
-      return m.bias and y + m.bias or y
-    end,
+    forward = function(m, x) return x:linear(m.weight, m.bias) end,
     extra_repr = function(m)
       return ("in_features=%d, out_features=%d, bias=%s"):format(m.in_features, m.out_features, m.bias ~= nil)
     end,
@@ -118,28 +115,6 @@ return function(tools, module, init)
     end,
   })
 
-  layer("Embedding", "dtype device", {
-    init = function(m, options, count, size)
-      m.num_embeddings, m.embedding_dim = whole("Embedding", "count", count), whole("Embedding", "size", size)
-      m.weight = init.normal_(module.parameter(new(mr.empty, { count, size }, options)))
-    end,
-    -- Indices count from 1 and have any shape.
-    forward = function(m, index)
-      local shape = index.shape
-      shape[#shape + 1] = m.embedding_dim
-      return m.weight:index_select(1, index:reshape(index.numel)):view(shape)
-    end,
-    extra_repr = function(m) return ("%d, %d"):format(m.num_embeddings, m.embedding_dim) end,
-  })
-
-  -- (x - mean) / sqrt(variance + eps), with weights and biases that broadcast to x.
-  local function normalise(x, mean, variance, eps, weight, bias)
-    local y = (x - mean) * (variance + eps):rsqrt()
-    if weight then y = y * weight end
-    if bias then y = y + bias end
-    return y
-  end
-
   layer("BatchNorm2d", "eps momentum affine track_running_stats dtype device", {
     init = function(m, options, features)
       m.num_features = whole("BatchNorm2d", "features", features)
@@ -160,28 +135,17 @@ return function(tools, module, init)
         misuse(("BatchNorm2d: the input is %s, expected 4 dims of which the second is %d"):format(
           table.concat(x.shape, "x"), m.num_features))
       end
-      local function along(t) return t and t:view(1, m.num_features, 1, 1) end
-      local from_batch = m.training or not m.track_running_stats
-      if not from_batch then
-        return normalise(x, along(m.running_mean), along(m.running_var), m.eps, along(m.weight), along(m.bias))
-      end
-      local count = x.numel // m.num_features
-      if m.training and count < 2 then
+      if m.training and x.numel // m.num_features < 2 then
         misuse("BatchNorm2d: training needs more than one value for each channel, and the input has one")
       end
-      local mean = x:mean({ 1, 3, 4 }, true)
-      local variance = x:var({ 1, 3, 4 }, true, { correction = 0 })
-      if m.training and m.track_running_stats then m:update_running(mean, variance, count) end
-      return normalise(x, mean, variance, m.eps, along(m.weight), along(m.bias))
+      return x:batch_norm(m.running_mean, m.running_var, { weight = m.weight, bias = m.bias, eps = m.eps,
+        training = m.training or not m.track_running_stats, momentum = m:next_momentum() })
     end,
-    -- The running variance is that of a sample; without a momentum the averages are of all batches so far.
-    update_running = function(m, mean, variance, count)
-      mr.no_grad(function()
-        m.num_batches_tracked:add_(1)
-        local part = m.momentum or 1 / m.num_batches_tracked:item()
-        m.running_mean:lerp_(mean:detach():view(m.num_features), part)
-        m.running_var:lerp_(variance:detach():view(m.num_features) * (count / (count - 1)), part)
-      end)
+    -- The part of a batch in the running averages. Without a momentum it is the same for all batches so far.
+    next_momentum = function(m)
+      if not (m.training and m.track_running_stats) then return 0 end
+      m.num_batches_tracked:add_(1)
+      return m.momentum or 1 / m.num_batches_tracked:item()
     end,
     extra_repr = function(m)
       return ("%d, eps=%s, momentum=%s, affine=%s, track_running_stats=%s"):format(m.num_features, m.eps, m.momentum,
@@ -200,15 +164,7 @@ return function(tools, module, init)
       end
     end,
     forward = function(m, x)
-      local dims, count = {}, #m.normalized_shape
-      for i, size in ipairs(m.normalized_shape) do
-        dims[i] = x.ndim - count + i
-        if dims[i] < 1 or x:size(dims[i]) ~= size then
-          misuse(("LayerNorm: the input is %s, expected %s as its last dims"):format(table.concat(x.shape, "x"),
-            table.concat(m.normalized_shape, "x")))
-        end
-      end
-      return normalise(x, x:mean(dims, true), x:var(dims, true, { correction = 0 }), m.eps, m.weight, m.bias)
+      return x:layer_norm(m.normalized_shape, { weight = m.weight, bias = m.bias, eps = m.eps })
     end,
     extra_repr = function(m)
       return ("(%s%s), eps=%s, elementwise_affine=%s"):format(table.concat(m.normalized_shape, ", "),
@@ -242,12 +198,7 @@ return function(tools, module, init)
         misuse(("Dropout: p is %s, expected a probability from 0 to 1"):format(tostring(m.p)))
       end
     end,
-    forward = function(m, x)
-      if not m.training or m.p == 0 then return x end
-      if m.p == 1 then return x * 0 end
-      local kept = mr.empty_like(x:detach()):bernoulli_(1 - m.p):mul_(1 / (1 - m.p))
-      return x * kept
-    end,
+    forward = function(m, x) return x:dropout(m.p, m.training) end,
     extra_repr = function(m) return "p=" .. m.p end,
   })
 

@@ -22,8 +22,7 @@ return function(tools, module)
   end
 
   loss("MSELoss", { reduction = true }, function(m, x, target)
-    local squares = (x - target):square()
-    return m.reduction == "none" and squares or squares[m.reduction](squares)
+    return x:mse_loss(target, { reduction = m.reduction })
   end)
 
   local CLASSES = { reduction = true, weight = true, ignore_index = true }
@@ -31,7 +30,7 @@ return function(tools, module)
     return { reduction = m.reduction, weight = m.weight, ignore_index = m.ignore_index }
   end
   loss("NLLLoss", CLASSES, function(m, x, target) return x:nll_loss(target, options_of(m)) end)
-  loss("CrossEntropyLoss", CLASSES, function(m, x, target) return x:log_softmax(2):nll_loss(target, options_of(m)) end)
+  loss("CrossEntropyLoss", CLASSES, function(m, x, target) return x:cross_entropy(target, options_of(m)) end)
 
   -- ---------------------------------------------------------------- utils
 
