@@ -27,6 +27,9 @@ return function(tools)
         misuse(("batches: tensor %d does not have as many rows as the first one"):format(i))
       end
     end
+    if options ~= nil and type(options) ~= "table" then
+      misuse("batches: expected a table of options, got " .. tools.type_of(options))
+    end
     local o = {}
     for name, value in pairs(DEFAULTS) do o[name] = value end
     for name, value in pairs(options or {}) do
@@ -41,7 +44,7 @@ return function(tools)
     return tensors, o
   end
 
-  -- Rows `first` to `last` of `t`, or those that `order` lists there, into the beginning of `pinned`, which is returned.
+  -- Rows `first` to `last` of `t`, or those that `order` lists there, into the beginning of `pinned`: that part.
   local function gather(t, order, first, last, pinned)
     local count = last - first + 1
     local part = pinned:narrow(1, 1, count)

@@ -54,6 +54,9 @@ return function(tools)
     if type(parameters) ~= "table" then
       misuse(("%s: expected a list of parameters, got %s"):format(class.name, tools.type_of(parameters)))
     end
+    if options ~= nil and type(options) ~= "table" then
+      misuse(("%s: expected a table of options, got %s"):format(class.name, tools.type_of(options)))
+    end
     local defaults, seen, groups = {}, {}, {}
     for name, value in pairs(class.defaults) do defaults[name] = value end
     for name, value in pairs(options or {}) do

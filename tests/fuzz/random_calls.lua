@@ -37,6 +37,7 @@ local function pick(list) return list[random(#list)] end
 local LEFT_OUT = {
   ["mr.help"] = true, ["mr.print"] = true, ["mr.machine.chooser"] = true, ["mr.machine.model"] = true,
   ["tensor.__close"] = true, ["trace.print"] = true, ["trace.save"] = true,
+  ["mr.save"] = true,
   ["graph.print"] = true, ["graph.save"] = true,
 }
 local OPERATORS = {

@@ -8,6 +8,9 @@ return function(tools, module)
   local function loss(name, known, forward)
     local class = module.class(name)
     function class.init(m, options)
+      if options ~= nil and type(options) ~= "table" then
+        misuse(("%s: expected a table of options, got %s"):format(name, tools.type_of(options)))
+      end
       for key, value in pairs(options or {}) do
         if not known[key] then misuse(("%s: there is no option `%s`"):format(name, tostring(key))) end
         m[key] = value
@@ -39,10 +42,13 @@ return function(tools, module)
   -- The gradients' norm as a tensor, so nothing waits; they are scaled by at most 1.
   function utils.clip_grad_norm_(parameters, most, options)
     if tools.is_tensor(parameters) then parameters = { parameters } end
+    if type(parameters) ~= "table" then
+      misuse("clip_grad_norm_: expected a list of parameters, got " .. tools.type_of(parameters))
+    end
     if type(most) ~= "number" or most ~= most or most <= 0 then
       misuse("clip_grad_norm_: the greatest norm is a number above 0")
     end
-    local kind = options and options.norm_type or 2
+    local kind = type(options) == "table" and options.norm_type or 2
     if kind ~= 2 and kind ~= math.huge then misuse("clip_grad_norm_: norm_type is 2 or math.huge") end
     local gradients, norms = {}, {}
     for _, p in ipairs(parameters) do

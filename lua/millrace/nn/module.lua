@@ -235,6 +235,7 @@ return function(tools)
   function methods.named_children(m) return each(named_children(m, "named_children")) end
 
   function methods.apply(m, fn)
+    if type(fn) ~= "function" then misuse("apply: expected a function, got " .. tools.type_of(fn)) end
     for _, child in ipairs(m:children()) do child:apply(fn) end
     fn(m)
     return m
@@ -345,7 +346,7 @@ return function(tools)
     end
     local own = named_state(m, "load_state_dict")
     local missing, unexpected = compare_names(own, dict)
-    local strict = not options or options.strict ~= false
+    local strict = type(options) ~= "table" or options.strict ~= false
     if strict and #missing > 0 then
       misuse(("load_state_dict: `%s` is missing"):format(table.concat(missing, "`, `")))
     end
@@ -368,6 +369,16 @@ return function(tools)
       end
     end)
     return missing, unexpected
+  end
+
+  -- All but `class` are called on a module.
+  for name, method in pairs(methods) do
+    if name ~= "class" then
+      methods[name] = function(m, ...)
+        state_of(m, name)
+        return method(m, ...)
+      end
+    end
   end
 
   -- What scripts find in mr.nn.Module, so that help knows the methods of a module.
