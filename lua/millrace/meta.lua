@@ -96,6 +96,24 @@ local Tensor = {}
 ---Gradients other than by t:backward(), and operations with derivatives of your own.
 mr.autograd = {}
 
+---Modules: the layers of networks, and losses. docs/nn.md explains them.
+mr.nn = {}
+
+---What all modules have. A module is called: m(x).
+mr.nn.Module = {}
+
+---The values that parameters begin with.
+mr.nn.init = {}
+
+---Gradients before a step.
+mr.nn.utils = {}
+
+---Optimisers: a step of all parameters is one command.
+mr.optim = {}
+
+---Batches on their way to the device.
+mr.data = {}
+
 ---A compiled kernel of your own.
 ---What the launches of a kernel did.
 ---@class millrace.Kernel
@@ -1084,6 +1102,147 @@ function mr.autograd.grad(outputs, inputs, gradients, options) end
 ---@param options { forward?: function, backward?: function, name?: string }
 ---@return function f
 function mr.autograd.Function(options) end
+
+---Makes t a parameter: it requires gradients, and a module that it is assigned to registers it.
+---@param t millrace.Tensor
+---@param requires_grad? boolean
+---@return millrace.Tensor t
+function mr.nn.Parameter(t, requires_grad) end
+
+---Calls its modules one after the other. They are named from "1" on: m:get(1) is the first.
+---@param ... table
+---@return table module
+function mr.nn.Sequential(...) end
+
+---x times the transposed weight, plus the bias.
+---@param inputs integer
+---@param outputs integer
+---@param options? { bias?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.Linear(inputs, outputs, options) end
+
+---The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, columns}.
+---@param inputs integer
+---@param outputs integer
+---@param kernel_size integer|table
+---@param options? { stride?: integer|table, padding?: integer|table, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.Conv2d(inputs, outputs, kernel_size, options) end
+
+---Each channel of images less its mean, divided by its standard deviation: those of the batch while
+---the module is trained, and running ones otherwise.
+---@param channels integer
+---@param options? { eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.BatchNorm2d(channels, options) end
+
+---The input less its mean over the last dims, divided by its standard deviation.
+---@param shape integer|integer[]
+---@param options? { eps?: number, elementwise_affine?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.LayerNorm(shape, options) end
+
+---x:relu().
+---@return table module
+function mr.nn.ReLU() end
+
+---x:gelu().
+---@return table module
+function mr.nn.GELU() end
+
+---x:tanh().
+---@return table module
+function mr.nn.Tanh() end
+
+---x:sigmoid().
+---@return table module
+function mr.nn.Sigmoid() end
+
+---x:softmax(dim).
+---@param dim integer
+---@return table module
+function mr.nn.Softmax(dim) end
+
+---x:log_softmax(dim).
+---@param dim integer
+---@return table module
+function mr.nn.LogSoftmax(dim) end
+
+---Sets elements to 0 with probability p while the module is trained, and divides the others by 1 - p.
+---@param p? number
+---@return table module
+function mr.nn.Dropout(p) end
+
+---Returns its input.
+---@return table module
+function mr.nn.Identity() end
+
+---x:flatten(first, last): by default all dims but that of the batch.
+---@param first? integer
+---@param last? integer
+---@return table module
+function mr.nn.Flatten(first, last) end
+
+---The greatest element of each window.
+---@param kernel_size integer|table
+---@param options? { stride?: integer|table, padding?: integer|table, dilation?: integer|table, ceil_mode?: boolean }
+---@return table module
+function mr.nn.MaxPool2d(kernel_size, options) end
+
+---The mean of each window.
+---@param kernel_size integer|table
+---@param options? { stride?: integer|table, padding?: integer|table, ceil_mode?: boolean, count_include_pad?: boolean }
+---@return table module
+function mr.nn.AvgPool2d(kernel_size, options) end
+
+---The means of as many windows as the result shall have rows and columns.
+---@param size integer|table
+---@return table module
+function mr.nn.AdaptiveAvgPool2d(size) end
+
+---The mean of the squares of the differences: loss(x, target). reduction is "mean", "sum" or "none".
+---@param options? { reduction?: string }
+---@return table module
+function mr.nn.MSELoss(options) end
+
+---The negative logarithm of the probability of the target class: loss(log_probabilities, classes);
+---classes count from 1.
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@return table module
+function mr.nn.NLLLoss(options) end
+
+---NLLLoss of the log_softmax of the input: loss(scores, classes).
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@return table module
+function mr.nn.CrossEntropyLoss(options) end
+
+---Stochastic gradient descent. optimiser:step() changes all parameters that have a gradient, in one
+---command on the current stream; optimiser:zero_grad() drops the gradients; optimiser.lr can be set.
+---The parameters are a list of tensors, or of groups {params=, lr=, ...}.
+---@param parameters millrace.Tensor[]
+---@param options? { lr?: number, momentum?: number, dampening?: number, weight_decay?: number, nesterov?: boolean }
+---@return table optimiser
+function mr.optim.SGD(parameters, options) end
+
+---Adam; methods as those of SGD. optimiser:state_dict() and load_state_dict() are for its averages.
+---@param parameters millrace.Tensor[]
+---@param options? { lr?: number, betas?: number[], eps?: number, weight_decay?: number }
+---@return table optimiser
+function mr.optim.Adam(parameters, options) end
+
+---Adam with a weight decay that shrinks the parameters by itself.
+---@param parameters millrace.Tensor[]
+---@param options? { lr?: number, betas?: number[], eps?: number, weight_decay?: number }
+---@return table optimiser
+function mr.optim.AdamW(parameters, options) end
+
+---For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, {batch_size=64}) do.
+---The batches are copied to the device on a stream of their own, `depth` of them ahead, from pinned
+---memory; the current stream waits for a batch when the loop gets it.
+---@param tensors millrace.Tensor|millrace.Tensor[]
+---@param options? { batch_size?: integer, shuffle?: boolean, drop_last?: boolean, device?: millrace.Device, depth?: integer, stream?: millrace.Stream }
+---@return function iterator
+function mr.data.batches(tensors, options) end
 
 ---Launches the kernel, as k[{grid, block, shared, stream}](...) does.
 ---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
