@@ -185,7 +185,8 @@ function TestFiles.test_damaged_safetensors_files()
     { with("%[2%]", "[2.0]"), "a size from 0" }, { with("%[2%]", "[-2]"), "a size from 0" },
     { with("%[2%]", "[02]"), "a size from 0" }, { with("%[2%]", "[2e0]"), "a size from 0" },
     { with("%[2%]", "[9223372036854775808]"), "a size from 0" }, { with("%[2%]", "{}"), "a list for `shape`" },
-    { with("%[2%]", "[4294967296,4294967296]"), "too many elements" }, { with("%[2%]", "[1" .. (",1"):rep(99) .. "]"), "dims" },
+    { with("%[2%]", "[4294967296,4294967296]"), "too many elements" },
+    { with("%[2%]", "[1" .. (",1"):rep(99) .. "]"), "dims" },
     { with("%[2%]", "[3]"), "has 8 bytes, but its shape and dtype need 12" },
     { with("%[0,8%]", "[8,0]"), "before its begin" }, { with("%[0,8%]", "[0,8,9]"), "[begin, end]" },
     { with("%[0,8%]", "[4,12]"), "middle of tensor `x`" },
@@ -209,7 +210,8 @@ function TestFiles.test_damaged_safetensors_files()
 end
 
 function TestFiles.test_unknown_fields_are_skipped()
-  write(path("x.safetensors"), safetensors('{"x":{"more":[1,-2.5e3,{"a":[null,true,"\\ud83d\\ude00"]}],"dtype":"U8",' ..
+  write(path("x.safetensors"),
+    safetensors('{"x":{"more":[1,-2.5e3,{"a":[null,true,"\\ud83d\\ude00"]}],"dtype":"U8",' ..
     '"shape":[1],"data_offsets":[0,1]}}', "\7"))
   lu.assertEquals(mr.load(path("x.safetensors")).x:totable(), { 7 })
 end
