@@ -42,11 +42,17 @@ const ptx_code *ptx_run_nothing(ptx_warp *warp, const ptx_code *code, uint32_t m
 
 /* ---- calls */
 
+/* How many of `bytes` bytes lie together from `offset` on: behind 16 of them comes another lane's copy (local.c). */
+static uint32_t together(uint32_t offset, uint32_t bytes) {
+    uint32_t rest = 16 - offset % 16;
+    return bytes < rest ? bytes : rest;
+}
+
 static void copy_local(ptx_warp *warp, uint32_t from, uint32_t to, uint32_t bytes, uint32_t mask) {
-    for (uint32_t left = mask; left; left &= left - 1) {
-        unsigned lane = ptx_first_lane(left);
-        for (uint32_t i = 0; i < bytes; i += 16) {
-            uint32_t part = bytes - i < 16 ? bytes - i : 16;
+    for (uint32_t i = 0, part; i < bytes; i += part) {
+        part = together(from + i, together(to + i, bytes - i));
+        for (uint32_t left = mask; left; left &= left - 1) {
+            unsigned lane = ptx_first_lane(left);
             memcpy(ptx_local_at(warp, to + i, lane), ptx_local_at(warp, from + i, lane), part);
         }
     }
