@@ -205,7 +205,8 @@ function TestFiles.test_damaged_safetensors_files()
   }
   for _, case in ipairs(cases) do
     write(path("x.safetensors"), case[1])
-    refused({ "load: `", "x.safetensors`: ", case[2] }, mr.load, path("x.safetensors"), { device = mr.current_device() })
+    refused({ "load: `", "x.safetensors`: ", case[2] }, mr.load, path("x.safetensors"),
+      { device = mr.current_device() })
   end
 end
 
