@@ -1,5 +1,9 @@
-/* Addition, subtraction and multiply-add with the carry of the lane: .cc writes it, addc, subc and madc read it. For sub
- * the carry says that something was borrowed. */
+/* Addition, subtraction and multiply-add with the carry of the lane: .cc writes it, addc, subc and madc read it.
+ *
+ * Easiest to break: devices compute a - b as a + ~b + 1 and keep the carry of that sum, so after sub.cc the carry is 1 if
+ * nothing was borrowed. The text of the ISA speaks of a borrow instead. The two differ only where addc or madc follows
+ * sub.cc, or subc follows add.cc; but NVIDIA's own division of 128-bit integers does the former to see whether a
+ * subtraction went below zero. */
 #include "ptx/runs.h"
 #include "ptx/warp.h"
 
@@ -21,11 +25,6 @@ static uint64_t add(uint64_t x, uint64_t y, unsigned bits, bool *carry) {
     *carry = (bool)(sum >> bits & 1);
     return (uint64_t)sum;
 }
-static uint64_t subtract(uint64_t x, uint64_t y, unsigned bits, bool *borrow) {
-    unsigned __int128 difference = (unsigned __int128)x - y - *borrow;
-    *borrow = (bool)(difference >> bits & 1);
-    return (uint64_t)difference;
-}
 
 const ptx_code *ptx_run_carry(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     ptx_carry_op op = (ptx_carry_op)(code->bits & 255);
@@ -46,9 +45,9 @@ const ptx_code *ptx_run_carry(ptx_warp *warp, const ptx_code *code, uint32_t mas
             z = ((const ptx_u32 *)(const void *)c)[i];
         }
         unsigned bits = is_64 ? 64 : 32;
-        bool carry = in && (carries >> i & 1);
+        bool carry = in ? carries >> i & 1 : op == PTX_C_SUB;
         if (op == PTX_C_ADD) r = add(x, y, bits, &carry);
-        else if (op == PTX_C_SUB) r = subtract(x, y, bits, &carry);
+        else if (op == PTX_C_SUB) r = add(x, is_64 ? ~y : (uint32_t)~y, bits, &carry);
         else r = add(addend_of(op, is_64, is_signed, x, y), z, bits, &carry);
         if (is_64) ((ptx_u64 *)(void *)d)[i] = r;
         else ((ptx_u32 *)(void *)d)[i] = (uint32_t)r;

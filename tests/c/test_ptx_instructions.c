@@ -492,6 +492,11 @@ static bool bhalf_nan(uint64_t a, uint64_t b) {
       a << 48 | (a >> 16 & 0xffff) << 32 | (a >> 32 & 0xffff) << 16 | a >> 48) \
     X("{add.cc.u32 %d, %a, %b; addc.u32 %d, %a, 0;}", "www", a + ((a + b) >> 32)) \
     X("{sub.cc.u32 %d, %a, %b; subc.u32 %d, %a, 0;}", "www", a - (a < b)) \
+    X("{sub.cc.u64 %d, %a, %b; subc.u64 %d, %a, 0;}", "ddd", a - (a < b)) \
+    X("{sub.cc.u32 %d, %a, %b; addc.u32 %d, 0, 0;}", "www", a >= b) X("{sub.cc.u64 %d, %a, %b; addc.u64 %d, 0, 0;}", "ddd", a >= b) \
+    X("{sub.cc.s32 %d, %a, %b; subc.cc.s32 %d, %b, %a; addc.s32 %d, %d, 0;}", "www", b - a - (a < b) + (b >= (u128)a + (a < b))) \
+    X("{add.cc.u32 %d, %a, %b; subc.u32 %d, %a, %b;}", "www", a - b - !((a + b) >> 32)) \
+    X("{sub.cc.u32 %d, %a, %b; madc.lo.u32 %d, %a, %b, 7;}", "www", a * b + 7 + (a >= b)) \
     X("{add.cc.u64 %d, %a, %b; addc.u64 %d, 0, 0;}", "ddd", (uint64_t)(((u128)a + b) >> 64)) \
     X("{mad.lo.cc.u32 %d, %a, %b, %c; madc.hi.u32 %d, %a, %b, 0;}", "wwww", (uint64_t)(((u128)a * b + c) >> 32)) \
     X("{mad.lo.cc.u64 %d, %a, %b, %c; madc.hi.u64 %d, %a, %b, 0;}", "dddd", (uint64_t)(((u128)a * b + c) >> 64)) \
