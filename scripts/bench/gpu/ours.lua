@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels graphs traced large halves products convolutions pinned peer pipeline; none:
--- all of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
+-- After the script: parts (small kernels graphs traced large halves products convolutions networks pinned peer pipeline;
+-- none: all of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -320,9 +320,65 @@ local function autograd()
   row("1000 operations, and backward", function() forward():backward() end)
 end
 
+-- As in scripts/examples/two_branch_net.lua.
+local function branch()
+  local nn = mr.nn
+  return nn.Sequential(
+    nn.Conv2d(3, 64, 3, { padding = 1 }), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 128, 3, { padding = 1 }), nn.ReLU(),
+    nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128 * 8 * 8, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10)):to(0)
+end
+
+-- Seconds a call, the device's work included.
+local function whole(work, calls)
+  calls = calls or 20
+  local times = {}
+  for batch = 1, 11 + 3 do
+    mr.synchronize()
+    local began = mr.clock()
+    for _ = 1, calls do work() end
+    mr.synchronize()
+    if batch > 3 then times[#times + 1] = (mr.clock() - began) * 1e-3 / calls end
+  end
+  return median(times)
+end
+
+-- A network of two branches, batch 64, on one stream and on two.
+local function networks()
+  local image, motion = mr.rand(64, 3, 32, 32), mr.rand(64, 3, 32, 32)
+  local labels = mr.randint(1, 11, { 64 }, { dtype = "i64" })
+  local left, right = branch(), branch()
+  local parameters = left:parameters()
+  table.move(right:parameters(), 1, #parameters, #parameters + 1, parameters)
+  local optimiser = mr.optim.SGD(parameters, { lr = 0.01, momentum = 0.9 })
+  local side = mr.stream()
+
+  local function forward(two)
+    if not two then return left(image) + right(motion) end
+    local here = mr.current_stream()
+    side:wait_stream(here)
+    local b = mr.with(side, right, motion)
+    local a = left(image)
+    here:wait_stream(side)
+    b:record_stream(here)
+    return a + b
+  end
+  local function infer(two) mr.no_grad(forward, two) end
+  local function train(two)
+    optimiser:zero_grad()
+    forward(two):cross_entropy(labels):backward()
+    optimiser:step()
+  end
+
+  for _, two in ipairs { false, true } do
+    local streams = two and "two streams" or "one stream"
+    say("network forward, " .. streams, 1e3 * whole(function() infer(two) end), "ms")
+    say("network step, " .. streams, 1e3 * whole(function() train(two) end), "ms")
+  end
+end
+
 local known = { small = small_work, autograd = autograd, kernels = kernels, traced = traced, large = large_work,
   halves = halves, products = products, convolutions = convolutions, pinned = pinned, peer = peer,
-  pipeline = pipeline, graphs = graphs }
+  pipeline = pipeline, graphs = graphs, networks = networks }
 local all = { "small", "kernels", "graphs", "traced", "autograd", "large", "halves", "products", "convolutions",
-  "pinned", "peer", "pipeline" }
+  "networks", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

@@ -180,6 +180,64 @@ def torch_large():
     say("pytorch", "D2H pinned 256 MiB", 4e-9 * size / on_device(lambda i: host.copy_(device, non_blocking=True), 3), "GB/s")
 
 
+def branch():
+    """As in scripts/examples/two_branch_net.lua."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 128, 3, padding=1), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128 * 8 * 8, 512), nn.ReLU(), nn.Dropout(0.5), nn.Linear(512, 10)).cuda()
+
+
+def networks():
+    """A network of two branches, batch 64: host time of a step with the streams kept fed, on one stream and on two."""
+    torch.backends.cudnn.allow_tf32 = False
+    image, motion = torch.rand(64, 3, 32, 32, device="cuda"), torch.rand(64, 3, 32, 32, device="cuda")
+    labels = torch.randint(0, 10, (64,), device="cuda")
+    left, right = branch(), branch()
+    optimiser = torch.optim.SGD([*left.parameters(), *right.parameters()], lr=0.01, momentum=0.9)
+    side = torch.cuda.Stream()
+
+    def forward(two):
+        if not two:
+            return left(image) + right(motion)
+        here = torch.cuda.current_stream()
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            b = right(motion)
+        a = left(image)
+        here.wait_stream(side)
+        b.record_stream(here)
+        return a + b
+
+    def infer(two):
+        with torch.no_grad():
+            forward(two)
+
+    def train(two):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(forward(two), labels).backward()
+        optimiser.step()
+
+    for two in (False, True):
+        streams = "two streams" if two else "one stream"
+        for name, work in (("forward", infer), ("step", train)):
+            say("pytorch", "network %s, %s" % (name, streams), 1e3 * whole(lambda: work(two)), "ms")
+
+
+def whole(work, calls=20):
+    """Seconds a call, the device's work included."""
+    times = []
+    for batch in range(11 + 3):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(calls):
+            work()
+        torch.cuda.synchronize()
+        if batch >= 3:
+            times.append((time.perf_counter() - began) / calls)
+    return statistics.median(times)
+
+
 def cupy_rows():
     import cupy
 
@@ -218,6 +276,7 @@ torch_autograd()
 torch_large()
 torch_convolutions()
 torch.cuda.empty_cache()
+networks()
 try:
     cupy_rows()
 except ImportError:
