@@ -682,9 +682,10 @@ function mr.replay(schedule, fn) end
 ---repeats the delays of an outcome. On a real GPU, tensors of the device that `fn` finds outside of
 ---itself are not put back between the calls. With `schedule`, a text that mr.explore has found, there
 ---are no delays: each call carries out its operations in this order, also on a real GPU. `followed` is
----then the number of calls that did, and `unfollowed` why another one could not.
+---then the number of calls that did, and `unfollowed` why another one could not. A call in which
+---nothing goes on for `patience` milliseconds gives the schedule up (real GPU only).
 ---@param fn function
----@param options? { runs?: integer, seed?: integer, ms?: number, schedule?: string }
+---@param options? { runs?: integer, seed?: integer, ms?: number, schedule?: string, patience?: number }
 ---@return table result
 function mr.stress(fn, options) end
 

@@ -339,17 +339,19 @@ static int drop_value(lua_State *L) {
     return 0;
 }
 
-/* follow(run, keeper, nil, schedule) -> why it could not be followed, or nil; the text of the value */
+/* follow(run, keeper, nil, schedule, patience in ms) -> why it could not be followed, or nil; the text of the value */
 static int follow(lua_State *L) {
     caller_state s = {.L = L};
     char why[240] = "";
     const char *schedule = luaL_checkstring(L, 4);
+    uint64_t patience = (uint64_t)(luaL_checknumber(L, 5) * 1e6);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_value *value = mr_push_owner(L, sizeof *value, drop_value);
     bool runs = stop_collector(L), followed = true;
-    mr_status status = s.machine->backend->simulator
-                           ? mr_explore_replay(&subject, schedule, value, &followed)
-                           : mr_explore_follow(&subject, schedule, value, why, sizeof why);
+    mr_status status =
+        s.machine->backend->simulator
+            ? mr_explore_replay(&subject, schedule, value, &followed)
+            : mr_explore_follow(&subject, schedule, patience, value, why, sizeof why);
     start_collector(L, runs);
     if (status) raise_failure(&s, status);
     if (followed && !*why) lua_pushnil(L);
@@ -527,7 +529,7 @@ MR_FUNCTION(explore_replay, "replay", "mr.replay(schedule: string, fn: function)
 MR_FUNCTION(
     explore_stress, "stress",
     "mr.stress(fn: function [, options: {runs: integer=100, seed: integer=0, ms: number=1, "
-    "schedule: string}]) -> result: table",
+    "schedule: string, patience: number=5000}]) -> result: table",
     "Calls `fn` so many times, with delays of the device at random between its operations, and "
     "returns the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
     "print it. Ctrl-C ends it with the calls so far, and interrupted=true. For any backend; what "
@@ -536,7 +538,8 @@ MR_FUNCTION(
     "a real GPU, tensors of the device that `fn` finds outside of itself are not put back between "
     "the calls. With `schedule`, a text that mr.explore has found, there are no delays: each call "
     "carries out its operations in this order, also on a real GPU. `followed` is then the number "
-    "of calls that did, and `unfollowed` why another one could not.") {
+    "of calls that did, and `unfollowed` why another one could not. A call in which nothing goes "
+    "on for `patience` milliseconds gives the schedule up (real GPU only).") {
     return call_part(L, "stress", 2);
 }
 

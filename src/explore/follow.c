@@ -18,18 +18,18 @@
 #include "explore/steer.h"
 #include "model/backend.h"
 
-#define MOST_STEPS  4096
-#define PATIENCE_NS UINT64_C(5000000000)
-#define PAUSE_NS    20000
-#define QUERY_NS    UINT64_C(20000000)
+#define MOST_STEPS 4096
+#define PAUSE_NS   20000
+#define QUERY_NS   UINT64_C(20000000)
 
 typedef struct {
     mr_observer observer;
     mr_machine *machine;
     const mr_backend *backend;
     mr_recorder *recorder;
-    size_t late, told; /* as in steer_script */
+    item_count items;
     const plan *plan;
+    uint64_t patience_ns;
     mr_stream **streams;  /* by step: where it was submitted, a reference each; NULL: not yet */
     size_t gates, passed; /* steps that the host has come to; that are known to be over */
     size_t between;       /* a step whose command is being submitted; SIZE_MAX: none */
@@ -39,7 +39,7 @@ typedef struct {
 } follower;
 
 static uint32_t present(const follower *f) {
-    return (uint32_t)(mr_recorder_count(f->recorder) - f->late);
+    return item_count_present(&f->items);
 }
 
 static size_t count_of(const follower *f) {
@@ -190,10 +190,8 @@ static void follow_before(mr_observer *observer) {
 
 static void follow_did(mr_observer *observer, const mr_command *command, bool host_waited) {
     follower *f = follower_of(observer);
-    size_t count = mr_recorder_count(f->recorder);
     (void)host_waited;
-    if (mr_program_is_late(command->kind)) f->late += count - f->told;
-    f->told = count;
+    item_count_did(&f->items, command);
     if (is_quiet(f)) return;
     if (mr_command_is(command, MR_TRAIT_LAUNCH)) let_on(f);
     come(f, false);
@@ -202,7 +200,7 @@ static void follow_did(mr_observer *observer, const mr_command *command, bool ho
 static void follow_failed(mr_observer *observer, const mr_command *command,
                           const mr_error *status) {
     follower *f = follower_of(observer);
-    f->told = mr_recorder_count(f->recorder);
+    item_count_failed(&f->items);
     if (!is_quiet(f) && status && mr_command_is(command, MR_TRAIT_LAUNCH)) let_on(f);
 }
 
@@ -232,7 +230,7 @@ static mr_status drain_all(mr_machine *machine) {
 static mr_status observed_run(follower *f, const mr_explore_subject *subject,
                               mr_explore_value *out_value) {
     MR_TRY(mr_program_record(f->machine, 0, &f->recorder));
-    f->told = mr_recorder_count(f->recorder);
+    item_count_begin(&f->items, f->recorder);
     mr_status status = mr_observer_add(f->machine, &f->observer);
     if (!status) {
         status = subject->run(subject->context, out_value);
@@ -246,18 +244,19 @@ static mr_status observed_run(follower *f, const mr_explore_subject *subject,
 
 static mr_status run(follower *f, const mr_explore_subject *subject, mr_explore_value *out_value) {
     bool gave_up = false;
-    MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)(2 * count_of(f)), PATIENCE_NS));
+    MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)(2 * count_of(f)), f->patience_ns));
     mr_status status = observed_run(f, subject, out_value);
     status = mr_error_first(status, drain_all(f->machine));
     f->backend->latches_end(f->machine, &gave_up);
     if (gave_up) /* whatever came of it */
-        snprintf(f->why, f->why_size, "nothing went on for %d seconds",
-                 (int)(PATIENCE_NS / 1000000000));
+        snprintf(f->why, f->why_size, "nothing went on for %g seconds",
+                 (double)f->patience_ns * 1e-9);
     return status;
 }
 
 mr_status mr_explore_follow(const mr_explore_subject *subject, const char *schedule,
-                            mr_explore_value *out_value, char *why, size_t size) {
+                            uint64_t patience_ns, mr_explore_value *out_value, char *why,
+                            size_t size) {
     mr_machine *machine = subject->machine;
     plan p;
     *out_value = (mr_explore_value){0};
@@ -278,6 +277,7 @@ mr_status mr_explore_follow(const mr_explore_subject *subject, const char *sched
                   .machine = machine,
                   .backend = machine->backend,
                   .plan = &p,
+                  .patience_ns = patience_ns,
                   .between = SIZE_MAX,
                   .why = why,
                   .why_size = size};

@@ -125,10 +125,30 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer) {
     return MR_OK;
 }
 
+/* ---- the item that the host is at */
+
+void item_count_begin(item_count *c, const mr_recorder *recorder) {
+    *c = (item_count){recorder, 0, mr_recorder_count(recorder)};
+}
+
+uint32_t item_count_present(const item_count *c) {
+    return c->recorder ? (uint32_t)(mr_recorder_count(c->recorder) - c->late) : UINT32_MAX;
+}
+
+void item_count_did(item_count *c, const mr_command *command) {
+    size_t count = mr_recorder_count(c->recorder);
+    if (mr_program_is_late(command->kind)) c->late += count - c->told;
+    c->told = count;
+}
+
+void item_count_failed(item_count *c) {
+    c->told = mr_recorder_count(c->recorder);
+}
+
 /* ---- for a run of the function */
 
 static uint32_t present(const steer_script *s) {
-    return s->recorder ? (uint32_t)(mr_recorder_count(s->recorder) - s->late) : UINT32_MAX;
+    return item_count_present(&s->items);
 }
 
 static uint32_t item_of(const steer_script *s, const mr_command *command) {
@@ -251,18 +271,14 @@ static mr_status script_may(mr_observer *observer, const mr_command *command) {
 
 /* The recorder has been told before. */
 static void script_did(mr_observer *observer, const mr_command *command, bool host_waited) {
-    steer_script *s = steer_of(observer);
-    size_t count = mr_recorder_count(s->recorder);
     (void)host_waited;
-    if (mr_program_is_late(command->kind)) s->late += count - s->told;
-    s->told = count;
+    item_count_did(&steer_of(observer)->items, command);
 }
 
 static void script_failed(mr_observer *observer, const mr_command *command,
                           const mr_error *status) {
-    steer_script *s = steer_of(observer);
     (void)command, (void)status;
-    s->told = mr_recorder_count(s->recorder);
+    item_count_failed(&steer_of(observer)->items);
 }
 
 static void script_before(mr_observer *observer) {
@@ -288,8 +304,7 @@ mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script *
 }
 
 mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder) {
-    s->recorder = recorder;
-    s->told = mr_recorder_count(recorder);
+    item_count_begin(&s->items, recorder);
     s->observer = (mr_observer){.name = "explorer",
                                 .everything = true,
                                 .may = script_may,
@@ -307,5 +322,5 @@ void steer_script_detach(steer_script *s) {
     s->gone = NULL;
     if (s->machine) mr_observer_remove(s->machine, &s->observer);
     s->machine = NULL;
-    s->recorder = NULL;
+    s->items.recorder = NULL;
 }

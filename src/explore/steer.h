@@ -35,6 +35,19 @@ bool plan_copy(plan *to, const plan *from); /* false: no memory */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
 
+/* ---- the item that the host is at, by its ordinal, while a recorder records */
+
+/* Its owner is an observer that is told after the recorder, and passes on what it is told. */
+typedef struct {
+    const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */
+    size_t late, told; /* items that have no ordinal; all of them, when an item was told last */
+} item_count;
+
+void item_count_begin(item_count *c, const mr_recorder *recorder);
+uint32_t item_count_present(const item_count *c);
+void item_count_did(item_count *c, const mr_command *command);
+void item_count_failed(item_count *c);
+
 /* ---- for a player */
 
 typedef struct {
@@ -60,13 +73,12 @@ typedef struct {
     size_t next, next_answer;
     mr_observer observer;
     mr_machine *machine;
-    const mr_recorder *recorder; /* tells the item that the host is at */
+    item_count items;
     MR_VEC(struct submitted {
         uint64_t seq;
         uint32_t item;
     })
-    submitted;         /* by seq */
-    size_t late, told; /* items that have no ordinal; all of them, when an item was told last */
+    submitted;                   /* by seq */
     MR_VEC(plan_step) functions; /* host functions, in the order in which they ran */
     bool strayed;                /* it could not do as the plan says */
     bool *gone;                  /* where it says that the machine has destroyed it */

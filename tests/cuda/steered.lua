@@ -156,6 +156,11 @@ function TestSteered.test_the_patience_ends_other_waits()
   local _, wrong = schedules "a:record_event():synchronize()"
   local output = run("cuda", waiting("a:record_event():synchronize()", wrong))
   luaunit.assertStrContains(output, "nothing went on for 5 seconds")
+  local began = os.time()
+  local less = waiting("a:record_event():synchronize()", wrong):gsub("{runs = 1,", "{runs = 1, patience = 250,")
+  output = run("cuda", less)
+  luaunit.assertStrContains(output, "nothing went on for 0.25 seconds")
+  luaunit.assertTrue(os.time() - began < 5)
 end
 
 function TestSteered.test_what_a_gpu_cannot_follow()

@@ -454,6 +454,10 @@ refused("ms", mr.stress, lost_update, { ms = -1 })
 refused("schedule", mr.stress, lost_update, { schedule = 3 })
 refused("schedule: no delays", mr.stress, lost_update, { schedule = "mr1 g1 .0", seed = 3 })
 refused("no schedule of mr.explore", mr.stress, lost_update, { schedule = "mr1" })
+refused("patience: only a schedule", mr.stress, lost_update, { patience = 5 })
+refused("patience: expected 1 to", mr.stress, lost_update, { schedule = "mr1 g1 .0", patience = 0 })
+refused("patience: expected 1 to", mr.stress, lost_update, { schedule = "mr1 g1 .0", patience = "5" })
+refused("patience: expected 1 to", mr.stress, lost_update, { schedule = "mr1 g1 .0", patience = 0 / 0 })
 
 -- ---------------------------------------------------------------- one schedule in each run
 

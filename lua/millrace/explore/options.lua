@@ -35,14 +35,14 @@ return function(tools)
       options.unspecified == true, whole(options, "seeds", 0), whole(options, "seed", 0)
   end
 
-  local STRESS = { runs = true, seed = true, ms = true, schedule = true }
+  local STRESS = { runs = true, seed = true, ms = true, schedule = true, patience = true }
 
   local function read_stress(options)
     if options == nil then options = {} end
     if type(options) ~= "table" then misuse("stress: argument 2: expected a table of options") end
     for name in next, options do
       if not STRESS[name] then
-        misuse(("stress: no option `%s`; there are runs, seed, ms and schedule"):format(tostring(name)))
+        misuse(("stress: no option `%s`; there are runs, seed, ms, schedule and patience"):format(tostring(name)))
       end
     end
     local runs, seed = math.tointeger(options.runs or 100), math.tointeger(options.seed or 0)
@@ -59,7 +59,14 @@ return function(tools)
     if type(ms) ~= "number" or not (ms > 0 and ms <= 1000) then
       misuse("stress: ms: expected 0 to 1000 milliseconds")
     end
-    return runs, seed, ms, schedule
+    local patience = options.patience
+    if patience and not schedule then
+      misuse("stress: patience: only a schedule is waited for; leave it out, or add schedule")
+    end
+    if patience ~= nil and (type(patience) ~= "number" or not (patience >= 1 and patience <= 3600000)) then
+      misuse("stress: patience: expected 1 to 3600000 milliseconds, got " .. tostring(patience))
+    end
+    return runs, seed, ms, schedule, patience or 5000
   end
 
   return { read = read_options, read_stress = read_stress }

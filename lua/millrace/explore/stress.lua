@@ -16,9 +16,9 @@ return function(tools, core)
   end
 
   -- One run under a schedule. Returns its outcome's bytes, and why the schedule could not be followed, if so.
-  local function steered(fn, schedule, keeper)
+  local function steered(fn, schedule, patience, keeper)
     local last = {}
-    local why, text = tools.follow(runner(fn, last), keeper, nil, schedule)
+    local why, text = tools.follow(runner(fn, last), keeper, nil, schedule, patience)
     if text:sub(1, 1) ~= "v" then return text, #text, why end
     local raw, text_size = values.pack_whole(last.results)
     return raw, text_size, why
@@ -26,7 +26,7 @@ return function(tools, core)
 
   local function stress(fn, options)
     core.check_function("stress", fn)
-    local runs, seed, ms, schedule = core.options.read_stress(options)
+    local runs, seed, ms, schedule, patience = core.options.read_stress(options)
     return core.guarded("stress", function(keeper)
       local r = setmetatable({ runs = 0, outcomes = {}, schedule = schedule, followed = schedule and 0 },
         show.stress_meta)
@@ -47,7 +47,7 @@ return function(tools, core)
         -- The first call of a kernel may block in the driver until the device is idle, so all is loaded before.
         if schedule and mr.backend ~= "virtual" then pcall(fn) pcall(tools.drain) tools.put_back(keeper) end
         for i = 0, runs - 1 do
-          if schedule then count(steered(fn, schedule, keeper)) else count(stressed(fn, seed + i, ms)) end
+          if schedule then count(steered(fn, schedule, patience, keeper)) else count(stressed(fn, seed + i, ms)) end
           tools.put_back(keeper)
         end
       end)
