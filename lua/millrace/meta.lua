@@ -472,6 +472,11 @@ function mr.mse_loss(target, options) end
 ---@return millrace.Tensor
 function mr.addmm(a, b, options) end
 
+---Returns the outer product of two vectors: element i of x times element j of y at row i and column j.
+---@param y millrace.Tensor
+---@return millrace.Tensor
+function mr.outer(y) end
+
 ---Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the result is the
 ---one to which their dtypes promote.
 ---@param tensors millrace.Tensor[]
@@ -1054,6 +1059,11 @@ function Tensor:mse_loss(target, options) end
 ---@param options? { beta?: number, alpha?: number }
 ---@return millrace.Tensor
 function Tensor:addmm(a, b, options) end
+
+---Returns the outer product of two vectors: element i of x times element j of y at row i and column j.
+---@param y millrace.Tensor
+---@return millrace.Tensor
+function Tensor:outer(y) end
 
 ---Says that gradients for this tensor are wanted: operations on it are recorded from now on, and
 ---t:backward() of what is computed from it adds to t.grad. Only tensors of floats can require
@@ -1850,6 +1860,291 @@ function Tensor:logical_not_() end
 ---@return millrace.Tensor
 function mr.logical_not(x, options) end
 
+---2 to the power of each element.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:exp2(options) end
+
+---2 to the power of each element.
+---@return millrace.Tensor
+function Tensor:exp2_() end
+
+---2 to the power of each element.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.exp2(x, options) end
+
+---exp(x) - 1 of each element x, exact also near 0.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:expm1(options) end
+
+---exp(x) - 1 of each element x, exact also near 0.
+---@return millrace.Tensor
+function Tensor:expm1_() end
+
+---exp(x) - 1 of each element x, exact also near 0.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.expm1(x, options) end
+
+---The logarithm to base 2 of each element: NaN below 0, -inf at 0.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:log2(options) end
+
+---The logarithm to base 2 of each element: NaN below 0, -inf at 0.
+---@return millrace.Tensor
+function Tensor:log2_() end
+
+---The logarithm to base 2 of each element: NaN below 0, -inf at 0.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.log2(x, options) end
+
+---The logarithm to base 10 of each element: NaN below 0, -inf at 0.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:log10(options) end
+
+---The logarithm to base 10 of each element: NaN below 0, -inf at 0.
+---@return millrace.Tensor
+function Tensor:log10_() end
+
+---The logarithm to base 10 of each element: NaN below 0, -inf at 0.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.log10(x, options) end
+
+---log(1 + x) of each element x, exact also near 0.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:log1p(options) end
+
+---log(1 + x) of each element x, exact also near 0.
+---@return millrace.Tensor
+function Tensor:log1p_() end
+
+---log(1 + x) of each element x, exact also near 0.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.log1p(x, options) end
+
+---The arc sine of each element, in radians: NaN outside -1 to 1.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:asin(options) end
+
+---The arc sine of each element, in radians: NaN outside -1 to 1.
+---@return millrace.Tensor
+function Tensor:asin_() end
+
+---The arc sine of each element, in radians: NaN outside -1 to 1.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.asin(x, options) end
+
+---The arc cosine of each element, in radians: NaN outside -1 to 1.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:acos(options) end
+
+---The arc cosine of each element, in radians: NaN outside -1 to 1.
+---@return millrace.Tensor
+function Tensor:acos_() end
+
+---The arc cosine of each element, in radians: NaN outside -1 to 1.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.acos(x, options) end
+
+---The arc tangent of each element, in radians.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:atan(options) end
+
+---The arc tangent of each element, in radians.
+---@return millrace.Tensor
+function Tensor:atan_() end
+
+---The arc tangent of each element, in radians.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.atan(x, options) end
+
+---The hyperbolic sine of each element.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:sinh(options) end
+
+---The hyperbolic sine of each element.
+---@return millrace.Tensor
+function Tensor:sinh_() end
+
+---The hyperbolic sine of each element.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.sinh(x, options) end
+
+---The hyperbolic cosine of each element.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:cosh(options) end
+
+---The hyperbolic cosine of each element.
+---@return millrace.Tensor
+function Tensor:cosh_() end
+
+---The hyperbolic cosine of each element.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.cosh(x, options) end
+
+---The error function of each element.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:erf(options) end
+
+---The error function of each element.
+---@return millrace.Tensor
+function Tensor:erf_() end
+
+---The error function of each element.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.erf(x, options) end
+
+---Each element without its fraction: rounded towards 0.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:trunc(options) end
+
+---Each element without its fraction: rounded towards 0.
+---@return millrace.Tensor
+function Tensor:trunc_() end
+
+---Each element without its fraction: rounded towards 0.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.trunc(x, options) end
+
+---The fraction of each element, with its sign: x - trunc(x).
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:frac(options) end
+
+---The fraction of each element, with its sign: x - trunc(x).
+---@return millrace.Tensor
+function Tensor:frac_() end
+
+---The fraction of each element, with its sign: x - trunc(x).
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.frac(x, options) end
+
+---x * sigmoid(x) of each element x.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:silu(options) end
+
+---x * sigmoid(x) of each element x.
+---@return millrace.Tensor
+function Tensor:silu_() end
+
+---x * sigmoid(x) of each element x.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.silu(x, options) end
+
+---log(1 + exp(x)) of each element x; above 20, x itself.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:softplus(options) end
+
+---log(1 + exp(x)) of each element x; above 20, x itself.
+---@return millrace.Tensor
+function Tensor:softplus_() end
+
+---log(1 + exp(x)) of each element x; above 20, x itself.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.softplus(x, options) end
+
+---True where an element is NaN.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:isnan(options) end
+
+---True where an element is NaN.
+---@return millrace.Tensor
+function Tensor:isnan_() end
+
+---True where an element is NaN.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.isnan(x, options) end
+
+---True where an element is inf or -inf.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:isinf(options) end
+
+---True where an element is inf or -inf.
+---@return millrace.Tensor
+function Tensor:isinf_() end
+
+---True where an element is inf or -inf.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.isinf(x, options) end
+
+---True where an element is neither NaN nor inf nor -inf.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:isfinite(options) end
+
+---True where an element is neither NaN nor inf nor -inf.
+---@return millrace.Tensor
+function Tensor:isfinite_() end
+
+---True where an element is neither NaN nor inf nor -inf.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.isfinite(x, options) end
+
+---Each bit inverted; for bools, the other value. Also ~x.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_not(options) end
+
+---Each bit inverted; for bools, the other value. Also ~x.
+---@return millrace.Tensor
+function Tensor:bitwise_not_() end
+
+---Each bit inverted; for bools, the other value. Also ~x.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_not(x, options) end
+
 ---The sine of each element, in radians.
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
@@ -1879,6 +2174,21 @@ function Tensor:cos_() end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.cos(x, options) end
+
+---The tangent of each element, in radians.
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:tan(options) end
+
+---The tangent of each element, in radians.
+---@return millrace.Tensor
+function Tensor:tan_() end
+
+---The tangent of each element, in radians.
+---@param x millrace.Tensor
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.tan(x, options) end
 
 ---The sum. For bools: whether at least one is true. Integers wrap.
 ---@param y millrace.Tensor|number
@@ -2066,6 +2376,159 @@ function Tensor:sigmoid_backward_(y) end
 ---@return millrace.Tensor
 function mr.sigmoid_backward(x, y, options) end
 
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:fmod(y, options) end
+
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:fmod_(y) end
+
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.fmod(x, y, options) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:floor_divide(y, options) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:floor_divide_(y) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.floor_divide(x, y, options) end
+
+---The angle of the point with height x and abscissa y, in radians from -pi to pi.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:atan2(y, options) end
+
+---The angle of the point with height x and abscissa y, in radians from -pi to pi.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:atan2_(y) end
+
+---The angle of the point with height x and abscissa y, in radians from -pi to pi.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.atan2(x, y, options) end
+
+---The bits that both have. Also x & y.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_and(y, options) end
+
+---The bits that both have. Also x & y.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:bitwise_and_(y) end
+
+---The bits that both have. Also x & y.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_and(x, y, options) end
+
+---The bits that at least one has. Also x | y.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_or(y, options) end
+
+---The bits that at least one has. Also x | y.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:bitwise_or_(y) end
+
+---The bits that at least one has. Also x | y.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_or(x, y, options) end
+
+---The bits that exactly one has. Also x ~ y.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_xor(y, options) end
+
+---The bits that exactly one has. Also x ~ y.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:bitwise_xor_(y) end
+
+---The bits that exactly one has. Also x ~ y.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_xor(x, y, options) end
+
+---x shifted to the left by y bits. All bits go if y is below 0 or not below their number. Also x << y.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_left_shift(y, options) end
+
+---x shifted to the left by y bits. All bits go if y is below 0 or not below their number. Also x << y.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:bitwise_left_shift_(y) end
+
+---x shifted to the left by y bits. All bits go if y is below 0 or not below their number. Also x << y.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_left_shift(x, y, options) end
+
+---x shifted to the right by y bits, keeping its sign, as in PyTorch and unlike Lua's >> on numbers.
+---All bits go if y is below 0 or not below their number. Also x >> y.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:bitwise_right_shift(y, options) end
+
+---x shifted to the right by y bits, keeping its sign, as in PyTorch and unlike Lua's >> on numbers.
+---All bits go if y is below 0 or not below their number. Also x >> y.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:bitwise_right_shift_(y) end
+
+---x shifted to the right by y bits, keeping its sign, as in PyTorch and unlike Lua's >> on numbers.
+---All bits go if y is below 0 or not below their number. Also x >> y.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.bitwise_right_shift(x, y, options) end
+
 ---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
 ---is truncated to 0.
 ---@param y millrace.Tensor|number
@@ -2086,6 +2549,42 @@ function Tensor:pow_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.pow(x, y, options) end
+
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param slope? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:leaky_relu(slope, options) end
+
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param slope? any
+---@return millrace.Tensor
+function Tensor:leaky_relu_(slope) end
+
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param x millrace.Tensor
+---@param slope? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.leaky_relu(x, slope, options) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param alpha? number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:elu(alpha, options) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param alpha? number
+---@return millrace.Tensor
+function Tensor:elu_(alpha) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param x millrace.Tensor
+---@param alpha? number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.elu(x, alpha, options) end
 
 ---True where two elements are equal.
 ---@param y millrace.Tensor|number
@@ -2165,6 +2664,45 @@ function Tensor:ge(y, options) end
 ---@return millrace.Tensor
 function mr.ge(x, y, options) end
 
+---True where neither element is 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:logical_and(y, options) end
+
+---True where neither element is 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.logical_and(x, y, options) end
+
+---True where at least one element is not 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:logical_or(y, options) end
+
+---True where at least one element is not 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.logical_or(x, y, options) end
+
+---True where exactly one element is not 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:logical_xor(y, options) end
+
+---True where exactly one element is not 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.logical_xor(x, y, options) end
+
 ---Each element, limited to the range from least to greatest. The bounds are numbers or tensors.
 ---@param least millrace.Tensor|number
 ---@param greatest millrace.Tensor|number
@@ -2221,6 +2759,30 @@ function Tensor:where(y, z, options) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.where(condition, y, z, options) end
+
+---`value`, a number or a tensor without dims, where `mask` is true, and the element of x elsewhere.
+---The dtype is that of x.
+---@param mask any
+---@param value number|boolean
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:masked_fill(mask, value, options) end
+
+---`value`, a number or a tensor without dims, where `mask` is true, and the element of x elsewhere.
+---The dtype is that of x.
+---@param mask any
+---@param value number|boolean
+---@return millrace.Tensor
+function Tensor:masked_fill_(mask, value) end
+
+---`value`, a number or a tensor without dims, where `mask` is true, and the element of x elsewhere.
+---The dtype is that of x.
+---@param x millrace.Tensor
+---@param mask any
+---@param value number|boolean
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.masked_fill(x, mask, value, options) end
 
 ---Sets every element to `value`.
 ---@param value number|boolean
@@ -2463,6 +3025,252 @@ function Tensor:log_softmax(dim, options) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.log_softmax(x, dim, options) end
+
+---The slices of x along `dim` at the positions in `index`, an i64 or i32 tensor with at most one dim;
+---the result has one for each of them. On a device, an index out of range is an error that is noticed
+---later, and after which the device must be reset (R50).
+---@param dim integer|integer[]
+---@param index any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:index_select(dim, index, options) end
+
+---The slices of x along `dim` at the positions in `index`, an i64 or i32 tensor with at most one dim;
+---the result has one for each of them. On a device, an index out of range is an error that is noticed
+---later, and after which the device must be reset (R50).
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param index any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.index_select(x, dim, index, options) end
+
+---For each element of `index` the element of x at the same place, but at that position in `dim`.
+---`index` has as many dims as x, and the result has its shape. An index out of range is an error as in
+---index_select.
+---@param dim integer|integer[]
+---@param index any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:gather(dim, index, options) end
+
+---For each element of `index` the element of x at the same place, but at that position in `dim`.
+---`index` has as many dims as x, and the result has its shape. An index out of range is an error as in
+---index_select.
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param index any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.gather(x, dim, index, options) end
+
+---The rows of the matrix `table` at the positions in `index`. The result has the shape of `index`,
+---with the columns as one dim more. An index out of range is an error as in index_select.
+---@param index any
+---@param table any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.embedding(index, table, options) end
+
+---For each element of `index`, sets the element of x at the same place, but at that position in `dim`,
+---to the element of `source` there, or to the number `source`. If several are set to one place, the
+---last one along `dim` stays. An index out of range is an error as in index_select.
+---@param dim integer|integer[]
+---@param index any
+---@param source any
+---@return millrace.Tensor
+function Tensor:scatter_(dim, index, source) end
+
+---Like scatter_, but adds. Sums are made in the order of the index along `dim`, so they are the same
+---in each run and on each backend. On a GPU this costs a sort of the index, and of all that is added
+---to one element a chain of additions.
+---@param dim integer|integer[]
+---@param index any
+---@param source any
+---@return millrace.Tensor
+function Tensor:scatter_add_(dim, index, source) end
+
+---Adds the slices of `source` along `dim` to those of x at the positions in `index`, which has at most
+---one dim. Sums are made in the order of the index, as by scatter_add_. An index out of range is an
+---error as in index_select.
+---@param dim integer|integer[]
+---@param index any
+---@param source any
+---@return millrace.Tensor
+function Tensor:index_add_(dim, index, source) end
+
+---The sums of the elements up to each one along the dim. For integers and bools they are i64. Floats
+---are added in double precision.
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:cumsum(dim, options) end
+
+---The sums of the elements up to each one along the dim. For integers and bools they are i64. Floats
+---are added in double precision.
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.cumsum(x, dim, options) end
+
+---The products of the elements up to each one along the dim. For integers and bools they are i64.
+---Floats are multiplied in double precision.
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:cumprod(dim, options) end
+
+---The products of the elements up to each one along the dim. For integers and bools they are i64.
+---Floats are multiplied in double precision.
+---@param x millrace.Tensor
+---@param dim integer|integer[]
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.cumprod(x, dim, options) end
+
+---The elements along the dim (default: the last) in order, and their positions (from 1). Equal
+---elements stay in their order. NaN is greater than all others.
+---@param dim? integer|integer[]
+---@param descending? any
+---@param options? { dim?: integer|integer[], descending?: any }
+---@return values
+---@return positions
+function Tensor:sort(dim, descending, options) end
+
+---The elements along the dim (default: the last) in order, and their positions (from 1). Equal
+---elements stay in their order. NaN is greater than all others.
+---@param x millrace.Tensor
+---@param dim? integer|integer[]
+---@param descending? any
+---@param options? { dim?: integer|integer[], descending?: any }
+---@return values
+---@return positions
+function mr.sort(x, dim, descending, options) end
+
+---The positions that sort gives.
+---@param dim? integer|integer[]
+---@param descending? any
+---@param options? { dim?: integer|integer[], descending?: any }
+---@return positions
+function Tensor:argsort(dim, descending, options) end
+
+---The positions that sort gives.
+---@param x millrace.Tensor
+---@param dim? integer|integer[]
+---@param descending? any
+---@param options? { dim?: integer|integer[], descending?: any }
+---@return positions
+function mr.argsort(x, dim, descending, options) end
+
+---The k greatest elements along the dim (default: the last), the greatest first, and their positions
+---(from 1); with largest=false, the k least. Of equal elements the first come first. On a GPU it costs
+---as much as sort.
+---@param k any
+---@param dim? integer|integer[]
+---@param largest? any
+---@param options? { dim?: integer|integer[], largest?: any }
+---@return values
+---@return positions
+function Tensor:topk(k, dim, largest, options) end
+
+---The k greatest elements along the dim (default: the last), the greatest first, and their positions
+---(from 1); with largest=false, the k least. Of equal elements the first come first. On a GPU it costs
+---as much as sort.
+---@param x millrace.Tensor
+---@param k any
+---@param dim? integer|integer[]
+---@param largest? any
+---@param options? { dim?: integer|integer[], largest?: any }
+---@return values
+---@return positions
+function mr.topk(x, k, dim, largest, options) end
+
+---The elements in reverse order along these dims: a copy.
+---@param dims any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:flip(dims, options) end
+
+---The elements in reverse order along these dims: a copy.
+---@param x millrace.Tensor
+---@param dims any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.flip(x, dims, options) end
+
+---Moves the elements along a dim by a number of places, around the end: a negative one moves them
+---towards the front. Both can be lists of the same length. Without dims, the elements move as if all
+---dims were one.
+---@param shifts any
+---@param dims? any
+---@return millrace.Tensor
+function Tensor:roll(shifts, dims) end
+
+---Moves the elements along a dim by a number of places, around the end: a negative one moves them
+---towards the front. Both can be lists of the same length. Without dims, the elements move as if all
+---dims were one.
+---@param x millrace.Tensor
+---@param shifts any
+---@param dims? any
+---@return millrace.Tensor
+function mr.roll(x, shifts, dims) end
+
+---The lower triangle of a matrix or of each matrix of a batch: elements above diagonal k are 0
+---(default: k is 0, the main diagonal; 1 is the one above it).
+---@param k? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:tril(k, options) end
+
+---The lower triangle of a matrix or of each matrix of a batch: elements above diagonal k are 0
+---(default: k is 0, the main diagonal; 1 is the one above it).
+---@param x millrace.Tensor
+---@param k? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.tril(x, k, options) end
+
+---The upper triangle of a matrix or of each matrix of a batch: elements below diagonal k are 0
+---(default: k is 0, the main diagonal; 1 is the one above it).
+---@param k? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:triu(k, options) end
+
+---The upper triangle of a matrix or of each matrix of a batch: elements below diagonal k are 0
+---(default: k is 0, the main diagonal; 1 is the one above it).
+---@param x millrace.Tensor
+---@param k? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.triu(x, k, options) end
+
+---The positions (from 1) of the elements that are not 0, in row-major order: an i64 tensor with a row
+---for each of them and a column for each dim. The host waits for their number; mr.sync_debug shows
+---that.
+---@return positions
+function Tensor:nonzero() end
+
+---The positions (from 1) of the elements that are not 0, in row-major order: an i64 tensor with a row
+---for each of them and a column for each dim. The host waits for their number; mr.sync_debug shows
+---that.
+---@param x millrace.Tensor
+---@return positions
+function mr.nonzero(x) end
+
+---The elements of x where the bool tensor `mask` is true, in row-major order, as a vector. Both
+---broadcast. The host waits for their number; mr.sync_debug shows that.
+---@param mask any
+---@return millrace.Tensor
+function Tensor:masked_select(mask) end
+
+---The elements of x where the bool tensor `mask` is true, in row-major order, as a vector. Both
+---broadcast. The host waits for their number; mr.sync_debug shows that.
+---@param x millrace.Tensor
+---@param mask any
+---@return millrace.Tensor
+function mr.masked_select(x, mask) end
 
 ---The matrix product. Dims before the last two are batch dims, and broadcast. A vector counts as a row
 ---on the left and as a column on the right.

@@ -70,7 +70,25 @@ MR_RECORDED_FUNCTION(
     return 1;
 }
 
-static const mr_function *const functions[] = {&linear_addmm_function, NULL};
+MR_FUNCTION(linear_outer, "outer", "x:outer(y: tensor) -> tensor",
+            "Returns the outer product of two vectors: element i of x times element j of y at row "
+            "i and column j.") {
+    mr_caller caller = mr_enter_as(L, "outer");
+    mr_tensor *x = mr_check_tensor(L, 1), *y = mr_check_tensor(L, 2);
+    if (x->ndim != 1 || y->ndim != 1)
+        mr_misuse(L, "outer: expected two vectors, got tensors with %d and %d dims", x->ndim,
+                  y->ndim);
+    mr_check_same_place(L, "outer", x, y);
+    lua_settop(L, 2);
+    mr_tensor **column = mr_new_tensor(L);
+    mr_raise(L, mr_tensor_unsqueeze(&caller, x, 1, column));
+    run(L, &caller, MR_OP_mul, (mr_value){.tensor = *column}, (mr_value){.tensor = y}, false);
+    mr_let_go(L, 3);
+    return 1;
+}
+
+static const mr_function *const functions[] = {&linear_addmm_function, &linear_outer_function,
+                                               NULL};
 
 const mr_class mr_linear_class = {"tensor", "Linear algebra.", functions, NULL, &mr_kind_tensor};
 const mr_class mr_linear_functions_class = {"mr", "Linear algebra.", functions, NULL, NULL};

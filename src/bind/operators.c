@@ -20,7 +20,22 @@ static int operate(lua_State *L, const mr_op *op) {
     X(pow, "__pow", "x ^ y -> tensor", "The same as x:pow(y); one of the two may be a number.")    \
     X(remainder, "__mod", "x % y -> tensor",                                                       \
       "The same as x:remainder(y); one of the two may be a number.")                               \
-    X(neg, "__unm", "-x -> tensor", "The same as x:neg().")
+    X(neg, "__unm", "-x -> tensor", "The same as x:neg().")                                        \
+    X(floor_divide, "__idiv", "x // y -> tensor",                                                  \
+      "The same as x:floor_divide(y); one of the two may be a number.")                            \
+    X(bitwise_and, "__band", "x & y -> tensor",                                                    \
+      "The same as x:bitwise_and(y), for integers and bools; one of the two may be a number.")     \
+    X(bitwise_or, "__bor", "x | y -> tensor",                                                      \
+      "The same as x:bitwise_or(y), for integers and bools; one of the two may be a number.")      \
+    X(bitwise_xor, "__bxor", "x ~ y -> tensor",                                                    \
+      "The same as x:bitwise_xor(y), for integers and bools; one of the two may be a number.")     \
+    X(bitwise_not, "__bnot", "~x -> tensor",                                                       \
+      "The same as x:bitwise_not(), for integers and bools.")                                      \
+    X(bitwise_left_shift, "__shl", "x << y -> tensor",                                             \
+      "The same as x:bitwise_left_shift(y); one of the two may be a number.")                      \
+    X(bitwise_right_shift, "__shr", "x >> y -> tensor",                                            \
+      "The same as x:bitwise_right_shift(y), which keeps the sign; one of the two may be a "       \
+      "number.")
 
 #define X(row, name, usage, text)                                                                  \
     MR_RECORDED_FUNCTION(operator_##row, name, usage, text) {                                      \

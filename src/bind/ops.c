@@ -3,6 +3,8 @@
  *
  * This is the path of `a:add_(b)`: it makes no table and looks nothing up. */
 #include "bind/network.h"
+#include "bind/arranging.h"
+#include "bind/indexing.h"
 #include "bind/open.h"
 #include "bind/record.h"
 #include "bind/reduce.h"
@@ -98,6 +100,52 @@ static int call_bounded_in_place(lua_State *L) {
     return call_bounds(L, true);
 }
 
+/* A row whose second input is a parameter that may be left out (elu). */
+static int activate(lua_State *L, bool in_place) {
+    mr_caller caller = mr_enter(L);
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    mr_call call = {.in_place = in_place, .in_count = 2};
+    call.in[0].tensor = mr_check_tensor(L, 1);
+    int given = lua_gettop(L) >= 2 && !lua_istable(L, 2), out_arg = in_place;
+    no_more_arguments(L, 1 + given + !in_place);
+    if (given && !lua_isnil(L, 2)) call.in[1] = mr_check_value(L, 2);
+    else call.in[1].scalar = (mr_scalar){.f = op->numbers.otherwise[0]};
+    if (in_place) call.out = call.in[0].tensor;
+    else out_arg = check_only_out(L, 2 + given, &call);
+    return mr_push_result(L, &caller, op, &call, out_arg);
+}
+
+static int call_activation(lua_State *L) {
+    return activate(L, false);
+}
+
+static int call_activation_in_place(lua_State *L) {
+    return activate(L, true);
+}
+
+/* masked_fill(x, mask, value): the row's inputs are in another order. */
+static int fill_masked(lua_State *L, bool in_place) {
+    mr_caller caller = mr_enter(L);
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    mr_call call = {.in_place = in_place, .in_count = 3};
+    int out_arg = in_place;
+    call.in[2].tensor = mr_check_tensor(L, 1);
+    call.in[0].tensor = mr_check_tensor(L, 2);
+    call.in[1] = mr_check_value(L, 3);
+    no_more_arguments(L, in_place ? 3 : 4);
+    if (in_place) call.out = call.in[2].tensor;
+    else out_arg = check_only_out(L, 4, &call);
+    return mr_push_result(L, &caller, op, &call, out_arg);
+}
+
+static int call_masked_fill(lua_State *L) {
+    return fill_masked(L, false);
+}
+
+static int call_masked_fill_in_place(lua_State *L) {
+    return fill_masked(L, true);
+}
+
 /* --- along a dim -------------------------------------------------------------------------------- */
 
 static int call_along_dim(lua_State *L) {
@@ -154,6 +202,11 @@ static const callers by_family[] = {
     [MR_FAMILY_POOL] = {mr_call_pooling, NULL},
     [MR_FAMILY_LOSS] = {mr_call_losses, NULL},
     [MR_FAMILY_OPTIMISE] = {NULL, NULL},
+    [MR_FAMILY_INDEX] = {mr_call_pick, mr_call_place},
+    [MR_FAMILY_SCAN] = {call_along_dim, NULL},
+    [MR_FAMILY_SORT] = {mr_call_sorting, NULL},
+    [MR_FAMILY_MOVE] = {mr_call_moving, NULL},
+    [MR_FAMILY_COMPACT] = {mr_call_compacting, NULL},
     [MR_FAMILY_KERNEL] = {NULL, NULL},
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");
@@ -164,8 +217,20 @@ static const callers with_variants[MR_FAMILY_COUNT] = {
     [MR_FAMILY_REDUCE] = {mr_call_extreme, NULL},
 };
 
+/* Of rows with a parameter, and of those that fill where a mask is true. */
+static const callers with_parameter[MR_FAMILY_COUNT] = {
+    [MR_FAMILY_BINARY] = {call_activation, call_activation_in_place},
+};
+static const callers with_mask[MR_FAMILY_COUNT] = {
+    [MR_FAMILY_TERNARY] = {call_masked_fill, call_masked_fill_in_place},
+};
+
 static lua_CFunction function_of(const mr_op *op, bool in_place) {
-    const callers *c = (op->variants[0] ? with_variants : by_family) + op->family->id;
+    const callers *c = by_family;
+    if (op->variants[0]) c = with_variants;
+    else if (op->family->id == MR_FAMILY_BINARY && op->numbers.optional) c = with_parameter;
+    else if (op->rules & MR_RULE_MASK) c = with_mask;
+    c += op->family->id;
     return in_place ? c->in_place : c->plain;
 }
 

@@ -4,6 +4,7 @@
  * returns it (R49, R50). So the failed launch is found from the recorded launches: those in streams that
  * were seen to be done since then are excluded. If one is left, it is the one; with launch-blocking there
  * is never more than one. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,37 @@ static mr_status with_cause(cuda_device *device, mr_status error) {
     return longer;
 }
 
+static const char *name_or(const mr_name *name, const char *otherwise) {
+    return name ? name->text : otherwise;
+}
+
+/* What the kernel said of an index that was out of range, and in which command; takes `error`. */
+static mr_status explain_index(const cuda_device *device, mr_status error) {
+    const cuda_indices *indices = device->indices;
+    const mr_cuda_complaint *c = indices->complaint;
+    const mr_name *index = NULL, *chosen = NULL;
+    const cuda_trail *launch = NULL;
+    for (int i = 0; i < TRAIL_LENGTH; i++) {
+        if (device->trail[i].seq == c->seq) launch = &device->trail[i];
+        if (indices->last[i].seq != c->seq) continue;
+        index = indices->last[i].index;
+        chosen = indices->last[i].chosen;
+    }
+    mr_error_destroy(error);
+    error = mr_fail(MR_CODE_ASSERT,
+                    "%s: an index is out of range: %s has the value %" PRId64
+                    ", but %s has %" PRId64 " elements there: expected 1 to %" PRId64,
+                    launch ? launch->name : "an operation", name_or(index, "the index"), c->value,
+                    name_or(chosen, "the tensor"), c->size, c->size);
+    mr_error *details = mr_error_details(error);
+    if (!launch || !details) return error;
+    snprintf(details->op, sizeof details->op, "%s", launch->name);
+    snprintf(details->stream, sizeof details->stream, "%s",
+             launch->stream ? launch->stream->text : "");
+    details->where = launch->where;
+    return error;
+}
+
 mr_status mr_cuda_fail(cuda_device *device, CUresult result, const char *format, ...) {
     mr_machine *machine = device->machine->machine;
     va_list args;
@@ -185,7 +217,10 @@ mr_status mr_cuda_fail(cuda_device *device, CUresult result, const char *format,
     mr_status status = make(result, &sticky, format, args);
     va_end(args);
     if (!sticky) return status;
-    status = mr_machine_lose(machine, with_cause(device, status));
+    bool told = device->indices && device->indices->complaint->complete;
+    status = result == CUDA_ERROR_ASSERT && told ? explain_index(device, status)
+                                                 : with_cause(device, status);
+    status = mr_machine_lose(machine, status);
     mr_cuda_host_abandon(device->machine);
     return status;
 }

@@ -23,7 +23,12 @@
     X(LOSS, loss)                                                                                  \
     X(PRODUCT, product)                                                                            \
     X(ABSTRACT, abstract)                                                                          \
-    X(OPTIMISE, optimise)
+    X(OPTIMISE, optimise)                                                                          \
+    X(INDEX, index)                                                                                \
+    X(SORT, sort)                                                                                  \
+    X(SCAN, scan)                                                                                  \
+    X(MOVE, move)                                                                                  \
+    X(COMPACT, compact)
 
 typedef enum {
 #define X(id, name) MODULE_##id,
@@ -70,6 +75,10 @@ typedef struct {
     CUfunction transpose[4], fill, sort_begin, sort_step, sort_near, sort_end;
     CUfunction conv[MR_DTYPE_COUNT], conv_weight[MR_DTYPE_COUNT];
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
+    CUfunction move[4], compact[4], compact_count, compact_scan, compact_positions;
+    CUfunction pick[5], place[2][MR_DTYPE_COUNT][3], index_keys[2];
+    CUfunction radix_count[2], radix_scan, radix_move[2], sort_keys[MR_DTYPE_COUNT],
+        sort_results[4];
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
     MR_VEC(cuda_code) codes;            /* the user's, by id */
@@ -172,6 +181,12 @@ mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_loss(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_optimise(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_sort(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_move(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream);
+mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream);
+void mr_cuda_index_close(cuda_device *device);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
 /* blas.c: drops a lane's handle. */

@@ -171,6 +171,11 @@ static mr_status (*const launchers[])(const mr_command *command, CUstream stream
     [MR_FAMILY_LOSS] = mr_cuda_launch_loss,
     [MR_FAMILY_OPTIMISE] = mr_cuda_launch_optimise,
     [MR_FAMILY_CONV] = mr_cuda_launch_conv,
+    [MR_FAMILY_SCAN] = mr_cuda_launch_scan,
+    [MR_FAMILY_SORT] = mr_cuda_launch_sort,
+    [MR_FAMILY_MOVE] = mr_cuda_launch_move,
+    [MR_FAMILY_COMPACT] = mr_cuda_launch_compact,
+    [MR_FAMILY_INDEX] = mr_cuda_launch_index,
     [MR_FAMILY_KERNEL] = mr_cuda_launch_user,
 };
 _Static_assert(sizeof launchers / sizeof *launchers == MR_FAMILY_COUNT, "a launcher a family");

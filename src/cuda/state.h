@@ -20,6 +20,7 @@
 #include "base/slab.h"
 #include "base/vec.h"
 #include "cuda/driver.h"
+#include "cuda/kernels/args.h"
 #include "model/backend.h"
 #include "tensor/tensor.h"
 
@@ -99,6 +100,19 @@ typedef struct {
     const cuda_stream *stream; /* NULL: it is gone */
 } cuda_trail;
 
+/* What kernels of rows with an index say before they fail of one that is out of range, and the names of the last
+ * launches' tensors. */
+typedef struct {
+    mr_cuda_complaint *complaint; /* in pinned memory, from where the kernels reach it under: */
+    CUdeviceptr device;
+    void *block; /* that memory, for mr_cuda_pinned_give */
+    struct {
+        uint64_t seq;
+        mr_name *index, *chosen; /* one reference each; NULL: no name */
+    } last[TRAIL_LENGTH];
+    uint64_t launches;
+} cuda_indices;
+
 /* ---- devices and the machine */
 
 struct cuda_device {
@@ -120,8 +134,9 @@ struct cuda_device {
     MR_VEC(cuda_left) left;
     MR_VEC(CUevent) events; /* plain ones, to be used again */
     cuda_trail trail[TRAIL_LENGTH];
-    uint64_t launches; /* in this generation: trail[launches % TRAIL_LENGTH] is the next */
-    void *kernels;     /* the launcher's (launch.c) */
+    uint64_t launches;     /* in this generation: trail[launches % TRAIL_LENGTH] is the next */
+    void *kernels;         /* the launcher's (launch.c) */
+    cuda_indices *indices; /* NULL: nothing with an index was launched yet */
 };
 
 struct cuda_machine {

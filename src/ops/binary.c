@@ -112,3 +112,9 @@ static void pow_blocks_f32(void *out_, const void *const *in, unsigned fixed, in
                                                        [MR_I32] = name##_i32,                      \
                                                        [MR_I64] = name##_i64}};
 MR_POWER_TABLE(X)
+#undef X
+
+#define X(name, dtypes, result, flops, expression, parameter, otherwise, help)                     \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression)                                              \
+        const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
+MR_ACTIVATION_TABLE(X)

@@ -161,6 +161,29 @@ int64_t mr_softmax_state_bytes(const mr_command *command);
 mr_status mr_softmax_run(const mr_command *command, void *state, int64_t first, int64_t end);
 void mr_softmax_finish(const mr_command *command, void *state);
 
+mr_status mr_pick_run(const mr_command *command, void *state, int64_t first, int64_t end);
+typedef struct mr_scan mr_scan; /* what cumsum and cumprod combine by */
+extern const mr_scan mr_scan_cumsum, mr_scan_cumprod;
+int64_t mr_scan_items(const mr_command *command);
+mr_status mr_scan_run(const mr_command *command, void *state, int64_t first, int64_t end);
+
+int64_t mr_sort_items(const mr_command *command);
+mr_status mr_sort_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_sort_cost(const mr_command *command, mr_cost *out_cost);
+
+mr_status mr_move_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_move_cost(const mr_command *command, mr_cost *out_cost);
+
+int64_t mr_compact_items(const mr_command *command);
+mr_status mr_nonzero_run(const mr_command *command, void *state, int64_t first, int64_t end);
+mr_status mr_masked_select_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_compact_cost(const mr_command *command, mr_cost *out_cost);
+
+int64_t mr_place_items(const mr_command *command);
+int64_t mr_place_state_bytes(const mr_command *command);
+mr_status mr_place_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_index_cost(const mr_command *command, mr_cost *out_cost);
+
 int64_t mr_matmul_items(const mr_command *command);
 mr_status mr_matmul_run(const mr_command *command, void *state, int64_t first, int64_t end);
 void mr_matmul_cost(const mr_command *command, mr_cost *out_cost);

@@ -91,6 +91,19 @@ static mr_scalar comparable(mr_dtype dtype, mr_scalar number) {
     return isinf(rounded.f) ? number : rounded;
 }
 
+/* The tensor keeps its dtype, so the value must be of it. */
+static mr_status check_masked(const mr_launch *launch, const mr_call *call, mr_dtype dtype) {
+    const mr_tensor *x = call->in[2].tensor;
+    char text[160];
+    if (!x) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: expected a tensor to fill", launch->name);
+    if (dtype != x->dtype)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "%s: %s is %s, which cannot hold the value; convert with x:to(\"%s\")",
+                       launch->name, mr_tensor_describe(x, text, sizeof text),
+                       mr_dtype_text((mr_dtype)x->dtype), mr_dtype_text(dtype));
+    return check_chosen(launch, call, dtype);
+}
+
 /* Checks that are about one operation. */
 static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype dtype) {
     const mr_value *power = &call->in[1];
@@ -105,6 +118,11 @@ static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype 
         /* The same value, much sooner. */
         if (power->scalar.f == 2) launch->op = &mr_ops[MR_OP_square];
         return MR_OK;
+    /* ~1 is not 0, so of a bool there is another row. */
+    case MR_OP_bitwise_not:
+        if (dtype == MR_BOOL) launch->op = &mr_ops[MR_OP_logical_not];
+        return MR_OK;
+    case MR_OP_masked_fill: return check_masked(launch, call, dtype);
     case MR_OP_maximum:
     case MR_OP_minimum:
     case MR_OP_clamp:
@@ -247,6 +265,11 @@ static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
     [MR_FAMILY_POOL] = mr_call_pool,
     [MR_FAMILY_LOSS] = mr_call_loss,
     [MR_FAMILY_OPTIMISE] = NULL,
+    [MR_FAMILY_INDEX] = mr_call_index,
+    [MR_FAMILY_SCAN] = mr_call_scan,
+    [MR_FAMILY_SORT] = NULL, /* mr_sort */
+    [MR_FAMILY_MOVE] = mr_call_move,
+    [MR_FAMILY_COMPACT] = NULL, /* mr_nonzero, mr_masked_select */
     [MR_FAMILY_KERNEL] = NULL,
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,

@@ -77,4 +77,21 @@ typedef struct {
 mr_status mr_abstract_op(const mr_caller *caller, const mr_abstract *op);
 mr_status mr_spin(const mr_caller *caller, mr_stream *stream, uint64_t duration_ns);
 
+/* sort, argsort, topk: the elements of each line along a dim in order, and their positions from 1. */
+typedef struct {
+    mr_tensor *in;
+    int dim;         /* from 0, or negative */
+    int64_t taken;   /* topk: how many; -1: all */
+    bool descending; /* the greatest first */
+} mr_sort_call;
+/* Both results are new, as from mr_call_run; `out_values` NULL: only the positions are wanted. */
+mr_status mr_sort(const mr_caller *caller, const mr_op *row, const mr_sort_call *call,
+                  mr_tensor **out_values, mr_tensor **out_order);
+
+/* The positions (from 1) of what is not 0, a row each; and the elements where a bool tensor is true, both broadcast. The
+ * host waits for the number of them, in the current stream. */
+mr_status mr_nonzero(const mr_caller *caller, mr_tensor *in, mr_tensor **out_positions);
+mr_status mr_masked_select(const mr_caller *caller, mr_tensor *in, mr_tensor *mask,
+                           mr_tensor **out_values);
+
 #endif

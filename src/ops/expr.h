@@ -4,6 +4,7 @@
 #define MR_OPS_EXPR_H
 
 #include "ops/math.h"
+#include "ops/math_double.h"
 
 /* bool is uint8_t here; its loops make the result 0 or 1. */
 #define MR_BY_TYPE(name, x)                                                                        \
@@ -14,32 +15,57 @@
              : name##_f32, double                                                                  \
              : name##_f64)
 #define MR_BY_FLOAT(name, x) _Generic((x), float : name##_f32, double : name##_f64)
+#define MR_BY_WHOLE(name, x)                                                                       \
+    _Generic((x), uint8_t : name##_u8, int32_t : name##_i32, int64_t : name##_i64)
 
-#define mr_below_zero(a)   MR_BY_TYPE(mr_below_zero, a)(a)
-#define mr_neg(a)          MR_BY_TYPE(mr_neg, a)(a)
-#define mr_abs(a)          MR_BY_TYPE(mr_abs, a)(a)
-#define mr_floor(a)        MR_BY_TYPE(mr_floor, a)(a)
-#define mr_ceil(a)         MR_BY_TYPE(mr_ceil, a)(a)
-#define mr_round(a)        MR_BY_TYPE(mr_round, a)(a)
-#define mr_add(a, b)       MR_BY_TYPE(mr_add, a)(a, b)
-#define mr_sub(a, b)       MR_BY_TYPE(mr_sub, a)(a, b)
-#define mr_mul(a, b)       MR_BY_TYPE(mr_mul, a)(a, b)
-#define mr_pow(a, b)       MR_BY_TYPE(mr_pow, a)(a, b)
-#define mr_maximum(a, b)   MR_BY_TYPE(mr_maximum, a)(a, b)
-#define mr_minimum(a, b)   MR_BY_TYPE(mr_minimum, a)(a, b)
-#define mr_remainder(a, b) MR_BY_TYPE(mr_remainder, a)(a, b)
+#define mr_below_zero(a)      MR_BY_TYPE(mr_below_zero, a)(a)
+#define mr_neg(a)             MR_BY_TYPE(mr_neg, a)(a)
+#define mr_abs(a)             MR_BY_TYPE(mr_abs, a)(a)
+#define mr_floor(a)           MR_BY_TYPE(mr_floor, a)(a)
+#define mr_ceil(a)            MR_BY_TYPE(mr_ceil, a)(a)
+#define mr_round(a)           MR_BY_TYPE(mr_round, a)(a)
+#define mr_add(a, b)          MR_BY_TYPE(mr_add, a)(a, b)
+#define mr_sub(a, b)          MR_BY_TYPE(mr_sub, a)(a, b)
+#define mr_mul(a, b)          MR_BY_TYPE(mr_mul, a)(a, b)
+#define mr_pow(a, b)          MR_BY_TYPE(mr_pow, a)(a, b)
+#define mr_maximum(a, b)      MR_BY_TYPE(mr_maximum, a)(a, b)
+#define mr_minimum(a, b)      MR_BY_TYPE(mr_minimum, a)(a, b)
+#define mr_remainder(a, b)    MR_BY_TYPE(mr_remainder, a)(a, b)
+#define mr_trunc(a)           MR_BY_TYPE(mr_trunc, a)(a)
+#define mr_is_nan(a)          MR_BY_TYPE(mr_is_nan, a)(a)
+#define mr_is_inf(a)          MR_BY_TYPE(mr_is_inf, a)(a)
+#define mr_fmod(a, b)         MR_BY_TYPE(mr_fmod, a)(a, b)
+#define mr_floor_divide(a, b) MR_BY_TYPE(mr_floor_divide, a)(a, b)
 
-#define mr_exp(a)  MR_BY_FLOAT(mr_exp, a)(a)
-#define mr_log(a)  MR_BY_FLOAT(mr_log, a)(a)
-#define mr_sqrt(a) MR_BY_FLOAT(mr_sqrt, a)(a)
-#define mr_sin(a)  MR_BY_FLOAT(mr_sin, a)(a)
-#define mr_cos(a)  MR_BY_FLOAT(mr_cos, a)(a)
-#define mr_tanh(a) MR_BY_FLOAT(mr_tanh, a)(a)
-#define mr_erfc(a) MR_BY_FLOAT(mr_erfc, a)(a)
+#define mr_shift_left(a, b)  MR_BY_WHOLE(mr_shift_left, a)(a, b)
+#define mr_shift_right(a, b) MR_BY_WHOLE(mr_shift_right, a)(a, b)
 
-/* Of sin and cos: what they are computed by where mr_is_near(a), and where that is. */
+#define mr_exp(a)      MR_BY_FLOAT(mr_exp, a)(a)
+#define mr_log(a)      MR_BY_FLOAT(mr_log, a)(a)
+#define mr_sqrt(a)     MR_BY_FLOAT(mr_sqrt, a)(a)
+#define mr_sin(a)      MR_BY_FLOAT(mr_sin, a)(a)
+#define mr_cos(a)      MR_BY_FLOAT(mr_cos, a)(a)
+#define mr_tanh(a)     MR_BY_FLOAT(mr_tanh, a)(a)
+#define mr_erfc(a)     MR_BY_FLOAT(mr_erfc, a)(a)
+#define mr_erf(a)      MR_BY_FLOAT(mr_erf, a)(a)
+#define mr_exp2(a)     MR_BY_FLOAT(mr_exp2, a)(a)
+#define mr_expm1(a)    MR_BY_FLOAT(mr_expm1, a)(a)
+#define mr_log2(a)     MR_BY_FLOAT(mr_log2, a)(a)
+#define mr_log10(a)    MR_BY_FLOAT(mr_log10, a)(a)
+#define mr_log1p(a)    MR_BY_FLOAT(mr_log1p, a)(a)
+#define mr_tan(a)      MR_BY_FLOAT(mr_tan, a)(a)
+#define mr_asin(a)     MR_BY_FLOAT(mr_asin, a)(a)
+#define mr_acos(a)     MR_BY_FLOAT(mr_acos, a)(a)
+#define mr_atan(a)     MR_BY_FLOAT(mr_atan, a)(a)
+#define mr_sinh(a)     MR_BY_FLOAT(mr_sinh, a)(a)
+#define mr_cosh(a)     MR_BY_FLOAT(mr_cosh, a)(a)
+#define mr_silu(a)     MR_BY_FLOAT(mr_silu, a)(a)
+#define mr_atan2(a, b) MR_BY_FLOAT(mr_atan2, a)(a, b)
+
+/* Of sin, cos and tan: what they are computed by where mr_is_near(a), and where that is. */
 #define mr_sin_near(a) MR_BY_FLOAT(mr_sin_near, a)(a)
 #define mr_cos_near(a) MR_BY_FLOAT(mr_cos_near, a)(a)
+#define mr_tan_near(a) MR_BY_FLOAT(mr_tan_near, a)(a)
 #define mr_is_near(a)  MR_BY_FLOAT(mr_is_near, a)(a)
 
 /* Apart, because `a < 0` on an unsigned type is always false and compilers remark on it. */
@@ -97,6 +123,32 @@ MR_INLINE bool mr_below_zero_f64(double a) {
         bool other_sign = mr_below_zero_##tag(r) != mr_below_zero_##tag(b);                        \
         return (T)(r != 0 && other_sign ? (U)r + (U)b : (U)r);                                     \
     }                                                                                              \
+    MR_INLINE T mr_trunc_##tag(T a) {                                                              \
+        return a;                                                                                  \
+    }                                                                                              \
+    MR_INLINE bool mr_is_nan_##tag(T a) {                                                          \
+        return (void)a, false;                                                                     \
+    }                                                                                              \
+    MR_INLINE bool mr_is_inf_##tag(T a) {                                                          \
+        return (void)a, false;                                                                     \
+    }                                                                                              \
+    MR_INLINE T mr_fmod_##tag(T a, T b) {                                                          \
+        return b == 0 || (mr_below_zero_##tag(b) && b == (T)-1) ? (T)0 : (T)(a % b);               \
+    }                                                                                              \
+    MR_INLINE T mr_floor_divide_##tag(T a, T b) {                                                  \
+        if (b == 0) return 0;                                                                      \
+        if (mr_below_zero_##tag(b) && b == (T)-1) return (T)(0 - (U)a); /* INT_MIN / -1 */         \
+        bool rounded_up = a % b != 0 && mr_below_zero_##tag(a) != mr_below_zero_##tag(b);          \
+        return (T)(a / b - rounded_up);                                                            \
+    }                                                                                              \
+    /* Shifts by more bits than there are, or by fewer than 0, shift all of them out. */           \
+    MR_INLINE T mr_shift_left_##tag(T a, T b) {                                                    \
+        return mr_below_zero_##tag(b) || b >= (T)(8 * sizeof(T)) ? (T)0 : (T)((U)a << b);          \
+    }                                                                                              \
+    MR_INLINE T mr_shift_right_##tag(T a, T b) {                                                   \
+        bool all = mr_below_zero_##tag(b) || b >= (T)(8 * sizeof(T));                              \
+        return all ? (mr_below_zero_##tag(a) ? (T)-1 : (T)0) : (T)(a >> b);                        \
+    }                                                                                              \
     MR_INLINE T mr_pow_##tag(T a, T b) {                                                           \
         if (mr_below_zero_##tag(b)) {                                                              \
             if (a == 1) return 1;                                                                  \
@@ -150,6 +202,27 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
     MR_INLINE T mr_remainder_##tag(T a, T b) {                                                     \
         T r = fmod##f(a, b);                                                                       \
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                           \
+    }                                                                                              \
+    MR_INLINE T mr_trunc_##tag(T a) {                                                              \
+        return trunc##f(a);                                                                        \
+    }                                                                                              \
+    MR_INLINE bool mr_is_nan_##tag(T a) {                                                          \
+        return a != a;                                                                             \
+    }                                                                                              \
+    MR_INLINE bool mr_is_inf_##tag(T a) {                                                          \
+        return fabs##f(a) == (T)INFINITY;                                                          \
+    }                                                                                              \
+    MR_INLINE T mr_fmod_##tag(T a, T b) {                                                          \
+        return fmod##f(a, b);                                                                      \
+    }                                                                                              \
+    /* The exact quotient's floor, which the quotient, rounded, may have passed. */                \
+    MR_INLINE T mr_floor_divide_##tag(T a, T b) {                                                  \
+        if (b == 0) return a / b;                                                                  \
+        T rest = fmod##f(a, b), quotient = (a - rest) / b;                                         \
+        if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;                                     \
+        if (quotient == 0) return copysign##f((T)0, a / b);                                        \
+        T whole = floor##f(quotient);                                                              \
+        return quotient - whole > (T)0.5 ? whole + 1 : whole;                                      \
     }                                                                                              \
     MR_INLINE T mr_sqrt_##tag(T a) {                                                               \
         return sqrt##f(a);                                                                         \

@@ -60,6 +60,9 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
 mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_scan(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_move(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
+mr_status mr_call_index(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_conv(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 

@@ -13,6 +13,7 @@
 
 #define MR_STORE_PLAIN(R, v) ((R)(v))
 #define MR_STORE_BOOL(R, v)  ((R)((v) != 0))
+#define MR_STORE_BIT(R, v)   ((R)((v)&1)) /* ~1 is another number than 0, but the bool false */
 
 /* Type of the result, and how it is stored. */
 #define MR_R_SAME(T)  T
@@ -31,10 +32,20 @@
     MR_LOOPS_NUMBERS(LOOP, name, result, __VA_ARGS__)                                              \
     LOOP(name, b8, uint8_t, MR_R_##result(uint8_t), MR_STORE_BOOL, __VA_ARGS__)
 
+#define MR_LOOPS_INTEGERS(LOOP, name, result, ...)                                                 \
+    LOOP(name, u8, uint8_t, MR_R_##result(uint8_t), MR_STORE_PLAIN, __VA_ARGS__)                   \
+    LOOP(name, i32, int32_t, MR_R_##result(int32_t), MR_STORE_PLAIN, __VA_ARGS__)                  \
+    LOOP(name, i64, int64_t, MR_R_##result(int64_t), MR_STORE_PLAIN, __VA_ARGS__)
+#define MR_LOOPS_WHOLE(LOOP, name, result, ...)                                                    \
+    MR_LOOPS_INTEGERS(LOOP, name, result, __VA_ARGS__)                                             \
+    LOOP(name, b8, uint8_t, MR_R_##result(uint8_t), MR_STORE_BIT, __VA_ARGS__)
+
 #define MR_ENTRIES_FLOATS(name) [MR_F32] = name##_f32, [MR_F64] = name##_f64
 #define MR_ENTRIES_NUMBERS(name)                                                                   \
     MR_ENTRIES_FLOATS(name), [MR_U8] = name##_u8, [MR_I32] = name##_i32, [MR_I64] = name##_i64
-#define MR_ENTRIES_ALL(name) MR_ENTRIES_NUMBERS(name), [MR_BOOL] = name##_b8
+#define MR_ENTRIES_INTEGERS(name) [MR_U8] = name##_u8, [MR_I32] = name##_i32, [MR_I64] = name##_i64
+#define MR_ENTRIES_WHOLE(name)    MR_ENTRIES_INTEGERS(name), [MR_BOOL] = name##_b8
+#define MR_ENTRIES_ALL(name)      MR_ENTRIES_NUMBERS(name), [MR_BOOL] = name##_b8
 
 /* What the families' files define for table.c. */
 #define X(name, ...) extern const mr_elementwise mr_loops_##name;
@@ -42,9 +53,11 @@ MR_UNARY_TABLE(X)
 MR_RANGED_TABLE(X)
 MR_BINARY_TABLE(X)
 MR_POWER_TABLE(X)
+MR_ACTIVATION_TABLE(X)
 MR_COMPARE_TABLE(X)
 MR_TERNARY_TABLE(X)
 MR_SELECT_TABLE(X)
+MR_MASKED_TABLE(X)
 #undef X
 
 #endif

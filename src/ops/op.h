@@ -39,6 +39,11 @@ typedef enum {
     MR_FAMILY_POOL,     /* likewise */
     MR_FAMILY_LOSS,     /* network.h */
     MR_FAMILY_OPTIMISE, /* steps of optimisers: optimise.h */
+    MR_FAMILY_INDEX,    /* elements that an index chooses (index.h) */
+    MR_FAMILY_SCAN,     /* out = the elements up to here along a dim, combined */
+    MR_FAMILY_SORT,     /* out = the elements and their positions in order along a dim (sort.h) */
+    MR_FAMILY_MOVE,     /* out = the input's elements at other places (move.h) */
+    MR_FAMILY_COMPACT,  /* out = what a condition chooses */
     MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COUNT
 } mr_family_id;
@@ -86,7 +91,7 @@ struct mr_op {
     uint8_t result;         /* MR_RESULT_* */
     uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
     uint8_t rules;          /* MR_RULE_*: what mr_call_run also asks of the arguments */
-    mr_op_numbers numbers;  /* FILL, RANDOM */
+    mr_op_numbers numbers;  /* FILL, RANDOM, and BINARY with a parameter */
     mr_op_id variants[2];   /* MR_OP_NONE, or the rows that other arguments ask for: see table.h */
     double flops;           /* an item, for the cost model */
     const char *usage;      /* "x:add(y: tensor|number [, {out: tensor}]) -> tensor" */
@@ -130,6 +135,11 @@ enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
  *   REDUCE   integer[0]: how many of operand 1's last dims are reduced; scalar[0].f: var, std: the
  *            correction (1: sample variance)
  *   SOFTMAX  integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
+ *   INDEX    integer[0]: the dim, from 0; scalar[0]: what scatter_ writes where it is a number
+ *   SCAN     integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
+ *   SORT     integer[0]: the dim, from 0; integer[1]: whether the greatest come first
+ *   MOVE     flip: integer[0]: a bit for each dim; roll: integer[0] the dim, from 0, integer[1] the shift; tril, triu:
+ *            integer[0]: the diagonal
  *   BYTES    integer[0]: the byte
  *   ABSTRACT duration_ns, blocks, mix
  *   KERNEL   nothing: see kernel.h */
@@ -148,6 +158,7 @@ enum {
     MR_RULE_NEEDS_ELEMENT = 1, /* REDUCE: of nothing it is an error (max) */
     MR_RULE_ONE_DIM = 2,       /* REDUCE: over one dim or everything (argmax) */
     MR_RULE_CORRECTION = 4,    /* REDUCE: takes params.scalar[0] (var) */
+    MR_RULE_MASK = 8,          /* TERNARY: scripts write the third input first (masked_fill) */
     MR_RULE_RANKS = 16,        /* MATMUL: inputs have exactly rules / 16 % 4 and rules / 64 dims */
 };
 #define MR_RANKS(a, b) (MR_RULE_RANKS * (a) + 4 * MR_RULE_RANKS * (b))

@@ -1,13 +1,17 @@
 /* mr_ops[] and mr_families[]: the rows of table.h as structs, and what they have in common. */
 #include "ops/fold.h"
+#include "ops/index.h"
 #include "ops/kernel.h"
 #include "ops/loops.h"
+#include "ops/move.h"
 
 #include <string.h>
 
 enum {
     TAKES_FLOATS = MR_TAKES_FLOAT,
     TAKES_NUMBERS = MR_TAKES_INTEGER | MR_TAKES_FLOAT,
+    TAKES_INTEGERS = MR_TAKES_INTEGER,
+    TAKES_WHOLE = MR_TAKES_BOOL | MR_TAKES_INTEGER,
     TAKES_ALL = MR_TAKES_ALL,
     FORMS_NONE = 0,
     FORMS_INPLACE = MR_FORM_INPLACE,
@@ -48,6 +52,10 @@ enum {
 #define BINARY_ROW(name, dtypes, result, flops, expression, help)                                  \
     ELEMENTWISE(name, BINARY, 2, dtypes, result, FORMS_EVERY, flops, #expression,                  \
                 "x:" #name "(y [, {out=}]) -> tensor", help)
+#define ACTIVATION_ROW(name, dtypes, result, flops, expression, parameter, otherwise, help)        \
+    ELEMENTWISE(name, BINARY, 2, dtypes, result, FORMS_EVERY, flops, #expression,                  \
+                "x:" #name "([" parameter "] [, {out=}]) -> tensor", help,                         \
+                .numbers = {0, 1, {otherwise}})
 #define COMPARE_ROW(name, dtypes, result, flops, expression, help)                                 \
     ELEMENTWISE(name, COMPARE, 2, dtypes, result, FORMS_RESULT, flops, #expression,                \
                 "x:" #name "(y [, {out=}]) -> tensor", help)
@@ -58,6 +66,10 @@ enum {
 #define SELECT_ROW(name, dtypes, result, flops, expression, inputs, help)                          \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_RESULT, flops, #expression,                \
                 "condition:" #name "(" inputs " [, {out=}]) -> tensor", help)
+
+#define MASKED_ROW(name, dtypes, result, flops, expression, usage, help)                           \
+    ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression, usage, help,    \
+                .rules = MR_RULE_MASK)
 
 #define NUMBERS_GIVEN(required_, optional_, ...)                                                   \
     {                                                                                              \
@@ -123,6 +135,46 @@ enum {
                        .finish = mr_softmax_finish,                                                \
                        .cost = mr_elementwise_cost,                                                \
                        .body = &mr_softmax_##name_},
+
+#define INDEX_ROW(name_, inputs_, forms_, items_, run_, state_bytes_, usage_, help_)               \
+    [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
+                       .name = #name_,                                                             \
+                       .name_in_place = #name_ "_",                                                \
+                       .family = &mr_families[MR_FAMILY_INDEX],                                    \
+                       .inputs = inputs_,                                                          \
+                       .dtypes = MR_TAKES_ALL,                                                     \
+                       .result = MR_RESULT_SAME,                                                   \
+                       .forms = FORMS_##forms_,                                                    \
+                       .flops = 0,                                                                 \
+                       .usage = usage_,                                                            \
+                       .help = help_,                                                              \
+                       .items = items_,                                                            \
+                       .run = run_,                                                                \
+                       .state_bytes = state_bytes_,                                                \
+                       .cost = mr_index_cost,                                                      \
+                       .body = &mr_index_##name_},
+
+#define PLAIN_ROW(name_, family_, inputs_, result_, flops_, usage_, help_)                         \
+    .id = MR_OP_##name_, .name = #name_, .name_in_place = #name_ "_",                              \
+    .family = &mr_families[MR_FAMILY_##family_], .inputs = inputs_, .dtypes = MR_TAKES_ALL,        \
+    .result = MR_RESULT_##result_, .forms = FORMS_RESULT, .flops = flops_, .usage = usage_,        \
+    .help = help_
+#define SCAN_ROW(name_, flops_, help_)                                                             \
+    [MR_OP_##name_] = {                                                                            \
+        PLAIN_ROW(name_, SCAN, 1, SUM, flops_, "x:" #name_ "(dim [, {out=}]) -> tensor", help_),   \
+        .items = mr_scan_items, .run = mr_scan_run, .cost = mr_elementwise_cost,                   \
+        .body = &mr_scan_##name_},
+#define SORT_ROW(name_, usage_, help_)                                                             \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, SORT, 1, SAME, 0, usage_, help_), .items = mr_sort_items,  \
+                       .run = mr_sort_run, .cost = mr_sort_cost},
+#define MOVE_ROW(name_, usage_, help_)                                                             \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, MOVE, 1, SAME, 0, usage_, help_),                          \
+                       .items = mr_elementwise_items, .run = mr_move_run, .cost = mr_move_cost,    \
+                       .body = &mr_move_##name_},
+#define COMPACT_ROW(name_, inputs_, usage_, help_)                                                 \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, COMPACT, inputs_, SAME, 0, usage_, help_),                 \
+                       .items = mr_compact_items, .run = mr_##name_##_run,                         \
+                       .cost = mr_compact_cost},
 
 #define MATMUL_ROW(name_, rules_, help_)                                                           \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
@@ -223,6 +275,11 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_POOL] = {.id = MR_FAMILY_POOL, .name = "pool"},
     [MR_FAMILY_LOSS] = {.id = MR_FAMILY_LOSS, .name = "loss"},
     [MR_FAMILY_OPTIMISE] = {.id = MR_FAMILY_OPTIMISE, .name = "optimise"},
+    [MR_FAMILY_INDEX] = {.id = MR_FAMILY_INDEX, .name = "index"},
+    [MR_FAMILY_SCAN] = {.id = MR_FAMILY_SCAN, .name = "scan"},
+    [MR_FAMILY_SORT] = {.id = MR_FAMILY_SORT, .name = "sort"},
+    [MR_FAMILY_MOVE] = {.id = MR_FAMILY_MOVE, .name = "move"},
+    [MR_FAMILY_COMPACT] = {.id = MR_FAMILY_COMPACT, .name = "compact"},
     [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
                           .name = "kernel",
                           .brings_threads = mr_kernel_runs_alone},
@@ -234,13 +291,20 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_RANGED_TABLE(RANGED_ROW)
     MR_BINARY_TABLE(BINARY_ROW)
     MR_POWER_TABLE(BINARY_ROW)
+    MR_ACTIVATION_TABLE(ACTIVATION_ROW)
     MR_COMPARE_TABLE(COMPARE_ROW)
     MR_TERNARY_TABLE(TERNARY_ROW)
     MR_SELECT_TABLE(SELECT_ROW)
+    MR_MASKED_TABLE(MASKED_ROW)
     MR_FILL_TABLE(FILL_ROW)
     MR_RANDOM_TABLE(RANDOM_ROW)
     MR_REDUCE_TABLE(REDUCE_ROW)
     MR_SOFTMAX_TABLE(SOFTMAX_ROW)
+    MR_INDEX_TABLE(INDEX_ROW)
+    MR_SCAN_TABLE(SCAN_ROW)
+    MR_SORT_TABLE(SORT_ROW)
+    MR_MOVE_TABLE(MOVE_ROW)
+    MR_COMPACT_TABLE(COMPACT_ROW)
     MR_MATMUL_TABLE(MATMUL_ROW)
     MR_OTHER_TABLE(OTHER_ROW)
     MR_NETWORK_TABLE(NETWORK_ROW)

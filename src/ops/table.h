@@ -6,7 +6,7 @@
  *     X(name, dtypes, result, flops, expression, help)
  *
  * dtypes      the types that loops are made for: FLOATS (f32 f64), NUMBERS (and u8 i32 i64), ALL (and
- *             bool, whose results are made 0 or 1)
+ *             bool, whose results are made 0 or 1); INTEGERS (u8 i32 i64), WHOLE (and bool)
  * result      SAME: as computed; FLOAT: other types are first made f32; BOOL
  * flops       an element, for the cost model
  * expression  of a (b, c): the inputs, all of type T. It is compiled as C here and as CUDA for a GPU: the
@@ -34,13 +34,33 @@
     X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element. If two are equally near, the even one.") \
     X(reciprocal,  FLOATS,  FLOAT, 4, 1 / a,                  "1 divided by each element.") \
     X(square,      ALL,     SAME,  1, mr_mul(a, a),           "Each element times itself.") \
-    X(logical_not, ALL,     BOOL,  1, a == 0,                 "True where an element is 0.")
+    X(logical_not, ALL,     BOOL,  1, a == 0,                 "True where an element is 0.") \
+    X(exp2,        FLOATS,  FLOAT, 8, mr_exp2(a),             "2 to the power of each element.") \
+    X(expm1,       FLOATS,  FLOAT, 8, mr_expm1(a),            "exp(x) - 1 of each element x, exact also near 0.") \
+    X(log2,        FLOATS,  FLOAT, 8, mr_log2(a),             "The logarithm to base 2 of each element: NaN below 0, -inf at 0.") \
+    X(log10,       FLOATS,  FLOAT, 8, mr_log10(a),            "The logarithm to base 10 of each element: NaN below 0, -inf at 0.") \
+    X(log1p,       FLOATS,  FLOAT, 8, mr_log1p(a),            "log(1 + x) of each element x, exact also near 0.") \
+    X(asin,        FLOATS,  FLOAT, 8, mr_asin(a),             "The arc sine of each element, in radians: NaN outside -1 to 1.") \
+    X(acos,        FLOATS,  FLOAT, 8, mr_acos(a),             "The arc cosine of each element, in radians: NaN outside -1 to 1.") \
+    X(atan,        FLOATS,  FLOAT, 8, mr_atan(a),             "The arc tangent of each element, in radians.") \
+    X(sinh,        FLOATS,  FLOAT, 8, mr_sinh(a),             "The hyperbolic sine of each element.") \
+    X(cosh,        FLOATS,  FLOAT, 8, mr_cosh(a),             "The hyperbolic cosine of each element.") \
+    X(erf,         FLOATS,  FLOAT, 8, mr_erf(a),              "The error function of each element.") \
+    X(trunc,       NUMBERS, SAME,  1, mr_trunc(a),            "Each element without its fraction: rounded towards 0.") \
+    X(frac,        FLOATS,  SAME,  2, a - mr_trunc(a),        "The fraction of each element, with its sign: x - trunc(x).") \
+    X(silu,        FLOATS,  FLOAT, 9, mr_silu(a),             "x * sigmoid(x) of each element x.") \
+    X(softplus,    FLOATS,  FLOAT, 16, a > 20 ? a : mr_log1p(mr_exp(a)), "log(1 + exp(x)) of each element x; above 20, x itself.") \
+    X(isnan,       ALL,     BOOL,  1, mr_is_nan(a),           "True where an element is NaN.") \
+    X(isinf,       ALL,     BOOL,  1, mr_is_inf(a),           "True where an element is inf or -inf.") \
+    X(isfinite,    ALL,     BOOL,  1, !mr_is_nan(a - a),      "True where an element is neither NaN nor inf nor -inf.") \
+    X(bitwise_not, WHOLE,   SAME,  1, ~a,                     "Each bit inverted; for bools, the other value. Also ~x.")
 
 /* Like unary, with a second expression that the compiler can vectorize. It gives the same value where the
  * condition after it holds. */
 #define MR_RANGED_TABLE(X) \
     X(sin,         FLOATS,  FLOAT, 8, mr_sin(a), mr_sin_near(a), mr_is_near(a), "The sine of each element, in radians.") \
-    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a), mr_cos_near(a), mr_is_near(a), "The cosine of each element, in radians.")
+    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a), mr_cos_near(a), mr_is_near(a), "The cosine of each element, in radians.") \
+    X(tan,         FLOATS,  FLOAT, 8, mr_tan(a), mr_tan_near(a), mr_is_near(a), "The tangent of each element, in radians.")
 
 #define MR_BINARY_TABLE(X) \
     X(add,         ALL,     SAME,  1, mr_add(a, b),           "The sum. For bools: whether at least one is true. Integers wrap.") \
@@ -52,7 +72,21 @@
     X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.") \
     X(relu_backward,    FLOATS, FLOAT, 1, b > 0 ? a : 0,           "The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the result.") \
     X(tanh_backward,    FLOATS, FLOAT, 4, a * (1 - mr_abs(b)) * (1 + mr_abs(b)), "The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.") \
-    X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b), "The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.")
+    X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b), "The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.") \
+    X(fmod,        NUMBERS, SAME,  8, mr_fmod(a, b),          "The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder modulo 0 is 0.") \
+    X(floor_divide, NUMBERS, SAME, 8, mr_floor_divide(a, b),  "The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0 gives 0.") \
+    X(atan2,       FLOATS,  FLOAT, 16, mr_atan2(a, b),        "The angle of the point with height x and abscissa y, in radians from -pi to pi.") \
+    X(bitwise_and, WHOLE,   SAME,  1, a & b,                  "The bits that both have. Also x & y.") \
+    X(bitwise_or,  WHOLE,   SAME,  1, a | b,                  "The bits that at least one has. Also x | y.") \
+    X(bitwise_xor, WHOLE,   SAME,  1, a ^ b,                  "The bits that exactly one has. Also x ~ y.") \
+    X(bitwise_left_shift, INTEGERS, SAME, 1, mr_shift_left(a, b), "x shifted to the left by y bits. All bits go if y is below 0 or not below their number. Also x << y.") \
+    X(bitwise_right_shift, INTEGERS, SAME, 1, mr_shift_right(a, b), "x shifted to the right by y bits, keeping its sign, as in PyTorch and unlike Lua's >> on numbers. All bits go if y is below 0 or not below their number. Also x >> y.")
+
+/* As binary. The second input is a parameter: a number or a tensor, which may be left out. Before the help stand its
+ * name and what it is then. */
+#define MR_ACTIVATION_TABLE(X) \
+    X(leaky_relu,  FLOATS,  FLOAT, 2, a > 0 ? a : a * b,      "slope", 0.01, "Each element, times `slope` if it is negative (default: 0.01).") \
+    X(elu,         FLOATS,  FLOAT, 10, a > 0 ? a : b * mr_expm1(a), "alpha", 1, "Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).")
 
 /* Like binary; f32 has a loop of its own in binary.c. */
 #define MR_POWER_TABLE(X) \
@@ -64,7 +98,10 @@
     X(lt,          ALL,     BOOL,  1, a < b,                  "True where x is less than y.") \
     X(le,          ALL,     BOOL,  1, a <= b,                 "True where x is less than y or equal.") \
     X(gt,          ALL,     BOOL,  1, a > b,                  "True where x is greater than y.") \
-    X(ge,          ALL,     BOOL,  1, a >= b,                 "True where x is greater than y or equal.")
+    X(ge,          ALL,     BOOL,  1, a >= b,                 "True where x is greater than y or equal.") \
+    X(logical_and, ALL,     BOOL,  1, (a != 0) & (b != 0),    "True where neither element is 0.") \
+    X(logical_or,  ALL,     BOOL,  1, (a != 0) | (b != 0),    "True where at least one element is not 0.") \
+    X(logical_xor, ALL,     BOOL,  1, (a != 0) ^ (b != 0),    "True where exactly one element is not 0.")
 
 /* These rows also have the names of the inputs after the first, for the usage line; and the rows that run when only
  * the second or only the third input is given (NONE: both must be). */
@@ -75,6 +112,10 @@
 /* Ternary with a bool `a`. */
 #define MR_SELECT_TABLE(X) \
     X(where,       ALL,     SAME,  1, a ? b : c,              "y, z", "The element of y where the condition is true, and of z elsewhere.")
+
+/* Like select; the third input is the tensor that is written in place. */
+#define MR_MASKED_TABLE(X) \
+    X(masked_fill, ALL,     SAME,  1, a ? b : c,              "x:masked_fill(mask, value [, {out=}]) -> tensor", "`value`, a number or a tensor without dims, where `mask` is true, and the element of x elsewhere. The dtype is that of x.")
 
 /* X(name, dtypes of the output, forms, numbers, flops, generator, usage, help). numbers: those that a call of the
  * in-place form gives, as (how many it must give, how many it may give, what the latter are otherwise). */
@@ -114,6 +155,38 @@
 #define MR_SOFTMAX_TABLE(X) \
     X(softmax,     12, e, 1 / s,     k * n, "exp(x) of each element x, divided by the sum of exp over the dim.") \
     X(log_softmax, 12, d, mr_log(s), k - n, "The logarithm of softmax. It is exact also where softmax itself underflows to 0.")
+
+/* X(name, inputs, forms, items, run, state_bytes, usage, help): index.c has what they do. Indices count from 1. */
+#define MR_INDEX_TABLE(X) \
+    X(index_select, 2, RESULT,  mr_elementwise_items, mr_pick_run, NULL,  "x:index_select(dim, index [, {out=}]) -> tensor", "The slices of x along `dim` at the positions in `index`, an i64 or i32 tensor with at most one dim; the result has one for each of them. On a device, an index out of range is an error that is noticed later, and after which the device must be reset (R50).") \
+    X(gather,       2, RESULT,  mr_elementwise_items, mr_pick_run, NULL,  "x:gather(dim, index [, {out=}]) -> tensor", "For each element of `index` the element of x at the same place, but at that position in `dim`. `index` has as many dims as x, and the result has its shape. An index out of range is an error as in index_select.") \
+    X(embedding,    2, FUNCTION, mr_elementwise_items, mr_pick_run, NULL, "mr.embedding(index, table [, {out=}]) -> tensor", "The rows of the matrix `table` at the positions in `index`. The result has the shape of `index`, with the columns as one dim more. An index out of range is an error as in index_select.") \
+    X(scatter,      3, INPLACE, mr_place_items, mr_place_run, mr_place_state_bytes, "x:scatter_(dim, index, source) -> x", "For each element of `index`, sets the element of x at the same place, but at that position in `dim`, to the element of `source` there, or to the number `source`. If several are set to one place, the last one along `dim` stays. An index out of range is an error as in index_select.") \
+    X(scatter_add,  3, INPLACE, mr_place_items, mr_place_run, mr_place_state_bytes, "x:scatter_add_(dim, index, source) -> x", "Like scatter_, but adds. Sums are made in the order of the index along `dim`, so they are the same in each run and on each backend. On a GPU this costs a sort of the index, and of all that is added to one element a chain of additions.") \
+    X(index_add,    3, INPLACE, mr_place_items, mr_place_run, mr_place_state_bytes, "x:index_add_(dim, index, source) -> x", "Adds the slices of `source` along `dim` to those of x at the positions in `index`, which has at most one dim. Sums are made in the order of the index, as by scatter_add_. An index out of range is an error as in index_select.")
+
+/* X(name, flops, help), along one dim. */
+#define MR_SCAN_TABLE(X) \
+    X(cumsum,  1, "The sums of the elements up to each one along the dim. For integers and bools they are i64. Floats are added in double precision.") \
+    X(cumprod, 1, "The products of the elements up to each one along the dim. For integers and bools they are i64. Floats are multiplied in double precision.")
+
+/* X(name, usage, help) */
+#define MR_SORT_TABLE(X) \
+    X(sort,    "x:sort([dim [, descending]] [, {dim=, descending=}]) -> values, positions", "The elements along the dim (default: the last) in order, and their positions (from 1). Equal elements stay in their order. NaN is greater than all others.") \
+    X(argsort, "x:argsort([dim [, descending]] [, {dim=, descending=}]) -> positions", "The positions that sort gives.") \
+    X(topk,    "x:topk(k [, dim [, largest]] [, {dim=, largest=}]) -> values, positions", "The k greatest elements along the dim (default: the last), the greatest first, and their positions (from 1); with largest=false, the k least. Of equal elements the first come first. On a GPU it costs as much as sort.")
+
+/* X(name, usage, help) */
+#define MR_MOVE_TABLE(X) \
+    X(flip, "x:flip(dims... [, {out=}]) -> tensor", "The elements in reverse order along these dims: a copy.") \
+    X(roll, "x:roll(shifts [, dims]) -> tensor", "Moves the elements along a dim by a number of places, around the end: a negative one moves them towards the front. Both can be lists of the same length. Without dims, the elements move as if all dims were one.") \
+    X(tril, "x:tril([k] [, {out=}]) -> tensor", "The lower triangle of a matrix or of each matrix of a batch: elements above diagonal k are 0 (default: k is 0, the main diagonal; 1 is the one above it).") \
+    X(triu, "x:triu([k] [, {out=}]) -> tensor", "The upper triangle of a matrix or of each matrix of a batch: elements below diagonal k are 0 (default: k is 0, the main diagonal; 1 is the one above it).")
+
+/* X(name, inputs, usage, help) */
+#define MR_COMPACT_TABLE(X) \
+    X(nonzero,       1, "x:nonzero() -> positions", "The positions (from 1) of the elements that are not 0, in row-major order: an i64 tensor with a row for each of them and a column for each dim. The host waits for their number; mr.sync_debug shows that.") \
+    X(masked_select, 2, "x:masked_select(mask) -> tensor", "The elements of x where the bool tensor `mask` is true, in row-major order, as a vector. Both broadcast. The host waits for their number; mr.sync_debug shows that.")
 
 /* X(name, rules, help) */
 #define MR_MATMUL_TABLE(X) \
@@ -162,13 +235,20 @@
     MR_RANGED_TABLE(X)                                                                             \
     MR_BINARY_TABLE(X)                                                                             \
     MR_POWER_TABLE(X)                                                                              \
+    MR_ACTIVATION_TABLE(X)                                                                         \
     MR_COMPARE_TABLE(X)                                                                            \
     MR_TERNARY_TABLE(X)                                                                            \
     MR_SELECT_TABLE(X)                                                                             \
+    MR_MASKED_TABLE(X)                                                                             \
     MR_FILL_TABLE(X)                                                                               \
     MR_RANDOM_TABLE(X)                                                                             \
     MR_REDUCE_TABLE(X)                                                                             \
     MR_SOFTMAX_TABLE(X)                                                                            \
+    MR_INDEX_TABLE(X)                                                                              \
+    MR_SCAN_TABLE(X)                                                                               \
+    MR_SORT_TABLE(X)                                                                               \
+    MR_MOVE_TABLE(X)                                                                               \
+    MR_COMPACT_TABLE(X)                                                                            \
     MR_MATMUL_TABLE(X)                                                                             \
     MR_OTHER_TABLE(X)                                                                              \
     MR_NETWORK_TABLE(X)                                                                            \

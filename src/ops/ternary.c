@@ -47,3 +47,4 @@ MR_TERNARY_TABLE(X)
     MR_LOOPS_##dtypes(SELECT, name, result, expression) const mr_elementwise mr_loops_##name = {   \
         .kernel = {MR_ENTRIES_##dtypes(name)}, .first_is_bool = true};
 MR_SELECT_TABLE(X)
+MR_MASKED_TABLE(X)

@@ -9,6 +9,10 @@ local ROWS, COLUMNS = 128, 256
 local MORE = {
   -- Each block reads the rows and columns of its tile, so an element is read once for each tile across.
   matmul = 40, mm = 40, mv = 4, dot = 2, bmm = 40,
+  -- Each element asks for its index, which stays in the cache.
+  index_select = 2.1, embedding = 2.1, index_add = 4,
+  sort = 1.5, argsort = 1.5, topk = 1.6, -- the passes that sort by line
+  tan = 1.4, -- as sin
   randperm = 40, -- keys are sorted in memory of the stream, in several passes
   sin = 1.4, cos = 1.4, -- in f64: a table of coefficients, which stays in the cache
 }
@@ -28,7 +32,41 @@ local BY_FAMILY = {
   ternary = function(row, x, y, z) return function() return x[row.name](x, y, z) end end,
 }
 
+local function index(count, size) return mr.randint(1, size + 1, { count }) end
+
+-- Rows of bits take no floats, so their calls are the same for both dtypes.
+local function of_bits(name)
+  return function()
+    local x, y = numbers("i32"), numbers("i32")
+    return function() return x[name](x, y) end
+  end
+end
+
 local CALLS = {
+  bitwise_and = of_bits "bitwise_and", bitwise_or = of_bits "bitwise_or", bitwise_xor = of_bits "bitwise_xor",
+  bitwise_left_shift = of_bits "bitwise_left_shift", bitwise_right_shift = of_bits "bitwise_right_shift",
+  bitwise_not = function()
+    local x = numbers("i32")
+    return function() return x:bitwise_not() end
+  end,
+  masked_fill = function(x, y) local c = x:lt(5) return function() return x:masked_fill(c, y) end end,
+  index_select = function(x) local i = index(COLUMNS, COLUMNS) return function() return x:index_select(2, i) end end,
+  gather = function(x)
+    local i = index(ROWS * COLUMNS, COLUMNS):view(ROWS, COLUMNS)
+    return function() return x:gather(2, i) end
+  end,
+  embedding = function(x) local i = index(ROWS, ROWS) return function() return mr.embedding(i, x) end end,
+  cumsum = function(x) return function() return x:cumsum(2) end end,
+  cumprod = function(x) return function() return x:cumprod(2) end end,
+  sort = function(x) return function() return x:sort() end end,
+  argsort = function(x) return function() return x:argsort() end end,
+  topk = function(x) return function() return x:topk(9) end end,
+  flip = function(x) return function() return x:flip(1, 2) end end,
+  roll = function(x) return function() return x:roll(5, 2) end end,
+  tril = function(x) return function() return x:tril(3) end end,
+  triu = function(x) return function() return x:triu(-9) end end,
+  nonzero = function(x) local c = x:lt(5) return function() return c:nonzero() end end,
+  masked_select = function(x) local c = x:lt(5) return function() return x:masked_select(c) end end,
   where = function(x, y) local c = x:lt(5) return function() return c:where(x, y) end end,
   fill = function(x) return function() x:fill_(2) end end,
   zero = function(x) return function() x:zero_() end end,
@@ -53,6 +91,14 @@ local CALLS = {
 
 -- Not kernels of ours, or what they access is up to the script.
 local NOT_COUNTED = { memset = true, op = true, spin = true, kernel = true }
+
+for _, name in ipairs { "scatter", "scatter_add", "index_add" } do
+  CALLS[name] = function(x)
+    local lines = x:view(-1, 16)
+    local i = name == "index_add" and index(16, 16) or index(lines.numel, 16):view(-1, 16)
+    return function() lines[name .. "_"](lines, 2, i, lines:clone()) end
+  end
+end
 
 local function call_of(row, dtype)
   local x, y, z = numbers(dtype), numbers(dtype), numbers(dtype)

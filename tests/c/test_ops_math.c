@@ -80,6 +80,17 @@ CHECK(log, 1.5, 1.5)
 CHECK(sin, 1, 2.5)
 CHECK(cos, 1, 2.5)
 CHECK(tanh, 1.5, 1.5)
+CHECK(exp2, 0.6, 1)
+CHECK(expm1, 0.6, 1)
+CHECK(log2, 0.6, 1)
+CHECK(log10, 0.6, 2)
+CHECK(log1p, 0.6, 1)
+CHECK(tan, 0.6, 1)
+CHECK(asin, 0.6, 1)
+CHECK(acos, 0.6, 1)
+CHECK(atan, 0.6, 1)
+CHECK(sinh, 0.6, 2)
+CHECK(cosh, 0.6, 2)
 
 static void erf_is_close(void **state) {
     (void)state;
@@ -165,6 +176,23 @@ static void multiples_of_a_right_angle(void **state) {
     }
 }
 
+static void atan2_is_close(void **state) {
+    (void)state;
+    double worst = 0, at_a = 0, at_b = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        float a = random_f32(), b = random_f32();
+        if (i < SPECIALS * SPECIALS)
+            a = (float)specials[i / SPECIALS], b = (float)specials[i % SPECIALS];
+        double exact = atan2((double)a, (double)b), off = ulps_f32(mr_atan2(a, b), exact);
+        if (!isnan(exact) && !signbit(exact) != !signbit(mr_atan2(a, b))) off = 1e9;
+        if (off > worst) worst = off, at_a = (double)a, at_b = (double)b;
+    }
+    print_message("atan2 %.2f ulp in f32\n", worst);
+    if (worst > 0.6)
+        fail_msg("atan2(%.9g, %.9g) is %.9g", at_a, at_b,
+                 (double)mr_atan2((float)at_a, (float)at_b));
+}
+
 static void zeros_keep_their_sign(void **state) {
     (void)state;
     assert_true(signbit(mr_sin(-0.0f)) && signbit(mr_sin(-0.0)) && signbit(mr_tanh(-0.0f)) &&
@@ -172,6 +200,8 @@ static void zeros_keep_their_sign(void **state) {
     assert_true(signbit(mr_pow(-0.0f, 3.0f)) && !signbit(mr_pow(-0.0f, 2.0f)) &&
                 mr_pow(-0.0f, -3.0f) == -INFINITY);
     assert_true(signbit(mr_erf_f32(-0.0f)));
+    assert_true(signbit(mr_expm1(-0.0f)) && signbit(mr_log1p(-0.0f)) && signbit(mr_sinh(-0.0f)));
+    assert_true(signbit(mr_tan(-0.0f)) && signbit(mr_asin(-0.0f)) && signbit(mr_atan(-0.0f)));
 }
 
 int main(void) {
@@ -188,6 +218,18 @@ int main(void) {
         cmocka_unit_test(pow_has_all_special_cases),
         cmocka_unit_test(quick_ways_have_the_same_bits),
         cmocka_unit_test(multiples_of_a_right_angle),
+        cmocka_unit_test(atan2_is_close),
+        cmocka_unit_test(exp2_is_close),
+        cmocka_unit_test(expm1_is_close),
+        cmocka_unit_test(log2_is_close),
+        cmocka_unit_test(log10_is_close),
+        cmocka_unit_test(log1p_is_close),
+        cmocka_unit_test(tan_is_close),
+        cmocka_unit_test(asin_is_close),
+        cmocka_unit_test(acos_is_close),
+        cmocka_unit_test(atan_is_close),
+        cmocka_unit_test(sinh_is_close),
+        cmocka_unit_test(cosh_is_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

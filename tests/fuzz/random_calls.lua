@@ -128,6 +128,7 @@ local function refill()
     mr.ones(3, 4, { dtype = "f64" }), mr.ones(4, { dtype = "bf16" }), mr.zeros(3, 4, { device = "cpu" }),
     mr.ones(4, { pinned = true }), mr.ones(3, 4, { dtype = "f16" }), mr.eye(4), mr.rand(3, 1),
     mr.tensor({ 1, 2, 3, 4 }, { device = "cpu" }),
+    mr.ones(3, { dtype = "i64" }), mr.tensor({ 1, 2, 1 }, { dtype = "i64", device = "cpu" }),
   }
 end
 

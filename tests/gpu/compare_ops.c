@@ -141,12 +141,30 @@ static promise promise_of(const mr_op *row, mr_dtype dtype) {
     case MR_OP_sin:
     case MR_OP_cos:
     case MR_OP_pow: return (promise){.ulps = 4};
+    /* In f64 by the two sides' libraries, which promise 2 units each. */
+    case MR_OP_exp2:
+    case MR_OP_expm1:
+    case MR_OP_log2:
+    case MR_OP_log10:
+    case MR_OP_log1p:
+    case MR_OP_asin:
+    case MR_OP_acos:
+    case MR_OP_atan:
+    case MR_OP_atan2:
+    case MR_OP_sinh:
+    case MR_OP_cosh:
+    case MR_OP_tan:
+    case MR_OP_erf:
+    case MR_OP_softplus:
+    case MR_OP_elu: return (promise){.ulps = dtype == MR_F64 ? 4 : 0};
     case MR_OP_gelu: return (promise){.ulps = dtype == MR_F64 ? 8 : 0}; /* CUDA's erfc has 5 */
     case MR_OP_softmax: return (promise){.ulps = dtype == MR_F64 ? 16 : 4};
     case MR_OP_log_softmax: /* of a sum near 1 the logarithm is what its order makes it */
         return dtype == MR_F64 ? (promise){.norm = 1e-13} : (promise){.ulps = 4};
     case MR_OP_sum:
     case MR_OP_mean:
+    case MR_OP_cumsum:
+    case MR_OP_cumprod:
     case MR_OP_prod:
     case MR_OP_norm:
     case MR_OP_var:
@@ -305,7 +323,7 @@ static const shape_case shape_cases[] = {
 };
 
 static void compare_elementwise(const mr_op *row, tally *sum) {
-    bool selects = row->id == MR_OP_where;
+    bool selects = row->id == MR_OP_where || row->id == MR_OP_masked_fill;
     for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (size_t c = 0; c < sizeof shape_cases / sizeof *shape_cases; c++) {
             const shape_case *s = &shape_cases[c];
@@ -745,6 +763,182 @@ static void compare_abstract(const mr_op *row, tally *sum) {
     }
 }
 
+/* ------------------------------------------------------------------------- indices, order */
+
+/* Positions from 1 to `size`, on both sides. `rows` 0: one dim. */
+static pair make_index(mr_dtype dtype, layout how, int64_t rows, int64_t columns, int64_t size) {
+    pair p = make(MR_I64, DENSE, 0, (rows ? rows : 1) * columns * 2, true), other;
+    int64_t *values = mr_tensor_data(p.host);
+    for (int64_t i = 0; i < p.host->numel; i++) values[i] = 1 + (int64_t)(noise() % (uint64_t)size);
+    other = make(dtype, how, rows, columns, true);
+    const mr_placement plain = {.kind = MR_MEMORY_PAGEABLE};
+    mr_tensor *dense, *few;
+    ok(mr_create_empty(&caller, &plain, dtype, other.host->ndim, other.host->shape, &dense));
+    ok(mr_tensor_narrow(&caller, p.host, 0, 0, dense->numel, 1, &few));
+    mr_tensor *shaped;
+    ok(mr_tensor_reshape(&caller, few, dense->ndim, dense->shape, &shaped));
+    ok(mr_copy(&caller, other.host, shaped, NULL, false));
+    ok(mr_copy(&caller, other.device, shaped, NULL, false));
+    drop(shaped), drop(few), drop(dense);
+    drop_pair(p);
+    return other;
+}
+
+typedef struct {
+    int64_t rows, columns; /* of x; rows 0: one dim */
+    layout x, index, source;
+    int64_t index_rows, index_columns;
+    int dim; /* from the last */
+} index_case;
+
+/* Few and many lines, short and long, so that each way of the launcher is taken. */
+static const index_case index_cases[] = {
+    {ROWS, COLUMNS, DENSE, DENSE, DENSE, ROWS, COLUMNS, -1},
+    {ROWS, COLUMNS, DENSE, DENSE, DENSE, ROWS, COLUMNS, -2},
+    {ROWS, COLUMNS, TRANSPOSED, DENSE, STEPPED, ROWS, COLUMNS, -1},
+    {ROWS, COLUMNS, STEPPED, TRANSPOSED, TRANSPOSED, ROWS, COLUMNS, -2},
+    {ROWS, COLUMNS, UNALIGNED, STEPPED, UNALIGNED, 12, COLUMNS, -1},
+    {ROWS, COLUMNS, DENSE, DENSE, DENSE, 700, COLUMNS, -2},
+    {ROWS, COLUMNS, STEPPED, STEPPED, TRANSPOSED, ROWS, 900, -1},
+    {40, 64, DENSE, DENSE, DENSE, 3000, 64, -2},
+    {0, 100, DENSE, DENSE, DENSE, 0, 20000, -1},
+    {0, 3, DENSE, DENSE, DENSE, 0, 9000, -1},
+    {0, LONG, STEPPED, DENSE, DENSE, 0, 9000, -1},
+};
+
+static void index_both(const mr_op *row, tally *sum, mr_dtype dtype, const index_case *c,
+                       mr_dtype index_dtype, const char *what) {
+    bool places = (row->forms & MR_FORM_INPLACE) != 0;
+    bool flat = row->id == MR_OP_index_select || row->id == MR_OP_index_add;
+    bool rows = row->id == MR_OP_embedding;
+    int64_t size = c->dim == -1 ? c->columns : c->rows,
+            length = c->dim == -1 ? c->index_columns : c->index_rows;
+    pair x = make(dtype, c->x, c->rows, c->columns, false), source = {0};
+    pair index = flat || rows
+                     ? make_index(index_dtype, c->index, 0, length, size)
+                     : make_index(index_dtype, c->index, c->index_rows, c->index_columns, size);
+    if (places) {
+        bool down = c->dim == -2;
+        int64_t own_rows = !flat  ? c->index_rows
+                           : down ? length
+                                  : c->rows,
+                own_columns = !flat  ? c->index_columns
+                              : down ? c->columns
+                                     : length;
+        source = make(dtype, c->source, own_rows, own_columns, true);
+    }
+    mr_call host = {.in = {{.tensor = x.host}, {.tensor = index.host}, {.tensor = source.host}},
+                    .in_count = row->inputs,
+                    .dims = {c->dim},
+                    .dim_count = 1,
+                    .in_place = places};
+    if (places) host.out = x.host;
+    mr_call device = host;
+    device.in[0].tensor = x.device;
+    device.in[1].tensor = index.device;
+    device.in[2].tensor = source.device;
+    if (places) device.out = x.device;
+    run_both(row, host, device, promise_of(row, dtype), sum, dtype, what);
+    drop_pair(x), drop_pair(index);
+    if (places) drop_pair(source);
+}
+
+static void compare_index(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (size_t c = 0; c < sizeof index_cases / sizeof *index_cases; c++) {
+            char what[160];
+            snprintf(what, sizeof what, "%s case %zu", mr_dtype_text((mr_dtype)d), c);
+            if (row->id == MR_OP_embedding && (c > 7 || index_cases[c].dim != -2)) continue;
+            index_both(row, sum, (mr_dtype)d, &index_cases[c], c % 2 ? MR_I32 : MR_I64, what);
+        }
+    }
+}
+
+typedef struct {
+    int64_t rows, columns;
+    layout how;
+    int dim; /* from the last */
+} line_case;
+
+static const line_case line_cases[] = {
+    {ROWS, COLUMNS, DENSE, -1},   {ROWS, COLUMNS, DENSE, -2},     {ROWS, COLUMNS, TRANSPOSED, -1},
+    {ROWS, COLUMNS, STEPPED, -2}, {ROWS, COLUMNS, UNALIGNED, -1}, {ROWS, COLUMNS, ROW, -1},
+    {ROWS, COLUMNS, COLUMN, -1},  {3, 9001, DENSE, -1},           {9, 9001, DENSE, -2},
+    {3, 5000, STEPPED, -1},       {0, LONG, DENSE, -1},           {0, 1, DENSE, -1},
+};
+enum { LINE_CASES = sizeof line_cases / sizeof *line_cases };
+
+/* cumsum, cumprod, flip, roll, tril, triu. */
+static void compare_lines(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int c = 0; c < LINE_CASES; c++) {
+            const line_case *l = &line_cases[c];
+            bool exact = promise_of(row, (mr_dtype)d).norm == 0;
+            pair in = make((mr_dtype)d, l->how, l->rows, l->columns, !exact);
+            mr_call host = {.in = {{.tensor = in.host}},
+                            .in_count = 1,
+                            .dims_given = true,
+                            .dims = {l->dim},
+                            .dim_count = 1};
+            bool band = row->id == MR_OP_tril || row->id == MR_OP_triu;
+            if (band) host.params.integer[0] = c % 5 - 2;
+            if (row->id == MR_OP_roll) host.params.integer[1] = c * 7 - 20;
+            mr_call device = host;
+            device.in[0].tensor = in.device;
+            char what[160];
+            snprintf(what, sizeof what, "%s case %d", mr_dtype_text((mr_dtype)d), c);
+            run_both(row, host, device, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d, what);
+            drop_pair(in);
+        }
+    }
+}
+
+static void compare_sort(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int c = 0; c < 2 * LINE_CASES; c++) {
+            const line_case *l = &line_cases[c / 2];
+            pair in = make((mr_dtype)d, l->how, l->rows, l->columns, false);
+            mr_sort_call host = {.in = in.host, .dim = l->dim, .taken = -1, .descending = c % 2};
+            if (row->id == MR_OP_topk) host.taken = (l->dim == -1 ? l->columns : l->rows) / 2;
+            mr_sort_call device = host;
+            device.in = in.device;
+            pair values = {0}, order = {0};
+            bool both = row->id != MR_OP_argsort;
+            char what[160];
+            snprintf(what, sizeof what, "%s case %d", mr_dtype_text((mr_dtype)d), c);
+            ok(mr_sort(&caller, row, &host, both ? &values.host : NULL, &order.host));
+            ok(mr_sort(&caller, row, &device, both ? &values.device : NULL, &order.device));
+            if (both)
+                compare(values.host, values.device, promise_of(row, (mr_dtype)d), sum, (mr_dtype)d,
+                        what);
+            compare(order.host, order.device, (promise){0}, sum, (mr_dtype)d, what);
+            if (both) drop_pair(values);
+            drop_pair(order), drop_pair(in);
+        }
+    }
+}
+
+static void compare_compact(const mr_op *row, tally *sum) {
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        for (int c = 0; c < LINE_CASES; c++) {
+            const line_case *l = &line_cases[c];
+            pair in = make((mr_dtype)d, l->how, l->rows, l->columns, false), out;
+            pair mask = make(MR_BOOL, c % 2 ? ROW : DENSE, l->rows, l->columns, false);
+            char what[160];
+            snprintf(what, sizeof what, "%s case %d", mr_dtype_text((mr_dtype)d), c);
+            if (row->id == MR_OP_nonzero) {
+                ok(mr_nonzero(&caller, in.host, &out.host));
+                ok(mr_nonzero(&caller, in.device, &out.device));
+            } else {
+                ok(mr_masked_select(&caller, in.host, mask.host, &out.host));
+                ok(mr_masked_select(&caller, in.device, mask.device, &out.device));
+            }
+            compare(out.host, out.device, (promise){0}, sum, (mr_dtype)d, what);
+            drop_pair(out), drop_pair(mask), drop_pair(in);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------------- the table */
 
 /* mr.op; the other abstract row, mr.spin, writes nothing. */
@@ -801,7 +995,9 @@ static void (*const compare_row[])(const mr_op *row, tally *sum) = {
     [MR_FAMILY_BYTES] = compare_memset,        [MR_FAMILY_ABSTRACT] = compare_op,
     [MR_FAMILY_POOL] = compare_nothing,        [MR_FAMILY_LOSS] = compare_nothing,
     [MR_FAMILY_OPTIMISE] = compare_optimise,   [MR_FAMILY_CONV] = compare_nothing,
-    [MR_FAMILY_KERNEL] = compare_nothing,
+    [MR_FAMILY_SCAN] = compare_lines,          [MR_FAMILY_SORT] = compare_sort,
+    [MR_FAMILY_MOVE] = compare_lines,          [MR_FAMILY_COMPACT] = compare_compact,
+    [MR_FAMILY_INDEX] = compare_index,         [MR_FAMILY_KERNEL] = compare_nothing,
 };
 _Static_assert(sizeof compare_row / sizeof *compare_row == MR_FAMILY_COUNT,
                "a comparison a family");

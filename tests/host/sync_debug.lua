@@ -31,6 +31,13 @@ function TestSyncDebug.test_each_place_is_told_once()
   lu.assertStrContains(lines[2], "4: cpu ")
 end
 
+function TestSyncDebug.test_sizes_that_depend_on_data_are_waited_for()
+  local lines = lines_of("local x = mr.ones(8)\nx:nonzero()\nx:masked_select(x:gt(0))")
+  lu.assertEquals(#lines, 2)
+  lu.assertStrContains(lines[1], "3: nonzero ")
+  lu.assertStrContains(lines[2], "4: masked_select ")
+end
+
 function TestSyncDebug.test_what_is_asked_for_is_not_told()
   lu.assertEquals(lines_of([[
     local x, p = mr.ones(8), mr.zeros(8, {device = "cpu", pinned = true})

@@ -11,10 +11,21 @@ local function operands(name)
   if name == "bmm" then return mr.rand(2, 3, 4), mr.rand(2, 4, 5) end
   if name == "addmm" then return mr.rand(3, 2), mr.rand(3, 4), mr.rand(4, 2) end
   if name == "softmax" or name == "log_softmax" then return mr.rand(3, 4), 2 end
-  if name == "logical_not" then return mr.rand(6):gt(0.5) end
   if name == "conv2d" then return mr.rand(2, 3, 5, 6), mr.rand(4, 3, 2, 3) end
   if name:find "pool2d" then return mr.rand(2, 3, 6, 7), 2 end
   if name == "nll_loss" then return mr.rand(2, 3), mr.tensor { 3, 1 } end
+  if name == "logical_not" or name:match "^is%l+$" then return mr.rand(6):gt(0.5) end
+  if name:match "^logical" then return mr.rand(6):gt(0.5), mr.rand(6):gt(0.5) end
+  if name:match "^bitwise" then return mr.randint(90, {6}), mr.randint(5, {6}) end
+  if name == "cumsum" or name == "cumprod" or name == "flip" or name == "roll" or name == "topk" then
+    return mr.rand(6), 1
+  end
+  if name == "tril" or name == "triu" then return mr.rand(3, 4) end
+  if name == "masked_select" then return mr.rand(6), mr.rand(6):gt(0.5) end
+  if name == "index_select" then return mr.rand(6), 1, mr.tensor {3, 1} end
+  if name == "gather" then return mr.rand(6), 1, mr.tensor {3, 1} end
+  if name == "asin" or name == "acos" then return mr.rand(6) end
+  if name == "masked_fill" then return mr.rand(6), mr.rand(6):gt(0.5), 3 end
   if name == "where" then return mr.rand(6):gt(0.5), mr.rand(6), mr.rand(6) end
   if name == "clamp" then return mr.rand(6), 0.25, 0.75 end
   return mr.rand(6):add(0.5), mr.rand(6):add(0.5), mr.rand(6)

@@ -1,6 +1,6 @@
 -- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels graphs traced large halves products convolutions networks pinned peer pipeline;
--- none: all of them), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
+-- After the script: parts (small kernels graphs traced large halves products convolutions networks order pinned peer
+-- pipeline; none: all), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -241,6 +241,31 @@ local function convolutions()
   end
 end
 
+-- Rows with an index, and those that put elements in order.
+local function order()
+  local n, x = 10000000, {}
+  for i = 1, SETS do x[i] = mr.rand(n) end
+  local at, wide = mr.randint(1, n // 10 + 1, { n }), mr.rand(n // 10, 64)
+  local rows, sums = mr.randint(1, n // 10 + 1, { n // 10 }), mr.zeros(n // 10)
+  local function row(name, work) say(name, 1e3 * on_device(work), "ms") end
+  row("index_select 10^6 rows of 64", function() local _ <close> = wide:index_select(1, rows) end)
+  row("gather 10^7", function(i) local _ <close> = x[i]:gather(1, at) end)
+  row("index_add_ 10^7 to 10^6", function(i) sums:index_add_(1, at, x[i]) end)
+  row("cumsum 10^7", function(i) local _ <close> = x[i]:cumsum(1) end)
+  row("sort 10^7", function(i)
+    local values, positions = x[i]:sort()
+    values:free()
+    positions:free()
+  end)
+  local lines = x[1]:view(-1, 100)
+  row("sort 10^5 lines of 100", function()
+    local values, positions = lines:sort()
+    values:free()
+    positions:free()
+  end)
+  row("nonzero of 10^7", function(i) local _ <close> = x[i]:gt(0.5):nonzero() end)
+end
+
 local function pinned()
   local size = (256 << 20) // 4
   local host, device = mr.empty(size, { pinned = true, device = "cpu" }), mr.rand(size)
@@ -377,8 +402,8 @@ local function networks()
 end
 
 local known = { small = small_work, autograd = autograd, kernels = kernels, traced = traced, large = large_work,
-  halves = halves, products = products, convolutions = convolutions, pinned = pinned, peer = peer,
+  halves = halves, products = products, convolutions = convolutions, order = order, pinned = pinned, peer = peer,
   pipeline = pipeline, graphs = graphs, networks = networks }
 local all = { "small", "kernels", "graphs", "traced", "autograd", "large", "halves", "products", "convolutions",
-  "networks", "pinned", "peer", "pipeline" }
+  "networks", "order", "pinned", "peer", "pipeline" }
 for _, part in ipairs(#parts > 0 and parts or all) do known[part]() end

@@ -136,6 +136,25 @@ def torch_convolutions():
             row("conv2d_weight", lambda i: gradient(False, True))
 
 
+def torch_order():
+    n = 10000000
+    x = [torch.rand(n, device="cuda") for _ in range(SETS)]
+    at, wide = torch.randint(0, n // 10, (n,), device="cuda"), torch.rand(n // 10, 64, device="cuda")
+    rows, sums = torch.randint(0, n // 10, (n // 10,), device="cuda"), torch.zeros(n // 10, device="cuda")
+    lines = x[0].view(-1, 100)
+
+    def row(name, work):
+        say("pytorch", name, 1e3 * on_device(work), "ms")
+
+    row("index_select 10^6 rows of 64", lambda i: wide.index_select(0, rows))
+    row("gather 10^7", lambda i: x[i].gather(0, at))
+    row("index_add_ 10^7 to 10^6", lambda i: sums.index_add_(0, at, x[i]))
+    row("cumsum 10^7", lambda i: x[i].cumsum(0))
+    row("sort 10^7", lambda i: x[i].sort(stable=True))
+    row("sort 10^5 lines of 100", lambda i: lines.sort(stable=True))
+    row("nonzero of 10^7", lambda i: (x[i] > 0.5).nonzero())
+
+
 def torch_large():
     x, y, z = ([torch.rand(N, device="cuda") - 0.5 for _ in range(SETS)] for _ in range(3))
     gib = 1e-9 * GIB
@@ -174,6 +193,7 @@ def torch_large():
         say("pytorch", "matmul 8192 " + word, 2e-12 * n**3 / seconds, "TFLOP/s")
     del a, b, c
     torch.cuda.empty_cache()
+    torch_order()
     size = (256 << 20) // 4
     host, device = torch.empty(size, pin_memory=True), torch.rand(size, device="cuda")
     say("pytorch", "H2D pinned 256 MiB", 4e-9 * size / on_device(lambda i: device.copy_(host, non_blocking=True), 3), "GB/s")

@@ -53,6 +53,8 @@ MR_PICK(double, 4)
 #define MR_BY_TYPE(name, x) mr_pick(x, name##_u8, name##_i32, name##_i64, name##_f32, name##_f64)
 #undef MR_BY_FLOAT
 #define MR_BY_FLOAT(name, x) mr_pick(x, 0, 0, 0, name##_f32, name##_f64)
+#undef MR_BY_WHOLE
+#define MR_BY_WHOLE(name, x) mr_pick(x, name##_u8, name##_i32, name##_i64, 0, 0)
 
 /* ------------------------------------------------------------------------- element types */
 

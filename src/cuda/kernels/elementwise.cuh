@@ -170,6 +170,7 @@ template <class R, class X> MR_DEVICE R stored(X v) {
 
 #define STORE_PLAIN(R, v) stored<R>(v)
 #define STORE_BOOL(R, v)  ((R)((v) != 0))
+#define STORE_BIT(R, v)   ((R)((v)&1))
 #define R_SAME(T)         T
 #define R_FLOAT(T)        T
 #define R_BOOL(T)         uint8_t
@@ -229,5 +230,13 @@ template <class R, class X> MR_DEVICE R stored(X v) {
 #define LOOPS_ALL(FORM, name, result, ...)                                                         \
     LOOPS_NUMBERS(FORM, name, result, __VA_ARGS__)                                                 \
     FORM(name, b8, uint8_t, R_##result(uint8_t), STORE_BOOL, __VA_ARGS__)
+
+#define LOOPS_INTEGERS(FORM, name, result, ...)                                                    \
+    FORM(name, u8, uint8_t, R_##result(uint8_t), STORE_PLAIN, __VA_ARGS__)                         \
+    FORM(name, i32, int32_t, R_##result(int32_t), STORE_PLAIN, __VA_ARGS__)                        \
+    FORM(name, i64, int64_t, R_##result(int64_t), STORE_PLAIN, __VA_ARGS__)
+#define LOOPS_WHOLE(FORM, name, result, ...)                                                       \
+    LOOPS_INTEGERS(FORM, name, result, __VA_ARGS__)                                                \
+    FORM(name, b8, uint8_t, R_##result(uint8_t), STORE_BIT, __VA_ARGS__)
 
 #endif

@@ -9,3 +9,4 @@ MR_TERNARY_TABLE(X)
 #define X(name, dtypes, result, flops, expression, ...)                                   \
     LOOPS_##dtypes(SELECT, name, result, 3, expression)
 MR_SELECT_TABLE(X)
+MR_MASKED_TABLE(X)

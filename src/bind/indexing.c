@@ -1,0 +1,53 @@
+/* Rows whose elements an index chooses, in Lua: index_select, gather, embedding; scatter_, scatter_add_, index_add_. */
+#include "bind/indexing.h"
+#include "bind/row.h"
+#include "bind/shape.h"
+
+#define UP_OP lua_upvalueindex(2)
+
+static void no_more_arguments(lua_State *L, const mr_op *op, int last) {
+    bool method;
+    const char *name = mr_called_name(L, &method);
+    if (lua_gettop(L) > last) mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
+}
+
+static int push_picked(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,
+                       int options_arg) {
+    static const char *const known[] = {"out", NULL};
+    no_more_arguments(L, op, options_arg);
+    mr_option_slots options = mr_check_options(L, options_arg, known);
+    call->out = mr_option_tensor(L, &options, "out");
+    call->in_count = 2;
+    call->dim_count = 1;
+    return mr_push_result(L, caller, op, call, mr_option_at(L, &options, "out"));
+}
+
+/* x, dim, index [, options]; of embedding: index, table [, options]. */
+int mr_call_pick(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    mr_call call = {0};
+    if (op->id == MR_OP_embedding) {
+        call.in[1].tensor = mr_check_tensor(L, 1);
+        call.in[0].tensor = mr_check_tensor(L, 2);
+        return push_picked(L, &caller, op, &call, 3);
+    }
+    call.in[0].tensor = mr_check_tensor(L, 1);
+    call.dims[0] = mr_check_dim(L, op->name, 2, call.in[0].tensor->ndim);
+    call.in[1].tensor = mr_check_tensor(L, 3);
+    return push_picked(L, &caller, op, &call, 4);
+}
+
+/* x, dim, index, source: a tensor, or (scatter_) a number. */
+int mr_call_place(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    mr_call call = {.in_place = true, .in_count = 3, .dim_count = 1};
+    call.out = call.in[0].tensor = mr_check_tensor(L, 1);
+    call.dims[0] = mr_check_dim(L, op->name_in_place, 2, call.out->ndim);
+    call.in[1].tensor = mr_check_tensor(L, 3);
+    if (op->id == MR_OP_scatter) call.in[2] = mr_check_value(L, 4);
+    else call.in[2].tensor = mr_check_tensor(L, 4);
+    no_more_arguments(L, op, 4);
+    return mr_push_result(L, &caller, op, &call, 1);
+}

@@ -1,0 +1,179 @@
+/* Elements that an index chooses: ops/index.h says what a position is, and ops/index.c what must come out.
+ *
+ * What is added to one element of the output is added in the order of the index, by one thread: by the one that has the
+ * whole line; or, where lines are long and few, by one for each element, which finds its additions side by side, since
+ * the positions have been sorted by where they go (kernels/sort.cu, which keeps the order of equals). */
+#include "cuda/kernels/device.cuh"
+
+#define inline inline __device__
+#include "base/half.h"
+#undef inline
+
+#include <assert.h>
+
+enum { PLAIN, INDEX, CHOSEN };
+
+/* ------------------------------------------------------------------------- out of range */
+
+/* The first thread that finds one says what it was; then the device is lost, as by any failed assertion. */
+static __device__ __noinline__ void complain(const mr_cuda_index &p, int64_t value) {
+    mr_cuda_complaint *c = p.complaint;
+    if (atomicCAS(&c->taken, 0u, 1u) == 0) {
+        c->seq = p.seq;
+        c->value = value;
+        c->size = p.size;
+        __threadfence_system();
+        c->complete = 1;
+        __threadfence_system();
+    }
+    assert(!"an index is out of range");
+}
+
+/* The index at an offset, counted from 0, and checked. */
+MR_DEVICE uint64_t choice(const mr_cuda_index &p, int64_t offset) {
+    int64_t value = p.wide ? ((const int64_t *)p.index)[offset] : ((const int32_t *)p.index)[offset];
+    if ((uint64_t)value - 1 >= (uint64_t)p.size) complain(p, value);
+    return (uint64_t)value - 1;
+}
+
+#define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
+
+/* ------------------------------------------------------------------------- picking */
+
+template <class T> MR_DEVICE void pick(const mr_cuda_index &p) {
+    constexpr int ITEMS = MR_CUDA_STRIDED / MR_CUDA_THREADS;
+    uint64_t first = (uint64_t)blockIdx.x * MR_CUDA_STRIDED + threadIdx.x;
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint64_t i = first + u * MR_CUDA_THREADS;
+        if (i >= p.count) return;
+        uint64_t k = choice(p, offset_of(p.shape, p.stride[INDEX], i));
+        ((T *)p.plain)[offset_of(p.shape, p.stride[PLAIN], i)] =
+            ((const T *)p.chosen)[offset_of(p.shape, p.stride[CHOSEN], i) + (int64_t)k * p.step];
+    }
+}
+KERNEL(pick_1, mr_cuda_index) { pick<uint8_t>(p); }
+KERNEL(pick_2, mr_cuda_index) { pick<uint16_t>(p); }
+KERNEL(pick_4, mr_cuda_index) { pick<uint32_t>(p); }
+KERNEL(pick_8, mr_cuda_index) { pick<uint64_t>(p); }
+KERNEL(pick_16, mr_cuda_index) { pick<uint4>(p); }
+
+/* ------------------------------------------------------------------------- setting, adding */
+
+template <class T_> struct set {
+    typedef T_ T, A;
+    static constexpr bool last_only = true;
+    MR_DEVICE_MEMBER A load(T v) { return v; }
+    MR_DEVICE_MEMBER A move(A, T v) { return v; }
+    MR_DEVICE_MEMBER T store(A a) { return a; }
+};
+/* A: what is added up in. */
+template <class T_> struct add {
+    typedef T_ T, A;
+    static constexpr bool last_only = false;
+    MR_DEVICE_MEMBER A load(T v) { return v; }
+    MR_DEVICE_MEMBER A move(A a, T v) { return (A)mr_add(a, v); }
+    MR_DEVICE_MEMBER T store(A a) { return a; }
+};
+struct add_f16 {
+    typedef uint16_t T;
+    typedef float A;
+    static constexpr bool last_only = false;
+    MR_DEVICE_MEMBER A load(T v) { return mr_f32_from_f16(v); }
+    MR_DEVICE_MEMBER A move(A a, T v) { return a + mr_f32_from_f16(v); }
+    MR_DEVICE_MEMBER T store(A a) { return mr_f16_from_f32(a); }
+};
+struct add_bf16 {
+    typedef uint16_t T;
+    typedef float A;
+    static constexpr bool last_only = false;
+    MR_DEVICE_MEMBER A load(T v) { return mr_f32_from_bf16(v); }
+    MR_DEVICE_MEMBER A move(A a, T v) { return a + mr_f32_from_bf16(v); }
+    MR_DEVICE_MEMBER T store(A a) { return mr_bf16_from_f32(a); }
+};
+struct add_b8 : set<uint8_t> {
+    static constexpr bool last_only = false;
+    MR_DEVICE_MEMBER uint8_t move(uint8_t a, uint8_t v) { return (a | v) != 0; }
+};
+
+/* Where the source of a position is: at `j` of a line, which is at `line` among the others. */
+template <class T> MR_DEVICE T source_at(const mr_cuda_index &p, int64_t line, int64_t j) {
+    if (!p.plain) {
+        T v;
+        memcpy(&v, &p.number, sizeof v);
+        return v;
+    }
+    return ((const T *)p.plain)[offset_of(p.shape, p.stride[PLAIN], line) + j * p.along[PLAIN]];
+}
+
+/* A thread has a line. */
+template <class Op> MR_DEVICE void place_lines(const mr_cuda_index &p) {
+    typedef typename Op::T T;
+    uint64_t line = thread_number();
+    if (line >= p.count) return;
+    int64_t index = offset_of(p.shape, p.stride[INDEX], line);
+    T *chosen = (T *)p.chosen + offset_of(p.shape, p.stride[CHOSEN], line);
+    for (int64_t j = 0; j < p.length; j++) {
+        uint64_t k = choice(p, index + j * p.along[INDEX]);
+        T *x = &chosen[(int64_t)k * p.step + j * p.along[CHOSEN]];
+        *x = Op::store(Op::move(Op::load(*x), source_at<T>(p, (int64_t)line, j)));
+    }
+}
+
+/* The positions' keys, for sorting: which element of the output each of them goes to. Of a flat index, which is the
+ * same for all lines, only the place in the line. */
+template <class K> MR_DEVICE void keys(const mr_cuda_index_keys &q) {
+    const mr_cuda_index &p = q.index;
+    uint64_t count = p.flat ? (uint64_t)p.length : p.count * (uint64_t)p.length;
+    for (uint64_t i = thread_number(); i < count; i += thread_count()) {
+        uint64_t line = p.flat ? 0 : i / (uint64_t)p.length, j = i - line * (uint64_t)p.length;
+        int64_t offset = p.flat ? 0 : offset_of(p.shape, p.stride[INDEX], line);
+        uint64_t k = choice(p, offset + (int64_t)j * p.along[INDEX]);
+        ((K *)q.keys)[i] = (K)(line * (uint64_t)p.size + k);
+        q.positions[i] = (uint32_t)i;
+    }
+}
+KERNEL(index_keys_u32, mr_cuda_index_keys) { keys<uint32_t>(p); }
+KERNEL(index_keys_u64, mr_cuda_index_keys) { keys<uint64_t>(p); }
+
+/* Of sorted positions, a thread has those with one key: of a flat index in one of the lines, which are side by side. */
+template <class Op, class K> MR_DEVICE void place_sorted(const mr_cuda_index_keys &q) {
+    typedef typename Op::T T;
+    const mr_cuda_index &p = q.index;
+    const K *keys = (const K *)q.keys;
+    uint64_t lines = p.flat ? p.count : 1, count = p.flat ? (uint64_t)p.length : p.count * (uint64_t)p.length;
+    for (uint64_t t = thread_number(); t < count * lines; t += thread_count()) {
+        uint64_t i = t / lines, line = t - i * lines;
+        K key = keys[i];
+        if (i > 0 && keys[i - 1] == key) continue;
+        uint64_t end = i + 1;
+        while (end < count && keys[end] == key) end++;
+        if (!p.flat) line = key / (uint64_t)p.size;
+        uint64_t k = p.flat ? key : key - line * (uint64_t)p.size;
+        T *x = (T *)p.chosen + offset_of(p.shape, p.stride[CHOSEN], line) + (int64_t)k * p.step;
+        typename Op::A a = Op::load(*x);
+        for (uint64_t n = Op::last_only ? end - 1 : i; n < end; n++) {
+            uint64_t position = q.positions[n];
+            uint64_t j = p.flat ? position : position - line * (uint64_t)p.length;
+            a = Op::move(a, source_at<T>(p, (int64_t)line, (int64_t)j));
+        }
+        *x = Op::store(a);
+    }
+}
+
+#define PLACE(name, ...)                                                                           \
+    KERNEL(name##_lines, mr_cuda_index) { place_lines<__VA_ARGS__>(p); }                           \
+    KERNEL(name##_u32, mr_cuda_index_keys) { place_sorted<__VA_ARGS__, uint32_t>(p); }             \
+    KERNEL(name##_u64, mr_cuda_index_keys) { place_sorted<__VA_ARGS__, uint64_t>(p); }
+PLACE(set_1, set<uint8_t>)
+PLACE(set_2, set<uint16_t>)
+PLACE(set_4, set<uint32_t>)
+PLACE(set_8, set<uint64_t>)
+PLACE(add_b8, add_b8)
+PLACE(add_u8, add<uint8_t>)
+PLACE(add_i32, add<int32_t>)
+PLACE(add_i64, add<int64_t>)
+PLACE(add_f32, add<float>)
+PLACE(add_f64, add<double>)
+PLACE(add_f16, add_f16)
+PLACE(add_bf16, add_bf16)

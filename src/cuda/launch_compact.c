@@ -1,0 +1,52 @@
+/* nonzero and masked_select. */
+#include "cuda/kernels.h"
+
+static mr_cuda_compact arguments(const mr_command *command) {
+    const mr_tensor *out = command->operands[0].tensor, *in = command->operands[1].tensor;
+    const mr_tensor *condition = command->operands[command->operand_count - 1].tensor;
+    bool positions = command->u.op.row->id == MR_OP_nonzero;
+    mr_cuda_compact args = {.in = (const void *)mr_cuda_data(in),
+                            .condition = (const void *)mr_cuda_data(condition),
+                            .condition_dtype = condition->dtype,
+                            .out = (void *)mr_cuda_data(out),
+                            .room = (uint64_t)(positions ? out->shape[0] : out->numel),
+                            .count = (uint64_t)in->numel,
+                            .tiles = mr_cuda_blocks((uint64_t)in->numel, MR_CUDA_COMPACT_TILE),
+                            .ndim = (uint32_t)in->ndim};
+    for (int d = 0; d < in->ndim; d++) args.size[d] = in->shape[d];
+    cuda_layout layout;
+    mr_cuda_layout_begin(&layout, in->ndim, in->shape);
+    mr_cuda_layout_tensor(&layout, condition);
+    mr_cuda_layout_tensor(&layout, in);
+    mr_cuda_layout_end(&layout, false, &args.shape, args.stride);
+    return args;
+}
+
+static mr_status compact(const mr_command *command, CUstream stream, mr_cuda_compact *args) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
+    const mr_tensor *out = command->operands[0].tensor;
+    size_t size = mr_dtype_size((mr_dtype)out->dtype);
+    CUfunction count, scan, write;
+    MR_CUDA_FIND(count, command, &kernels->compact_count, MODULE_COMPACT, "compact_count");
+    MR_CUDA_FIND(scan, command, &kernels->compact_scan, MODULE_COMPACT, "compact_scan");
+    if (command->u.op.row->id == MR_OP_nonzero)
+        MR_CUDA_FIND(write, command, &kernels->compact_positions, MODULE_COMPACT,
+                     "compact_positions");
+    else
+        MR_CUDA_FIND(write, command, &kernels->compact[__builtin_ctzl(size)], MODULE_COMPACT,
+                     "compact_%d", (int)size);
+    MR_TRY(mr_cuda_enqueue(command, stream, count, args->tiles, args));
+    MR_TRY(mr_cuda_enqueue(command, stream, scan, 1, args));
+    mr_cuda_device_of(command)->machine->submissions += 2;
+    return mr_cuda_enqueue(command, stream, write, args->tiles, args);
+}
+
+mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream) {
+    mr_cuda_compact args = arguments(command);
+    CUdeviceptr counts;
+    MR_TRY(mr_cuda_borrow(command, stream, (args.tiles + 1) * sizeof(uint64_t), &counts));
+    args.counts = (uint64_t *)counts;
+    mr_status status = compact(command, stream, &args);
+    mr_cuda_return(stream, counts);
+    return status;
+}

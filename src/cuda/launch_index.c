@@ -1,0 +1,202 @@
+/* Rows whose elements an index chooses. An index that is out of range fails an assertion in the kernel, which says
+ * before that in pinned memory what it was; error.c makes a sentence of it. */
+#include "cuda/sort.h"
+#include "ops/index.h"
+
+#include <stdlib.h>
+
+static mr_status find_indices(const mr_command *command, cuda_indices **out_indices) {
+    cuda_device *device = mr_cuda_device_of(command);
+    *out_indices = device->indices;
+    if (device->indices) return MR_OK;
+    cuda_indices *indices = calloc(1, sizeof *indices);
+    if (!indices) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    cuda_pinned_block block;
+    mr_status status = mr_cuda_pinned_take(device->machine, sizeof(mr_cuda_complaint), &block);
+    if (status) {
+        free(indices);
+        return status;
+    }
+    indices->block = block.block;
+    indices->complaint = block.host;
+    indices->device = block.device;
+    *indices->complaint = (mr_cuda_complaint){0};
+    device->indices = *out_indices = indices;
+    return MR_OK;
+}
+
+void mr_cuda_index_close(cuda_device *device) {
+    cuda_indices *indices = device->indices;
+    if (!indices) return;
+    for (int i = 0; i < TRAIL_LENGTH; i++) {
+        mr_name_release(indices->last[i].index);
+        mr_name_release(indices->last[i].chosen);
+    }
+    mr_cuda_pinned_give(device->machine, indices->block);
+    free(indices);
+    device->indices = NULL;
+}
+
+static void remember(cuda_indices *indices, uint64_t seq, const mr_indexing *g) {
+    int i = (int)(indices->launches++ % TRAIL_LENGTH);
+    mr_name_release(indices->last[i].index);
+    mr_name_release(indices->last[i].chosen);
+    indices->last[i].seq = seq;
+    indices->last[i].index = mr_name_retain(g->tensor[MR_SIDE_INDEX]->name);
+    indices->last[i].chosen = mr_name_retain(g->tensor[MR_SIDE_CHOSEN]->name);
+}
+
+/* ------------------------------------------------------------------------- arguments */
+
+static mr_cuda_index arguments(const mr_command *command, const cuda_indices *indices,
+                               const mr_indexing *g) {
+    const mr_tensor *plain = g->tensor[MR_SIDE_PLAIN], *chosen = g->tensor[MR_SIDE_CHOSEN];
+    mr_cuda_index args = {.plain = plain ? (void *)mr_cuda_data(plain) : NULL,
+                          .index = (const void *)mr_cuda_data(g->tensor[MR_SIDE_INDEX]),
+                          .chosen = (void *)mr_cuda_data(chosen),
+                          .step = g->step,
+                          .size = g->size,
+                          .wide = g->tensor[MR_SIDE_INDEX]->dtype == MR_I64,
+                          .complaint = (mr_cuda_complaint *)indices->device,
+                          .seq = command->seq};
+    const mr_index_body *body = command->u.op.row->body;
+    args.flat = body->flat;
+    if (!plain)
+        mr_dtype_store((mr_dtype)chosen->dtype, &args.number, command->u.op.params.scalar[0]);
+    return args;
+}
+
+/* The shape of positions or lines; `sort`: in any order. */
+static void lay_out(const mr_indexing *g, bool sort, mr_cuda_index *args) {
+    cuda_layout layout;
+    mr_cuda_layout_begin(&layout, g->ndim, g->shape);
+    args->count = 1;
+    for (int d = 0; d < g->ndim; d++) args->count *= (uint64_t)g->shape[d];
+    for (int side = 0; side < MR_SIDES; side++)
+        mr_cuda_layout_add(&layout, g->ndim, g->shape, g->stride[side]);
+    mr_cuda_layout_end(&layout, sort, &args->shape, args->stride);
+}
+
+/* ------------------------------------------------------------------------- picking */
+
+/* If the elements of a run are neighbours on both sides, and the index stands still: as many of them as 16 bytes hold
+ * count as one. */
+static int64_t widen(mr_indexing *g, int64_t size) {
+    int64_t length = 16 / size;
+    int last = g->ndim - 1;
+    const int sides[] = {MR_SIDE_PLAIN, MR_SIDE_CHOSEN};
+    bool fits = g->stride[MR_SIDE_INDEX][last] == 0 && g->shape[last] % length == 0 &&
+                g->step % length == 0;
+    for (int i = 0; i < 2 && fits; i++) {
+        const int64_t *stride = g->stride[sides[i]];
+        fits = stride[last] == 1 && mr_cuda_aligned(mr_cuda_data(g->tensor[sides[i]]));
+        for (int d = 0; d < last && fits; d++) fits = g->shape[d] == 1 || stride[d] % length == 0;
+    }
+    if (!fits) return size;
+    g->shape[last] /= length;
+    g->step /= length;
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < last; d++) g->stride[sides[i]][d] /= length;
+    return 16;
+}
+
+static mr_status pick(const mr_command *command, CUstream stream, mr_indexing *g,
+                      const cuda_indices *indices) {
+    int64_t size = widen(g, (int64_t)mr_dtype_size((mr_dtype)g->tensor[MR_SIDE_PLAIN]->dtype));
+    mr_cuda_index args = arguments(command, indices, g);
+    lay_out(g, true, &args);
+    CUfunction function;
+    MR_CUDA_FIND(function, command, &mr_cuda_kernels_of(command)->pick[__builtin_ctzl(size)],
+                 MODULE_INDEX, "pick_%d", (int)size);
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args.count, MR_CUDA_STRIDED),
+                           &args);
+}
+
+/* ------------------------------------------------------------------------- setting, adding */
+
+enum { SHORT = 64, MANY_LINES = 1 << 16 }; /* where a thread for each line is better than a sort */
+
+/* The geometry without the dim of the index: what is left are lines. */
+static void take_along(mr_indexing *g, mr_cuda_index *args) {
+    args->length = g->shape[g->along];
+    for (int side = 0; side < MR_SIDES; side++) {
+        args->along[side] = g->stride[side][g->along];
+        g->stride[side][g->along] = 0;
+    }
+    g->shape[g->along] = 1;
+}
+
+/* "add_f32", "set_4" */
+static mr_status find_place(const mr_command *command, const mr_indexing *g, int form,
+                            CUfunction *out_function) {
+    static const char *const forms[] = {"lines", "u32", "u64"};
+    const mr_index_body *body = command->u.op.row->body;
+    mr_dtype dtype = (mr_dtype)g->tensor[MR_SIDE_CHOSEN]->dtype;
+    CUfunction *slot =
+        &mr_cuda_kernels_of(command)->place[body->action == MR_INDEX_ADD][dtype][form];
+    if (body->action == MR_INDEX_ADD)
+        MR_CUDA_FIND(*out_function, command, slot, MODULE_INDEX, "add_%s_%s", mr_cuda_tag(dtype),
+                     forms[form]);
+    else
+        MR_CUDA_FIND(*out_function, command, slot, MODULE_INDEX, "set_%d_%s",
+                     (int)mr_dtype_size(dtype), forms[form]);
+    return MR_OK;
+}
+
+static mr_status place_lines(const mr_command *command, CUstream stream, const mr_indexing *g,
+                             mr_cuda_index *args) {
+    CUfunction function;
+    MR_TRY(find_place(command, g, 0, &function));
+    return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args->count, MR_CUDA_THREADS),
+                           args);
+}
+
+static mr_status sort_and_place(const mr_command *command, CUstream stream, cuda_sorting *sorting,
+                                CUfunction keys, CUfunction place, mr_cuda_index_keys *args,
+                                uint64_t choices) {
+    args->keys = sorting->keys[0];
+    args->positions = sorting->positions[0];
+    MR_TRY(mr_cuda_enqueue(command, stream, keys, mr_cuda_spread(command, sorting->count), args));
+    MR_TRY(mr_cuda_sort_by_keys(command, stream, sorting, mr_cuda_bits(choices)));
+    args->keys = sorting->keys[sorting->at];
+    args->positions = sorting->positions[sorting->at];
+    uint64_t threads = args->index.flat ? sorting->count * args->index.count : sorting->count;
+    return mr_cuda_enqueue(command, stream, place, mr_cuda_spread(command, threads), args);
+}
+
+static mr_status place_sorted(const mr_command *command, CUstream stream, const mr_indexing *g,
+                              const mr_cuda_index *index) {
+    mr_cuda_index_keys args = {.index = *index};
+    uint64_t lines = index->flat ? 1 : index->count, choices = lines * (uint64_t)index->size;
+    bool wide = choices > UINT32_MAX;
+    CUfunction keys, place;
+    MR_CUDA_FIND(keys, command, &mr_cuda_kernels_of(command)->index_keys[wide], MODULE_INDEX,
+                 "index_keys_%s", wide ? "u64" : "u32");
+    MR_TRY(find_place(command, g, wide ? 2 : 1, &place));
+    cuda_sorting sorting;
+    MR_TRY(mr_cuda_sorting_begin(command, stream, lines * (uint64_t)index->length, wide, &sorting));
+    mr_status status = sort_and_place(command, stream, &sorting, keys, place, &args, choices);
+    mr_cuda_sorting_end(stream, &sorting);
+    return status;
+}
+
+mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream) {
+    const mr_index_body *body = command->u.op.row->body;
+    cuda_indices *indices;
+    mr_indexing g;
+    MR_TRY(find_indices(command, &indices));
+    mr_indexing_of(command, &g);
+    remember(indices, command->seq, &g);
+    if (body->action == MR_INDEX_PICK) return pick(command, stream, &g, indices);
+    mr_cuda_index args = arguments(command, indices, &g);
+    take_along(&g, &args);
+    lay_out(&g, false, &args);
+    /* A thread with a line would round after each addition. */
+    bool in_f32 =
+        body->action == MR_INDEX_ADD && mr_dtype_is_half((mr_dtype)g.tensor[MR_SIDE_CHOSEN]->dtype);
+    uint64_t positions = (uint64_t)args.length * args.count;
+    bool threads = !in_f32 && (args.length <= SHORT || positions > UINT32_MAX ||
+                               (!args.flat && args.count >= MANY_LINES));
+    return threads ? place_lines(command, stream, &g, &args)
+                   : place_sorted(command, stream, &g, &args);
+}

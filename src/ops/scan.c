@@ -1,0 +1,119 @@
+/* The bodies of cumsum and cumprod. An item is a line along the dim. Its elements are combined one after the other, in
+ * double for floats and in i64 for all others, and each result is rounded to the output's dtype: so a line does not depend
+ * on the others, and its sums are as good as those of `sum`.
+ *
+ * Lines whose elements are neighbours go through a block together, which the compiler makes vectors of. */
+#include "ops/body.h"
+#include "ops/line.h"
+
+enum { MOST_LINES = 16 }; /* in a block */
+
+#define STEP(name, T, expression)                                                                  \
+    MR_CLONES static void name(void *block, void *last_, int64_t rows, int64_t width) {            \
+        T *x = block, *last = last_;                                                               \
+        for (int64_t j = 0; j < rows; j++)                                                         \
+            for (int64_t w = 0; w < width; w++) {                                                  \
+                T a = last[w], b = x[j * width + w];                                               \
+                x[j * width + w] = last[w] = (expression);                                         \
+            }                                                                                      \
+    }
+STEP(sum_f64, double, a + b)
+STEP(product_f64, double, a *b)
+STEP(sum_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)b))
+STEP(product_i64, int64_t, (int64_t)((uint64_t)a *(uint64_t)b))
+
+struct mr_scan {
+    void (*floats)(void *block, void *last, int64_t rows, int64_t width);
+    void (*integers)(void *block, void *last, int64_t rows, int64_t width);
+    double start;
+};
+const mr_scan mr_scan_cumsum = {sum_f64, sum_i64, 0},
+              mr_scan_cumprod = {product_f64, product_i64, 1};
+
+int64_t mr_scan_items(const mr_command *command) {
+    const mr_tensor *out = command->operands[0].tensor;
+    return out->numel > 0 ? mr_lines_of(out, (int)command->u.op.params.integer[0]).count : 0;
+}
+
+/* One side of the lines at hand: rows of `width` elements. */
+typedef struct {
+    char *first;
+    mr_dtype dtype;
+    int64_t step, across;
+} side;
+
+static side side_of(const mr_tensor *t, const mr_lines *lines, int dim, int64_t line) {
+    mr_line_strides s = mr_line_strides_of(t, dim);
+    int64_t size = (int64_t)mr_dtype_size((mr_dtype)t->dtype);
+    return (side){.first = (char *)mr_tensor_data(t) + mr_line_offset(lines, &s, line) * size,
+                  .dtype = (mr_dtype)t->dtype,
+                  .step = s.step,
+                  .across = lines->ndim > 0 ? s.stride[lines->ndim - 1] : 0};
+}
+
+static void load(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
+                 void *block) {
+    size_t size = mr_dtype_size(s->dtype);
+    mr_block raw;
+    void *to = s->dtype == computed ? block : &raw;
+    mr_gather(s->first + row * s->step * (int64_t)size, size, 2, (const int64_t[]){rows, width},
+              (const int64_t[]){s->step, s->across}, 0, rows * width, to);
+    if (to != block) mr_convert(computed, block, s->dtype, to, rows * width);
+}
+
+static void store(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
+                  const void *block) {
+    size_t size = mr_dtype_size(s->dtype);
+    mr_block raw;
+    const void *from = block;
+    if (s->dtype != computed) {
+        mr_convert(s->dtype, &raw, computed, block, rows * width);
+        from = &raw;
+    }
+    mr_scatter(s->first + row * s->step * (int64_t)size, size, 2, (const int64_t[]){rows, width},
+               (const int64_t[]){s->step, s->across}, 0, rows * width, from);
+}
+
+/* `width` lines whose numbers follow each other in the last of the other dims. */
+static void scan_lines(const mr_scan *scan, const side *in, const side *out, int64_t length,
+                       int64_t width) {
+    mr_dtype computed = mr_dtype_category(in->dtype) == 2 ? MR_F64 : MR_I64;
+    bool is_float = computed == MR_F64;
+    mr_block block;
+    union {
+        double f[MOST_LINES];
+        int64_t i[MOST_LINES];
+    } last;
+    for (int w = 0; w < width; w++) {
+        if (is_float) last.f[w] = scan->start;
+        else last.i[w] = (int64_t)scan->start;
+    }
+    int64_t most = MR_BLOCK / width;
+    for (int64_t row = 0; row < length; row += most) {
+        int64_t rows = length - row < most ? length - row : most;
+        load(in, row, rows, width, computed, &block);
+        (is_float ? scan->floats : scan->integers)(&block, &last, rows, width);
+        store(out, row, rows, width, computed, &block);
+    }
+}
+
+mr_status mr_scan_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    (void)state;
+    if (first >= end) return MR_OK;
+    int dim = (int)command->u.op.params.integer[0];
+    const mr_tensor *out = command->operands[0].tensor,
+                    *in = command->operands[command->operand_count - 1].tensor;
+    mr_lines lines = mr_lines_of(out, dim);
+    while (first < end) {
+        side from = side_of(in, &lines, dim, first), to = side_of(out, &lines, dim, first);
+        int64_t run = lines.ndim > 0 ? lines.shape[lines.ndim - 1] : 1, width = 1;
+        if (from.across == 1 && from.step != 1) {
+            width = run - first % run;
+            if (width > MOST_LINES) width = MOST_LINES;
+            if (width > end - first) width = end - first;
+        }
+        scan_lines(command->u.op.row->body, &from, &to, lines.length, width);
+        first += width;
+    }
+    return MR_OK;
+}

@@ -1,0 +1,217 @@
+/* The bodies of sort, argsort and topk. An item is a line along the dim. What is sorted are keys, numbers whose unsigned
+ * order is that of the elements, with their positions; equal keys stay in order of position. NaN is greater than all
+ * others, and -0 is 0, so that it may stand on either side of it.
+ *
+ * Short lines are sorted by insertion, few of many by insertion into the few best so far, all others by their digits. */
+#include "ops/body.h"
+#include "ops/line.h"
+#include "ops/sort.h"
+
+#include "base/bits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEW = 64, DIGITS = 256 };
+
+/* ------------------------------------------------------------------------- keys */
+
+static inline uint32_t key_f32(float v) {
+    uint32_t bits = v == 0 ? 0 : mr_bits_f32(v);
+    return v != v ? UINT32_MAX : bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+static inline uint64_t key_f64(double v) {
+    uint64_t bits = v == 0 ? 0 : mr_bits_f64(v);
+    return v != v ? UINT64_MAX : bits >> 63 ? ~bits : bits | 0x8000000000000000u;
+}
+
+/* `infinite`: the bits of infinity, above which are those of NaN. */
+static inline uint32_t key_half(uint32_t bits, uint32_t infinite) {
+    uint32_t size = bits & 0x7fff;
+    if (size == 0) bits = 0;
+    return size > infinite ? 0xffff : bits >> 15 ? ~bits & 0xffff : bits | 0x8000;
+}
+
+typedef struct {
+    uint32_t key, at;
+} narrow;
+typedef struct {
+    uint64_t key, at;
+} wide;
+
+/* ------------------------------------------------------------------------- sorting pairs */
+
+/* FEW_OF: of all keys that `key` gives one after the other, the `taken` first in order go to `to`.
+ * SORT: all of them, in `from`, with `to` as working memory; returns where they are then. */
+#define SORTING(P, K)                                                                              \
+    static void insert_##P(P *to, int64_t *io_count, int64_t most, P new) {                        \
+        int64_t i = *io_count;                                                                     \
+        if (i == most) {                                                                           \
+            if (new.key >= to[i - 1].key) return;                                                  \
+            i--;                                                                                   \
+        } else {                                                                                   \
+            ++*io_count;                                                                           \
+        }                                                                                          \
+        for (; i > 0 && new.key < to[i - 1].key; i--) to[i] = to[i - 1];                           \
+        to[i] = new;                                                                               \
+    }                                                                                              \
+    static P *sort_##P(P *from, P *to, int64_t n, int bits) {                                      \
+        for (int shift = 0; shift < bits; shift += 8) {                                            \
+            int64_t start[DIGITS + 1] = {0};                                                       \
+            for (int64_t i = 0; i < n; i++) start[((from[i].key >> shift) & 255) + 1]++;           \
+            if (start[((from[0].key >> shift) & 255) + 1] == n) continue; /* all are the same */   \
+            for (int b = 0; b < DIGITS; b++) start[b + 1] += start[b];                             \
+            for (int64_t i = 0; i < n; i++) to[start[(from[i].key >> shift) & 255]++] = from[i];   \
+            P *sorted = to;                                                                        \
+            to = from;                                                                             \
+            from = sorted;                                                                         \
+        }                                                                                          \
+        return from;                                                                               \
+    }
+SORTING(narrow, uint32_t)
+SORTING(wide, uint64_t)
+
+/* ------------------------------------------------------------------------- a line */
+
+typedef struct {
+    mr_sorting s;
+    mr_lines lines; /* of the input */
+    mr_line_strides in, values, order;
+    bool is_wide;
+    int bits; /* of a key */
+} plan;
+
+mr_sorting mr_sorting_of(const mr_command *command) {
+    bool three = command->operand_count > 2;
+    const mr_operand *operand = command->operands;
+    int dim = (int)command->u.op.params.integer[0];
+    const mr_tensor *order = operand[three ? 1 : 0].tensor;
+    return (mr_sorting){.values = three ? operand[0].tensor : NULL,
+                        .order = order,
+                        .in = operand[three ? 2 : 1].tensor,
+                        .dim = dim,
+                        .taken = order->ndim > 0 ? order->shape[dim] : 1,
+                        .descending = command->u.op.params.integer[1] != 0};
+}
+
+int mr_sort_key_bits(mr_dtype dtype) {
+    return (int)mr_dtype_size(dtype) * 8;
+}
+
+static void make_plan(const mr_command *command, plan *p) {
+    p->s = mr_sorting_of(command);
+    mr_dtype dtype = (mr_dtype)p->s.in->dtype;
+    p->lines = mr_lines_of(p->s.in, p->s.dim);
+    p->in = mr_line_strides_of(p->s.in, p->s.dim);
+    p->order = mr_line_strides_of(p->s.order, p->s.dim);
+    if (p->s.values) p->values = mr_line_strides_of(p->s.values, p->s.dim);
+    p->bits = mr_sort_key_bits(dtype);
+    p->is_wide = p->bits > 32 || p->lines.length > UINT32_MAX;
+}
+
+/* Keys of n elements of a line from element i on; all are below 2^bits. */
+static void load_keys(const plan *p, const char *line, int64_t i, int64_t n, uint64_t *keys) {
+    const mr_tensor *in = p->s.in;
+    mr_dtype dtype = (mr_dtype)in->dtype;
+    mr_block block;
+    mr_gather(line, mr_dtype_size(dtype), 1, &p->lines.length, &p->in.step, i, n, &block);
+    switch (dtype) {
+#define EACH(T, expression)                                                                        \
+    for (int64_t j = 0; j < n; j++) {                                                              \
+        T v = ((const T *)&block)[j];                                                              \
+        keys[j] = (expression);                                                                    \
+    }                                                                                              \
+    break
+    case MR_BOOL: EACH(uint8_t, v != 0);
+    case MR_U8: EACH(uint8_t, v);
+    case MR_I32: EACH(int32_t, (uint32_t)v ^ 0x80000000u);
+    case MR_I64: EACH(int64_t, (uint64_t)v ^ 0x8000000000000000u);
+    case MR_F32: EACH(float, key_f32(v));
+    case MR_F64: EACH(double, key_f64(v));
+    case MR_F16: EACH(uint16_t, key_half(v, 0x7c00));
+    case MR_BF16: EACH(uint16_t, key_half(v, 0x7f80));
+#undef EACH
+    default: break;
+    }
+    uint64_t mask = p->bits < 64 ? ((uint64_t)1 << p->bits) - 1 : UINT64_MAX;
+    for (int64_t j = 0; j < n && p->s.descending; j++) keys[j] = ~keys[j] & mask;
+}
+
+/* Positions from 0 in order: `taken` of them, through the kind of pair that the keys fit. */
+#define ORDER(P, K)                                                                                \
+    static void order_##P(const plan *p, const char *line, P *pairs, int64_t *order) {             \
+        int64_t length = p->lines.length, taken = p->s.taken, count = 0;                           \
+        bool few = taken <= FEW;                                                                   \
+        uint64_t keys[MR_BLOCK];                                                                   \
+        for (int64_t i = 0; i < length; i += MR_BLOCK) {                                           \
+            int64_t n = length - i < MR_BLOCK ? length - i : MR_BLOCK;                             \
+            load_keys(p, line, i, n, keys);                                                        \
+            for (int64_t j = 0; j < n; j++) {                                                      \
+                P new = {(K)keys[j], (K)(i + j)};                                                  \
+                if (few) insert_##P(pairs, &count, taken, new);                                    \
+                else pairs[i + j] = new;                                                           \
+            }                                                                                      \
+        }                                                                                          \
+        if (!few) pairs = sort_##P(pairs, pairs + length, length, p->bits);                        \
+        for (int64_t i = 0; i < taken; i++) order[i] = (int64_t)pairs[i].at;                       \
+    }
+ORDER(narrow, uint32_t)
+ORDER(wide, uint64_t)
+
+static void write_line(const plan *p, int64_t line, const int64_t *order) {
+    const mr_tensor *in = p->s.in, *values = p->s.values;
+    int64_t taken = p->s.taken, size = (int64_t)mr_dtype_size((mr_dtype)in->dtype);
+    int64_t *to =
+        (int64_t *)mr_tensor_data(p->s.order) + mr_line_offset(&p->lines, &p->order, line);
+    for (int64_t i = 0; i < taken; i++) to[i * p->order.step] = order[i] + 1;
+    if (!values) return;
+    const char *from =
+        (const char *)mr_tensor_data(in) + mr_line_offset(&p->lines, &p->in, line) * size;
+    char *v = (char *)mr_tensor_data(values) + mr_line_offset(&p->lines, &p->values, line) * size;
+    for (int64_t i = 0; i < taken; i++)
+        memcpy(v + i * p->values.step * size, from + order[i] * p->in.step * size, (size_t)size);
+}
+
+int64_t mr_sort_items(const mr_command *command) {
+    mr_sorting s = mr_sorting_of(command);
+    return s.order->numel > 0 ? mr_lines_of(s.in, s.dim).count : 0;
+}
+
+/* The pairs twice, and the order. */
+mr_status mr_sort_run(const mr_command *command, void *state, int64_t first, int64_t end) {
+    (void)state;
+    if (first >= end) return MR_OK;
+    plan p;
+    make_plan(command, &p);
+    size_t pair = p.is_wide ? sizeof(wide) : sizeof(narrow);
+    size_t pairs = p.s.taken <= FEW ? FEW : 2 * (size_t)p.lines.length;
+    char *memory = malloc(pairs * pair + (size_t)p.s.taken * sizeof(int64_t));
+    if (!memory)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: the host has no memory to sort %lld elements",
+                       command->name, (long long)p.lines.length);
+    int64_t *order = (int64_t *)(memory + pairs * pair);
+    for (int64_t line = first; line < end; line++) {
+        const char *from =
+            (const char *)mr_tensor_data(p.s.in) +
+            mr_line_offset(&p.lines, &p.in, line) * (int64_t)mr_dtype_size((mr_dtype)p.s.in->dtype);
+        if (p.is_wide) order_wide(&p, from, (wide *)memory, order);
+        else order_narrow(&p, from, (narrow *)memory, order);
+        write_line(&p, line, order);
+    }
+    free(memory);
+    return MR_OK;
+}
+
+/* Each digit moves keys and positions, there and back. */
+void mr_sort_cost(const mr_command *command, mr_cost *out_cost) {
+    enum { THREADS = 256, PER_THREAD = 16 };
+    mr_sorting s = mr_sorting_of(command);
+    double items = (double)s.in->numel, size = (double)mr_dtype_size((mr_dtype)s.in->dtype);
+    double passes = size, results = (double)s.order->numel;
+    double blocks = items / (THREADS * PER_THREAD) + 1;
+    *out_cost = (mr_cost){.flops = items * passes,
+                          .bytes = items * size + passes * items * 3 * (size + 4) +
+                                   results * (8 + (s.values ? 2 * size : 0)),
+                          .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX,
+                          .threads = THREADS};
+}
