@@ -15,6 +15,19 @@ void search_answer_yes(search *s, uint32_t look) {
             order_decide(o, n, look);
 }
 
+/* Places are numbered in place.c. */
+bool search_place_goal(search *s, uint32_t place) {
+    order *o = s->o;
+    if (!place || !order_free_for(o, s->at.item, place - 1)) return false;
+    return !order_within(o, order_scratch(o), order_before(o, search_look_node(s)));
+}
+
+void search_take_place(search *s) {
+    if (search_place_goal(s, s->at.place)) search_answer_yes(s, search_look_node(s));
+    s->at.asked = true;
+    s->at.stage = STAGE_LOOK;
+}
+
 /* The last of it that can be does not. Any other one could be put off behind it as well. */
 static void answer_no(search *s, uint32_t look) {
     order *o = s->o;

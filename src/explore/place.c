@@ -15,20 +15,6 @@ static uint64_t no_address(uint32_t place) {
     return UINT64_MAX - place;
 }
 
-/* The scratch set is what comes before the allocation there. False: this is no choice, or the same as place 0. */
-static bool find_goal(search *s, uint32_t place) {
-    order *o = s->o;
-    uint32_t look = search_look_node(s);
-    if (!order_free_for(o, s->at.item, place - 1)) return false;
-    return !order_within(o, order_scratch(o), order_before(o, look));
-}
-
-void search_take_place(search *s) {
-    if (s->at.place && find_goal(s, s->at.place)) search_answer_yes(s, search_look_node(s));
-    s->at.asked = true;
-    s->at.stage = STAGE_LOOK;
-}
-
 static mr_status carry_out(search *s, uint32_t place, uint64_t *out_address) {
     mr_difference d = {0};
     bool asked = false;
@@ -70,7 +56,7 @@ static mr_status find_next(search *s, uint32_t *out_place) {
     *out_place = 0;
     for (uint32_t place = 1; place <= s->at.item + 1 && !status && !*out_place; place++) {
         uint64_t address;
-        if (!find_goal(s, place)) continue;
+        if (!search_place_goal(s, place)) continue;
         if (!known.count) {
             status = try_place(s, 0, &address);
             if (!status && !mr_vec_push(&known, address)) status = search_no_memory();

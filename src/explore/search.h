@@ -66,6 +66,10 @@ mr_status search_decide(search *s, decision kind);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
 uint32_t search_look_node(const search *s);
 void search_answer_yes(search *s, uint32_t look);
+/* What comes before the allocation there is then the scratch set. False: this is no choice, or the same as place 0. */
+bool search_place_goal(search *s, uint32_t place);
+/* The place at the cursor is taken: its free is over when the allocation is made. */
+void search_take_place(search *s);
 /* The last frame that has another choice takes it, and all that followed it is taken back. */
 progress search_back(search *s);
 void search_drop_segment(search *s);
@@ -74,8 +78,6 @@ void search_drop_segment(search *s);
 
 /* An allocation finds memory: what the pool gives it depends on which frees are over. Chooses among them. */
 mr_status search_place(search *s);
-/* The choice at the cursor: its free is over when the allocation is made. */
-void search_take_place(search *s);
 
 /* ---- carry.c */
 
