@@ -52,7 +52,12 @@ return function(tools)
   local function with_trace(outcome, fn)
     return setmetatable(outcome, { __index = function(o, key)
       if key ~= "trace" then return nil end
-      local trace = mr.timeline(function() pcall(parts.replay, o.schedule, fn) end)
+      local trace = guarded("replay", function(keeper)
+        return mr.timeline(function()
+          pcall(tools.replay, runner(fn, {}), keeper, nil, o.schedule)
+          tools.put_back(keeper) -- a timeline of a lost device cannot be made
+        end)
+      end)
       rawset(o, "trace", trace)
       return trace
     end })
@@ -126,7 +131,7 @@ return function(tools)
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
   local function hazards_of(fn)
-    local fine, reports = pcall(mr.hazard.check, function() pcall(fn) end)
+    local fine, reports = pcall(mr.hazard.check, function() pcall(fn) pcall(tools.drain) end)
     if not fine then return {} end
     for _, report in ipairs(reports) do
       function report.witness(self) return witness(fn, self) end

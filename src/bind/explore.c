@@ -16,6 +16,7 @@
 #include "explore/keep.h"
 #include "explore/stress.h"
 #include "model/backend.h"
+#include "model/simulator.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
 
@@ -54,12 +55,23 @@ static mr_status drain(mr_machine *machine) {
     return MR_OK;
 }
 
-/* put_back(keeper): all of before; a device that was lost begins anew */
+/* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work that
+ * the function has not waited for may lose it only now. */
+static mr_status end_work(const mr_caller *caller) {
+    mr_machine *machine = caller->machine;
+    mr_status status = drain(machine);
+    if (!machine->lost) return status;
+    mr_error_destroy(status);
+    if (machine->backend->simulator) mr_machine_revive(machine);
+    else MR_TRY(mr_machine_reset(caller));
+    return drain(machine);
+}
+
+/* put_back(keeper): all of before */
 static int put_back(lua_State *L) {
     mr_caller caller = mr_enter(L);
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
-    if (caller.machine->lost) mr_raise(L, mr_machine_reset(&caller));
-    mr_raise(L, drain(caller.machine));
+    mr_raise(L, end_work(&caller));
     mr_raise(L, mr_explore_put_back(*keeper));
     return 0;
 }

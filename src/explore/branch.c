@@ -45,12 +45,6 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
                    "the function changes the chooser, which the exploration has to set");
 }
 
-/* What was lost is lost for good, so the machine begins anew. */
-static mr_status recover(mr_machine *machine) {
-    mr_caller caller = {.machine = machine};
-    return machine->lost ? mr_machine_reset(&caller) : MR_OK;
-}
-
 /* ---- the value */
 
 static mr_status keep_part(branch *b, const mr_tensor *t) {
@@ -237,8 +231,8 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
     if (!status) status = keep_value(b, &value);
-    mr_explore_value_free(&value); /* before a reset, which takes the tensors */
-    status = mr_error_first(status, recover(e->subject->machine));
+    mr_explore_value_free(&value);
+    if (e->subject->machine->lost) mr_machine_revive(e->subject->machine);
     if (!status) status = open_player(e, b);
     if (!status) return MR_OK;
     branch_destroy(e, b);

@@ -208,11 +208,10 @@ void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_s
 void mr_machine_free_dropped(mr_machine *machine) {
     mr_storage **storages = machine->deferred_frees.items;
     size_t count = machine->deferred_frees.count;
-    if (!count || machine->host_stays) return;
+    if (!count || machine->host_stays || machine->lost) return;
     memset(&machine->deferred_frees, 0, sizeof machine->deferred_frees);
     for (size_t i = 0; i < count; i++) {
-        if (storages[i]->epoch == machine->epoch && !machine->lost)
-            mr_storage_free_dropped(storages[i]);
+        if (storages[i]->epoch == machine->epoch) mr_storage_free_dropped(storages[i]);
         mr_storage_release(storages[i]);
     }
     free(storages);

@@ -81,6 +81,14 @@ void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr
     MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_LOOK);
 }
 
+void mr_machine_revive(mr_machine *machine) {
+    machine->backend->simulator->revive(machine);
+    mr_error_destroy(machine->lost);
+    mr_error_destroy(machine->deferred_error);
+    machine->lost = machine->deferred_error = NULL;
+    mr_machine_free_dropped(machine);
+}
+
 uint64_t mr_machine_device_time(mr_machine *machine) {
     uint64_t time = machine->backend->simulator->device_time(machine);
     MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_DEVICE_TIME, .u.account.value = time);

@@ -68,6 +68,10 @@ typedef struct mr_simulator {
     mr_status (*get_setting)(mr_machine *machine, const char *name, int64_t *out_value);
     mr_status (*set_setting)(mr_machine *machine, const char *name, int64_t value);
 
+    /* After a device was lost: nothing is pending, and memory, streams and modules are as they were left. No device of
+     * CUDA can do that. The model clears what it knows of the loss (mr_machine_revive). */
+    void (*revive)(mr_machine *machine);
+
     /* The piece of any device's memory in which `address` lies; false: none is in use there. For bodies, also on
      * several threads: nothing is allocated or freed while they run. */
     bool (*memory_at)(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
@@ -114,5 +118,8 @@ mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t 
 void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
                         void *context);
 uint64_t mr_machine_device_time(mr_machine *machine);
+/* The lost devices are well again. What was made before the loss and in it stays valid, unlike after mr_machine_reset.
+ * Commands that were pending then are not carried out any more; drains are what tells observers so. */
+void mr_machine_revive(mr_machine *machine);
 
 #endif

@@ -223,9 +223,10 @@ void mr_storage_add_handle(mr_storage *storage) {
 static bool drop_last_handle(mr_storage *storage, bool by_script) {
     mr_machine *machine = storage->machine;
     if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return false;
-    if (storage->epoch != machine->epoch || machine->lost) return false; /* a reset takes it all */
-    /* The moment of a collection must not end a history of steps. */
-    if (!machine->in_host_function && (by_script || !machine->host_stays)) return true;
+    if (storage->epoch != machine->epoch) return false; /* a reset took it */
+    /* The moment of a collection must not end a history of steps. A lost machine may be revived, and frees it then. */
+    if (!machine->lost && !machine->in_host_function && (by_script || !machine->host_stays))
+        return true;
     if (mr_vec_push(&machine->deferred_frees, storage)) storage->refs++;
     return false; /* out of memory here leaks the block until the reset or the end: never more */
 }

@@ -388,7 +388,9 @@ void mr_virtual_unlink(work *w) {
     if (w->body) mr_virtual_body_free(w);
 }
 
-/* ---- dropping: R50 and mr.reset */
+/* ---- dropping: R50 and mr.reset
+ *
+ * Memory and events are left as if the works had been carried out: a machine that is revived goes on with them. */
 
 static void empty_queues(vdevice *device) {
     while (device->dirty) dirty_remove(device->dirty);
@@ -415,7 +417,7 @@ static void drop(vgpu *gpu, work *w) {
         mr_slab_free(&gpu->edges, e);
     }
     w->in = w->out = NULL;
-    if (command->kind == MR_COMMAND_RECORD) mr_virtual_mark_release(gpu, w->u.mark);
+    if (command->kind == MR_COMMAND_RECORD) mark_done(gpu, w->u.mark, gpu->device_ns);
     else if (command->kind == MR_COMMAND_FREE) mr_pool_free_done(w);
     if (w->body) mr_virtual_body_free(w);
     if (gpu->keep == w) gpu->keep = NULL;
@@ -432,7 +434,9 @@ void mr_virtual_drop_works(vgpu *gpu) {
     for (work *w = list; w; w = w->newer)
         for (edge *e = w->out, *next; e; e = next) {
             next = e->next_out;
-            if (!e->to) mr_slab_free(&gpu->edges, e);
+            if (e->to) continue;
+            if (e->u.guarded) mr_pool_guard_done(e->u.guarded);
+            mr_slab_free(&gpu->edges, e);
         }
     for (work *w = list, *next; w; w = next) {
         next = w->newer;

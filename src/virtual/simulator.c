@@ -244,6 +244,11 @@ static mr_status set_setting(mr_machine *machine, const char *name, int64_t valu
     return memory ? set_up_devices(gpu) : MR_OK;
 }
 
+/* What was pending was dropped with the loss. */
+static void revive(mr_machine *machine) {
+    vgpu_of(machine)->out_of_memory = false;
+}
+
 const mr_simulator mr_virtual_simulator = {
     .set_chooser = set_chooser,
     .use_chooser = use_chooser,
@@ -257,6 +262,7 @@ const mr_simulator mr_virtual_simulator = {
     .settings = mr_settings_list,
     .get_setting = get_setting,
     .set_setting = set_setting,
+    .revive = revive,
     .memory_at = mr_virtual_memory_at,
     .will_write = mr_virtual_will_write,
     .checkpoint = mr_virtual_checkpoint,

@@ -1,0 +1,80 @@
+-- Faults of the device in a function that mr.explore or mr.stress runs: an outcome, after which everything of outside is
+-- there, kernels, tensors and events too.
+-- virtual only: schedules are explored on the virtual GPU
+-- not replayed: schedules are explored, by a chooser that no name tells
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+T.rule("explore_faults")
+
+local far = mr.kernel [[extern "C" __global__ void far(float *x, int *at) { x[*at] = 7; }]]
+local keep, before = mr.ones(3), mr.event()
+before:record()
+mr.synchronize()
+
+local FAULT = 1000000
+
+local function unharmed(what)
+  T.equal(keep:sum():item(), 3.0, what .. ": a tensor of outside")
+  T.check(before:query(), what .. ": an event of outside")
+  local x = mr.zeros(4)
+  far[{ 1, 1 }](x, mr.full({ 1 }, 2, { dtype = "i32" }))
+  T.equal(x:sum():item(), 7.0, what .. ": a kernel of outside")
+end
+
+local function always()
+  keep:add_(1)
+  far[{ 1, 1 }](mr.zeros(4), mr.full({ 1 }, FAULT, { dtype = "i32" }))
+  before:record()
+  mr.synchronize()
+end
+
+local function racing()
+  local a, b = mr.stream{ name = "a" }, mr.stream{ name = "b" }
+  local x, at = mr.zeros(4), mr.zeros({ 1 }, { dtype = "i32" })
+  mr.synchronize()
+  keep:add_(1)
+  a:run(function() at:fill_(FAULT) end)
+  b:run(function() far[{ 1, 1 }](x, at) end)
+  mr.synchronize()
+  return x:sum():item()
+end
+
+-- Nothing in it waits for the fault.
+local function silent()
+  far[{ 1, 1 }](mr.zeros(4), mr.full({ 1 }, FAULT, { dtype = "i32" }))
+end
+
+for name, fn in pairs { always = always, silent = silent } do
+  local r = mr.explore(fn)
+  T.equal(#r.outcomes, 1, name .. ": one outcome")
+  T.check(tostring(r.outcomes[1].error):find("illegal%-address"), name .. ": it is the fault")
+  unharmed(name .. ", explored")
+  T.check(r.outcomes[1].trace, name .. ": it has a timeline")
+  unharmed(name .. ", traced")
+  local s = mr.stress(fn, { runs = 4 })
+  T.equal(#s.outcomes, 1, name .. ": one outcome under delays")
+  T.check(tostring(s.outcomes[1].error):find("illegal%-address"), name .. ": it is the fault, under delays")
+  unharmed(name .. ", with delays")
+end
+
+local r = mr.explore(racing)
+T.equal(#r.outcomes, 2, "a fault under one of two orders")
+local values = {}
+for _, o in ipairs(r.outcomes) do values[o.error and "fault" or o.value] = true end
+T.check(values.fault and values[7.0], "the fault, and the value")
+unharmed("racing")
+
+-- What a run with a fault has left is freed.
+local function reserved()
+  for _ = 1, 3 do collectgarbage() end
+  mr.synchronize()
+  return mr.memory.stats().live
+end
+local live = reserved()
+mr.stress(function()
+  local left = mr.zeros(100000)
+  far[{ 1, 1 }](left, mr.full({ 1 }, FAULT * 10, { dtype = "i32" }))
+  mr.synchronize()
+end, { runs = 20 })
+T.equal(reserved(), live, "memory of runs with a fault")
