@@ -82,7 +82,8 @@ MR_FUNCTION(linear_outer, "outer", "x:outer(y: tensor) -> tensor",
     lua_settop(L, 2);
     mr_tensor **column = mr_new_tensor(L);
     mr_raise(L, mr_tensor_unsqueeze(&caller, x, 1, column));
-    run(L, &caller, MR_OP_mul, (mr_value){.tensor = *column}, (mr_value){.tensor = y}, false);
+    mr_value left = {.tensor = *column}, right = {.tensor = y};
+    run(L, &caller, MR_OP_mul, left, right, false);
     mr_let_go(L, 3);
     return 1;
 }

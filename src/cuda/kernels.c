@@ -55,7 +55,7 @@ static void close_lanes(cuda_lane *lane) {
 void mr_cuda_kernels_close(cuda_device *device) {
     cuda_kernels *kernels = device->kernels;
     if (!kernels) return;
-    mr_cuda_index_close(device);
+    if (device->indices) device->indices->close(device);
     close_lanes(kernels->lanes);
     close_lanes(kernels->free_lanes);
     for (int m = 0; m < MODULE_COUNT; m++)

@@ -186,7 +186,6 @@ mr_status mr_cuda_launch_sort(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_move(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream);
-void mr_cuda_index_close(cuda_device *device);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
 /* blas.c: drops a lane's handle. */

@@ -5,6 +5,17 @@
 
 #include <stdlib.h>
 
+static void close_indices(cuda_device *device) {
+    cuda_indices *indices = device->indices;
+    for (int i = 0; i < TRAIL_LENGTH; i++) {
+        mr_name_release(indices->last[i].index);
+        mr_name_release(indices->last[i].chosen);
+    }
+    mr_cuda_pinned_give(device->machine, indices->block);
+    free(indices);
+    device->indices = NULL;
+}
+
 static mr_status find_indices(const mr_command *command, cuda_indices **out_indices) {
     cuda_device *device = mr_cuda_device_of(command);
     *out_indices = device->indices;
@@ -20,21 +31,10 @@ static mr_status find_indices(const mr_command *command, cuda_indices **out_indi
     indices->block = block.block;
     indices->complaint = block.host;
     indices->device = block.device;
+    indices->close = close_indices;
     *indices->complaint = (mr_cuda_complaint){0};
     device->indices = *out_indices = indices;
     return MR_OK;
-}
-
-void mr_cuda_index_close(cuda_device *device) {
-    cuda_indices *indices = device->indices;
-    if (!indices) return;
-    for (int i = 0; i < TRAIL_LENGTH; i++) {
-        mr_name_release(indices->last[i].index);
-        mr_name_release(indices->last[i].chosen);
-    }
-    mr_cuda_pinned_give(device->machine, indices->block);
-    free(indices);
-    device->indices = NULL;
 }
 
 static void remember(cuda_indices *indices, uint64_t seq, const mr_indexing *g) {

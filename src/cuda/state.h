@@ -111,6 +111,7 @@ typedef struct {
         mr_name *index, *chosen; /* one reference each; NULL: no name */
     } last[TRAIL_LENGTH];
     uint64_t launches;
+    void (*close)(cuda_device *device); /* gives all of it back */
 } cuda_indices;
 
 /* ---- devices and the machine */
