@@ -483,15 +483,19 @@ MR_FUNCTION mr_pair mr_reduce_large(double x, int *out_quadrant) {
     unsigned __int128 fraction = (unsigned __int128)top << 64 | (mr_bits64)middle;
     int quadrant = (int)(top >> 61);
     fraction = fraction << 3 | (mr_bits64)low >> 61;
-    __int128 rest = (__int128)fraction; /* as a signed number: a fraction from 1/2 on is negative */
-    if (rest < 0) quadrant++;
-    long long upper = (long long)(rest >> 64) & ~2047ll; /* 53 bits: exact as a double */
-    double high = (double)upper * 5.421010862427522e-20; /* 2^-64 */
-    __int128 left = rest - (__int128)((unsigned __int128)upper << 64);
-    double next = (double)(long long)(left >> 32) * 1.2621774483536189e-29; /* 2^-96 */
-    mr_pair turned = mr_pair_product(mr_quick_sum(high, next), mr_pair_of(MR_HALF_PI, MR_HALF_LOW));
-    if (mr_is_negative(x)) {
-        quadrant = -quadrant;
+    /* A fraction from 1/2 on becomes the distance to the next integer, below it. */
+    int is_negative = (int)(fraction >> 127);
+    if (is_negative) fraction = -fraction, quadrant++;
+    /* As doubles without a rounding: a fraction next to zero has its first digits behind bit 64. */
+    double high =
+        (double)((mr_bits64)(fraction >> 64) & ~2047ull) * 5.421010862427522e-20; /* 2^-64 */
+    mr_bits64 left = (mr_bits64)(fraction >> 32) & 0x7ffffffffffull;
+    mr_pair sum = mr_quick_sum(high, (double)left * 1.2621774483536189e-29); /* 2^-96 */
+    sum = mr_quick_sum(sum.high, sum.low + (double)(mr_bits64)(unsigned)fraction *
+                                               2.938735877055719e-39); /* 2^-128 */
+    mr_pair turned = mr_pair_product(sum, mr_pair_of(MR_HALF_PI, MR_HALF_LOW));
+    if (mr_is_negative(x)) quadrant = -quadrant;
+    if (mr_is_negative(x) != is_negative) {
         turned.high = -turned.high;
         turned.low = -turned.low;
     }
