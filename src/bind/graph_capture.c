@@ -61,6 +61,7 @@ static void end_side_stream(const mr_caller *caller, mr_stream *given, mr_stream
 mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
     static const char *const known[] = {"stream", "mode", "auto_free", NULL};
     mr_caller caller = mr_enter(L);
+    int before = lua_gettop(L);
     if (!lua_isfunction(L, fn))
         mr_misuse(L, "capture: expected a function, got %s", mr_type_text(L, fn));
     mr_option_slots slots = mr_check_options(L, options, known);
@@ -89,6 +90,7 @@ mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
     mr_raise(L, finished);
     int kept = given ? first + 1 : first + 2; /* the stream's box comes before its userdata */
     while (kept > first) lua_remove(L, kept--);
+    while (--first > before) lua_remove(L, first); /* the values of options */
     return *box;
 }
 

@@ -205,11 +205,26 @@ static mr_site place_of(const wait_rounds *rounds, size_t item) {
     return mr_program_item_at(rounds->program, item).where;
 }
 
+static bool is_created_between(const wait_rounds *rounds, uint32_t stream, size_t from, size_t to) {
+    for (size_t i = from; i < to && stream != MR_PROGRAM_NONE; i++) {
+        mr_program_item it = mr_program_item_at(rounds->program, i);
+        if (it.kind == MR_COMMAND_STREAM_CREATE && it.stream == stream) return true;
+    }
+    return false;
+}
+
+/* Whether a wait in the place of the one that is left out would come too early: before the work that it is for, or before
+ * the stream that waits is there. */
+static bool has_to_be_late(const wait_rounds *rounds, const need *n) {
+    size_t wait_at = rounds->rounds.items[n->round].at;
+    return wait_at <= n->last || is_created_between(rounds, n->consumer, wait_at, n->first);
+}
+
 /* Where the wait goes: to the place of the one that is left out, or in front of the first use. */
 static mr_status add_event(const wait_rounds *rounds, const need *n, bool late, uint32_t event,
                            wait_edit *edit) {
     size_t wait_at = rounds->rounds.items[n->round].at;
-    if (late || wait_at <= n->last) wait_at = n->first;
+    if (late || has_to_be_late(rounds, n)) wait_at = n->first;
     mr_program_addition a = {n->last + 1, MR_COMMAND_RECORD, n->producer, event,
                              place_of(rounds, n->last)};
     MR_TRY(mr_waits_edit_add(edit, a));
@@ -351,13 +366,23 @@ static void say_proposal(const wait_judge *j, size_t wait, const proposal *p, bo
                             "event for each buffer)");
 }
 
+/* A sentence names one place for all events. */
+static bool is_created_late(const wait_rounds *rounds, const need_list *needs) {
+    for (size_t i = 0; i < needs->count; i++) {
+        const need *n = &needs->items[i];
+        size_t wait_at = rounds->rounds.items[n->round].at;
+        if (is_created_between(rounds, n->consumer, wait_at, n->first)) return true;
+    }
+    return false;
+}
+
 /* The cheaper of the two places for the wait. False: neither saves anything. */
 static mr_status price(wait_costs *c, size_t wait, const need_list *needs, double costs_ms,
                        bool *out_worth, bool *out_late, double *out_ms) {
     wait_judge *j = c->judge;
     double least = costs_ms;
     *out_worth = false;
-    for (int late = 0; late < 2; late++) {
+    for (int late = is_created_late(j->rounds, needs); late < 2; late++) {
         bool done;
         double without, of_wait;
         MR_TRY(edit_with(c, wait, needs, late));

@@ -400,7 +400,15 @@ static bool is_left_out(const mr_player *p, size_t i) {
     return p->edit && p->edit->left_out && p->edit->left_out[i];
 }
 
+/* An edit may name a stream where the program has not created it yet, or has dropped it. */
+static mr_status check_added(const mr_player *p, const mr_program_addition *a) {
+    if (a->kind == MR_COMMAND_EVENT_SYNC || p->stream_at[a->stream]->impl) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_HANDLE, "an added %s: its stream does not exist there",
+                   mr_command_kinds[a->kind].name);
+}
+
 static mr_status add(mr_player *p, const mr_program_addition *a) {
+    MR_TRY(check_added(p, a));
     mr_caller caller = {.machine = p->machine, .where = a->where};
     mr_event_options options = {0};
     while (p->extra.count <= a->event) {

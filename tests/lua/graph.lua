@@ -75,6 +75,18 @@ function TestGraph.test_a_closed_graph()
   lu.assertEquals(x:sum():item(), 4.0)
 end
 
+function TestGraph.test_only_what_the_function_returns_is_returned()
+  local s = mr.stream()
+  for _, options in ipairs{{}, {mode = "relaxed"}, {stream = s}, {auto_free = false, mode = "thread", stream = s}} do
+    local got = table.pack(mr.graph(function() return 5, nil, "six" end, options))
+    lu.assertEquals(got.n, 4)
+    lu.assertStrContains(tostring(got[1]), "graph")
+    lu.assertEquals({got[2], got[3], got[4]}, {5, nil, "six"})
+    lu.assertEquals(select("#", mr.graph(function() end, options)), 1)
+    lu.assertEquals(table.pack(got[1]:update(function() return 7, 8 end, options)), {7, 8, n = 2})
+  end
+end
+
 function TestGraph.test_wrong_arguments()
   local g = example()
   lu.assertErrorMsgContains("expected a function", mr.graph, 5)

@@ -373,6 +373,21 @@ function TestUse.test_the_other_modes_of_the_checker_stay_as_they_are()
   mr.hazard.mode(before)
 end
 
+-- The proposal for a wait must not use a stream in front of the line that makes it.
+function TestUse.test_a_wait_in_front_of_the_stream_that_needs_it()
+  local x
+  local result = mr.waits(function()
+    x = mr.ones(4)
+    mr.synchronize()
+    local s = mr.stream()
+    local g = mr.graph(function() x:add_(1) end)
+    g:launch(s)
+    s:synchronize()
+  end)
+  lu.assertEquals(result.waits[1].verdict, "needed")
+  lu.assertEquals(x:sum():item(), 8.0)
+end
+
 TestExpect = {}
 
 function TestExpect.test_a_minimal_program_passes_and_others_do_not()
