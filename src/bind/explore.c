@@ -22,6 +22,7 @@
 
 static const char maker;   /* its address is the registry key of what the Lua module gives */
 static const char is_busy; /* likewise, of true while a function is being explored */
+static const char search; /* likewise, of its caller_state while all schedules of it are searched */
 
 /* --- keeping what the function changes ----------------------------------------------------------- */
 
@@ -88,7 +89,26 @@ typedef struct {
     bool shown;
     mr_explore_keeper *keeper;
     mr_explore_value *value;
+    char refused[240]; /* what the function did that no search can follow; "" */
 } caller_state;
+
+static void set_search(lua_State *L, caller_state *s) {
+    if (s) lua_pushlightuserdata(L, s);
+    else lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &search);
+}
+
+/* The function may catch the error, so it is noted for run_function, too. */
+void mr_bind_explore_refuse(lua_State *L, const char *what) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &search);
+    caller_state *s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!s) return;
+    mr_site where = mr_enter(L).where;
+    snprintf(s->refused, sizeof s->refused, "the function calls %s (%s:%d)", what,
+             where.file ? where.file : "?", where.line);
+    mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
 
 static void put_text(mr_buffer *out, const char *text, size_t size) {
     uint32_t length = (uint32_t)size;
@@ -156,6 +176,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
     lua_pushvalue(s->L, 1);
     lua_pushlightuserdata(s->L, s);
     MR_TRY(call_protected(s, 2));
+    if (*s->refused) return mr_fail(MR_CODE_NOT_PERMITTED, "%s", s->refused);
     mr_push_module(s->L);
     lua_pushcclosure(s->L, end_function, 1);
     lua_pushlightuserdata(s->L, s);
@@ -318,7 +339,9 @@ static int explore(lua_State *L) {
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = stop_collector(L);
+    set_search(L, &s);
     mr_status status = mr_explore(&subject, &options, result);
+    set_search(L, NULL);
     start_collector(L, runs);
     if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
     if (status) raise_failure(&s, status);

@@ -20,4 +20,8 @@ extern const mr_explore_bound mr_explore_bounds[];
 #define MR_EXPLORE_INTERRUPTED (-1)
 int mr_bind_explore_script(lua_State *L);
 
+/* Raises an error at the script's line, and ends the search, if mr.explore is trying all schedules of the function that
+ * calls. `what`: a call, and why no search can follow it. mr.replay and mr.stress permit it. */
+void mr_bind_explore_refuse(lua_State *L, const char *what);
+
 #endif

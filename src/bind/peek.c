@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bind/creation.h"
+#include "bind/explore.h"
 #include "bind/open.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
@@ -42,6 +43,9 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
     if (!caller.machine->backend->simulator)
         mr_misuse(L, "peek: only the virtual GPU can show its memory without an access: use "
                      "t:cpu(), or run with --device virtual");
+    mr_bind_explore_refuse(
+        L, "t:peek(), which is no access, so that no schedule is tried because of it: "
+           "use t:cpu(), or mr.replay(schedule, fn) to look around");
     mr_machine_pending(caller.machine, see_nothing, NULL); /* what is over by now is in memory */
     mr_new_options options = {.dtype = (mr_dtype)t->dtype,
                               .placement = {.kind = MR_MEMORY_PAGEABLE}};

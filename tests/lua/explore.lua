@@ -475,4 +475,19 @@ for _, o in ipairs(mr.explore(lost_update).outcomes) do
   T.equal(steered.outcomes[1].value:sum():item(), 2.0, "a tensor is the outcome")
 end
 
+-- peek is no access that the search could order
+
+local function peeks(a, b, x)
+  a:run(function() x:add_(1) end)
+  b:run(function() x:mul_(3) end)
+  a:synchronize()
+  return x:peek():item()
+end
+for _, fn in ipairs { two(peeks), two(function(...) return (pcall(peeks, ...)) end) } do
+  local fine, err = pcall(mr.explore, fn)
+  T.check(not fine and tostring(err):find("the function calls t:peek()", 1, true), "refused, also where it is caught")
+end
+T.check(mr.ones(1):peek():item(), "permitted afterwards")
+T.equal(#mr.stress(two(peeks), { runs = 1 }).outcomes, 1, "permitted in stress")
+
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
