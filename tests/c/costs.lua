@@ -11,6 +11,7 @@ local MORE = {
   matmul = 40, mm = 40, mv = 4, dot = 2, bmm = 40,
   -- Each element asks for its index, which stays in the cache.
   index_select = 2.1, embedding = 2.1, index_add = 4,
+  nonzero = 1.15, masked_select = 1.2, -- each thread reads where its tile begins, and how many there are
   sort = 1.5, argsort = 1.5, topk = 1.6, -- the passes that sort by line
   tan = 1.4, -- as sin
   randperm = 40, -- keys are sorted in memory of the stream, in several passes
