@@ -1,4 +1,4 @@
--- Faults of the device in a function that mr.explore or mr.stress runs are outcomes. Afterwards everything of outside is
+-- Faults of the device in a function that mr.explore or mr.stress runs are outcomes. Afterwards everything outside is
 -- there, kernels, tensors and events too.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
