@@ -40,6 +40,18 @@ function TestExplore.test_outcomes_that_differ()
   lu.assertEquals(status, 3)
 end
 
+function TestExplore.test_all_ways_to_print()
+  for _, way in ipairs { "io.stdout:write", "io.output():write", "io.write" } do
+    local text, status = run("--explore", (RACY:gsub("print%(x:item%(%), %.%.%.%)", way .. '(x:item(), "\\n")')))
+    lu.assertStrContains(text, "x is 3.0")
+    lu.assertStrContains(text, "x is 1.0")
+    lu.assertEquals(status, 3)
+  end
+  local text = run("--explore", 'io.stdout:write("a", 1):write("b"):flush() assert(io.type(io.stdout) == "file")')
+  lu.assertStrContains(text, "1 outcome: deterministic")
+  lu.assertStrContains(text, "a1b")
+end
+
 function TestExplore.test_one_outcome()
   local text, status = run("--explore", (RACY:gsub("b:run", "b:wait_stream(a) b:run")))
   lu.assertStrContains(text, "1 schedule, 1 outcome: deterministic")

@@ -5,6 +5,32 @@ return function(tools, explore, core)
   local misuse, is_tensor, show_value = tools.misuse, tools.is_tensor, core.show.value
   local MOST_DEPTH = core.values.MOST_DEPTH
 
+  -- io.stdout as a table: what is written goes to `write`, all other methods are the file's.
+  local function fresh_io(write)
+    local stdout = setmetatable({}, { __index = function(_, name)
+      local method = io.stdout[name]
+      return type(method) == "function" and function(_, ...) return method(io.stdout, ...) end or method
+    end, __tostring = function() return tostring(io.stdout) end, __name = "FILE*" })
+    function stdout.write(self, ...)
+      write(...)
+      return self
+    end
+    local fresh = setmetatable({ stdout = stdout }, { __index = io })
+    function fresh.output(...)
+      if select("#", ...) == 0 and io.output() == io.stdout then return stdout end
+      if ... == stdout then return io.output(io.stdout) and stdout end
+      return io.output(...)
+    end
+    function fresh.write(...)
+      if io.output() ~= io.stdout then return io.write(...) end
+      return stdout:write(...)
+    end
+    function fresh.type(value)
+      return value == stdout and "file" or io.type(value)
+    end
+    return fresh
+  end
+
   -- Globals of its own for each run of a chunk, so that a run finds none that another one has set. What it prints is
   -- collected.
   local function fresh_globals(printed)
@@ -18,7 +44,7 @@ return function(tools, explore, core)
       for i = 1, texts.n do texts[i] = tostring(texts[i]) end
       printed[#printed + 1] = table.concat(texts, "\t") .. "\n"
     end
-    if io then globals.io = setmetatable({ write = write }, { __index = io }) end
+    if io then globals.io = fresh_io(write) end
     return globals
   end
 
