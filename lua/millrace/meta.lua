@@ -789,7 +789,7 @@ function Stream:scope() end
 function Stream:host_func(fn) end
 
 ---Closes the stream. Returns at once; pending work still runs (R9). Later use of `s` is an error;
----closing it again is not.
+---closing it again is not. A stream on which a capture began is closed after the end of that.
 function Stream:close() end
 
 ---Returns whether the stream captures: it began a capture, or joined one. Also true for a capture that

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/internal.h"
+#include "graph/graph.h"
 #include "bind/open.h"
 #include "bind/registry.h"
 
@@ -249,9 +250,15 @@ MR_FUNCTION(stream_host_func, "host_func", "s:host_func(fn: function)",
 
 /* --- closing ------------------------------------------------------------------------------------ */
 
+/* Nobody can end the capture that began on it once the script has lost the stream. */
+static void end_capture(mr_stream *stream) {
+    if (mr_capture_facts_of(stream).origin == stream) mr_capture_abandon(stream);
+}
+
 MR_FUNCTION(stream_close, "close", "s:close()",
             "Closes the stream. Returns at once; pending work still runs (R9). Later use of `s` is "
-            "an error; closing it again is not.") {
+            "an error; closing it again is not. A stream on which a capture began is closed after "
+            "the end of that.") {
     mr_caller caller = mr_enter(L);
     mr_raise(L, mr_stream_close(&caller, mr_stream_at(L, 1)));
     return 0;
@@ -259,6 +266,7 @@ MR_FUNCTION(stream_close, "close", "s:close()",
 
 MR_FUNCTION(stream_close_variable, "__close", "", "The end of a <close> variable: s:close().") {
     mr_caller caller = mr_enter(L);
+    end_capture(mr_stream_at(L, 1));
     mr_error_destroy(mr_stream_close(&caller, mr_stream_at(L, 1)));
     return 0;
 }
@@ -266,6 +274,7 @@ MR_FUNCTION(stream_close_variable, "__close", "", "The end of a <close> variable
 MR_FUNCTION(stream_gc, "__gc", "", "Drops the reference; waits for nothing (R9).") {
     mr_stream **box = mr_check(L, 1, &mr_kind_stream);
     mr_set_context(L);
+    if (*box && (*box)->device->current != *box) end_capture(*box);
     mr_stream_release(*box);
     *box = NULL;
     return 0;

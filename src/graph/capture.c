@@ -472,9 +472,10 @@ static mr_status check_finish(const mr_capture *capture) {
 /* What a launch waits for, so that its memory is there on the device. */
 static mr_status record_memory(const mr_caller *caller, mr_graph *graph) {
     mr_event_options options = {0};
+    mr_caller nobody = {.machine = caller->machine}; /* the record is on no line of the script */
     if (!graph->memory_stream) return MR_OK;
     MR_TRY(mr_event_create(caller, &options, &graph->memory_ready));
-    return mr_event_record(caller, graph->memory_ready, graph->memory_stream);
+    return mr_event_record(&nobody, graph->memory_ready, graph->memory_stream);
 }
 
 static mr_status not_the_origin(const mr_stream *stream) {

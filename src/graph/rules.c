@@ -85,6 +85,16 @@ static mr_status capturing_stream(const mr_caller *caller, const char *name,
                              "Do it after the capture has ended and the graph was launched.");
 }
 
+static mr_status close_stream(const mr_caller *caller, const char *name, const mr_stream *stream) {
+    mr_capture *capture = capture_of(stream);
+    char text[100], what[200];
+    if (capture->streams.items[0]->stream != stream) return MR_OK;
+    mr_text_format(what, sizeof what, "%s began a capture, which only this stream can end",
+                   mr_stream_describe(stream, text, sizeof text));
+    return mr_capture_refuse(capture, caller, MR_CODE_CAPTURE_UNSUPPORTED, name, what,
+                             "End the capture first: mr.graph.finish.");
+}
+
 static bool is_on(const mr_capture *capture, const mr_device *device) {
     for (size_t i = 0; i < capture->streams.count; i++)
         if (capture->streams.items[i]->stream->device == device) return true;
@@ -115,6 +125,7 @@ static mr_status unsafe(const mr_caller *caller, const char *name, const mr_devi
 mr_status mr_capture_check_host(const mr_caller *caller, mr_capture_ask ask, const char *name,
                                 mr_stream *stream, mr_event *event, mr_device *device) {
     if (event && event->captured) return captured_event(caller, name, event);
+    if (ask == MR_ASK_CLOSE) return stream->capture ? close_stream(caller, name, stream) : MR_OK;
     if (stream && stream->capture) return capturing_stream(caller, name, stream);
     return unsafe(caller, name, ask == MR_ASK_DEVICE ? device : NULL);
 }

@@ -132,12 +132,18 @@ bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) 
     return false;
 }
 
+/* Records and waits inside the launch of a graph, and of the release of its memory, are on no line that could go. */
+static bool is_of_script(const mr_command *command) {
+    return command->where.file && !command->launched.file;
+}
+
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries) {
     const actor *a = command->stream->observed;
     const snapshot *s = mr_hazard_snapshot_of(command);
     bool never = command->u.event.record_seq == 0;
     /* A stream's wait for itself at one place is how a copy between devices is written inside. */
     bool at_record = s && same_site(s->where, command->where);
+    if (!is_of_script(command)) return;
     if (at_record && s->actor == a) return;
     advice_place *p = place_at(c, MR_COMMAND_WAIT, command->where, command->name, command->seq);
     if (!p) return;
@@ -152,6 +158,7 @@ void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bo
 
 void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries) {
     const mr_event *event = command->u.event.event;
+    if (!is_of_script(command)) return;
     advice_place *p = place_at(c, MR_COMMAND_RECORD, command->where, "record_event", command->seq);
     if (!p) return;
     occurs(p);

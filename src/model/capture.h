@@ -16,6 +16,7 @@ typedef enum {
     MR_ASK_STREAM, /* a query or synchronize of a stream */
     MR_ASK_EVENT,
     MR_ASK_DEVICE, /* a synchronize of a device */
+    MR_ASK_CLOSE,  /* of a stream; refused where a capture began on it, as only it can end that */
     MR_ASK_UNSAFE, /* it may wait for other streams: cudaFree */
 } mr_capture_ask;
 

@@ -118,6 +118,7 @@ mr_status mr_stream_close(const mr_caller *caller, mr_stream *stream) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "close: %s belongs to its device and stays open",
                        mr_stream_describe(stream, text, sizeof text));
     if (machine->in_host_function) return mr_machine_refuse(machine);
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_CLOSE, "close", stream, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_CLOSE, stream, NULL, stream->device, "close",
                          &command));

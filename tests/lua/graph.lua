@@ -87,6 +87,36 @@ function TestGraph.test_only_what_the_function_returns_is_returned()
   end
 end
 
+-- Whatever becomes of the stream that began a capture, the machine can be used afterwards.
+function TestGraph.test_the_stream_of_a_capture_is_closed_or_lost()
+  local s, x = mr.stream(), mr.ones(2)
+  mr.synchronize()
+  mr.graph.begin(s)
+  lu.assertErrorMsgContains("only this stream can end", s.close, s)
+  lu.assertErrorMsgContains("901", mr.graph.finish, s)
+  lu.assertErrorMsgContains("only this stream can end", mr.graph, function() s:close() end, {stream = s})
+  lu.assertEquals(x:sum():item(), 2.0)
+  do
+    local scoped <close> = mr.stream()
+    mr.graph.begin(scoped)
+  end
+  lu.assertEquals(x:sum():item(), 2.0)
+  mr.graph.begin(mr.stream())
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(x:sum():item(), 2.0)
+  local g = mr.graph(function() -- a stream that joined may go
+    local other <close> = mr.stream()
+    other:wait_stream(s)
+    other:run(function() x:add_(1) end)
+    s:wait_stream(other)
+  end, {stream = s})
+  g:launch(s)
+  s:synchronize()
+  lu.assertEquals(x:sum():item(), 4.0)
+  s:close()
+end
+
 function TestGraph.test_wrong_arguments()
   local g = example()
   lu.assertErrorMsgContains("expected a function", mr.graph, 5)

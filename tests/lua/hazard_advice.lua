@@ -236,4 +236,30 @@ function TestAdvice.test_a_copy_s_own_synchronise_is_not_the_script_s()
   end), {})
 end
 
+-- What a launch records and waits for inside is on no line that could go; the script's own lines are judged as before.
+function TestAdvice.test_launches_of_graphs()
+  local a, b = mr.stream(), mr.stream()
+  local x = mr.zeros(4)
+  mr.synchronize()
+  local function program(twice)
+    return function()
+      local g = mr.graph(function() x:add_(1) end)
+      g:launch(a)
+      b:wait_stream(a)
+      if twice then b:wait_stream(a) end
+      g:launch(b)
+      b:synchronize()
+      local h, y = mr.graph(function() return x:add(1):mul(2) end)
+      h:launch(b)
+      b:synchronize()
+      lu.assertEquals(y[1]:item() % 2, 0.0)
+      h = mr.graph(function() return x:add(1) end) -- never launched
+      h:close()
+      collectgarbage()
+    end
+  end
+  lu.assertEquals(advice_of(program(false)), {})
+  lu.assertEquals(advice_of(program(true)), {"redundant-wait"})
+end
+
 os.exit(lu.LuaUnit.run())
