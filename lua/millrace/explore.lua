@@ -142,6 +142,10 @@ return function(tools)
 
   function parts.explore(fn, given)
     check_function("explore", fn)
+    if mr.hazard.mode() == "error" then
+      misuse("explore: not with hazard mode \"error\" (--check=error), in which no schedule goes on after a hazard; "
+        .. "use \"warn\" or \"collect\", or leave it out: the result has the hazards, too")
+    end
     local most, time, preempt, grain, polls, unspecified, seeds, seed = options.read(given)
     return guarded("explore", function(keeper)
       local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds,

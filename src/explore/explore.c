@@ -26,6 +26,10 @@ static mr_status check_machine(const mr_machine *machine) {
                        "steered. Use mr.stress(fn) there, or run with --device virtual");
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "not permitted inside a host function");
+    if (machine->capturing)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "not permitted while a stream is captured: the runs would become a part of "
+                       "the graph. Call it after the capture");
     if (machine->launch_blocking)
         return mr_fail(MR_CODE_NOT_PERMITTED,
                        "with mr.launch_blocking(true) there is one schedule only: switch it off");
@@ -51,7 +55,8 @@ static mr_status compare_runs(const branch *first, const branch *again) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called a second time, it makes %s. It may "
                        "depend only on what it reads from tensors and queries, not on a clock, "
-                       "random numbers of Lua, or variables that it changes",
+                       "random numbers of Lua, or variables that it changes; a graph from outside "
+                       "must have been launched before",
                        text);
     const mr_buffer *value = &first->variants.items[0].text,
                     *other = &again->variants.items[0].text;

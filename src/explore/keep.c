@@ -2,6 +2,7 @@
  * each command; bytes that nothing is going to touch are never copied. */
 #include "explore/keep.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,9 @@ typedef struct {
 struct mr_explore_keeper {
     mr_observer observer;
     mr_machine *machine;
-    uint64_t newest; /* id of a storage */
+    uint64_t newest;        /* id of a storage */
+    uint32_t newest_stream; /* id of a stream */
+    char ended[200];        /* what of outside the function has freed or closed; "" */
     uint32_t epoch;
     bool failed;
     MR_VEC(kept) kept;
@@ -48,8 +51,22 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
     return MR_OK;
 }
 
+static void note_end(mr_explore_keeper *k, const char *what, mr_site where) {
+    if (*k->ended) return;
+    snprintf(k->ended, sizeof k->ended, "the function %s from outside (%s:%d)", what, where.file,
+             where.line);
+}
+
+/* What is gone cannot be put back. Lua's collector frees at no line: that was out of the function's reach. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
-    (void)observer, (void)command, (void)host_waited;
+    mr_explore_keeper *k =
+        (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
+    (void)host_waited;
+    if (!command->where.file) return;
+    if (command->kind == MR_COMMAND_FREE && command->u.storage->id <= k->newest)
+        note_end(k, "frees a tensor", command->where);
+    if (command->kind == MR_COMMAND_STREAM_CLOSE && command->stream->id <= k->newest_stream)
+        note_end(k, "closes a stream", command->where);
 }
 
 mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
@@ -58,6 +75,7 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     k->observer = (mr_observer){.name = "keeper", .may = may, .did = did};
     k->machine = machine;
     k->newest = machine->next_storage;
+    k->newest_stream = machine->next_stream;
     k->epoch = machine->epoch;
     mr_status status = mr_observer_add(machine, &k->observer);
     if (!status) return MR_OK;
@@ -76,8 +94,15 @@ mr_status mr_explore_put_back(mr_explore_keeper *k) {
         const kept *one = &k->kept.items[i];
         if (is_there(k, one->storage)) memcpy(one->storage->host, one->bytes, one->storage->bytes);
     }
-    return k->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to keep what a function changes")
-                     : MR_OK;
+    if (k->failed)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to keep what a function changes");
+    if (!*k->ended) return MR_OK;
+    mr_status status = mr_fail(MR_CODE_NOT_PERMITTED,
+                               "%s, so it cannot be called again: make what it frees or closes "
+                               "inside of it",
+                               k->ended);
+    *k->ended = 0; /* it is raised once; the last putting back is not to hide the first error */
+    return status;
 }
 
 void mr_explore_let_go(mr_explore_keeper *k) {

@@ -180,8 +180,11 @@ static const char *what_differs(const mr_program *a, const item *x, const mr_pro
 
 static const char *place_of(const item *it, char *out, size_t size) {
     if (!it) return "nothing";
-    snprintf(out, size, "%s at %.80s:%d", mr_command_kinds[it->kind].name,
-             it->where.file ? it->where.file : "?", it->where.line);
+    const char *name = mr_command_kinds[it->kind].name;
+    if (it->where.file) snprintf(out, size, "%s at %.80s:%d", name, it->where.file, it->where.line);
+    else
+        snprintf(out, size, "%s of millrace's own",
+                 name); /* such as a graph's first launch makes */
     return out;
 }
 

@@ -490,4 +490,36 @@ end
 T.check(mr.ones(1):peek():item(), "permitted afterwards")
 T.equal(#mr.stress(two(peeks), { runs = 1 }).outcomes, 1, "permitted in stress")
 
+-- functions that cannot be called again: the error names the reason
+
+local function ended_by(what, expected, work)
+  local fine, err = pcall(work)
+  T.check(not fine and tostring(err):find(expected, 1, true), what .. ": " .. tostring(err))
+end
+
+local y, s = mr.ones(4), mr.stream()
+mr.synchronize()
+ended_by("free", "frees a tensor from outside (", function() mr.explore(function() y:free() end) end)
+ended_by("close", "closes a stream from outside (", function() mr.stress(function() s:close() end, { runs = 2 }) end)
+ended_by("capture", "while a stream is captured", function() mr.graph(function() mr.explore(lost_update) end) end)
+local mode = mr.hazard.mode("error")
+ended_by("mode", "not with hazard mode", function() mr.explore(lost_update) end)
+mr.hazard.mode(mode)
+local z = mr.ones(4)
+mr.synchronize()
+local g = mr.graph(function() z:add_(1) end)
+local function launch()
+  g:launch()
+  mr.synchronize()
+  return z:sum():item()
+end
+ended_by("graph", "a graph from outside must have been launched before", function() mr.explore(launch) end)
+T.equal(mr.explore(launch).outcomes[1].value, 8.0, "a graph that was launched")
+r = mr.explore(function()
+  mr.stream():close()
+  mr.ones(4):free()
+end)
+T.check(r.deterministic, "its own may be freed and closed")
+T.equal(#mr.explore(lost_update).outcomes, 2, "explored after an error")
+
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
