@@ -49,8 +49,7 @@ return function(tools)
     local count = last - first + 1
     local part = pinned:narrow(1, 1, count)
     if not order then return part:copy_(t:narrow(1, first, count)) end
-    for i = 1, count do part:narrow(1, i, 1):copy_(t:narrow(1, order[first + i - 1], 1)) end
-    return part
+    return part:copy_(t:index_select(1, order:narrow(1, first, count)))
   end
 
   -- A slot's memory for batches of all tensors.
@@ -83,7 +82,7 @@ return function(tools)
     local count = o.drop_last and rows // o.batch_size or (rows + o.batch_size - 1) // o.batch_size
     local stream = o.stream or mr.stream { device = o.device }
     local device, slots = stream.device, {}
-    local order = o.shuffle and mr.randperm(rows, { device = "cpu" }):totable() or nil
+    local order = o.shuffle and mr.randperm(rows, { device = "cpu" }) or nil
     local sent, got = 0, 0
 
     local function send_next()

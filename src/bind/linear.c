@@ -70,9 +70,10 @@ MR_RECORDED_FUNCTION(
     return 1;
 }
 
-MR_FUNCTION(linear_outer, "outer", "x:outer(y: tensor) -> tensor",
-            "Returns the outer product of two vectors: element i of x times element j of y at row "
-            "i and column j.") {
+MR_RECORDED_FUNCTION(
+    linear_outer, "outer", "x:outer(y: tensor) -> tensor",
+    "Returns the outer product of two vectors: element i of x times element j of y at row "
+    "i and column j.") {
     mr_caller caller = mr_enter_as(L, "outer");
     mr_tensor *x = mr_check_tensor(L, 1), *y = mr_check_tensor(L, 2);
     if (x->ndim != 1 || y->ndim != 1)

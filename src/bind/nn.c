@@ -163,6 +163,10 @@ NN(batch_norm, "BatchNorm2d",
    "Each channel of images less its mean, divided by its standard deviation: those of the batch "
    "while the "
    "module is trained, and running ones otherwise.")
+NN(embedding, "Embedding",
+   "mr.nn.Embedding(count: integer, size: integer [, {dtype: string, device: device}]) -> module: "
+   "table",
+   "A table of vectors; the input is a tensor of indices, which count from 1.")
 NN(layer_norm, "LayerNorm",
    "mr.nn.LayerNorm(shape: integer|integer[] [, {eps: number=1e-5, elementwise_affine: "
    "boolean=true, dtype: "
@@ -300,18 +304,29 @@ static const mr_function *const module_functions[] = {&module_class_function,
                                                       &module_requires_grad_function,
                                                       &module_zero_grad_function,
                                                       NULL};
-static const mr_function *const nn_functions[] = {
-    &nn_parameter_function,     &nn_sequential_function,
-    &nn_linear_function,        &nn_conv2d_function,
-    &nn_batch_norm_function,    &nn_layer_norm_function,
-    &nn_relu_function,          &nn_gelu_function,
-    &nn_tanh_function,          &nn_sigmoid_function,
-    &nn_softmax_function,       &nn_log_softmax_function,
-    &nn_dropout_function,       &nn_identity_function,
-    &nn_flatten_function,       &nn_max_pool_function,
-    &nn_avg_pool_function,      &nn_adaptive_function,
-    &nn_mse_function,           &nn_nll_function,
-    &nn_cross_entropy_function, NULL};
+static const mr_function *const nn_functions[] = {&nn_parameter_function,
+                                                  &nn_sequential_function,
+                                                  &nn_linear_function,
+                                                  &nn_conv2d_function,
+                                                  &nn_batch_norm_function,
+                                                  &nn_embedding_function,
+                                                  &nn_layer_norm_function,
+                                                  &nn_relu_function,
+                                                  &nn_gelu_function,
+                                                  &nn_tanh_function,
+                                                  &nn_sigmoid_function,
+                                                  &nn_softmax_function,
+                                                  &nn_log_softmax_function,
+                                                  &nn_dropout_function,
+                                                  &nn_identity_function,
+                                                  &nn_flatten_function,
+                                                  &nn_max_pool_function,
+                                                  &nn_avg_pool_function,
+                                                  &nn_adaptive_function,
+                                                  &nn_mse_function,
+                                                  &nn_nll_function,
+                                                  &nn_cross_entropy_function,
+                                                  NULL};
 static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
                                                     &init_constant_function, &init_kaiming_function,
                                                     &init_xavier_function,   NULL};

@@ -60,6 +60,7 @@
 #define mr_sinh(a)     MR_BY_FLOAT(mr_sinh, a)(a)
 #define mr_cosh(a)     MR_BY_FLOAT(mr_cosh, a)(a)
 #define mr_silu(a)     MR_BY_FLOAT(mr_silu, a)(a)
+#define mr_sigmoid(a)  MR_BY_FLOAT(mr_sigmoid, a)(a)
 #define mr_atan2(a, b) MR_BY_FLOAT(mr_atan2, a)(a, b)
 
 /* Of sin, cos and tan: what they are computed by where mr_is_near(a), and where that is. */

@@ -100,6 +100,11 @@ MR_INLINE float mr_silu_f32(float a) {
     double e = a < -120.0f ? (double)INFINITY : mr_exp_short(-(double)a);
     return (float)((double)a / (1.0 + e));
 }
+/* In f32, exp(-a) overflows where the result is still a subnormal number. */
+MR_INLINE float mr_sigmoid_f32(float a) {
+    double e = a < -120.0f ? (double)INFINITY : mr_exp_short(-(double)a);
+    return (float)(1.0 / (1.0 + e));
+}
 
 /* ------------------------------------------------------------------------- circular functions */
 
@@ -201,6 +206,10 @@ MR_BY_LIBRARY(erf)
 MR_INLINE double mr_silu_f64(double a) {
     double e = mr_exp_f64(-fabs(a));
     return a < 0.0 ? a * e / (1.0 + e) : a / (1.0 + e);
+}
+MR_INLINE double mr_sigmoid_f64(double a) {
+    double e = mr_exp_f64(-fabs(a));
+    return a < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
 }
 MR_INLINE double mr_tan_near_f64(double a) {
     return tan(a);

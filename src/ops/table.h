@@ -26,7 +26,7 @@
     X(sqrt,        FLOATS,  FLOAT, 4, mr_sqrt(a),             "The square root of each element: NaN below 0.") \
     X(rsqrt,       FLOATS,  FLOAT, 8, 1 / mr_sqrt(a),         "1 divided by the square root of each element.") \
     X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
-    X(sigmoid,     FLOATS,  FLOAT, 8, 1 / (1 + mr_exp(-a)),   "1 / (1 + exp(-x)) of each element x.") \
+    X(sigmoid,     FLOATS,  FLOAT, 8, mr_sigmoid(a),          "1 / (1 + exp(-x)) of each element x.") \
     X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 if it is negative.") \
     X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * mr_erfc(a * (T)-0.70710678118654752440), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
     X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is less than or equal to each element.") \

@@ -64,6 +64,14 @@ function TestGraph.test_print_and_save()
   lu.assertErrorMsgContains("cannot write", g.save, g, "/no/such/folder/graph.dot")
 end
 
+function TestGraph.test_capture_is_the_same_as_calling_mr_graph()
+  local x = mr.zeros(4)
+  local g = mr.graph.capture(function() x:add_(1) end)
+  g:launch()
+  g:launch()
+  lu.assertEquals(x:sum():item(), 8.0)
+end
+
 function TestGraph.test_a_closed_graph()
   local g, x = example()
   g:launch()

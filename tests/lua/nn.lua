@@ -61,6 +61,24 @@ for name, make in pairs(LAYERS) do
   end
 end
 
+-- PyTorch's indices count from 0.
+function TestLayers.test_embedding()
+  local m = nn.Embedding(6, 3):to("device")
+  m:load_state_dict(part "embedding.p.")
+  local y = m((DATA["embedding.x"]:to("i64") + 1):to("device"))
+  near(y, DATA["embedding.y"], "embedding")
+  y:sum():backward()
+  local uses = m.weight.grad:sum(2):div(3):cpu():totable() -- of the rows, by {{1, 6, 3}, {2, 2, 5}}
+  lu.assertEquals(uses, { 1.0, 2.0, 1.0, 0.0, 1.0, 1.0 })
+  lu.assertEquals(tostring(m), "Embedding(6, 3)")
+end
+
+function TestLayers.test_named_parameters_by_pairs()
+  local m, names = nn.Linear(2, 3), {}
+  for name, p in pairs(m:named_parameters()) do names[#names + 1] = name .. #p.shape end
+  lu.assertEquals(names, { "weight2", "bias1" })
+end
+
 function TestLayers.test_losses()
   local scores, classes = DATA.scores:to("device"), DATA.classes:to("device") + 1
   local target, weight = DATA.target:to("device"), DATA.class_weight:to("device")

@@ -153,6 +153,20 @@ return function(tools, module, init)
     end,
   })
 
+  layer("Embedding", "dtype device", {
+    init = function(m, options, count, size)
+      m.num_embeddings, m.embedding_dim = whole("Embedding", "count", count), whole("Embedding", "size", size)
+      m.weight = init.normal_(module.parameter(new(mr.empty, { count, size }, options)))
+    end,
+    -- Indices count from 1 and have any shape.
+    forward = function(m, index)
+      local shape = index.shape
+      shape[#shape + 1] = m.embedding_dim
+      return m.weight:index_select(1, index:reshape(index.numel)):view(shape)
+    end,
+    extra_repr = function(m) return ("%d, %d"):format(m.num_embeddings, m.embedding_dim) end,
+  })
+
   layer("LayerNorm", "eps elementwise_affine dtype device", {
     init = function(m, options, shape)
       m.normalized_shape = type(shape) == "table" and shape or { shape }

@@ -216,14 +216,17 @@ return function(tools)
     return result
   end
 
-  -- An iterator over the pairs of a list.
-  local function each(list)
+  local function walker(list)
     local i = 0
     return function()
       i = i + 1
       if list[i] then return list[i][1], list[i][2] end
     end
   end
+
+  -- An iterator over the pairs of a list. Whoever passes it to pairs gets the same: both are habits.
+  local PAIRS = { __call = function(all) return all.next() end, __pairs = function(all) return walker(all.list) end }
+  local function each(list) return setmetatable({ list = list, next = walker(list) }, PAIRS) end
 
   function methods.parameters(m) return seconds(named_tensors(m, "parameters", "parameter")) end
   function methods.named_parameters(m) return each(named_tensors(m, "named_parameters", "parameter")) end
