@@ -1147,6 +1147,13 @@ function mr.nn.Conv2d(inputs, outputs, kernel_size, options) end
 ---@return table module
 function mr.nn.BatchNorm2d(channels, options) end
 
+---A table of vectors; the input is a tensor of indices, which count from 1.
+---@param count integer
+---@param size integer
+---@param options? { dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.Embedding(count, size, options) end
+
 ---The input less its mean over the last dims, divided by its standard deviation.
 ---@param shape integer|integer[]
 ---@param options? { eps?: number, elementwise_affine?: boolean, dtype?: string, device?: millrace.Device }
