@@ -11,6 +11,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "bind/waits.h"
 #include "explore/explore.h"
 #include "explore/follow.h"
 #include "explore/keep.h"
@@ -44,6 +45,11 @@ static int keep(lua_State *L) {
     const char *what = luaL_checkstring(L, 1);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &is_busy) != LUA_TNIL)
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
+    if (mr_bind_waits_running(L))
+        return mr_misuse(L,
+                         "%s: not inside mr.waits, which would judge the waits of all its runs; "
+                         "call one after the other",
+                         what);
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(machine, keeper));
     lua_pushboolean(L, true);

@@ -279,7 +279,8 @@ MR_FUNCTION(
     static const char *const known[] = {"costs", NULL};
     mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    if (!lua_isfunction(L, 1))
+        return mr_misuse(L, "waits: expected a function, got %s", mr_type_text(L, 1));
     lua_settop(L, 2);
     mr_option_slots options = mr_check_options(L, 2, known);
     bool all_costs = mr_option_boolean(L, &options, "costs", false);
@@ -314,6 +315,10 @@ MR_FUNCTION(
     if ((*box)->interrupted && !takes_interrupt(machine)) mr_raise(L, was_interrupted());
     push_result(L, *box);
     return 1;
+}
+
+bool mr_bind_waits_running(lua_State *L) {
+    return state_of(L)->running;
 }
 
 /* --- for the host program ----------------------------------------------------------------------- */

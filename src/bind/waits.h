@@ -12,4 +12,7 @@ mr_status mr_bind_waits_begin(lua_State *L);
 /* The script is over: appends the verdicts to `out`. *out_hazards: whether the program has some with all its waits. */
 mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards);
 
+/* The function of an mr.waits is running. */
+bool mr_bind_waits_running(lua_State *L);
+
 #endif

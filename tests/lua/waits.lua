@@ -20,6 +20,14 @@ end
 
 TestVerdicts = {}
 
+function TestVerdicts.test_what_it_refuses()
+  lu.assertErrorMsgContains("waits.lua:", function() mr.waits() end)
+  lu.assertErrorMsgContains("waits: expected a function, got", function() mr.waits() end)
+  lu.assertErrorMsgContains("not inside mr.waits", function()
+    mr.waits(function() mr.stress(function() end, { runs = 1 }) end)
+  end)
+end
+
 function TestVerdicts.test_a_wait_between_write_and_read_is_needed()
   local compute, copy = streams()
   local x = mr.zeros(8, {name = "x"})
