@@ -335,6 +335,11 @@ static bool parse_options(int argc, char **argv, mr_options *out) {
 bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
+    if (out->explore && out->waits) {
+        mr_host_complain("--waits judges one run of the script, and --explore runs it under every "
+                         "schedule: use one of them at a time");
+        return false;
+    }
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
     /* Only the virtual GPU can be steered. */
     bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;

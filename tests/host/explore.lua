@@ -52,6 +52,12 @@ function TestExplore.test_all_ways_to_print()
   lu.assertStrContains(text, "a1b")
 end
 
+function TestExplore.test_not_with_waits()
+  local text, status = run("--explore --waits", RACY)
+  lu.assertStrContains(text, "use one of them at a time")
+  lu.assertEquals(status, 2)
+end
+
 function TestExplore.test_one_outcome()
   local text, status = run("--explore", (RACY:gsub("b:run", "b:wait_stream(a) b:run")))
   lu.assertStrContains(text, "1 schedule, 1 outcome: deterministic")
