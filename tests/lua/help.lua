@@ -128,6 +128,7 @@ function TestHelp.test_examples_and_topics()
   lu.assertStrContains(help("\"adversarial\""), "docs/")
   lu.assertStrContains(help("\"hazards.md\""), "How to read a report")
   lu.assertStrContains(help("\"kernels\""), "help(\"kernels.md\")")
+  lu.assertStrContains(help("\"stream-capture-unjoined\""), "docs/graphs.md")
 end
 
 -- A plain Lua that has only the module answers, too.
