@@ -4,7 +4,8 @@
 -- The module is a function of the tools that src/bind/help.c hands to it: embedded(name), a text or nil, and names(),
 -- of all that is in the binary. It returns page(topic, width), the text to print or nil; known(), names that have a
 -- page; and same_name(name), a line about a page that has the name of something else.
-local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "design" } -- in which topics are looked for
+-- In which topics are looked for.
+local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "design" }
 local MOST_PASSAGES = 4
 
 -- ---------------------------------------------------------------- text of a page as text of a terminal
