@@ -143,7 +143,7 @@ ifneq ($(filter-out 0,$(GCSTRESS)),)
 # What is below Lua has no collector. docs_coverage.lua reads what a run of --all has recorded. Recorded timelines have
 # other times, since freeing a tensor takes the host time.
 TEST_BIN :=
-ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua tests/timelines/examples.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua))
+ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua tests/timelines/examples.lua scripts/examples/two_branch_net.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua))
 endif
 
 # Files carried inside the binary, as name=path. The editor stub is for editors only.

@@ -111,12 +111,11 @@ end
 
 for i, grave in ipairs(graves) do
   print(("%d. %s"):format(i, grave[1]))
-  local reports = mr.hazard.check(run, i, 8, false)
-  local report = reports[1]
-  print(("   %d hazards; the first: %s of `%s`"):format(#reports, report.kind, report.tensor))
+  local report = mr.hazard.check(run, i, 8, false)[1]
+  print("   " .. report.kind)
   print(("   %s on `%s` at line %d, %s on `%s` at line %d"):format(
     report.first.op, report.first.stream, report.first.where:match(":(%d+)$"),
     report.second.op, report.second.stream, report.second.where:match(":(%d+)$")))
   print("   fix: " .. tostring(report.fix):gsub("\n.*", ""))
-  print(("   with the missing lines: %d hazards\n"):format(#mr.hazard.check(run, i, 8, true)))
+  print(("   with what is missing: %d hazards\n"):format(#mr.hazard.check(run, i, 8, true)))
 end

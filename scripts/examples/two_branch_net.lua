@@ -43,6 +43,8 @@ local function train(stream, steps, size)
   local labels = mr.randint(1, 11, {size}, {dtype = "i64"})
   local losses, forward_ms, step_ms = {}, nil, nil
   for i = 1, steps do
+    collectgarbage() -- here, and not inside of what is measured
+    collectgarbage "stop"
     mr.synchronize()
     local began = mr.clock()
     mr.no_grad(forward, image_net, motion_net, image, motion, stream)
@@ -55,6 +57,7 @@ local function train(stream, steps, size)
     mr.synchronize()
     step_ms = mr.clock() - began
     losses[i] = loss:item()
+    collectgarbage "restart"
   end
   return losses, forward_ms, step_ms
 end

@@ -1,5 +1,5 @@
 /* What rows of the operation table say of the bytes that they move (mr_cost) beside what their kernels access, counted by
- * the fake driver, which carries out their PTX. The calls are written in Lua (costs.lua), one for each row and size. */
+ * the fake driver, which carries out their PTX. The calls are written in Lua (support/costs.lua), one for each row and size. */
 #include "cuda_fixture.h"
 
 #if MR_HAVE_CUDA
@@ -57,7 +57,7 @@ static void test_bytes(void **state) {
     OK(mr_observer_add(own, &sum.observer));
     lua_pushlightuserdata(L, own);
     lua_pushcclosure(L, measure, 1);
-    if (luaL_loadfile(L, "tests/c/costs.lua") != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
+    if (luaL_loadfile(L, "tests/c/support/costs.lua") != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
     lua_insert(L, -2);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
     mr_observer_remove(own, &sum.observer);

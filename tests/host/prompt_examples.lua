@@ -14,7 +14,7 @@ end
 
 -- Places are those of the entries, and their width moves what follows.
 local function without_places(line)
-  line = line:gsub("scripts/examples/[%w_]+%.lua:%d+", "PLACE"):gsub("mr:%d+:%d+", "PLACE")
+  line = line:gsub("[%w_/]+%.lua:%d+", "PLACE"):gsub("mr:%d+:%d+", "PLACE")
   return (line:gsub("line %d+", "line N"):gsub("%s+", " "):gsub(" $", ""))
 end
 

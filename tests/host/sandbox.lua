@@ -64,6 +64,8 @@ function TestReach.test_no_function_of_the_module_takes_a_path()
       takes_names_only["mr." .. name] = true
     end
     assert(not pcall(function() return mr.timeline(function() end).save end))
+    assert(not pcall(function() return mr.graph(function() end).save end))
+    takes_names_only["graph.save"] = true
     takes_names_only["trace.save"], takes_names_only["trace.critical_path"] = true, true
     takes_names_only["trace.facts"] = true -- it tells the name of the script
     local found = 0

@@ -501,27 +501,4 @@ function TestFunction.test_misused()
   lu.assertNil(x.grad)
 end
 
-TestKept = {}
-
-function TestKept.test_retain_grad_keeps_the_gradient_of_a_result()
-  local x = leaf { 1.0, 2.0 }
-  local y = x * 3
-  lu.assertIs(y:retain_grad(), y)
-  local z = y * 2
-  z:sum():backward()
-  lu.assertEquals(y.grad:totable(), { 2.0, 2.0 })
-  lu.assertNil(z.grad)
-  says("does not require gradients", function() mr.ones(2):retain_grad() end)
-end
-
-function TestKept.test_enable_grad_inside_no_grad()
-  local x = leaf { 1.0, 2.0 }
-  mr.no_grad(function()
-    lu.assertFalse((x * 2).requires_grad)
-    lu.assertTrue(mr.enable_grad(function() return x * 2 end).requires_grad)
-    lu.assertFalse(mr.is_grad_enabled())
-  end)
-  lu.assertTrue(mr.is_grad_enabled())
-end
-
 os.exit(lu.LuaUnit.run())

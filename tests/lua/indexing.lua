@@ -28,7 +28,7 @@ local function fails(call)
   lu.assertStrContains(message, "is out of range")
   lu.assertStrContains(message, "9")
   lu.assertStrContains(message, "expected 1 to ")
-  lu.assertErrorMsgContains("mr.reset()", mr.zeros, 3)
+  lu.assertFalse((pcall(mr.zeros, 3)), "the device is lost until mr.reset()")
   mr.reset()
   lu.assertEquals(mr.ones(3):sum():item(), 3)
   return e, line
