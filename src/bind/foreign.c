@@ -55,7 +55,6 @@ static const struct {
     {"mr", "uint8", "dtypes are strings: \"u8\""},
     {"mr", "float16", "dtypes are strings: \"f16\""},
     {"mr", "bfloat16", "dtypes are strings: \"bf16\""},
-
     {"mr", "einsum", NOT_HERE},
     {"mr", "save", NO_FILES}, /* removed there, else found */
     {"mr", "load", NO_FILES},

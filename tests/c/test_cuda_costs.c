@@ -57,7 +57,8 @@ static void test_bytes(void **state) {
     OK(mr_observer_add(own, &sum.observer));
     lua_pushlightuserdata(L, own);
     lua_pushcclosure(L, measure, 1);
-    if (luaL_loadfile(L, "tests/c/support/costs.lua") != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
+    if (luaL_loadfile(L, "tests/c/support/costs.lua") != LUA_OK)
+        fail_msg("%s", lua_tostring(L, -1));
     lua_insert(L, -2);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) fail_msg("%s", lua_tostring(L, -1));
     mr_observer_remove(own, &sum.observer);
