@@ -155,6 +155,7 @@ static void destroy_context(int device) {
     fake_drop(device);
     fake_write_prints();
     fake_free_all(device);
+    fake_free_executables(device);
     fake_free_modules(device);
     fake_devices[device].open_to = 0;
     fake_devices[device].streams = NULL;

@@ -133,6 +133,7 @@ typedef struct {
     size_t used, reserved;
     unsigned open_to; /* bit i: device i may reach its memory */
     fake_module *modules;
+    CUgraphExec executables;
 } fake_device;
 
 extern pthread_mutex_t fake_lock;
@@ -157,6 +158,7 @@ int fake_number_of(const char *variable, int otherwise); /* of the environment *
 CUresult fake_run(const fake_launch *launch, const void *params);
 bool fake_find_variable(int device, uint64_t address, mr_ptx_range *out_range);
 void fake_free_modules(int device);
+void fake_free_executables(int device); /* graph.c */
 void fake_write_prints(void);
 
 /* queue.c, all under the lock */

@@ -13,6 +13,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     int device;
     task *first;
+    CUgraphExec next; /* of the device */
 };
 
 static size_t staged_bytes(const task *t) {
@@ -98,9 +99,25 @@ CUresult fake_GraphInstantiate(CUgraphExec *executable, CUgraph graph, unsigned 
         copy_task(t, *end);
         end = &(*end)->next;
     }
+    made->next = fake_devices[made->device].executables;
+    fake_devices[made->device].executables = made;
     fake_cuda.graphs++;
     *executable = made;
     return fake_leave(CUDA_SUCCESS);
+}
+
+static void free_executable(CUgraphExec executable) {
+    CUgraphExec *link = &fake_devices[executable->device].executables;
+    while (*link && *link != executable) link = &(*link)->next;
+    if (!*link) abort(); /* it went with its context */
+    *link = executable->next;
+    free_tasks(executable->first);
+    free(executable);
+    fake_cuda.graphs--;
+}
+
+void fake_free_executables(int device) {
+    while (fake_devices[device].executables) free_executable(fake_devices[device].executables);
 }
 
 CUresult fake_GraphLaunch(CUgraphExec executable, CUstream handle) {
@@ -115,9 +132,7 @@ CUresult fake_GraphLaunch(CUgraphExec executable, CUstream handle) {
 
 CUresult fake_GraphExecDestroy(CUgraphExec executable) {
     pthread_mutex_lock(&fake_lock); /* also when the device is lost */
-    free_tasks(executable->first);
-    free(executable);
-    fake_cuda.graphs--;
+    free_executable(executable);
     return fake_leave(CUDA_SUCCESS);
 }
 
