@@ -6,11 +6,13 @@
 -- numbers are added does not depend on streams.
 --
 --     millrace scripts/examples/two_branch_net.lua [STEPS [BATCH]]
+--
+-- With batches of 64 a virtual GPU has the sizes that are usual on a real one; computing their values takes seconds.
 -- prints figures of the device
 local mr = require "millrace"
 local nn = mr.nn
 
-local STEPS, BATCH = tonumber(arg and arg[1]) or 2, tonumber(arg and arg[2]) or 64
+local STEPS, BATCH = tonumber(arg and arg[1]) or 2, tonumber(arg and arg[2]) or 16
 
 local function branch()
   return nn.Sequential(
