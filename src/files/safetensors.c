@@ -58,7 +58,7 @@ static mr_status take_shape(const mr_tensor_file *file, mr_json *j, mr_file_tens
     return bad ? bad_json(file, j, "a comma or ]") : MR_OK;
 }
 
-/* Relative to the end of the header, for now. */
+/* Relative to the end of the header, which check_places adds. */
 static mr_status take_offsets(const mr_tensor_file *file, mr_json *j, mr_file_tensor *tensor) {
     int64_t begin, end;
     if (!mr_json_take(j, '[') || !mr_json_size(j, &begin) || !mr_json_take(j, ',') ||

@@ -1,7 +1,14 @@
-/* The entry point of softmax and log_softmax: it checks the dim and the output. */
+/* The entry point of the rows that work along one dim and keep the shape: softmax, log_softmax, cumsum, cumprod. It checks
+ * the dim and the output. */
 #include "ops/launch.h"
 
-mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+/* Floats stay what they are. */
+static mr_dtype result_of(const mr_op *op, mr_dtype in) {
+    if (mr_dtype_category(in) == 2) return in;
+    return op->result == MR_RESULT_SUM ? MR_I64 : MR_F32;
+}
+
+mr_status mr_call_along_dim(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *in = call->in_count == 1 ? call->in[0].tensor : NULL;
     if (!in) return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one tensor", launch->name);
     MR_TRY(mr_launch_check(launch, in));
@@ -11,7 +18,7 @@ mr_status mr_call_softmax(mr_launch *launch, const mr_call *call, mr_tensor **ou
                        call->dim_count);
     int dim = 0;
     MR_TRY(mr_dim_resolve(in->ndim, call->dims[0], launch->name, &dim));
-    mr_dtype result = mr_dtype_category((mr_dtype)in->dtype) == 2 ? (mr_dtype)in->dtype : MR_F32;
+    mr_dtype result = result_of(launch->op, (mr_dtype)in->dtype);
     mr_tensor *out = call->out;
     if (out) {
         MR_TRY(mr_launch_check_out(launch, out, result, in->ndim, in->shape));
