@@ -8,9 +8,7 @@
 #define UP_OP lua_upvalueindex(2)
 
 static void no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
-    bool method;
-    const char *name = mr_called_name(L, &method);
-    if (given > most) mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
+    if (given > most) mr_too_many_arguments(L, op);
 }
 
 static bool check_boolean(lua_State *L, int arg, const char *what, bool otherwise) {

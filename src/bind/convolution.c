@@ -21,12 +21,11 @@ void mr_check_pair(lua_State *L, const char *what, const char *name, int index, 
     }
 }
 
-void mr_option_pair(lua_State *L, const mr_option_slots *options, const char *name,
-                    int32_t otherwise, int32_t *out_pair) {
-    bool method;
+void mr_option_pair(lua_State *L, const char *what, const mr_option_slots *options,
+                    const char *name, int32_t otherwise, int32_t *out_pair) {
     int at = mr_option_at(L, options, name);
     out_pair[0] = out_pair[1] = otherwise;
-    if (at) mr_check_pair(L, mr_called_name(L, &method), name, at, out_pair);
+    if (at) mr_check_pair(L, what, name, at, out_pair);
 }
 
 void mr_check_shape_argument(lua_State *L, const char *what, int arg, mr_call *call) {
@@ -42,9 +41,9 @@ void mr_check_shape_argument(lua_State *L, const char *what, int arg, mr_call *c
 
 static void check_conv_window(lua_State *L, const char *what, const mr_option_slots *options,
                               mr_window *w) {
-    mr_option_pair(L, options, "stride", 1, w->stride);
-    mr_option_pair(L, options, "padding", 0, w->padding);
-    mr_option_pair(L, options, "dilation", 1, w->dilation);
+    mr_option_pair(L, what, options, "stride", 1, w->stride);
+    mr_option_pair(L, what, options, "padding", 0, w->padding);
+    mr_option_pair(L, what, options, "dilation", 1, w->dilation);
     lua_Integer groups = mr_option_integer(L, options, "groups", 1);
     if (groups < 1 || groups > INT32_MAX)
         mr_misuse(L, "%s: groups=%lld, expected 1 or more", what, (long long)groups);

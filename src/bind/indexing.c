@@ -6,9 +6,7 @@
 #define UP_OP lua_upvalueindex(2)
 
 static void no_more_arguments(lua_State *L, const mr_op *op, int last) {
-    bool method;
-    const char *name = mr_called_name(L, &method);
-    if (lua_gettop(L) > last) mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
+    if (lua_gettop(L) > last) mr_too_many_arguments(L, op);
 }
 
 static int push_picked(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,

@@ -8,10 +8,11 @@ int mr_call_convolution(lua_State *L);
 int mr_call_pooling(lua_State *L);
 int mr_call_losses(lua_State *L);
 
-/* The option as two numbers, rows first: given as one number, a list {rows, columns}, or not at all. */
-void mr_option_pair(lua_State *L, const mr_option_slots *options, const char *name,
-                    int32_t otherwise, int32_t *out_pair);
-/* The same of the value at `index`; `what` and `name` are for messages. */
+/* The option as two numbers, rows first: given as one number, a list {rows, columns}, or not at all. `what` is the
+ * operation's name, for messages. */
+void mr_option_pair(lua_State *L, const char *what, const mr_option_slots *options,
+                    const char *name, int32_t otherwise, int32_t *out_pair);
+/* The same of the value at `index`; `name` is for messages, too. */
 void mr_check_pair(lua_State *L, const char *what, const char *name, int index, int32_t *out_pair);
 /* The shape at `arg`, such as {64, 3, 32, 32}, into call->dims. */
 void mr_check_shape_argument(lua_State *L, const char *what, int arg, mr_call *call);

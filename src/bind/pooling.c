@@ -25,13 +25,14 @@ static mr_option_slots check_pool_options(lua_State *L, const mr_op *op, int arg
         "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override", NULL};
     mr_window *w = &call->params.window;
     mr_option_slots options = mr_check_options(L, arg, is_max(op) ? of_max : of_avg);
-    mr_option_pair(L, &options, "padding", 0, w->padding);
-    if (mr_option_at(L, &options, "stride")) mr_option_pair(L, &options, "stride", 1, w->stride);
+    mr_option_pair(L, op->name, &options, "padding", 0, w->padding);
+    if (mr_option_at(L, &options, "stride"))
+        mr_option_pair(L, op->name, &options, "stride", 1, w->stride);
     else
         for (int d = 0; d < 2; d++) w->stride[d] = w->size[d];
     call->keepdim = mr_option_boolean(L, &options, "ceil_mode", false);
     if (is_max(op)) {
-        mr_option_pair(L, &options, "dilation", 1, w->dilation);
+        mr_option_pair(L, op->name, &options, "dilation", 1, w->dilation);
         return options;
     }
     w->dilation[0] = w->dilation[1] = 1;
