@@ -74,9 +74,9 @@ void mr_graph_retain(mr_graph *graph) {
 }
 
 /* The last handle frees device memory in the order of its own stream. That must come after the last launch: R33 says so
- * to every observer. */
+ * to every observer. Others may still have handles, and drop theirs before the launch has ended. */
 static void let_go(const mr_graph *graph, mr_storage *storage) {
-    for (size_t i = 0; i < graph->used_by.count && storage->handles == 1; i++)
+    for (size_t i = 0; i < graph->used_by.count; i++)
         mr_error_destroy(mr_storage_record_stream(storage, graph->used_by.items[i]));
     mr_storage_drop_handle(storage);
 }

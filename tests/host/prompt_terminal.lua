@@ -229,11 +229,11 @@ function TestInterrupting.test_a_line_and_what_runs()
     { "send", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\r" },
     { "wait", "going" }, { "send", CTRL_C }, { "wait", "mr:2>" },
     { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "count", "mr:2", 2 },
-    { "send", "x = {\r1,\r" }, { "wait", "1," }, { "send", CTRL_C }, { "count", "mr:2", 3 },
+    { "send", "x = {\r1,\r2" }, { "wait", "  2" }, { "send", CTRL_C }, { "count", "mr:2", 3 },
     { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1\n")
-  lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n  1,\n\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
+  lu.assertStrContains(text, "mr:2> print('not run')\nmr:2> x = {\n  1,\n  2\nmr:2> 'al' .. 'ive'\nalive\nmr:3>")
 end
 
 function TestInterrupting.test_a_wait()

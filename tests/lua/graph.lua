@@ -320,6 +320,24 @@ function TestGraph.test_inputs_live_as_long_as_the_graph()
   lu.assertEquals(out:sum():item(), 20.0)
 end
 
+-- The graph goes first, then the last handle of what its pending launch writes: the next tensor at that address must
+-- not be written.
+function TestGraph.test_inputs_outlive_the_last_launch()
+  local s = mr.stream()
+  local out = mr.zeros(4)
+  mr.synchronize()
+  local g = mr.graph(function() mr.spin{ms = 1}; out:fill_(1) end)
+  g:launch(s)
+  g:close()
+  out = nil -- luacheck: no unused
+  collectgarbage()
+  collectgarbage()
+  local later = {}
+  for i = 1, 8 do later[i] = mr.full({4}, 5.0) end
+  mr.synchronize()
+  for i = 1, 8 do lu.assertEquals(later[i]:sum():item(), 20.0) end
+end
+
 function TestGraph.test_a_freed_input_is_named()
   local x = mr.zeros(4, {name = "weights"})
   mr.synchronize()
