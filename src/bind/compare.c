@@ -74,8 +74,7 @@ MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
     lua_settop(L, 2);
     mr_check_same_place(L, "equal", a, b);
-    bool same = a->ndim == b->ndim;
-    for (int d = 0; same && d < a->ndim; d++) same = a->shape[d] == b->shape[d];
+    bool same = mr_same_shape(a, b);
     if (same) {
         a = mr_push_on_host(L, &caller, a);
         b = mr_push_on_host(L, &caller, b);

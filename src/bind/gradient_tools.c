@@ -96,8 +96,7 @@ static int is_float(lua_State *L) {
 /* same_form(a, b) -> whether both have one shape and one dtype */
 static int same_form(lua_State *L) {
     const mr_tensor *a = mr_check_facts(L, 1, NULL), *b = mr_check_facts(L, 2, NULL);
-    lua_pushboolean(L, a->dtype == b->dtype && a->ndim == b->ndim &&
-                           memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
+    lua_pushboolean(L, a->dtype == b->dtype && mr_same_shape(a, b));
     return 1;
 }
 

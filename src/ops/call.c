@@ -50,9 +50,7 @@ static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, 
     for (int k = 0; k < call->in_count; k++) {
         const mr_tensor *t = call->in[k].tensor;
         if (!t) continue;
-        bool same = any && t->ndim == *out_ndim &&
-                    memcmp(out_shape, t->shape, (size_t)t->ndim * sizeof *out_shape) == 0;
-        if (same) continue;
+        if (any && mr_has_shape(t, *out_ndim, out_shape)) continue;
         if (any) {
             int64_t shape[MR_MAX_DIMS];
             MR_TRY(mr_shape_broadcast(launch->name, *out_ndim, out_shape, t->ndim, t->shape,

@@ -55,9 +55,7 @@ static mr_status check_rows(const mr_launch *launch, const operands *o) {
     char text[192];
     memcpy(shape, o->chosen->shape, sizeof shape);
     shape[o->dim] = o->index->numel;
-    if (o->plain->ndim == o->chosen->ndim &&
-        memcmp(shape, o->plain->shape, (size_t)o->chosen->ndim * sizeof *shape) == 0)
-        return MR_OK;
+    if (mr_has_shape(o->plain, o->chosen->ndim, shape)) return MR_OK;
     return wrong_shape(launch, source, o->plain,
                        mr_shape_text(o->chosen->ndim, shape, text, sizeof text));
 }

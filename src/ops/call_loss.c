@@ -25,9 +25,7 @@ static mr_status check_target(mr_launch *launch, mr_tensor *target, int ndim, co
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: targets are i64 or i32, not %s; convert with x:to(\"i64\")",
                        launch->name, mr_dtype_text((mr_dtype)target->dtype));
-    bool same = target->ndim == *out_ndim;
-    for (int d = 0; same && d < *out_ndim; d++) same = target->shape[d] == out_rest[d];
-    if (same) return MR_OK;
+    if (mr_has_shape(target, *out_ndim, out_rest)) return MR_OK;
     return wrong_shape(launch, "the tensor of targets", target,
                        mr_shape_text(*out_ndim, out_rest, text, sizeof text));
 }
@@ -95,9 +93,7 @@ static mr_status call_backward(mr_launch *launch, const mr_call *call, mr_tensor
         launch->params.integer[1] |= MR_LOSS_WEIGHTED;
     }
     if (reduced) ndim = 0;
-    bool same = gradient->ndim == ndim;
-    for (int d = 0; same && d < ndim; d++) same = gradient->shape[d] == rest[d];
-    if (!same)
+    if (!mr_has_shape(gradient, ndim, rest))
         return wrong_shape(launch, "the gradient", gradient,
                            mr_shape_text(ndim, rest, text, sizeof text));
     if (reduced)

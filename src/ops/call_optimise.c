@@ -10,29 +10,30 @@ static const char *role(int k) {
     return roles[k];
 }
 
-/* Tensor `k` of a parameter. */
-static mr_status check_tensor(mr_launch *launch, const mr_tensor *parameter, mr_tensor *t, int k) {
-    char name[160], own[160];
-    MR_TRY(mr_launch_check(launch, t));
+/* What is wrong with tensor `k` of a parameter: its dtype, its shape or its layout. */
+static mr_status unfit(const mr_launch *launch, const mr_tensor *parameter, const mr_tensor *t,
+                       int k) {
+    const mr_tensor *first = launch->first;
+    char name[160], other[160], shape[128], wanted[128];
     mr_tensor_describe(t, name, sizeof name);
-    if (t->dtype != launch->first->dtype)
+    if (t->dtype != first->dtype)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s %s is %s, but %s is %s", launch->name,
                        role(k), name, mr_dtype_text((mr_dtype)t->dtype),
-                       mr_tensor_describe(launch->first, own, sizeof own),
-                       mr_dtype_text((mr_dtype)launch->first->dtype));
-    bool same = t->ndim == parameter->ndim;
-    for (int d = 0; same && d < t->ndim; d++) same = t->shape[d] == parameter->shape[d];
-    if (!same) {
-        char a[128], b[128];
+                       mr_tensor_describe(first, other, sizeof other),
+                       mr_dtype_text((mr_dtype)first->dtype));
+    if (!mr_same_shape(t, parameter))
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s %s is %s, but its parameter is %s",
-                       launch->name, role(k), name, mr_shape_text(t->ndim, t->shape, a, sizeof a),
-                       mr_shape_text(parameter->ndim, parameter->shape, b, sizeof b));
-    }
-    if (!t->contiguous)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: %s %s is not contiguous; use its contiguous()", launch->name, role(k),
-                       name);
-    return MR_OK;
+                       launch->name, role(k), name,
+                       mr_shape_text(t->ndim, t->shape, shape, sizeof shape),
+                       mr_shape_text(parameter->ndim, parameter->shape, wanted, sizeof wanted));
+    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s %s is not contiguous; use its contiguous()",
+                   launch->name, role(k), name);
+}
+
+static mr_status check_tensor(mr_launch *launch, const mr_tensor *parameter, mr_tensor *t, int k) {
+    MR_TRY(mr_launch_check(launch, t));
+    bool fits = t->dtype == launch->first->dtype && mr_same_shape(t, parameter) && t->contiguous;
+    return fits ? MR_OK : unfit(launch, parameter, t, k);
 }
 
 static mr_status check_all(mr_launch *launch, const mr_step *step, int each,

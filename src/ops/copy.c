@@ -45,26 +45,18 @@ static mr_status submit_copy(const mr_caller *caller, const char *name, mr_tenso
 
 /* ------------------------------------------------------------------------- copy_ */
 
-static bool same_shape(const mr_tensor *a, const mr_tensor *b) {
-    if (a->ndim != b->ndim) return false;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d]) return false;
-    return true;
-}
-
 static mr_status check_copy(mr_machine *machine, const mr_tensor *dst, const mr_tensor *src) {
     char name[160];
     if (dst->storage->machine != machine || src->storage->machine != machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "copy_: the tensor belongs to another machine");
     MR_TRY(mr_tensor_usable(dst));
     MR_TRY(mr_tensor_usable(src));
-    if (!same_shape(dst, src)) {
+    if (!mr_same_shape(dst, src)) {
         int ndim;
         int64_t shape[MR_MAX_DIMS];
         MR_TRY(mr_shape_broadcast("copy_", dst->ndim, dst->shape, src->ndim, src->shape, &ndim,
                                   shape));
-        bool fits = ndim == dst->ndim;
-        for (int d = 0; d < ndim && fits; d++) fits = shape[d] == dst->shape[d];
+        bool fits = mr_has_shape(dst, ndim, shape);
         char to[192], from[192];
         if (!fits)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -99,7 +91,7 @@ static mr_status copy_across(const mr_caller *caller, mr_tensor *dst, mr_tensor 
                              mr_stream *from, mr_stream *to, mr_stream *on) {
     mr_tensor *dense_src = src, *dense_dst = dst;
     mr_status status = MR_OK;
-    if (!src->contiguous || src->dtype != dst->dtype || !same_shape(src, dst)) {
+    if (!src->contiguous || src->dtype != dst->dtype || !mr_same_shape(src, dst)) {
         MR_TRY(new_beside(caller, src, from, (mr_dtype)dst->dtype, dst, &dense_src));
         status = mr_launch_copy(caller, "copy_", dense_src, src, from);
     }

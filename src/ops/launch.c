@@ -74,10 +74,8 @@ mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr
 
 mr_status mr_launch_check_out(const mr_launch *launch, const mr_tensor *out, mr_dtype dtype,
                               int ndim, const int64_t *shape) {
-    bool same = out->ndim == ndim;
-    for (int d = 0; d < ndim && same; d++) same = out->shape[d] == shape[d];
     char name[160];
-    if (!same) {
+    if (!mr_has_shape(out, ndim, shape)) {
         char own[192], wanted[192];
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the result is %s, but %s is %s", launch->name,
                        mr_shape_text(ndim, shape, wanted, sizeof wanted),

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim) {
     int limit = ndim > 0 ? ndim : 1;
@@ -20,6 +21,14 @@ mr_status mr_dim_resolve(int ndim, int64_t dim, const char *what, int *out_dim) 
     }
     *out_dim = (int)(dim < 0 ? dim + limit : dim);
     return MR_OK;
+}
+
+bool mr_has_shape(const mr_tensor *t, int ndim, const int64_t *shape) {
+    return t->ndim == ndim && memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+}
+
+bool mr_same_shape(const mr_tensor *a, const mr_tensor *b) {
+    return mr_has_shape(a, b->ndim, b->shape);
 }
 
 mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel) {

@@ -64,6 +64,8 @@ mr_status mr_shape_numel(int ndim, const int64_t *shape, int64_t *out_numel);
 /* The common shape of two (R: NumPy's and PyTorch's broadcasting), else an error with both shapes. */
 mr_status mr_shape_broadcast(const char *op, int ndim_a, const int64_t *a, int ndim_b,
                              const int64_t *b, int *out_ndim, int64_t *out);
+bool mr_has_shape(const mr_tensor *t, int ndim, const int64_t *shape);
+bool mr_same_shape(const mr_tensor *a, const mr_tensor *b);
 
 /* The bytes between the first and one past the last that a view touches, from the storage's start. */
 void mr_tensor_extent(const mr_tensor *t, uint64_t *out_first, uint64_t *out_end);
