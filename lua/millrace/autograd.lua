@@ -17,7 +17,10 @@
 --
 -- A view and its base share memory, so a change of one changes the other. Easiest to break: `view` is good only while
 -- the memory has the version `seen`; after a change of it, what the view holds comes from the base's new node
--- (view_node).
+-- (view_target). A view that was made when there was nothing to record has no state; the first change that is recorded
+-- makes it one of those, too: the base's new node has the number of the newest tensor at that time, as `newest`.
+--
+-- A leaf that requires gradients is the base of its views, although it may be a view itself: its `base` is nil then.
 --
 -- The module is a function of the tools that src/bind/gradient_tools.c hands to it.
 local mr = require "millrace"
@@ -43,10 +46,20 @@ return function(tools)
 
   local view_target
 
+  -- Of a view without a state: as target(t).
+  local function old_view_target(t, base)
+    local of_base = state(base)
+    if not (of_base and of_base.newest) or tools.number(t) > of_base.newest then return nil end
+    local s = { base = base }
+    set_state(t, s, true)
+    return view_target(s, t)
+  end
+
   -- Where the gradient of t goes: a node, a leaf's state, or nil.
   local function target(t)
-    local s = state(t)
-    if s == nil or s.rule then return s end
+    local s, base = state(t)
+    if s == nil then return base and old_view_target(t, base) end
+    if s.rule then return s end
     if s.view then return view_target(s, t) end
     return s.on and s or nil
   end
@@ -65,12 +78,18 @@ return function(tools)
   function view_target(s, t)
     if s.seen == version(t) then return s.view end
     local from = target(s.base)
-    if from then
+    if from and from.rule then -- what was changed inside mr.no_grad, as a leaf is, is no operation
       local node = new_node(REGION, t)
       node[1], node.n, node.shape, node.region = from, 1, s.base.shape, tools.region(t, s.base)
       s.view, s.seen = node, version(t)
     end
     return s.view
+  end
+
+  -- The state of t, also where t is a view that only now gets one.
+  local function settled(t)
+    target(t)
+    return (state(t))
   end
 
   -- `out` is the result of the node.
@@ -97,11 +116,14 @@ return function(tools)
   }
 
   local function change(t, node, base, base_target)
+    local _, newest = tools.number(t)
     if not base then
+      node.newest = newest
       set_state(t, node, true)
       return
     end
     local put = new_node(PUT, base)
+    put.newest = newest
     put[1], put[2], put.n, put.region = base_target, node, 2, tools.region(t, base)
     set_state(base, put, true)
     set_state(t, { view = node, base = base, seen = version(t) }, true)
@@ -364,7 +386,7 @@ return function(tools)
     if on ~= nil and type(on) ~= "boolean" then
       misuse("requires_grad_: argument 1: expected true or false, got " .. type_text(on))
     end
-    local s = state(t)
+    local s = settled(t)
     if s and not s.leaf then
       if on ~= false then return t end
       misuse(("requires_grad_: %s is the result of %s, so it is not for the script to say: use t:detach()"):format(
@@ -374,16 +396,18 @@ return function(tools)
     if on and not is_float(t) then
       misuse(("requires_grad_: %s is %s; only tensors of floats can require gradients"):format(describe(t), t.dtype))
     end
-    s = s or { leaf = t, seq = 0, base = base_of(t) }
-    s.on = on
+    s = s or { leaf = t, seq = 0, root = base_of(t) }
+    s.on, s.base = on, not on and s.root or nil
     set_state(t, s, on)
     return t
   end
 
+  function M.is_recorded(t) return target(t) ~= nil end
+
   function M.detach(t) return tools.alias(t) end
 
   function M.is_leaf(t)
-    local s = state(t)
+    local s = settled(t)
     return s == nil or s.leaf ~= nil
   end
 
@@ -399,7 +423,7 @@ return function(tools)
   end
 
   function M.retain_grad(t)
-    local s = state(t)
+    local s = settled(t)
     if not s or s.leaf and not s.on then
       misuse(("retain_grad: %s does not require gradients"):format(describe(t)))
     end
@@ -424,13 +448,13 @@ return function(tools)
   function fields.requires_grad(t, value) M.requires_grad(t, value) end
 
   function fields.grad(t, value)
-    local s = state(t)
+    local s = settled(t)
     if s and not s.leaf then
       misuse(("grad: %s is not a leaf, so its gradient cannot be set"):format(describe(t)))
     end
     if value ~= nil then check_form("grad", value, t) end
     if not s then
-      s = { leaf = t, seq = 0, base = base_of(t), on = false }
+      s = { leaf = t, seq = 0, base = base_of(t), root = base_of(t), on = false }
       set_state(t, s, false)
     end
     s.grad = value

@@ -30,6 +30,8 @@ local H = require "millrace.autograd.helpers"
 local sum_to = H.sum_to
 local R = {}
 
+local function zeros_of(shape, g) return mr.zeros(shape, { dtype = g.dtype, device = g.device }) end
+
 -- ---------------------------------------------------------------- elementwise
 
 local function formulas(list)
@@ -60,7 +62,7 @@ formulas {
   add = "g; g",
   sub = "g; -g",
   mul = "g * b; g * a",
-  div = "g / b; -g * (out / b)",
+  div = "g / b; -g * (a / b / b)",
   pow = "pow_base(g, a, b); pow_exponent(g, a, b, out)",
   maximum = "share(g, gt(a, b), eq(a, b)); share(g, lt(a, b), eq(a, b))",
   minimum = "share(g, lt(a, b), eq(a, b)); share(g, gt(a, b), eq(a, b))",
@@ -181,33 +183,29 @@ R.prod = {
   end,
 }
 
--- Over one dim, the element that was found has the gradient; else all that are equal to the result share it.
-local function keep_extreme(n, out, x, dims, ...)
-  keep_reduction(n, out, x, dims, ...)
-  n.one = n.dims and #n.dims == 1
+-- Over one dim, the element that was found has the gradient; else all that are equal to the result share it. The result
+-- is not kept, and with one dim the input is not, either: they may be changed in place.
+local function keep_extreme(n, ...)
+  keep_reduction(n, ...)
+  n.one = n.d ~= nil
+  if n.one then n.a, n.va = nil, nil end
 end
 
-local function extreme_back(g, n)
-  local out = as_kept(n.out, n)
-  local same = n.a:eq(out)
-  if not n.one then
+local function extreme_back(name)
+  return function(g, n)
+    if #n.shape == 0 then return g end
+    if n.one then return zeros_of(n.shape, g):scatter_(n.dims[1], as_kept(n.d, n), as_kept(g, n)) end
+    local same = n.a:eq(n.dims and n.a[name](n.a, n.dims, true) or n.a[name](n.a))
     local count = n.dims and same:sum(n.dims, true) or same:sum()
     return mr.where(same, as_kept(g, n) / count:to(g.dtype), 0)
   end
-  local dim = n.dims[1]
-  local first = same:to("u8"):argmax(dim, true)
-  local shape = {}
-  for d = 1, #n.shape do shape[d] = d == dim and n.shape[d] or 1 end
-  if #n.shape == 0 then return g end
-  local index = mr.arange(1, n.shape[dim] + 1, { device = g.device }):view(shape)
-  return mr.where(first:eq(index), as_kept(g, n), 0)
 end
 
 -- x:max(y) of two tensors is another row.
 for name, of_two in pairs { max = "maximum", min = "minimum" } do
   R[name] = {
     formula = "g at the element that was found; over everything or several dims, shared by all that are equal",
-    keep = keep_extreme, needs = { "a out" }, back = extreme_back, of_two = of_two,
+    keep = keep_extreme, needs = { "a d" }, second = true, back = extreme_back(name), of_two = of_two,
   }
 end
 
@@ -274,7 +272,7 @@ local function matmul_back(g, n, i)
   else
     local a = row and n.a:unsqueeze(1) or n.a
     if #shape <= 2 and a.ndim > 2 then -- one product over all batches
-      a, g = a:reshape(-1, a:size(-1)), g:reshape(-1, g:size(-1))
+      a, g = a:flatten(1, -2), g:flatten(1, -2)
     end
     grad = product(a, g, n.b_turned)
     shape = column and { shape[1], 1 } or shape
@@ -485,8 +483,6 @@ R.stack = {
 
 -- ---------------------------------------------------------------- by index
 
-local function zeros_of(shape, g) return mr.zeros(shape, { dtype = g.dtype, device = g.device }) end
-
 -- f(x, dim, index): the gradients of several elements that came from one place are added.
 local function keep_picking(n, _, x, dim) n.shape, n.dim = x.shape, dim end
 local function picked(x, _, index) return x, index end
@@ -508,7 +504,7 @@ R.embedding = {
   arguments = function(index, rows) return rows, index end,
   keep = function(n, _, _, rows) n.shape = rows.shape end, needs = { "b" },
   back = function(g, n)
-    return zeros_of(n.shape, g):index_add_(1, n.b:reshape(-1), g:reshape(-1, n.shape[2]))
+    return zeros_of(n.shape, g):index_add_(1, n.b:flatten(), g:reshape(n.b.numel, n.shape[2]))
   end,
 }
 

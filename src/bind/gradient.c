@@ -69,6 +69,7 @@ MR_FUNCTION(
 
 static int get_requires_grad(lua_State *L) {
     mr_check_facts(L, 1, NULL);
+    if (!mr_requires_grad(L, 1) && mr_is_tracked(L, 1)) return call_autograd(L, "is_recorded");
     lua_pushboolean(L, mr_requires_grad(L, 1));
     return 1;
 }

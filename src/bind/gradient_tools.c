@@ -11,12 +11,14 @@
 
 /* --- what autograd keeps ------------------------------------------------------------------------ */
 
-/* state(x) -> the table of a tensor, or nil: it has none, or is no tensor */
+/* state(x) -> the table of a tensor; or nil, as it has none or is no tensor, and the tensor that it is a view of or nil */
 static int state(lua_State *L) {
     lua_settop(L, 1);
-    if (mr_test(L, 1, &mr_kind_tensor)) mr_push_gradient_state(L, 1);
-    else lua_pushnil(L);
-    return 1;
+    if (!mr_test(L, 1, &mr_kind_tensor)) return 0;
+    mr_push_gradient_state(L, 1);
+    if (!lua_isnil(L, -1)) return 1;
+    mr_push_base(L, 1);
+    return 2;
 }
 
 /* set_state(t, table or nil, tracked) */
@@ -80,6 +82,14 @@ static int describe(lua_State *L) {
     char text[160];
     lua_pushstring(L, mr_tensor_describe(mr_check_facts(L, 1, NULL), text, sizeof text));
     return 1;
+}
+
+/* number(t) -> its number, and that of the newest tensor: tensors are numbered in the order in which they were made */
+static int number(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    lua_pushinteger(L, (lua_Integer)t->id);
+    lua_pushinteger(L, (lua_Integer)t->storage->machine->next_tensor);
+    return 2;
 }
 
 static int is_tensor(lua_State *L) {
@@ -217,10 +227,28 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-const luaL_Reg mr_gradient_tools[] = {
-    {"state", state},       {"set_state", set_state}, {"base", base},     {"set_off", set_off},
-    {"version", version},   {"writer", writer},       {"check", check},   {"describe", describe},
-    {"is_float", is_float}, {"same_form", same_form}, {"shares", shares}, {"drop", drop},
-    {"region", region},     {"part", part},           {"alias", alias},   {"stream_of", stream_of},
-    {"used_on", used_on},   {"take", take},           {"load", load},     {"is_tensor", is_tensor},
-    {"line", line},         {"place", place},         {"misuse", misuse}, {NULL, NULL}};
+const luaL_Reg mr_gradient_tools[] = {{"state", state},
+                                      {"set_state", set_state},
+                                      {"base", base},
+                                      {"set_off", set_off},
+                                      {"version", version},
+                                      {"writer", writer},
+                                      {"check", check},
+                                      {"describe", describe},
+                                      {"is_float", is_float},
+                                      {"same_form", same_form},
+                                      {"shares", shares},
+                                      {"drop", drop},
+                                      {"region", region},
+                                      {"part", part},
+                                      {"alias", alias},
+                                      {"stream_of", stream_of},
+                                      {"used_on", used_on},
+                                      {"take", take},
+                                      {"load", load},
+                                      {"is_tensor", is_tensor},
+                                      {"line", line},
+                                      {"place", place},
+                                      {"misuse", misuse},
+                                      {"number", number},
+                                      {NULL, NULL}};

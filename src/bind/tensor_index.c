@@ -126,6 +126,19 @@ int mr_tensor_get_index(lua_State *L) {
     return 1;
 }
 
+/* Copies to the view at the top. As in PyTorch, dims of size 1 in front of those of the view do not count. */
+static void copy_to_view(lua_State *L, const mr_caller *caller, mr_tensor *to, mr_tensor *from) {
+    int extra = 0;
+    while (from->ndim - extra > to->ndim && from->shape[extra] == 1) extra++;
+    if (extra) {
+        mr_tensor **slot = mr_new_tensor(L);
+        mr_raise(L, mr_tensor_view(caller, from, (mr_dtype)from->dtype, from->ndim - extra,
+                                   from->shape + extra, from->stride + extra, from->offset, slot));
+        from = *slot;
+    }
+    mr_raise(L, mr_copy(caller, to, from, NULL, false));
+}
+
 int mr_tensor_set_index(lua_State *L) {
     mr_caller caller = mr_enter_as(L, "t[i]=");
     mr_tensor *t = mr_check_tensor(L, 1);
@@ -135,7 +148,7 @@ int mr_tensor_set_index(lua_State *L) {
         mr_raise(L, mr_fill_with(&caller, push_view(L, &caller, t, 2), value));
     } else if (mr_test(L, 3, &mr_kind_tensor)) {
         mr_tensor *source = mr_check_tensor(L, 3);
-        mr_raise(L, mr_copy(&caller, push_view(L, &caller, t, 2), source, NULL, false));
+        copy_to_view(L, &caller, push_view(L, &caller, t, 2), source);
     } else {
         return mr_misuse(L, "%s: cannot assign %s: expected a number, a boolean or a tensor",
                          mr_tensor_describe(t, name, sizeof name), mr_type_text(L, 3));

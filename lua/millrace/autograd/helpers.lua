@@ -66,7 +66,7 @@ function H.sum_to(g, shape, dtype)
     if d <= extra or (shape[d - extra] == 1 and have[d] ~= 1) then dims[#dims + 1] = d end
   end
   if #dims > 0 then g = g:sum(dims, true) end
-  if extra > 0 then g = g:reshape(shape) end
+  if extra ~= 0 then g = g:reshape(shape) end -- fewer dims: t[i] = x takes an x with dims of size 1 in front
   if dtype and g.dtype ~= dtype then g = g:to(dtype) end
   return g
 end
