@@ -81,6 +81,7 @@ return function(tools)
     if from and from.rule then -- what was changed inside mr.no_grad, as a leaf is, is no operation
       local node = new_node(REGION, t)
       node[1], node.n, node.shape, node.region = from, 1, s.base.shape, tools.region(t, s.base)
+      if s.retained then s.view.holder, node.holder = nil, s end
       s.view, s.seen = node, version(t)
     end
     return s.view
@@ -115,18 +116,33 @@ return function(tools)
     },
   }
 
+  -- t's gradient is kept: that of its newest value.
+  local function retain(s, node)
+    s.retained, node.holder = true, s
+  end
+
+  -- Gives t a new state, whose gradients go to `node`.
+  local function replace_state(t, new, node)
+    local old = state(t)
+    if old and old.retained then
+      (old.view or old).holder = nil
+      retain(new, node)
+    end
+    set_state(t, new, true)
+  end
+
   local function change(t, node, base, base_target)
     local _, newest = tools.number(t)
     if not base then
       node.newest = newest
-      set_state(t, node, true)
+      replace_state(t, node, node)
       return
     end
     local put = new_node(PUT, base)
     put.newest = newest
     put[1], put[2], put.n, put.region = base_target, node, 2, tools.region(t, base)
-    set_state(base, put, true)
-    set_state(t, { view = node, base = base, seen = version(t) }, true)
+    replace_state(base, put, put)
+    replace_state(t, { view = node, base = base, seen = version(t) }, node)
   end
 
   -- ---------------------------------------------------------------- recording
@@ -427,7 +443,7 @@ return function(tools)
     if not s or s.leaf and not s.on then
       misuse(("retain_grad: %s does not require gradients"):format(describe(t)))
     end
-    if not s.leaf then target(t).holder = s end
+    if not s.leaf then retain(s, target(t)) end
     return t
   end
 
@@ -452,7 +468,13 @@ return function(tools)
     if s and not s.leaf then
       misuse(("grad: %s is not a leaf, so its gradient cannot be set"):format(describe(t)))
     end
-    if value ~= nil then check_form("grad", value, t) end
+    if value ~= nil then
+      check_form("grad", value, t)
+      if tools.repeats(value) then
+        misuse(("grad: %s is an expanded view, to which nothing can be added: give a clone() of it"):format(
+          describe(value)))
+      end
+    end
     if not s then
       s = { leaf = t, seq = 0, base = base_of(t), root = base_of(t), on = false }
       set_state(t, s, false)

@@ -20,6 +20,43 @@ return function(tools)
     end
   end
 
+  local function check_parameter(class, i, p)
+    if not tools.is_tensor(p) then
+      misuse(("%s: parameter %d is %s, expected a tensor"):format(class.name, i, tools.type_of(p)))
+    end
+    tools.check(p)
+    if not p.is_leaf then
+      misuse(("%s: parameter %d is the result of an operation, not a leaf"):format(class.name, i))
+    end
+    if p.dtype ~= "f32" and p.dtype ~= "f64" then
+      misuse(("%s: parameter %d: parameters are f32 or f64, not %s: keep an f32 copy of it"):format(class.name, i,
+        p.dtype))
+    end
+    if not p.contiguous then
+      misuse(("%s: parameter %d is not contiguous: make the parameter of its contiguous()"):format(class.name, i))
+    end
+  end
+
+  -- The parameters of a step are changed side by side, so no two of them may share memory.
+  local function check_overlaps(class, groups)
+    local list = {}
+    for _, group in ipairs(groups) do
+      for _, p in ipairs(group.params) do
+        if p.numel > 0 then list[#list + 1] = { memory = p.storage_id, first = p.data_ptr, bytes = p.nbytes } end
+      end
+    end
+    table.sort(list, function(x, y)
+      if x.memory ~= y.memory then return x.memory < y.memory end
+      return x.first < y.first
+    end)
+    for i = 2, #list do
+      local before, this = list[i - 1], list[i]
+      if before.memory == this.memory and this.first < before.first + before.bytes then
+        misuse(class.name .. ": two of the parameters share memory: leave one of them out, or make it of a clone()")
+      end
+    end
+  end
+
   -- A group: its options, with the defaults for what is not given, and `params`.
   local function new_group(class, given, defaults, seen)
     local group = {}
@@ -31,15 +68,10 @@ return function(tools)
       group[name] = value
     end
     if type(group.params) ~= "table" or #group.params == 0 then
-      misuse(class.name .. ": the list of parameters is empty")
+      misuse(class.name .. ": the list of parameters is empty: expected a list such as module:parameters()")
     end
     for i, p in ipairs(group.params) do
-      if not tools.is_tensor(p) then
-        misuse(("%s: parameter %d is %s, expected a tensor"):format(class.name, i, tools.type_of(p)))
-      end
-      if not p.is_leaf then
-        misuse(("%s: parameter %d is the result of an operation, not a leaf"):format(class.name, i))
-      end
+      check_parameter(class, i, p)
       if seen[p] then misuse(("%s: parameter %d is listed twice"):format(class.name, i)) end
       seen[p] = true
     end
@@ -68,20 +100,25 @@ return function(tools)
     else
       groups[1] = new_group(class, { params = parameters }, defaults, seen)
     end
+    check_overlaps(class, groups)
     return setmetatable({ param_groups = groups, state = setmetatable({}, { __mode = "k" }) }, class.metatable)
   end
 
+  local function new_state(o, group, p)
+    local state = { step = 0 }
+    for _, name in ipairs(o.state_names(group)) do state[name] = mr.zeros_like(p:detach()) end
+    return state
+  end
+
   -- Lists of parameters with a gradient that can share one command: { {p, g, state}, ... } by step, dtype and device.
-  local function batches(o, group, new_state)
+  local function batches(o, group)
     local by_key, list = {}, {}
     for _, p in ipairs(group.params) do
+      tools.check(p)
       local g = p.grad
       if g then
-        local state = o.state[p]
-        if not state then
-          state = new_state(p)
-          o.state[p] = state
-        end
+        tools.check(g)
+        local state = o.state[p] or new_state(o, group, p)
         local step = o.steps_alike and math.min(state.step, 1) or state.step
         local key = ("%d %s %s"):format(step, p.dtype, tostring(p.device))
         if not by_key[key] then
@@ -89,14 +126,13 @@ return function(tools)
           list[#list + 1] = by_key[key]
         end
         table.insert(by_key[key], { p, g:contiguous(), state })
-        state.step = state.step + 1
       end
     end
     return list
   end
 
   -- Submits one command; `names` are those of the states.
-  local function submit(row, batch, names, flags, numbers)
+  local function submit(o, batch, names, row, flags, numbers)
     local tensors = {}
     for _, one in ipairs(batch) do
       tensors[#tensors + 1] = one[1]
@@ -104,9 +140,26 @@ return function(tools)
       for _, name in ipairs(names) do tensors[#tensors + 1] = one[3][name] end
     end
     tools.step(row, flags, numbers, tensors)
+    for _, one in ipairs(batch) do
+      local p, state = one[1], one[3]
+      state.step = state.step + 1
+      o.state[p] = state
+    end
   end
 
   local methods = {}
+
+  -- All groups are checked before the first command is submitted.
+  function methods.step(o)
+    local all = {}
+    for k, group in ipairs(o.param_groups) do
+      o.check(group)
+      all[k] = batches(o, group)
+    end
+    for k, group in ipairs(o.param_groups) do
+      for _, batch in ipairs(all[k]) do submit(o, batch, o.state_names(group), o.command(group, batch)) end
+    end
+  end
 
   function methods.zero_grad(o)
     for _, group in ipairs(o.param_groups) do
@@ -120,7 +173,7 @@ return function(tools)
     for _, group in ipairs(o.param_groups) do
       for _, p in ipairs(group.params) do
         number = number + 1
-        visit(p, number)
+        visit(p, number, group)
       end
     end
   end
@@ -136,23 +189,45 @@ return function(tools)
     return dict
   end
 
+  -- The entry `name` of parameter `number`: a tensor of its shape, or nil.
+  local function loaded(dict, number, name, shape)
+    local key = number .. "." .. name
+    local value = dict[key]
+    if value == nil then return nil end
+    if not tools.is_tensor(value) then
+      misuse(("load_state_dict: `%s` is %s, expected a tensor"):format(key, tools.type_of(value)))
+    end
+    if table.concat(value.shape, "x") ~= table.concat(shape, "x") then
+      misuse(("load_state_dict: `%s` has another shape than parameter %d"):format(key, number))
+    end
+    return value
+  end
+
+  local function loaded_step(dict, number)
+    local value = loaded(dict, number, "step", {})
+    local step = value and value:item()
+    if step and (math.type(step) ~= "integer" or step < 0) then
+      misuse(("load_state_dict: `%d.step` is %s, expected an integer from 0 on"):format(number, tostring(step)))
+    end
+    return step
+  end
+
   function methods.load_state_dict(o, dict)
+    if type(dict) ~= "table" then
+      misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
+    end
     local found, used, given = {}, 0, 0
     for _ in pairs(dict) do given = given + 1 end
-    each_parameter(o, function(p, number)
-      local step = dict[number .. ".step"]
+    each_parameter(o, function(p, number, group)
+      local step = loaded_step(dict, number)
       if not step then return end
-      local state = { step = step:item() }
+      local state = { step = step }
       used = used + 1
-      for _, name in ipairs(o.states) do
-        local value = dict[number .. "." .. name]
-        if value then
-          if table.concat(value.shape, "x") ~= table.concat(p.shape, "x") then
-            misuse(("load_state_dict: `%d.%s` has another shape than parameter %d"):format(number, name, number))
-          end
-          state[name] = value:to(p.device, p.dtype):clone()
-          used = used + 1
-        end
+      for _, name in ipairs(o.state_names(group)) do
+        local value = loaded(dict, number, name, p.shape)
+        if not value then misuse(("load_state_dict: `%d.%s` is missing"):format(number, name)) end
+        state[name] = value:to(p.device, p.dtype):clone()
+        used = used + 1
       end
       found[p] = state
     end)
@@ -184,60 +259,53 @@ return function(tools)
 
   -- ---------------------------------------------------------------- SGD
 
-  local function zeros_like(p) return mr.zeros_like(p:detach()):contiguous() end
-
+  local MOMENTUM, NOTHING = { "momentum_buffer" }, {}
   local SGD = {
     defaults = { lr = 0.001, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false },
-    states = { "momentum_buffer" },
     steps_alike = true, -- all behind the first
     check = function(group)
-      for _, name in ipairs { "lr", "momentum", "weight_decay" } do check_number("SGD", name, group[name], 0) end
+      for _, name in ipairs { "lr", "momentum", "dampening", "weight_decay" } do
+        check_number("SGD", name, group[name], 0)
+      end
       if group.nesterov and (group.momentum == 0 or group.dampening ~= 0) then
         misuse("SGD: nesterov needs a momentum, and no dampening")
       end
     end,
   }
 
-  function SGD.step(o)
-    for _, group in ipairs(o.param_groups) do
-      local has_momentum = group.momentum ~= 0
-      local function new_state(p) return { step = 0, momentum_buffer = has_momentum and zeros_like(p) or nil } end
-      local flags = (group.weight_decay ~= 0 and DECAYS or 0) | (group.nesterov and NESTEROV or 0)
-      local numbers = { group.lr, group.weight_decay, group.momentum, 1 - group.dampening }
-      for _, batch in ipairs(batches(o, group, new_state)) do
-        local first = batch.step == 0 and FIRST or 0
-        if has_momentum then submit("momentum_step", batch, SGD.states, flags | first, numbers)
-        else submit("sgd_step", batch, {}, flags, numbers) end
-      end
-    end
+  function SGD.state_names(group) return group.momentum == 0 and NOTHING or MOMENTUM end
+
+  function SGD.command(group, batch)
+    local flags = (group.weight_decay ~= 0 and DECAYS or 0) | (group.nesterov and NESTEROV or 0)
+    local numbers = { group.lr, group.weight_decay, group.momentum, 1 - group.dampening }
+    if group.momentum == 0 then return "sgd_step", flags, numbers end
+    return "momentum_step", flags | (batch.step == 0 and FIRST or 0), numbers
   end
 
   -- ---------------------------------------------------------------- Adam, AdamW
 
+  local AVERAGES = { "exp_avg", "exp_avg_sq" }
+
   local function adam(name, decay, decoupled)
     local class = {
       defaults = { lr = 0.001, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = decay },
-      states = { "exp_avg", "exp_avg_sq" },
       check = function(group)
         for _, option in ipairs { "lr", "eps", "weight_decay" } do check_number(name, option, group[option], 0) end
         if type(group.betas) ~= "table" then misuse(name .. ": betas are a table of two numbers") end
         for i = 1, 2 do check_number(name, "a beta", group.betas[i], 0, 1) end
       end,
     }
-    local function new_state(p) return { step = 0, exp_avg = zeros_like(p), exp_avg_sq = zeros_like(p) } end
 
-    function class.step(o)
-      for _, group in ipairs(o.param_groups) do
-        local b1, b2 = group.betas[1], group.betas[2]
-        local flags = group.weight_decay == 0 and 0 or decoupled and DECAYS | DECOUPLED or DECAYS
-        local factor = decoupled and 1 - group.lr * group.weight_decay or group.weight_decay
-        for _, batch in ipairs(batches(o, group, new_state)) do
-          local step = batch.step + 1
-          submit("adam_step", batch, class.states, flags, { group.lr / (1 - b1 ^ step), factor, b1, 1 - b1, b2, 1 - b2,
-            math.sqrt(1 - b2 ^ step), group.eps })
-        end
-      end
+    function class.state_names() return AVERAGES end
+
+    function class.command(group, batch)
+      local b1, b2, step = group.betas[1], group.betas[2], batch.step + 1
+      local flags = group.weight_decay == 0 and 0 or decoupled and DECAYS | DECOUPLED or DECAYS
+      local factor = decoupled and 1 - group.lr * group.weight_decay or group.weight_decay
+      return "adam_step", flags, { group.lr / (1 - b1 ^ step), factor, b1, 1 - b1, b2, 1 - b2,
+        math.sqrt(1 - b2 ^ step), group.eps }
     end
+
     new_class(name, class)
   end
 

@@ -110,6 +110,15 @@ static int same_form(lua_State *L) {
     return 1;
 }
 
+/* repeats(t) -> whether several elements of t share one place in memory because it was expanded */
+static int repeats(lua_State *L) {
+    const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    bool repeats = false;
+    for (int d = 0; d < t->ndim; d++) repeats = repeats || (t->stride[d] == 0 && t->shape[d] > 1);
+    lua_pushboolean(L, repeats);
+    return 1;
+}
+
 /* shares(a, b) -> whether they are in one memory */
 static int shares(lua_State *L) {
     lua_pushboolean(L, mr_check_facts(L, 1, NULL)->storage == mr_check_facts(L, 2, NULL)->storage);
@@ -227,28 +236,16 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-const luaL_Reg mr_gradient_tools[] = {{"state", state},
-                                      {"set_state", set_state},
-                                      {"base", base},
-                                      {"set_off", set_off},
-                                      {"version", version},
-                                      {"writer", writer},
-                                      {"check", check},
-                                      {"describe", describe},
-                                      {"is_float", is_float},
-                                      {"same_form", same_form},
-                                      {"shares", shares},
-                                      {"drop", drop},
-                                      {"region", region},
-                                      {"part", part},
-                                      {"alias", alias},
-                                      {"stream_of", stream_of},
-                                      {"used_on", used_on},
-                                      {"take", take},
-                                      {"load", load},
-                                      {"is_tensor", is_tensor},
-                                      {"line", line},
-                                      {"place", place},
-                                      {"misuse", misuse},
-                                      {"number", number},
-                                      {NULL, NULL}};
+const luaL_Reg mr_gradient_tools[] = {{"state", state},       {"set_state", set_state},
+                                      {"base", base},         {"set_off", set_off},
+                                      {"version", version},   {"writer", writer},
+                                      {"check", check},       {"describe", describe},
+                                      {"is_float", is_float}, {"same_form", same_form},
+                                      {"shares", shares},     {"drop", drop},
+                                      {"region", region},     {"part", part},
+                                      {"alias", alias},       {"stream_of", stream_of},
+                                      {"used_on", used_on},   {"take", take},
+                                      {"load", load},         {"is_tensor", is_tensor},
+                                      {"line", line},         {"place", place},
+                                      {"misuse", misuse},     {"number", number},
+                                      {"repeats", repeats},   {NULL, NULL}};

@@ -23,6 +23,12 @@ static int is_tensor(lua_State *L) {
     return 1;
 }
 
+/* check(t): raises if it cannot be used */
+static int check(lua_State *L) {
+    mr_check_tensor(L, 1);
+    return 0;
+}
+
 /* type_of(x) -> "a table", for messages */
 static int type_of(lua_State *L) {
     lua_pushstring(L, mr_type_text(L, 1));
@@ -55,9 +61,9 @@ static int step(lua_State *L) {
     return 0;
 }
 
-static const luaL_Reg tools[] = {{"misuse", misuse},   {"is_tensor", is_tensor},
-                                 {"type_of", type_of}, {"dtype_of", dtype_of},
-                                 {"step", step},       {NULL, NULL}};
+static const luaL_Reg tools[] = {
+    {"misuse", misuse}, {"is_tensor", is_tensor}, {"type_of", type_of}, {"dtype_of", dtype_of},
+    {"step", step},     {"check", check},         {NULL, NULL}};
 
 /* Calls the function `name` of what a Lua module gives, or of the table `part` in it, with the arguments of the running
  * one. */

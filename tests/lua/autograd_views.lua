@@ -138,4 +138,85 @@ function TestAssignment.test_dims_of_size_1_in_front_of_the_value_do_not_count()
   says("does not broadcast", function() z[1] = mr.tensor { { 5.0, 6.0 } } end)
 end
 
+TestKeptGradients = {}
+
+function TestKeptGradients.test_a_result_that_is_changed_keeps_the_gradient_of_its_newest_value()
+  local x = leaf { 1.0, 2.0 }
+  local y = x * 2
+  y:retain_grad()
+  y:mul_(3)
+  y:sum():backward()
+  lu.assertEquals(y.grad:totable(), { 1.0, 1.0 })
+  lu.assertEquals(x.grad:totable(), { 6.0, 6.0 })
+end
+
+function TestKeptGradients.test_and_so_do_views_and_bases()
+  local x = leaf { 1.0, 2.0 }
+  local y = x * 2
+  local first = y[1]
+  y:retain_grad()
+  first:retain_grad()
+  y[2] = 7
+  first:mul_(5);
+  (y * mr.tensor { 10.0, 100.0 }):sum():backward()
+  lu.assertEquals(y.grad:totable(), { 10.0, 100.0 })
+  lu.assertEquals(first.grad:item(), 10.0)
+  lu.assertEquals(x.grad:totable(), { 100.0, 0.0 })
+end
+
+TestFailures = {}
+
+function TestFailures.test_grad_of_a_freed_graph_says_so()
+  local x = leaf { 2.0 }
+  local y = x * x
+  mr.autograd.grad(y, x)
+  says("the graph of mul", function() mr.autograd.grad(y, x) end)
+end
+
+function TestFailures.test_a_freed_grad_is_found_before_others_change()
+  local v, w = leaf { 1.0 }, leaf { 1.0 };
+  (v * w):backward()
+  w.grad:free()
+  local y = v * w
+  says("was freed", function() y:backward() end)
+  lu.assertEquals(v.grad:totable(), { 1.0 })
+  w.grad = nil
+  y:backward()
+  lu.assertEquals(v.grad:totable(), { 2.0 })
+end
+
+function TestFailures.test_an_expanded_grad_is_refused()
+  local x = leaf { 1.0, 2.0 }
+  says("expanded view", function() x.grad = mr.zeros(1):expand(2) end)
+  lu.assertNil(x.grad)
+end
+
+function TestFailures.test_nested_backward_functions_name_the_innermost()
+  local y
+  local again = mr.autograd.Function {
+    forward = function(_, x) return x * 2 end,
+    backward = function() y:backward() end,
+  }
+  y = again(leaf { 1.0 })
+  local _, err = pcall(y.backward, y)
+  local _, count = tostring(err):gsub("backward of", "")
+  lu.assertEquals(count, 1)
+end
+
+function TestFailures.test_recording_is_on_after_a_reset_in_the_middle()
+  local reset = mr.autograd.Function {
+    forward = function(_, x) return x * 2 end,
+    backward = function(_, g)
+      mr.reset()
+      return g
+    end,
+  }
+  local y = reset(leaf { 1.0 } * 3)
+  says("mr.reset()", function() y:backward() end)
+  lu.assertTrue(mr.is_grad_enabled())
+  local x = leaf { 1.0 };
+  (x * 2):backward()
+  lu.assertEquals(x.grad:totable(), { 2.0 })
+end
+
 os.exit(lu.LuaUnit.run())

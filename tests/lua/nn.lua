@@ -314,6 +314,29 @@ end
 
 -- ---------------------------------------------------------------- data
 
+function TestModules.test_no_module_is_inside_itself()
+  local outer, inner = nn.Sequential(nn.ReLU()), nn.Sequential(nn.ReLU())
+  refused({ "`self`: the module would be inside itself" }, function() outer.self = outer end)
+  outer.inner = inner
+  refused({ "`up`: the module would be inside itself" }, function() inner.up = outer end)
+  lu.assertEquals(#inner, 1)
+  refused({ "`a.b`", "cannot have a dot" }, function() outer["a.b"] = nn.ReLU() end)
+end
+
+function TestModules.test_input_that_is_no_tensor()
+  refused({ "Linear: the input is nil, expected a tensor" }, nn.Linear(2, 2))
+  refused({ "ReLU: the input is a number" }, nn.ReLU(), 5)
+  refused({ "kernel_size has 3 numbers" }, nn.Conv2d, 1, 1, { 1, 2, 3 })
+end
+
+function TestModules.test_a_batch_that_is_refused_does_not_count()
+  local norm = nn.BatchNorm2d(2)
+  refused({ "f64" }, norm, mr.ones(4, 2, 1, 1, { dtype = "f64" }))
+  lu.assertEquals(norm.num_batches_tracked:item(), 0)
+  norm(mr.ones(4, 2, 1, 1))
+  lu.assertEquals(norm.num_batches_tracked:item(), 1)
+end
+
 TestData = {}
 
 function TestData.test_batches_in_order()

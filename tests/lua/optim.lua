@@ -161,6 +161,50 @@ function TestOptim.test_misuse()
   local half = mr.ones(2, { dtype = "f16" }):requires_grad_()
   half.grad = mr.ones(2, { dtype = "f16" })
   refused({ "f32 or f64, not f16" }, function() mr.optim.SGD({ half }):step() end)
+  refused({ "dampening is x" }, mr.optim.SGD, { a }, { momentum = 0.5, dampening = "x" })
+  refused({ "parameter 2 is not contiguous" }, mr.optim.Adam, { a, mr.ones(2, 3):t():requires_grad_() })
+  local memory = mr.ones(4)
+  local left, right = memory[{ { 1, 3 } }]:requires_grad_(), memory[{ { 3, 4 } }]:requires_grad_()
+  refused({ "two of the parameters share memory" }, mr.optim.Adam, { left, a, right })
+  mr.optim.Adam { memory[{ { 1, 2 } }]:requires_grad_(), right }
+  local freed = mr.ones(2):requires_grad_():name "freed"
+  freed:free()
+  refused({ "`freed` was freed" }, mr.optim.Adam, { a, freed })
+end
+
+-- Nothing has changed: neither values nor the number of the step.
+function TestOptim.test_a_step_that_fails_has_done_nothing()
+  for _, break_it in ipairs {
+    function(p) p:free() end,
+    function(p) p.grad:free() end,
+    function(_, o) o.param_groups[2].lr = "much" end,
+    function(_, o) o.param_groups[2].params[1] = 5 end,
+  } do
+    local good, bad = mr.ones(2):requires_grad_(), mr.ones(2, { dtype = "f64" }):requires_grad_()
+    local o = mr.optim.SGD({ { params = { good } }, { params = { bad } } }, { lr = 1, momentum = 0.5 })
+    good:sum():backward()
+    bad:sum():backward()
+    break_it(bad, o)
+    lu.assertFalse(pcall(o.step, o))
+    lu.assertEquals(good:detach():totable(), { 1.0, 1.0 })
+    o.param_groups[2].params[1] = good
+    lu.assertNil(next(o:state_dict()))
+  end
+end
+
+function TestOptim.test_state_dicts_that_do_not_fit()
+  local a = mr.ones(2):requires_grad_()
+  local o = mr.optim.Adam { a }
+  local function refused(dict, ...) naive.assert_raises({ ... }, o.load_state_dict, o, dict) end
+  local average, step = mr.ones(2), mr.tensor(3)
+  refused("x", "expected a table of tensors, got a string")
+  refused({ ["1.step"] = 3 }, "`1.step` is a number")
+  refused({ ["1.step"] = mr.tensor(1.5) }, "`1.step` is 1.5")
+  refused({ ["1.step"] = mr.tensor { 3 } }, "`1.step` has another shape")
+  refused({ ["1.step"] = step, ["1.exp_avg"] = average }, "`1.exp_avg_sq` is missing")
+  refused({ ["1.step"] = step, ["1.exp_avg"] = mr.ones(3), ["1.exp_avg_sq"] = average }, "`1.exp_avg` has another")
+  refused({ ["1.step"] = step, ["1.exp_avg"] = average, ["1.exp_avg_sq"] = 5 }, "`1.exp_avg_sq` is a number")
+  lu.assertNil(next(o:state_dict()))
 end
 
 os.exit(lu.LuaUnit.run())

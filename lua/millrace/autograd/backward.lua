@@ -164,13 +164,17 @@ return function(tools)
   end
   tools.was_changed = was_changed
 
-  local function check_kept(n)
+  local function check_not_freed(n)
     local freed = n.freed
     if freed then
       tools.misuse(("backward: the graph of %s was freed by backward at %s: " ..
         "to go through it twice, set retain_graph=true the first time"):format(place_of(n),
         tools.place(freed.file, freed.line) or "an unknown line"))
     end
+  end
+
+  local function check_kept(n)
+    check_not_freed(n)
     local stream = n.stream
     if n.va and not take(n.a, n.va, stream) then was_changed(n, n.a) end
     if n.vb and not take(n.b, n.vb, stream) then was_changed(n, n.b) end
@@ -290,6 +294,17 @@ return function(tools)
     hand_over(pass, holder.grad, entry.stream)
   end
 
+  -- A `grad` that cannot be added to is found before the first one changes.
+  local function check_results(pass)
+    if pass.wanted then return end
+    for _, entry in ipairs(pass.leaves) do
+      if entry.leaf.grad then tools.check(entry.leaf.grad) end
+    end
+    for _, entry in ipairs(pass.kept) do
+      if entry.holder.grad then tools.check(entry.holder.grad) end
+    end
+  end
+
   local function free_graph(pass)
     local file, line = tools.line()
     local freed = { file = file, line = line }
@@ -303,9 +318,10 @@ return function(tools)
 
   -- ---------------------------------------------------------------- the whole
 
-  -- The set of nodes and leaves from which one of `wanted` is reached.
+  -- The set of nodes and leaves from which one of `wanted` is reached; and a node that was freed, if there is one: what
+  -- was behind it is not known any more.
   local function find_needed(roots, wanted)
-    local list, seen, needed = {}, {}, {}
+    local list, seen, needed, freed = {}, {}, {}, nil
     local function visit(node)
       if node and not seen[node] then
         seen[node] = true
@@ -315,6 +331,7 @@ return function(tools)
     for _, root in ipairs(roots) do visit(root.node) end
     local at = 1
     while list[at] do
+      if list[at].freed then freed = list[at] end
       for i = 1, list[at].n or 0 do visit(list[at][i]) end
       at = at + 1
     end
@@ -324,7 +341,7 @@ return function(tools)
       for i = 1, node.n or 0 do is_needed = is_needed or (node[i] and needed[node[i]]) end
       needed[node] = is_needed or nil
     end
-    return needed
+    return needed, freed
   end
 
   local function begin(pass, roots)
@@ -346,7 +363,7 @@ return function(tools)
       done[#done + 1] = n
     end
     pass.node = nil
-    if pass.check_found then pass.check_found() end
+    check_results(pass)
     for _, entry in ipairs(pass.leaves) do
       if not pass.wanted then finish_leaf(pass, entry)
       elseif pass.wanted[entry.leaf] then
@@ -361,8 +378,9 @@ return function(tools)
     if not retain then free_graph(pass) end
   end
 
+  -- After mr.reset(), which a backward function can call, the streams are no more.
   local function restore(pass)
-    for _, stream in pairs(pass.before) do set_stream(stream) end
+    for _, stream in pairs(pass.before) do pcall(set_stream, stream) end
     mr.set_device(pass.device)
   end
 
@@ -373,7 +391,7 @@ return function(tools)
     if type(err) == "table" and type(err.message) == "string" then
       err.message = ("backward of %s: %s"):format(place_of(n), err.message)
     end
-    if type(err) ~= "string" or err:find("backward: ", 1, true) then return err end
+    if type(err) ~= "string" or err:find("backward: ", 1, true) or err:find("backward of ", 1, true) then return err end
     local place, text = err:match("^([^\n]-:%d+: )(.*)$")
     return ("%sbackward of %s: %s"):format(place or "", place_of(n), text or err)
   end
@@ -392,9 +410,13 @@ return function(tools)
     if wanted then
       pass.wanted = {}
       for _, node in ipairs(wanted) do pass.wanted[node] = pass.wanted[node] or {} end
-      pass.needed = find_needed(roots, pass.wanted)
+      local freed
+      pass.needed, freed = find_needed(roots, pass.wanted)
       for i, node in ipairs(wanted) do
-        if not pass.needed[node] then unused(i) end
+        if not pass.needed[node] then
+          if freed then check_not_freed(freed) end
+          unused(i)
+        end
       end
     end
     local off = tools.set_off(true)

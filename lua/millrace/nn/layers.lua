@@ -14,6 +14,12 @@ return function(tools, module, init)
     for key, value in pairs(body) do
       if key ~= "init" then class[key] = value end
     end
+    function class.forward(m, x, ...)
+      if not tools.is_tensor(x) then
+        misuse(("%s: the input is %s, expected a tensor"):format(name, tools.type_of(x)))
+      end
+      return body.forward(m, x, ...)
+    end
     function class.init(m, ...)
       local arguments = table.pack(...)
       local options = arguments[arguments.n]
@@ -44,7 +50,10 @@ return function(tools, module, init)
   -- A number or {rows, columns}, as two numbers.
   local function pair(what, name, value, least)
     local rows, columns = value, value
-    if type(value) == "table" then rows, columns = value[1], value[2] end
+    if type(value) == "table" then
+      if #value ~= 2 then misuse(("%s: %s has %d numbers, expected {rows, columns}"):format(what, name, #value)) end
+      rows, columns = value[1], value[2]
+    end
     return { whole(what, name, rows, least), whole(what, name, columns, least) }
   end
 
@@ -138,15 +147,14 @@ return function(tools, module, init)
       if m.training and x.numel // m.num_features < 2 then
         misuse("BatchNorm2d: training needs more than one value for each channel, and the input has one")
       end
-      return x:batch_norm(m.running_mean, m.running_var, { weight = m.weight, bias = m.bias, eps = m.eps,
-        training = m.training or not m.track_running_stats, momentum = m:next_momentum() })
+      local follows = m.training and m.track_running_stats
+      local y = x:batch_norm(m.running_mean, m.running_var, { weight = m.weight, bias = m.bias, eps = m.eps,
+        training = m.training or not m.track_running_stats, momentum = follows and m:next_momentum() or 0 })
+      if follows then m.num_batches_tracked:add_(1) end
+      return y
     end,
     -- The part of a batch in the running averages. Without a momentum it is the same for all batches so far.
-    next_momentum = function(m)
-      if not (m.training and m.track_running_stats) then return 0 end
-      m.num_batches_tracked:add_(1)
-      return m.momentum or 1 / m.num_batches_tracked:item()
-    end,
+    next_momentum = function(m) return m.momentum or 1 / (m.num_batches_tracked:item() + 1) end,
     extra_repr = function(m)
       return ("%d, eps=%s, momentum=%s, affine=%s, track_running_stats=%s"):format(m.num_features, m.eps, m.momentum,
         m.affine, m.track_running_stats)

@@ -61,9 +61,34 @@ return function(tools)
     s.kinds[name] = kind
   end
 
+  -- Calls visit(module, prefix) for m and all below it, each module once, parents first.
+  local function walk(m, prefix, seen, visit)
+    if seen[m] then return end
+    seen[m] = true
+    visit(m, prefix)
+    local s = rawget(m, STATE)
+    for _, name in ipairs(s.order) do
+      if s.kinds[name] == "module" then walk(s.values[name], prefix .. name .. ".", seen, visit) end
+    end
+  end
+
+  local function check_registered(m, name, kind, value)
+    if type(name) == "string" and name:find(".", 1, true) then
+      misuse(("`%s`: the name of a %s cannot have a dot, which stands between the names in a state_dict"):format(name,
+        kind))
+    end
+    if kind ~= "module" then return end
+    walk(value, "", {}, function(below)
+      if rawequal(below, m) then
+        misuse(("`%s`: the module would be inside itself"):format(tostring(name)))
+      end
+    end)
+  end
+
   local function assign(m, name, value)
     local s = rawget(m, STATE)
     local kind, before = kind_of(value), s.kinds[name]
+    if kind then check_registered(m, name, kind, value) end
     if value ~= nil and not kind then
       if before == "parameter" then
         misuse(("`%s` is a parameter: assign an mr.nn.Parameter or nil, or change its values inside mr.no_grad"):format(
@@ -166,17 +191,6 @@ return function(tools)
   end
 
   -- ---------------------------------------------------------------- walks
-
-  -- Calls visit(module, prefix) for m and all below it, each module once, parents first.
-  local function walk(m, prefix, seen, visit)
-    if seen[m] then return end
-    seen[m] = true
-    visit(m, prefix)
-    local s = rawget(m, STATE)
-    for _, name in ipairs(s.order) do
-      if s.kinds[name] == "module" then walk(s.values[name], prefix .. name .. ".", seen, visit) end
-    end
-  end
 
   -- { {name, tensor}, ... } of a kind, each tensor once.
   local function named_tensors(m, what, kind)
