@@ -25,7 +25,9 @@
     X(ABSTRACT, abstract)                                                                          \
     X(OPTIMISE, optimise)                                                                          \
     X(INDEX, index)                                                                                \
+    X(BINS, bins)                                                                                  \
     X(SORT, sort)                                                                                  \
+    X(SELECT, select)                                                                              \
     X(SCAN, scan)                                                                                  \
     X(MOVE, move)                                                                                  \
     X(COMPACT, compact)
@@ -75,10 +77,14 @@ typedef struct {
     CUfunction transpose[4], fill, sort_begin, sort_step, sort_near, sort_end;
     CUfunction conv[MR_DTYPE_COUNT], conv_weight[MR_DTYPE_COUNT];
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
-    CUfunction move[4], compact[4], compact_count, compact_scan, compact_positions;
+    CUfunction move[4], compact[4], compact_count[4], compact_scan, compact_positions[4];
+    CUfunction scan_totals[2][2]; /* of cumsum and cumprod, of integers and floats */
     CUfunction pick[5], place[2][MR_DTYPE_COUNT][3], index_keys[2];
-    CUfunction radix_count[2], radix_scan, radix_move[2], sort_keys[MR_DTYPE_COUNT],
-        sort_results[4];
+    CUfunction bins_keys[4], add_bins[MR_DTYPE_COUNT];
+    CUfunction radix_count[2], radix_scan, radix_scan_short, radix_move[3];
+    CUfunction sort_keys[MR_DTYPE_COUNT], sort_results[MR_DTYPE_COUNT], sort_lines[MR_DTYPE_COUNT];
+    CUfunction select_count[MR_DTYPE_COUNT], select_tally[MR_DTYPE_COUNT],
+        select_write[MR_DTYPE_COUNT], select_digit;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
     MR_VEC(cuda_code) codes;            /* the user's, by id */

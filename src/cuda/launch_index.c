@@ -155,12 +155,11 @@ static mr_status sort_and_place(const mr_command *command, CUstream stream, cuda
                                 CUfunction keys, CUfunction place, mr_cuda_index_keys *args,
                                 uint64_t choices) {
     args->keys = sorting->keys[0];
-    args->positions = sorting->positions[0];
-    MR_TRY(mr_cuda_enqueue(command, stream, keys, mr_cuda_spread(command, sorting->count), args));
-    MR_TRY(mr_cuda_sort_by_keys(command, stream, sorting, mr_cuda_bits(choices)));
+    MR_TRY(mr_cuda_enqueue(command, stream, keys, mr_cuda_spread(command, sorting->length), args));
+    MR_TRY(mr_cuda_sort_by_keys(command, stream, sorting, 0, mr_cuda_bits(choices)));
     args->keys = sorting->keys[sorting->at];
-    args->positions = sorting->positions[sorting->at];
-    uint64_t threads = args->index.flat ? sorting->count * args->index.count : sorting->count;
+    args->positions = sorting->payload[sorting->at];
+    uint64_t threads = args->index.flat ? sorting->length * args->index.count : sorting->length;
     return mr_cuda_enqueue(command, stream, place, mr_cuda_spread(command, threads), args);
 }
 
@@ -173,9 +172,80 @@ static mr_status place_sorted(const mr_command *command, CUstream stream, const 
     MR_CUDA_FIND(keys, command, &mr_cuda_kernels_of(command)->index_keys[wide], MODULE_INDEX,
                  "index_keys_%s", wide ? "u64" : "u32");
     MR_TRY(find_place(command, g, wide ? 2 : 1, &place));
-    cuda_sorting sorting;
-    MR_TRY(mr_cuda_sorting_begin(command, stream, lines * (uint64_t)index->length, wide, &sorting));
+    cuda_sorting sorting = {.lines = 1,
+                            .length = lines * (uint64_t)index->length,
+                            .wide = wide,
+                            .payload_size = sizeof(uint32_t)};
+    MR_TRY(mr_cuda_sorting_begin(command, stream, &sorting));
     mr_status status = sort_and_place(command, stream, &sorting, keys, place, &args, choices);
+    mr_cuda_sorting_end(stream, &sorting);
+    return status;
+}
+
+/* ------------------------------------------------------------------------- many additions */
+
+/* So many additions for each bin, or each element that it has, are worth the look at all elements. */
+enum { MANY = 1 << 14, MOST_BITS = 28, ELEMENTS_AN_ADDITION = 4 };
+
+static bool fits_bins(const mr_indexing *g, const mr_cuda_index *args) {
+    const mr_tensor *chosen = g->tensor[MR_SIDE_CHOSEN];
+    double lines = (double)args->count, size = (double)args->size;
+    uint64_t additions = args->count * (uint64_t)args->length;
+    return args->plain && chosen->numel > 0 && (!args->flat || args->count == 1) &&
+           additions >= MANY && additions <= UINT32_MAX &&
+           lines * size <= (double)(1u << MOST_BITS) &&
+           lines * size <= (double)additions * ELEMENTS_AN_ADDITION;
+}
+
+/* The elements of the plain side lie as the sort carries them. */
+static bool are_carried(const mr_cuda_index *args, size_t size) {
+    bool in_line = args->along[MR_SIDE_PLAIN] == 1 || args->length == 1;
+    bool between = args->count == 1 ||
+                   (args->shape.ndim == 1 && args->stride[MR_SIDE_PLAIN].stride[0] == args->length);
+    return size >= 4 && in_line && between;
+}
+
+static mr_status sort_into_bins(const mr_command *command, CUstream stream, const mr_indexing *g,
+                                cuda_sorting *sorting, mr_cuda_bins *args) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
+    mr_dtype dtype = (mr_dtype)g->tensor[MR_SIDE_CHOSEN]->dtype;
+    size_t size = mr_dtype_size(dtype);
+    uint64_t choices = args->index.count * (uint64_t)args->index.size;
+    int bits = mr_cuda_bits(choices);
+    CUfunction keys, add;
+    MR_CUDA_FIND(keys, command, &kernels->bins_keys[__builtin_ctzl(size)], MODULE_BINS,
+                 "bins_keys_%d", (int)size);
+    MR_CUDA_FIND(add, command, &kernels->add_bins[dtype], MODULE_BINS, "add_%s_bins",
+                 mr_cuda_tag(dtype));
+    bool carried = are_carried(&args->index, size);
+    sorting->first_payload = carried ? args->index.plain : sorting->payload[0];
+    args->keys = sorting->keys[0];
+    args->payload = carried ? NULL : sorting->payload[0];
+    args->counts = sorting->counts;
+    args->tiles = sorting->tiles;
+    MR_TRY(mr_cuda_enqueue(command, stream, keys, sorting->tiles, args));
+    mr_cuda_device_of(command)->machine->submissions++;
+    sorting->counted = true;
+    if (bits <= (int)args->shift) bits = (int)args->shift + 1;
+    MR_TRY(mr_cuda_sort_by_keys(command, stream, sorting, (int)args->shift, bits));
+    args->keys = sorting->keys[sorting->at];
+    args->payload = sorting->payload[sorting->at];
+    return mr_cuda_enqueue(command, stream, add, mr_cuda_blocks(choices, 1ull << args->shift),
+                           args);
+}
+
+static mr_status add_bins(const mr_command *command, CUstream stream, const mr_indexing *g,
+                          const mr_cuda_index *index) {
+    int carrier = mr_dtype_size((mr_dtype)g->tensor[MR_SIDE_CHOSEN]->dtype) == 8 ? 8 : 4;
+    int most = mr_cuda_bits(MR_CUDA_BIN_BYTES / (uint64_t)carrier),
+        all = mr_cuda_bits(index->count * (uint64_t)index->size);
+    mr_cuda_bins args = {.index = *index, .count = index->count * (uint64_t)index->length};
+    int least =
+        all - MR_CUDA_DIGIT_BITS; /* as many bins as one pass makes, for all of the device */
+    args.shift = (uint32_t)(least > most ? most : least < 0 ? 0 : least);
+    cuda_sorting sorting = {.lines = 1, .length = args.count, .payload_size = carrier};
+    MR_TRY(mr_cuda_sorting_begin(command, stream, &sorting));
+    mr_status status = sort_into_bins(command, stream, g, &sorting, &args);
     mr_cuda_sorting_end(stream, &sorting);
     return status;
 }
@@ -195,6 +265,8 @@ mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream) {
     bool in_f32 =
         body->action == MR_INDEX_ADD && mr_dtype_is_half((mr_dtype)g.tensor[MR_SIDE_CHOSEN]->dtype);
     uint64_t positions = (uint64_t)args.length * args.count;
+    if (body->action == MR_INDEX_ADD && fits_bins(&g, &args))
+        return add_bins(command, stream, &g, &args);
     bool threads = !in_f32 && (args.length <= SHORT || positions > UINT32_MAX ||
                                (!args.flat && args.count >= MANY_LINES));
     return threads ? place_lines(command, stream, &g, &args)

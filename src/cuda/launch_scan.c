@@ -1,44 +1,82 @@
-/* cumsum and cumprod: whether a thread has a line, or a line is cut into tiles (kernels/scan.cu). */
+/* cumsum and cumprod: whether a thread has a line, or a warp, or a line is cut into tiles (kernels/scan.cu). */
 #include "cuda/kernels.h"
+#include "cuda/kernels/order_args.h"
 #include "ops/line.h"
 
 /* So many lines are enough for a thread each, if they are side by side or short. */
 enum { COLUMN_LINES = 1 << 13, SHORT = 64 };
 
-enum { FORM_TILE = FORM_DENSE, FORM_TOTALS = FORM_ROWS, FORM_COLUMNS = FORM_STRIDED };
+enum { FORM_TILE = FORM_DENSE, FORM_ANY = FORM_ROWS, FORM_COLUMNS = FORM_STRIDED };
 
-static mr_status find(const mr_command *command, const mr_cuda_scan *args, int form,
-                      CUfunction *out_function) {
-    static const char *const names[] = {"tile", "totals", "columns"};
+static mr_dtype computed_type(const mr_cuda_scan *args) {
+    return mr_dtype_category((mr_dtype)args->in_dtype) == 2 ? MR_F64 : MR_I64;
+}
+
+/* Of the pair of dtypes that scans have by themselves, a kernel of its own; of all others, the one for any. */
+static mr_status find_tile(const mr_command *command, const mr_cuda_scan *args,
+                           CUfunction *out_function) {
     const mr_op *row = command->u.op.row;
-    bool is_float = mr_dtype_category((mr_dtype)args->in_dtype) == 2;
-    mr_dtype computed = is_float ? MR_F64 : MR_I64;
-    MR_CUDA_FIND(*out_function, command,
-                 &mr_cuda_kernels_of(command)->rows[row->id][computed][form], MODULE_SCAN,
-                 "%s_%s_%s", row->name, mr_cuda_tag(computed), names[form]);
+    mr_dtype in = (mr_dtype)args->in_dtype, computed = computed_type(args);
+    bool is_float = computed == MR_F64;
+    bool own = args->out_dtype == (is_float ? in : MR_I64) && (is_float || in >= MR_I32);
+    CUfunction *slot = &mr_cuda_kernels_of(command)
+                            ->rows[row->id][own ? in : computed][own ? FORM_TILE : FORM_ANY];
+    MR_CUDA_FIND(*out_function, command, slot, MODULE_SCAN, "%s_%s%s_tile", row->name,
+                 own ? "" : "any_", mr_cuda_tag(own ? in : computed));
     return MR_OK;
 }
 
 static mr_status scan_columns(const mr_command *command, CUstream stream, mr_cuda_scan *args) {
-    CUfunction function;
-    MR_TRY(find(command, args, FORM_COLUMNS, &function));
+    const mr_op *row = command->u.op.row;
+    mr_dtype computed = computed_type(args);
+    CUfunction function,
+        *slot = &mr_cuda_kernels_of(command)->rows[row->id][computed][FORM_COLUMNS];
+    MR_CUDA_FIND(function, command, slot, MODULE_SCAN, "%s_%s_columns", row->name,
+                 mr_cuda_tag(computed));
     return mr_cuda_enqueue(command, stream, function, mr_cuda_blocks(args->lines, MR_CUDA_THREADS),
                            args);
 }
 
+/* What is before each of many tiles. */
+static mr_status scan_totals(const mr_command *command, CUstream stream, mr_cuda_scan *args) {
+    const mr_op *row = command->u.op.row;
+    mr_dtype computed = computed_type(args);
+    bool product = row->id == MR_OP_cumprod;
+    CUfunction totals,
+        *slot = &mr_cuda_kernels_of(command)->scan_totals[product][computed == MR_F64];
+    MR_CUDA_FIND(totals, command, slot, MODULE_SCAN, "%s_%s_totals", row->name,
+                 mr_cuda_tag(computed));
+    args->prefixes = true;
+    mr_cuda_device_of(command)->machine->submissions++;
+    return mr_cuda_enqueue(command, stream, totals, args->lines, args);
+}
+
 static mr_status scan_tiles(const mr_command *command, CUstream stream, mr_cuda_scan *args) {
-    CUfunction tile, totals;
-    MR_TRY(find(command, args, FORM_TILE, &tile));
-    uint64_t blocks = args->lines * args->tiles;
+    CUfunction tile;
+    MR_TRY(find_tile(command, args, &tile));
+    uint64_t blocks = args->warps
+                          ? mr_cuda_blocks(args->lines, MR_CUDA_SCAN_TILE / MR_CUDA_SCAN_WARP)
+                          : args->lines * args->tiles;
     if (args->tiles > 1) {
-        MR_TRY(find(command, args, FORM_TOTALS, &totals));
         args->totals_only = true;
         MR_TRY(mr_cuda_enqueue(command, stream, tile, blocks, args));
-        MR_TRY(mr_cuda_enqueue(command, stream, totals, args->lines, args));
+        mr_cuda_device_of(command)->machine->submissions++;
         args->totals_only = false;
-        mr_cuda_device_of(command)->machine->submissions += 2;
+        if (args->tiles > MR_CUDA_ADDED_UP) MR_TRY(scan_totals(command, stream, args));
     }
     return mr_cuda_enqueue(command, stream, tile, blocks, args);
+}
+
+/* Four neighbours of each line are a vector on both sides. */
+static bool are_vectors(const mr_cuda_scan *args) {
+    if (!mr_cuda_aligned((CUdeviceptr)args->in) || !mr_cuda_aligned((CUdeviceptr)args->out))
+        return false;
+    for (int side = 0; side < 2; side++) {
+        if (args->step[side] != 1) return false;
+        for (uint32_t d = 0; d < args->kept.ndim; d++)
+            if (args->stride[side].stride[d] % 4 != 0) return false;
+    }
+    return true;
 }
 
 mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream) {
@@ -61,8 +99,11 @@ mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream) {
     mr_cuda_layout_add(&layout, lines.ndim, lines.shape, from.stride);
     mr_cuda_layout_add(&layout, lines.ndim, lines.shape, to.stride);
     mr_cuda_layout_end(&layout, true, &args.kept, args.stride);
+    args.vectors = are_vectors(&args);
+    args.warps = args.length <= MR_CUDA_SCAN_WARP;
     bool side_by_side = from.step != 1 && args.stride[0].stride[0] == 1;
-    if (args.lines >= COLUMN_LINES && (side_by_side || args.length <= SHORT))
+    bool short_lines = args.length <= SHORT && !args.vectors;
+    if (args.lines >= COLUMN_LINES && (side_by_side || short_lines))
         return scan_columns(command, stream, &args);
     CUdeviceptr cells = 0;
     if (args.tiles > 1)

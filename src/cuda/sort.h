@@ -1,32 +1,40 @@
-/* Sorting positions by keys on the device: what launch_sort.c and launch_index.c share. Private to the launcher. */
+/* Sorting by keys on the device: what launch_sort.c and launch_index.c share. Private to the launcher. */
 #ifndef MR_CUDA_SORT_H
 #define MR_CUDA_SORT_H
 
 #include "cuda/kernels.h"
+#include "cuda/kernels/order_args.h"
 
-/* Working memory in the order of a stream. keys[0] and positions[0] are filled in by a kernel of the caller's; after
- * each call that sorts, the order so far is in keys[at] and positions[at]. */
+/* Working memory in the order of a stream: lines of keys, each with a payload of 4 bytes or 8. keys[0] is filled in by a
+ * kernel of the caller's; after each call that sorts, the order so far is in keys[at] and payload[at]. */
 typedef struct {
+    uint64_t lines, length;
+    uint64_t pitch; /* from line to line, so that each begins aligned */
+    uint32_t tiles; /* of a line */
+    bool wide;      /* keys are u64, else u32 */
+    int payload_size;
     void *keys[2];
-    uint32_t *positions[2];
+    void *payload[2];
+    /* What the first pass carries; NULL: the positions in the line. Set by the caller, if at all. */
+    const void *first_payload;
+    bool counted; /* the caller's kernel has left the counts of the first digits in `counts` */
     int at;
-    uint64_t count;
-    bool wide; /* keys are u64, else u32 */
-    uint32_t *counts, *totals;
+    uint32_t *counts, *totals; /* as in mr_cuda_radix */
     CUdeviceptr memory;
 } cuda_sorting;
 
-/* Fails (not-supported) where positions do not fit 32 bits. */
-mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, uint64_t count,
-                                bool wide, cuda_sorting *out);
+/* From the lines, the length, `wide` and the size of the payload, which are set. Fails (not-supported) where positions do
+ * not fit 32 bits. */
+mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 void mr_cuda_sorting_end(CUstream stream, cuda_sorting *sorting);
 
-/* Stable: by the lowest `bits` bits of the keys. */
+/* Stable: each line by the bits of the keys from `first` to before `end`, of which there is one at least. */
 mr_status mr_cuda_sort_by_keys(const mr_command *command, CUstream stream, cuda_sorting *sorting,
-                               int bits);
-/* Stable: by position / length, which is below `lines`. Keys are lost. */
-mr_status mr_cuda_sort_by_lines(const mr_command *command, CUstream stream, cuda_sorting *sorting,
-                                uint64_t length, uint64_t lines);
+                               int first, int end);
+
+/* `lists` of counts of `tiles` tiles each, one behind the other in memory, become what is before each tile. */
+mr_status mr_cuda_scan_counts(const mr_command *command, CUstream stream, uint64_t lists,
+                              uint32_t tiles, uint32_t *counts, uint32_t *totals);
 
 /* Bits of the largest of `count` different numbers from 0. */
 static inline int mr_cuda_bits(uint64_t count) {

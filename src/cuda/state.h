@@ -20,7 +20,7 @@
 #include "base/slab.h"
 #include "base/vec.h"
 #include "cuda/driver.h"
-#include "cuda/kernels/args.h"
+#include "cuda/kernels/order_args.h"
 #include "model/backend.h"
 #include "tensor/tensor.h"
 

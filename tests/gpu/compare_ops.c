@@ -806,6 +806,12 @@ static const index_case index_cases[] = {
     {0, 100, DENSE, DENSE, DENSE, 0, 20000, -1},
     {0, 3, DENSE, DENSE, DENSE, 0, 9000, -1},
     {0, LONG, STEPPED, DENSE, DENSE, 0, 9000, -1},
+    /* Many additions: into few and many elements, lines, elements that lie apart, more bins than one pass makes. */
+    {0, 50000, STEPPED, DENSE, DENSE, 0, 40000, -1},
+    {0, 5000, UNALIGNED, STEPPED, STEPPED, 0, 20000, -1},
+    {60, 300, TRANSPOSED, DENSE, DENSE, 60, 500, -1},
+    {0, 600001, DENSE, DENSE, DENSE, 0, 150100, -1},
+    {0, 1, DENSE, DENSE, DENSE, 0, 17000, -1},
 };
 
 static void index_both(const mr_op *row, tally *sum, mr_dtype dtype, const index_case *c,
@@ -867,6 +873,7 @@ static const line_case line_cases[] = {
     {ROWS, COLUMNS, STEPPED, -2}, {ROWS, COLUMNS, UNALIGNED, -1}, {ROWS, COLUMNS, ROW, -1},
     {ROWS, COLUMNS, COLUMN, -1},  {3, 9001, DENSE, -1},           {9, 9001, DENSE, -2},
     {3, 5000, STEPPED, -1},       {0, LONG, DENSE, -1},           {0, 1, DENSE, -1},
+    {0, 140003, UNALIGNED, -1},
 };
 enum { LINE_CASES = sizeof line_cases / sizeof *line_cases };
 
@@ -903,7 +910,8 @@ static void compare_sort(const mr_op *row, tally *sum) {
             const line_case *l = &line_cases[c / 2];
             pair in = make((mr_dtype)d, l->how, l->rows, l->columns, false);
             mr_sort_call host = {.in = in.host, .dim = l->dim, .taken = -1, .descending = c % 2};
-            if (row->id == MR_OP_topk) host.taken = (l->dim == -1 ? l->columns : l->rows) / 2;
+            int64_t length = l->dim == -1 ? l->columns : l->rows;
+            if (row->id == MR_OP_topk) host.taken = c % 3 ? length / (c % 3 * 7) : length / 2;
             mr_sort_call device = host;
             device.in = in.device;
             pair values = {0}, order = {0};

@@ -188,90 +188,6 @@ typedef struct {
     mr_cuda_cell *cells; /* [row][split], where splits > 1: maximum, sum */
 } mr_cuda_softmax;
 
-/* What a kernel says of an index that is out of range, before it fails: in pinned memory, which outlives the device. */
-typedef struct {
-    uint32_t taken;    /* by the thread that writes the rest */
-    uint32_t complete; /* it has */
-    uint64_t seq;      /* of the command */
-    int64_t value, size;
-} mr_cuda_complaint;
-
-/* Elements that an index chooses, by the sides of ops/index.h. `shape` and `stride` are over all positions where
- * elements are picked; otherwise over lines, which have `length` positions with the strides `along`. */
-typedef struct {
-    void *plain; /* NULL: `number` */
-    const void *index;
-    void *chosen;
-    uint64_t count; /* of what `shape` counts */
-    mr_cuda_shape shape;
-    mr_cuda_strides stride[3];
-    int64_t length;
-    int64_t along[3];
-    int64_t step, size; /* of the choices */
-    uint32_t wide;      /* the index is i64, else i32 */
-    uint32_t flat;      /* it is the same for all lines */
-    uint64_t number;    /* the bits, as an element */
-    mr_cuda_complaint *complaint;
-    uint64_t seq;
-} mr_cuda_index;
-
-typedef struct {
-    mr_cuda_index index;
-    void *keys;
-    uint32_t *positions;
-} mr_cuda_index_keys;
-
-/* Elements whose digits a block counts and moves. */
-enum { MR_CUDA_SORT_TILE = 16 * MR_CUDA_THREADS };
-
-/* A pass of a sort: by 8 bits of the keys from `shift` on; or (line_length > 0) of positions / line_length, and keys are
- * left alone. */
-typedef struct {
-    const void *keys_in;
-    void *keys_out;
-    const uint32_t *positions_in;
-    uint32_t *positions_out;
-    uint64_t count;
-    uint32_t *counts; /* [digit][tile] */
-    uint32_t *totals; /* [digit] */
-    uint32_t tiles;
-    uint32_t shift;
-    uint32_t line_length;
-} mr_cuda_radix;
-
-/* sort, topk: lines of `length` elements, of which the first `taken` in order are the results. The strides are of the
- * input, of the values and of the positions: between lines, over `kept`, and in a line. */
-typedef struct {
-    const void *in;
-    void *values; /* NULL: not wanted */
-    int64_t *order;
-    void *keys;
-    uint32_t *positions;
-    uint64_t count, lines, length, taken;
-    mr_cuda_shape kept;
-    mr_cuda_strides stride[3];
-    int64_t step[3];
-    uint32_t descending;
-} mr_cuda_order;
-
-/* Elements of a line that a block scans. */
-enum { MR_CUDA_SCAN_TILE = 8 * MR_CUDA_THREADS };
-
-/* cumsum, cumprod. `kept` is what the lines are numbered by; strides are the input's and the output's. */
-typedef struct {
-    const void *in;
-    void *out;
-    uint64_t lines;
-    int64_t length;
-    uint32_t tiles; /* of a line */
-    uint32_t in_dtype, out_dtype;
-    uint32_t totals_only; /* the results' turn comes later */
-    int64_t step[2];
-    mr_cuda_shape kept;
-    mr_cuda_strides stride[2];
-    void *cells; /* [line][tile], where there are several tiles */
-} mr_cuda_scan;
-
 /* Where the elements come from: ops/move.h. The dims are in reverse, and all there. */
 typedef struct {
     const void *in;
@@ -284,24 +200,6 @@ typedef struct {
     mr_cuda_shape out_shape;
     mr_cuda_strides out_stride;
 } mr_cuda_move;
-
-/* Elements of which a block chooses. */
-enum { MR_CUDA_COMPACT_TILE = 16 * MR_CUDA_THREADS };
-
-/* What a condition chooses of `count` elements; strides are the condition's and the input's. `size` are the dims, the
- * outermost first, for the positions. */
-typedef struct {
-    const void *in, *condition;
-    void *out;
-    uint64_t count, room; /* of the output: elements, or rows of positions */
-    uint64_t *counts;     /* [tile], and one more */
-    uint64_t tiles;
-    uint32_t condition_dtype;
-    uint32_t ndim;
-    int64_t size[MR_CUDA_DIMS];
-    mr_cuda_shape shape;
-    mr_cuda_strides stride[2];
-} mr_cuda_compact;
 
 /* Rows and columns of the result that a block makes. */
 enum { MR_CUDA_TILE = 64, MR_CUDA_SMALL_TILE = 16 };

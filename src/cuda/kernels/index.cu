@@ -2,39 +2,9 @@
  *
  * What is added to one element of the output is added in the order of the index, by one thread: by the one that has the
  * whole line; or, where lines are long and few, by one for each element, which finds its additions side by side, since
- * the positions have been sorted by where they go (kernels/sort.cu, which keeps the order of equals). */
-#include "cuda/kernels/device.cuh"
-
-#define inline inline __device__
-#include "base/half.h"
-#undef inline
-
-#include <assert.h>
-
-enum { PLAIN, INDEX, CHOSEN };
-
-/* ------------------------------------------------------------------------- out of range */
-
-/* The first thread that finds one says what it was; then the device is lost, as by any failed assertion. */
-static __device__ __noinline__ void complain(const mr_cuda_index &p, int64_t value) {
-    mr_cuda_complaint *c = p.complaint;
-    if (atomicCAS(&c->taken, 0u, 1u) == 0) {
-        c->seq = p.seq;
-        c->value = value;
-        c->size = p.size;
-        __threadfence_system();
-        c->complete = 1;
-        __threadfence_system();
-    }
-    assert(!"an index is out of range");
-}
-
-/* The index at an offset, counted from 0, and checked. */
-MR_DEVICE uint64_t choice(const mr_cuda_index &p, int64_t offset) {
-    int64_t value = p.wide ? ((const int64_t *)p.index)[offset] : ((const int32_t *)p.index)[offset];
-    if ((uint64_t)value - 1 >= (uint64_t)p.size) complain(p, value);
-    return (uint64_t)value - 1;
-}
+ * the positions have been sorted by where they go (kernels/sort.cu, which keeps the order of equals). Where additions are
+ * many, kernels/bins.cu has a faster way. */
+#include "cuda/kernels/index.cuh"
 
 #define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
 
@@ -60,52 +30,6 @@ KERNEL(pick_16, mr_cuda_index) { pick<uint4>(p); }
 
 /* ------------------------------------------------------------------------- setting, adding */
 
-template <class T_> struct set {
-    typedef T_ T, A;
-    static constexpr bool last_only = true;
-    MR_DEVICE_MEMBER A load(T v) { return v; }
-    MR_DEVICE_MEMBER A move(A, T v) { return v; }
-    MR_DEVICE_MEMBER T store(A a) { return a; }
-};
-/* A: what is added up in. */
-template <class T_> struct add {
-    typedef T_ T, A;
-    static constexpr bool last_only = false;
-    MR_DEVICE_MEMBER A load(T v) { return v; }
-    MR_DEVICE_MEMBER A move(A a, T v) { return (A)mr_add(a, v); }
-    MR_DEVICE_MEMBER T store(A a) { return a; }
-};
-struct add_f16 {
-    typedef uint16_t T;
-    typedef float A;
-    static constexpr bool last_only = false;
-    MR_DEVICE_MEMBER A load(T v) { return mr_f32_from_f16(v); }
-    MR_DEVICE_MEMBER A move(A a, T v) { return a + mr_f32_from_f16(v); }
-    MR_DEVICE_MEMBER T store(A a) { return mr_f16_from_f32(a); }
-};
-struct add_bf16 {
-    typedef uint16_t T;
-    typedef float A;
-    static constexpr bool last_only = false;
-    MR_DEVICE_MEMBER A load(T v) { return mr_f32_from_bf16(v); }
-    MR_DEVICE_MEMBER A move(A a, T v) { return a + mr_f32_from_bf16(v); }
-    MR_DEVICE_MEMBER T store(A a) { return mr_bf16_from_f32(a); }
-};
-struct add_b8 : set<uint8_t> {
-    static constexpr bool last_only = false;
-    MR_DEVICE_MEMBER uint8_t move(uint8_t a, uint8_t v) { return (a | v) != 0; }
-};
-
-/* Where the source of a position is: at `j` of a line, which is at `line` among the others. */
-template <class T> MR_DEVICE T source_at(const mr_cuda_index &p, int64_t line, int64_t j) {
-    if (!p.plain) {
-        T v;
-        memcpy(&v, &p.number, sizeof v);
-        return v;
-    }
-    return ((const T *)p.plain)[offset_of(p.shape, p.stride[PLAIN], line) + j * p.along[PLAIN]];
-}
-
 /* A thread has a line. */
 template <class Op> MR_DEVICE void place_lines(const mr_cuda_index &p) {
     typedef typename Op::T T;
@@ -130,7 +54,6 @@ template <class K> MR_DEVICE void keys(const mr_cuda_index_keys &q) {
         int64_t offset = p.flat ? 0 : offset_of(p.shape, p.stride[INDEX], line);
         uint64_t k = choice(p, offset + (int64_t)j * p.along[INDEX]);
         ((K *)q.keys)[i] = (K)(line * (uint64_t)p.size + k);
-        q.positions[i] = (uint32_t)i;
     }
 }
 KERNEL(index_keys_u32, mr_cuda_index_keys) { keys<uint32_t>(p); }

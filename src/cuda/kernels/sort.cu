@@ -1,59 +1,56 @@
-/* A stable sort of positions by keys, digit by digit of 8 bits, the least significant first. A pass has three kernels:
- * each block counts the digits of its tile; the counts of each digit are added up over the tiles; each block finds out
- * where its elements go, and moves them. Nobody waits for another block, and nothing depends on the order in which
- * blocks run.
+/* A stable sort of lines by keys, digit by digit of 8 bits, the least significant first. A pass has three kernels: each
+ * block counts the digits of its tile; the counts of each digit are added up over the tiles of a line; each block finds
+ * out where its elements go, and moves them. Nobody waits for another block, and nothing depends on the order in which
+ * blocks run. Lines that fit in a tile are sorted by one block in shared memory, several of them at a time.
  *
- * Around it, for the rows sort, argsort and topk: keys from elements, and results from positions. */
-#include "cuda/kernels/device.cuh"
+ * Around it, for the rows sort, argsort and topk: keys from elements, and results from keys and positions. */
+#include "cuda/kernels/order.cuh"
 
-enum { DIGITS = 256, WARPS = MR_CUDA_THREADS / 32, ITEMS = MR_CUDA_SORT_TILE / MR_CUDA_THREADS };
+enum { DIGITS = MR_CUDA_DIGITS, TILE = MR_CUDA_SORT_TILE, ITEMS = TILE / MR_CUDA_THREADS };
 
 #define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
 
-/* ------------------------------------------------------------------------- a pass */
-
-/* The digit of element i: of its key, or of the line that its position is in. */
-template <class K> MR_DEVICE uint32_t digit_of(const mr_cuda_radix &p, uint64_t i) {
-    if (p.line_length) return (p.positions_in[i] / p.line_length) >> p.shift & (DIGITS - 1);
-    return (uint32_t)(((const K *)p.keys_in)[i] >> p.shift) & (DIGITS - 1);
+template <class K> MR_DEVICE uint32_t digit_of(K key, uint32_t shift) {
+    return (uint32_t)(key >> shift) & (DIGITS - 1);
 }
 
+/* Which tile of which line a block has; the tile is `first` elements behind the line's beginning. */
+struct place {
+    uint64_t line, tile, first;
+    __device__ __forceinline__ place(uint32_t tiles) {
+        line = blockIdx.x / tiles;
+        tile = blockIdx.x - line * tiles;
+        first = tile * TILE;
+    }
+};
+
+/* ------------------------------------------------------------------------- a pass */
+
 template <class K> MR_DEVICE void count_digits(const mr_cuda_radix &p) {
+    constexpr int V = 16 / sizeof(K);
     __shared__ uint32_t counts[DIGITS];
+    place at(p.tiles);
+    const K *keys = (const K *)p.keys_in + at.line * p.pitch;
     counts[threadIdx.x] = 0;
     __syncthreads();
-    uint64_t first = (uint64_t)blockIdx.x * MR_CUDA_SORT_TILE + threadIdx.x;
-    for (int u = 0; u < ITEMS; u++) {
-        uint64_t i = first + u * MR_CUDA_THREADS;
-        if (i < p.count) atomicAdd(&counts[digit_of<K>(p, i)], 1u);
+    digit_counter counter = digit_counter::begin(counts);
+    if (at.first + TILE <= p.length) {
+        vector<K, V> v[ITEMS / V];
+#pragma unroll
+        for (int u = 0; u < ITEMS / V; u++) v[u] = load_vector<K, V>(keys, at.first + (u * MR_CUDA_THREADS + threadIdx.x) * V);
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) counter.add(digit_of(v[u / V].v[u % V], p.shift));
+    } else {
+        for (uint64_t i = at.first + threadIdx.x; i < p.length; i += MR_CUDA_THREADS) counter.add(digit_of(keys[i], p.shift));
     }
+    counter.end();
     __syncthreads();
-    p.counts[(uint64_t)threadIdx.x * p.tiles + blockIdx.x] = counts[threadIdx.x];
+    p.counts[(at.line * DIGITS + threadIdx.x) * p.tiles + at.tile] = counts[threadIdx.x];
 }
 KERNEL(radix_count_u32, mr_cuda_radix) { count_digits<uint32_t>(p); }
 KERNEL(radix_count_u64, mr_cuda_radix) { count_digits<uint64_t>(p); }
 
-/* The sum of `v` over the threads of the block before this one, and in *total that of all. */
-MR_DEVICE uint32_t block_prefix(uint32_t v, uint32_t *total) {
-    __shared__ uint32_t warps[WARPS];
-    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, sum = v;
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_up_sync(~0u, sum, step);
-        if (lane >= step) sum += other;
-    }
-    __syncthreads(); /* of a call before this one */
-    if (lane == 31) warps[warp] = sum;
-    __syncthreads();
-    uint32_t before = 0, all = 0;
-    for (uint32_t w = 0; w < WARPS; w++) {
-        if (w < warp) before += warps[w];
-        all += warps[w];
-    }
-    *total = all;
-    return before + sum - v;
-}
-
-/* A block for each digit: the counts of the tiles become how many there are before each tile. */
+/* A block for each list: the counts of the tiles become how many there are before each tile. */
 KERNEL(radix_scan, mr_cuda_radix) {
     uint32_t *counts = p.counts + (uint64_t)blockIdx.x * p.tiles, before = 0;
     for (uint32_t first = 0; first < p.tiles; first += MR_CUDA_THREADS) {
@@ -65,109 +62,237 @@ KERNEL(radix_scan, mr_cuda_radix) {
     if (threadIdx.x == 0) p.totals[blockIdx.x] = before;
 }
 
-/* The lanes that have the same digit as this one, among those in `mask`. */
-MR_DEVICE uint32_t lanes_with(uint32_t digit, uint32_t mask) {
-    uint32_t same = mask;
-#pragma unroll
-    for (int bit = 0; bit < 8; bit++) {
-        uint32_t set = __ballot_sync(~0u, digit >> bit & 1);
-        same &= digit >> bit & 1 ? set : ~set;
+/* The same of many short lists, by a thread each: `length` of them. */
+KERNEL(radix_scan_short, mr_cuda_radix) {
+    uint64_t list = thread_number();
+    if (list >= p.length) return;
+    uint32_t *counts = p.counts + list * p.tiles, before = 0;
+    for (uint32_t i = 0; i < p.tiles; i++) {
+        uint32_t own = counts[i];
+        counts[i] = before;
+        before += own;
     }
-    return same;
+    p.totals[list] = before;
 }
 
-/* A warp has neighbouring elements, 32 at a time, so that the order of equal digits is that in memory. */
-template <class K> MR_DEVICE void move_digits(const mr_cuda_radix &p) {
-    __shared__ uint32_t place[WARPS][DIGITS];
-    uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, digit[ITEMS], rank[ITEMS];
-    for (uint32_t w = 0; w < WARPS; w++) place[w][threadIdx.x] = 0;
-    __syncthreads();
-    uint64_t first = (uint64_t)blockIdx.x * MR_CUDA_SORT_TILE + warp * (32 * ITEMS) + lane;
+/* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32 neighbours, of
+ * which the block has `count`. Afterwards, starts[d] is where digit d begins. */
+template <class K>
+MR_DEVICE void rank_digits(const K *key, uint32_t shift, int items, uint32_t count, uint32_t *rank, uint32_t *starts) {
+    __shared__ uint16_t seen[ORDER_WARPS][DIGITS];
+    uint32_t warp = threadIdx.x / 32, first = warp * (32 * items) + threadIdx.x % 32;
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
-        uint64_t i = first + u * 32;
-        bool there = i < p.count;
-        digit[u] = there ? digit_of<K>(p, i) : 0;
-        uint32_t same = lanes_with(digit[u], __ballot_sync(~0u, there));
-        rank[u] = place[warp][digit[u]] + __popc(same & ((1u << lane) - 1));
-        __syncwarp();
-        if (there && (same >> lane) == 1) place[warp][digit[u]] = rank[u] + 1; /* the last of them */
-        __syncwarp();
-    }
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) seen[w][threadIdx.x] = 0;
     __syncthreads();
-    uint32_t total, d = threadIdx.x;
-    uint32_t next = block_prefix(p.totals[d], &total) + p.counts[(uint64_t)d * p.tiles + blockIdx.x];
-    for (uint32_t w = 0; w < WARPS; w++) {
-        uint32_t own = place[w][d];
-        place[w][d] = next;
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (u < items) rank[u] = rank_in_warp<MR_CUDA_DIGIT_BITS>(seen[warp], digit_of(key[u], shift), first + u * 32 < count);
+    __syncthreads();
+    uint32_t total = 0, all;
+#pragma unroll
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) total += seen[w][threadIdx.x];
+    uint32_t next = block_prefix(total, &all);
+    starts[threadIdx.x] = next;
+#pragma unroll
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) {
+        uint32_t own = seen[w][threadIdx.x];
+        seen[w][threadIdx.x] = (uint16_t)next;
         next += own;
     }
     __syncthreads();
 #pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (u < items) rank[u] += seen[warp][digit_of(key[u], shift)];
+}
+
+/* The elements of the tile are brought in order in shared memory first, so that those with the same digit are written
+ * side by side. */
+template <class K, class V> MR_DEVICE void move_digits(const mr_cuda_radix &p) {
+    constexpr int SIZE = sizeof(K) > sizeof(V) ? sizeof(K) : sizeof(V);
+    __shared__ __align__(16) unsigned char memory[TILE * SIZE];
+    __shared__ uint32_t starts[DIGITS], bases[DIGITS];
+    place at(p.tiles);
+    uint32_t count = p.length - at.first < TILE ? (uint32_t)(p.length - at.first) : TILE;
+    uint32_t own = threadIdx.x / 32 * (32 * ITEMS) + threadIdx.x % 32, rank[ITEMS];
+    uint64_t line = at.line * p.pitch;
+    const K *keys_in = (const K *)p.keys_in + line + at.first;
+    const V *payload_in = p.payload_in ? (const V *)p.payload_in + line + at.first : NULL;
+    K *keys_out = (K *)p.keys_out + line, key[ITEMS];
+    V *payload_out = (V *)p.payload_out + line, payload[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) key[u] = own + u * 32 < count ? keys_in[own + u * 32] : (K)0;
+    rank_digits(key, p.shift, ITEMS, count, rank, starts);
+    uint32_t digit = threadIdx.x, all, *totals = p.totals + at.line * DIGITS;
+    bases[digit] = block_prefix(totals[digit], &all) + p.counts[(at.line * DIGITS + digit) * p.tiles + at.tile] - starts[digit];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (own + u * 32 < count) ((K *)memory)[rank[u]] = key[u];
+#pragma unroll
     for (int u = 0; u < ITEMS; u++) {
-        uint64_t i = first + u * 32;
-        if (i >= p.count) continue;
-        uint32_t to = place[warp][digit[u]] + rank[u];
-        p.positions_out[to] = p.positions_in[i];
-        if (!p.line_length) ((K *)p.keys_out)[to] = ((const K *)p.keys_in)[i];
+        uint32_t i = own + u * 32;
+        payload[u] = i >= count ? (V)0 : payload_in ? payload_in[i] : (V)(at.first + i);
+    }
+    __syncthreads();
+    uint32_t to[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint32_t i = threadIdx.x + u * MR_CUDA_THREADS;
+        if (i >= count) continue;
+        K sorted = ((K *)memory)[i];
+        to[u] = bases[digit_of(sorted, p.shift)] + i;
+        keys_out[to[u]] = sorted;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (own + u * 32 < count) ((V *)memory)[rank[u]] = payload[u];
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint32_t i = threadIdx.x + u * MR_CUDA_THREADS;
+        if (i < count) payload_out[to[u]] = ((V *)memory)[i];
     }
 }
-KERNEL(radix_move_u32, mr_cuda_radix) { move_digits<uint32_t>(p); }
-KERNEL(radix_move_u64, mr_cuda_radix) { move_digits<uint64_t>(p); }
+KERNEL(radix_move_u32_4, mr_cuda_radix) { move_digits<uint32_t, uint32_t>(p); }
+KERNEL(radix_move_u64_4, mr_cuda_radix) { move_digits<uint64_t, uint32_t>(p); }
+KERNEL(radix_move_u32_8, mr_cuda_radix) { move_digits<uint32_t, uint64_t>(p); }
 
 /* ------------------------------------------------------------------------- elements */
 
-/* A number whose unsigned order is that of the elements: ops/sort.c has the same. NaN is the greatest, whatever its
- * sign, and -0 is 0. */
-MR_DEVICE uint32_t key_of(uint8_t v) { return v; }
-MR_DEVICE uint32_t key_of(int32_t v) { return (uint32_t)v ^ 0x80000000u; }
-MR_DEVICE uint64_t key_of(int64_t v) { return (uint64_t)v ^ 0x8000000000000000u; }
-MR_DEVICE uint32_t key_of(float v) {
-    uint32_t bits = v == 0 ? 0 : mr_bits_f32(v);
-    return v != v ? ~0u : bits >> 31 ? ~bits : bits | 0x80000000u;
+/* Keys of the elements of a tile, and the counts of their lowest digits. */
+template <class Key> MR_DEVICE void sort_keys(const mr_cuda_order &p) {
+    typedef typename Key::K K;
+    __shared__ uint32_t counts[DIGITS];
+    place at(p.tiles);
+    int64_t in = offset_of(p.kept, p.stride[0], at.line);
+    K *keys = (K *)p.keys + at.line * p.pitch, key[ITEMS];
+    counts[threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint64_t i = at.first + threadIdx.x + u * MR_CUDA_THREADS;
+        if (i < p.length) key[u] = key_at<Key>(p, in + (int64_t)i * p.step[0]);
+    }
+    digit_counter counter = digit_counter::begin(counts);
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint64_t i = at.first + threadIdx.x + u * MR_CUDA_THREADS;
+        if (i >= p.length) continue;
+        keys[i] = key[u];
+        counter.add(digit_of(key[u], 0));
+    }
+    counter.end();
+    __syncthreads();
+    p.counts[(at.line * DIGITS + threadIdx.x) * p.tiles + at.tile] = counts[threadIdx.x];
 }
-MR_DEVICE uint64_t key_of(double v) {
-    uint64_t bits = v == 0 ? 0 : mr_bits_f64(v);
-    return v != v ? ~0ull : bits >> 63 ? ~bits : bits | 0x8000000000000000u;
+
+/* Result j of a line: the element that was at `from`. A result that nobody wants is NULL. Keys say what the elements are,
+ * but for those that stand for several, which are looked up. */
+template <class Key>
+MR_DEVICE void write_result(const mr_cuda_order &p, uint64_t line, uint64_t j, typename Key::K key, uint64_t from) {
+    typedef typename Key::T T;
+    if (p.descending) key = ~key;
+    if (p.bits < 8 * sizeof(key)) key &= ((typename Key::K)1 << p.bits) - 1;
+    if (p.values) {
+        T v = Key::back(key);
+        if (Key::is_shared(key)) v = ((const T *)p.in)[offset_of(p.kept, p.stride[0], line) + (int64_t)from * p.step[0]];
+        ((T *)p.values)[offset_of(p.kept, p.stride[1], line) + (int64_t)j * p.step[1]] = v;
+    }
+    p.order[offset_of(p.kept, p.stride[2], line) + (int64_t)j * p.step[2]] = (int64_t)from + 1;
 }
-/* Halves as bits: `infinite` are those of infinity, above which are those of NaN. */
-template <uint32_t infinite> struct half {
-    uint16_t bits;
+
+/* The first `taken` of each line. */
+template <class Key> MR_DEVICE void sort_results(const mr_cuda_order &p) {
+    place at(p.tiles);
+    const typename Key::K *keys = (const typename Key::K *)p.keys + at.line * p.pitch;
+    const uint32_t *positions = p.positions + at.line * p.pitch;
+    typename Key::K key[ITEMS];
+    uint32_t position[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint64_t j = at.first + threadIdx.x + u * MR_CUDA_THREADS;
+        if (j < p.taken) key[u] = keys[j], position[u] = positions[j];
+    }
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint64_t j = at.first + threadIdx.x + u * MR_CUDA_THREADS;
+        if (j < p.taken) write_result<Key>(p, at.line, j, key[u], position[u]);
+    }
+}
+
+/* ------------------------------------------------------------------------- lines of a block */
+
+/* Elements of the block in registers, as rank_digits has them: by keys, and where they were. */
+template <class K> struct held {
+    K key[ITEMS];
+    uint32_t from[ITEMS];
 };
-template <uint32_t infinite> MR_DEVICE uint32_t key_of(half<infinite> v) {
-    uint32_t size = v.bits & 0x7fff, bits = size ? v.bits : 0;
-    return size > infinite ? 0xffff : bits >> 15 ? ~bits & 0xffff : bits | 0x8000;
-}
 
-template <class T, class K> MR_DEVICE void sort_keys(const mr_cuda_order &p) {
-    for (uint64_t i = thread_number(); i < p.count; i += thread_count()) {
-        uint64_t line = i / p.length, j = i - line * p.length;
-        K key = key_of(((const T *)p.in)[offset_of(p.kept, p.stride[0], line) + (int64_t)j * p.step[0]]);
-        ((K *)p.keys)[i] = p.descending ? (K)~key : key;
-        p.positions[i] = (uint32_t)i;
+/* Sorts them by 8 bits of `digits`, which a function makes of a key and a place. */
+template <class K, class Digits>
+MR_DEVICE void sort_held(held<K> &h, int items, uint32_t count, K *keys, uint16_t *from, uint32_t *starts, Digits digits) {
+    uint32_t own = threadIdx.x / 32 * (32 * items) + threadIdx.x % 32, digit[ITEMS], rank[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) digit[u] = u < items ? digits(h.key[u], h.from[u]) : 0;
+    rank_digits(digit, 0, items, count, rank, starts);
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        if (u >= items || own + u * 32 >= count) continue;
+        keys[rank[u]] = h.key[u];
+        from[rank[u]] = (uint16_t)h.from[u];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint32_t i = own + u * 32;
+        if (u >= items || i >= count) continue;
+        h.key[u] = keys[i];
+        h.from[u] = from[i];
     }
 }
-KERNEL(sort_keys_u8, mr_cuda_order) { sort_keys<uint8_t, uint32_t>(p); }
-KERNEL(sort_keys_i32, mr_cuda_order) { sort_keys<int32_t, uint32_t>(p); }
-KERNEL(sort_keys_i64, mr_cuda_order) { sort_keys<int64_t, uint64_t>(p); }
-KERNEL(sort_keys_f32, mr_cuda_order) { sort_keys<float, uint32_t>(p); }
-KERNEL(sort_keys_f64, mr_cuda_order) { sort_keys<double, uint64_t>(p); }
-KERNEL(sort_keys_f16, mr_cuda_order) { sort_keys<half<0x7c00>, uint32_t>(p); }
-KERNEL(sort_keys_bf16, mr_cuda_order) { sort_keys<half<0x7f80>, uint32_t>(p); }
-KERNEL(sort_keys_b8, mr_cuda_order) { sort_keys<uint8_t, uint32_t>(p); }
 
-/* The first `taken` of each line. A result that nobody wants is NULL. */
-template <class T> MR_DEVICE void sort_results(const mr_cuda_order &p) {
-    for (uint64_t i = thread_number(); i < p.lines * p.taken; i += thread_count()) {
-        uint64_t line = i / p.taken, j = i - line * p.taken;
-        uint64_t from = p.positions[line * p.length + j] - line * p.length;
-        if (p.values)
-            ((T *)p.values)[offset_of(p.kept, p.stride[1], line) + (int64_t)j * p.step[1]] =
-                ((const T *)p.in)[offset_of(p.kept, p.stride[0], line) + (int64_t)from * p.step[0]];
-        p.order[offset_of(p.kept, p.stride[2], line) + (int64_t)j * p.step[2]] = (int64_t)from + 1;
+/* `group` lines of a block: all elements by their keys, then by their lines. */
+template <class Key> MR_DEVICE void sort_lines(const mr_cuda_order &p) {
+    typedef typename Key::K K;
+    __shared__ K keys[TILE];
+    __shared__ uint16_t from[TILE];
+    __shared__ uint32_t starts[DIGITS];
+    uint64_t first = (uint64_t)blockIdx.x * p.group;
+    uint32_t lines = p.lines - first < p.group ? (uint32_t)(p.lines - first) : p.group;
+    uint32_t length = (uint32_t)p.length, count = lines * length;
+    int items = (int)((count + MR_CUDA_THREADS - 1) / MR_CUDA_THREADS);
+    uint32_t own = threadIdx.x / 32 * (32 * items) + threadIdx.x % 32;
+    const uint32_t *positions = p.positions ? p.positions + first * p.pitch : NULL;
+    held<K> h;
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint32_t i = own + u * 32, line = i / length, j = i - line * length;
+        h.from[u] = i;
+        h.key[u] = 0;
+        if (u >= items || i >= count) continue;
+        if (positions) j = positions[line * p.pitch + j];
+        h.key[u] = key_at<Key>(p, offset_of(p.kept, p.stride[0], first + line) + j * p.step[0]);
+    }
+    for (uint32_t shift = 0; shift < p.bits; shift += MR_CUDA_DIGIT_BITS)
+        sort_held(h, items, count, keys, from, starts, [=](K key, uint32_t) { return digit_of(key, shift); });
+    if (lines > 1) sort_held(h, items, count, keys, from, starts, [=](K, uint32_t i) { return i / length; });
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        uint32_t i = own + u * 32, line = i / length, j = i - line * length;
+        if (u >= items || i >= count || j >= p.taken) continue;
+        uint32_t at = h.from[u] - line * length;
+        write_result<Key>(p, first + line, j, h.key[u], positions ? positions[line * p.pitch + at] : at);
     }
 }
-KERNEL(sort_results_1, mr_cuda_order) { sort_results<uint8_t>(p); }
-KERNEL(sort_results_2, mr_cuda_order) { sort_results<uint16_t>(p); }
-KERNEL(sort_results_4, mr_cuda_order) { sort_results<uint32_t>(p); }
-KERNEL(sort_results_8, mr_cuda_order) { sort_results<uint64_t>(p); }
+
+#define ELEMENTS(tag)                                                                              \
+    KERNEL(sort_keys_##tag, mr_cuda_order) { sort_keys<key_##tag>(p); }                            \
+    KERNEL(sort_results_##tag, mr_cuda_order) { sort_results<key_##tag>(p); }                      \
+    KERNEL(sort_lines_##tag, mr_cuda_order) { sort_lines<key_##tag>(p); }
+ELEMENTS(u8)
+ELEMENTS(i32)
+ELEMENTS(i64)
+ELEMENTS(f32)
+ELEMENTS(f64)
+ELEMENTS(f16)
+ELEMENTS(bf16)
