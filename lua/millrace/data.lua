@@ -41,7 +41,18 @@ return function(tools)
         misuse(("batches: %s is %s, expected an integer from 1 on"):format(name, tostring(o[name])))
       end
     end
-    return tensors, o
+    for _, name in ipairs { "shuffle", "drop_last" } do
+      if type(o[name]) ~= "boolean" then
+        misuse(("batches: %s is %s, expected true or false"):format(name, tostring(o[name])))
+      end
+    end
+    if o.stream ~= nil and tools.type_of(o.stream) ~= "a stream" then
+      misuse("batches: stream is " .. tools.type_of(o.stream) .. ", expected a stream")
+    end
+    -- Gradients do not go through batches: the memory between is written again and again.
+    local values = {}
+    for i, t in ipairs(tensors) do values[i] = t:detach() end
+    return values, o
   end
 
   -- Rows `first` to `last` of `t`, or those that `order` lists there, into the beginning of `pinned`: that part.
@@ -79,7 +90,9 @@ return function(tools)
     local o
     tensors, o = check(tensors, options)
     local rows = tensors[1]:size(1)
-    local count = o.drop_last and rows // o.batch_size or (rows + o.batch_size - 1) // o.batch_size
+    local size = math.max(math.min(o.batch_size, rows), 1)
+    local count = rows // o.batch_size
+    if rows % o.batch_size > 0 and not o.drop_last then count = count + 1 end
     local stream = o.stream or mr.stream { device = o.device }
     local device, slots = stream.device, {}
     local order = o.shuffle and mr.randperm(rows, { device = "cpu" }) or nil
@@ -87,9 +100,9 @@ return function(tools)
 
     local function send_next()
       local at = sent % o.depth + 1
-      slots[at] = slots[at] or new_slot(tensors, o.batch_size)
-      local first = sent * o.batch_size + 1
-      send(tensors, order, first, math.min(first + o.batch_size - 1, rows), slots[at], stream, device)
+      slots[at] = slots[at] or new_slot(tensors, size)
+      local first = sent * size + 1
+      send(tensors, order, first, math.min(first + size - 1, rows), slots[at], stream, device)
       sent = sent + 1
     end
 

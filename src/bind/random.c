@@ -119,6 +119,17 @@ MR_FUNCTION(random_randint_like, "randint_like",
     return 1;
 }
 
+/* Whether the dtype has all integers from 1 to n; floats have some greater ones, but not each. */
+static bool has_all(mr_dtype dtype, int64_t n) {
+    switch (dtype) {
+    case MR_F16: return n <= 1 << 11;
+    case MR_BF16: return n <= 1 << 8;
+    case MR_F32: return n <= 1 << 24;
+    case MR_F64: return n <= (int64_t)1 << 53;
+    default: return mr_dtype_holds(dtype, n);
+    }
+}
+
 MR_FUNCTION(
     random_randperm, "randperm",
     "mr.randperm(n: integer [, {dtype: string, device: device, name: string, stream: stream}]) -> "
@@ -133,6 +144,9 @@ MR_FUNCTION(
     int64_t n = mr_check_integer(L, 1);
     if (n < 0) return mr_misuse(L, "randperm: n is %" PRId64 ", expected 0 or more", n);
     mr_check_new_options(L, table, NULL, MR_I64, &options);
+    if (!has_all(options.dtype, n))
+        return mr_misuse(L, "randperm: %s does not have all integers from 1 to %" PRId64,
+                         mr_dtype_text(options.dtype), n);
     mr_push_generated(L, &caller, MR_OP_randperm, &options, 1, &n, &params);
     return 1;
 }

@@ -384,6 +384,23 @@ function TestData.test_the_checker_finds_nothing()
   lu.assertEquals(total:item(), 499500)
 end
 
+function TestData.test_a_batch_can_be_larger_than_all_rows()
+  local x = mr.ones(3, 2, { device = "cpu" })
+  for _, size in ipairs { 4, math.maxinteger } do
+    local rows = 0
+    for a in mr.data.batches(x, { batch_size = size }) do rows = rows + a:size(1) end
+    lu.assertEquals(rows, 3)
+    lu.assertNil(mr.data.batches(x, { batch_size = size, drop_last = true })())
+  end
+end
+
+function TestData.test_batches_take_no_part_in_gradients()
+  local x = mr.ones(4, 2, { device = "cpu" }):requires_grad_()
+  for _, shuffle in ipairs { false, true } do
+    for a in mr.data.batches(x, { batch_size = 2, shuffle = shuffle }) do lu.assertFalse(a.requires_grad) end
+  end
+end
+
 function TestData.test_misuse()
   local x = mr.zeros(4, { device = "cpu" })
   refused({ "expected a tensor or a list" }, mr.data.batches, 3)
@@ -392,6 +409,8 @@ function TestData.test_misuse()
   refused({ "as many rows" }, mr.data.batches, { x, mr.zeros(3, { device = "cpu" }) })
   refused({ "no option `size`" }, mr.data.batches, x, { size = 3 })
   refused({ "batch_size is 0" }, mr.data.batches, x, { batch_size = 0 })
+  refused({ "shuffle is 1, expected true or false" }, mr.data.batches, x, { shuffle = 1 })
+  refused({ "stream is a string" }, mr.data.batches, x, { stream = "x" })
 end
 
 os.exit(lu.LuaUnit.run())

@@ -130,6 +130,15 @@ function TestOthers:test_randint_stays_inside_the_dtype()
   lu.assertTrue(low < -9e18 and high > 9e18)
 end
 
+function TestOthers:test_randperm_has_no_number_twice()
+  for dtype, most in pairs { bool = 1, u8 = 255, bf16 = 256, f16 = 2048 } do
+    local order = mr.randperm(most, { dtype = dtype }):to("i64"):sort()
+    lu.assertTrue(mr.equal(order, mr.arange(1, most + 1)))
+    lu.assertErrorMsgContains("randperm: " .. dtype .. " does not have all integers from 1 to " .. most + 1,
+      mr.randperm, most + 1, { dtype = dtype })
+  end
+end
+
 -- However the call is wrong, its message says which function it was.
 function TestOthers:test_absurd_arguments_name_the_function()
   for _, bound in ipairs { 1e300, math.huge, 0 / 0, 0.5, "7", {}, 2 ^ 63 } do
