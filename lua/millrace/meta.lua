@@ -141,7 +141,7 @@ mr.memory = {}
 ---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason. What the checker knows.
 mr.hazard = {}
 
----Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors.
+---Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors. Functions that become graphs by themselves.
 mr.graph = {}
 
 ---What was captured, and an executable of it. It does not change, except by update and enable.
@@ -1426,6 +1426,23 @@ function mr.graph.begin(s, opts) end
 ---@param s millrace.Stream
 ---@return millrace.Graph g
 function mr.graph.finish(s) end
+
+---Returns a function that calls `fn` with the same arguments and returns what it returns. Where a call
+---submits exactly what the call before it submitted, a graph is launched in its place. `fn` runs at
+---each call all the same, so the values are always those of `fn`. What a call makes holds until the
+---next call: clone() what has to outlive it. mr.graph.why(f) says why a call was no launch.
+---docs/graphs.md explains it.
+---@param fn function
+---@return function f
+function mr.graph.auto(fn) end
+
+---Says why the last call of a function of mr.graph.auto was no launch of a graph: nil if it was one,
+---else the first difference from the call before, or what no graph can do, with its line. `counts`:
+---{calls=, launches=, captures= (graphs that were made), nodes= (of the graph)}.
+---@param f function
+---@return string? why
+---@return table counts
+function mr.graph.why(f) end
 
 ---Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the earlier work of
 ---the stream, after earlier launches of `g` on any stream, and before the later work of the stream

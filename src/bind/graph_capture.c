@@ -222,6 +222,7 @@ void mr_open_graph_capture(lua_State *L) {
     mr_class_extend(L, &mr_stream_capture_class);
     lua_createtable(L, 0, 8);
     mr_table_open(L, &mr_graphs_class);
+    mr_table_open(L, &mr_graph_auto_class);
     lua_createtable(L, 0, 1);
     mr_push_module(L);
     lua_pushcclosure(L, call_table, 1);

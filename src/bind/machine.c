@@ -3,6 +3,7 @@
 
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "model/capture.h"
 
 /* --- what is current -------------------------------------------------------------------------- */
 
@@ -61,8 +62,9 @@ MR_FUNCTION(machine_clock, "clock", "mr.clock() -> ms: number",
 MR_FUNCTION(machine_manual_seed, "manual_seed", "mr.manual_seed(seed: integer)",
             "Sets the seed of the random numbers (Philox). The same seed and the same calls give "
             "the same numbers on every backend.") {
-    mr_machine *machine = mr_set_context(L);
-    mr_machine_seed(machine, (uint64_t)mr_check_integer(L, 1));
+    mr_caller caller = mr_enter(L);
+    mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "manual_seed", NULL, NULL, NULL));
+    mr_machine_seed(caller.machine, (uint64_t)mr_check_integer(L, 1));
     return 0;
 }
 
@@ -71,10 +73,13 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
             "With true, the host waits for each operation and copy where it is called, like "
             "CUDA_LAUNCH_BLOCKING=1 (R52). A failure is then raised at its own line, and races are "
             "hidden. Returns the previous value.") {
-    mr_machine *machine = mr_set_context(L);
+    mr_caller caller = mr_enter(L);
+    mr_machine *machine = caller.machine;
     bool before = machine->launch_blocking;
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_isboolean(L, 1)) mr_bad_argument(L, 1, "true or false");
+        mr_raise(L,
+                 mr_capture_ask_host(&caller, MR_ASK_ACCESS, "launch_blocking", NULL, NULL, NULL));
         mr_machine_set_launch_blocking(machine, lua_toboolean(L, 1));
     }
     lua_pushboolean(L, before);

@@ -10,6 +10,7 @@
 #include "bind/shape.h"
 #include "bind/tensor.h"
 #include "model/backend.h"
+#include "model/capture.h"
 
 static void see_nothing(void *context, const mr_pending *pending) {
     (void)context, (void)pending;
@@ -46,6 +47,8 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
     mr_bind_explore_refuse(
         L, "t:peek(), which is no access, so that no schedule is tried because of it: "
            "use t:cpu(), or mr.replay(schedule, fn) to look around");
+    mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "peek", NULL, NULL, NULL));
+    t = mr_check_tensor(L, 1); /* as that may submit work, whose hooks may free it */
     mr_machine_pending(caller.machine, see_nothing, NULL); /* what is over by now is in memory */
     mr_new_options options = {.dtype = (mr_dtype)t->dtype,
                               .placement = {.kind = MR_MEMORY_PAGEABLE}};

@@ -10,6 +10,7 @@
 
 #include "explore/state.h"
 #include "model/backend.h"
+#include "model/capture.h"
 
 static double now_seconds(void) {
     struct timespec now;
@@ -26,6 +27,8 @@ static mr_status check_machine(const mr_machine *machine) {
                        "steered. Use mr.stress(fn) there, or run with --device virtual");
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "not permitted inside a host function");
+    MR_TRY(mr_capture_ask_host(&(mr_caller){.machine = (mr_machine *)machine}, MR_ASK_ACCESS,
+                               "explore", NULL, NULL, NULL));
     if (machine->capturing)
         return mr_fail(MR_CODE_NOT_PERMITTED,
                        "not permitted while a stream is captured: the runs would become a part of "

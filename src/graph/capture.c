@@ -174,8 +174,12 @@ static mr_status wait(const mr_caller *caller, mr_stream *stream, mr_event *even
 
 mr_status mr_capture_external(const mr_caller *caller, mr_command_id kind, mr_event *event,
                               mr_stream *stream) {
-    captured_stream *s = stream->capture;
     bool records = kind == MR_COMMAND_RECORD;
+    MR_TRY(stop_holding(caller, records ? "record_event" : "wait_event"));
+    if (!stream->capture)
+        return records ? mr_event_record(caller, event, stream)
+                       : mr_stream_wait_event(caller, stream, event);
+    captured_stream *s = stream->capture;
     const char *name = records ? "record_event" : "wait_event";
     char text[100];
     mr_command *command;
@@ -233,6 +237,10 @@ static mr_status allocated(const mr_caller *caller, mr_stream *stream, mr_storag
     graph->memory.items[graph->memory.count++] = memory;
     graph->memory_bytes += storage->bytes;
     return MR_OK;
+}
+
+mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage) {
+    return allocated(caller, stream, storage);
 }
 
 static mr_status not_of_the_graph(mr_storage *storage, const mr_stream *stream) {
@@ -380,9 +388,13 @@ static const mr_capture_rules rules = {
     .close = close_captures,
 };
 
+const mr_capture_rules *mr_capture_rules_usual(void) {
+    return &rules;
+}
+
 /* ---- begin and end */
 
-static mr_status prepare(mr_machine *machine) {
+mr_status mr_captures_prepare(mr_machine *machine) {
     if (machine->captures) return MR_OK;
     captures *all = calloc(1, sizeof *all);
     if (!all) return no_memory("the state");
@@ -404,13 +416,10 @@ static mr_status check_begin(const mr_stream *stream) {
                             "End that capture first, or use another stream.");
 }
 
-mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
-                           const mr_capture_options *options) {
+static mr_status begin(const mr_caller *caller, mr_stream *stream,
+                       const mr_capture_options *options) {
     mr_machine *machine = caller->machine;
-    MR_TRY(mr_machine_ready(machine));
-    MR_TRY(mr_stream_usable(stream));
-    MR_TRY(check_begin(stream));
-    MR_TRY(prepare(machine));
+    MR_TRY(mr_captures_prepare(machine));
     mr_capture *capture = calloc(1, sizeof *capture);
     if (!capture) return no_memory("the record");
     *capture = (mr_capture){.mode = options->mode, .thread = pthread_self()};
@@ -428,6 +437,19 @@ mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
     status = join(capture, stream, &(index_list){0});
     if (status) end(capture);
     return status;
+}
+
+mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
+                           const mr_capture_options *options) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    MR_TRY(mr_stream_usable(stream));
+    MR_TRY(stop_holding(caller, "capture"));
+    MR_TRY(check_begin(stream));
+    return begin(caller, stream, options);
+}
+
+mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream) {
+    return begin(caller, stream, &(mr_capture_options){.mode = MR_CAPTURE_RELAXED});
 }
 
 /* R36: all that was captured must come before the end of the origin. The first node that does not; UINT32_MAX: none. */
@@ -494,10 +516,11 @@ static mr_status not_the_origin(const mr_stream *stream) {
 }
 
 mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph **out_graph) {
-    captured_stream *s = stream->capture;
     *out_graph = NULL;
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
+    MR_TRY(stop_holding(caller, "finish"));
+    captured_stream *s = stream->capture;
     if (!s || s->capture->streams.items[0] != s) return not_the_origin(stream);
     mr_capture *capture = s->capture;
     if (capture->mode != MR_CAPTURE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
@@ -515,11 +538,12 @@ mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph
 }
 
 void mr_capture_abandon(mr_stream *stream) {
-    if (stream->capture) end(capture_of(stream));
+    if (stream->capture && !is_holding(stream->device->machine)) end(capture_of(stream));
 }
 
 mr_capture_facts mr_capture_facts_of(const mr_stream *stream) {
-    const mr_capture *capture = stream->capture ? capture_of(stream) : NULL;
+    bool does = stream->capture && !is_holding(stream->device->machine);
+    const mr_capture *capture = does ? capture_of(stream) : NULL;
     if (!capture) return (mr_capture_facts){0};
     return (mr_capture_facts){.capturing = true,
                               .invalidated = capture->invalidated,

@@ -432,6 +432,7 @@ static mr_status submit_all(launching *w) {
 
 mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_stream *stream) {
     mr_machine *machine = caller->machine;
+    MR_TRY(stop_holding(caller, launch_name));
     MR_TRY(check_launch(caller, x, stream));
     if (stream->capture) return mr_capture_child(caller, stream, x->graph, x->enabled);
     MR_TRY(make_objects(caller, x, stream->priority));

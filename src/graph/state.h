@@ -79,13 +79,16 @@ struct mr_capture {
 /* event->captured: the nodes that it was recorded behind. */
 typedef struct {
     uint64_t capture; /* whose id it is; it may be over */
-    index_list nodes;
+    index_list nodes; /* held back: the one entry of the sequence */
 } captured_record;
 
 typedef struct {
     mr_captures base; /* first */
     uint64_t last_id;
-    mr_capture *first; /* that are under way */
+    mr_capture *first;    /* that are under way */
+    struct mr_auto *call; /* of a function of auto.h, the outermost one; NULL: none is under way */
+    /* Set while what it submits is held back, which no script can see: to be called before anything that would. */
+    mr_status (*stop_holding)(struct mr_auto *call, const mr_caller *caller, const char *name);
 } captures;
 
 static inline captures *captures_of(const mr_machine *machine) {
@@ -93,6 +96,14 @@ static inline captures *captures_of(const mr_machine *machine) {
 }
 static inline mr_capture *capture_of(const mr_stream *stream) {
     return ((captured_stream *)stream->capture)->capture;
+}
+static inline bool is_holding(const mr_machine *machine) {
+    return machine->captures && captures_of(machine)->stop_holding;
+}
+static inline mr_status stop_holding(const mr_caller *caller, const char *name) {
+    if (!is_holding(caller->machine)) return MR_OK;
+    captures *all = captures_of(caller->machine);
+    return all->stop_holding(all->call, caller, name);
 }
 /* NULL: it is over. */
 static inline mr_capture *capture_by_id(const mr_machine *machine, uint64_t id) {
@@ -116,6 +127,13 @@ mr_status mr_capture_check_host(const mr_caller *caller, mr_capture_ask ask, con
 mr_status mr_capture_check_live(const mr_command *command);
 
 /* ---- capture.c */
+
+const mr_capture_rules *mr_capture_rules_usual(void); /* those of this file */
+mr_status mr_captures_prepare(mr_machine *machine);   /* machine->captures is there afterwards */
+/* As mr_capture_begin, also on the legacy stream: for what was held back, which uses it as its origin. */
+mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
+/* Memory of before is the graph's from now on, as if the capturing stream had allocated it here. */
+mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
 
 /* Adds the nodes of `graph` behind what the stream has captured: a graph launched in a capture. */
 mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, mr_graph *graph,

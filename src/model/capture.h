@@ -18,6 +18,7 @@ typedef enum {
     MR_ASK_DEVICE, /* a synchronize of a device */
     MR_ASK_CLOSE,  /* of a stream; refused where a capture began on it, as only it can end that */
     MR_ASK_UNSAFE, /* it may wait for other streams: cudaFree */
+    MR_ASK_ACCESS, /* of host memory, which CUDA permits during captures */
 } mr_capture_ask;
 
 typedef struct {
@@ -31,6 +32,10 @@ typedef struct {
     /* The host is about to query or wait; of `stream`, `event` and `device` only what the call names is set. */
     mr_status (*host)(const mr_caller *caller, mr_capture_ask ask, const char *name,
                       mr_stream *stream, mr_event *event, mr_device *device);
+    /* Optional. Memory for an allocation on a capturing stream that is there already, with a reference and a handle for
+     * the caller; NULL: it is to be allocated. The stream may no longer capture afterwards. */
+    mr_status (*reuse)(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                       mr_storage **out_storage);
     /* Memory allocated on a capturing stream (R44). First the stream whose order the memory itself is in, borrowed;
      * then, once it is there, it becomes the capture's. */
     mr_status (*alloc_stream)(const mr_caller *caller, mr_stream *stream, mr_stream **out_stream);

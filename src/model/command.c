@@ -211,7 +211,7 @@ void mr_command_account(mr_machine *machine, mr_command *command, mr_status stat
     }
 }
 
-static void note_writer(const mr_command *command) {
+void mr_command_note_writes(const mr_command *command) {
     for (uint32_t i = 0; i < command->operand_count; i++) {
         if (!(command->operands[i].access & MR_WRITE)) continue;
         mr_storage *storage = command->operands[i].tensor->storage;
@@ -248,7 +248,7 @@ mr_status mr_command_submit(mr_command *command) {
     }
     if (taken) {
         stream->last_seq = command->seq;
-        note_writer(command);
+        mr_command_note_writes(command);
         tell(command, !status);
     }
     if (status) {

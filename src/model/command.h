@@ -235,6 +235,9 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
  * ends only the host's wait for it. With launch-blocking (R52) waits for it. */
 mr_status mr_command_submit(mr_command *command);
 
+/* That it was submitted, for messages and the versions of what it writes. mr_command_submit does it by itself. */
+void mr_command_note_writes(const mr_command *command);
+
 /* The two moments of what the host does itself (waits, queries, accesses, closing a stream): `may`
  * before it begins, after which nothing has happened if it fails; `did` once it has come true. A
  * wait that was interrupted never gets to `did`. */

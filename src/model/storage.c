@@ -153,8 +153,12 @@ static mr_status create_captured(const mr_caller *caller, uint64_t bytes, mr_str
                                  mr_storage **out_storage) {
     const mr_capture_rules *rules = mr_capture_rules_of(caller->machine);
     mr_stream *memory_stream;
+    *out_storage = NULL;
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
+    if (rules->reuse) MR_TRY(rules->reuse(caller, bytes, stream, out_storage));
+    if (*out_storage) return MR_OK;
+    if (!stream->capture) return create(caller, MR_MEMORY_DEVICE, bytes, stream, 0, out_storage);
     MR_TRY(rules->alloc_stream(caller, stream, &memory_stream));
     MR_TRY(create(caller, MR_MEMORY_DEVICE, bytes, memory_stream, 0, out_storage));
     mr_status status = rules->allocated(caller, stream, *out_storage);
@@ -380,6 +384,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     mr_command *command = NULL;
     mr_status status = MR_OK;
     bool look = device_may_use(operands, count, row);
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_ACCESS, name, NULL, NULL, NULL));
     for (uint32_t i = 0; i < count; i++)
         if (operands[i].access & MR_WRITE)
             mr_history_host_writes(machine, name, caller->where, operands[i].tensor->storage);

@@ -26,6 +26,9 @@ struct mr_storage {
     bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     bool of_module;     /* a variable of a loaded module, which the script cannot free */
+    uint32_t
+        generation; /* how often this memory was handed out again: to the next call of a function that is a
+                          * graph (graph/auto.h); tensors of before cannot be used then */
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */

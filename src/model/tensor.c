@@ -9,6 +9,7 @@ mr_tensor *mr_tensor_new(const mr_caller *caller, mr_storage *storage) {
     t->id = ++machine->next_tensor;
     t->storage = storage;
     t->offset = 0;
+    t->generation = storage->generation;
     t->name = NULL;
     t->where = caller->where;
     mr_storage_retain(storage);

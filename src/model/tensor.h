@@ -14,6 +14,7 @@ struct mr_tensor {
     uint8_t ndim;        /* 0: one element, no dims */
     uint8_t dtype;       /* mr_dtype (tensor/dtype.h) */
     bool contiguous;     /* row-major without gaps (any tensor of at most one element is) */
+    uint32_t generation; /* of the storage when it was made */
     uint64_t id;         /* "tensor #7"; a view has one of its own */
     mr_storage *storage; /* one reference owned */
     int64_t offset;      /* of the first element, in elements of dtype */

@@ -212,9 +212,10 @@ mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **
         mr_machine *machine = launch->caller->machine;
         const mr_stream *stream = launch->stream;
         bool captured = stream && stream->capture; /* each launch of the graph sets both */
-        launch->params.seed = captured ? 0 : machine->seed;
         launch->params.offset =
             captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->draws++;
+        captured = stream && stream->capture; /* the draw may have ended it */
+        launch->params.seed = captured ? 0 : machine->seed;
     }
     mr_launch_operand(launch, out, MR_WRITE);
     MR_TRY(mr_launch_go(launch));

@@ -179,6 +179,7 @@ uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t) {
     }
     view_slot slot = {.view = *t, .storage = storage, .name = mr_record_name(r, t->name)};
     slot.view.storage = NULL;
+    slot.view.generation = 0; /* the player's storages are handed out once */
     slot.view.name = NULL;
     slot.view.where = mr_record_site(r, t->where);
     if (t->storage->name && p->storages.items[storage].name == NO_SLOT)

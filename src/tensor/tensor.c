@@ -134,11 +134,24 @@ mr_status mr_tensor_set_name(mr_tensor *t, const char *text) {
     return MR_OK;
 }
 
+static mr_status made_in_an_earlier_call(const mr_tensor *t) {
+    char text[160];
+    const mr_site *made = &t->storage->made;
+    return mr_fail(
+        MR_CODE_INVALID_HANDLE,
+        "%s was made by an earlier call of a function of mr.graph.auto, and a later call "
+        "has its memory now (%s:%d): clone() what has to outlive the next call",
+        mr_tensor_describe(t, text, sizeof text), made->file ? made->file : "?", made->line);
+}
+
 mr_status mr_tensor_usable(const mr_tensor *t) {
     const mr_storage *storage = t->storage;
-    if (__builtin_expect(!storage->freed && storage->epoch == storage->machine->epoch, 1))
+    bool current = t->generation == storage->generation;
+    if (__builtin_expect(!storage->freed && current && storage->epoch == storage->machine->epoch,
+                         1))
         return MR_OK;
     char text[160];
+    if (!current && !storage->freed) return made_in_an_earlier_call(t);
     return mr_storage_usable(storage, mr_tensor_describe(t, text, sizeof text));
 }
 

@@ -1,0 +1,57 @@
+/* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls that are
+ * carried out), auto_hold.c (calls that are held back), auto.c. */
+#ifndef MR_GRAPH_AUTO_STATE_H
+#define MR_GRAPH_AUTO_STATE_H
+
+#include "graph/auto.h"
+#include "graph/sequence.h"
+#include "model/observer.h"
+
+typedef enum { CALL_NONE, CALL_RECORDED, CALL_HELD } call_phase;
+
+struct mr_auto {
+    mr_observer observer; /* first; of a call that is recorded */
+    mr_machine *machine;
+    uint32_t epoch;
+    uint32_t depth; /* calls under way: of itself, by itself */
+    call_phase phase;
+    mr_stream *origin; /* of the call under way: the current stream at its beginning */
+    MR_VEC(mr_stream *)
+    streams;            /* of the call: the origin, and those that came after it; references */
+    uint64_t id;        /* of the call that is held, among those of captures */
+    sequence last, now; /* what the last call submitted, and this one so far */
+    bool has_last;
+    /* Why no graph can do the call; "": one can. Of `last`, and of `now`. */
+    char last_reason[300], reason[300];
+    char why[600];
+    bool shortened;            /* memory for `now` was out: it is not all of it */
+    mr_executable *executable; /* of `last`; NULL: none was made */
+    uint64_t calls, launches, captures;
+};
+
+/* ---- auto_record.c */
+
+/* What no graph does in this call's place; the first reason counts. */
+void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what);
+extern const char mr_auto_frees[]; /* what to say of a free */
+/* Why a graph cannot do that; NULL: it can. */
+const char *mr_auto_objection(const mr_command *command);
+/* The stream takes part from now on. NULL, or why it cannot. */
+const char *mr_auto_join(mr_auto *a, mr_stream *stream);
+bool mr_auto_has_stream(const mr_auto *a, const mr_stream *stream);
+/* From here on the call is recorded. */
+mr_status mr_auto_record(mr_auto *a);
+void mr_auto_stop_recording(mr_auto *a);
+
+/* ---- auto_hold.c */
+
+/* From here on the call is held; its streams are those of the list. */
+mr_status mr_auto_hold(mr_auto *a);
+/* The streams are as before, and nothing has been submitted. */
+void mr_auto_leave_hold(mr_auto *a);
+/* Submits all that is held. */
+mr_status mr_auto_submit_held(mr_auto *a);
+/* Both, and the rest of the call is recorded. */
+mr_status mr_auto_give_up(mr_auto *a);
+
+#endif
