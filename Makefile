@@ -105,7 +105,8 @@ CFLAGS_cuda := -isystem $(CUDA_HOME)/include
 NVCC_FLAGS  := -std=c++17 -O3 --fmad=false -Isrc --fatbin --compress-mode=size \
                $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a)$(COMMA)code=sm_$(a)) \
                -gencode arch=compute_$(lastword $(CUDA_ARCHS))$(COMMA)code=compute_$(lastword $(CUDA_ARCHS))
-PTX_FLAGS   := -std=c++17 -O3 --fmad=false -Isrc --ptx -arch=compute_$(firstword $(CUDA_ARCHS))
+# The interpreter of PTX has no tensor cores: the kernels do without.
+PTX_FLAGS   := -DMR_CUDA_NO_TENSOR_CORES -std=c++17 -O3 --fmad=false -Isrc --ptx -arch=compute_$(firstword $(CUDA_ARCHS))
 endif
 
 # ---------------------------------------------------------------- files

@@ -219,9 +219,9 @@ function mr.manual_seed(seed) end
 ---@return boolean before
 function mr.launch_blocking(on) end
 
----With true, products of f32 matrices may be computed in TF32 on a GPU that has it. This is faster,
----and the inputs are rounded to 10 bits of mantissa. The virtual GPU always computes in f32. Returns
----the previous value; off at the start.
+---With true, products of f32 matrices and convolutions of f32 may be computed in TF32 on a GPU that
+---has it. This is faster, and the inputs are rounded to 10 bits of mantissa. The virtual GPU always
+---computes in f32. Returns the previous value; off at the start.
 ---@param on? boolean
 ---@return boolean before
 function mr.allow_tf32(on) end

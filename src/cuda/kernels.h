@@ -71,11 +71,19 @@ typedef struct {
 /* Forms of a kernel that is found by row, dtype and form. */
 enum { FORM_DENSE, FORM_ROWS, FORM_STRIDED, FORM_COUNT };
 
+/* Kernels of convolutions. */
+typedef enum {
+#define X(id, ...) CONV_##id,
+    MR_CUDA_CONV_LIST(X) MR_CUDA_CONV_WEIGHT_LIST(X) MR_CUDA_CONV_THIN_LIST(X)
+#undef X
+        CONV_FORM_COUNT
+} conv_form;
+
 typedef struct {
     CUmodule modules[MODULE_COUNT];
     CUfunction cast[MR_DTYPE_COUNT][MR_DTYPE_COUNT], copy[MR_DTYPE_COUNT][FORM_COUNT];
     CUfunction transpose[4], fill, sort_begin, sort_step, sort_near, sort_end;
-    CUfunction conv[MR_DTYPE_COUNT], conv_weight[MR_DTYPE_COUNT];
+    CUfunction conv[CONV_FORM_COUNT];
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     CUfunction move[4], compact[4], compact_count[4], compact_scan, compact_positions[4];
     CUfunction scan_totals[2][2]; /* of cumsum and cumprod, of integers and floats */

@@ -143,7 +143,7 @@ struct mr_params {
     uint64_t duration_ns;  /* > 0: takes this long on the device, whatever the cost model says */
     uint32_t blocks;       /* with duration_ns: thread blocks, each of which occupies a whole SM */
     uint64_t mix;          /* mr.op: hash of the operation's name, for the values that it writes */
-    bool tf32; /* products of f32: whether TF32 was allowed at the call (mr.allow_tf32) */
+    bool tf32; /* sums of products of f32: whether TF32 was allowed at the call (mr.allow_tf32) */
     mr_window window;
 };
 

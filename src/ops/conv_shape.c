@@ -119,7 +119,8 @@ void mr_conv_weight(const mr_command *command, mr_conv *out_conv) {
 /* Enough chunks to occupy a GPU, and no more memory for them than MOST_RESULTS. */
 int64_t mr_conv_weight_chunks(int64_t positions, int64_t results) {
     enum { TILE = 64 * 128, TILES_WANTED = 256, FEWEST = 256, MOST_RESULTS = 1 << 23 };
-    int64_t tiles = results / TILE + 1, chunks = (TILES_WANTED + tiles - 1) / tiles;
+    int64_t tiles = results > TILE ? (results + TILE - 1) / TILE : 1,
+            chunks = (TILES_WANTED + tiles - 1) / tiles;
     int64_t most = MOST_RESULTS / (results ? results : 1), useful = positions / FEWEST;
     if (chunks > most) chunks = most;
     if (chunks > useful) chunks = useful;

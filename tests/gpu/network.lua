@@ -76,20 +76,92 @@ local function large_convolution()
   }
 end
 
-function operations.conv2d(case, dtype)
-  local p = case == 1 and large_convolution() or convolution()
-  local o = p.options
-  local x = pair(dtype, p.images, p.channels, p.size[1], p.size[2])
-  local w = pair(dtype, p.outputs, p.channels // o.groups, p.kernel[1], p.kernel[2])
-  local g = pair(dtype, p.images, p.outputs, p.result[1], p.result[2])
-  local bias = random(2) == 1 and pair(dtype, p.outputs) or {}
-  local y, device_y = mr.conv2d(x.host, w.host, bias.host, o), mr.conv2d(x.device, w.device, bias.device, o)
-  same("conv2d", y, device_y, 0)
+-- The operands of a convolution, and conv2d and its gradients on both sides: `check` gets name, host's and device's.
+local function each_convolution(p, operand, check)
+  local o, kernel = p.options, p.kernel
   local input = { p.images, p.channels, p.size[1], p.size[2] }
-  same("conv2d_input", mr.conv2d_input(input, w.host, g.host, o), mr.conv2d_input(input, w.device, g.device, o), 0)
-  local weights = { p.outputs, p.channels // o.groups, p.kernel[1], p.kernel[2] }
-  same("conv2d_weight", mr.conv2d_weight(x.host, weights, g.host, o), mr.conv2d_weight(x.device, weights, g.device, o),
-    dtype == "f64" and 1e-15 or 1e-6)
+  local weights = { p.outputs, p.channels // o.groups, kernel[1], kernel[2] }
+  local x, w = operand(table.unpack(input)), operand(table.unpack(weights))
+  local g = operand(p.images, p.outputs, p.result[1], p.result[2])
+  local bias = random(2) == 1 and operand(p.outputs) or {}
+  check("conv2d", mr.conv2d(x.host, w.host, bias.host, o), mr.conv2d(x.device, w.device, bias.device, o))
+  check("conv2d_input", mr.conv2d_input(input, w.host, g.host, o), mr.conv2d_input(input, w.device, g.device, o))
+  check("conv2d_weight", mr.conv2d_weight(x.host, weights, g.host, o), mr.conv2d_weight(x.device, weights, g.device, o))
+end
+
+function operations.conv2d(case, dtype)
+  local near = dtype == "f64" and 1e-15 or 1e-6
+  local p = case == 1 and large_convolution() or convolution()
+  each_convolution(p, function(...) return pair(dtype, ...) end, function(name, host, device)
+    same(name, host, device, name == "conv2d_weight" and near or 0)
+  end)
+end
+
+-- What each kernel of src/cuda/launch_conv.c was written for, and the edges of it: images, channels, outputs, groups,
+-- size, kernel, then stride, padding and dilation where they are not 1, 0 and 1.
+local kernels = {
+  { 2, 3, 64, 1, { 8, 8 }, { 3, 3 }, padding = 1 }, -- few channels in, vectors out; back: thin
+  { 3, 70, 4, 1, { 7, 5 }, { 3, 3 }, padding = 1 }, -- thin, several groups of described taps; lines are no vectors
+  { 2, 9, 9, 9, { 6, 8 }, { 3, 3 }, padding = 1 }, -- depthwise: thin with one output
+  { 2, 6, 12, 6, { 9, 9 }, { 3, 2 }, padding = 2, stride = 2 },
+  { 1, 40, 33, 1, { 12, 12 }, { 3, 3 }, padding = 1, stride = 2 }, -- a tile and one row
+  { 2, 17, 31, 1, { 12, 9 }, { 5, 4 }, padding = 3, dilation = 2 }, -- a low tile that is not full
+  { 1, 210, 6930, 210, { 4, 4 }, { 1, 1 } }, -- so many blocks that tiles are large
+  { 1, 130, 210 * 5, 5, { 10, 12 }, { 3, 3 }, padding = 1 },
+  { 1, 2, 3, 1, { 1, 20000 }, { 1, 2 }, dilation = 16400 }, -- coordinates that are not near
+  { 1, 2, 40, 1, { 2, 17000 }, { 2, 1 } },
+  { 0, 3, 64, 1, { 8, 8 }, { 3, 3 } }, -- no images
+  { 1, 1, 5, 1, { 40, 1 }, { 33, 1 }, padding = 16 }, -- a window of one column, mostly outside
+}
+
+local function kernel_case(case)
+  local images, channels, outputs, groups, size, kernel = table.unpack(kernels[(case - 1) % #kernels + 1])
+  local o = kernels[(case - 1) % #kernels + 1]
+  local stride, padding, dilation = o.stride or 1, o.padding or 0, o.dilation or 1
+  local result = {}
+  for d = 1, 2 do result[d] = (size[d] + 2 * padding - dilation * (kernel[d] - 1) - 1) // stride + 1 end
+  return {
+    images = images, channels = channels, outputs = outputs, size = size, kernel = kernel, result = result,
+    options = { stride = stride, padding = padding, dilation = dilation, groups = groups },
+  }
+end
+
+-- Small whole numbers, of which every sum is exact, in TF32 as well.
+local function whole_numbers(...)
+  local t = mr.randint(-4, 5, { ... }, { device = "cpu", dtype = "f32" })
+  return { host = t, device = t:cuda() }
+end
+
+-- NaN and infinity here and there: a tile's empty places must not meet them.
+local function special_numbers(...)
+  local p = pair("f32", ...)
+  local t, noise = p.host:contiguous(), mr.rand({ ... }, { device = "cpu" })
+  t = mr.where(noise:lt(0.01), t:mul(math.huge), t)
+  t = mr.where(noise:gt(0.99), t:mul(0 / 0), t)
+  return { host = t, device = t:cuda() }
+end
+
+local function same_with_special(name, host, device)
+  local got = device:cpu()
+  for _, is in ipairs{ mr.isnan, mr.isinf } do
+    assert(mr.equal(is(host), is(got)), name .. ": NaN or infinity elsewhere")
+    host, got = mr.where(is(host), 0, host), mr.where(is(got), 0, got)
+  end
+  same(name, host, got, name == "conv2d_weight" and 1e-6 or 0)
+end
+
+function operations.convolution_kernels(case)
+  local p = kernel_case(case)
+  each_convolution(p, function(...) return pair("f32", ...) end, function(name, host, device)
+    same(name, host, device, name == "conv2d_weight" and 1e-6 or 0)
+  end)
+  if p.outputs < 1000 then each_convolution(p, special_numbers, same_with_special) end
+  mr.allow_tf32(true)
+  each_convolution(p, whole_numbers, function(name, host, device) same(name .. ", tf32", host, device, 0) end)
+  each_convolution(p, function(...) return pair("f32", ...) end, function(name, host, device)
+    same(name .. ", tf32", host, device, 2e-3)
+  end)
+  mr.allow_tf32(false)
 end
 
 local function any_pool()
@@ -104,8 +176,13 @@ local function any_pool()
   return { random(0, 2), random(3), size[1], size[2] }, kernel, options
 end
 
-function operations.max_pool2d(_, dtype)
-  local shape, kernel, options = any_pool()
+-- What halves the planes: there are kernels for it, in f32 where lines are whole vectors.
+local function halving_pool()
+  return { random(0, 3), random(3), 2 * random(7), 2 * random(7) }, { 2, 2 }, { stride = { 2, 2 } }
+end
+
+function operations.max_pool2d(case, dtype)
+  local shape, kernel, options = (case % 2 == 0 and halving_pool or any_pool)()
   local x = pair(dtype, table.unpack(shape))
   same("max_pool2d", x.host:max_pool2d(kernel, options), x.device:max_pool2d(kernel, options), 0)
   options.return_indices = true

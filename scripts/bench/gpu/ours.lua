@@ -233,11 +233,32 @@ local function convolutions()
     local g, options = mr.randn(64, outputs, size, size), { padding = 1 }
     local function row(name, work)
       name = ("%s %d to %d, %dx%d"):format(name, channels, outputs, size, size)
-      if wanted(name) then say(name, 1e6 * on_device(work, 20), "us") end
+      for _, tf32 in ipairs{ false, true } do
+        mr.allow_tf32(tf32)
+        local full = tf32 and name .. " tf32" or name
+        if wanted(full) then say(full, 1e6 * on_device(work, 20), "us") end
+      end
+      mr.allow_tf32(false)
     end
     row("conv2d", function() local _ <close> = x:conv2d(w, bias, options) end)
     row("conv2d_input", function() local _ <close> = mr.conv2d_input(x.shape, w, g, options) end)
     row("conv2d_weight", function() local _ <close> = mr.conv2d_weight(x, w.shape, g, options) end)
+  end
+  for _, sizes in ipairs{ { 64, 32 }, { 128, 16 } } do
+    local channels, size = table.unpack(sizes)
+    local x, g = mr.randn(64, channels, size, size), mr.randn(64, channels, size // 2, size // 2)
+    local y, at = x:max_pool2d(2, { return_indices = true })
+    y:free()
+    local function row(name, work)
+      name = ("%s of %d, %dx%d"):format(name, channels, size, size)
+      if wanted(name) then say(name, 1e6 * on_device(work, 20), "us") end
+    end
+    row("max_pool2d", function()
+      local made, positions = x:max_pool2d(2, { return_indices = true })
+      made:free()
+      positions:free()
+    end)
+    row("max_pool2d_backward", function() local _ <close> = mr.max_pool2d_backward(x.shape, g, at, 2) end)
   end
 end
 

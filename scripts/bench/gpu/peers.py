@@ -134,6 +134,16 @@ def torch_convolutions():
             row("conv2d", lambda i: torch.nn.functional.conv2d(x, w, bias, padding=1))
             row("conv2d_input", lambda i: gradient(True, False))
             row("conv2d_weight", lambda i: gradient(False, True))
+    pool, back = torch.ops.aten.max_pool2d_with_indices, torch.ops.aten.max_pool2d_with_indices_backward
+    for channels, size in ((64, 32), (128, 16)):
+        x = torch.randn(64, channels, size, size, device="cuda")
+        g = torch.randn(64, channels, size // 2, size // 2, device="cuda")
+        _, at = pool(x, [2, 2], [2, 2])
+        where = "of %d, %dx%d" % (channels, size, size)
+        seconds = on_device(lambda i: pool(x, [2, 2], [2, 2]), 20)
+        say("pytorch", "max_pool2d " + where, 1e6 * seconds, "us")
+        seconds = on_device(lambda i: back(g, x, [2, 2], [2, 2], [0, 0], [1, 1], False, at), 20)
+        say("pytorch", "max_pool2d_backward " + where, 1e6 * seconds, "us")
 
 
 def torch_order():

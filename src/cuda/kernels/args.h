@@ -220,8 +220,33 @@ typedef struct {
     uint32_t value, multiplier, shift;
 } mr_cuda_divisor;
 
-/* Threads of a block of a convolution, and the rows and columns of the tile that it makes of f32. */
-enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_ROWS = 64, MR_CUDA_CONV_COLUMNS = 128 };
+/* Threads of a block of a convolution. Coordinates that near_taps (conv_taps.cuh) takes are less, and so are its sizes. */
+enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_NEAR = 1 << 14 };
+
+/* The kernels of conv2d and conv2d_input, then those of conv2d_weight, by the tile that a block makes. X(id, name, taps,
+ * type, how, rows, columns, arguments of the template: how a tile is multiplied). launch_conv.c chooses. */
+#define MR_CUDA_CONV_LIST(X)                                                                       \
+    X(ANY_F64, any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)                          \
+    X(ANY_F32, any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)                          \
+    X(LARGE, f32_64x128, near, float, plain, 64, 128, float, 64, 128, 8, 8)                        \
+    X(SMALL, f32_64x64, near, float, plain, 64, 64, float, 64, 64, 4, 8)                           \
+    X(LOW, f32_32x128, near, float, plain, 32, 128, float, 32, 128, 4, 8)                          \
+    X(TF32_LARGE, tf32_64x128, near, float, tensor, 64, 128, 64, 128)                              \
+    X(TF32_SMALL, tf32_64x64, near, float, tensor, 64, 64, 64, 64)
+#define MR_CUDA_CONV_WEIGHT_LIST(X)                                                                \
+    X(WEIGHT_ANY_F64, weight_any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)            \
+    X(WEIGHT_ANY_F32, weight_any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)            \
+    X(WEIGHT_LARGE, weight_f32_128x64, near, float, plain, 128, 64, float, 128, 64, 8, 8)          \
+    X(WEIGHT_SMALL, weight_f32_64x64, near, float, plain, 64, 64, float, 64, 64, 4, 8)             \
+    X(WEIGHT_NARROW, weight_f32_64x32, near, float, plain, 64, 32, float, 64, 32, 4, 4)            \
+    X(WEIGHT_TF32_LARGE, weight_tf32_128x64, near, float, tensor, 128, 64, 128, 64)                \
+    X(WEIGHT_TF32_SMALL, weight_tf32_64x64, near, float, tensor, 64, 64, 64, 64)                   \
+    X(WEIGHT_TF32_NARROW, weight_tf32_64x32, near, float, tensor, 64, 32, 64, 32)
+/* Without a tile: at most so many outputs of a group, all made by one thread, and a block takes MR_CUDA_CONV_THREADS
+ * positions. */
+#define MR_CUDA_CONV_THIN_LIST(X)                                                                  \
+    X(THIN_1, thin_1, 1)                                                                           \
+    X(THIN_4, thin_4, 4)
 
 /* mr_conv (ops/network.h). The blocks count tiles of columns, then tiles of rows, then groups (conv2d_weight: groups of
  * chunks); columns are positions, or, of conv2d_weight, the `depth` taps of an output. */
@@ -240,9 +265,11 @@ typedef struct {
     int64_t weight_offset, weight_group, weight_output, weight_channel, weight_tap[2];
     int64_t out_offset, out_image, out_group, out_output, out_stride[2];
     int64_t bias_stride;
+    uint32_t vectors; /* lines of the result are whole vectors of 16 bytes */
 } mr_cuda_conv;
 
-/* A pool or its gradient. `other` is the input, or the gradient of the output; made densely: the elements of `out`. */
+/* A pool or its gradient. `other` is the input, or the gradient of the output; made densely: the elements of `out`. Of
+ * planes that are halved, `count`, `rows_made` and `columns_made` are of pairs of windows. */
 typedef struct {
     void *out;
     const void *other;
@@ -250,6 +277,7 @@ typedef struct {
     uint32_t count;
     mr_cuda_divisor channels, rows_made, columns_made;
     mr_pool_line rows, columns;
+    mr_cuda_divisor row_stride, column_stride;
     int32_t include_padding;
     int64_t divisor; /* 0: the elements of a window */
     int64_t other_stride[4], positions_stride[4];
