@@ -1234,6 +1234,143 @@ function mr.nn.NLLLoss(options) end
 ---@return table module
 function mr.nn.CrossEntropyLoss(options) end
 
+---Makes a class of modules. Give it a method `init`, which gets the arguments of class(...) and
+---assigns parameters and other modules to fields of self, and a method `forward`, which calling a
+---module calls.
+---@param name string
+---@param parent? table
+---@return table class
+function mr.nn.Module.class(name, parent) end
+
+---Returns the parameters of the module and of all modules in it, each once, in the order of their
+---assignment.
+---@return millrace.Tensor[] list
+function mr.nn.Module.parameters() end
+
+---For loops: for name, p in m:named_parameters() do. Names have dots: "fc1.weight".
+---@return function iterator
+function mr.nn.Module.named_parameters() end
+
+---Returns the buffers, which are saved with the parameters and not trained.
+---@return millrace.Tensor[] list
+function mr.nn.Module.buffers() end
+
+---As named_parameters, for buffers.
+---@return function iterator
+function mr.nn.Module.named_buffers() end
+
+---Makes the tensor a buffer of the module: it moves with it, and no optimiser changes it. It is in the
+---state_dict of the module if it is persistent.
+---@param name string
+---@param t millrace.Tensor
+---@param persistent? boolean
+function mr.nn.Module.register_buffer(name, t, persistent) end
+
+---Returns the module and all modules in it, parents first.
+---@return table[] list
+function mr.nn.Module.modules() end
+
+---As named_parameters, for modules; the name of m itself is empty.
+---@return function iterator
+function mr.nn.Module.named_modules() end
+
+---Returns the modules that are fields of m.
+---@return table[] list
+function mr.nn.Module.children() end
+
+---As named_parameters, for the modules that are fields of m.
+---@return function iterator
+function mr.nn.Module.named_children() end
+
+---Calls fn(module) for all modules in m, then for m itself. Returns m.
+---@param fn function
+---@return table m
+function mr.nn.Module.apply(fn) end
+
+---Says that the module is being trained, which Dropout and BatchNorm2d ask: sets `training` of the
+---module and of all in it. Returns m.
+---@param on? boolean
+---@return table m
+function mr.nn.Module.train(on) end
+
+---The same as m:train(false).
+---@return table m
+function mr.nn.Module.eval() end
+
+---Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters are
+---replaced by new tensors, so an optimiser is made after this. Returns m.
+---@param ... millrace.Device|integer|string|millrace.Tensor
+---@return table m
+function mr.nn.Module.to(...) end
+
+---Returns the parameters and buffers by name, as tensors with the same memory:
+---mr.save("m.safetensors", m:state_dict()).
+---@return table state
+function mr.nn.Module.state_dict() end
+
+---Copies the values of these tensors into the parameters and buffers. All names and shapes are checked
+---first; with strict=false, names that only one side has are returned instead.
+---@param state table
+---@param options? { strict?: boolean }
+---@return string[] missing
+---@return string[] unexpected
+function mr.nn.Module.load_state_dict(state, options) end
+
+---Calls requires_grad_ of all parameters. Returns m.
+---@param on? boolean
+---@return table m
+function mr.nn.Module.requires_grad_(on) end
+
+---Drops the gradients of all parameters, or with false fills them with zeros.
+---@param set_to_none? boolean
+function mr.nn.Module.zero_grad(set_to_none) end
+
+---t:uniform_(low, high), which no gradient records.
+---@param t millrace.Tensor
+---@param low? number
+---@param high? number
+---@return millrace.Tensor t
+function mr.nn.init.uniform_(t, low, high) end
+
+---t:normal_(mean, std), which no gradient records.
+---@param t millrace.Tensor
+---@param mean? number
+---@param std? number
+---@return millrace.Tensor t
+function mr.nn.init.normal_(t, mean, std) end
+
+---t:fill_(value), which no gradient records.
+---@param t millrace.Tensor
+---@param value number
+---@return millrace.Tensor t
+function mr.nn.init.constant_(t, value) end
+
+---Uniform numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.
+---@param t millrace.Tensor
+---@param options? { a?: number }
+---@return millrace.Tensor t
+function mr.nn.init.kaiming_uniform_(t, options) end
+
+---Uniform numbers whose variance is 2 gain^2 / (inputs + outputs).
+---@param t millrace.Tensor
+---@param options? { gain?: number }
+---@return millrace.Tensor t
+function mr.nn.init.xavier_uniform_(t, options) end
+
+---Scales the gradients so that the norm of all of them together is at most this number. norm_type is
+---the p of the norm; math.huge stands for the greatest absolute value. Returns the norm that they had,
+---as a tensor: nothing waits.
+---@param parameters millrace.Tensor[]
+---@param most number
+---@param options? { norm_type?: number }
+---@return millrace.Tensor norm
+function mr.nn.utils.clip_grad_norm_(parameters, most, options) end
+
+---Limits each element of the gradients to the range from -most to most.
+---@param parameters millrace.Tensor[]
+---@param most number
+function mr.nn.utils.clip_grad_value_(parameters, most) end
+
 ---Stochastic gradient descent. optimiser:step() changes all parameters that have a gradient, in one
 ---command on the current stream; optimiser:zero_grad() drops the gradients; optimiser.lr can be set.
 ---The parameters are a list of tensors, or of groups {params=, lr=, ...}.

@@ -5,7 +5,8 @@ return function(tools)
   local init = require "millrace.nn.init" (tools)
   local layers = require "millrace.nn.layers" (tools, module, init)
   local losses = require "millrace.nn.losses" (tools, module)
-  local nn = { Module = module.methods, init = init, utils = losses.utils, Parameter = module.parameter }
+  local utils = require "millrace.nn.utils" (tools, module)
+  local nn = { Module = module.methods, init = init, utils = utils, Parameter = module.parameter }
   for name, class in pairs(layers) do nn[name] = class end
   for name, class in pairs(losses) do nn[name] = class end
   return nn

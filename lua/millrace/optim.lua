@@ -9,6 +9,7 @@ local DECAYS, DECOUPLED, NESTEROV, FIRST = 1, 2, 4, 8 -- as in src/ops/optimise_
 
 return function(tools)
   local misuse = tools.misuse
+  local common = require "millrace.parameters" (tools)
   local optim = {}
 
   -- ---------------------------------------------------------------- what they have in common
@@ -149,8 +150,13 @@ return function(tools)
 
   local methods = {}
 
-  -- All groups are checked before the first command is submitted.
-  function methods.step(o)
+  -- All groups are checked before the first command is submitted. The closure computes the gradients, and its loss is
+  -- returned.
+  function methods.step(o, closure)
+    if closure ~= nil and type(closure) ~= "function" then
+      misuse("step: expected a function that computes the loss, got " .. tools.type_of(closure))
+    end
+    local loss = closure and mr.enable_grad(closure)
     local all = {}
     for k, group in ipairs(o.param_groups) do
       o.check(group)
@@ -159,12 +165,7 @@ return function(tools)
     for k, group in ipairs(o.param_groups) do
       for _, batch in ipairs(all[k]) do submit(o, batch, o.state_names(group), o.command(group, batch)) end
     end
-  end
-
-  function methods.zero_grad(o)
-    for _, group in ipairs(o.param_groups) do
-      for _, p in ipairs(group.params) do p.grad = nil end
-    end
+    return loss
   end
 
   -- Each parameter with its number, over all groups.
@@ -176,6 +177,12 @@ return function(tools)
         visit(p, number, group)
       end
     end
+  end
+
+  function methods.zero_grad(o, set_to_none)
+    local list = {}
+    each_parameter(o, function(p) list[#list + 1] = p end)
+    common.zero_grad(list, set_to_none)
   end
 
   function methods.state_dict(o)

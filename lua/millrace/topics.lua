@@ -5,7 +5,8 @@
 -- of all that is in the binary. It returns page(topic, width), the text to print or nil; known(), names that have a
 -- page; and same_name(name), a line about a page that has the name of something else.
 -- In which topics are looked for.
-local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "design" }
+local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "autograd", "nn", "waits",
+  "timelines", "explorer", "design" }
 local MOST_PASSAGES = 4
 
 -- ---------------------------------------------------------------- text of a page as text of a terminal

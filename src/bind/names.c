@@ -1,4 +1,6 @@
 /* The names under which functions of ours were registered: for messages and for help. */
+#include <string.h>
+
 #include "bind/internal.h"
 
 bool mr_push_table(lua_State *L, const char *owner) {
@@ -9,8 +11,9 @@ bool mr_push_table(lua_State *L, const char *owner) {
         lua_pop(L, 1);
         return false;
     }
-    if (owner[2] == '.') {
-        lua_pushstring(L, owner + 3);
+    while (lua_istable(L, -1) && (owner = strchr(owner, '.')) != NULL) {
+        owner++;
+        lua_pushlstring(L, owner, strcspn(owner, "."));
         lua_rawget(L, -2); /* the table raises for what is not in it */
         lua_remove(L, -2);
     }

@@ -140,10 +140,12 @@ MODULE(
     "checked first; with strict=false, names that only one side has are returned instead.")
 MODULE(requires_grad, "requires_grad_", "m:requires_grad_([on: boolean=true]) -> m: table",
        "Calls requires_grad_ of all parameters. Returns m.")
-MODULE(zero_grad, "zero_grad", "m:zero_grad()", "Drops the gradients of all parameters.")
-MODULE(register_buffer, "register_buffer", "m:register_buffer(name: string, t: tensor)",
-       "Makes the tensor a buffer of the module: it moves with it and is in its state_dict, and no "
-       "optimiser changes it.")
+MODULE(zero_grad, "zero_grad", "m:zero_grad([set_to_none: boolean=true])",
+       "Drops the gradients of all parameters, or with false fills them with zeros.")
+MODULE(register_buffer, "register_buffer",
+       "m:register_buffer(name: string, t: tensor [, persistent: boolean=true])",
+       "Makes the tensor a buffer of the module: it moves with it, and no optimiser changes it. "
+       "It is in the state_dict of the module if it is persistent.")
 
 /* --- mr.nn -------------------------------------------------------------------------------------- */
 
@@ -236,15 +238,21 @@ INIT(xavier, "xavier_uniform_",
      "mr.nn.init.xavier_uniform_(t: tensor [, {gain: number=1}]) -> t: tensor",
      "Uniform numbers whose variance is 2 gain^2 / (inputs + outputs).")
 
-MR_FUNCTION(utils_clip, "clip_grad_norm_",
-            "mr.nn.utils.clip_grad_norm_(parameters: tensor[], most: number [, {norm_type: "
-            "number=2}]) -> norm: "
-            "tensor",
-            "Scales the gradients so that the norm of all of them together is at most this number. "
-            "Returns the "
-            "norm that they had, as a tensor: nothing waits.") {
-    return call(L, &nn_key, "millrace.nn", "utils", "clip_grad_norm_");
-}
+#define UTILS(id, name, usage, text)                                                               \
+    MR_FUNCTION(utils_##id, name, usage, text) {                                                   \
+        return call(L, &nn_key, "millrace.nn", "utils", name);                                     \
+    }
+
+UTILS(
+    clip, "clip_grad_norm_",
+    "mr.nn.utils.clip_grad_norm_(parameters: tensor[], most: number [, {norm_type: number=2}]) -> "
+    "norm: tensor",
+    "Scales the gradients so that the norm of all of them together is at most this number. "
+    "norm_type is the p of the norm; math.huge stands for the greatest absolute value. Returns "
+    "the norm that they had, as a tensor: nothing waits.")
+UTILS(clip_value, "clip_grad_value_",
+      "mr.nn.utils.clip_grad_value_(parameters: tensor[], most: number)",
+      "Limits each element of the gradients to the range from -most to most.")
 
 /* --- mr.optim ----------------------------------------------------------------------------------- */
 
@@ -336,7 +344,8 @@ static const mr_function *const nn_functions[] = {&nn_parameter_function,
 static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
                                                     &init_constant_function, &init_kaiming_function,
                                                     &init_xavier_function,   NULL};
-static const mr_function *const utils_functions[] = {&utils_clip_function, NULL};
+static const mr_function *const utils_functions[] = {&utils_clip_function,
+                                                     &utils_clip_value_function, NULL};
 static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_adam_function,
                                                      &optim_adamw_function, NULL};
 static const mr_function *const data_functions[] = {&data_batches_function, NULL};

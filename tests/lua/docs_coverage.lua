@@ -58,7 +58,7 @@ function TestDocs.test_everything_is_documented()
     for name, value in pairs(functions) do
       if type(value) == "function" then
         lu.assertTrue(documented[owner .. "." .. name], owner .. "." .. name .. " is not in mr.docs()")
-      elseif type(value) == "table" and owner == "mr" then
+      elseif type(value) == "table" then
         check("mr." .. name, value)
       end
     end

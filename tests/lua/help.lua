@@ -48,6 +48,18 @@ function TestHelp.test_the_tables_of_functions()
   lu.assertEquals(help("\"mr.memory.stats\""), help("mr.memory.stats"))
 end
 
+function TestHelp.test_tables_inside_tables()
+  for _, name in ipairs { "mr.nn.Module", "mr.nn.init", "mr.nn.utils" } do
+    lu.assertEquals(help(("%q"):format(name)), help(name))
+    lu.assertEquals(help(("%q"):format(name:sub(4))), help(name))
+  end
+  lu.assertStrContains(help("mr.nn.Module"), "m:eval()")
+  lu.assertStrContains(help("\"mr.nn.init.uniform_\""), "which no gradient records")
+  lu.assertEquals(help("mr.nn.utils.clip_grad_norm_"), help("\"clip_grad_norm_\""))
+  lu.assertEquals(help("mr.nn.ReLU().eval"), help("\"m:eval\""))
+  lu.assertStrContains(help("\"Networks\""), "modules")
+end
+
 function TestHelp.test_the_words_of_reports()
   lu.assertStrContains(help("\"no-path\""), "the script has nothing that orders the two operations")
   lu.assertStrContains(help("\"read-after-write\""), "The second operation reads what the first writes")

@@ -113,7 +113,7 @@ function TestOptim.test_the_rate_can_be_set()
 end
 
 function TestOptim.test_clip_grad_norm()
-  for kind, norm in pairs { two = 2, inf = math.huge } do
+  for kind, norm in pairs { two = 2, inf = math.huge, one = 1, three = 3 } do
     local list = {}
     for i = 0, 1 do
       list[i + 1] = mr.zeros(DATA["clip.g" .. i].shape):requires_grad_()
@@ -123,6 +123,46 @@ function TestOptim.test_clip_grad_norm()
     for i = 0, 1 do near(list[i + 1].grad, DATA["clip." .. kind .. i], kind .. i) end
   end
   lu.assertEquals(mr.nn.utils.clip_grad_norm_({ mr.zeros(2) }, 1):item(), 0)
+end
+
+function TestOptim.test_clip_grad_value()
+  local list = {}
+  for i = 0, 1 do
+    list[i + 1] = mr.zeros(DATA["clip.g" .. i].shape):requires_grad_()
+    list[i + 1].grad = DATA["clip.g" .. i]:to("device"):clone()
+  end
+  mr.nn.utils.clip_grad_value_(list, 0.4)
+  for i = 0, 1 do near(list[i + 1].grad, DATA["clip.value" .. i], "value" .. i) end
+end
+
+function TestOptim.test_what_clips_says_what_it_cannot_take()
+  local refused, a = naive.assert_raises, mr.zeros(2)
+  local norm, value = mr.nn.utils.clip_grad_norm_, mr.nn.utils.clip_grad_value_
+  refused({ "argument 3 is a number, expected a table of options: {norm_type=}" }, norm, { a }, 1, math.huge)
+  refused({ "got a module: write module:parameters()" }, norm, mr.nn.Linear(1, 1), 1)
+  refused({ "no option `p`" }, norm, { a }, 1, { p = 1 })
+  refused({ "norm_type is 0" }, norm, { a }, 1, { norm_type = 0 })
+  refused({ "parameter 2 is a number" }, value, { a, 3 }, 1)
+  refused({ "the greatest value is a number above 0" }, value, { a }, 0 / 0)
+end
+
+function TestOptim.test_a_step_with_a_closure()
+  local a = mr.ones(2):requires_grad_()
+  local o = mr.optim.SGD({ a }, { lr = 0.5 })
+  local loss = mr.no_grad(function()
+    return o:step(function()
+      o:zero_grad()
+      local sum = a:sum()
+      sum:backward()
+      return sum
+    end)
+  end)
+  lu.assertEquals({ loss:item(), a:totable() }, { 2, { 0.5, 0.5 } })
+  naive.assert_raises({ "step: expected a function" }, o.step, o, 3)
+  o:zero_grad(false)
+  lu.assertEquals(a.grad:totable(), { 0, 0 })
+  o:zero_grad()
+  lu.assertNil(a.grad)
 end
 
 -- The same gradients through one stream; a step on another stream without a wait is a hazard.

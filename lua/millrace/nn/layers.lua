@@ -6,8 +6,24 @@ return function(tools, module, init)
   local misuse = tools.misuse
   local nn = {}
 
-  -- A class whose `init` gets the positional arguments and then a table of options, which has only known names.
-  local function layer(name, known, body)
+  -- The options behind the positional arguments, of which there are at most `most`; leaves those in `arguments`.
+  local function take_options(name, known, most, arguments)
+    local options = arguments[arguments.n]
+    local is_options = type(options) == "table" and not module.is_module(options) and
+      (next(options) == nil or type(next(options)) == "string")
+    if is_options then arguments.n = arguments.n - 1 else options = {} end
+    for i = most + 1, arguments.n do
+      if arguments[i] ~= nil then
+        misuse(("%s: argument %d is %s, expected %s"):format(name, i, tools.type_of(arguments[i]), known == "" and
+          "no more arguments" or "a table of options: {" .. known:gsub(" ", "=, ") .. "=}"))
+      end
+    end
+    return options
+  end
+
+  -- A class whose `init` gets at most `most` positional arguments and then a table of options, which has only known
+  -- names.
+  local function layer(name, most, known, body)
     local class = module.class(name)
     local names = {}
     for option in known:gmatch("[%w_]+") do names[option] = true end
@@ -22,12 +38,7 @@ return function(tools, module, init)
     end
     function class.init(m, ...)
       local arguments = table.pack(...)
-      local options = arguments[arguments.n]
-      if type(options) == "table" and (next(options) == nil or type(next(options)) == "string") then
-        arguments.n = arguments.n - 1
-      else
-        options = {}
-      end
+      local options = take_options(name, known, most, arguments)
       for key in pairs(options) do
         if not names[key] then
           misuse(("%s: there is no option `%s`%s"):format(name, tostring(key),
@@ -80,7 +91,7 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- with parameters
 
-  layer("Linear", "bias dtype device", {
+  layer("Linear", 2, "bias dtype device", {
     init = function(m, options, inputs, outputs)
       m.in_features, m.out_features = whole("Linear", "inputs", inputs), whole("Linear", "outputs", outputs)
       -- kaiming_uniform_ with a = sqrt(5): a bound of 1 / sqrt(inputs)
@@ -93,7 +104,7 @@ return function(tools, module, init)
     end,
   })
 
-  layer("Conv2d", "stride padding dilation groups bias dtype device", {
+  layer("Conv2d", 3, "stride padding dilation groups bias dtype device", {
     init = function(m, options, channels, outputs, size)
       local what = "Conv2d"
       m.in_channels, m.out_channels = whole(what, "in_channels", channels), whole(what, "out_channels", outputs)
@@ -124,7 +135,7 @@ return function(tools, module, init)
     end,
   })
 
-  layer("BatchNorm2d", "eps momentum affine track_running_stats dtype device", {
+  layer("BatchNorm2d", 1, "eps momentum affine track_running_stats dtype device", {
     init = function(m, options, features)
       m.num_features = whole("BatchNorm2d", "features", features)
       m.eps, m.momentum = options.eps or 1e-5, options.momentum == nil and 0.1 or options.momentum
@@ -161,7 +172,7 @@ return function(tools, module, init)
     end,
   })
 
-  layer("Embedding", "dtype device", {
+  layer("Embedding", 2, "dtype device", {
     init = function(m, options, count, size)
       m.num_embeddings, m.embedding_dim = whole("Embedding", "count", count), whole("Embedding", "size", size)
       m.weight = init.normal_(module.parameter(new(mr.empty, { count, size }, options)))
@@ -175,7 +186,7 @@ return function(tools, module, init)
     extra_repr = function(m) return ("%d, %d"):format(m.num_embeddings, m.embedding_dim) end,
   })
 
-  layer("LayerNorm", "eps elementwise_affine dtype device", {
+  layer("LayerNorm", 1, "eps elementwise_affine dtype device", {
     init = function(m, options, shape)
       m.normalized_shape = type(shape) == "table" and shape or { shape }
       for _, size in ipairs(m.normalized_shape) do whole("LayerNorm", "a size", size) end
@@ -197,11 +208,11 @@ return function(tools, module, init)
   -- ---------------------------------------------------------------- functions of their input
 
   for name, method in pairs { ReLU = "relu", GELU = "gelu", Tanh = "tanh", Sigmoid = "sigmoid" } do
-    layer(name, "", { forward = function(_, x) return x[method](x) end })
+    layer(name, 0, "", { forward = function(_, x) return x[method](x) end })
   end
 
   for name, method in pairs { Softmax = "softmax", LogSoftmax = "log_softmax" } do
-    layer(name, "dim", {
+    layer(name, 1, "dim", {
       init = function(m, options, dim)
         m.dim = dim or options.dim
         if math.type(m.dim) ~= "integer" then misuse(name .. ": the dim is missing: mr.nn." .. name .. "(2)") end
@@ -211,9 +222,9 @@ return function(tools, module, init)
     })
   end
 
-  layer("Identity", "", { forward = function(_, x) return x end })
+  layer("Identity", 0, "", { forward = function(_, x) return x end })
 
-  layer("Dropout", "p", {
+  layer("Dropout", 1, "p", {
     init = function(m, options, p)
       m.p = p or options.p or 0.5
       if type(m.p) ~= "number" or not (m.p >= 0 and m.p <= 1) then
@@ -224,7 +235,7 @@ return function(tools, module, init)
     extra_repr = function(m) return "p=" .. m.p end,
   })
 
-  layer("Flatten", "", {
+  layer("Flatten", 2, "", {
     init = function(m, _, first, last) m.start_dim, m.end_dim = first or 2, last or -1 end,
     forward = function(m, x) return x:flatten(m.start_dim, m.end_dim) end,
     extra_repr = function(m) return ("start_dim=%d, end_dim=%d"):format(m.start_dim, m.end_dim) end,
@@ -232,7 +243,7 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- pools
 
-  layer("MaxPool2d", "stride padding dilation ceil_mode", {
+  layer("MaxPool2d", 1, "stride padding dilation ceil_mode", {
     init = function(m, options, size)
       m.kernel_size = pair("MaxPool2d", "kernel_size", size)
       m.stride = pair("MaxPool2d", "stride", options.stride or size)
@@ -250,7 +261,7 @@ return function(tools, module, init)
     end,
   })
 
-  layer("AvgPool2d", "stride padding ceil_mode count_include_pad", {
+  layer("AvgPool2d", 1, "stride padding ceil_mode count_include_pad", {
     init = function(m, options, size)
       m.kernel_size = pair("AvgPool2d", "kernel_size", size)
       m.stride = pair("AvgPool2d", "stride", options.stride or size)
@@ -267,7 +278,7 @@ return function(tools, module, init)
     end,
   })
 
-  layer("AdaptiveAvgPool2d", "", {
+  layer("AdaptiveAvgPool2d", 1, "", {
     init = function(m, _, size) m.output_size = pair("AdaptiveAvgPool2d", "output_size", size) end,
     forward = function(m, x) return x:adaptive_avg_pool2d(m.output_size) end,
     extra_repr = function(m) return "output_size=" .. pair_text(m.output_size) end,

@@ -7,6 +7,7 @@
 --   values   what was assigned, by name
 --   kinds    of the registered names: "parameter", "buffer" or "module"
 --   order    the registered names
+--   transient  the names of the buffers that are in no state_dict
 --
 -- A class is a table of methods whose `__index` is its parent; the methods of mr.nn.Module are those that `methods`
 -- has. Easiest to break: pairs() has no order, so nothing here goes through `values` or `kinds` with it where the
@@ -15,6 +16,8 @@ local mr = require "millrace"
 
 return function(tools)
   local misuse = tools.misuse
+  local common = require "millrace.parameters" (tools)
+  local check_switch = common.check_switch
   local STATE = {} -- the key under which a module has its table
   local is_parameter = setmetatable({}, { __mode = "k" })
   local methods = {}
@@ -58,6 +61,7 @@ return function(tools)
         end
       end
     end
+    if kind ~= "buffer" then s.transient[name] = nil end
     s.kinds[name] = kind
   end
 
@@ -108,12 +112,13 @@ return function(tools)
     if s.values[name] ~= nil then misuse(("%s: `%s` is there already"):format(what, name)) end
   end
 
-  function methods.register_buffer(m, name, value)
+  function methods.register_buffer(m, name, value, persistent)
     local s = state_of(m, "register_buffer")
+    persistent = check_switch("register_buffer", "persistent", persistent)
     check_name(s, "register_buffer", name)
     if not is_tensor(value) then misuse("register_buffer: expected a tensor, got " .. tools.type_of(value)) end
     register(s, name, "buffer")
-    s.values[name] = value
+    s.values[name], s.transient[name] = value, not persistent or nil
   end
 
   -- ---------------------------------------------------------------- classes
@@ -162,7 +167,8 @@ return function(tools)
 
   -- What calling a class makes.
   local function new_instance(class, ...)
-    local m = setmetatable({ [STATE] = { values = { training = true }, kinds = {}, order = {}, class = class } },
+    local m = setmetatable({ [STATE] = { values = { training = true }, kinds = {}, order = {}, transient = {},
+      class = class } },
       class.metatable)
     local init = class.methods.init
     if init then init(m, ...) end
@@ -259,20 +265,20 @@ return function(tools)
   end
 
   function methods.train(m, on)
-    for _, module in ipairs(m:modules()) do module.training = on ~= false end
+    on = check_switch("train", "argument 1", on)
+    for _, module in ipairs(m:modules()) do module.training = on end
     return m
   end
 
   function methods.eval(m) return m:train(false) end
 
   function methods.requires_grad_(m, on)
-    for _, p in ipairs(m:parameters()) do p:requires_grad_(on ~= false) end
+    on = check_switch("requires_grad_", "argument 1", on)
+    for _, p in ipairs(m:parameters()) do p:requires_grad_(on) end
     return m
   end
 
-  function methods.zero_grad(m)
-    for _, p in ipairs(m:parameters()) do p.grad = nil end
-  end
+  function methods.zero_grad(m, set_to_none) common.zero_grad(m:parameters(), set_to_none) end
 
   function methods.extra_repr() return "" end
 
@@ -328,7 +334,7 @@ return function(tools)
       local s = rawget(module, STATE)
       for _, name in ipairs(s.order) do
         if s.kinds[name] == "module" then add(s.values[name], prefix .. name .. ".")
-        else list[#list + 1] = { prefix .. name, s.values[name] } end
+        elseif not s.transient[name] then list[#list + 1] = { prefix .. name, s.values[name] } end
       end
     end
     add(m, "")

@@ -108,13 +108,18 @@ def optimisers():
     gradients = [torch.randn(3, 4), torch.randn(7)]
     for i, g in enumerate(gradients):
         out[f"clip.g{i}"] = g.clone()
-    for kind, norm in [("two", 2.0), ("inf", float("inf"))]:
+    for kind, norm in [("two", 2.0), ("inf", float("inf")), ("one", 1.0), ("three", 3.0)]:
         parameters = [torch.zeros_like(g).requires_grad_() for g in gradients]
         for p, g in zip(parameters, gradients):
             p.grad = g.clone()
         out[f"clip.{kind}"] = torch.nn.utils.clip_grad_norm_(parameters, 0.7, norm)
         for i, p in enumerate(parameters):
             out[f"clip.{kind}{i}"] = p.grad
+    for i, g in enumerate(gradients):
+        p = torch.zeros_like(g).requires_grad_()
+        p.grad = g.clone()
+        torch.nn.utils.clip_grad_value_([p], 0.4)
+        out[f"clip.value{i}"] = p.grad
     write_safetensors("optim.safetensors", pieces(out))
 
 

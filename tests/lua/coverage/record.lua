@@ -14,10 +14,14 @@ local output = assert(os.getenv "MILLRACE_CALLS")
 local key_of, called = {}, {}
 
 -- The functions by owner: tables of mr, and the methods and metamethods of a class.
-local tables = { mr = mr }
-for name, value in pairs(mr) do
-  if type(value) == "table" then tables["mr." .. name] = value end
+local tables = {}
+local function add_tables(owner, t)
+  tables[owner] = t
+  for name, value in pairs(t) do
+    if type(value) == "table" then add_tables(owner .. "." .. name, value) end
+  end
 end
+add_tables("mr", mr)
 
 -- The metatables of the classes, by the class's name.
 local classes = {}
