@@ -43,27 +43,22 @@ MR_BINARY_TABLE(X)
 MR_COMPARE_TABLE(X)
 #undef X
 
-/* ------------------------------------------------------------------------- pow of f32 */
+/* ------------------------------------------------------------------------- pow of floats */
 
-/* Whether all powers of a block are without special cases; `step` is 0 for a single element. */
-MR_CLONES static bool powers_are_near(const float *x, int x_step, const float *y, int y_step,
-                                      int64_t n) {
-    int outside = 0;
-    if (!x_step) outside = !mr_pow_is_near_f32(*x, 1);
-    else
-        for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_f32(x[i], 1);
-    if (!y_step) outside += !mr_pow_is_near_f32(1, *y);
-    else
-        for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_f32(1, y[i]);
-    return outside == 0;
-}
+#define X(name, dtypes, result, flops, expression, help)                                           \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression)
+MR_POWER_TABLE(X)
+#undef X
 
-#define NEAR_POWERS(a_, b_)                                                                        \
+/* Powers without special cases, of `a_` and `b_` for each i. Of f32 in two loops: one would need more registers than there
+ * are. */
+#define NEAR_POWERS_f32(a_, b_)                                                                    \
     do {                                                                                           \
+        mr_pow_exponent_f32 exponent[MR_BLOCK];                                                    \
         MR_INDEPENDENT                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
             float a = (a_), b = (b_);                                                              \
-            exponent[i] = mr_pow_exponent_f32(a, b);                                               \
+            exponent[i] = mr_pow_exponent_of_f32(a, b);                                            \
         }                                                                                          \
         MR_INDEPENDENT                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
@@ -71,43 +66,59 @@ MR_CLONES static bool powers_are_near(const float *x, int x_step, const float *y
             out[i] = mr_pow_near_f32(a, b, exponent[i]);                                           \
         }                                                                                          \
     } while (0)
-
-MR_CLONES static void near_powers(float *out, const float *x, int x_step, const float *y,
-                                  int y_step, int64_t n) {
-    double exponent[MR_BLOCK];
-    float base = *x, power = *y; /* read once: out may be x or y, for all that the compiler knows */
-    if (x_step && y_step) NEAR_POWERS(x[i], y[i]);
-    else if (x_step) NEAR_POWERS(x[i], power);
-    else NEAR_POWERS(base, y[i]);
-}
-
-#define X(name, dtypes, result, flops, expression, help)                                           \
-    MR_LOOPS_##dtypes(LOOP, name, result, expression)
-MR_POWER_TABLE(X)
-#undef X
+#define NEAR_POWERS_f64(a_, b_)                                                                    \
+    do {                                                                                           \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            double a = (a_), b = (b_);                                                             \
+            out[i] = mr_pow_near_f64(a, b, mr_pow_exponent_of_f64(a, b));                          \
+        }                                                                                          \
+    } while (0)
 
 /* A block without special cases goes the quick way, another through the loop of the table. The value of an element is
- * the same in both. */
-static void pow_blocks_f32(void *out_, const void *const *in, unsigned fixed, int64_t n) {
-    float *out = out_;
-    const float *x = in[0], *y = in[1];
-    int x_step = !(fixed & 1), y_step = !(fixed & 2);
-    if (!y_step && *y == 2.0f) {
-        mul_f32(out, (const void *const[]){x, x}, x_step ? 0 : 3, n);
-        return;
+ * the same in both. `step` is 0 for a single element, which is read once: out may be x or y, for all that the compiler
+ * knows. */
+#define POWERS(tag, T)                                                                             \
+    MR_CLONES static bool powers_are_near_##tag(const T *x, int x_step, const T *y, int y_step,    \
+                                                int64_t n) {                                       \
+        int outside = 0;                                                                           \
+        if (!x_step) outside = !mr_pow_is_near_##tag(*x, 1);                                       \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_##tag(x[i], 1);             \
+        if (!y_step) outside += !mr_pow_is_near_##tag(1, *y);                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_##tag(1, y[i]);             \
+        return outside == 0;                                                                       \
+    }                                                                                              \
+    MR_CLONES static void near_powers_##tag(T *out, const T *x, int x_step, const T *y,            \
+                                            int y_step, int64_t n) {                               \
+        T base = *x, power = *y;                                                                   \
+        if (x_step && y_step) NEAR_POWERS_##tag(x[i], y[i]);                                       \
+        else if (x_step) NEAR_POWERS_##tag(x[i], power);                                           \
+        else NEAR_POWERS_##tag(base, y[i]);                                                        \
+    }                                                                                              \
+    static void pow_blocks_##tag(void *out_, const void *const *in, unsigned fixed, int64_t n) {   \
+        T *out = out_;                                                                             \
+        const T *x = in[0], *y = in[1];                                                            \
+        int x_step = !(fixed & 1), y_step = !(fixed & 2);                                          \
+        if (!y_step && *y == 2) {                                                                  \
+            mul_##tag(out, (const void *const[]){x, x}, x_step ? 0 : 3, n);                        \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i += MR_BLOCK) {                                                \
+            int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;                                   \
+            const T *a = x + i * x_step, *b = y + i * y_step;                                      \
+            if ((x_step || y_step) && powers_are_near_##tag(a, x_step, b, y_step, count))          \
+                near_powers_##tag(out + i, a, x_step, b, y_step, count);                           \
+            else pow_##tag(out + i, (const void *const[]){a, b}, fixed, count);                    \
+        }                                                                                          \
     }
-    for (int64_t i = 0; i < n; i += MR_BLOCK) {
-        int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;
-        const float *a = x + i * x_step, *b = y + i * y_step;
-        if ((x_step || y_step) && powers_are_near(a, x_step, b, y_step, count))
-            near_powers(out + i, a, x_step, b, y_step, count);
-        else pow_f32(out + i, (const void *const[]){a, b}, fixed, count);
-    }
-}
+POWERS(f32, float)
+POWERS(f64, double)
 
 #define X(name, dtypes, result, flops, expression, help)                                           \
     const mr_elementwise mr_loops_##name = {.kernel = {[MR_F32] = name##_blocks_f32,               \
-                                                       [MR_F64] = name##_f64,                      \
+                                                       [MR_F64] = name##_blocks_f64,               \
                                                        [MR_U8] = name##_u8,                        \
                                                        [MR_I32] = name##_i32,                      \
                                                        [MR_I64] = name##_i64}};

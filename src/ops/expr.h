@@ -5,6 +5,7 @@
 
 #include "ops/math.h"
 #include "ops/math_double.h"
+#include "ops/math_pow.h"
 
 /* bool is uint8_t here; its loops make the result 0 or 1. */
 #define MR_BY_TYPE(name, x)                                                                        \
@@ -46,7 +47,7 @@
 #define mr_sin(a)      MR_BY_FLOAT(mr_sin, a)(a)
 #define mr_cos(a)      MR_BY_FLOAT(mr_cos, a)(a)
 #define mr_tanh(a)     MR_BY_FLOAT(mr_tanh, a)(a)
-#define mr_erfc(a)     MR_BY_FLOAT(mr_erfc, a)(a)
+#define mr_gelu(a)     MR_BY_FLOAT(mr_gelu, a)(a)
 #define mr_erf(a)      MR_BY_FLOAT(mr_erf, a)(a)
 #define mr_exp2(a)     MR_BY_FLOAT(mr_exp2, a)(a)
 #define mr_expm1(a)    MR_BY_FLOAT(mr_expm1, a)(a)

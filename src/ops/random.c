@@ -193,18 +193,7 @@ static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *para
 const mr_generator mr_gen_uniform = {
     .computed = as_is, .fill = uniform, .prepare = prepare_uniform};
 
-/* As MR_CLONES, but the vectors are those of processors that fuse a multiply with an add. The others get the same
- * numbers from the C library, slowly. */
-#if MR_HAVE_CLONES && defined(__clang__)
-#define MR_FUSED_CLONES __attribute__((target_clones("fma", "default")))
-#elif MR_HAVE_CLONES
-#define MR_FUSED_CLONES __attribute__((target_clones("avx512f", "arch=x86-64-v3", "default")))
-#else
-#define MR_FUSED_CLONES
-#endif
-
-MR_FUSED_CLONES static void normal_f32(const block_run *run, const mr_params *params,
-                                       void *values) {
+MR_CLONES static void normal_f32(const block_run *run, const mr_params *params, void *values) {
     float *v = values, mean = (float)params->scalar[0].f, deviation = (float)params->scalar[1].f;
     float even[BLOCKS], odd[BLOCKS];
     for (int w = 0; w < 4; w += 2) {

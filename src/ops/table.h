@@ -28,7 +28,7 @@
     X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a),             "The hyperbolic tangent of each element.") \
     X(sigmoid,     FLOATS,  FLOAT, 8, mr_sigmoid(a),          "1 / (1 + exp(-x)) of each element x.") \
     X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a,"Each element, or 0 if it is negative.") \
-    X(gelu,        FLOATS,  FLOAT, 12, (T)0.5 * a * mr_erfc(a * (T)-0.70710678118654752440), "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
+    X(gelu,        FLOATS,  FLOAT, 12, mr_gelu(a),             "x times the standard normal distribution function of x: the erf form, PyTorch's default.") \
     X(floor,       NUMBERS, SAME,  1, mr_floor(a),            "The greatest integer that is less than or equal to each element.") \
     X(ceil,        NUMBERS, SAME,  1, mr_ceil(a),             "The least integer that is greater than or equal to each element.") \
     X(round,       NUMBERS, SAME,  1, mr_round(a),            "The integer nearest to each element. If two are equally near, the even one.") \
@@ -88,7 +88,7 @@
     X(leaky_relu,  FLOATS,  FLOAT, 2, a > 0 ? a : a * b,      "slope", 0.01, "Each element, times `slope` if it is negative (default: 0.01).") \
     X(elu,         FLOATS,  FLOAT, 10, a > 0 ? a : b * mr_expm1(a), "alpha", 1, "Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).")
 
-/* Like binary; f32 has a loop of its own in binary.c. */
+/* Like binary; floats have loops of their own in binary.c. */
 #define MR_POWER_TABLE(X) \
     X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor is truncated to 0.")
 

@@ -14,9 +14,8 @@ local GREATEST = { f16 = 65504.0, bf16 = 0x1.fep127, f32 = 0x1.fffffep127, f64 =
 -- what the page allows the computation, which is in f32 for the half types.
 local WIDE = { f16 = 0.502, bf16 = 0.51, f32 = 2, f64 = 4 }
 
--- Rows that are computed as PyTorch computes them, with an error that is small beside 1 and not beside the result:
--- gelu is x times 1 + erf.
-local BESIDE_1 = { gelu = { f16 = 5e-7, bf16 = 5e-7, f32 = 5e-7, f64 = 1e-15 } }
+-- gelu of f32 is a product of many factors.
+local WIDE_GELU = { f32 = 3.6 }
 
 local NAMED = { ["true"] = true, ["false"] = false, inf = math.huge, ["-inf"] = -math.huge, nan = 0 / 0 }
 local function value(word)
@@ -69,8 +68,8 @@ local function agrees(case, got, expected)
     return got * expected > 0 and math.abs(expected) >= GREATEST[case.result] - 2 * unit
   end
   if math.abs(expected) == math.huge then return got == expected end
-  local more = BESIDE_1[case.row] and BESIDE_1[case.row][case.result] or 0
-  return math.abs(got - expected) <= WIDE[case.result] * unit + more
+  local wide = case.row == "gelu" and WIDE_GELU[case.result] or WIDE[case.result]
+  return math.abs(got - expected) <= wide * unit
 end
 
 -- ------------------------------------------------------------------ layouts

@@ -17,7 +17,7 @@
 /* ------------------------------------------------------------------------- functions of the table */
 
 /* ops/expr.h and ops/math.h are plain C; compiled here for the device they give the CPU bodies' bits, since
- * neither side fuses a multiply with an add (nvcc: --fmad=false). */
+ * neither side fuses a multiply with an add where fma is not written (nvcc: --fmad=false). */
 #define inline inline __device__
 #include "base/half.h"
 #include "ops/expr.h"
@@ -30,11 +30,13 @@ MR_DEVICE float mr_native_cos_f32(float a) { return cosf(a); }
 MR_DEVICE double mr_native_sin_f64(double a) { return sin(a); }
 MR_DEVICE double mr_native_cos_f64(double a) { return cos(a); }
 MR_DEVICE float mr_native_pow_f32(float a, float b) { return powf(a, b); }
+MR_DEVICE double mr_native_pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
 #define mr_sin_f32 mr_native_sin_f32
 #define mr_sin_f64 mr_native_sin_f64
 #define mr_cos_f32 mr_native_cos_f32
 #define mr_cos_f64 mr_native_cos_f64
 #define mr_pow_f32 mr_native_pow_f32
+#define mr_pow_f64 mr_native_pow_f64
 
 /* C picks a function of its family by the argument's type with _Generic; C++ by overloading. A function that
  * is added to expr.h works here without a line of its own. */
