@@ -212,6 +212,7 @@ int64_t mr_pool_items(const mr_command *command);
 mr_status mr_pool_run(const mr_command *command, void *state, int64_t first, int64_t end);
 int64_t mr_loss_items(const mr_command *command);
 mr_status mr_loss_run(const mr_command *command, void *state, int64_t first, int64_t end);
+void mr_loss_cost(const mr_command *command, mr_cost *out_cost);
 
 int64_t mr_abstract_items(const mr_command *command);
 mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first, int64_t end);

@@ -48,7 +48,7 @@ typedef struct {
 } work;
 
 #define PACKING(tag, T)                                                                            \
-    static void see_##tag(work *w, int64_t from, int64_t count) {                                  \
+    MR_CLONES static void see_##tag(work *w, int64_t from, int64_t count) {                        \
         const mr_conv *c = &w->c;                                                                  \
         const mr_tensor *source = w->command->operands[1].tensor;                                  \
         const T *all = mr_tensor_data(source);                                                     \
@@ -60,7 +60,7 @@ typedef struct {
             const mr_conv_sight *sights = w->sights + (from + k) % taps * MR_TILE_COLUMNS;         \
             for (int i = 0; i < w->piece_count; i++) {                                             \
                 const mr_conv_piece *p = &w->pieces[i];                                            \
-                T *to = (T *)w->seen + p->at / width * width * count + k * width + p->at % width;  \
+                T *to = (T *)w->seen + p->tile * count + k * width + p->inside;                    \
                 mr_conv_see_##tag(all, at, readable, apart, &sights[i], p->length, to);            \
             }                                                                                      \
         }                                                                                          \

@@ -10,7 +10,8 @@
 /* Neighbouring positions of one row of the grid. */
 typedef struct {
     int64_t image, row, column;
-    int at, length; /* in the block of positions */
+    int at, length;   /* in the block of positions */
+    int tile, inside; /* at: where its tile begins in the block, and how far behind that it is */
 } mr_conv_piece;
 
 static inline int64_t mr_least(int64_t a, int64_t b) {
@@ -25,7 +26,9 @@ static inline int mr_conv_cut(const mr_conv *c, int64_t first, int64_t count, in
             image = first / (c->grid[0] * c->grid[1]);
     for (int64_t at = 0; at < count;) {
         int64_t length = mr_least(c->grid[1] - column, mr_least(count - at, width - at % width));
-        out_pieces[pieces++] = (mr_conv_piece){image, row, column, (int)at, (int)length};
+        int inside = (int)(at % width);
+        out_pieces[pieces++] =
+            (mr_conv_piece){image, row, column, (int)at, (int)length, (int)at - inside, inside};
         at += length;
         column += length;
         if (column == c->grid[1]) column = 0, row++;
@@ -67,8 +70,13 @@ static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source
 }
 
 /* mr_conv_see_<tag>: writes what is seen of a piece, and 0 for what lies outside. `at`: where the channel begins in the
- * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length. */
+ * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length; and most of
+ * what lies outside is one element, for which a call of memset takes longer than the rest. */
 #define MR_CONV_SEE(tag, T)                                                                        \
+    static inline void mr_conv_clear_##tag(T *to, int64_t count) {                                 \
+        if (count == 1) to[0] = 0;                                                                 \
+        else if (count > 0) memset(to, 0, (size_t)count * sizeof *to);                             \
+    }                                                                                              \
     static inline void mr_conv_see_##tag(const T *all, int64_t at, int64_t readable,               \
                                          int64_t apart, const mr_conv_sight *s, int64_t length,    \
                                          T *to) {                                                  \
@@ -84,8 +92,8 @@ static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source
         } else {                                                                                   \
             for (; i < s->end; i++) to[i] = from[i * apart];                                       \
         }                                                                                          \
-        for (int64_t j = 0; j < s->first; j++) to[j] = 0;                                          \
-        for (; i < length; i++) to[i] = 0;                                                         \
+        mr_conv_clear_##tag(to, s->first);                                                         \
+        mr_conv_clear_##tag(to + i, length - i);                                                   \
     }
 MR_CONV_SEE(f32, float)
 MR_CONV_SEE(f64, double)

@@ -7,7 +7,10 @@
 
 #include <stdlib.h>
 
-enum { DEPTH = 192 }; /* positions of a panel: 48 taps of them fit the first-level cache */
+enum {
+    DEPTH = 192, /* positions of a panel: 48 taps of them fit the first-level cache */
+    GROUP = 16,  /* taps whose rows are turned together */
+};
 
 typedef struct {
     const mr_command *command;
@@ -41,33 +44,46 @@ int64_t mr_conv_weight_items(const mr_command *command) {
         const T *all =                                                                             \
             (const T *)mr_tensor_data(w->command->operands[1].tensor) + w->group * c->out_group;   \
         int64_t height = w->tile.rows, step = c->out_stride[1];                                    \
-        for (int64_t o = 0; o < c->outputs; o++) {                                                 \
-            T *to = (T *)w->gradient + o / height * height * count + o % height;                   \
+        for (int64_t o = 0; o < c->outputs; o += height) {                                         \
+            T *to = (T *)w->gradient + o * count;                                                  \
+            int64_t rows = mr_least(height, c->outputs - o);                                       \
             for (int i = 0; i < w->piece_count; i++) {                                             \
                 const mr_conv_piece *p = &w->pieces[i];                                            \
                 const T *from = all + o * c->out_output + p->image * c->out_image +                \
                                 p->row * c->out_stride[0] + p->column * step;                      \
-                for (int j = 0; j < p->length; j++) to[(p->at + j) * height] = from[j * step];     \
+                if (step == 1) {                                                                   \
+                    mr_transpose(to + p->at * height, height, from, c->out_output, sizeof(T),      \
+                                 p->length, rows);                                                 \
+                    continue;                                                                      \
+                }                                                                                  \
+                for (int64_t r = 0; r < rows; r++)                                                 \
+                    for (int j = 0; j < p->length; j++)                                            \
+                        to[(p->at + j) * height + r] = from[r * c->out_output + j * step];         \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
     /* What the taps of one tile, from number `first` on, see. */                                  \
-    static void see_tile_##tag(work *w, int64_t first, int64_t count) {                            \
+    MR_CLONES static void see_tile_##tag(work *w, int64_t first, int64_t count) {                  \
         const mr_conv *c = &w->c;                                                                  \
         const mr_tensor *source = w->command->operands[2].tensor;                                  \
         const T *all = mr_tensor_data(source);                                                     \
         int64_t own = c->taps[0] * c->taps[1], width = w->tile.columns,                            \
                 readable = mr_conv_readable(c, source), apart = c->step[1] * c->source_stride[1];  \
-        for (int64_t k = first; k < mr_least(first + width, w->depth); k++) {                      \
-            T row[DEPTH] = {0}, *to = (T *)w->seen + k - first;                                    \
-            int64_t at = w->group * c->source_group + k / own * c->source_channel;                 \
+        int64_t end = mr_least(first + width, w->depth);                                           \
+        T row[GROUP][DEPTH];                                                                       \
+        for (int64_t k = first; k < end; k++) {                                                    \
+            int64_t at = w->group * c->source_group + k / own * c->source_channel,                 \
+                    of_group = (k - first) % GROUP;                                                \
             for (int i = 0; i < w->piece_count; i++) {                                             \
                 const mr_conv_piece *p = &w->pieces[i];                                            \
                 mr_conv_sight sight =                                                              \
                     mr_conv_look(c, p, k % own / c->taps[1], k % own % c->taps[1]);                \
-                mr_conv_see_##tag(all, at, readable, apart, &sight, p->length, row + p->at);       \
+                mr_conv_see_##tag(all, at, readable, apart, &sight, p->length,                     \
+                                  row[of_group] + p->at);                                          \
             }                                                                                      \
-            for (int64_t d = 0; d < count; d++) to[d * width] = row[d];                            \
+            if (of_group == GROUP - 1 || k == end - 1)                                             \
+                mr_transpose((T *)w->seen + k - first - of_group, width, row, DEPTH, sizeof(T),    \
+                             count, of_group + 1);                                                 \
         }                                                                                          \
     }                                                                                              \
     static void write_sums_##tag(const work *w, int64_t item) {                                    \

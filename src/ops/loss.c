@@ -138,3 +138,18 @@ mr_status mr_loss_run(const mr_command *command, void *state, int64_t first, int
     return command->operands[0].tensor->dtype == MR_F32 ? run_f32(&l, first, end)
                                                         : run_f64(&l, first, end);
 }
+
+/* Of each line of the input one score is read, and of the gradient all are written. */
+void mr_loss_cost(const mr_command *command, mr_cost *out_cost) {
+    enum { THREADS = 256, PER_THREAD = 4 };
+    const mr_operand *o = command->operands;
+    loss l = loss_of(command);
+    double positions = (double)l.target->numel, size = (double)mr_dtype_size(o[0].tensor->dtype);
+    double each = (double)mr_dtype_size(l.target->dtype) + size * (1 + (l.weight != NULL));
+    double rest = l.reduction == MR_LOSS_NONE ? 0 : size; /* the total weight */
+    double blocks = (double)mr_loss_items(command) / (THREADS * PER_THREAD) + 1;
+    *out_cost = (mr_cost){.flops = positions * command->u.op.row->flops,
+                          .bytes = positions * each + (double)o[0].tensor->numel * size + rest,
+                          .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX,
+                          .threads = THREADS};
+}
