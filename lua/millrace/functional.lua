@@ -202,7 +202,32 @@ return function(tools)
 
   -- ---------------------------------------------------------------- losses
 
-  local CROSS_ENTROPY = { weight = true, ignore_index = true, reduction = true }
+  local function check_reduction(name, options)
+    local reduction = options.reduction or "mean"
+    if reduction ~= "none" and reduction ~= "mean" and reduction ~= "sum" then
+      misuse(("%s: reduction=%s, expected \"none\", \"mean\" or \"sum\""):format(name, tostring(reduction)))
+    end
+    return reduction
+  end
+
+  local CROSS_ENTROPY = { weight = true, ignore_index = true, reduction = true, label_smoothing = true }
+
+  -- The loss of targets of which a part is spread over all classes: (1 - part) times that of the target, and part times
+  -- the mean over the classes.
+  local function smoothed(logs, target, classes, part, options)
+    local reduction, weight, across = options.reduction or "mean", options.weight, {}
+    options.label_smoothing, options.return_total_weight = nil, reduction == "mean"
+    local loss, total = logs:nll_loss(target, options)
+    if weight then
+      for d = 1, logs.ndim do across[d] = d == classes and weight.numel or 1 end
+      weight = weight:view(across)
+    end
+    local all = -(weight and logs * weight or logs):sum(classes)
+    all = all:masked_fill(target:eq(options.ignore_index or -100), 0)
+    if reduction ~= "none" then all = all:sum() end
+    if reduction == "mean" then all = all / total end
+    return loss * (1 - part) + all * (part / logs:size(classes))
+  end
 
   function M.cross_entropy(x, target, options)
     check_tensor("cross_entropy", "x", x)
@@ -219,8 +244,19 @@ return function(tools)
     if target.dtype ~= "i64" and target.dtype ~= "i32" then
       misuse(("cross_entropy: targets are i64 or i32, not %s; convert with x:to(\"i64\")"):format(target.dtype))
     end
+    if tostring(target.device) ~= tostring(x.device) then
+      misuse(("cross_entropy: the targets are on %s, but x is on %s: move one of them with to()"):format(
+        tostring(target.device), tostring(x.device)))
+    end
     check_like("cross_entropy", "the weight", options.weight, x, { x:size(classes) })
-    return x:log_softmax(classes):nll_loss(target, options)
+    local part = check_number("cross_entropy", "label_smoothing", options.label_smoothing, 0, 0, 1)
+    options.label_smoothing = nil
+    check_reduction("cross_entropy", options)
+    if options.ignore_index ~= nil and math.type(options.ignore_index) ~= "integer" then
+      misuse(("cross_entropy: ignore_index is %s, expected an integer"):format(tostring(options.ignore_index)))
+    end
+    if part == 0 then return x:log_softmax(classes):nll_loss(target, options) end
+    return smoothed(x:log_softmax(classes), target, classes, part, options)
   end
 
   local MSE = { reduction = true }
@@ -229,10 +265,7 @@ return function(tools)
     check_tensor("mse_loss", "x", x)
     check_tensor("mse_loss", "the target", target)
     options = check_options("mse_loss", options, MSE)
-    local reduction = options.reduction or "mean"
-    if reduction ~= "none" and reduction ~= "mean" and reduction ~= "sum" then
-      misuse(("mse_loss: reduction=%s, expected \"none\", \"mean\" or \"sum\""):format(tostring(reduction)))
-    end
+    local reduction = check_reduction("mse_loss", options)
     local squares = (x - target):square()
     if reduction == "none" then return squares end
     return reduction == "mean" and squares:mean() or squares:sum()

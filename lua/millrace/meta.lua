@@ -452,9 +452,9 @@ function mr.layer_norm(shape, options) end
 function mr.batch_norm(running_mean, running_var, options) end
 
 ---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
----nll_loss of log_softmax.
+---nll_loss of log_softmax. With label_smoothing, that part of each target is spread over all classes.
 ---@param target millrace.Tensor
----@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
 ---@return millrace.Tensor
 function mr.cross_entropy(target, options) end
 
@@ -1040,9 +1040,9 @@ function Tensor:layer_norm(shape, options) end
 function Tensor:batch_norm(running_mean, running_var, options) end
 
 ---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
----nll_loss of log_softmax.
+---nll_loss of log_softmax. With label_smoothing, that part of each target is spread over all classes.
 ---@param target millrace.Tensor
----@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
 ---@return millrace.Tensor
 function Tensor:cross_entropy(target, options) end
 
@@ -1230,7 +1230,7 @@ function mr.nn.MSELoss(options) end
 function mr.nn.NLLLoss(options) end
 
 ---NLLLoss of the log_softmax of the input: loss(scores, classes).
----@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string }
+---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
 ---@return table module
 function mr.nn.CrossEntropyLoss(options) end
 

@@ -80,9 +80,10 @@ MR_FUNCTION(functional_batch_norm, "batch_norm",
 
 MR_FUNCTION(functional_cross_entropy, "cross_entropy",
             "x:cross_entropy(target: tensor [, {weight: tensor, ignore_index: integer=-100, "
-            "reduction: string=\"mean\"}]) -> tensor",
+            "reduction: string=\"mean\", label_smoothing: number=0}]) -> tensor",
             "The cross entropy of scores x (items, classes, ...) and targets, which are classes "
-            "and count from 1: nll_loss of log_softmax.") {
+            "and count from 1: nll_loss of log_softmax. With label_smoothing, that part of each "
+            "target is spread over all classes.") {
     return call(L, "cross_entropy");
 }
 

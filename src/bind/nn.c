@@ -217,8 +217,8 @@ NN(nll, "NLLLoss",
    "classes); classes "
    "count from 1.")
 NN(cross_entropy, "CrossEntropyLoss",
-   "mr.nn.CrossEntropyLoss([{weight: tensor, ignore_index: integer, reduction: string=\"mean\"}]) "
-   "-> module: table",
+   "mr.nn.CrossEntropyLoss([{weight: tensor, ignore_index: integer, reduction: string=\"mean\", "
+   "label_smoothing: number=0}]) -> module: table",
    "NLLLoss of the log_softmax of the input: loss(scores, classes).")
 
 /* --- mr.nn.init, mr.nn.utils -------------------------------------------------------------------- */

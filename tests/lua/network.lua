@@ -144,7 +144,10 @@ function TestLosses.test_messages()
   assertFails("there is no total weight", x.nll_loss, x, target, { reduction = "none", return_total_weight = true })
   assertFails("total_weight is the second result", mr.nll_loss_backward, { 2, 3 }, mr.tensor(1.0), target)
   assertFails("targets must have the shape 2", mr.cross_entropy, x, mr.tensor { 1, 2, 3 })
-  assertFails("one of ignore_index, reduction, weight", mr.cross_entropy, x, target, { weights = 1 })
+  assertFails("label_smoothing must be a number from 0 to 1", mr.cross_entropy, x, target, { label_smoothing = 2 })
+  assertFails("cross_entropy: reduction=all", mr.cross_entropy, x, target, { reduction = "all" })
+  assertFails("ignore_index is 1.5", mr.cross_entropy, x, target, { ignore_index = 1.5 })
+  assertFails("one of ignore_index, label_smoothing, reduction, weight", mr.cross_entropy, x, target, { weights = 1 })
   assertFails("expected \"none\", \"mean\"", mr.mse_loss, x, x, { reduction = "all" })
 end
 

@@ -85,6 +85,8 @@ function TestLayers.test_losses()
   for _, reduction in ipairs { "mean", "sum", "none" } do
     near(nn.MSELoss { reduction = reduction }(scores, target), DATA["mse." .. reduction], "mse")
     near(nn.CrossEntropyLoss { reduction = reduction }(scores, classes), DATA["cross_entropy." .. reduction], "cross")
+    local smoothed = { reduction = reduction, label_smoothing = 0.25 }
+    near(nn.CrossEntropyLoss(smoothed)(scores, classes), scores:cross_entropy(classes, smoothed):cpu(), "smoothed")
     near(nn.NLLLoss { reduction = reduction, weight = weight }(scores, classes), DATA["nll." .. reduction], "nll")
   end
   near(nn.MSELoss()(scores, target), DATA["mse.mean"], "mse")

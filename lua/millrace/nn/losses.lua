@@ -34,7 +34,13 @@ return function(tools, module)
     return { reduction = m.reduction, weight = m.weight, ignore_index = m.ignore_index }
   end
   loss("NLLLoss", CLASSES, function(m, x, target) return x:nll_loss(target, options_of(m)) end)
-  loss("CrossEntropyLoss", CLASSES, function(m, x, target) return x:cross_entropy(target, options_of(m)) end)
+
+  local SMOOTHED = { reduction = true, weight = true, ignore_index = true, label_smoothing = true }
+  loss("CrossEntropyLoss", SMOOTHED, function(m, x, target)
+    local options = options_of(m)
+    options.label_smoothing = m.label_smoothing
+    return x:cross_entropy(target, options)
+  end)
 
   return losses
 end

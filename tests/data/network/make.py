@@ -124,16 +124,16 @@ def avg_pools():
         case("adaptive_avg_pool2d", lambda x: F.adaptive_avg_pool2d(x, out), [values(2, 2, *size)], [list(out)], [0])
 
 
-def losses():
+def run(name, function, x, target, o):
     """Targets count from 1 with us."""
-    def run(name, function, x, target, o):
-        torch_options = dict(o)
-        if o.get("ignore_index", -100) > 0:
-            torch_options["ignore_index"] = o["ignore_index"] - 1
-        ours = torch.where(target >= 0, target + 1, target)
-        inputs = [x, ours]
-        case(name, lambda x, _: function(x, target, **torch_options), inputs, [o], [0])
+    torch_options = dict(o)
+    if o.get("ignore_index", -100) > 0:
+        torch_options["ignore_index"] = o["ignore_index"] - 1
+    ours = torch.where(target >= 0, target + 1, target)
+    case(name, lambda x, _: function(x, target, **torch_options), [x, ours], [o], [0])
 
+
+def losses():
     for name, function in (("nll_loss", F.nll_loss), ("cross_entropy", F.cross_entropy)):
         for reduction in ("none", "mean", "sum"):
             target = torch.tensor([1, 0, 3, -100, 2])
@@ -146,6 +146,17 @@ def losses():
     for reduction in ("none", "mean", "sum"):
         case("mse_loss", lambda x, y: F.mse_loss(x, y, reduction=reduction), [values(3, 4), values(3, 4)],
              [dict(reduction=reduction)], [0, 1])
+
+
+def smoothed_losses():
+    for reduction in ("none", "mean", "sum"):
+        o = dict(reduction=reduction, label_smoothing=0.25)
+        target = torch.tensor([1, 0, 3, -100, 2])
+        run("cross_entropy", F.cross_entropy, values(5, 4), target, o)
+        run("cross_entropy", F.cross_entropy, values(5, 4), target, dict(o, weight=values(4).abs() + 0.5))
+        run("cross_entropy", F.cross_entropy, values(2, 3, 2, 2), torch.randint(0, 3, (2, 2, 2)),
+            dict(o, ignore_index=2, weight=values(3).abs() + 0.5))
+        run("cross_entropy", F.cross_entropy, values(4), torch.tensor(2), dict(o, label_smoothing=1.0))
 
 
 def layers():
@@ -181,4 +192,5 @@ avg_pools()
 losses()
 layers()
 batch_norms()
+smoothed_losses()
 print("} end")
