@@ -418,6 +418,16 @@ return function(tools)
     return t
   end
 
+  -- t, a leaf, becomes what `other` is, which nobody else has, with this gradient: as t.data = other in PyTorch.
+  -- What was recorded before needs the former values, so backward() refuses it.
+  function M.replace(t, other, gradient)
+    local s = settled(t)
+    local on = s ~= nil and s.on
+    tools.take_tensor(t, other)
+    if s then s.replaced = true end
+    set_state(t, { leaf = t, seq = 0, on = on, grad = gradient }, on)
+  end
+
   function M.is_recorded(t) return target(t) ~= nil end
 
   function M.detach(t) return tools.alias(t) end

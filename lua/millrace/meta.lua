@@ -1297,11 +1297,20 @@ function mr.nn.Module.train(on) end
 ---@return table m
 function mr.nn.Module.eval() end
 
----Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters are
----replaced by new tensors, so an optimiser is made after this. Returns m.
+---Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters stay
+---the same objects, so an optimiser that has them goes on with them. Returns m.
 ---@param ... millrace.Device|integer|string|millrace.Tensor
 ---@return table m
 function mr.nn.Module.to(...) end
+
+---The same as m:to("cpu").
+---@return table m
+function mr.nn.Module.cpu() end
+
+---Moves the parameters and buffers to a device. Returns m.
+---@param device? millrace.Device|integer
+---@return table m
+function mr.nn.Module.cuda(device) end
 
 ---Returns the parameters and buffers by name, as tensors with the same memory:
 ---mr.save("m.safetensors", m:state_dict()).

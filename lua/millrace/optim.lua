@@ -21,6 +21,14 @@ return function(tools)
     end
   end
 
+  local function check_dtype(class, i, p)
+    local dtype = p.dtype
+    if dtype ~= "f32" and dtype ~= "f64" then
+      misuse(("%s: parameter %d: parameters are f32 or f64, not %s: keep an f32 copy of it"):format(class.name, i,
+        dtype))
+    end
+  end
+
   local function check_parameter(class, i, p)
     if not tools.is_tensor(p) then
       misuse(("%s: parameter %d is %s, expected a tensor"):format(class.name, i, tools.type_of(p)))
@@ -29,10 +37,7 @@ return function(tools)
     if not p.is_leaf then
       misuse(("%s: parameter %d is the result of an operation, not a leaf"):format(class.name, i))
     end
-    if p.dtype ~= "f32" and p.dtype ~= "f64" then
-      misuse(("%s: parameter %d: parameters are f32 or f64, not %s: keep an f32 copy of it"):format(class.name, i,
-        p.dtype))
-    end
+    check_dtype(class, i, p)
     if not p.contiguous then
       misuse(("%s: parameter %d is not contiguous: make the parameter of its contiguous()"):format(class.name, i))
     end
@@ -111,15 +116,38 @@ return function(tools)
     return state
   end
 
+  local function is_beside(value, p) return value and value.dtype == p.dtype and value.device == p.device end
+
+  local function copy_of(state)
+    local copy = {}
+    for name, value in pairs(state) do copy[name] = value end
+    return copy
+  end
+
+  -- The state of p, where p is now: module:to() may have moved it. The former state stays, as the step may fail.
+  local function state_of(o, group, p)
+    local state = o.state[p]
+    if not state then return new_state(o, group, p) end
+    local there = nil
+    for _, name in ipairs(o.state_names(group)) do
+      if not is_beside(state[name], p) then
+        there = there or copy_of(state)
+        there[name] = state[name] and state[name]:to(p.device, p.dtype) or mr.zeros_like(p:detach())
+      end
+    end
+    return there or state
+  end
+
   -- Lists of parameters with a gradient that can share one command: { {p, g, state}, ... } by step, dtype and device.
   local function batches(o, group)
     local by_key, list = {}, {}
-    for _, p in ipairs(group.params) do
+    for i, p in ipairs(group.params) do
       tools.check(p)
+      check_dtype(o, i, p)
       local g = p.grad
       if g then
         tools.check(g)
-        local state = o.state[p] or new_state(o, group, p)
+        local state = state_of(o, group, p)
         local step = o.steps_alike and math.min(state.step, 1) or state.step
         local key = ("%d %s %s"):format(step, p.dtype, tostring(p.device))
         if not by_key[key] then

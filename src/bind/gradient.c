@@ -18,8 +18,7 @@ static void push_autograd(lua_State *L) {
     lua_pop(L, 1);
 }
 
-/* Calls a function of the Lua module with the arguments of the running one, and returns its results. */
-static int call_autograd(lua_State *L, const char *name) {
+int mr_call_autograd(lua_State *L, const char *name) {
     mr_set_context(L);
     luaL_checkstack(L, 4, name);
     push_autograd(L);
@@ -38,20 +37,20 @@ MR_FUNCTION(gradient_requires_grad, "requires_grad_",
             "now on, and t:backward() of what is computed from it adds to t.grad. Only tensors of "
             "floats can require gradients. Returns t.") {
     mr_check_tensor(L, 1);
-    return call_autograd(L, "requires_grad");
+    return mr_call_autograd(L, "requires_grad");
 }
 
 MR_FUNCTION(gradient_detach, "detach", "t:detach() -> tensor",
             "Returns a tensor with the same memory that takes no part in gradients.") {
     mr_check_tensor(L, 1);
-    return call_autograd(L, "detach");
+    return mr_call_autograd(L, "detach");
 }
 
 MR_FUNCTION(gradient_retain_grad, "retain_grad", "t:retain_grad() -> tensor",
             "Says that t.grad is wanted although t is the result of an operation; without it only "
             "leaves get one. Returns t.") {
     mr_check_tensor(L, 1);
-    return call_autograd(L, "retain_grad");
+    return mr_call_autograd(L, "retain_grad");
 }
 
 MR_FUNCTION(
@@ -64,19 +63,19 @@ MR_FUNCTION(
     "current stream waits for all gradients. The graph is freed, unless retain_graph is set. "
     "The host does not wait.") {
     mr_check_tensor(L, 1);
-    return call_autograd(L, "backward");
+    return mr_call_autograd(L, "backward");
 }
 
 static int get_requires_grad(lua_State *L) {
     mr_check_facts(L, 1, NULL);
-    if (!mr_requires_grad(L, 1) && mr_is_tracked(L, 1)) return call_autograd(L, "is_recorded");
+    if (!mr_requires_grad(L, 1) && mr_is_tracked(L, 1)) return mr_call_autograd(L, "is_recorded");
     lua_pushboolean(L, mr_requires_grad(L, 1));
     return 1;
 }
 
 static int get_is_leaf(lua_State *L) {
     mr_check_facts(L, 1, NULL);
-    return call_autograd(L, "is_leaf");
+    return mr_call_autograd(L, "is_leaf");
 }
 
 static int get_grad(lua_State *L) {
@@ -88,12 +87,12 @@ static int get_grad(lua_State *L) {
 
 static int get_grad_fn(lua_State *L) {
     mr_check_facts(L, 1, NULL);
-    return call_autograd(L, "grad_fn");
+    return mr_call_autograd(L, "grad_fn");
 }
 
 int mr_gradient_set_field(lua_State *L) {
     mr_check_facts(L, 1, NULL);
-    return call_autograd(L, "set_field");
+    return mr_call_autograd(L, "set_field");
 }
 
 static const mr_property properties[] = {
@@ -153,7 +152,7 @@ MR_FUNCTION(
     "Returns the gradients of the sum of the outputs with respect to each input, and leaves every "
     "`grad` as it is. An input that no output depends on is an error; with allow_unused=true its "
     "gradient is nil. Streams are as for t:backward().") {
-    return call_autograd(L, "grad");
+    return mr_call_autograd(L, "grad");
 }
 
 MR_FUNCTION(
@@ -163,7 +162,7 @@ MR_FUNCTION(
     "operations are not recorded. backward(ctx, g1, ...) gets the gradient of each result and "
     "returns the gradient of each argument, or nil. ctx:save_for_backward(t, ...) keeps tensors, "
     "which ctx:saved_tensors() returns in backward; other fields of ctx are free.") {
-    return call_autograd(L, "Function");
+    return mr_call_autograd(L, "Function");
 }
 
 /* --- docs --------------------------------------------------------------------------------------- */

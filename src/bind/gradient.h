@@ -7,4 +7,7 @@
 
 extern const luaL_Reg mr_gradient_tools[]; /* ends with {NULL, NULL} */
 
+/* Calls a function of the Lua module with the arguments of the running one, and returns its results. */
+int mr_call_autograd(lua_State *L, const char *name);
+
 #endif

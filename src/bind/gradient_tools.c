@@ -132,6 +132,15 @@ static int drop(lua_State *L) {
     return 0;
 }
 
+/* take(t, other): t becomes what `other` is, which no script has seen and nobody uses any more */
+static int take_tensor(lua_State *L) {
+    mr_set_context(L);
+    mr_check_tensor(L, 1);
+    mr_check_tensor(L, 2);
+    mr_take_tensor(L, 1, 2);
+    return 0;
+}
+
 /* Where a view lies in a contiguous tensor: what region() packs and part() reads. */
 typedef struct {
     int64_t offset;
@@ -236,16 +245,30 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-const luaL_Reg mr_gradient_tools[] = {{"state", state},       {"set_state", set_state},
-                                      {"base", base},         {"set_off", set_off},
-                                      {"version", version},   {"writer", writer},
-                                      {"check", check},       {"describe", describe},
-                                      {"is_float", is_float}, {"same_form", same_form},
-                                      {"shares", shares},     {"drop", drop},
-                                      {"region", region},     {"part", part},
-                                      {"alias", alias},       {"stream_of", stream_of},
-                                      {"used_on", used_on},   {"take", take},
-                                      {"load", load},         {"is_tensor", is_tensor},
-                                      {"line", line},         {"place", place},
-                                      {"misuse", misuse},     {"number", number},
-                                      {"repeats", repeats},   {NULL, NULL}};
+const luaL_Reg mr_gradient_tools[] = {{"state", state},
+                                      {"set_state", set_state},
+                                      {"base", base},
+                                      {"set_off", set_off},
+                                      {"version", version},
+                                      {"writer", writer},
+                                      {"check", check},
+                                      {"describe", describe},
+                                      {"is_float", is_float},
+                                      {"same_form", same_form},
+                                      {"shares", shares},
+                                      {"drop", drop},
+                                      {"region", region},
+                                      {"part", part},
+                                      {"alias", alias},
+                                      {"stream_of", stream_of},
+                                      {"used_on", used_on},
+                                      {"take", take},
+                                      {"load", load},
+                                      {"is_tensor", is_tensor},
+                                      {"line", line},
+                                      {"place", place},
+                                      {"misuse", misuse},
+                                      {"number", number},
+                                      {"repeats", repeats},
+                                      {"take_tensor", take_tensor},
+                                      {NULL, NULL}};

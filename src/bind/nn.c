@@ -2,6 +2,7 @@
  * ask the machine from Lua. */
 #include <string.h>
 
+#include "bind/gradient.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/placement.h"
@@ -61,9 +62,14 @@ static int step(lua_State *L) {
     return 0;
 }
 
+/* replace(t, other, gradient or nil): see lua/millrace/autograd.lua */
+static int replace(lua_State *L) {
+    return mr_call_autograd(L, "replace");
+}
+
 static const luaL_Reg tools[] = {
     {"misuse", misuse}, {"is_tensor", is_tensor}, {"type_of", type_of}, {"dtype_of", dtype_of},
-    {"step", step},     {"check", check},         {NULL, NULL}};
+    {"step", step},     {"check", check},         {"replace", replace}, {NULL, NULL}};
 
 /* Calls the function `name` of what a Lua module gives, or of the table `part` in it, with the arguments of the running
  * one. */
@@ -127,7 +133,11 @@ MODULE(train, "train", "m:train([on: boolean=true]) -> m: table",
 MODULE(eval, "eval", "m:eval() -> m: table", "The same as m:train(false).")
 MODULE(to, "to", "m:to(where: device|integer|string|tensor...) -> m: table",
        "Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The "
-       "parameters are replaced by new tensors, so an optimiser is made after this. Returns m.")
+       "parameters stay the same objects, so an optimiser that has them goes on with them. Returns "
+       "m.")
+MODULE(cpu, "cpu", "m:cpu() -> m: table", "The same as m:to(\"cpu\").")
+MODULE(cuda, "cuda", "m:cuda([device: device|integer=current]) -> m: table",
+       "Moves the parameters and buffers to a device. Returns m.")
 MODULE(state_dict, "state_dict", "m:state_dict() -> state: table",
        "Returns the parameters and buffers by name, as tensors with the same memory: "
        "mr.save(\"m.safetensors\", "
@@ -313,6 +323,8 @@ static const mr_function *const module_functions[] = {&module_class_function,
                                                       &module_train_function,
                                                       &module_eval_function,
                                                       &module_to_function,
+                                                      &module_cpu_function,
+                                                      &module_cuda_function,
                                                       &module_state_dict_function,
                                                       &module_load_state_dict_function,
                                                       &module_requires_grad_function,

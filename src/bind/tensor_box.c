@@ -137,15 +137,31 @@ void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
 
 /* --- the end ------------------------------------------------------------------------------------ */
 
-/* Leaves an empty box; a closed one has dropped its handle before. */
+/* A closed box has dropped its handle before. */
+static void release(mr_tensor *t, bool closed) {
+    if (!closed) mr_storage_drop_handle(t->storage);
+    mr_tensor_release(t);
+}
+
+/* Leaves an empty box. */
 void mr_let_go(lua_State *L, int index) {
     box *b = mr_test(L, index, &mr_kind_tensor);
     if (!b || !b->tensor) return;
     mr_tensor *t = b->tensor;
     set_tracked(L, b, false);
     b->tensor = NULL;
-    if (!b->closed) mr_storage_drop_handle(t->storage);
-    mr_tensor_release(t);
+    release(t, b->closed);
+}
+
+void mr_take_tensor(lua_State *L, int index, int from) {
+    box *b = mr_check(L, index, &mr_kind_tensor), *giver = mr_check(L, from, &mr_kind_tensor);
+    mr_tensor *before = b->tensor;
+    b->tensor = giver->tensor;
+    giver->tensor = NULL;
+    mr_storage *now = b->tensor->storage;
+    if (now->version <= before->storage->version) now->version = before->storage->version + 1;
+    release(before, b->closed);
+    b->closed = giver->closed;
 }
 
 void mr_finish_new(lua_State *L, mr_status status) {

@@ -225,12 +225,66 @@ function TestModules.test_moving()
   lu.assertTrue(net.scale.requires_grad and net.scale.is_leaf)
   lu.assertEquals(net.scale.grad:item(), grad)
   local scale = net.scale
+  lu.assertEquals(scale:detach():totable(), { 1 })
   net:to("cpu")
   lu.assertTrue(rawequal(net.scale, scale))
   refused({ "a dtype of floats" }, net.to, net, "i32")
   refused({ "an argument is missing" }, net.to, net)
   net:zero_grad()
   lu.assertNil(net.scale.grad)
+end
+
+-- An optimiser holds the parameters, so it must see where they went.
+function TestModules.test_an_optimiser_follows_its_parameters()
+  for _, kind in ipairs { "SGD", "Adam" } do
+    mr.manual_seed(2)
+    local still, moves = nn.Linear(3, 2), nn.Linear(3, 2)
+    moves:load_state_dict(still:state_dict())
+    local options = { lr = 0.1, momentum = kind == "SGD" and 0.9 or nil }
+    local a, b = mr.optim[kind](still:parameters(), options), mr.optim[kind](moves:parameters(), options)
+    local weight, x = moves.weight, mr.rand(4, 3)
+    for step = 1, 6 do
+      if step == 3 then moves:cpu() elseif step == 5 then moves:to(mr.current_device()) end
+      for m, o in pairs { [still] = a, [moves] = b } do
+        o:zero_grad()
+        m(x:to(m.weight.device)):square():sum():backward()
+        o:step()
+      end
+    end
+    lu.assertTrue(rawequal(moves.weight, weight))
+    lu.assertTrue(mr.allclose(moves.weight:detach():cpu(), still.weight:detach():cpu(), { rtol = 1e-6 }), kind)
+  end
+  local m = nn.Linear(2, 1)
+  local o = mr.optim.Adam(m:parameters())
+  m(mr.ones(1, 2)):sum():backward()
+  o:step()
+  m:cuda():to("f64")
+  o:step()
+  lu.assertEquals(o:state_dict()["1.exp_avg"].dtype, "f64")
+  m:to("f16")
+  refused({ "parameters are f32 or f64, not f16" }, o.step, o)
+end
+
+function TestModules.test_a_graph_does_not_outlive_a_move()
+  local m = nn.Linear(2, 1)
+  local loss = m(mr.ones(1, 2)):sum()
+  m:to("f64")
+  refused({ "backward: ", "moved by module:to()" }, loss.backward, loss)
+  lu.assertNil(m.weight.grad)
+  m(mr.ones(1, 2, { dtype = "f64" })):sum():backward()
+  lu.assertEquals(m.weight.grad:totable(), { { 1, 1 } })
+  lu.assertEquals(m.weight.grad.dtype, "f64")
+end
+
+-- A copy that fails leaves all where it was.
+function TestModules.test_a_move_that_fails_moves_nothing()
+  local m = nn.Linear(2, 2)
+  refused({ "dtype" }, m.to, m, "f64", "i32")
+  lu.assertEquals({ m.weight.dtype, m.bias.dtype }, { "f32", "f32" })
+  local net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+  net:get(2).bias:free()
+  lu.assertFalse(pcall(net.to, net, "f64"))
+  lu.assertEquals(net:get(1).weight.dtype, "f32")
 end
 
 function TestModules.test_states()

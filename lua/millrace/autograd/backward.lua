@@ -100,6 +100,10 @@ return function(tools)
   local function deliver_to_leaf(pass, leaf, gradient, owned, from)
     local entry = pass.leaf[leaf]
     if not entry then
+      if leaf.replaced then
+        tools.misuse(("backward: %s was moved by module:to() since the forward pass: compute the forward pass again")
+          :format(tools.describe(leaf.leaf)))
+      end
       entry = { leaf = leaf, gradient = gradient, owned = owned, stream = from }
       pass.leaf[leaf] = entry
       pass.leaves[#pass.leaves + 1] = entry

@@ -294,35 +294,49 @@ return function(tools)
     return t:detach():to(where)
   end
 
-  local function moved_parameter(t, where)
-    local to = moved(t, where)
-    if to.dtype == t.dtype and tostring(to.device) == tostring(t.device) then return t end
-    local p, grad = parameter(to, t.requires_grad), t.grad
-    if grad then p.grad = grad:to(where) end
-    return p
+  local function moved_through(t, places)
+    for i = 1, places.n do t = moved(t, places[i]) end
+    return t
   end
 
-  -- Parameters are replaced, since a tensor cannot change its place; one that is shared stays shared.
-  function methods.to(m, ...)
-    local places = table.pack(...)
-    if places.n == 0 then misuse("to: an argument is missing: expected a device, \"cpu\" or a dtype") end
-    local new = {}
+  local function same_place(a, b) return a.dtype == b.dtype and tostring(a.device) == tostring(b.device) end
+
+  -- Calls visit(state, name, kind, tensor) for each name of a parameter or buffer.
+  local function each_tensor(m, visit)
     for _, module in ipairs(m:modules()) do
       local s = rawget(module, STATE)
       for _, name in ipairs(s.order) do
-        local kind, t = s.kinds[name], s.values[name]
-        if kind ~= "module" then
-          if not new[t] then
-            local there = t
-            for i = 1, places.n do there = (kind == "parameter" and moved_parameter or moved)(there, places[i]) end
-            new[t] = there
-          end
-          s.values[name] = new[t]
-        end
+        if s.kinds[name] ~= "module" then visit(s, name, s.kinds[name], s.values[name]) end
       end
     end
+  end
+
+  -- Parameters stay the objects that they are, so an optimiser that has them goes on; buffers are replaced. One that is
+  -- shared stays shared. All copies are made before the first one is used.
+  function methods.to(m, ...)
+    local places = table.pack(...)
+    if places.n == 0 then misuse("to: an argument is missing: expected a device, \"cpu\" or a dtype") end
+    local new, gradients = {}, {}
+    each_tensor(m, function(_, _, kind, t)
+      if new[t] then return end
+      new[t] = moved_through(t, places)
+      if kind == "parameter" and t.grad then gradients[t] = moved_through(t.grad, places) end
+    end)
+    local taken = {}
+    each_tensor(m, function(s, name, kind, t)
+      if kind == "buffer" then
+        s.values[name] = new[t]
+      elseif not taken[t] and not same_place(new[t], t) then
+        tools.replace(t, new[t], gradients[t])
+      end
+      taken[t] = true
+    end)
     return m
   end
+
+  function methods.cpu(m) return m:to("cpu") end
+
+  function methods.cuda(m, device) return m:to(device == nil and mr.current_device() or device) end
 
   -- ---------------------------------------------------------------- states
 
