@@ -36,12 +36,6 @@ static int check_only_out(lua_State *L, int arg, mr_call *call) {
     return mr_option_at(L, &options, "out");
 }
 
-int mr_too_many_arguments(lua_State *L, const mr_op *op) {
-    bool method;
-    const char *name = mr_called_name(L, &method);
-    return mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
-}
-
 static void no_more_arguments(lua_State *L, int last) {
     bool method;
     int count = lua_gettop(L);

@@ -1,6 +1,12 @@
 /* Running a row of the operation table for a script. */
 #include "bind/row.h"
 
+int mr_too_many_arguments(lua_State *L, const mr_op *op) {
+    bool method;
+    const char *name = mr_called_name(L, &method);
+    return mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
+}
+
 int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call,
                    int out_arg) {
     bool is_new;
