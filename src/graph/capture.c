@@ -116,12 +116,29 @@ static mr_status record(const mr_caller *caller, mr_event *event, mr_stream *str
     return MR_OK;
 }
 
+/* wait_stream and copies make one: the script has none that could be named. */
+static bool is_of_this_call(const mr_caller *caller, const mr_event *event) {
+    return !event->name && event->where.file && event->where.file == caller->where.file &&
+           event->where.line == caller->where.line;
+}
+
 static mr_status crosses(const mr_caller *caller, mr_capture *capture, const mr_stream *stream,
                          const mr_event *event) {
     char on[100], name[100], what[260];
-    mr_text_format(what, sizeof what, "%s captures, and %s was recorded outside of the capture",
-                   mr_stream_describe(stream, on, sizeof on),
-                   mr_event_describe(event, name, sizeof name));
+    mr_stream_describe(stream, on, sizeof on);
+    if (event->device && event->device != stream->device)
+        mr_text_format(what, sizeof what,
+                       "%s captures, and the call waits for device %d, where no stream captures (a "
+                       "copy between devices does)",
+                       on, event->device->index);
+    else if (is_of_this_call(caller, event))
+        mr_text_format(what, sizeof what,
+                       "%s captures, and the stream that it waits for does not: that work is "
+                       "outside of the capture",
+                       on);
+    else
+        mr_text_format(what, sizeof what, "%s captures, and %s was recorded outside of the capture",
+                       on, mr_event_describe(event, name, sizeof name));
     return mr_capture_refuse(capture, caller, MR_CODE_CAPTURE_ISOLATION, "wait_event", what,
                              "Let the stream on which the graph is launched wait for it, or record "
                              "it inside of the capture.");

@@ -44,7 +44,7 @@ static void measure(const checker *c, const found_pair *pair, mr_hazard_meeting 
     meeting->lowest = 0;
 }
 
-static bool before_second(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
+bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
     mr_hazard_meeting meeting = {.first = pair->first_where,
                                  .second = pair->second_where,
                                  .first_op = pair->first_op,
@@ -277,7 +277,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->host_actor;
     mr_hazard_spot spot;
-    bool fits = before_second(c, pair, &spot);
+    bool fits = mr_hazard_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
     if (!fits) {
         say_wait(c, pair, report);
@@ -349,7 +349,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
     mr_hazard_spot behind, before, use;
     spots where = {.count = 0}, records;
-    bool is_before = before_second(c, pair, &before);
+    bool is_before = mr_hazard_before_second(c, pair, &before);
     if (!pair->first_where.file) return;
     if (is_before && own) where.spot[where.count++] = before;
     if (behind_first(c, pair, &behind)) where.spot[where.count++] = behind;
@@ -368,7 +368,13 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
 }
 
 void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_report *report) {
-    if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
+    if (mr_hazard_is_before_launch(pair)) {
+        char place[PLACE_SIZE], stream[NAME_SIZE];
+        mr_hazard_stream_text(c, pair->second, stream, sizeof stream);
+        mr_text_format(report->advice, sizeof report->advice,
+                       "launch the graph before %s, on stream %s or on one that it waits for",
+                       mr_hazard_place(pair->second_where, place, sizeof place), stream);
+    } else if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
         char place[PLACE_SIZE];
         mr_text_format(
             report->advice, sizeof report->advice,

@@ -34,6 +34,8 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     mr_name_keep(&line->op_name, command->own_name);
     line->where = command->where;
     line->launched = command->launched;
+    line->launch = command->launch;
+    line->captured_on = command->node ? command->node->stream : NULL;
     line->event = 0;
     line->bound = 0;
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;

@@ -29,6 +29,9 @@ typedef struct {
     mr_name *op_name, *stream_name,
         *event_name; /* a reference each, or NULL; `op` as in an entry */
     mr_site where;
+    const mr_stream
+        *captured_on;       /* with it, while that launch submits: of the node; NULL: not known */
+    uint8_t launch;         /* with it: MR_LAUNCH_* */
     mr_site launched;       /* of a node of a graph: where that was launched; else no file */
     uint32_t stream, event; /* ids; 0: the host, none */
     uint32_t bound_stream;

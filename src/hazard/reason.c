@@ -57,7 +57,7 @@ static bool is_past(investigation *v, uint64_t back) {
 /* An operation that takes several steps waits and records by itself: no business of the script's. */
 static bool is_asked_for(const log_line *line) {
     if (line->kind == MR_COMMAND_WAIT || line->kind == MR_COMMAND_RECORD)
-        return strcmp(line->op, "copy_") != 0;
+        return strcmp(line->op, "copy_") != 0 && strcmp(line->op, "launch") != 0;
     return mr_hazard_line_is_event_wait(line);
 }
 
@@ -434,6 +434,15 @@ static void tell_lifetime(teller *t, const found_pair *pair) {
     char made[120];
     mr_hazard_place(pair->unset_made.file ? pair->unset_made : pair->history->storage->made, made,
                     sizeof made);
+    if (mr_hazard_is_before_launch(pair)) {
+        tell(t,
+             pair->kind == MR_HAZARD_UNINITIALISED_READ ? MR_HAZARD_BECAUSE_NEVER_WRITTEN
+                                                        : MR_HAZARD_BECAUSE_ALLOC_NOT_ORDERED,
+             "the memory is that of a graph, captured at %s, and `%s` comes after no launch of it: "
+             "only launches write it.",
+             made, pair->second_op);
+        return;
+    }
     if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
         tell(t, MR_HAZARD_BECAUSE_NEVER_WRITTEN,
              pair->unset_made.file

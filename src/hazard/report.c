@@ -428,8 +428,14 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
                  "not specify whether it waits (R23). Pin the memory, or synchronize.");
         return;
     }
-    mr_hazard_explain(c, pair, report);
-    mr_hazard_find_fix(c, pair, report);
+    if (mr_hazard_is_of_one_launch(c, pair)) {
+        mr_hazard_explain_one_launch(c, pair, report);
+    } else {
+        found_pair outside;
+        mr_hazard_seen_outside(c, pair, &outside);
+        mr_hazard_explain(c, &outside, report);
+        mr_hazard_find_fix(c, &outside, report);
+    }
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = fix->where.file && is_entry(c, fix->where.file);

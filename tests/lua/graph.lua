@@ -277,6 +277,32 @@ function TestGraph.test_inside_a_graph_only_its_edges_count()
   lu.assertEquals(#mr.hazard.check(function() mr.graph(function() x:add_(1); x:mul_(2) end):launch(a) end), 0)
 end
 
+function TestGraph.test_a_result_that_no_launch_has_written()
+  local s = mr.stream{name = "s"}
+  local reports = mr.hazard.check(function()
+    local _, y = mr.graph(function() return mr.ones(4) + 1 end)
+    s:run(function() return y:sum() end)
+  end)
+  lu.assertTrue(#reports > 0)
+  for _, r in ipairs(reports) do
+    lu.assertStrContains(r.message, "launch the graph before ")
+    lu.assertNotStrContains(r.message, "mr.empty")
+    lu.assertNotStrContains(r.message, "synchronize")
+  end
+end
+
+-- The script has no event that a message could name.
+function TestGraph.test_a_wait_for_a_stream_outside_of_the_capture()
+  local s, other = mr.stream(), mr.stream()
+  mr.graph.begin(s)
+  local ok, err = pcall(s.wait_stream, s, other)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "stream-capture-isolation")
+  lu.assertNotStrContains(err.message, "event #")
+  lu.assertStrContains(err.message, "the stream that it waits for does not")
+  pcall(mr.graph.finish, s)
+end
+
 -- ---------------------------------------------------------------- how captures end
 
 function TestGraph.test_the_collector_takes_graphs_and_captures()

@@ -1,0 +1,129 @@
+/* Pairs of which one access or both are nodes of a graph. Their lines are in the captured function, but what orders them against
+ * anything outside of the launch stands at the launch (R42): there a fix belongs. Two nodes of one launch are ordered by
+ * the graph's edges only: there it belongs into the function.
+ *
+ * Easiest to break: two launches at one line, in a loop, are two launches. */
+#include "hazard/explain.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+
+/* A launch begins with its waits and its first operation, and its last record is of another kind. */
+static bool is_inside(const log_line *line) {
+    return line->launched.file && line->launch != MR_LAUNCH_NONE;
+}
+
+/* The oldest line of the launch that `line`, at `back`, is of. */
+static const log_line *begin_of(const checker *c, uint64_t back) {
+    const log_line *line = mr_hazard_log_back(c, back), *before;
+    while (line->launch != MR_LAUNCH_FIRST && (before = mr_hazard_log_back(c, ++back)) &&
+           is_inside(before))
+        line = before;
+    while ((before = mr_hazard_log_back(c, ++back)) && is_inside(before) &&
+           before->launch == MR_LAUNCH_REST && !mr_hazard_line_is(before, MR_TRAIT_LAUNCH))
+        line = before; /* the waits and the record in front of the first operation */
+    return line;
+}
+
+static const log_line *find(const checker *c, uint64_t seq, uint64_t *out_back) {
+    const log_line *line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
+        if (line->seq == seq) {
+            *out_back = back;
+            return line;
+        }
+    return NULL;
+}
+
+/* The record behind the launch that `back` is of; NULL: the launch is not over. */
+static const log_line *end_of(const checker *c, uint64_t back) {
+    while (back-- > 0) {
+        const log_line *line = mr_hazard_log_back(c, back);
+        if (!line->launched.file) return NULL;
+        if (line->launch == MR_LAUNCH_NONE) return line;
+    }
+    return NULL;
+}
+
+static actor *actor_of(const checker *c, uint32_t stream, actor *otherwise) {
+    for (actor *a = c->actors; a; a = a->next)
+        if (a->id == stream) return a;
+    return otherwise;
+}
+
+bool mr_hazard_is_before_launch(const found_pair *pair) {
+    return pair->history->storage->graph &&
+           (pair->kind == MR_HAZARD_UNINITIALISED_READ || pair->kind == MR_HAZARD_USE_BEFORE_ALLOC);
+}
+
+/* Both are of one launch, whose graph is there as long as it submits. */
+bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair) {
+    uint64_t first_back = 0, second_back = 0;
+    const log_line *first = find(c, pair->first_seq, &first_back);
+    const log_line *second = find(c, pair->second_seq, &second_back);
+    if (!first || !second || !is_inside(first) || !is_inside(second) || pair->submitted.file)
+        return false;
+    return begin_of(c, first_back) == begin_of(c, second_back);
+}
+
+void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair *out) {
+    uint64_t back = 0;
+    const log_line *line = find(c, pair->first_seq, &back);
+    *out = *pair;
+    if (line && is_inside(line)) {
+        const log_line *end = end_of(c, back);
+        out->first_where = line->launched;
+        if (end) out->first = actor_of(c, end->stream, out->first);
+        if (end) out->first_seq = end->seq;
+    }
+    line = find(c, pair->second_seq, &back);
+    if (!line || !is_inside(line) || pair->submitted.file) return;
+    out->second_where = line->launched;
+    out->second = actor_of(c, begin_of(c, back)->stream, out->second);
+}
+
+/* ---- two nodes of one launch */
+
+/* A stream that captured and has perhaps never done anything else. */
+static actor captured_actor(const mr_stream *stream) {
+    return (actor){.id = stream->id,
+                   .kind = stream->kind,
+                   .device = stream->device->index,
+                   .name = stream->name,
+                   .stream = (mr_stream *)stream};
+}
+
+static bool put_fix(const checker *c, const actor *first, const actor *second,
+                    const found_pair *pair, mr_hazard_report *report) {
+    char a[NAME_SIZE], b[NAME_SIZE];
+    mr_hazard_spot spot;
+    if (!mr_hazard_before_second(c, pair, &spot)) return false;
+    if (!mr_hazard_stream_code(c, first, &spot, a, sizeof a) ||
+        !mr_hazard_stream_code(c, second, &spot, b, sizeof b))
+        return false;
+    mr_hazard_fix *fix = &report->fix[report->fix_count++];
+    mr_text_format(fix->text, sizeof fix->text, "%s:wait_stream(%s)", b, a);
+    fix->place = spot.place;
+    fix->where = spot.where;
+    return true;
+}
+
+void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
+                                  mr_hazard_report *report) {
+    uint64_t back = 0;
+    const mr_stream *from = find(c, pair->first_seq, &back)->captured_on;
+    const mr_stream *to = find(c, pair->second_seq, &back)->captured_on;
+    report->reason = MR_HAZARD_BECAUSE_NO_PATH;
+    mr_text_format(report->why, sizeof report->why,
+                   "both are nodes of one graph, and no edge leads from `%s` to `%s`: in a launch "
+                   "only edges order nodes (R42).",
+                   pair->first_op, pair->second_op);
+    mr_text_format(report->advice, sizeof report->advice,
+                   "in what is captured, let the stream of `%s` wait for that of `%s`, between "
+                   "the two",
+                   pair->second_op, pair->first_op);
+    if (!from || !to) return;
+    actor first = captured_actor(from), second = captured_actor(to);
+    put_fix(c, &first, &second, pair, report);
+}
