@@ -1,7 +1,7 @@
 -- A training step as a graph: forward pass, gradients and optimizer are captured once, and each step is then one call.
 --
--- A graph reads and writes fixed tensors. So a batch is copied into the same tensor each time, gradients are set to zero in
--- place, and the step's numbers, such as the learning rate, are those of the capture.
+-- A graph reads and writes fixed tensors. So a batch is copied into the same tensor each time, and the numbers of the
+-- step, such as the learning rate, are those of the capture.
 local mr = require "millrace"
 
 local STEPS = 60
@@ -12,7 +12,7 @@ local function new_training()
   local sgd = mr.optim.SGD(net:parameters(), {lr = 0.1, momentum = 0.9})
   local batch, wanted = mr.zeros(32, 2), mr.zeros(32, 1)
   local function step()
-    sgd:zero_grad{set_to_none = false}
+    sgd:zero_grad()
     local loss = net(batch):mse_loss(wanted)
     loss:backward()
     sgd:step()
@@ -39,7 +39,7 @@ end
 local step, next_batch = new_training()
 local eager = train(step, next_batch)
 
--- The first step is made without a graph: it makes the gradients and the optimizer's state.
+-- The first step is made without a graph: it makes the state of the optimizer, which outlives the steps.
 local captured, next_captured = new_training()
 next_captured()
 local first = captured():item()

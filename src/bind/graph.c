@@ -43,6 +43,8 @@ MR_FUNCTION(
     mr_executable *x = mr_check_graph(L, 1);
     mr_stream *stream =
         lua_isnoneornil(L, 2) ? mr_graph_device(graph_at(L, 1))->current : mr_check_stream(L, 2);
+    mr_graph_copy_inputs(L, stream);
+    x = mr_check_graph(L, 1); /* copies run hooks */
     mr_raise(L, mr_executable_launch(&caller, x, stream));
     return 0;
 }
@@ -307,4 +309,5 @@ const mr_class mr_graph_class = {"graph",
 
 void mr_open_graph(lua_State *L) {
     mr_class_open(L, &mr_graph_class);
+    mr_class_extend(L, &mr_graph_inputs_class);
 }

@@ -12,6 +12,9 @@ mr_executable *mr_check_graph(lua_State *L, int arg);
 /* Pushes an empty one, and returns where its executable goes. */
 mr_executable **mr_new_graph(lua_State *L);
 
+/* graph_inputs.c: new values of inputs, in front of a launch of the graph at index 1. */
+void mr_graph_copy_inputs(lua_State *L, mr_stream *stream);
+
 /* graph_capture.c: captures the function at index `fn` with the options at `options`. Pushes what keeps the graph, and
  * then what the function returned. */
 mr_graph *mr_capture_function(lua_State *L, int fn, int options);

@@ -1,7 +1,7 @@
 /* The userdata of a graph: state and check. What can be done with it is in graph.c. */
 #include "bind/graph.h"
 
-const mr_kind mr_kind_graph = {.text = "a graph"};
+const mr_kind mr_kind_graph = {.text = "a graph", .user_values = 1};
 
 mr_executable **mr_new_graph(lua_State *L) {
     return mr_new(L, &mr_kind_graph, sizeof(mr_executable *));

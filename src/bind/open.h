@@ -19,7 +19,8 @@ extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
     mr_optim_class, mr_data_class;
-extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class;
+extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class,
+    mr_graph_inputs_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */

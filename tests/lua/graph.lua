@@ -217,6 +217,102 @@ function TestGraph.test_random_numbers_advance_from_launch_to_launch()
   lu.assertNotEquals(captured[1], captured[3])
 end
 
+-- ---------------------------------------------------------------- named inputs
+
+function TestGraph.test_inputs()
+  local s = mr.stream()
+  local x, y, out = mr.ones(4), mr.zeros(4), mr.zeros(4)
+  mr.synchronize()
+  local g, made = mr.graph(function() out:copy_(x); out:mul_(2); return x + y end)
+  lu.assertEquals(g:inputs(), {})
+  local named = g:inputs{x = x, y = y}
+  lu.assertTrue(rawequal(named.x, x) and rawequal(named.y, y))
+  g:launch(s)
+  local new = mr.full({4}, 5.0)
+  mr.synchronize()
+  local reports = mr.hazard.check(function()
+    g:inputs{x = new}
+    lu.assertEquals(x[1]:item(), 1.0) -- by the next launch
+    g:launch(s)
+    g:launch(s)
+    s:synchronize()
+  end)
+  lu.assertEquals(#reports, 0)
+  lu.assertEquals({x[1]:item(), out[1]:item(), made[1]:item(), y[1]:item()}, {5.0, 10.0, 5.0, 0.0})
+  g:inputs{x = mr.tensor{1, 2, 3, 4.0}, y = y} -- the input itself is no new value
+  mr.synchronize()
+  g:launch(s)
+  s:synchronize()
+  lu.assertEquals(out:totable(), {2.0, 4.0, 6.0, 8.0})
+end
+
+function TestGraph.test_wrong_inputs()
+  local x, out = mr.ones(4), mr.zeros(4)
+  local g, made = mr.graph(function() out:copy_(x); return x + 1 end)
+  g:inputs{x = x}
+  for text, given in pairs{
+    ["`x` is f32[4], and f32[3] was given"] = {x = mr.ones(3)},
+    ["and f64[4] was given"] = {x = mr.ones(4, {dtype = "f64"})},
+    ["no node of the graph reads"] = {other = mr.ones(4)},
+    ["or the graph makes it"] = {made = made},
+    ["`x` is a number"] = {x = 5},
+    ["the name of an input is a string"] = {x},
+  } do
+    lu.assertErrorMsgContains(text, g.inputs, g, given)
+  end
+  lu.assertErrorMsgContains("expected a table", g.inputs, g, 5)
+  lu.assertErrorMsgContains("no node", g.inputs, g, {out = out}) -- it is written only
+  local names = {}
+  for name in pairs(g:inputs()) do names[#names + 1] = name end
+  lu.assertEquals(names, {"x"})
+end
+
+-- ---------------------------------------------------------------- captures that are left open
+
+-- Errors end the captures of mr.graph(fn) only; others end by finish, with their stream, or by a reset.
+function TestGraph.test_captures_left_open()
+  local x = mr.ones(2)
+  mr.synchronize()
+  local s
+  lu.assertErrorMsgContains("left open", function()
+    s = mr.stream()
+    mr.graph.begin(s)
+    s:run(function() x:add_(1) end)
+    error("left open")
+  end)
+  lu.assertTrue(s:is_capturing())
+  local g = mr.graph.finish(s) -- an error outside of mr.graph(fn) ends no capture
+  lu.assertEquals(g.node_count, 1)
+  for _ = 1, 3 do
+    mr.graph.begin(mr.stream())
+    collectgarbage()
+    collectgarbage()
+  end
+  lu.assertEquals(x:sum():item(), 2.0)
+  lu.assertErrorMsgContains("inside", mr.graph, function()
+    local other = mr.stream()
+    other:wait_stream(mr.current_stream())
+    error("inside")
+  end)
+  lu.assertEquals(x:sum():item(), 2.0)
+end
+
+function TestGraph.test_ten_thousand_captures()
+  local x = mr.zeros(8)
+  mr.synchronize()
+  local function many(count)
+    for _ = 1, count do mr.graph(function() return x + 1 end) end
+    collectgarbage()
+    collectgarbage()
+    mr.synchronize()
+    return mr.memory.allocated(), collectgarbage("count")
+  end
+  local device, host = many(500)
+  local device_after, host_after = many(10000)
+  lu.assertEquals(device_after, device)
+  lu.assertTrue(host_after < host + 200, host_after - host)
+end
+
 -- ---------------------------------------------------------------- what the checker says
 
 local function reports_of(fn)
