@@ -12,7 +12,7 @@ local MAY_LOOK = {
   ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["tensor_box.c"] = true, ["gradient.c"] = true,
-  ["functional.c"] = true,
+  ["functional.c"] = true, ["graph_inputs.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true,

@@ -145,6 +145,7 @@ mr.hazard = {}
 mr.graph = {}
 
 ---What was captured, and an executable of it. It does not change, except by update and enable.
+---Named inputs.
 ---@class millrace.Graph
 ---@field id integer The number of the capture.
 ---@field node_count integer How many nodes it has.
@@ -1635,6 +1636,14 @@ function Graph:save(path) end
 ---Gives up the graph. Returns at once; launches that are pending still run, and the memory of the
 ---graph goes after them, unless a tensor refers to it.
 function Graph:close() end
+
+---Names inputs of the graph, and gives them values. `tensors`: {name = tensor}. A name that is new is
+---that of a tensor of before the capture, which nodes read. For a name that there is, the values of
+---another tensor of the same shape and dtype are copied to the input, by the next launch and on its
+---stream. Returns the inputs by name.
+---@param tensors? table
+---@return table inputs
+function Graph:inputs(tensors) end
 
 ---Sets and returns what decides the next step of the device where CUDA leaves a choice: "timed"
 ---(follows the cost model; only then do times have a meaning), "adversarial" (runs consumers as early

@@ -81,10 +81,12 @@ bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_hazard
 /* The second uses what a graph makes, and comes after no launch of it. */
 bool mr_hazard_is_before_launch(const found_pair *pair);
 bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair);
-void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
-                                  mr_hazard_report *report);
 /* The same pair with the place and the stream of a launch where an access is a node of it. */
 void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair *out);
+
+/* one_launch.c: reason and fix of such a pair. */
+void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
+                                  mr_hazard_report *report);
 
 /* names.c: what a person calls it, and an expression that a script can use. */
 #define NAME_SIZE 64
