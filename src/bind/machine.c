@@ -86,11 +86,11 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
     return 1;
 }
 
-MR_FUNCTION(
-    machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> before: boolean",
-    "With true, products of f32 matrices and convolutions of f32 may be computed in TF32 on "
-    "a GPU that has it. This is faster, and the inputs are rounded to 10 bits of mantissa. "
-    "The virtual GPU always computes in f32. Returns the previous value; off at the start.") {
+MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> before: boolean",
+            "With true, products of f32 matrices and convolutions of f32 may be computed in TF32 "
+            "on a GPU that has it. This is faster, and the inputs are rounded to 10 bits of "
+            "mantissa. The virtual GPU always computes in f32. Returns the previous value; off at "
+            "the start.") {
     mr_machine *machine = mr_set_context(L);
     bool before = machine->allow_tf32;
     if (!lua_isnoneornil(L, 1)) {

@@ -78,8 +78,7 @@ struct mr_machine {
         host_stays; /* they are those of a history of steps, which leave what is the host's as it is (history.h) */
     uint64_t history_limit; /* bytes that those may take */
     mr_history *history;    /* NULL: no step has been made */
-    bool
-        allow_tf32; /* sums of products of f32 may be computed with 10-bit mantissas on tensor cores */
+    bool allow_tf32;        /* sums of products of f32 may be computed in TF32 */
     bool
         replays; /* its commands were carried out before, on another: what they print or count was told then */
     bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */

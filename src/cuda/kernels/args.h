@@ -228,11 +228,11 @@ enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_NEAR = 1 << 14 };
 #define MR_CUDA_CONV_LIST(X)                                                                       \
     X(ANY_F64, any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)                          \
     X(ANY_F32, any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)                          \
-    X(LARGE, f32_64x128, near, float, plain, 64, 128, float, 64, 128, 8, 8)                        \
-    X(SMALL, f32_64x64, near, float, plain, 64, 64, float, 64, 64, 4, 8)                           \
+    X(LARGE, f32_64x128, near, float, plain, 64, 128, float, 64, 128, 8, 8, 16)                    \
+    X(SMALL, f32_64x64, near, float, plain, 64, 64, float, 64, 64, 8, 4, 16)                       \
     X(LOW, f32_32x128, near, float, plain, 32, 128, float, 32, 128, 4, 8)                          \
     X(TF32_LARGE, tf32_64x128, near, float, tensor, 64, 128, 64, 128)                              \
-    X(TF32_SMALL, tf32_64x64, near, float, tensor, 64, 64, 64, 64)
+    X(TF32_SMALL, tf32_64x64, near, float, tensor, 64, 64, 64, 64, 32)
 #define MR_CUDA_CONV_WEIGHT_LIST(X)                                                                \
     X(WEIGHT_ANY_F64, weight_any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)            \
     X(WEIGHT_ANY_F32, weight_any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)            \

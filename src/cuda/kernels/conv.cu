@@ -9,7 +9,7 @@
 
 /* Taps that are described in shared memory at a time, by one thread each: twice, as the next are described while these
  * are in use. */
-enum { DESCRIBED = THREADS };
+enum { DESCRIBED = 128 };
 
 /* ------------------------------------------------------------------------- results */
 
@@ -59,7 +59,7 @@ template <class TILE, class TAPS> MR_DEVICE void convolve(const mr_cuda_conv &p)
     typedef typename TILE::T T;
     typedef typename TAPS::offset offset;
     constexpr int ROWS = TILE::ROWS, COLUMNS = TILE::COLUMNS, DEPTH = TILE::DEPTH, LANES = TILE::LEFT_LANES;
-    constexpr int RIGHT = COLUMNS * DEPTH / THREADS, LEFT_TAPS = DEPTH / LANES, LEFT_ROWS = ROWS * LANES / THREADS;
+    constexpr int THREADS = TILE::THREADS, RIGHT = COLUMNS * DEPTH / THREADS, LEFT_TAPS = DEPTH / LANES, LEFT_ROWS = ROWS * LANES / THREADS;
     static_assert(COLUMNS <= THREADS && DESCRIBED % DEPTH == 0 && DESCRIBED >= 2 * DEPTH);
     __shared__ __align__(16) T left[2][DEPTH][ROWS + TILE::PAD], right[2][DEPTH][COLUMNS + TILE::PAD];
     __shared__ __align__(16) typename TAPS::tap taps[2 * DESCRIBED];
@@ -78,6 +78,7 @@ template <class TILE, class TAPS> MR_DEVICE void convolve(const mr_cuda_conv &p)
 
     auto describe = [&](uint32_t from) {
         uint32_t k = from + threadIdx.x;
+        if (THREADS > DESCRIBED && threadIdx.x >= DESCRIBED) return;
         window_tap tap = tap_at(p, k);
         taps[k % (2 * DESCRIBED)] = TAPS::describe(p, tap, k < p.depth);
         weights_at[k % (2 * DESCRIBED)] =
@@ -132,7 +133,8 @@ template <class TILE, class TAPS> MR_DEVICE void convolve(const mr_cuda_conv &p)
 /* Of a tile most rows would be empty: a thread makes all outputs of a group at one position, and reads ahead. */
 template <int OUTPUTS> MR_DEVICE void convolve_thin(const mr_cuda_conv &p) {
     typedef near_taps<float> TAPS;
-    enum { AHEAD = 16 };
+    enum { AHEAD = 16, THREADS = MR_CUDA_CONV_THREADS };
+    static_assert(DESCRIBED == THREADS);
     __shared__ __align__(16) TAPS::tap taps[DESCRIBED];
     __shared__ vector<float, OUTPUTS> weights[DESCRIBED];
     uint32_t group = blockIdx.x / p.column_tiles, position = blockIdx.x % p.column_tiles * THREADS + threadIdx.x;
@@ -181,7 +183,7 @@ template <int OUTPUTS> MR_DEVICE void convolve_thin(const mr_cuda_conv &p) {
 template <class TILE, class TAPS> MR_DEVICE void convolve_weight(const mr_cuda_conv &p) {
     typedef typename TILE::T T;
     typedef typename TAPS::offset offset;
-    constexpr int ROWS = TILE::ROWS, COLUMNS = TILE::COLUMNS, DEPTH = 16;
+    constexpr int THREADS = TILE::THREADS, ROWS = TILE::ROWS, COLUMNS = TILE::COLUMNS, DEPTH = 16;
     constexpr int LOADERS = THREADS / DEPTH, LEFT = ROWS / LOADERS, RIGHT = COLUMNS / LOADERS;
     __shared__ __align__(16) T left[2][DEPTH][ROWS + TILE::PAD], right[2][DEPTH][COLUMNS + TILE::PAD];
     __shared__ __align__(16) typename TAPS::tap taps[COLUMNS];
@@ -249,19 +251,21 @@ template <class TILE, class TAPS> MR_DEVICE void convolve_weight(const mr_cuda_c
 
 /* ------------------------------------------------------------------------- the kernels */
 
-#define KERNEL(name, ...)                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                          \
+#define KERNEL(name, threads, ...)                                                                 \
+    extern "C" __global__ void __launch_bounds__(threads)                                          \
         millrace_conv_##name(const __grid_constant__ mr_cuda_conv p) {                             \
         __VA_ARGS__(p);                                                                            \
     }
 #define X(id, name, taps, T, tile, rows, columns, ...)                                             \
-    KERNEL(name, convolve<tile##_tile<__VA_ARGS__>, taps##_taps<T>>)
+    typedef tile##_tile<__VA_ARGS__> tile_of_##name;                                               \
+    KERNEL(name, tile_of_##name::THREADS, convolve<tile_of_##name, taps##_taps<T>>)
 MR_CUDA_CONV_LIST(X)
 #undef X
 #define X(id, name, taps, T, tile, rows, columns, ...)                                             \
-    KERNEL(name, convolve_weight<tile##_tile<__VA_ARGS__>, taps##_taps<T>>)
+    typedef tile##_tile<__VA_ARGS__> tile_of_##name;                                               \
+    KERNEL(name, tile_of_##name::THREADS, convolve_weight<tile_of_##name, taps##_taps<T>>)
 MR_CUDA_CONV_WEIGHT_LIST(X)
 #undef X
-#define X(id, name, outputs) KERNEL(name, convolve_thin<outputs>)
+#define X(id, name, outputs) KERNEL(name, MR_CUDA_CONV_THREADS, convolve_thin<outputs>)
 MR_CUDA_CONV_THIN_LIST(X)
 #undef X

@@ -8,21 +8,20 @@
 
 #include "cuda/kernels/device.cuh"
 
-enum { THREADS = MR_CUDA_CONV_THREADS, WARPS = THREADS / 32 };
-
 MR_DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 MR_DEVICE double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
 /* A thread makes TM x TN of the tile: PER neighbours, then the next PER behind those of the other threads. So the threads
  * of a warp, 8 across and 4 down, read neighbouring vectors. */
-template <class Type, int ROWS_, int COLUMNS_, int TM, int TN> struct plain_tile {
+template <class Type, int ROWS_, int COLUMNS_, int TM, int TN, int DEPTH_ = 8> struct plain_tile {
     typedef Type T;
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, PER = 16 / sizeof(T), PAD = PER;
     static constexpr int ACROSS = COLUMNS / TN, DOWN = ROWS / TM;
-    static_assert(ACROSS * DOWN == THREADS && ACROSS % 8 == 0 && DOWN % 4 == 0);
+    static constexpr int THREADS = ACROSS * DOWN;
+    static_assert(ACROSS % 8 == 0 && DOWN % 4 == 0);
     /* What is written as one, and how many of these a thread has in a row and in a column. */
     static constexpr int WIDTH = PER, GROUPS = TN / PER, HEIGHT = TM;
-    static constexpr int DEPTH = 8, LEFT_LANES = 8; /* of convolve() */
+    static constexpr int DEPTH = DEPTH_, LEFT_LANES = 8; /* of convolve() */
 
     T sum[TM][TN];
     int x, y;
@@ -106,14 +105,13 @@ MR_DEVICE void multiply_fragments(float (&sum)[4], const float (&a)[4], const fl
 }
 
 /* Half of the tile's rows and of its columns a warp, in TF32, added in f32. */
-template <int ROWS_, int COLUMNS_> struct tensor_tile {
+template <int ROWS_, int COLUMNS_, int DEPTH_ = 16> struct tensor_tile {
     typedef float T;
     /* Rows of shared memory begin 8 banks apart, so the 4 x 8 elements that a warp reads at once are in different ones. */
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, PAD = 8;
-    static constexpr int ACROSS = 2, MI = ROWS / 32, NI = COLUMNS / 16;
-    static_assert(WARPS == 4);
+    static constexpr int THREADS = 128, ACROSS = 2, MI = ROWS / 32, NI = COLUMNS / 16;
     static constexpr int WIDTH = 2, GROUPS = NI, HEIGHT = 2 * MI;
-    static constexpr int DEPTH = 16, LEFT_LANES = 4;
+    static constexpr int DEPTH = DEPTH_, LEFT_LANES = 4;
 
     float sum[MI][NI][4];
     int first_row, first_column, g, t;
