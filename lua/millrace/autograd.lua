@@ -248,13 +248,21 @@ return function(tools)
     return parts
   end
 
+  -- What to write in place of the change of t: the operation that makes a new tensor, or the change of a clone.
+  local function in_new_tensor(rule, t)
+    local exists = rule.name == rule.row .. "_" and pcall(function() return t[rule.row] end)
+    if exists then return ("write x = x:%s(...) for a new tensor"):format(rule.row) end
+    if rule.name == "t[i]=" then return "change x = x:clone()" end
+    return ("write x = x:clone():%s(...) for a new tensor"):format(rule.name)
+  end
+
   -- Raises where a change would be one of a leaf. Returns the tensor that t is a view of, and where its gradient goes.
   local function check_change(rule, t)
     local s, base = state(t), base_of(t)
     if base and not tools.shares(base, t) then base = nil end
     if s and s.on then
-      misuse(("%s: %s is a leaf that requires gradients and cannot be changed in place: write x = x:%s(...) for " ..
-        "a new tensor, or change it inside mr.no_grad"):format(rule.name, describe(t), rule.row))
+      misuse(("%s: %s is a leaf that requires gradients and cannot be changed in place: %s, or change it inside " ..
+        "mr.no_grad"):format(rule.name, describe(t), in_new_tensor(rule, t)))
     end
     local base_state = base and state(base)
     if base_state and base_state.on then
@@ -398,9 +406,11 @@ return function(tools)
 
   local function type_text(value) return tools.is_tensor(value) and "a tensor" or "a " .. type(value) end
 
-  function M.requires_grad(t, on)
-    if on ~= nil and type(on) ~= "boolean" then
-      misuse("requires_grad_: argument 1: expected true or false, got " .. type_text(on))
+  -- Only a missing argument means true: nil is most often a name that Lua does not know, such as False.
+  function M.requires_grad(t, ...)
+    local on = ...
+    if select("#", ...) > 0 and type(on) ~= "boolean" then
+      misuse("requires_grad_: argument 1: expected true or false, got " .. (on == nil and "nil" or type_text(on)))
     end
     local s = settled(t)
     if s and not s.leaf then
@@ -471,7 +481,12 @@ return function(tools)
 
   local fields = {}
 
-  function fields.requires_grad(t, value) M.requires_grad(t, value) end
+  function fields.requires_grad(t, value)
+    if type(value) ~= "boolean" then
+      misuse("requires_grad: expected true or false, got " .. (value == nil and "nil" or type_text(value)))
+    end
+    M.requires_grad(t, value)
+  end
 
   function fields.grad(t, value)
     local s = settled(t)

@@ -8,6 +8,8 @@
 -- The module is a function of the tools that src/bind/elementwise.c hands to it, and returns what mr.elementwise calls.
 local mr = require "millrace"
 
+local sum_to = require("millrace.autograd.helpers").sum_to
+
 local kernel, empty, current_device = mr.kernel, mr.empty, mr.current_device
 
 local THREADS = 256  -- of a block
@@ -400,18 +402,8 @@ return function(tools)
     return form, numbers
   end
 
-  local function run(f, ...)
-    local args, given, wanted = { ... }, select("#", ...), #f.inputs
-    local options = {}
-    if given == wanted + 1 and type(args[given]) == "table" then
-      options, given = check_options(f, args[given]), wanted
-    end
-    if given ~= wanted then
-      misuse(("%s: expected %d argument%s (%s), got %d"):format(f.name, wanted, wanted == 1 and "" or "s", f.signature,
-        given))
-    end
-    local stream, out = options.stream, options.out
-    for k = 1, wanted do check_input(f, k, args[k]) end
+  local function compute(f, options, args)
+    local wanted, stream, out = #f.inputs, options.stream, options.out
     local outputs = out ~= nil and given_outputs(f, out) or nil
     local shape = result_shape(f, args, outputs)
     if outputs then
@@ -432,6 +424,109 @@ return function(tools)
       kernel_of(f, form):launch({ grid = blocks, block = THREADS, stream = stream }, table.unpack(passed))
     end
     return table.unpack(outputs)
+  end
+
+  -- ---------------------------------------------------------------- gradients
+
+  -- Whether a gradient is to go through the call. No gradient may get lost silently, so an input without a derivative
+  -- is an error.
+  local function is_recorded(f, args, options)
+    if not mr.is_grad_enabled() then return false end
+    local found
+    for k, input in ipairs(f.inputs) do
+      if is_tensor(args[k]) and args[k].requires_grad then
+        found = true
+        if not (f.derivatives and f.derivatives[k]) then
+          misuse(("%s: argument %d (`%s`) requires gradients, but the function has no derivative for it: give " ..
+            "mr.elementwise the option derivative={%s=...}, call it inside mr.no_grad, or pass t:detach()"):format(
+            f.name, k, input.text, input.name))
+        end
+      end
+    end
+    if found and options.out ~= nil then
+      misuse(f.name .. ": out= cannot be recorded for gradients: leave it out, or call this inside mr.no_grad")
+    end
+    return found
+  end
+
+  -- What a gradient is multiplied with is computed by a function of its own, from the inputs, the output and `g`.
+  local function record(f)
+    return mr.autograd.Function {
+      name = f.name,
+      forward = function(ctx, options, ...)
+        local args = { ... }
+        local out = compute(f, options, args)
+        local tensors, values = {}, {}
+        for k = 1, #f.inputs do
+          if is_tensor(args[k]) then tensors[k] = args[k] else values[k] = args[k] end
+        end
+        tensors[#f.inputs + 1] = out
+        ctx.values, ctx.wanted = values, {}
+        for k in pairs(tensors) do ctx.wanted[k] = k <= #f.inputs and args[k].requires_grad end
+        ctx:save_for_backward(table.unpack(tensors, 1, #f.inputs + 1))
+        return out
+      end,
+      backward = function(ctx, g)
+        local saved, gradients = table.pack(ctx:saved_tensors()), {}
+        for k = 1, saved.n do
+          if saved[k] == nil then saved[k] = ctx.values[k] end
+        end
+        saved[saved.n + 1] = g
+        for k = 1, #f.inputs do
+          if ctx.wanted[k] then
+            local whole = compute(f.derivatives[k], {}, saved)
+            gradients[k + 1] = sum_to(whole, saved[k].shape)
+          end
+        end
+        return table.unpack(gradients, 1, #f.inputs + 1)
+      end,
+    }
+  end
+
+  -- {x = "2 * x * g"}: for an input, an expression of CUDA C with the inputs, the output and the gradient of the output, g.
+  local function add_derivatives(f, texts)
+    if type(texts) ~= "table" then
+      misuse(("elementwise: option `derivative`: expected a table such as {x = \"2 * x * g\"}, got %s"):format(
+        describe(texts)))
+    end
+    if #f.outputs > 1 then
+      misuse(("elementwise: option `derivative`: \"%s\" has %d outputs: only a function of one output can have " ..
+        "derivatives; mr.autograd.Function makes others"):format(f.signature, #f.outputs))
+    end
+    local known, before = {}, f.signature:match("^(.-)%->")
+    for k, input in ipairs(f.inputs) do known[input.name] = k end
+    f.derivatives = {}
+    for name, text in pairs(texts) do
+      local input = f.inputs[known[name]]
+      if not input or type(text) ~= "string" then
+        misuse(("elementwise: option `derivative`: expected an expression for an input of \"%s\", got %s for `%s`")
+          :format(f.signature, describe(text), tostring(name)))
+      end
+      if input.least then
+        misuse(("elementwise: option `derivative`: `%s` is no float, so it has no gradient"):format(input.text))
+      end
+      local given = ("%s, %s, %s g"):format(before, f.outputs[1].text, f.outputs[1].type)
+      local d = { name = f.name .. "_backward", made = f.made, options = f.options,
+        signature = ("%s -> %s gradient"):format(given, input.type), statement = "gradient = " .. text }
+      d.inputs, d.outputs = parse(d.signature)
+      f.derivatives[known[name]] = d
+    end
+    f.recorded = record(f)
+  end
+
+  local function run(f, ...)
+    local args, given, wanted = { ... }, select("#", ...), #f.inputs
+    local options = {}
+    if given == wanted + 1 and type(args[given]) == "table" then
+      options, given = check_options(f, args[given]), wanted
+    end
+    if given ~= wanted then
+      misuse(("%s: expected %d argument%s (%s), got %d"):format(f.name, wanted, wanted == 1 and "" or "s", f.signature,
+        given))
+    end
+    for k = 1, wanted do check_input(f, k, args[k]) end
+    if is_recorded(f, args, options) then return f.recorded(options, table.unpack(args, 1, wanted)) end
+    return compute(f, options, args)
   end
 
   -- ---------------------------------------------------------------- objects
@@ -481,8 +576,8 @@ return function(tools)
       misuse(("elementwise: argument 3: expected a name or a table of options, got %s"):format(describe(options)))
     end
     for key in pairs(options or {}) do
-      if key ~= "name" and key ~= "options" then
-        misuse(("elementwise: there is no option `%s`: expected name or options"):format(tostring(key)))
+      if key ~= "name" and key ~= "options" and key ~= "derivative" then
+        misuse(("elementwise: there is no option `%s`: expected name, options or derivative"):format(tostring(key)))
       end
     end
     local name = options and options.name or "elementwise"
@@ -494,6 +589,7 @@ return function(tools)
     f.options = options and options.options
     f.signature = signature:match("^%s*(.-)%s*$")
     f.inputs, f.outputs = parse(signature)
+    if options and options.derivative ~= nil then add_derivatives(f, options.derivative) end
     local object = setmetatable({}, metatable)
     states[object] = f
     return object

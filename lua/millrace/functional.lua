@@ -8,7 +8,7 @@ local mr = require "millrace"
 
 return function(tools)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
-  local M = {}
+  local M = require "millrace.composites"(tools)
 
   -- ---------------------------------------------------------------- arguments
 

@@ -30,6 +30,8 @@ static const struct {
     {"tensor", "is_contiguous", "write t.contiguous"},
     {"tensor", "nelement", "write t.numel"},
     {"tensor", "element_size", "write t.itemsize"},
+    {"tensor", "data", "write t:detach()"},
+    {"tensor", "repeat", "`repeat` is a word of Lua: write t:tile(...)"},
     {"tensor", "set_requires_grad", "write t:requires_grad_()"},
     {"tensor", "new_zeros", "write mr.zeros_like(t) or mr.zeros(...)"},
     {"stream", "enter", "write mr.with(s, fn) or s:run(fn)"},

@@ -37,6 +37,14 @@ static int call(lua_State *L, const char *name) {
     return lua_gettop(L);
 }
 
+int mr_functional_get_index(lua_State *L) {
+    return call(L, "get_index");
+}
+
+int mr_functional_set_index(lua_State *L) {
+    return call(L, "set_index");
+}
+
 /* --- functions ---------------------------------------------------------------------------------- */
 
 MR_FUNCTION(functional_linear, "linear", "x:linear(w: tensor [, bias: tensor]) -> tensor",

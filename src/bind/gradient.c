@@ -90,6 +90,21 @@ static int get_grad_fn(lua_State *L) {
     return mr_call_autograd(L, "grad_fn");
 }
 
+void mr_push_gradient_text(lua_State *L, int index) {
+    if (!mr_requires_grad(L, index)) {
+        lua_pushliteral(L, "");
+        return;
+    }
+    push_autograd(L);
+    lua_getfield(L, -1, "grad_fn");
+    lua_remove(L, -2);
+    lua_pushvalue(L, index);
+    lua_call(L, 1, 1);
+    if (lua_isnil(L, -1)) lua_pushliteral(L, ", requires_grad");
+    else lua_pushfstring(L, ", grad_fn %s", lua_tostring(L, -1));
+    lua_remove(L, -2);
+}
+
 int mr_gradient_set_field(lua_State *L) {
     mr_check_facts(L, 1, NULL);
     return mr_call_autograd(L, "set_field");

@@ -160,6 +160,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_event(L);
     mr_open_tensor(L);
     mr_open_tensor_facts(L);
+    mr_open_tensor_index(L);
     mr_open_tensor_view(L);
     mr_open_tensor_move(L);
     mr_open_peek(L);

@@ -64,6 +64,7 @@ void mr_open_stream(lua_State *L);
 void mr_open_sync_debug(lua_State *L);
 void mr_open_tensor(lua_State *L);
 void mr_open_tensor_facts(lua_State *L);
+void mr_open_tensor_index(lua_State *L);
 void mr_open_literal(lua_State *L);
 void mr_open_tensor_move(lua_State *L);
 void mr_open_tensor_view(lua_State *L);

@@ -60,15 +60,25 @@ MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "counts from the end. For a 1-D tensor this is a 0-dim tensor; item() reads its value. "
             "t[{ {1, 3}, 2 }] has one entry for each dim: a number selects that index; {first, "
             "last [, step]} is a range that includes both ends; {i} keeps the dim, with size 1; {} "
-            "keeps all. Dims without an entry are kept whole.") {
-    if (lua_type(L, 2) == LUA_TSTRING) return mr_class_lookup(L);
+            "keeps all. Dims without an entry are kept whole. ipairs(t) goes through the rows. A "
+            "tensor as index makes a copy: t[index], of integers, has the rows that it names "
+            "(index_select), and t[mask], of bools, the elements or rows where the mask, whose "
+            "dims are the first ones of t, is true (masked_select; the host waits for their "
+            "number).") {
+    int type = lua_type(L, 2);
+    if (type == LUA_TSTRING) return mr_class_lookup(L);
+    if (type == LUA_TUSERDATA && mr_test_tensor(L, 2)) return mr_functional_get_index(L);
+    if (type == LUA_TNUMBER && mr_tensor_ends_ipairs(L)) return 0;
     return mr_record(L, mr_tensor_get_index, "__index");
 }
 
 MR_FUNCTION(tensor_newindex, "__newindex", "t[i] = value",
             "Writes a number or a boolean to every element of t[i], or copies a tensor to it, as "
-            "fill_ and copy_ do.") {
+            "fill_ and copy_ do. t[mask] = value does it where the mask is true, and t[index] = "
+            "value for the rows that a tensor of integers names; if it names a row twice, which "
+            "value the row gets is not defined.") {
     if (lua_type(L, 2) == LUA_TSTRING) return mr_gradient_set_field(L);
+    if (mr_test_tensor(L, 2)) return mr_functional_set_index(L);
     return mr_record(L, mr_tensor_set_index, "__newindex");
 }
 

@@ -46,9 +46,18 @@ void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, con
 
 /* --- tensor_index.c, tensor_move.c -------------------------------------------------------------- */
 
-int mr_tensor_get_index(lua_State *L);   /* __index for anything but a string */
-int mr_tensor_set_index(lua_State *L);   /* __newindex for anything but a string */
+int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
+int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string */
+/* Of a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for a
+ * table. */
+bool mr_tensor_ends_ipairs(lua_State *L);
+/* t[index] and t[index] = value where the index at 2 is a tensor (functional.c). */
+int mr_functional_get_index(lua_State *L);
+int mr_functional_set_index(lua_State *L);
 int mr_gradient_set_field(lua_State *L); /* and for a string (gradient.c) */
+/* Pushes what tostring says of the gradients of the tensor at `index`: nothing, that it is a leaf that requires them, or the
+ * operation that made it (gradient.c). */
+void mr_push_gradient_text(lua_State *L, int index);
 /* The tensor on the host, with its values now, in a userdata that is pushed. */
 mr_tensor *mr_push_on_host(lua_State *L, const mr_caller *caller, mr_tensor *t);
 

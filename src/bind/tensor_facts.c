@@ -144,8 +144,9 @@ static void push_state(lua_State *L, const mr_tensor *t) {
 
 MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
             "Returns one line with name, dtype, shape, device, the number of pending operations "
-            "that use its memory, and the operation that wrote it last. Does not read the values "
-            "and waits for nothing. print(t) and mr.format(t) show the values.") {
+            "that use its memory, the operation that wrote it last, and whether it requires "
+            "gradients. Does not read the values and waits for nothing. print(t) and mr.format(t) "
+            "show the values.") {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);
     char signature[160], stream[96], text[512];
@@ -160,9 +161,13 @@ MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
         used += snprintf(text + used, room,
                          t->storage->kind == MR_MEMORY_PINNED ? " cpu, pinned" : " cpu");
     bool gone = closed || t->storage->freed;
-    if (gone) lua_pushstring(L, closed ? " (closed)" : " (freed)");
-    else push_state(L, t);
-    lua_pushfstring(L, "%s%s", text, lua_tostring(L, -1));
+    if (gone) {
+        lua_pushfstring(L, "%s (%s)", text, closed ? "closed" : "freed");
+        return 1;
+    }
+    push_state(L, t);
+    mr_push_gradient_text(L, 1);
+    lua_pushfstring(L, "%s%s%s", text, lua_tostring(L, -1), lua_tostring(L, -2));
     return 1;
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "bind/open.h"
 #include "bind/row.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
@@ -35,6 +36,20 @@ static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, i
     return at;
 }
 
+static lua_Integer range_step(lua_State *L, const mr_tensor *t, int dim, int range) {
+    char name[160];
+    lua_Integer step;
+    lua_rawgeti(L, range, 3);
+    if (!mr_whole_number(L, -1, &step) || step < 1)
+        mr_misuse(L,
+                  "%s: the step of the range for dim %d is %s, expected a whole number of at least "
+                  "1; x:flip(%d) reverses the dim",
+                  mr_tensor_describe(t, name, sizeof name), dim + 1,
+                  lua_isinteger(L, -1) ? lua_tostring(L, -1) : mr_type_text(L, -1), dim + 1);
+    lua_pop(L, 1);
+    return step;
+}
+
 /* {} all, {i} one that keeps its dim, {first, last [, step]}. `last` just before `first` gives an empty
  * range, as in string.sub and numeric loops. */
 static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int range) {
@@ -50,15 +65,10 @@ static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int ra
                   "%s: the range for dim %d is not {}, {i}, {first, last} or {first, last, step}",
                   mr_tensor_describe(t, name, sizeof name), dim + 1);
     int64_t size = t->shape[dim];
+    if (entries == 3)
+        step = range_step(L, t, dim, range); /* before the ends: it says how they are meant */
     int64_t first = range_end(L, t, dim, range, 1, 0, entries == 1 ? size - 1 : size);
     int64_t last = entries == 1 ? first : range_end(L, t, dim, range, 2, first - 1, size - 1);
-    if (entries == 3) {
-        lua_rawgeti(L, range, 3);
-        if (!mr_whole_number(L, -1, &step) || step < 1)
-            mr_misuse(L, "%s: the step of the range for dim %d is not a whole number of at least 1",
-                      mr_tensor_describe(t, name, sizeof name), dim + 1);
-        lua_pop(L, 1);
-    }
     if (step > size)
         step = size ? size : 1; /* one element anyway; and the stride cannot overflow */
     v->shape[v->ndim] = (last - first + step) / step;
@@ -85,8 +95,12 @@ static int add_entries(lua_State *L, view *v, const mr_tensor *t, int index) {
             v->offset += mr_check_index(L, t, dim, entry) * t->stride[dim];
         else
             mr_misuse(L,
-                      "%s: the index for dim %d is %s, expected a number or a range such as {1, 3}",
-                      mr_tensor_describe(t, name, sizeof name), dim + 1, mr_type_text(L, entry));
+                      "%s: the index for dim %d is %s, expected a number or a range such as {1, "
+                      "3}%s",
+                      mr_tensor_describe(t, name, sizeof name), dim + 1, mr_type_text(L, entry),
+                      mr_test(L, entry, &mr_kind_tensor)
+                          ? "; x:index_select(dim, index) selects by a tensor"
+                          : "");
         lua_pop(L, 1);
     }
     return entries;
@@ -106,11 +120,9 @@ static mr_tensor *push_view(lua_State *L, const mr_caller *caller, mr_tensor *t,
         break;
     case LUA_TTABLE: used = add_entries(L, &v, t, index); break;
     default:
-        if (mr_test(L, index, &mr_kind_tensor))
-            mr_misuse(L, "%s: a tensor cannot be an index: for a mask, use mr.where",
-                      mr_tensor_describe(t, name, sizeof name));
         mr_misuse(L,
-                  "%s: %s cannot be an index: expected a number, or a table of numbers and ranges",
+                  "%s: %s cannot be an index: expected a number, a table of numbers and ranges, or "
+                  "a tensor of integers or bools",
                   mr_tensor_describe(t, name, sizeof name), mr_type_text(L, index));
     }
     for (int dim = used; dim < t->ndim; dim++) keep(&v, t, dim);
@@ -119,6 +131,35 @@ static mr_tensor *push_view(lua_State *L, const mr_caller *caller, mr_tensor *t,
                                slot));
     return *slot;
 }
+
+/* --- ipairs --------------------------------------------------------------------------------------- */
+
+static const char
+    ipairs_step; /* its address is the registry key of the function that ipairs returns */
+
+void mr_open_tensor_index(lua_State *L) {
+    if (lua_getglobal(L, "ipairs") == LUA_TFUNCTION) {
+        lua_newtable(L);
+        lua_call(L, 1, 1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &ipairs_step);
+    } else {
+        lua_pop(L, 1);
+    }
+}
+
+bool mr_tensor_ends_ipairs(lua_State *L) {
+    lua_Debug caller;
+    const mr_tensor *t = mr_test_tensor(L, 1);
+    if (!t || t->ndim == 0 || lua_tointeger(L, 2) != t->shape[0] + 1) return false;
+    if (!lua_getstack(L, 1, &caller)) return false;
+    lua_getinfo(L, "f", &caller);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &ipairs_step);
+    bool is_ipairs = lua_iscfunction(L, -1) && lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return is_ipairs;
+}
+
+/* --- the metamethods ------------------------------------------------------------------------------ */
 
 int mr_tensor_get_index(lua_State *L) {
     mr_caller caller = mr_enter(L);

@@ -16,6 +16,33 @@ local function here(offset) return "autograd.lua:" .. debug.getinfo(2, "l").curr
 
 TestBasics = {}
 
+-- A name that Lua does not know, such as False, is nil.
+function TestBasics.test_only_true_and_false_say_what_is_required()
+  local x = mr.ones(2)
+  says("requires_grad: expected true or false, got nil", function() x.requires_grad = nil end)
+  says("requires_grad_: argument 1: expected true or false, got nil", function() x:requires_grad_(nil) end)
+  says("got a number", function() x.requires_grad = 1 end)
+  lu.assertFalse(x.requires_grad)
+end
+
+function TestBasics.test_tostring_says_what_requires_gradients()
+  local x = leaf { 1.0, 2.0 }
+  lu.assertStrContains(tostring(x), ", requires_grad")
+  local y = x * 2
+  lu.assertStrContains(tostring(y), "grad_fn mul at")
+  lu.assertNotStrContains(tostring(y:detach()), "grad_fn")
+  x:free()
+  lu.assertStrContains(tostring(x), "(freed)")
+end
+
+function TestBasics.test_messages_for_leaves_name_functions_that_exist()
+  local x = leaf { 1.0, 2.0 }
+  says("x = x:add(...)", function() x:add_(1) end)
+  says("x = x:clone():zero_(...)", function() x:zero_() end)
+  says("x = x:clone():uniform_(...)", function() x:uniform_() end)
+  says("x = x:clone():scatter_(...)", function() x:scatter_(1, mr.tensor { 1 }, 0) end)
+end
+
 function TestBasics.test_facts_of_leaves_and_results()
   local x = mr.ones(3)
   lu.assertFalse(x.requires_grad)

@@ -331,4 +331,47 @@ function TestErrors.test_fields()
   assert_fails("called on", saxpy.source, 3)
 end
 
+TestGradients = {}
+
+function TestGradients.test_no_gradient_is_lost_silently()
+  local f = mr.elementwise("float x, float y -> float z", "z = x * y", { derivative = { x = "y * g" } })
+  local w = mr.ones(3):requires_grad_()
+  assert_fails("argument 2 (`float y`) requires gradients", f, mr.ones(3), w)
+  assert_fails("requires gradients", mr.elementwise("float x -> float z", "z = x"), w)
+  assert_fails("out= cannot be recorded", f, w, 2, { out = mr.ones(3) })
+  lu.assertEquals(mr.no_grad(f, 3, w):totable(), { 3, 3, 3 })
+  lu.assertEquals(f(3, w:detach()):totable(), { 3, 3, 3 })
+end
+
+function TestGradients.test_derivatives_are_those_of_recorded_operations()
+  local f = mr.elementwise("float x, float y, float a -> float z", "z = expf(a * x) * y",
+    { derivative = { x = "g * a * z", y = "g * expf(a * x)" } })
+  local x, y = mr.rand(4, 3):requires_grad_(), mr.rand(3):requires_grad_()
+  local g = mr.rand(4, 3)
+  f(x, y, 0.5):backward(g)
+  local gx, gy = x.grad, y.grad
+  x.grad, y.grad = nil, nil
+  ((x * 0.5):exp() * y):backward(g)
+  lu.assertTrue(mr.allclose(gx, x.grad, { rtol = 1e-5 }))
+  lu.assertTrue(mr.allclose(gy, y.grad, { rtol = 1e-5 }))
+  f(mr.rand(4, 3), y, 0.5):sum():backward()
+  lu.assertFalse(mr.equal(gy, y.grad))
+end
+
+function TestGradients.test_what_a_derivative_can_be()
+  local function make(signature, derivative)
+    return pcall(mr.elementwise, signature, "z = x", { derivative = derivative })
+  end
+  local function says(text, ...)
+    local ok, message = make(...)
+    lu.assertFalse(ok)
+    lu.assertStrContains(message, text)
+  end
+  says("expected a table", "float x -> float z", "g")
+  says("for `y`", "float x -> float z", { y = "g" })
+  says("is no float", "int x -> int z", { x = "g" })
+  says("has 2 outputs", "float x -> float z, float w", { x = "g" })
+  says("two values", "float x, float g -> float z", { x = "g" })
+end
+
 os.exit(lu.LuaUnit.run())

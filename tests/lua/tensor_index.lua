@@ -37,7 +37,7 @@ function TestNumbers:test_outside()
   naive.assert_raises("item()", function() return mr.zeros()[1] end)
   naive.assert_raises("outside", function() return mr.zeros(0)[1] end)
   naive.assert_raises("true cannot be an index", function() return t[true] end)
-  naive.assert_raises("mask", function() return t[t:gt(0)] end)
+  naive.assert_raises("expected a mask (bool) or positions", function() return t[t] end)
 end
 
 TestRanges = {}
@@ -106,7 +106,8 @@ function TestRanges:test_wrong_ones()
   naive.assert_raises("outside", index { { 3, 1 } })
   naive.assert_raises("count from 1", index { { 0, 2 } })
   naive.assert_raises("step", index { { 1, 3, 0 } })
-  naive.assert_raises("step", index { { 1, 3, -1 } })
+  naive.assert_raises({ "step", "x:flip(1)" }, index { { 3, 1, -1 } })
+  naive.assert_raises("x:index_select(dim, index)", index { mr.tensor { 1 } })
   naive.assert_raises("range for dim 1", index { { 1, 2, 3, 4 } })
   naive.assert_raises("range for dim 1", index { { 1.5, 2 } })
   naive.assert_raises("is a string", index { "1" })
@@ -144,6 +145,124 @@ function TestAssignment:test_wrong_ones()
   naive.assert_raises("outside", function() t[3] = 1 end)
   naive.assert_raises({}, function() t[1] = mr.zeros(4) end)
   lu.assertEquals(t:totable(), { { 0, 0, 0 }, { 0, 0, 0 } })
+end
+
+TestTensors = {}
+
+-- What t[index] is, row by row: positions and the place of an element in a row count from 1.
+local function rows_of(t, positions)
+  local rows, width = {}, t.numel // math.max(t:size(1), 1)
+  local all = naive.flat(t:totable())
+  for _, p in ipairs(positions) do
+    for k = 1, width do rows[#rows + 1] = all[(p - 1) * width + k] end
+  end
+  return rows
+end
+
+local function append(list, size, first)
+  for d = first, #size do list[#list + 1] = size[d] end
+  return list
+end
+
+function TestTensors:test_positions_agree_with_loops()
+  local r = naive.random(5)
+  for round = 1, 60 do
+    local device = round % 2 == 0 and "cpu" or 0
+    local shape = r.shape(r.integer(1, 3), 5)
+    local t = counting(device, table.unpack(shape))
+    local chosen, positions = r.shape(r.integer(0, 2), 4), {}
+    for k = 1, naive.numel(chosen) do positions[k] = r.integer(1, shape[1]) end
+    local dtype = round % 3 == 0 and "i32" or "i64"
+    local index = mr.tensor(positions, { dtype = dtype, device = device }):reshape(chosen)
+    local picked = t[index]
+    lu.assertEquals(picked.shape, append({ table.unpack(chosen) }, shape, 2))
+    lu.assertEquals(naive.flat(picked:totable()), rows_of(t, positions))
+    local value = picked + 1000
+    t[index] = value
+    lu.assertTrue(mr.equal(t[index], value))
+    t[index] = 5
+    lu.assertTrue(t[index]:eq(5):all():item())
+  end
+end
+
+function TestTensors:test_masks_agree_with_loops()
+  local r = naive.random(6)
+  for round = 1, 60 do
+    local device = round % 2 == 0 and "cpu" or 0
+    local shape = r.shape(r.integer(1, 3), 5)
+    local t = counting(device, table.unpack(shape))
+    local front, values, positions = {}, {}, {}
+    for d = 1, r.integer(1, #shape) do front[d] = shape[d] end
+    for k = 1, naive.numel(front) do
+      values[k] = r.integer(0, 1) == 1
+      if values[k] then positions[#positions + 1] = k end
+    end
+    local mask = mr.tensor(values, { dtype = "bool", device = device }):reshape(front)
+    local flat = t:reshape(append({ #values }, shape, #front + 1))
+    lu.assertEquals(naive.flat(t[mask]:totable()), rows_of(flat, positions))
+    lu.assertEquals(t[mask].shape, append({ #positions }, shape, #front + 1))
+    local value, rest = t[mask] + 1000, t:clone()
+    t[mask] = value
+    lu.assertTrue(mr.equal(t[mask], value))
+    lu.assertTrue(mr.equal(t[mask:logical_not()], rest[mask:logical_not()]))
+    t[mask] = 3
+    lu.assertTrue(t[mask]:eq(3):all():item())
+    t[mask] = mr.tensor(4, { device = device })
+    lu.assertTrue(t[mask]:eq(4):all():item())
+  end
+end
+
+function TestTensors:test_values_broadcast()
+  local t = counting(0, 3, 2)
+  t[mr.tensor { 1, 3 }] = mr.tensor { 7, 8 }
+  lu.assertEquals(t:totable(), { { 7, 8 }, { 3, 4 }, { 7, 8 } })
+  t[mr.tensor { false, true, true }] = mr.tensor { 0.5, 1.5 } -- converted, as copy_ does
+  lu.assertEquals(t:totable(), { { 7, 8 }, { 0, 1 }, { 0, 1 } })
+  t[mr.tensor { true, false, true }] = mr.tensor { { 5, 6 } }
+  lu.assertEquals(t:totable(), { { 5, 6 }, { 0, 1 }, { 5, 6 } })
+  t:t()[mr.tensor { 2 }] = -1 -- not contiguous
+  lu.assertEquals(t:totable(), { { 5, -1 }, { 0, -1 }, { 5, -1 } })
+end
+
+function TestTensors:test_gradients()
+  local x = mr.tensor({ { 1, 2 }, { 3, 4 }, { 5, 6 } }, { dtype = "f32" }):requires_grad_()
+  local y = x * 1
+  y[y:gt(4)] = 0
+  local sum = y[mr.tensor { 2, 2, 3 }]:sum() + y[mr.tensor { true, false, false }]:sum() * 10
+  sum:backward()
+  lu.assertEquals(x.grad:totable(), { { 10, 10 }, { 2, 2 }, { 0, 0 } })
+  naive.assert_raises("leaf", function() x[x:gt(0)] = 1 end)
+  naive.assert_raises("leaf", function() x[mr.tensor { 1 }] = 1 end)
+end
+
+function TestTensors:test_wrong_ones()
+  local t = counting(0, 3, 2)
+  naive.assert_raises("index:to(\"bool\")", function() return t[mr.zeros(3, { dtype = "u8" })] end)
+  naive.assert_raises({ "shape 2", "3x2" }, function() return t[mr.tensor { true, false }] end)
+  naive.assert_raises({ "shape 2x3", "3x2" }, function() return t[t:t():gt(0)] end)
+  naive.assert_raises("item()", function() return mr.zeros()[mr.tensor { 1 }] end)
+  naive.assert_raises({ "shape 2", "6 places" }, function() t[t:gt(0)] = mr.tensor { 1, 2 } end)
+  naive.assert_raises({}, function() t[mr.tensor { 1, 2 }] = mr.zeros(5) end)
+  naive.assert_raises("a string", function() t[mr.tensor { 1 }] = "1" end)
+  naive.assert_raises("out of range", function() return mr.arange(3, { device = "cpu" })[mr.tensor({ 4 }, { device = "cpu" })] end)
+  lu.assertEquals(t:totable(), { { 1, 2 }, { 3, 4 }, { 5, 6 } })
+end
+
+TestLoops = {}
+
+function TestLoops:test_ipairs_ends_behind_the_last_row()
+  local x = mr.tensor({ { 1, 2 }, { 3, 4 } }, { dtype = "f32" })
+  local seen = {}
+  for i, row in ipairs(x) do seen[i] = row:totable() end
+  lu.assertEquals(seen, { { 1, 2 }, { 3, 4 } })
+  x:requires_grad_()
+  local sum
+  for i, row in ipairs(x) do sum = sum and sum + row:sum() * i or row:sum() * i end
+  sum:backward()
+  lu.assertEquals(x.grad:totable(), { { 1, 1 }, { 2, 2 } })
+  for _ in ipairs(mr.zeros(0, 3)) do error "no rows" end
+  naive.assert_raises("outside", function() return x[3] end)
+  naive.assert_raises("0-dim", function() for _ in ipairs(mr.zeros()) do error "no rows" end end)
 end
 
 os.exit(lu.LuaUnit.run())
