@@ -1,6 +1,5 @@
--- Functions of tensors that are made of several operations: indexing with tensors, and what PyTorch's users expect beside
--- the operation table. They are written with recorded operations, so gradients flow through them without rules of
--- their own. bind/composites.c has their usage lines.
+-- Functions of tensors that are made of several operations: indexing with tensors. They are written with recorded
+-- operations, so gradients flow through them without rules of their own.
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
@@ -79,8 +78,8 @@ return function(tools)
   local function spread_over_mask(x, mask, value)
     local rest, count = x.ndim - mask.ndim, mask:sum():item()
     if value.ndim > rest + 1 or value:size(1) ~= count and value:size(1) ~= 1 then
-      misuse(("t[mask]: the value has the shape %s, but the mask is true at %d places: expected one entry for each of " ..
-        "them, or one for all"):format(shape_text(value.shape), count))
+      misuse(("t[mask]: the value has the shape %s, but the mask is true at %d places: expected one entry for each " ..
+        "of them, or one for all"):format(shape_text(value.shape), count))
     end
     if value:size(1) == 1 then return value:select(1, 1) end
     if count == 0 then return nil end

@@ -483,7 +483,8 @@ return function(tools)
     }
   end
 
-  -- {x = "2 * x * g"}: for an input, an expression of CUDA C with the inputs, the output and the gradient of the output, g.
+  -- {x = "2 * x * g"}: for an input, an expression of CUDA C with the inputs, the output and the gradient of the
+  -- output, g.
   local function add_derivatives(f, texts)
     if type(texts) ~= "table" then
       misuse(("elementwise: option `derivative`: expected a table such as {x = \"2 * x * g\"}, got %s"):format(

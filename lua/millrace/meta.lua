@@ -634,11 +634,13 @@ function mr.module(source, options) end
 ---broadcast, or numbers. Types are float, double, __half, __nv_bfloat16, int, long long, unsigned char
 ---and bool. In the statement, inputs are values (of the two halves: float), outputs are variables, `i`
 ---is the position of the element in row-major order, from 0, and `n` the number of elements.
----{stream=s} says where it runs. A kernel is compiled at the first call that needs it. f:source()
----returns the CUDA C of the kernel for contiguous tensors of one shape.
+---{stream=s} says where it runs. A kernel is compiled at the first call that needs it. An input that
+---requires gradients is an error, unless derivative={x = "2 * x * g"} has an expression for it: of the
+---inputs, the output and its gradient `g`. f:source() returns the CUDA C of the kernel for contiguous
+---tensors of one shape.
 ---@param signature string
 ---@param statement string
----@param name? string|{name:string,options:string[]}
+---@param name? string|{name:string,options:string[],derivative:table}
 ---@return function f
 function mr.elementwise(signature, statement, name) end
 
