@@ -2,19 +2,21 @@
 -- in C over the same numbers (bodies.c, OpenMP; for the matrix product a plain call of the same CBLAS). By turns; the
 -- best of several, as whatever else the machine does only makes things slower.
 --
---     build/millrace scripts/bench/bodies.lua [PATTERN]     rows whose name and dtype match the Lua pattern
+--     build/millrace scripts/bench/bodies.lua [PATTERN [processor]]     rows whose name and dtype match the Lua pattern
 --
 -- With MILLRACE_THREADS=1 processor time is compared instead of the time that passes: a machine that does other work
--- has an influence on the caches only.
+-- has an influence on the caches only. With `processor`, the processor time of all threads is divided by their number
+-- (NumPy has one): what a call would take on an idle machine if its threads ended together.
 local mr = require "millrace"
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 
-local SECONDS, ROUNDS = 0.03, 7
 local THREADS = os.getenv("MILLRACE_THREADS") or bench.output_of("nproc")
+local OF_PROCESSOR = THREADS == "1" or arg[2] == "processor"
+local SECONDS, ROUNDS = 0.03, arg[2] == "processor" and 4 or 7
 
 -- Seconds of one call: the best, or, where only the time that passes can be told, the mean of a run of them.
 local function seconds_of(work)
-  if THREADS ~= "1" then return bench.time(work, SECONDS) end
+  if not OF_PROCESSOR then return bench.time(work, SECONDS) end
   work()
   local best, began = math.huge, os.clock()
   repeat
@@ -23,7 +25,7 @@ local function seconds_of(work)
     local now = os.clock()
     best = math.min(best, now - before)
   until now - began > SECONDS
-  return best
+  return best / tonumber(THREADS)
 end
 
 -- ------------------------------------------------------------------------- loops in C
@@ -34,8 +36,8 @@ local function compile()
   return os.execute(command:format(path, bench.folder)) and path
 end
 
-local reference = compile()
-if not reference then print("(no C compiler with OpenMP: nothing in the column `C`)\n") end
+local reference = (THREADS == "1" or not OF_PROCESSOR) and compile()
+if reference == nil then print("(no C compiler with OpenMP: nothing in the column `C`)\n") end
 
 -- Seconds a call; nil where there is no such loop.
 local function in_c(row, dtype, n)
@@ -53,8 +55,9 @@ local function ask(...)
     local path = os.tmpname()
     os.remove(path)
     assert(os.execute("mkfifo " .. path))
-    local command = "OMP_WAIT_POLICY=passive python3 '%s/peers_cpu.py' %s > %s 2> /dev/null"
-    questions = assert(io.popen(command:format(bench.folder, THREADS, path), "w"))
+    local command = "OMP_WAIT_POLICY=passive python3 '%s/peers_cpu.py' %s %s > %s 2> /dev/null"
+    local clock = OF_PROCESSOR and "processor" or "wall"
+    questions = assert(io.popen(command:format(bench.folder, THREADS, clock, path), "w"))
     answers = assert(io.open(path))
     os.remove(path)
   end
@@ -70,7 +73,7 @@ for _, peer in ipairs(PEERS) do
   local missing = ("(python3 has no %s: nothing in its column)"):format(peer.name)
   print(peer.present and peer.name .. " " .. version or missing)
 end
-print(THREADS == "1" and "one thread, processor time\n" or THREADS .. " threads\n")
+print(("threads: %s%s\n"):format(THREADS, OF_PROCESSOR and ", processor time" or ""))
 io.flush()
 
 local function in_peer(peer, row, dtype, n)

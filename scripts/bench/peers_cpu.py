@@ -2,13 +2,15 @@
 
 Reads lines `LIBRARY ROW DTYPE N SECONDS` and answers each with the seconds of one call, or with `-` where the library
 lacks the function. `LIBRARY` alone is answered with its version, or with `-`. PyTorch uses THREADS threads, the first
-argument; NumPy has threads in its matrix product only. Results go to arrays that exist, as far as a library can do it.
+argument; NumPy has threads in its matrix product only. The second is the clock: `wall`, or `processor`, whose time is
+divided by the number of threads. Results go to arrays that exist, as far as a library can do it.
 """
 import sys
 import time
 
 threads = int(sys.argv[1])
-clock = time.process_time if threads == 1 else time.perf_counter
+of_processor = sys.argv[2] == "processor"
+clock = time.process_time if of_processor else time.perf_counter
 libraries = {}
 try:
     import numpy as np
@@ -178,7 +180,7 @@ def torch_work(row, dtype, n):
     return None
 
 
-def seconds_of(work, seconds):
+def seconds_of(work, seconds, workers):
     """As in bodies.lua: the best call in processor time, or the mean of the time that passes."""
     work()
     calls, best, began = 0, float("inf"), clock()
@@ -188,7 +190,7 @@ def seconds_of(work, seconds):
         now = clock()
         calls, best = calls + 1, min(best, now - before)
         if now - began >= seconds:
-            return best if threads == 1 else (now - began) / calls
+            return best / workers if of_processor else (now - began) / calls
 
 
 made = {}  # the arrays of the last row: it is measured several times by turns
@@ -205,4 +207,5 @@ for line in sys.stdin:
         make = numpy_work if fields[0] == "numpy" else torch_work
         made[key] = make(fields[1], fields[2], int(fields[3]))
     work = made[key]
-    print("-" if work is None else "%.9g" % seconds_of(work, float(fields[4])), flush=True)
+    workers = threads if fields[0] == "torch" or fields[1] == "matmul" else 1
+    print("-" if work is None else "%.9g" % seconds_of(work, float(fields[4]), workers), flush=True)

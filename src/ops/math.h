@@ -35,10 +35,12 @@ MR_INLINE double mr_scale_f64(double y, double t) {
     return mr_from_bits_f64(mr_bits_f64(y) + half) * mr_from_bits_f64(rest + 0x3ff0000000000000u);
 }
 
-/* Beyond the limits t is no integer, and what comes of it is replaced at the end. */
+/* From 89 on it is infinite, whatever comes of the rest. Not so below: from a constant 0 gcc would make branches where the
+ * result is used. */
 MR_INLINE float mr_exp_f32(float a) {
-    float t = fmaf(a, 1.44269504088896341f, MR_ROUND_F32), k = t - MR_ROUND_F32;
-    float r = fmaf(k, 2.12194440e-4f, fmaf(k, -0.693359375f, a));
+    float x = a < -104.0f ? -104.0f : a;
+    float t = fmaf(x, 1.44269504088896341f, MR_ROUND_F32), k = t - MR_ROUND_F32;
+    float r = fmaf(k, 2.12194440e-4f, fmaf(k, -0.693359375f, x));
     float p = 1.9875691500e-4f;
     p = fmaf(p, r, 1.3981999507e-3f);
     p = fmaf(p, r, 8.3334519073e-3f);
@@ -46,14 +48,14 @@ MR_INLINE float mr_exp_f32(float a) {
     p = fmaf(p, r, 1.6666665459e-1f);
     p = fmaf(p, r, 5.0000001201e-1f);
     float y = mr_scale_f32(fmaf(p, r * r, r) + 1.0f, t);
-    y = a <= 89.0f ? y : a + INFINITY; /* NaN stays NaN */
-    return a < -104.0f ? 0.0f : y;
+    return a <= 89.0f ? y : a + INFINITY; /* NaN stays NaN */
 }
 
 /* 1 + r + r^2 P(r) with an error of 2^-56.5. */
 MR_INLINE double mr_exp_f64(double a) {
-    double t = fma(a, 1.44269504088896338700, MR_ROUND_F64), k = t - MR_ROUND_F64;
-    double r = fma(k, -0x1.abc9e3b39803fp-56, fma(k, -0x1.62e42fefa39efp-1, a));
+    double x = a < -746.0 ? -746.0 : a;
+    double t = fma(x, 1.44269504088896338700, MR_ROUND_F64), k = t - MR_ROUND_F64;
+    double r = fma(k, -0x1.abc9e3b39803fp-56, fma(k, -0x1.62e42fefa39efp-1, x));
     double z = r * r, w = z * z;
     double p = fma(0x1.ad7efccb63eb7p-26, r, 0x1.28adcc0b4c5edp-22);
     p = fma(p, z, fma(0x1.71df262da219ep-19, r, 0x1.a01999b047259p-16));
@@ -62,8 +64,7 @@ MR_INLINE double mr_exp_f64(double a) {
                 fma(0x1.1111111127e80p-7, r, 0x1.55555555507f4p-5)));
     p = fma(p, z, fma(0x1.55555555554f9p-3, r, 0x1.000000000000ap-1));
     double y = mr_scale_f64(fma(p, z, r) + 1.0, t);
-    y = a <= 710.0 ? y : a + (double)INFINITY;
-    return a < -746.0 ? 0.0 : y;
+    return a <= 710.0 ? y : a + (double)INFINITY;
 }
 
 /* ------------------------------------------------------------------------- log */

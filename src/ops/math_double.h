@@ -80,7 +80,8 @@ MR_INLINE double mr_expm1_double(double a) {
     p = p * a + 1.0 / 6;
     p = p * a + 0.5;
     p = p * a + 1.0;
-    return fabs(a) < 0.34 ? p * a : mr_exp_short(a) - 1.0;
+    double far = mr_exp_short(a) - 1.0;
+    return fabs(a) < 0.34 ? p * a : far;
 }
 MR_INLINE float mr_expm1_f32(float a) {
     return (float)mr_expm1_double((double)a);
@@ -95,14 +96,17 @@ MR_INLINE float mr_cosh_f32(float a) {
     return (float)(0.5 * (e + 1.0 / e));
 }
 
-/* In f32, exp(-a) would be infinite where the result is not 0 yet. */
+/* In f32, exp(-a) would be infinite where the result is not 0 yet. Here and above, values are chosen after they are computed:
+ * gcc makes no vectors of a fused multiply-add under a condition. */
 MR_INLINE float mr_silu_f32(float a) {
-    double e = a < -120.0f ? (double)INFINITY : mr_exp_short(-(double)a);
+    double e = mr_exp_short(-(double)a);
+    e = a < -120.0f ? (double)INFINITY : e;
     return (float)((double)a / (1.0 + e));
 }
 /* In f32, exp(-a) overflows where the result is still a subnormal number. */
 MR_INLINE float mr_sigmoid_f32(float a) {
-    double e = a < -120.0f ? (double)INFINITY : mr_exp_short(-(double)a);
+    double e = mr_exp_short(-(double)a);
+    e = a < -120.0f ? (double)INFINITY : e;
     return (float)(1.0 / (1.0 + e));
 }
 
