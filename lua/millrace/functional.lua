@@ -5,6 +5,7 @@
 --
 -- The module is a function of the tools that bind/functional.c hands to it.
 local mr = require "millrace"
+local check_pair = require "millrace.pairing"
 
 return function(tools)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
@@ -77,7 +78,7 @@ return function(tools)
 
   function M.linear(x, w, bias)
     check_tensor("linear", "x", x)
-    check_like("linear", "the weights", check_tensor("linear", "the weights", w), x)
+    check_like("linear", "the weight", check_tensor("linear", "the weights", w), x)
     if w.ndim ~= 2 or x.ndim == 0 or x:size(-1) ~= w:size(2) then
       misuse(("linear: x of shape %s needs weights of shape (outputs, %s), got %s"):format(shape_text(x.shape),
         x.ndim > 0 and x:size(-1) or "inputs", shape_text(w.shape)))
@@ -266,6 +267,7 @@ return function(tools)
     check_tensor("mse_loss", "the target", target)
     options = check_options("mse_loss", options, MSE)
     local reduction = check_reduction("mse_loss", options)
+    check_pair(misuse, "mse_loss", x, target)
     local squares = (x - target):square()
     if reduction == "none" then return squares end
     return reduction == "mean" and squares:mean() or squares:sum()

@@ -111,6 +111,15 @@ mr.nn.utils = {}
 ---Optimisers: a step of all parameters is one command.
 mr.optim = {}
 
+---What all optimisers have.
+mr.optim.Optimizer = {}
+
+---Rates that depend on the number of epochs.
+mr.optim.lr_scheduler = {}
+
+---What all schedulers have.
+mr.optim.lr_scheduler.Scheduler = {}
+
 ---Batches on their way to the device.
 mr.data = {}
 
@@ -1128,12 +1137,26 @@ function mr.nn.Parameter(t, requires_grad) end
 ---@return table module
 function mr.nn.Sequential(...) end
 
+---A list of modules. It is registered where it is assigned, unlike a table of modules. l[i], l:get(i),
+---#l, l:append(module); it has no forward.
+---@param modules? table[]
+---@return table module
+function mr.nn.ModuleList(modules) end
+
 ---x times the transposed weight, plus the bias.
 ---@param inputs integer
 ---@param outputs integer
 ---@param options? { bias?: boolean, dtype?: string, device?: millrace.Device }
 ---@return table module
 function mr.nn.Linear(inputs, outputs, options) end
+
+---The convolution of sequences (sequences, channels, elements).
+---@param inputs integer
+---@param outputs integer
+---@param kernel_size integer
+---@param options? { stride?: integer, padding?: integer, dilation?: integer, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.Conv1d(inputs, outputs, kernel_size, options) end
 
 ---The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, columns}.
 ---@param inputs integer
@@ -1142,6 +1165,12 @@ function mr.nn.Linear(inputs, outputs, options) end
 ---@param options? { stride?: integer|table, padding?: integer|table, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
 ---@return table module
 function mr.nn.Conv2d(inputs, outputs, kernel_size, options) end
+
+---As BatchNorm2d, for rows (rows, channels) or sequences (sequences, channels, elements).
+---@param channels integer
+---@param options? { eps?: number, momentum?: number, affine?: boolean, track_running_stats?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.BatchNorm1d(channels, options) end
 
 ---Each channel of images less its mean, divided by its standard deviation: those of the batch while
 ---the module is trained, and running ones otherwise.
@@ -1225,6 +1254,27 @@ function mr.nn.AdaptiveAvgPool2d(size) end
 ---@param options? { reduction?: string }
 ---@return table module
 function mr.nn.MSELoss(options) end
+
+---The mean of the absolute differences: loss(x, target).
+---@param options? { reduction?: string }
+---@return table module
+function mr.nn.L1Loss(options) end
+
+---Half of the square of a difference up to delta, and delta times the rest of it from there on.
+---@param options? { delta?: number, reduction?: string }
+---@return table module
+function mr.nn.HuberLoss(options) end
+
+---HuberLoss with delta=beta, divided by beta.
+---@param options? { beta?: number, reduction?: string }
+---@return table module
+function mr.nn.SmoothL1Loss(options) end
+
+---The cross entropy of two classes: loss(x, target), where sigmoid(x) is the probability of the target
+---1, and the targets are floats from 0 to 1. pos_weight multiplies the loss of the targets 1.
+---@param options? { weight?: millrace.Tensor, pos_weight?: millrace.Tensor, reduction?: string }
+---@return table module
+function mr.nn.BCEWithLogitsLoss(options) end
 
 ---The negative logarithm of the probability of the target class: loss(log_probabilities, classes);
 ---classes count from 1.
@@ -1402,6 +1452,61 @@ function mr.optim.Adam(parameters, options) end
 ---@param options? { lr?: number, betas?: number[], eps?: number, weight_decay?: number }
 ---@return table optimiser
 function mr.optim.AdamW(parameters, options) end
+
+---Changes all parameters that have a gradient, in one command on the current stream. A closure is
+---called first: it computes the gradients, and what it returns is returned.
+---@param closure? function
+---@return any loss
+function mr.optim.Optimizer.step(closure) end
+
+---Drops the gradients of the parameters, or with false fills them with zeros.
+---@param set_to_none? boolean
+function mr.optim.Optimizer.zero_grad(set_to_none) end
+
+---Returns the averages and step numbers as tensors, by the number of the parameter:
+---mr.save("o.safetensors", o:state_dict()).
+---@return table state
+function mr.optim.Optimizer.state_dict() end
+
+---Goes on where the optimiser that gave this state was. All entries are checked first.
+---@param state table
+function mr.optim.Optimizer.load_state_dict(state) end
+
+---Multiplies the rates of the optimiser by gamma every step_size epochs. scheduler:step() ends an
+---epoch.
+---@param o table
+---@param step_size integer
+---@param options? { gamma?: number }
+---@return table scheduler
+function mr.optim.lr_scheduler.StepLR(o, step_size, options) end
+
+---Lowers the rates to eta_min in t_max epochs, as half a wave of a cosine.
+---@param o table
+---@param t_max integer
+---@param options? { eta_min?: number }
+---@return table scheduler
+function mr.optim.lr_scheduler.CosineAnnealingLR(o, t_max, options) end
+
+---Multiplies the first rates by fn(epoch). The first epoch is 0.
+---@param o table
+---@param fn function
+---@return table scheduler
+function mr.optim.lr_scheduler.LambdaLR(o, fn) end
+
+---Ends an epoch: sets the rates of the optimiser for the next one.
+function mr.optim.lr_scheduler.Scheduler.step() end
+
+---Returns the rates of the groups of the optimiser.
+---@return number[] rates
+function mr.optim.lr_scheduler.Scheduler.get_last_lr() end
+
+---Returns the epoch and the first rates, as tensors.
+---@return table state
+function mr.optim.lr_scheduler.Scheduler.state_dict() end
+
+---Goes on in the epoch of this state, and sets the rates of the optimiser.
+---@param state table
+function mr.optim.lr_scheduler.Scheduler.load_state_dict(state) end
 
 ---For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, {batch_size=64}) do.
 ---The batches are copied to the device on a stream of their own, `depth` of them ahead, from pinned

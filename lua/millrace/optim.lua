@@ -4,6 +4,7 @@
 -- factors depend on the step: one command is submitted for each step number, dtype and device that there is; usually
 -- that is one.
 local mr = require "millrace"
+local plural = require "millrace.words".plural
 
 local DECAYS, DECOUPLED, NESTEROV, FIRST = 1, 2, 4, 8 -- as in src/ops/optimise_flags.h
 
@@ -273,22 +274,46 @@ return function(tools)
     for p, state in pairs(found) do o.state[p] = state end
   end
 
+  local metatables = {}
+  local function is_optimiser(o) return type(o) == "table" and metatables[getmetatable(o)] ~= nil end
+
+  -- What a method does, if it stands behind an optimiser and a colon.
+  local function checked(name, method)
+    return function(o, ...)
+      if not is_optimiser(o) then
+        misuse(("%s: expected an optimiser in front of the colon, got %s: write o:%s()"):format(name, tools.type_of(o),
+          name))
+      end
+      return method(o, ...)
+    end
+  end
+
+  -- Instances have what scripts find in mr.optim.Optimizer, so that help knows it.
+  local found = {}
+  for name, method in pairs(methods) do
+    methods[name], found[name] = checked(name, method), mr.optim.Optimizer[name]
+  end
+  optim.Optimizer = methods
+
   -- o.lr reads the rate of the first group, and sets those of all.
   local function new_class(name, class)
     class.name = name
     class.metatable = {
       __name = name,
+      methods = found,
+      help = "mr.optim.Optimizer",
       __index = function(o, key)
         if key == "lr" then return o.param_groups[1].lr end
-        return class[key] or methods[key]
+        return class[key] or found[key]
       end,
       __newindex = function(o, key, value)
         if key ~= "lr" then misuse(("%s: `%s` cannot be set; `lr` can"):format(name, tostring(key))) end
         check_number(name, "lr", value, 0)
         for _, group in ipairs(o.param_groups) do group.lr = value end
       end,
-      __tostring = function(o) return ("%s (%d groups, lr %g)"):format(name, #o.param_groups, o.lr) end,
+      __tostring = function(o) return ("%s (%s, lr %g)"):format(name, plural(#o.param_groups, "group"), o.lr) end,
     }
+    metatables[class.metatable] = true
     optim[name] = function(parameters, options) return new(class, parameters, options) end
   end
 
@@ -347,5 +372,6 @@ return function(tools)
   new_class("SGD", SGD)
   adam("Adam", 0, false)
   adam("AdamW", 0.01, true)
+  optim.lr_scheduler = require "millrace.optim.schedulers" (tools, is_optimiser, check_number)
   return optim
 end

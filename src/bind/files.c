@@ -152,6 +152,11 @@ typedef struct {
 static int push_pairs(lua_State *L, int index, const char *of_what) {
     int count = 0;
     index = lua_absindex(L, index);
+    if (luaL_getmetafield(L, index, "help") != LUA_TNIL)
+        mr_misuse(L,
+                  "save: %s are a table of names: write m:state_dict() for those of a module or "
+                  "an optimiser",
+                  of_what);
     lua_newtable(L);
     lua_newtable(L);
     for (lua_pushnil(L); lua_next(L, index);) {

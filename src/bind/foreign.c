@@ -34,6 +34,8 @@ static const struct {
     {"tensor", "repeat", "`repeat` is a word of Lua: write t:tile(...)"},
     {"tensor", "set_requires_grad", "write t:requires_grad_()"},
     {"tensor", "new_zeros", "write mr.zeros_like(t) or mr.zeros(...)"},
+    {"tensor", "data", "write t:detach()"},
+    {"tensor", "clip", "write t:clamp(low, high)"},
     {"stream", "enter", "write mr.with(s, fn) or s:run(fn)"},
     {"stream", "cuda_stream", "a stream has no address here"},
     {"event", "enable_timing", "write mr.event{timing=true}"},
@@ -44,6 +46,21 @@ static const struct {
     {"mr", "enable_timing", "write mr.event{timing=true}"},
     {"mr", "ExternalStream", "write mr.stream()"},
     {"mr", "stream_sync", "write s:synchronize()"},
+    {"mr", "grad", "write mr.autograd.grad(outputs, inputs)"},
+    {"mr", "clip", "write mr.clamp(x, low, high)"},
+    {"mr", "optimizer", "optimisers are in mr.optim: mr.optim.Adam(module:parameters())"},
+    {"mr", "Module", "write mr.nn.Module.class(\"Net\")"},
+    {"mr.nn", "functional", "functions are methods of tensors: x:relu(), x:cross_entropy(classes)"},
+    {"mr.nn", "LSTM", NOT_HERE},
+    {"mr.nn", "GRU", NOT_HERE},
+    {"mr.nn", "RNN", NOT_HERE},
+    {"mr.nn", "Transformer", NOT_HERE},
+    {"mr.nn", "MultiheadAttention", NOT_HERE},
+    {"mr.nn", "parallel", NOT_HERE},
+    {"mr.data", "DataLoader", "write mr.data.batches(tensors, {batch_size=, shuffle=true})"},
+    {"mr.data", "Dataset", "mr.data.batches takes host tensors"},
+    {"mr.data", "TensorDataset", "mr.data.batches takes host tensors"},
+    {"mr.optim", "optimizer", "write mr.optim.Adam(module:parameters(), {lr=0.001})"},
     {"mr", "is_available", "write mr.device_count() > 0"},
     {"mr", "Stream", "write mr.stream()"},
     {"mr", "Event", "write mr.event()"},
@@ -80,32 +97,40 @@ const char *mr_foreign_advice(const char *owner, const char *name) {
     return NULL;
 }
 
-/* --- the table mr -------------------------------------------------------------------------------- */
+/* --- tables of functions -------------------------------------------------------------------------------- */
 
 /* Tables that only some backends have: scripts test `if mr.machine then`. */
 static bool is_optional(const char *name) {
     return strcmp(name, "machine") == 0;
 }
 
+/* Upvalues: the module, and the name of the table. */
 static int no_such_name(lua_State *L) {
     if (lua_type(L, 2) != LUA_TSTRING) return 0;
-    const char *name = lua_tostring(L, 2);
+    const char *owner = lua_tostring(L, lua_upvalueindex(2)), *name = lua_tostring(L, 2);
     if (is_optional(name)) return 0;
-    const char *advice = mr_foreign_advice("mr", name);
-    if (advice) return mr_misuse(L, "there is no `mr.%s`: %s", name, advice);
+    const char *advice = mr_foreign_advice(owner, name);
+    if (advice) return mr_misuse(L, "there is no `%s.%s`: %s", owner, name, advice);
     mr_nearest nearest;
     mr_nearest_begin(&nearest, name);
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
     const char *meant = mr_nearest_found(&nearest);
-    if (meant) return mr_misuse(L, "there is no `mr.%s`: did you mean `mr.%s`?", name, meant);
-    return mr_misuse(L, "there is no `mr.%s`: help(\"mr\") lists all names", name);
+    if (meant)
+        return mr_misuse(L, "there is no `%s.%s`: did you mean `%s.%s`?", owner, name, owner,
+                         meant);
+    return mr_misuse(L, "there is no `%s.%s`: help(\"%s\") lists all names", owner, name, owner);
+}
+
+void mr_refuse_missing(lua_State *L, const char *owner) {
+    lua_createtable(L, 0, 1);
+    mr_push_module(L);
+    lua_pushstring(L, owner);
+    lua_pushcclosure(L, no_such_name, 2);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
 }
 
 void mr_open_foreign(lua_State *L) {
-    lua_createtable(L, 0, 1);
-    mr_push_module(L);
-    lua_pushcclosure(L, no_such_name, 1);
-    lua_setfield(L, -2, "__index");
-    lua_setmetatable(L, -2);
+    mr_refuse_missing(L, "mr");
 }

@@ -8,4 +8,7 @@
  * NULL: of any. */
 const char *mr_foreign_advice(const char *owner, const char *name);
 
+/* From now on, a name that is not in the table at the top of the stack, which is called `owner`, is an error. */
+void mr_refuse_missing(lua_State *L, const char *owner);
+
 #endif

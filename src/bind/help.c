@@ -331,6 +331,9 @@ static const char overview[] =
     "  s:wait_event(e)  s:record_event()      order between streams\n"
     "  mr.synchronize()  s:synchronize()      the host waits\n"
     "  mr.machine                             the virtual GPU: its chooser, its pending work\n"
+    "  x:requires_grad_()  y:backward()       gradients; see help(\"autograd\")\n"
+    "  mr.nn  mr.optim  mr.data               networks; see help(\"nn\"), help(mr.nn), "
+    "help(mr.nn.Module)\n"
     "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\"), help(\"R13\") "
     "explain one "
     "thing;\n"
@@ -373,8 +376,20 @@ static int not_found(lua_State *L, const search *s) {
     return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
+/* Of a module or an optimiser, which are tables: their metatable says it. NULL: it is none. */
+static const char *owner_of_table(lua_State *L, int index) {
+    if (!lua_istable(L, index) || luaL_getmetafield(L, index, "help") == LUA_TNIL) return NULL;
+    const char *name = lua_tostring(L, -1), *owner = NULL;
+    for (const mr_class *const *class = mr_bind_module(L)->classes; name && *class; class ++)
+        if (strcmp((*class)->name, name) == 0) owner = (*class)->name;
+    lua_pop(L, 1);
+    return owner;
+}
+
 const char *mr_help_owner(lua_State *L, int index) {
     index = lua_absindex(L, index);
+    const char *owner = owner_of_table(L, index);
+    if (owner) return owner;
     for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {
         bool found = (*class)->kind && mr_test(L, index, (*class)->kind);
         if (!(*class)->kind && mr_push_table(L, (*class)->name)) {

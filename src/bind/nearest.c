@@ -1,6 +1,8 @@
 /* Edit distance with transpositions (optimal string alignment): see nearest.h. */
 #include "bind/nearest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,8 +35,19 @@ void mr_nearest_begin(mr_nearest *nearest, const char *wanted) {
     *nearest = (mr_nearest){.wanted = wanted, .distance = LONGEST};
 }
 
+static int lower(char c) {
+    return tolower((unsigned char)c);
+}
+
+/* The first letter is rarely mistyped, and short names that differ in it mean something else: clip and flip. */
+static bool begins_alike(const char *wanted, const char *known) {
+    if (lower(wanted[0]) == lower(known[0])) return true;
+    return wanted[0] && wanted[0] == known[1] && wanted[1] == known[0];
+}
+
 /* Ties go to the name that sorts first, so that the answer does not hang on the order of offering. */
 void mr_nearest_offer(mr_nearest *nearest, const char *known) {
+    if (!begins_alike(nearest->wanted, known)) return;
     int d = distance(nearest->wanted, known);
     if (d >= LONGEST || d > nearest->distance) return;
     if (d == nearest->distance && strcmp(known, nearest->best) >= 0) return;
@@ -44,6 +57,6 @@ void mr_nearest_offer(mr_nearest *nearest, const char *known) {
 
 const char *mr_nearest_found(const mr_nearest *nearest) {
     size_t length = strlen(nearest->wanted);
-    int tolerated = length <= 3 ? 1 : length <= 7 ? 2 : 3;
+    int tolerated = length <= 4 ? 1 : length <= 7 ? 2 : 3;
     return nearest->distance <= tolerated ? nearest->best : NULL;
 }

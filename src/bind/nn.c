@@ -2,6 +2,7 @@
  * ask the machine from Lua. */
 #include <string.h>
 
+#include "bind/foreign.h"
 #include "bind/gradient.h"
 #include "bind/internal.h"
 #include "bind/open.h"
@@ -71,13 +72,9 @@ static const luaL_Reg tools[] = {
     {"misuse", misuse}, {"is_tensor", is_tensor}, {"type_of", type_of}, {"dtype_of", dtype_of},
     {"step", step},     {"check", check},         {"replace", replace}, {NULL, NULL}};
 
-/* Calls the function `name` of what a Lua module gives, or of the table `part` in it, with the arguments of the running
- * one. */
-static int call(lua_State *L, const void *key, const char *module, const char *part,
-                const char *name) {
-    mr_set_context(L);
-    luaL_checkstack(L, 4, name);
-    mr_push_embedded(L, key, module, tools);
+/* Calls the function `name` of the table at the top of the stack, or of the table `part` in it, with the arguments of the
+ * running one. */
+static int call_in(lua_State *L, const char *part, const char *name) {
     if (part) {
         lua_getfield(L, -1, part);
         lua_remove(L, -2);
@@ -87,6 +84,15 @@ static int call(lua_State *L, const void *key, const char *module, const char *p
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
     return lua_gettop(L);
+}
+
+/* The same with what a Lua module gives. */
+static int call(lua_State *L, const void *key, const char *module, const char *part,
+                const char *name) {
+    mr_set_context(L);
+    luaL_checkstack(L, 4, name);
+    mr_push_embedded(L, key, module, tools);
+    return call_in(L, part, name);
 }
 
 #define NN(id, name, usage, text)                                                                  \
@@ -174,6 +180,16 @@ NN(conv2d, "Conv2d",
    "device: device}]) -> module: table",
    "The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, "
    "columns}.")
+NN(conv1d, "Conv1d",
+   "mr.nn.Conv1d(inputs: integer, outputs: integer, kernel_size: integer [, {stride: integer=1, "
+   "padding: integer=0, dilation: integer=1, groups: integer=1, bias: boolean=true, dtype: string, "
+   "device: device}]) -> module: table",
+   "The convolution of sequences (sequences, channels, elements).")
+NN(batch_norm_1d, "BatchNorm1d",
+   "mr.nn.BatchNorm1d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: "
+   "boolean=true, track_running_stats: boolean=true, dtype: string, device: device}]) -> module: "
+   "table",
+   "As BatchNorm2d, for rows (rows, channels) or sequences (sequences, channels, elements).")
 NN(batch_norm, "BatchNorm2d",
    "mr.nn.BatchNorm2d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: "
    "boolean=true, "
@@ -217,6 +233,24 @@ NN(adaptive, "AdaptiveAvgPool2d", "mr.nn.AdaptiveAvgPool2d(size: integer|table) 
    "The means of as many windows as the result shall have rows and columns.")
 NN(sequential, "Sequential", "mr.nn.Sequential(module: table...) -> module: table",
    "Calls its modules one after the other. They are named from \"1\" on: m:get(1) is the first.")
+NN(module_list, "ModuleList", "mr.nn.ModuleList([modules: table[]]) -> module: table",
+   "A list of modules. It is registered where it is assigned, unlike a table of modules. l[i], "
+   "l:get(i), #l, l:append(module); it has no forward.")
+NN(l1, "L1Loss", "mr.nn.L1Loss([{reduction: string=\"mean\"}]) -> module: table",
+   "The mean of the absolute differences: loss(x, target).")
+NN(huber, "HuberLoss",
+   "mr.nn.HuberLoss([{delta: number=1, reduction: string=\"mean\"}]) -> module: table",
+   "Half of the square of a difference up to delta, and delta times the rest of it from there on.")
+NN(smooth_l1, "SmoothL1Loss",
+   "mr.nn.SmoothL1Loss([{beta: number=1, reduction: string=\"mean\"}]) -> module: table",
+   "HuberLoss with delta=beta, divided by beta.")
+NN(bce_logits, "BCEWithLogitsLoss",
+   "mr.nn.BCEWithLogitsLoss([{weight: tensor, pos_weight: tensor, reduction: string=\"mean\"}]) "
+   "-> module: table",
+   "The cross entropy of two classes: loss(x, target), where sigmoid(x) is the probability of the "
+   "target 1, and the targets are floats from 0 to 1. pos_weight multiplies the loss of the "
+   "targets "
+   "1.")
 NN(mse, "MSELoss", "mr.nn.MSELoss([{reduction: string=\"mean\"}]) -> module: table",
    "The mean of the squares of the differences: loss(x, target). reduction is \"mean\", \"sum\" or "
    "\"none\".")
@@ -292,6 +326,59 @@ OPTIM(adamw, "AdamW",
       "weight_decay: number=0.01}]) -> optimiser: table",
       "Adam with a weight decay that shrinks the parameters by itself.")
 
+#define OPTIMIZER(id, name, usage, text)                                                           \
+    MR_FUNCTION(optimizer_##id, name, usage, text) {                                               \
+        return call(L, &optim_key, "millrace.optim", "Optimizer", name);                           \
+    }
+
+OPTIMIZER(step, "step", "o:step([closure: function]) -> loss: any",
+          "Changes all parameters that have a gradient, in one command on the current stream. A "
+          "closure is called first: it computes the gradients, and what it returns is returned.")
+OPTIMIZER(zero_grad, "zero_grad", "o:zero_grad([set_to_none: boolean=true])",
+          "Drops the gradients of the parameters, or with false fills them with zeros.")
+OPTIMIZER(state_dict, "state_dict", "o:state_dict() -> state: table",
+          "Returns the averages and step numbers as tensors, by the number of the parameter: "
+          "mr.save(\"o.safetensors\", o:state_dict()).")
+OPTIMIZER(load_state_dict, "load_state_dict", "o:load_state_dict(state: table)",
+          "Goes on where the optimiser that gave this state was. All entries are checked first.")
+
+/* mr.optim.lr_scheduler, or the table `part` in it */
+static int call_scheduler(lua_State *L, const char *part, const char *name) {
+    mr_set_context(L);
+    luaL_checkstack(L, 4, name);
+    mr_push_embedded(L, &optim_key, "millrace.optim", tools);
+    lua_getfield(L, -1, "lr_scheduler");
+    lua_remove(L, -2);
+    return call_in(L, part, name);
+}
+
+#define SCHEDULER(id, part, name, usage, text)                                                     \
+    MR_FUNCTION(scheduler_##id, name, usage, text) {                                               \
+        return call_scheduler(L, part, name);                                                      \
+    }
+
+SCHEDULER(step_lr, NULL, "StepLR",
+          "mr.optim.lr_scheduler.StepLR(o: table, step_size: integer [, {gamma: number=0.1}]) -> "
+          "scheduler: table",
+          "Multiplies the rates of the optimiser by gamma every step_size epochs. "
+          "scheduler:step() ends an epoch.")
+SCHEDULER(cosine_lr, NULL, "CosineAnnealingLR",
+          "mr.optim.lr_scheduler.CosineAnnealingLR(o: table, t_max: integer [, {eta_min: "
+          "number=0}]) -> scheduler: table",
+          "Lowers the rates to eta_min in t_max epochs, as half a wave of a cosine.")
+SCHEDULER(lambda_lr, NULL, "LambdaLR",
+          "mr.optim.lr_scheduler.LambdaLR(o: table, fn: function) -> scheduler: table",
+          "Multiplies the first rates by fn(epoch). The first epoch is 0.")
+SCHEDULER(step, "Scheduler", "step", "scheduler:step()",
+          "Ends an epoch: sets the rates of the optimiser for the next one.")
+SCHEDULER(get_last_lr, "Scheduler", "get_last_lr", "scheduler:get_last_lr() -> rates: number[]",
+          "Returns the rates of the groups of the optimiser.")
+SCHEDULER(state_dict, "Scheduler", "state_dict", "scheduler:state_dict() -> state: table",
+          "Returns the epoch and the first rates, as tensors.")
+SCHEDULER(load_state_dict, "Scheduler", "load_state_dict",
+          "scheduler:load_state_dict(state: table)",
+          "Goes on in the epoch of this state, and sets the rates of the optimiser.")
+
 /* --- mr.data ------------------------------------------------------------------------------------ */
 
 MR_FUNCTION(
@@ -330,29 +417,17 @@ static const mr_function *const module_functions[] = {&module_class_function,
                                                       &module_requires_grad_function,
                                                       &module_zero_grad_function,
                                                       NULL};
-static const mr_function *const nn_functions[] = {&nn_parameter_function,
-                                                  &nn_sequential_function,
-                                                  &nn_linear_function,
-                                                  &nn_conv2d_function,
-                                                  &nn_batch_norm_function,
-                                                  &nn_embedding_function,
-                                                  &nn_layer_norm_function,
-                                                  &nn_relu_function,
-                                                  &nn_gelu_function,
-                                                  &nn_tanh_function,
-                                                  &nn_sigmoid_function,
-                                                  &nn_softmax_function,
-                                                  &nn_log_softmax_function,
-                                                  &nn_dropout_function,
-                                                  &nn_identity_function,
-                                                  &nn_flatten_function,
-                                                  &nn_max_pool_function,
-                                                  &nn_avg_pool_function,
-                                                  &nn_adaptive_function,
-                                                  &nn_mse_function,
-                                                  &nn_nll_function,
-                                                  &nn_cross_entropy_function,
-                                                  NULL};
+static const mr_function *const nn_functions[] = {
+    &nn_parameter_function,     &nn_sequential_function,    &nn_module_list_function,
+    &nn_linear_function,        &nn_conv1d_function,        &nn_conv2d_function,
+    &nn_batch_norm_1d_function, &nn_batch_norm_function,    &nn_embedding_function,
+    &nn_layer_norm_function,    &nn_relu_function,          &nn_gelu_function,
+    &nn_tanh_function,          &nn_sigmoid_function,       &nn_softmax_function,
+    &nn_log_softmax_function,   &nn_dropout_function,       &nn_identity_function,
+    &nn_flatten_function,       &nn_max_pool_function,      &nn_avg_pool_function,
+    &nn_adaptive_function,      &nn_mse_function,           &nn_l1_function,
+    &nn_huber_function,         &nn_smooth_l1_function,     &nn_bce_logits_function,
+    &nn_nll_function,           &nn_cross_entropy_function, NULL};
 static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
                                                     &init_constant_function, &init_kaiming_function,
                                                     &init_xavier_function,   NULL};
@@ -360,6 +435,15 @@ static const mr_function *const utils_functions[] = {&utils_clip_function,
                                                      &utils_clip_value_function, NULL};
 static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_adam_function,
                                                      &optim_adamw_function, NULL};
+static const mr_function *const optimizer_functions[] = {
+    &optimizer_step_function, &optimizer_zero_grad_function, &optimizer_state_dict_function,
+    &optimizer_load_state_dict_function, NULL};
+static const mr_function *const lr_scheduler_functions[] = {&scheduler_step_lr_function,
+                                                            &scheduler_cosine_lr_function,
+                                                            &scheduler_lambda_lr_function, NULL};
+static const mr_function *const scheduler_functions[] = {
+    &scheduler_step_function, &scheduler_get_last_lr_function, &scheduler_state_dict_function,
+    &scheduler_load_state_dict_function, NULL};
 static const mr_function *const data_functions[] = {&data_batches_function, NULL};
 
 const mr_class mr_nn_class = {
@@ -374,6 +458,13 @@ const mr_class mr_nn_utils_class = {"mr.nn.utils", "Gradients before a step.", u
                                     NULL, NULL};
 const mr_class mr_optim_class = {"mr.optim", "Optimisers: a step of all parameters is one command.",
                                  optim_functions, NULL, NULL};
+const mr_class mr_optimizer_class = {"mr.optim.Optimizer", "What all optimisers have.",
+                                     optimizer_functions, NULL, NULL};
+const mr_class mr_lr_scheduler_class = {"mr.optim.lr_scheduler",
+                                        "Rates that depend on the number of epochs.",
+                                        lr_scheduler_functions, NULL, NULL};
+const mr_class mr_scheduler_class = {"mr.optim.lr_scheduler.Scheduler", "What all schedulers have.",
+                                     scheduler_functions, NULL, NULL};
 const mr_class mr_data_class = {"mr.data", "Batches on their way to the device.", data_functions,
                                 NULL, NULL};
 
@@ -381,16 +472,27 @@ const mr_class mr_data_class = {"mr.data", "Batches on their way to the device."
 static void open_table(lua_State *L, const mr_class *class, const char *field) {
     lua_newtable(L);
     mr_table_open(L, class);
+    mr_refuse_missing(L, class->name);
     lua_setfield(L, -2, field);
 }
 
 void mr_open_nn(lua_State *L) {
-    open_table(L, &mr_optim_class, "optim");
+    lua_newtable(L);
+    mr_table_open(L, &mr_optim_class);
+    open_table(L, &mr_optimizer_class, "Optimizer");
+    lua_newtable(L);
+    mr_table_open(L, &mr_lr_scheduler_class);
+    open_table(L, &mr_scheduler_class, "Scheduler");
+    mr_refuse_missing(L, mr_lr_scheduler_class.name);
+    lua_setfield(L, -2, "lr_scheduler");
+    mr_refuse_missing(L, mr_optim_class.name);
+    lua_setfield(L, -2, "optim");
     open_table(L, &mr_data_class, "data");
     lua_newtable(L);
     mr_table_open(L, &mr_nn_class);
     open_table(L, &mr_nn_module_class, "Module");
     open_table(L, &mr_nn_init_class, "init");
     open_table(L, &mr_nn_utils_class, "utils");
+    mr_refuse_missing(L, mr_nn_class.name);
     lua_setfield(L, -2, "nn");
 }

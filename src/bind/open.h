@@ -18,7 +18,7 @@ extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_cla
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
-    mr_optim_class, mr_data_class;
+    mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class,
     mr_graph_inputs_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;

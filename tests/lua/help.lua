@@ -58,6 +58,10 @@ function TestHelp.test_tables_inside_tables()
   lu.assertEquals(help("mr.nn.utils.clip_grad_norm_"), help("\"clip_grad_norm_\""))
   lu.assertEquals(help("mr.nn.ReLU().eval"), help("\"m:eval\""))
   lu.assertStrContains(help("\"Networks\""), "modules")
+  lu.assertEquals(help("mr.nn.ReLU()"), help("mr.nn.Module"))
+  lu.assertEquals(help("mr.optim.SGD({mr.ones(1)})"), help("mr.optim.Optimizer"))
+  lu.assertStrContains(help("mr.optim.SGD({mr.ones(1)}).step"), "o:step([closure")
+  lu.assertStrContains(help("mr.optim.lr_scheduler"), "StepLR")
 end
 
 function TestHelp.test_the_words_of_reports()

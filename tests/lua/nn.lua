@@ -35,6 +35,12 @@ local LAYERS = {
   batch_norm_eval = function() return nn.BatchNorm2d(3):eval() end,
   batch_norm_average = function() return nn.BatchNorm2d(2, { momentum = false }) end,
   layer_norm = function() return nn.LayerNorm { 3, 4 } end,
+  conv1d = function() return nn.Conv1d(4, 6, 3, { stride = 2, padding = 1, dilation = 2, groups = 2 }) end,
+  batch_norm_rows = function() return nn.BatchNorm1d(3) end,
+  batch_norm_sequences = function() return nn.BatchNorm1d(2, { momentum = 0.3 }) end,
+  batch_norm_plain = function()
+    return nn.BatchNorm1d(2, { affine = false, track_running_stats = false }):eval()
+  end,
   max_pool = function() return nn.MaxPool2d(2) end,
   avg_pool = function() return nn.AvgPool2d(3, { stride = 2, padding = 1 }) end,
   adaptive = function() return nn.AdaptiveAvgPool2d { 2, 3 } end,
@@ -90,6 +96,41 @@ function TestLayers.test_losses()
     near(nn.NLLLoss { reduction = reduction, weight = weight }(scores, classes), DATA["nll." .. reduction], "nll")
   end
   near(nn.MSELoss()(scores, target), DATA["mse.mean"], "mse")
+end
+
+local PAIRS = { l1 = { "L1Loss" }, huber = { "HuberLoss" }, huber_wide = { "HuberLoss", { delta = 2.5 } },
+  smooth_l1 = { "SmoothL1Loss" }, smooth_l1_narrow = { "SmoothL1Loss", { beta = 0.25 } },
+  bce = { "BCEWithLogitsLoss" }, bce_weighted = { "BCEWithLogitsLoss", { weight = true, pos_weight = true } } }
+
+for kind, case in pairs(PAIRS) do
+  TestLayers["test_loss_" .. kind] = function()
+    for _, reduction in ipairs { "mean", "sum", "none" } do
+      local options = { reduction = reduction }
+      for name, value in pairs(case[2] or {}) do
+        options[name] = value == true and DATA["loss." .. name]:to("device") or value
+      end
+      local x = DATA["loss.x"]:to("device"):clone():requires_grad_()
+      local loss = nn[case[1]](options)(x, DATA["loss.target"]:to("device"))
+      local name = ("loss.%s.%s"):format(kind, reduction)
+      near(loss, DATA[name], name)
+      loss:sum():backward()
+      near(x.grad, DATA[name .. ".g"], name .. ".g")
+    end
+  end
+end
+
+-- Shapes that only broadcast to a third one compare each output with each target.
+function TestLayers.test_losses_of_shapes_that_do_not_belong_together()
+  local column, row = mr.ones(4, 1), mr.ones(4)
+  refused({ "mse_loss: the input is 4x1 and the target 4", "target:view(input.shape)" }, column.mse_loss, column, row)
+  refused({ "L1Loss: the input is 4 and the target 4x1" }, nn.L1Loss(), row, column)
+  refused({ "BCEWithLogitsLoss: the input is 3x2" }, nn.BCEWithLogitsLoss(), mr.ones(3, 2), mr.ones(3))
+  lu.assertEquals(column:mse_loss(mr.zeros(1)):item(), 1)
+  lu.assertEquals(column:mse_loss(mr.zeros({})):item(), 1)
+  lu.assertEquals(nn.L1Loss()(mr.zeros(3, 2), mr.ones(2)):item(), 1)
+  refused({ "the target is a number, expected a tensor" }, nn.L1Loss(), row, 3)
+  refused({ "the input is nil" }, nn.HuberLoss())
+  refused({ "delta is 0" }, nn.HuberLoss { delta = 0 }, row, row)
 end
 
 function TestLayers.test_dropout()
@@ -327,8 +368,57 @@ function TestModules.test_classes_inherit()
   function Special:forward() return self:double() + 1 end
   lu.assertEquals(Special(3)(), 7)
   refused({ "Base has no method `forward`" }, Base(1))
+  local Third = Special.class("Third")
+  lu.assertEquals({ Third(4)(), tostring(Third(4)) }, { 9, "Third()" })
   refused({ "the parent is no class" }, nn.Module.class, "x", {})
   refused({ "expected a name" }, nn.Module.class)
+end
+
+function TestModules.test_lists_of_modules()
+  local Net = nn.Module.class("Net")
+  function Net:init() self.layers = nn.ModuleList { nn.Linear(2, 3), nn.Linear(3, 1) } end
+  function Net:forward(x)
+    for _, layer in ipairs(self.layers) do x = layer(x) end
+    return x
+  end
+  local net = Net()
+  lu.assertEquals(names(net:named_parameters()),
+    "layers.1.weight layers.1.bias layers.2.weight layers.2.bias")
+  lu.assertEquals(net(mr.ones(4, 2)).shape, { 4, 1 })
+  lu.assertTrue(rawequal(net.layers:append(nn.ReLU()), net.layers))
+  lu.assertEquals({ #net.layers, tostring(net.layers[3]), tostring(net.layers:get(3)) }, { 3, "ReLU()", "ReLU()" })
+  lu.assertNil(net.layers[4])
+  lu.assertEquals(tostring(nn.ModuleList()), "ModuleList()")
+  refused({ "entry 1 is a number, expected a module" }, nn.ModuleList, { 3 })
+  refused({ "got a module" }, nn.ModuleList, nn.ReLU())
+  refused({ "append: expected a module, got a number" }, net.layers.append, net.layers, 3)
+  refused({ "ModuleList has no method `forward`" }, net.layers, mr.ones(1))
+end
+
+function TestModules.test_a_dot_in_place_of_a_colon()
+  local x, net = mr.ones(1, 2), nn.Sequential(nn.Linear(2, 2))
+  for _, m in ipairs { net, net[1], nn.MSELoss() } do
+    refused({ "forward: expected a module in front of the colon, got a tensor", "or m(...)" }, m.forward, x, x)
+  end
+  refused({ "eval: expected a module in front of the colon, got nil" }, net.eval)
+  refused({ "the input is nil" }, net)
+  refused({ "MSELoss: the target is nil" }, nn.MSELoss(), x)
+end
+
+function TestModules.test_a_module_is_no_table_of_tensors()
+  local m, path = nn.Linear(1, 1), os.tmpname()
+  refused({ "save: ", "write m:state_dict()" }, mr.save, path .. ".safetensors", m)
+  refused({ "save: ", "write m:state_dict()" }, mr.save, path .. ".safetensors", mr.optim.SGD(m:parameters()))
+  os.remove(path)
+end
+
+function TestModules.test_names_that_are_not_there()
+  refused({ "there is no `mr.nn.LSTM`: not in this version" }, function() return nn.LSTM end)
+  refused({ "`mr.nn.Linaer`: did you mean `mr.nn.Linear`?" }, function() return nn.Linaer end)
+  refused({ "`mr.nn.functional`: functions are methods" }, function() return nn.functional.relu end)
+  refused({ "mr.data.batches" }, function() return mr.data.DataLoader end)
+  refused({ "did you mean `mr.nn.init.normal_`" }, function() return nn.init.normal end)
+  refused({ "`mr.optim.lr_scheduler.ExponentialLR`" }, function() return mr.optim.lr_scheduler.ExponentialLR end)
 end
 
 -- What PyTorch takes by position is an option here, and is not left out silently.

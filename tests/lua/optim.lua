@@ -146,6 +146,59 @@ function TestOptim.test_what_clips_says_what_it_cannot_take()
   refused({ "the greatest value is a number above 0" }, value, { a }, 0 / 0)
 end
 
+TestSchedulers = {}
+
+local schedulers = mr.optim.lr_scheduler
+local SCHEDULERS = {
+  step = function(o) return schedulers.StepLR(o, 3, { gamma = 0.5 }) end,
+  cosine = function(o) return schedulers.CosineAnnealingLR(o, 5, { eta_min = 0.01 }) end,
+  lambda = function(o) return schedulers.LambdaLR(o, function(epoch) return 1 / (1 + epoch) end) end,
+}
+
+local function two_groups()
+  return mr.optim.SGD({ { params = { mr.zeros(1) } }, { params = { mr.zeros(1) }, lr = 0.4 } }, { lr = 0.1 })
+end
+
+for name, make in pairs(SCHEDULERS) do
+  TestSchedulers["test_" .. name] = function()
+    local o = two_groups()
+    local s, rates = make(o), {}
+    for epoch = 1, 12 do
+      rates[epoch] = s:get_last_lr()
+      lu.assertEquals(o.lr, rates[epoch][1])
+      if epoch == 6 then -- another one that goes on where this one was
+        local state = s:state_dict()
+        o = two_groups()
+        s = make(o)
+        s:load_state_dict(state)
+      end
+      s:step()
+    end
+    lu.assertTrue(mr.allclose(mr.tensor(rates, { dtype = "f64", device = "cpu" }), DATA["rates." .. name],
+      { rtol = 1e-12, atol = 1e-15 }))
+  end
+end
+
+function TestSchedulers.test_misuse()
+  local refused, o = naive.assert_raises, two_groups()
+  refused({ "StepLR: argument 1 is a table, expected an optimiser" }, schedulers.StepLR, {}, 3)
+  refused({ "step_size is 0" }, schedulers.StepLR, o, 0)
+  refused({ "argument 3 is a number, expected a table of options: {gamma=}" }, schedulers.StepLR, o, 3, 0.1)
+  refused({ "no option `eta`" }, schedulers.CosineAnnealingLR, o, 3, { eta = 1 })
+  refused({ "expected a function of the epoch" }, schedulers.LambdaLR, o, 3)
+  local calls = 0
+  local s = schedulers.LambdaLR(o, function()
+    calls = calls + 1
+    return calls > 2 and -1 or 1
+  end)
+  refused({ "what the function returned is -1" }, s.step, s)
+  lu.assertEquals({ tostring(s), s:get_last_lr() }, { "LambdaLR (epoch 0)", { 0.1, 0.4 } })
+  refused({ "expected a scheduler in front of the colon", "write s:step()" }, s.step)
+  refused({ "`base_lrs` is missing" }, s.load_state_dict, s, { last_epoch = mr.tensor(3) })
+  refused({ "a rate for each group" }, s.load_state_dict, s, { last_epoch = mr.tensor(3), base_lrs = mr.ones(3) })
+  refused({ "step: expected an optimiser in front of the colon, got nil" }, o.step)
+end
+
 function TestOptim.test_a_step_with_a_closure()
   local a = mr.ones(2):requires_grad_()
   local o = mr.optim.SGD({ a }, { lr = 0.5 })

@@ -31,6 +31,7 @@ return function(tools, module, init)
       if key ~= "init" then class[key] = value end
     end
     function class.forward(m, x, ...)
+      module.check(m, "forward")
       if not tools.is_tensor(x) then
         misuse(("%s: the input is %s, expected a tensor"):format(name, tools.type_of(x)))
       end
@@ -104,6 +105,12 @@ return function(tools, module, init)
     end,
   })
 
+  local function check_groups(what, inputs, outputs, groups)
+    if inputs % groups ~= 0 or outputs % groups ~= 0 then
+      misuse(("%s: %d and %d channels cannot be divided into %d groups"):format(what, inputs, outputs, groups))
+    end
+  end
+
   layer("Conv2d", 3, "stride padding dilation groups bias dtype device", {
     init = function(m, options, channels, outputs, size)
       local what = "Conv2d"
@@ -113,9 +120,7 @@ return function(tools, module, init)
       m.padding = pair(what, "padding", options.padding or 0, 0)
       m.dilation = pair(what, "dilation", options.dilation or 1)
       m.groups = whole(what, "groups", options.groups or 1)
-      if channels % m.groups ~= 0 or outputs % m.groups ~= 0 then
-        misuse(("Conv2d: %d and %d channels cannot be divided into %d groups"):format(channels, outputs, m.groups))
-      end
+      check_groups(what, channels, outputs, m.groups)
       local inputs = channels // m.groups
       local fan_in = inputs * m.kernel_size[1] * m.kernel_size[2]
       m.weight = uniform({ outputs, inputs, m.kernel_size[1], m.kernel_size[2] }, 1 / math.sqrt(fan_in), options)
@@ -135,42 +140,76 @@ return function(tools, module, init)
     end,
   })
 
-  layer("BatchNorm2d", 1, "eps momentum affine track_running_stats dtype device", {
-    init = function(m, options, features)
-      m.num_features = whole("BatchNorm2d", "features", features)
-      m.eps, m.momentum = options.eps or 1e-5, options.momentum == nil and 0.1 or options.momentum
-      m.affine, m.track_running_stats = options.affine ~= false, options.track_running_stats ~= false
-      if m.affine then
-        m.weight = module.parameter(new(mr.ones, { features }, options))
-        m.bias = module.parameter(new(mr.zeros, { features }, options))
-      end
-      if m.track_running_stats then
-        m:register_buffer("running_mean", new(mr.zeros, { features }, options))
-        m:register_buffer("running_var", new(mr.ones, { features }, options))
-        m:register_buffer("num_batches_tracked", new(mr.zeros, {}, options, "i64"))
-      end
+  layer("Conv1d", 3, "stride padding dilation groups bias dtype device", {
+    init = function(m, options, channels, outputs, size)
+      local what = "Conv1d"
+      m.in_channels, m.out_channels = whole(what, "in_channels", channels), whole(what, "out_channels", outputs)
+      m.kernel_size = whole(what, "kernel_size", size)
+      m.stride = whole(what, "stride", options.stride or 1)
+      m.padding = whole(what, "padding", options.padding or 0, 0)
+      m.dilation = whole(what, "dilation", options.dilation or 1)
+      m.groups = whole(what, "groups", options.groups or 1)
+      check_groups(what, channels, outputs, m.groups)
+      local inputs = channels // m.groups
+      m.weight = uniform({ outputs, inputs, size }, 1 / math.sqrt(inputs * size), options)
+      m.bias = new_bias(outputs, inputs * size, options)
     end,
     forward = function(m, x)
-      if x.ndim ~= 4 or x:size(2) ~= m.num_features then
-        misuse(("BatchNorm2d: the input is %s, expected 4 dims of which the second is %d"):format(
-          table.concat(x.shape, "x"), m.num_features))
-      end
-      if m.training and x.numel // m.num_features < 2 then
-        misuse("BatchNorm2d: training needs more than one value for each channel, and the input has one")
-      end
-      local follows = m.training and m.track_running_stats
-      local y = x:batch_norm(m.running_mean, m.running_var, { weight = m.weight, bias = m.bias, eps = m.eps,
-        training = m.training or not m.track_running_stats, momentum = follows and m:next_momentum() or 0 })
-      if follows then m.num_batches_tracked:add_(1) end
-      return y
+      return x:conv1d(m.weight, { bias = m.bias, stride = m.stride, padding = m.padding, dilation = m.dilation,
+        groups = m.groups })
     end,
-    -- The part of a batch in the running averages. Without a momentum it is the same for all batches so far.
-    next_momentum = function(m) return m.momentum or 1 / (m.num_batches_tracked:item() + 1) end,
     extra_repr = function(m)
-      return ("%d, eps=%s, momentum=%s, affine=%s, track_running_stats=%s"):format(m.num_features, m.eps, m.momentum,
-        m.affine, m.track_running_stats)
+      local text = ("%d, %d, kernel_size=(%d,), stride=(%d,)"):format(m.in_channels, m.out_channels, m.kernel_size,
+        m.stride)
+      if m.padding ~= 0 then text = text .. (", padding=(%d,)"):format(m.padding) end
+      if m.dilation ~= 1 then text = text .. (", dilation=(%d,)"):format(m.dilation) end
+      if m.groups ~= 1 then text = text .. ", groups=" .. m.groups end
+      return m.bias and text or text .. ", bias=false"
     end,
   })
+
+  -- `dims`: what the input can have.
+  local function batch_norm(name, dims, expected)
+    layer(name, 1, "eps momentum affine track_running_stats dtype device", {
+      init = function(m, options, features)
+        m.num_features = whole(name, "features", features)
+        m.eps, m.momentum = options.eps or 1e-5, options.momentum == nil and 0.1 or options.momentum
+        m.affine, m.track_running_stats = options.affine ~= false, options.track_running_stats ~= false
+        if m.affine then
+          m.weight = module.parameter(new(mr.ones, { features }, options))
+          m.bias = module.parameter(new(mr.zeros, { features }, options))
+        end
+        if m.track_running_stats then
+          m:register_buffer("running_mean", new(mr.zeros, { features }, options))
+          m:register_buffer("running_var", new(mr.ones, { features }, options))
+          m:register_buffer("num_batches_tracked", new(mr.zeros, {}, options, "i64"))
+        end
+      end,
+      forward = function(m, x)
+        if not dims[x.ndim] or x:size(2) ~= m.num_features then
+          misuse(("%s: the input is %s, expected %s dims of which the second is %d"):format(name,
+            table.concat(x.shape, "x"), expected, m.num_features))
+        end
+        if m.training and x.numel // m.num_features < 2 then
+          misuse(name .. ": training needs more than one value for each channel, and the input has one")
+        end
+        local follows = m.training and m.track_running_stats
+        local y = x:batch_norm(m.running_mean, m.running_var, { weight = m.weight, bias = m.bias, eps = m.eps,
+          training = m.training or not m.track_running_stats, momentum = follows and m:next_momentum() or 0 })
+        if follows then m.num_batches_tracked:add_(1) end
+        return y
+      end,
+      -- The part of a batch in the running averages. Without a momentum it is the same for all batches so far.
+      next_momentum = function(m) return m.momentum or 1 / (m.num_batches_tracked:item() + 1) end,
+      extra_repr = function(m)
+        return ("%d, eps=%s, momentum=%s, affine=%s, track_running_stats=%s"):format(m.num_features, m.eps, m.momentum,
+          m.affine, m.track_running_stats)
+      end,
+    })
+  end
+
+  batch_norm("BatchNorm1d", { [2] = true, [3] = true }, "2 or 3")
+  batch_norm("BatchNorm2d", { [4] = true }, "4")
 
   layer("Embedding", 2, "dtype device", {
     init = function(m, options, count, size)
@@ -297,11 +336,38 @@ return function(tools, module, init)
     end
   end
   function Sequential.forward(m, x)
+    module.check(m, "forward")
     for _, child in ipairs(m:children()) do x = child(x) end
     return x
   end
-  function Sequential.get(m, i) return m[tostring(i)] end
+  function Sequential.get(m, i)
+    module.check(m, "get")
+    return m[tostring(i)]
+  end
   nn.Sequential = Sequential
+
+  -- Modules in a list, which are registered, unlike those in a table.
+  local ModuleList = module.class("ModuleList")
+  function ModuleList.init(m, list)
+    if list ~= nil and (type(list) ~= "table" or module.is_module(list)) then
+      misuse("ModuleList: expected a list of modules, got " .. (list and module.is_module(list) and "a module" or
+        tools.type_of(list)))
+    end
+    for i, child in ipairs(list or {}) do
+      if not module.is_module(child) then
+        misuse(("ModuleList: entry %d is %s, expected a module"):format(i, tools.type_of(child)))
+      end
+    end
+    for _, child in ipairs(list or {}) do m:append(child) end
+  end
+  function ModuleList.append(m, child)
+    module.check(m, "append")
+    if not module.is_module(child) then misuse("append: expected a module, got " .. tools.type_of(child)) end
+    module.assign(m, tostring(#m + 1), child)
+    return m
+  end
+  ModuleList.get = Sequential.get
+  nn.ModuleList = ModuleList
 
   return nn
 end

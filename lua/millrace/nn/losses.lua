@@ -1,7 +1,16 @@
 -- Losses as modules.
+local check_pair = require "millrace.pairing"
+
 return function(tools, module)
   local misuse = tools.misuse
   local losses = {}
+
+  local function check_tensor(name, what, t)
+    if not tools.is_tensor(t) then
+      misuse(("%s: the %s is %s, expected a tensor"):format(name, what, tools.type_of(t)))
+    end
+    tools.check(t)
+  end
 
   local function loss(name, known, forward)
     local class = module.class(name)
@@ -21,13 +30,71 @@ return function(tools, module)
         misuse(("%s: the reduction is \"mean\", \"sum\" or \"none\", not %q"):format(name, m.reduction))
       end
     end
-    class.forward = forward
+    function class.forward(m, x, target)
+      module.check(m, "forward")
+      check_tensor(name, "input", x)
+      check_tensor(name, "target", target)
+      return forward(m, x, target)
+    end
     losses[name] = class
   end
 
   loss("MSELoss", { reduction = true }, function(m, x, target)
     return x:mse_loss(target, { reduction = m.reduction })
   end)
+
+  -- ---------------------------------------------------------------- of pairs of elements
+
+  -- The mean or the sum of the losses of the elements, or these.
+  local function reduced(m, each)
+    if m.reduction == "none" then return each end
+    return m.reduction == "mean" and each:mean() or each:sum()
+  end
+
+  -- each(m, x, target) gives the losses of the elements.
+  local function loss_of_pairs(name, known, each)
+    known.reduction = true
+    loss(name, known, function(m, x, target)
+      check_pair(misuse, name, x, target)
+      return reduced(m, each(m, x, target))
+    end)
+  end
+
+  loss_of_pairs("L1Loss", {}, function(_, x, target) return (x - target):abs() end)
+
+  local function threshold(name, what, value)
+    if value == nil then return 1 end
+    if type(value) ~= "number" or value ~= value or value <= 0 then
+      misuse(("%s: %s is %s, expected a number above 0"):format(name, what, tostring(value)))
+    end
+    return value
+  end
+
+  -- limit times the distance less half of limit where it is at least limit; half of its square elsewhere
+  local function huber(x, target, limit)
+    local distance = (x - target):abs()
+    local near = distance:clamp(nil, limit)
+    return near * (distance - near * 0.5)
+  end
+
+  loss_of_pairs("HuberLoss", { delta = true }, function(m, x, target)
+    return huber(x, target, threshold("HuberLoss", "delta", m.delta))
+  end)
+
+  loss_of_pairs("SmoothL1Loss", { beta = true }, function(m, x, target)
+    local beta = threshold("SmoothL1Loss", "beta", m.beta)
+    return huber(x, target, beta) / beta
+  end)
+
+  -- softplus(-x) is the negative logarithm of sigmoid(x), without its overflow.
+  loss_of_pairs("BCEWithLogitsLoss", { weight = true, pos_weight = true }, function(m, x, target)
+    local factor = m.pos_weight and (m.pos_weight - 1) * target + 1
+    local of_ones = (-x):softplus()
+    local each = (1 - target) * x + (factor and factor * of_ones or of_ones)
+    return m.weight and each * m.weight or each
+  end)
+
+  -- ---------------------------------------------------------------- of classes
 
   local CLASSES = { reduction = true, weight = true, ignore_index = true }
   local function options_of(m)

@@ -27,7 +27,8 @@ return function(tools)
 
   local function state_of(m, what)
     if not is_module(m) then
-      misuse(("%s: expected a module in front of the colon, got %s"):format(what, tools.type_of(m)))
+      misuse(("%s: expected a module in front of the colon, got %s: write m:%s(...)%s"):format(what, tools.type_of(m),
+        what, what == "forward" and ", or m(...)" or ""))
     end
     return rawget(m, STATE)
   end
@@ -144,9 +145,13 @@ return function(tools)
   local function new_metatable(class)
     return {
       __name = class.name,
+      help = "mr.nn.Module",      -- for help()
+      methods = class.methods,    -- for completion
+      fields = STATE,             -- the key of a table that has them as its `values`
       __index = function(m, key)
         local value = rawget(m, STATE).values[key]
         if value ~= nil then return value end
+        if math.type(key) == "integer" then return rawget(m, STATE).values[tostring(key)] end -- of a container
         return class.methods[key]
       end,
       __newindex = assign,
@@ -185,6 +190,8 @@ return function(tools)
       __call = function(_, ...) return new_instance(class, ...) end,
       __tostring = function() return "class " .. name end,
     })
+    -- A.class("B") inherits from A.
+    class.methods.class = function(child, other) return methods.class(child, other or front) end
     return front
   end
 
@@ -421,5 +428,6 @@ return function(tools)
   -- What scripts find in mr.nn.Module, so that help knows the methods of a module.
   for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
 
-  return { methods = methods, parameter = parameter, class = new_class, is_module = is_module, assign = assign }
+  return { methods = methods, parameter = parameter, class = new_class, is_module = is_module, check = state_of,
+    assign = assign }
 end

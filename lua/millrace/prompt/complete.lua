@@ -30,9 +30,24 @@ local function property(object, getters, name)
   return done and value or nil
 end
 
+-- Of a module or an optimiser, which are tables: its methods, and its fields if they are elsewhere than in the table.
+local function parts_of(value)
+  local meta = tools.getmetatable(value)
+  if not meta or type(rawget(meta, "help")) ~= "string" then return nil end
+  local key = rawget(meta, "fields")
+  local inside = key ~= nil and rawget(value, key)
+  local methods, fields = rawget(meta, "methods"), type(inside) == "table" and inside.values
+  return type(methods) == "table" and methods or nil, type(fields) == "table" and fields or nil
+end
+
 -- The field of a value, without a call of the script's.
 local function field(value, name)
-  if type(value) == "table" then return rawget(value, name) end
+  if type(value) == "table" then
+    local raw = rawget(value, name)
+    if raw ~= nil then return raw end
+    local _, fields = parts_of(value)
+    return fields and rawget(fields, name)
+  end
   if type(value) == "string" then return string[name] end
   local meta = kind_of(value) and tools.getmetatable(value)
   if not meta then return nil end
@@ -88,6 +103,9 @@ local function add_fields(into, value, prefix, only_methods)
     local meta = tools.getmetatable(value)
     local index = meta and rawget(meta, "__index")
     if type(index) == "table" and index ~= value then add_fields(into, index, prefix, only_methods) end
+    local methods, fields = parts_of(value)
+    if fields and not only_methods then add_fields(into, fields, prefix) end
+    if methods and methods ~= index then add_fields(into, methods, prefix, true) end
   elseif type(value) == "string" then
     add_fields(into, string, prefix, true)
   elseif kind_of(value) then

@@ -76,7 +76,37 @@ def layers():
         out[f"mse.{reduction}"] = nn.MSELoss(reduction=reduction)(scores, target)
         out[f"cross_entropy.{reduction}"] = nn.CrossEntropyLoss(reduction=reduction)(scores, classes)
         out[f"nll.{reduction}"] = nn.NLLLoss(weight=weight, reduction=reduction)(scores, classes)
+    torch.manual_seed(3)
+    add("conv1d", nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2), torch.randn(2, 4, 9))
+    add("batch_norm_rows", nn.BatchNorm1d(3), torch.randn(5, 3) * 2 - 1)
+    add("batch_norm_sequences", nn.BatchNorm1d(2, momentum=0.3), torch.randn(3, 2, 4))
+    add("batch_norm_plain", nn.BatchNorm1d(2, affine=False, track_running_stats=False), torch.randn(3, 2), train=False)
+    pair_losses(out)
     write_safetensors("layers.safetensors", pieces(out))
+
+
+def pair_losses(out):
+    """loss.KIND.REDUCTION of loss.x and loss.target, and its gradient .g; x has 0, and values at which exp overflows."""
+    nn = torch.nn
+    x = torch.cat([torch.randn(4, 3) * 2, torch.tensor([[0.0, 200.0, -200.0]])])
+    target, weight, pos_weight = torch.rand(5, 3), torch.rand(3), torch.rand(3) * 3
+    target[0, 0] = x[0, 0]
+    out["loss.x"], out["loss.target"], out["loss.weight"], out["loss.pos_weight"] = x, target, weight, pos_weight
+    kinds = {
+        "l1": lambda r: nn.L1Loss(reduction=r),
+        "huber": lambda r: nn.HuberLoss(reduction=r),
+        "huber_wide": lambda r: nn.HuberLoss(reduction=r, delta=2.5),
+        "smooth_l1": lambda r: nn.SmoothL1Loss(reduction=r),
+        "smooth_l1_narrow": lambda r: nn.SmoothL1Loss(reduction=r, beta=0.25),
+        "bce": lambda r: nn.BCEWithLogitsLoss(reduction=r),
+        "bce_weighted": lambda r: nn.BCEWithLogitsLoss(reduction=r, weight=weight, pos_weight=pos_weight),
+    }
+    for kind, make in kinds.items():
+        for reduction in ["mean", "sum", "none"]:
+            leaf = x.clone().requires_grad_()
+            loss = make(reduction)(leaf, target)
+            loss.sum().backward()
+            out[f"loss.{kind}.{reduction}"], out[f"loss.{kind}.{reduction}.g"] = loss, leaf.grad
 
 
 def optimisers():
@@ -105,6 +135,20 @@ def optimisers():
             loss.backward()
             optimiser.step()
         out[f"{name}.a"], out[f"{name}.b"] = a, b
+    schedulers = {
+        "step": lambda s: o.lr_scheduler.StepLR(s, 3, gamma=0.5),
+        "cosine": lambda s: o.lr_scheduler.CosineAnnealingLR(s, 5, eta_min=0.01),
+        "lambda": lambda s: o.lr_scheduler.LambdaLR(s, lambda epoch: 1 / (1 + epoch)),
+    }
+    for name, make in schedulers.items():
+        optimiser = o.SGD([dict(params=[torch.zeros(1, requires_grad=True)], lr=0.1),
+                           dict(params=[torch.zeros(1, requires_grad=True)], lr=0.4)], lr=0.1)
+        scheduler, rates = make(optimiser), []
+        for _ in range(12):
+            rates.append(scheduler.get_last_lr())
+            optimiser.step()
+            scheduler.step()
+        out[f"rates.{name}"] = torch.tensor(rates, dtype=torch.float64)
     gradients = [torch.randn(3, 4), torch.randn(7)]
     for i, g in enumerate(gradients):
         out[f"clip.g{i}"] = g.clone()
