@@ -190,6 +190,14 @@ local function completed(typed, shown)
   return text
 end
 
+function TestCompletion.test_modules_and_optimisers()
+  local net = "net = mr.nn.Sequential(mr.nn.Linear(2, 3))\r"
+  lu.assertStrContains(completed(net .. "net:named_par", "net:named_parameters"), "net:named_parameters")
+  lu.assertStrContains(completed(net .. "net[1].weig", "net[1].weight"), "net[1].weight")
+  local sgd = "o = mr.optim.SGD({mr.zeros(1)})\r"
+  lu.assertStrContains(completed(sgd .. "o:zero_", "o:zero_grad"), "o:zero_grad")
+end
+
 function TestCompletion.test_names()
   lu.assertEquals(completed("mr.hazard.rep", "mr.hazard.reports"), "mr:1> mr.hazard.reports")
   lu.assertEquals(completed("'':rev", "'':reverse"), "mr:1> '':reverse")

@@ -46,7 +46,10 @@ local function field(value, name)
     local raw = rawget(value, name)
     if raw ~= nil then return raw end
     local _, fields = parts_of(value)
-    return fields and rawget(fields, name)
+    if not fields then return nil end
+    local inside = rawget(fields, name)
+    if inside == nil and math.type(name) == "integer" then inside = rawget(fields, tostring(name)) end -- net[1]
+    return inside
   end
   if type(value) == "string" then return string[name] end
   local meta = kind_of(value) and tools.getmetatable(value)
