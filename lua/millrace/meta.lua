@@ -161,6 +161,7 @@ mr.graph = {}
 ---@field edge_count integer How many edges it has.
 ---@field nbytes integer Bytes of memory that were allocated in the capture (R44).
 ---@field lanes integer How many chains of nodes a launch may run at once.
+---@field expanded string? On a real GPU: why the last launch was given to it node by node. nil: it was one call of the driver.
 ---@field where string? The line that began the capture.
 ---@field device millrace.Device The device of the capture.
 local Graph = {}

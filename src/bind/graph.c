@@ -276,6 +276,11 @@ static int get_lanes(lua_State *L) {
     return 1;
 }
 
+static int get_expanded(lua_State *L) {
+    lua_pushstring(L, mr_executable_expanded(mr_check_graph(L, 1)));
+    return 1;
+}
+
 static int get_where(lua_State *L) {
     mr_push_site(L, mr_graph_begun(graph_at(L, 1)));
     return 1;
@@ -292,6 +297,10 @@ static const mr_property properties[] = {
     {"edge_count", "integer", "How many edges it has.", get_edge_count},
     {"nbytes", "integer", "Bytes of memory that were allocated in the capture (R44).", get_bytes},
     {"lanes", "integer", "How many chains of nodes a launch may run at once.", get_lanes},
+    {"expanded", "string?",
+     "On a real GPU: why the last launch was given to it node by node. nil: it was one call of the "
+     "driver.",
+     get_expanded},
     {"where", "string?", "The line that began the capture.", get_where},
     {"device", "device", "The device of the capture.", get_device},
     {NULL, NULL, NULL, NULL}};

@@ -65,10 +65,39 @@ static mr_status set_math(const mr_command *command, cuda_lane *lane, bool tf32)
 }
 
 static mr_status open_handle(const mr_command *command, cuda_lane *lane) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     cublasHandle_t handle;
-    BLAS_TRY(mr_cublas.Create(&handle));
+    if (kernels->spare_blas.count) handle = mr_vec_pop(&kernels->spare_blas);
+    else BLAS_TRY(mr_cublas.Create(&handle));
     lane->blas = handle;
     return set_math(command, lane, command->u.op.params.tf32);
+}
+
+bool mr_cuda_uses_blas(const mr_command *command) {
+    return command->kind == MR_COMMAND_OP && command->u.op.row->family->id == MR_FAMILY_MATMUL &&
+           mr_dtype_category((mr_dtype)command->operands[0].tensor->dtype) == 2 &&
+           !mr_matmul_is_small(command);
+}
+
+/* The library may be missing: doctor says why, and our own kernel does the products, slowly. */
+static bool has_blas(cuda_kernels *kernels) {
+    if (kernels->no_blas) return false;
+    mr_status opened = mr_cuda_library_open(MR_CUDA_LIBRARY_BLAS);
+    kernels->no_blas = opened != NULL;
+    mr_error_destroy(opened);
+    return !kernels->no_blas;
+}
+
+mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count) {
+    cuda_kernels *kernels = device->kernels;
+    while (kernels->spare_blas.count < count && has_blas(kernels)) {
+        cublasHandle_t handle;
+        if (!mr_vec_reserve_one(&kernels->spare_blas) ||
+            mr_cublas.Create(&handle) != CUBLAS_STATUS_SUCCESS)
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "graph: cuBLAS has no memory to work in");
+        kernels->spare_blas.items[kernels->spare_blas.count++] = handle;
+    }
+    return MR_OK;
 }
 
 static mr_status handle_of(const mr_command *command, cuda_lane *lane, cublasHandle_t *out_handle) {
@@ -261,10 +290,9 @@ static mr_status multiply_all(const mr_command *command, cublasHandle_t handle, 
 /* Sets *out_done to false where cuBLAS cannot do it. */
 static mr_status by_blas(const mr_command *command, CUstream stream, const product *p,
                          bool *out_done) {
-    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     *out_done = false;
     if (mr_dtype_category(p->dtype) != 2 || p->k == 0 || p->m > INT_MAX || p->n > INT_MAX ||
-        p->k > INT_MAX || kernels->no_blas)
+        p->k > INT_MAX)
         return MR_OK;
     /* Vectors of halves are matrices with one row or column: cuBLAS has no other functions for them. */
     bool single = p->batch.ndim == 1 && p->batch.size[0] == 1 && !mr_dtype_is_half(p->dtype);
@@ -275,14 +303,7 @@ static mr_status by_blas(const mr_command *command, CUstream stream, const produ
     bool column = single && p->n == 1 && a_readable && is_step(p->b_row);
     bool row = single && p->m == 1 && b_readable && is_step(p->a_column);
     if (!is_dot && !column && !row && !(a_readable && b_readable)) return MR_OK;
-    if (p->batch.size[0] > INT_MAX) return MR_OK;
-
-    mr_status opened = mr_cuda_library_open(MR_CUDA_LIBRARY_BLAS);
-    if (opened) { /* doctor says why; our own kernel does it, slowly */
-        mr_error_destroy(opened);
-        kernels->no_blas = true;
-        return MR_OK;
-    }
+    if (p->batch.size[0] > INT_MAX || !has_blas(mr_cuda_kernels_of(command))) return MR_OK;
     cuda_lane *lane;
     cublasHandle_t handle = NULL;
     MR_TRY(mr_cuda_lane(command, stream, &lane));

@@ -161,6 +161,7 @@ void mr_cuda_device_close(cuda_device *device) {
     if (!device->context) return;
     mr_cuda_device_finish(device);
     mr_cuda_hold_drop(device);
+    if (device->close_graphs) device->close_graphs(device);
     mr_cuda_kernels_close(device);
     mr_cuda_pool_close(device);
     destroy_handles(device);

@@ -99,6 +99,8 @@ typedef enum {
     X(StreamEndCapture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                  \
     X(GraphInstantiate, "cuGraphInstantiateWithFlags",                                             \
       (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                         \
+    X(GraphExecUpdate, "cuGraphExecUpdate_v2",                                                     \
+      (CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo * info))                 \
     X(GraphLaunch, "cuGraphLaunch", (CUgraphExec executable, CUstream stream))                     \
     X(GraphExecDestroy, "cuGraphExecDestroy", (CUgraphExec executable))                            \
     X(GraphDestroy, "cuGraphDestroy", (CUgraph graph))                                             \

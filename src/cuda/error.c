@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/state.h"
+#include "ops/index.h"
 
 static const struct {
     CUresult result;
@@ -182,6 +183,14 @@ static const char *name_or(const mr_name *name, const char *otherwise) {
     return name ? name->text : otherwise;
 }
 
+/* NULL: it was no part of a graph. */
+static const mr_command *find_node(const cuda_device *device, uint64_t seq) {
+    for (const cuda_nodes *n = device->graphs; n; n = n->next)
+        if (seq >= n->first && seq - n->first < n->commands.count)
+            return n->commands.items[seq - n->first];
+    return NULL;
+}
+
 /* What the kernel said of an index that was out of range, and in which command; takes `error`. */
 static mr_status explain_index(const cuda_device *device, mr_status error) {
     const cuda_indices *indices = device->indices;
@@ -194,13 +203,27 @@ static mr_status explain_index(const cuda_device *device, mr_status error) {
         index = indices->last[i].index;
         chosen = indices->last[i].chosen;
     }
+    const mr_command *node = find_node(device, c->seq);
+    if (node) {
+        mr_indexing g;
+        mr_indexing_of(node, &g);
+        index = g.tensor[MR_SIDE_INDEX]->name;
+        chosen = g.tensor[MR_SIDE_CHOSEN]->name;
+    }
     mr_error_destroy(error);
     error = mr_fail(MR_CODE_ASSERT,
                     "%s: an index is out of range: %s has the value %" PRId64
                     ", but %s has %" PRId64 " elements there: expected 1 to %" PRId64,
-                    launch ? launch->name : "an operation", name_or(index, "the index"), c->value,
-                    name_or(chosen, "the tensor"), c->size, c->size);
+                    node     ? node->name
+                    : launch ? launch->name
+                             : "an operation",
+                    name_or(index, "the index"), c->value, name_or(chosen, "the tensor"), c->size,
+                    c->size);
     mr_error *details = mr_error_details(error);
+    if (node && details) {
+        snprintf(details->op, sizeof details->op, "%s", node->name);
+        details->where = node->where;
+    }
     if (!launch || !details) return error;
     snprintf(details->op, sizeof details->op, "%s", launch->name);
     snprintf(details->stream, sizeof details->stream, "%s",

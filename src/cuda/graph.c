@@ -1,158 +1,154 @@
-/* Graphs of the driver: the steps of a launch are given to streams that the driver captures, and what it makes of them is
- * launched as a whole.
+/* Graphs of the driver: what one is launched with, and what it leaves. graph_capture.c makes them.
  *
- * Only kernels and copies that need no memory beyond their operands are taken. The capture is in relaxed mode, on streams
- * of its own, so it forbids the rest of the program nothing.
+ * Random numbers: commands of a graph draw from the numbers that the machine has at the launch. The launch writes them to
+ * memory of the graph, where the kernels find them.
  *
- * Easiest to break: a stream that captures must not be left capturing, whatever fails. */
+ * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory goes behind the last one, and
+ * its commands stay until their kernels cannot complain any more. */
+#include "cuda/graph.h"
+
 #include <stdlib.h>
 
-#include "cuda/launch.h"
+/* ---- the graphs of a device */
 
-typedef struct {
-    cuda_device *device;
-    uint32_t generation;
-    CUgraphExec executable;
-    size_t count; /* of the nodes */
-    const mr_command *commands[];
-} cuda_graph;
-
-/* While it is being captured. */
-typedef struct {
-    cuda_device *device;
-    const mr_graph_plan *plan;
-    mr_stream *stream; /* of the launch: a command needs one that is open */
-    CUstream *lanes;
-    CUevent *events;
-} capturing;
-
-/* ---- what can be captured */
-
-static bool is_of_family(const mr_command *command, mr_family_id family) {
-    return command->kind == MR_COMMAND_OP && command->u.op.row->family->id == family;
+static void unlink_from(cuda_graph *g) {
+    cuda_nodes *n = &g->nodes;
+    if (n->previous) n->previous->next = n->next;
+    else if (g->device->graphs == n) g->device->graphs = n->next;
+    if (n->next) n->next->previous = n->previous;
+    n->previous = n->next = NULL;
 }
 
-/* The rest uses memory of its stream's. */
-static bool is_taken(const mr_command *command) {
-    static const mr_family_id families[] = {MR_FAMILY_UNARY,   MR_FAMILY_BINARY, MR_FAMILY_COMPARE,
-                                            MR_FAMILY_TERNARY, MR_FAMILY_FILL,   MR_FAMILY_COPY,
-                                            MR_FAMILY_BYTES,   MR_FAMILY_KERNEL};
-    if (command->kind == MR_COMMAND_COPY) return true;
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (is_of_family(command, families[i])) return true;
-    return false;
+static void forget_launch(cuda_graph *g) {
+    if (g->last) mr_cuda_stream_release(g->last);
+    g->last = NULL;
 }
 
-static mr_status check_plan(const mr_graph_plan *plan) {
-    for (size_t i = 0; i < plan->count; i++)
-        if (plan->steps[i].command && !is_taken(plan->steps[i].command))
-            return mr_fail(MR_CODE_NOT_SUPPORTED, "%s: not a part of a graph of the driver",
-                           plan->steps[i].command->name);
-    return MR_OK;
+static void drop_commands(cuda_graph *g) {
+    while (g->nodes.commands.count) mr_command_release(mr_vec_pop(&g->nodes.commands));
+    mr_vec_free(&g->nodes.commands);
 }
 
-/* ---- capturing */
+/* What belongs to the context; the device is current. */
+static void close(cuda_graph *g) {
+    if (g->executable) mr_cu.GraphExecDestroy(g->executable);
+    g->executable = NULL;
+    mr_cuda_graph_memory_free(&g->memory, g->last);
+    forget_launch(g);
+    unlink_from(g);
+}
 
-static mr_status open_lanes(capturing *c) {
-    c->lanes = calloc(c->plan->lanes, sizeof *c->lanes);
-    c->events = calloc(c->plan->events, sizeof *c->events);
-    if (!c->lanes || !c->events) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
-    for (uint32_t i = 0; i < c->plan->lanes; i++)
-        MR_CUDA_TRY(c->device,
-                    mr_cu.StreamCreateWithPriority(&c->lanes[i], CU_STREAM_NON_BLOCKING,
-                                                   c->stream->priority),
-                    "graph");
-    for (uint32_t i = 0; i < c->plan->events; i++) {
-        c->events[i] = mr_cuda_event_take(c->device);
-        if (!c->events[i]) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no event for a graph");
+static void close_all(cuda_device *device) {
+    while (device->graphs) close((cuda_graph *)device->graphs);
+}
+
+static void link_in(cuda_graph *g) {
+    g->nodes.next = g->device->graphs;
+    if (g->nodes.next) g->nodes.next->previous = &g->nodes;
+    g->device->graphs = &g->nodes;
+    g->device->close_graphs = close_all;
+}
+
+void mr_cuda_graph_drop(void *graph) {
+    cuda_graph *g = graph;
+    if (g->executable) { /* its context is still there */
+        mr_error_destroy(mr_cuda_use(g->device));
+        close(g);
     }
-    return MR_OK;
+    drop_commands(g);
+    free(g);
 }
 
-/* The events are not given to other users: what they were recorded behind cannot be waited for outside. */
-static void close_lanes(capturing *c) {
-    for (uint32_t i = 0; i < c->plan->lanes && c->lanes; i++)
-        if (c->lanes[i]) mr_cu.StreamDestroy(c->lanes[i]);
-    for (uint32_t i = 0; i < c->plan->events && c->events; i++)
-        if (c->events[i]) mr_cu.EventDestroy(c->events[i]);
-    free(c->lanes);
-    free(c->events);
-}
+/* ---- building */
 
-/* The captured stream may be closed, so the command is shown with the launch's. */
-static mr_status add_node(const capturing *c, const mr_command *node, CUstream lane) {
-    mr_command command = *node;
-    command.stream = c->stream;
-    command.seq = c->stream->device->machine->next_seq; /* later than all that is pending */
-    if (command.kind == MR_COMMAND_OP) return mr_cuda_launch(&command, lane);
-    MR_CUDA_TRY(c->device,
-                mr_cu.MemcpyDtoDAsync(mr_cuda_data(command.operands[0].tensor),
-                                      mr_cuda_data(command.operands[1].tensor),
-                                      command.u.copy.bytes, lane),
-                "%s", command.name);
-    return MR_OK;
-}
-
-static mr_status add_step(const capturing *c, const mr_graph_step *s) {
-    CUstream lane = c->lanes[s->lane];
-    if (s->kind == MR_STEP_NODE) return add_node(c, s->command, lane);
-    if (s->kind == MR_STEP_RECORD)
-        MR_CUDA_TRY(c->device, mr_cu.EventRecord(c->events[s->event], lane), "graph");
-    else MR_CUDA_TRY(c->device, mr_cu.StreamWaitEvent(lane, c->events[s->event], 0), "graph");
-    return MR_OK;
-}
-
-static mr_status capture(const capturing *c, CUgraph *out_graph) {
-    mr_status status = MR_OK;
-    *out_graph = NULL;
-    MR_CUDA_TRY(c->device, mr_cu.StreamBeginCapture(c->lanes[0], CU_STREAM_CAPTURE_MODE_RELAXED),
-                "graph");
-    for (size_t i = 0; i < c->plan->count && !status; i++) status = add_step(c, &c->plan->steps[i]);
-    CUresult result = mr_cu.StreamEndCapture(c->lanes[0], out_graph);
-    if (!status && result != CUDA_SUCCESS) status = mr_cuda_fail(c->device, result, "graph");
-    return status;
-}
-
-static mr_status instantiate(const capturing *c, CUgraphExec *out_executable) {
-    CUgraph graph;
-    mr_status status = capture(c, &graph);
-    if (!status && !graph) status = mr_fail(MR_CODE_NOT_SUPPORTED, "graph: nothing was captured");
-    if (!status) {
-        CUresult result = mr_cu.GraphInstantiate(out_executable, graph, 0);
-        if (result != CUDA_SUCCESS) status = mr_cuda_fail(c->device, result, "graph");
+/* One after the other, so that a kernel's complaint tells which. */
+static mr_status take_commands(cuda_graph *g, const mr_graph_plan *plan) {
+    for (size_t i = 0; i < plan->count; i++) {
+        const mr_command *command = plan->steps[i].command;
+        if (!command) continue;
+        if (!mr_vec_push(&g->nodes.commands, command))
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+        mr_command_retain(command);
     }
+    mr_machine *machine = g->device->machine->machine;
+    g->nodes.first = machine->next_seq;
+    machine->next_seq += g->nodes.commands.count;
+    return MR_OK;
+}
+
+/* The driver says no where it cannot change what the new graph has otherwise; then there is a new executable. */
+static mr_status instantiate(cuda_graph *g, CUgraph graph, CUgraphExec earlier) {
+    CUgraphExecUpdateResultInfo info;
+    if (earlier && mr_cu.GraphExecUpdate(earlier, graph, &info) == CUDA_SUCCESS) {
+        g->executable = earlier;
+        return MR_OK;
+    }
+    MR_CUDA_TRY(g->device, mr_cu.GraphInstantiate(&g->executable, graph, 0), "graph");
+    return MR_OK;
+}
+
+static mr_status build(cuda_graph *g, const mr_graph_plan *plan, mr_stream *stream,
+                       CUgraphExec earlier) {
+    CUgraph graph = NULL;
+    MR_TRY(take_commands(g, plan));
+    mr_status status = mr_cuda_graph_capture(g, plan, stream, &graph);
+    if (!status) status = instantiate(g, graph, earlier);
     if (graph) mr_cu.GraphDestroy(graph);
     return status;
 }
 
-/* ---- the slots */
-
-mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **out_graph) {
+static mr_status build_new(const mr_graph_plan *plan, mr_stream *stream, cuda_graph *earlier,
+                           cuda_graph **out_graph) {
     cuda_device *device = ((cuda_stream *)stream->impl)->device;
-    MR_TRY(check_plan(plan));
     MR_TRY(mr_cuda_host_wait_all(device->machine)); /* a new stream may wait in the driver */
     MR_TRY(mr_cuda_use(device));
-    cuda_graph *g = malloc(sizeof *g + plan->count * sizeof *g->commands);
+    cuda_graph *g = calloc(1, sizeof *g);
     if (!g) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
-    *g = (cuda_graph){.device = device, .generation = device->generation};
-    for (size_t i = 0; i < plan->count; i++)
-        if (plan->steps[i].command) g->commands[g->count++] = plan->steps[i].command;
-    capturing c = {.device = device, .plan = plan, .stream = stream};
-    mr_status status = open_lanes(&c);
-    if (!status) status = instantiate(&c, &g->executable);
-    close_lanes(&c);
-    if (status) free(g);
-    else *out_graph = g;
+    g->device = device;
+    mr_status status = build(g, plan, stream, earlier ? earlier->executable : NULL);
+    if (status) {
+        mr_cuda_graph_memory_free(&g->memory, NULL);
+        drop_commands(g);
+        free(g);
+        return status;
+    }
+    if (earlier && earlier->executable == g->executable) earlier->executable = NULL;
+    link_in(g);
+    *out_graph = g;
+    return MR_OK;
+}
+
+mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **graph) {
+    cuda_graph *earlier = *graph, *made = NULL;
+    if (earlier && !earlier->executable) { /* a reset took it */
+        mr_cuda_graph_drop(earlier);
+        earlier = NULL;
+    }
+    mr_status status = build_new(plan, stream, earlier, &made);
+    if (earlier) {
+        mr_error_destroy(mr_cuda_use(earlier->device));
+        close(earlier);
+        mr_cuda_graph_drop(earlier);
+    }
+    *graph = made;
     return status;
 }
 
-/* What an error may be of, and which modules are in use. After the launch, so that the device does not wait for it. */
-static void note_nodes(const cuda_graph *g, const mr_stream *stream, uint64_t seq) {
+/* ---- launching */
+
+/* What an error may be of, which modules are in use, and which memory of the host. After the launch, so that the
+ * device does not wait for it. */
+static void note_nodes(const cuda_graph *g, mr_stream *stream, uint64_t seq) {
     cuda_device *device = g->device;
-    for (size_t i = 0; i < g->count; i++) {
-        const mr_command *node = g->commands[i];
-        if (is_of_family(node, MR_FAMILY_KERNEL)) mr_cuda_user_kernel_launched(device, node, seq);
-        if (node->kind != MR_COMMAND_OP || i + TRAIL_LENGTH < g->count) continue;
+    for (size_t i = 0; i < g->nodes.commands.count; i++) {
+        const mr_command *node = g->nodes.commands.items[i];
+        for (uint32_t k = 0; k < node->operand_count; k++)
+            if (node->operands[k].tensor->storage->kind == MR_MEMORY_PINNED)
+                mr_cuda_hold(stream->impl, node->operands[k].tensor->storage);
+        if (node->kind != MR_COMMAND_OP) continue;
+        if (node->u.op.row->family->id == MR_FAMILY_KERNEL)
+            mr_cuda_user_kernel_launched(device, node, seq);
+        if (i + TRAIL_LENGTH < g->nodes.commands.count) continue;
         cuda_trail *trail = &device->trail[device->launches++ % TRAIL_LENGTH];
         mr_name_release(trail->own_name);
         *trail = (cuda_trail){seq, node->name, mr_name_retain(node->own_name), node->where,
@@ -160,25 +156,44 @@ static void note_nodes(const cuda_graph *g, const mr_stream *stream, uint64_t se
     }
 }
 
-mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, uint64_t seq) {
-    const cuda_graph *g = graph;
-    cuda_stream *s = stream->impl;
-    if (g->device->machine->calls) MR_TRY(mr_cuda_host_wait_all(g->device->machine));
-    MR_TRY(mr_cuda_use(g->device));
-    MR_CUDA_TRY(g->device, mr_cu.GraphLaunch(g->executable, s->handle), "launch of a graph in %s",
-                s->text);
-    s->last_seq = seq;
-    note_nodes(g, stream, seq);
+/* The memory that was prepared; no later launch needs that, as launches follow each other. */
+static mr_status wait_ready(cuda_graph *g, const cuda_stream *stream) {
+    if (!g->memory.ready) return MR_OK;
+    MR_CUDA_TRY(g->device, mr_cu.StreamWaitEvent(stream->handle, g->memory.ready, 0), "graph");
+    mr_cuda_event_give(g->device, g->memory.ready);
+    g->memory.ready = NULL;
     return MR_OK;
 }
 
-/* A reset has taken those of before. */
-void mr_cuda_graph_drop(void *graph) {
+/* Pageable memory this small has been read when the call returns. */
+static mr_status write_draws(const cuda_graph *g, const cuda_stream *stream,
+                             const mr_graph_launch *launch) {
+    if (!g->memory.draws) return MR_OK;
+    mr_cuda_philox from = mr_cuda_philox_of(launch->seed, launch->offset);
+    MR_CUDA_TRY(g->device,
+                mr_cu.MemcpyHtoDAsync(g->memory.draws, &from, sizeof from, stream->handle),
+                "launch of a graph in %s", stream->text);
+    return MR_OK;
+}
+
+static void note_last(cuda_graph *g, cuda_stream *stream) {
+    if (g->last == stream) return;
+    forget_launch(g);
+    g->last = stream;
+    stream->refs++;
+}
+
+mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, const mr_graph_launch *launch) {
     cuda_graph *g = graph;
-    if (g->generation == g->device->generation && g->device->context) {
-        mr_status status = mr_cuda_use(g->device);
-        if (!status) mr_cu.GraphExecDestroy(g->executable);
-        mr_error_destroy(status);
-    }
-    free(g);
+    cuda_stream *s = stream->impl;
+    if (g->device->machine->calls) MR_TRY(mr_cuda_host_wait_all(g->device->machine));
+    MR_TRY(mr_cuda_use(g->device));
+    MR_TRY(wait_ready(g, s));
+    MR_TRY(write_draws(g, s, launch));
+    MR_CUDA_TRY(g->device, mr_cu.GraphLaunch(g->executable, s->handle), "launch of a graph in %s",
+                s->text);
+    s->last_seq = launch->seq;
+    note_last(g, s);
+    note_nodes(g, stream, launch->seq);
+    return MR_OK;
 }

@@ -52,12 +52,18 @@ static void close_lanes(cuda_lane *lane) {
     }
 }
 
+static void close_spare_blas(cuda_kernels *kernels) {
+    while (kernels->spare_blas.count) mr_cublas.Destroy(mr_vec_pop(&kernels->spare_blas));
+    mr_vec_free(&kernels->spare_blas);
+}
+
 void mr_cuda_kernels_close(cuda_device *device) {
     cuda_kernels *kernels = device->kernels;
     if (!kernels) return;
     if (device->indices) device->indices->close(device);
     close_lanes(kernels->lanes);
     close_lanes(kernels->free_lanes);
+    close_spare_blas(kernels);
     for (int m = 0; m < MODULE_COUNT; m++)
         if (kernels->modules[m]) mr_cu.ModuleUnload(kernels->modules[m]);
     if (kernels->close_codes) kernels->close_codes(kernels);
@@ -120,7 +126,7 @@ mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **o
     cuda_lane *lane = *at;
     if (lane) {
         *at = lane->next;
-    } else if (kernels->free_lanes) {
+    } else if (kernels->free_lanes && !kernels->captured) {
         lane = kernels->free_lanes;
         MR_TRY(take_over(command, lane, stream));
         kernels->free_lanes = lane->next;
@@ -135,13 +141,32 @@ mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **o
     return MR_OK;
 }
 
+/* What is to be done once, and not in each launch of a graph that is being captured, is done on this stream. */
+static CUstream preparing(const mr_command *command, CUstream stream) {
+    const cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
+    return captured ? captured->stream : stream;
+}
+
 mr_status mr_cuda_lane_scratch(const mr_command *command, cuda_lane *lane) {
     if (lane->scratch) return MR_OK;
     MR_TRY(mr_cuda_borrow(command, lane->stream, LANE_CELLS + LANE_COUNTERS, &lane->scratch));
     MR_CUDA_TRY(mr_cuda_device_of(command),
-                mr_cu.MemsetD8Async(lane->scratch + LANE_CELLS, 0, LANE_COUNTERS, lane->stream),
+                mr_cu.MemsetD8Async(lane->scratch + LANE_CELLS, 0, LANE_COUNTERS,
+                                    preparing(command, lane->stream)),
                 "%s", command->name);
     return MR_OK;
+}
+
+void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream) {
+    cuda_kernels *kernels = device->kernels;
+    cuda_lane **at = &kernels->lanes;
+    while (*at && (*at)->stream != stream) at = &(*at)->next;
+    cuda_lane *lane = *at;
+    if (!lane) return;
+    *at = lane->next;
+    if (lane->blas && mr_vec_push(&kernels->spare_blas, lane->blas)) lane->blas = NULL;
+    mr_cuda_lane_close_blas(lane);
+    free(lane);
 }
 
 void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
@@ -168,15 +193,31 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
 mr_status mr_cuda_borrow(const mr_command *command, CUstream stream, uint64_t bytes,
                          CUdeviceptr *out_address) {
     cuda_device *device = mr_cuda_device_of(command);
+    cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
     *out_address = 0;
+    if (captured) return captured->borrow(captured, stream, bytes, out_address);
     MR_CUDA_TRY(device,
                 mr_cu.MemAllocFromPoolAsync(out_address, bytes ? bytes : 1, device->pool, stream),
                 "%s: %llu bytes of working memory", command->name, (unsigned long long)bytes);
     return MR_OK;
 }
 
-void mr_cuda_return(CUstream stream, CUdeviceptr address) {
-    if (address) mr_cu.MemFreeAsync(address, stream);
+void mr_cuda_return(const mr_command *command, CUstream stream, CUdeviceptr address) {
+    cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
+    if (!address) return;
+    if (captured) captured->give_back(captured, address);
+    else mr_cu.MemFreeAsync(address, stream);
+}
+
+/* In a capture, nobody else may write to the memory, so it is never free for another command. */
+mr_status mr_cuda_upload(const mr_command *command, CUstream stream, const void *values,
+                         uint64_t bytes, CUdeviceptr *out_address) {
+    CUstream lane = mr_cuda_kernels_of(command)->captured ? NULL : stream;
+    MR_TRY(mr_cuda_borrow(command, lane, bytes, out_address));
+    MR_CUDA_TRY(mr_cuda_device_of(command),
+                mr_cu.MemcpyHtoDAsync(*out_address, values, bytes, preparing(command, stream)),
+                "%s", command->name);
+    return MR_OK;
 }
 
 /* ------------------------------------------------------------------------- shapes */

@@ -54,6 +54,27 @@ struct cuda_lane {
 
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
+/* Working memory of a graph (graph_memory.c). Its launches use it again and again, so it is not borrowed for the length of a
+ * command: it belongs to the graph, and commands of one lane of the capture follow each other in it. */
+typedef struct {
+    CUdeviceptr address;
+    uint64_t bytes;
+    CUstream lane; /* whose commands use it */
+    bool in_use;   /* by a command that is being captured; for good, if launches only read it */
+} cuda_graph_block;
+typedef struct cuda_graph_memory cuda_graph_memory;
+struct cuda_graph_memory {
+    cuda_device *device;
+    CUstream stream; /* does not capture: memory is allocated and prepared on it; NULL: none yet */
+    CUevent ready;   /* behind that; NULL: a launch has waited for it, or there was nothing */
+    MR_VEC(cuda_graph_block) blocks;
+    CUdeviceptr draws; /* an mr_cuda_philox that each launch writes; 0: the graph draws nothing */
+    /* `lane` NULL: nobody else writes to it. */
+    mr_status (*borrow)(cuda_graph_memory *memory, CUstream lane, uint64_t bytes,
+                        CUdeviceptr *out_address);
+    void (*give_back)(cuda_graph_memory *memory, CUdeviceptr address);
+};
+
 typedef struct {
     CUfunction function;   /* NULL: the driver did not find it */
     uint32_t shared_limit; /* dynamic shared memory that the driver has been told of; 0: none */
@@ -95,6 +116,8 @@ typedef struct {
         select_write[MR_DTYPE_COUNT], select_digit;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
+    cuda_graph_memory *captured; /* of the graph that is being captured; NULL: none is */
+    MR_VEC(cublasHandle_t) spare_blas;
     MR_VEC(cuda_code) codes;            /* the user's, by id */
     void (*close_codes)(void *kernels); /* gives them back, if there ever was one */
     bool no_blas;                       /* the library could not be opened */
@@ -137,7 +160,23 @@ mr_status mr_cuda_lane_scratch(const mr_command *command, cuda_lane *lane);
 /* Memory for the length of one command, in the order of its stream. */
 mr_status mr_cuda_borrow(const mr_command *command, CUstream stream, uint64_t bytes,
                          CUdeviceptr *out_address);
-void mr_cuda_return(CUstream stream, CUdeviceptr address);
+void mr_cuda_return(const mr_command *command, CUstream stream, CUdeviceptr address);
+/* The same with values of the host in it, which the driver has taken when the call returns: a few KiB at most. */
+mr_status mr_cuda_upload(const mr_command *command, CUstream stream, const void *values,
+                         uint64_t bytes, CUdeviceptr *out_address);
+
+/* graph_memory.c. The memory of a graph that is captured: what the functions above give from `begin` to `end`. */
+void mr_cuda_graph_memory_begin(cuda_graph_memory *memory, cuda_device *device);
+/* No command uses memory of it any more; what is pending on `stream` becomes `ready`. */
+mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory);
+/* Given back behind the last launch, which was on that stream (NULL: there was none). */
+void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last);
+
+/* kernels.c: a stream that captured is about to be destroyed; its lane's memory is the graph's. */
+void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream);
+
+/* launch_generate.c */
+mr_cuda_philox mr_cuda_philox_of(uint64_t seed, uint64_t offset);
 
 /* ---- shapes */
 
@@ -204,5 +243,8 @@ mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
 /* blas.c: drops a lane's handle. */
 void mr_cuda_lane_close_blas(cuda_lane *lane);
+/* Opens so many handles for graphs, unless cuBLAS cannot be used: a handle that is opened in a capture may fail it. */
+mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count);
+bool mr_cuda_uses_blas(const mr_command *command);
 
 #endif

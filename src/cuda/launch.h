@@ -35,8 +35,8 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command, uint64_t seq);
 
 /* The backend's slots for graphs (graph.c). */
-mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **out_graph);
-mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, uint64_t seq);
+mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **graph);
+mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, const mr_graph_launch *launch);
 void mr_cuda_graph_drop(void *graph);
 
 /* One operand of an operation, as a launch sees it: how the launcher's parts share it. */

@@ -26,12 +26,7 @@ static mr_status upload(const mr_command *command, CUstream stream, CUdeviceptr 
     if (!list) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
     for (uint32_t k = 0; k < command->operand_count; k++)
         list[k] = operand_of(&command->operands[k]);
-    mr_status status = mr_cuda_borrow(command, stream, bytes, out_address);
-    if (!status) {
-        CUresult result = mr_cu.MemcpyHtoDAsync(*out_address, list, bytes, stream);
-        if (result != CUDA_SUCCESS)
-            status = mr_cuda_fail(mr_cuda_device_of(command), result, "%s", command->name);
-    }
+    mr_status status = mr_cuda_upload(command, stream, list, bytes, out_address);
     free(list);
     return status;
 }
@@ -85,7 +80,7 @@ mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream) {
     if (command->operand_count > MR_CUDA_INLINE_OPERANDS) {
         mr_status status = upload(command, stream, &many);
         if (status) {
-            mr_cuda_return(stream, many);
+            mr_cuda_return(command, stream, many);
             return status;
         }
         args.many = (const mr_cuda_operand *)many;
@@ -96,7 +91,7 @@ mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream) {
     void *list[] = {&args};
     CUresult result = mr_cu.LaunchKernel(function, blocks, 1, 1, MR_CUDA_THREADS, 1, 1,
                                          (unsigned)kernels->whole_sm, stream, list, NULL);
-    mr_cuda_return(stream, many);
+    mr_cuda_return(command, stream, many);
     MR_CUDA_TRY(device, result, "%s", command->name);
     return MR_OK;
 }

@@ -66,6 +66,6 @@ mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream) {
     MR_TRY(mr_cuda_borrow(command, stream, (args.tiles + 1) * sizeof(uint64_t), &counts));
     args.counts = (uint64_t *)counts;
     mr_status status = compact(command, stream, &args);
-    mr_cuda_return(stream, counts);
+    mr_cuda_return(command, stream, counts);
     return status;
 }

@@ -4,10 +4,9 @@
 
 #include <string.h>
 
-static mr_cuda_philox philox_of(const mr_params *params) {
-    mr_cuda_philox philox = {
-        .offset = {(uint32_t)params->offset, (uint32_t)(params->offset >> 32)}};
-    uint32_t low = (uint32_t)params->seed, high = (uint32_t)(params->seed >> 32);
+mr_cuda_philox mr_cuda_philox_of(uint64_t seed, uint64_t offset) {
+    mr_cuda_philox philox = {.offset = {(uint32_t)offset, (uint32_t)(offset >> 32)}};
+    uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32);
     for (int round = 0; round < MR_CUDA_ROUNDS; round++) {
         philox.key[round][0] = low;
         philox.key[round][1] = high;
@@ -17,12 +16,20 @@ static mr_cuda_philox philox_of(const mr_params *params) {
     return philox;
 }
 
-static mr_cuda_generate arguments(const mr_command *command) {
+/* In a graph the offset is counted from the first draw of a launch, which writes the rest. */
+static mr_cuda_philox drawn(const mr_command *command) {
+    const cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
     const mr_params *params = &command->u.op.params;
+    mr_cuda_philox philox = mr_cuda_philox_of(params->seed, params->offset);
+    if (captured && command->u.op.row->family->draws)
+        philox.launch = (const mr_cuda_philox *)captured->draws;
+    return philox;
+}
+
+static mr_cuda_generate arguments(const mr_command *command) {
     const mr_tensor *out = command->operands[0].tensor;
-    mr_cuda_generate args = {.out = (void *)mr_cuda_data(out),
-                             .count = (uint64_t)out->numel,
-                             .philox = philox_of(params)};
+    mr_cuda_generate args = {
+        .out = (void *)mr_cuda_data(out), .count = (uint64_t)out->numel, .philox = drawn(command)};
     cuda_layout layout;
     mr_cuda_layout_begin(&layout, out->ndim, out->shape);
     mr_cuda_layout_tensor(&layout, out);
@@ -104,7 +111,7 @@ static mr_status permute(const mr_command *command, CUstream stream) {
     args.keys = (uint64_t *)memory;
     args.positions = args.keys + args.padded;
     mr_status status = sort(command, stream, &args);
-    mr_cuda_return(stream, memory);
+    mr_cuda_return(command, stream, memory);
     return status;
 }
 

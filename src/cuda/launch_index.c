@@ -178,7 +178,7 @@ static mr_status place_sorted(const mr_command *command, CUstream stream, const 
                             .payload_size = sizeof(uint32_t)};
     MR_TRY(mr_cuda_sorting_begin(command, stream, &sorting));
     mr_status status = sort_and_place(command, stream, &sorting, keys, place, &args, choices);
-    mr_cuda_sorting_end(stream, &sorting);
+    mr_cuda_sorting_end(command, stream, &sorting);
     return status;
 }
 
@@ -246,7 +246,7 @@ static mr_status add_bins(const mr_command *command, CUstream stream, const mr_i
     cuda_sorting sorting = {.lines = 1, .length = args.count, .payload_size = carrier};
     MR_TRY(mr_cuda_sorting_begin(command, stream, &sorting));
     mr_status status = sort_into_bins(command, stream, g, &sorting, &args);
-    mr_cuda_sorting_end(stream, &sorting);
+    mr_cuda_sorting_end(command, stream, &sorting);
     return status;
 }
 

@@ -110,6 +110,6 @@ mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream) {
         MR_TRY(mr_cuda_borrow(command, stream, args.lines * args.tiles * sizeof(double), &cells));
     args.cells = (void *)cells;
     mr_status status = scan_tiles(command, stream, &args);
-    mr_cuda_return(stream, cells);
+    mr_cuda_return(command, stream, cells);
     return status;
 }

@@ -87,7 +87,7 @@ static mr_status sort_all(const mr_command *command, CUstream stream, const mr_s
                             .payload_size = sizeof(uint32_t)};
     MR_TRY(mr_cuda_sorting_begin(command, stream, &sorting));
     mr_status status = make_passes(command, stream, s, args, &sorting);
-    mr_cuda_sorting_end(stream, &sorting);
+    mr_cuda_sorting_end(command, stream, &sorting);
     return status;
 }
 
@@ -153,7 +153,7 @@ static mr_status sort_taken(const mr_command *command, CUstream stream, const mr
     mr_status status = find_taken(command, stream, key_type(s), &args);
     args.order.length = args.order.pitch = order->taken;
     if (!status) status = sort_lines(command, stream, s, &args.order);
-    mr_cuda_return(stream, memory);
+    mr_cuda_return(command, stream, memory);
     return status;
 }
 

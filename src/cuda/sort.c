@@ -33,8 +33,8 @@ mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, cuda
     return MR_OK;
 }
 
-void mr_cuda_sorting_end(CUstream stream, cuda_sorting *sorting) {
-    mr_cuda_return(stream, sorting->memory);
+void mr_cuda_sorting_end(const mr_command *command, CUstream stream, cuda_sorting *sorting) {
+    mr_cuda_return(command, stream, sorting->memory);
     sorting->memory = 0;
 }
 

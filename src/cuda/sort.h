@@ -26,7 +26,7 @@ typedef struct {
 /* From the lines, the length, `wide` and the size of the payload, which are set. Fails (not-supported) where positions do
  * not fit 32 bits. */
 mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, cuda_sorting *sorting);
-void mr_cuda_sorting_end(CUstream stream, cuda_sorting *sorting);
+void mr_cuda_sorting_end(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 
 /* Stable: each line by the bits of the keys from `first` to before `end`, of which there is one at least. */
 mr_status mr_cuda_sort_by_keys(const mr_command *command, CUstream stream, cuda_sorting *sorting,

@@ -114,6 +114,15 @@ typedef struct {
     void (*close)(cuda_device *device); /* gives all of it back */
 } cuda_indices;
 
+/* The commands of a graph of the driver. Kernels know each by a number, from `first` on, as a launch has one number for
+ * all of them. */
+typedef struct cuda_nodes cuda_nodes;
+struct cuda_nodes {
+    cuda_nodes *previous, *next; /* of the device */
+    uint64_t first;
+    MR_VEC(const mr_command *) commands; /* one reference each */
+};
+
 /* ---- devices and the machine */
 
 struct cuda_device {
@@ -138,6 +147,8 @@ struct cuda_device {
     uint64_t launches;     /* in this generation: trail[launches % TRAIL_LENGTH] is the next */
     void *kernels;         /* the launcher's (launch.c) */
     cuda_indices *indices; /* NULL: nothing with an index was launched yet */
+    cuda_nodes *graphs;    /* that were built in this context */
+    void (*close_graphs)(cuda_device *device); /* which is about to go; NULL: there never was one */
 };
 
 struct cuda_machine {

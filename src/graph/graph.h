@@ -98,6 +98,8 @@ void mr_executable_release(mr_executable *executable); /* accepts NULL; waits fo
 mr_graph *mr_executable_graph(const mr_executable *executable);
 const bool *mr_executable_enabled(const mr_executable *executable); /* by node */
 uint32_t mr_executable_lanes(const mr_executable *executable);      /* that may run at once */
+/* On a backend with graphs of its own: why the last launch was submitted command by command; NULL: it was not. */
+const char *mr_executable_expanded(const mr_executable *executable);
 
 /* Launches it on a stream of the graph's device, after the earlier work of that stream and the earlier launches of this
  * executable (R42). On a capturing stream the graph becomes a part of what is captured. A command that an observer

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/state.h"
 #include "model/backend.h"
 #include "model/given.h"
@@ -85,11 +86,10 @@ static void drop_built(mr_executable *x) {
     mr_machine *machine = x->graph->machine;
     if (x->built) machine->backend->graph_drop(x->built);
     x->built = NULL;
-    x->unbuilt = false;
+    x->unbuilt = x->stale = false;
 }
 
 static void empty(mr_executable *x) {
-    drop_built(x);
     drop_lanes(x);
     for (uint32_t i = 0; i < x->lowered.events && x->events; i++) mr_event_release(x->events[i]);
     free(x->lanes);
@@ -101,6 +101,7 @@ static void empty(mr_executable *x) {
 
 void mr_executable_release(mr_executable *x) {
     if (!x || --x->refs) return;
+    drop_built(x);
     empty(x);
     mr_event_release(x->done);
     mr_stream_release(x->launched_on);
@@ -117,6 +118,10 @@ const bool *mr_executable_enabled(const mr_executable *executable) {
 
 uint32_t mr_executable_lanes(const mr_executable *executable) {
     return (uint32_t)executable->lowered.lanes.count;
+}
+
+const char *mr_executable_expanded(const mr_executable *executable) {
+    return executable->expanded[0] ? executable->expanded : NULL;
 }
 
 /* ---- R43 */
@@ -144,6 +149,8 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
     x->lanes = fresh.lanes;
     x->events = fresh.events;
     x->lowered = fresh.lowered;
+    x->stale = x->built != NULL; /* the next launch updates it */
+    x->unbuilt = false;
     return MR_OK;
 }
 
@@ -246,22 +253,42 @@ static mr_status make_objects(const mr_caller *caller, mr_executable *x, int pri
 
 /* ---- a graph of the backend */
 
-/* What a launch changes in a command, and what waits for the host or for other devices, is not for it. */
-static bool is_plain(const mr_graph *graph, const mr_command *command) {
-    bool copies = command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_D2D;
-    bool runs = command->kind == MR_COMMAND_OP && !command->u.op.row->family->draws;
-    for (uint32_t k = 0; k < command->operand_count; k++)
-        if (command->operands[k].tensor->storage->device != graph->device) return false;
-    return mr_command_has(command, MR_PART_MEMORY) || copies || runs;
+static void expand(mr_executable *x, const mr_command *command, const char *reason) {
+    if (!command) {
+        mr_text_format(x->expanded, sizeof x->expanded, "%s", reason);
+        return;
+    }
+    mr_text_format(x->expanded, sizeof x->expanded, "%s at %.80s:%d %s", command->name,
+                   command->where.file ? command->where.file : "?", command->where.line, reason);
 }
 
-static bool may_build(const mr_executable *x) {
+/* NULL: nothing. What needs the host while it runs, or another device, is not for it. */
+static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
+    if (mr_command_has(command, MR_PART_MEMORY)) return NULL;
+    if (command->kind == MR_COMMAND_HOST_FUNCTION) return "is a host function";
+    if (mr_command_has(command, MR_PART_EVENT)) return "is for an event of outside (R45)";
+    if (command->stream->device != graph->device) return "is on another device";
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_storage *storage = command->operands[k].tensor->storage;
+        if (storage->kind == MR_MEMORY_PAGEABLE) return "uses pageable memory";
+        if (storage->kind == MR_MEMORY_DEVICE && storage->device != graph->device)
+            return "uses memory of another device";
+    }
+    return command->kind == MR_COMMAND_COPY || command->kind == MR_COMMAND_OP
+               ? NULL
+               : "is for the virtual GPU";
+}
+
+static bool may_build(mr_executable *x) {
     const mr_graph *graph = x->graph;
-    if (!graph->machine->backend->graph_build || x->unbuilt) return false;
-    for (size_t i = 0; i < x->lowered.lanes.count; i++)
-        if (x->lowered.lanes.items[i] != graph->device) return false;
-    for (uint32_t i = 0; i < graph->nodes.count; i++)
-        if (x->enabled[i] && !is_plain(graph, graph->nodes.items[i].command)) return false;
+    if (x->unbuilt) return false;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        const mr_command *command = graph->nodes.items[i].command;
+        const char *obstacle = x->enabled[i] ? obstacle_of(graph, command) : NULL;
+        if (!obstacle) continue;
+        expand(x, command, obstacle);
+        return false;
+    }
     return true;
 }
 
@@ -274,7 +301,6 @@ static void build(mr_executable *x, mr_stream *stream) {
     const lowered *l = &x->lowered;
     mr_graph_step *steps = malloc((l->steps.count + 1) * sizeof *steps);
     mr_graph_plan plan = {.steps = steps, .lanes = (uint32_t)l->lanes.count, .events = l->events};
-    x->unbuilt = true;
     for (size_t i = 0; i < l->steps.count && steps; i++) {
         const step *s = &l->steps.items[i];
         mr_graph_step made = {.kind = (mr_graph_step_kind)s->kind, .lane = s->lane};
@@ -283,10 +309,14 @@ static void build(mr_executable *x, mr_stream *stream) {
         else continue;
         steps[plan.count++] = made;
     }
-    if (steps)
-        mr_error_destroy(stream->device->machine->backend->graph_build(&plan, stream, &x->built));
+    if (!steps) drop_built(x);
+    mr_status status =
+        steps ? x->graph->machine->backend->graph_build(&plan, stream, &x->built) : no_memory();
+    if (status) expand(x, NULL, status->message);
+    mr_error_destroy(status);
     free(steps);
-    if (x->built) x->unbuilt = false;
+    x->unbuilt = !x->built;
+    x->stale = false;
 }
 
 /* ---- the commands of a launch */
@@ -409,8 +439,15 @@ static mr_status submit_steps(launching *w) {
 /* Times of single commands are asked of commands that are submitted. */
 static bool is_native(mr_executable *x, mr_stream *stream) {
     const mr_machine *machine = x->graph->machine;
-    if (machine->ran_listeners) return false;
-    if (!x->built && may_build(x)) build(x, stream);
+    if (!machine->backend->graph_build) return false;
+    if (machine->ran_listeners) {
+        expand(x, NULL, "a trace is recorded");
+        return false;
+    }
+    bool builds = (!x->built || x->stale) && may_build(x);
+    if (x->stale && !builds) drop_built(x);
+    if (builds) build(x, stream);
+    if (x->built) x->expanded[0] = '\0';
     return x->built != NULL;
 }
 
@@ -420,7 +457,9 @@ static mr_status launch_native(launching *w) {
     mr_status status = machine->observers.count ? submit_steps(w) : MR_OK;
     w->native = false;
     if (status) return status;
-    return machine->backend->graph_launch(w->x->built, w->stream, machine->next_seq++);
+    mr_graph_launch launch = {
+        .seq = machine->next_seq++, .seed = machine->seed, .offset = w->first_draw};
+    return machine->backend->graph_launch(w->x->built, w->stream, &launch);
 }
 
 static mr_status submit_all(launching *w) {

@@ -172,7 +172,9 @@ struct mr_executable {
     mr_stream *launched_on; /* by the last launch; one reference; NULL: none */
     bool memory_in_use;     /* launched, and not freed since */
     void *built;            /* the backend's graph; NULL: there is none */
+    bool stale;             /* it is of before an update */
     bool unbuilt;           /* it was tried, and is not for the backend */
+    char expanded[240];     /* why the last launch was submitted command by command; else "" */
 };
 
 #endif

@@ -27,6 +27,10 @@ typedef struct {
     size_t count;
     uint32_t lanes, events;
 } mr_graph_plan;
+typedef struct {
+    uint64_t seq;          /* of no other command */
+    uint64_t seed, offset; /* Philox: commands that draw add their own offset to this one */
+} mr_graph_launch;
 
 struct mr_backend {
     const char *name; /* "virtual", "cuda": what mr.backend shows */
@@ -101,13 +105,14 @@ struct mr_backend {
                                    const char *symbol, int *out_registers);
 
     /* Graphs of the backend's own (R42). All three NULL: a launch is its commands, one submission each.
-     * graph_build: the plan may go after the call; the commands live as long as the graph. An error says that this graph is
-     * not for the backend, or not now: its launches are then submitted like that, too.
-     * graph_launch: `seq` is of no other command. What comes before it, also earlier launches of the graph, has been
-     * submitted as waits.
+     * graph_build: the plan may go after the call; the backend retains the commands. *graph is NULL, or an earlier
+     * graph with as many nodes and edges, which the new one takes over, whether or not the call fails: launches of it may
+     * be pending. An error says that this graph is not for the backend, or not now: *graph is NULL then, and its launches are
+     * submitted like that, too.
+     * graph_launch: what comes before it, also earlier launches of the graph, has been submitted as waits.
      * graph_drop: launches may be pending, which run all the same. */
-    mr_status (*graph_build)(const mr_graph_plan *plan, mr_stream *stream, void **out_graph);
-    mr_status (*graph_launch)(void *graph, mr_stream *stream, uint64_t seq);
+    mr_status (*graph_build)(const mr_graph_plan *plan, mr_stream *stream, void **graph);
+    mr_status (*graph_launch)(void *graph, mr_stream *stream, const mr_graph_launch *launch);
     void (*graph_drop)(void *graph);
 
     /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told

@@ -136,7 +136,162 @@ static void a_graph_outlives_a_reset_and_is_refused(void **state) {
     mr_stream_release(s);
 }
 
-CUDA_TEST_MAIN(TEST(a_capture_launches_nothing), TEST(a_launch_is_one_call_of_the_driver),
+/* ---- working memory: a sum of many elements needs it */
+
+enum { MANY = 1 << 16 };
+
+static mr_tensor *sum_of(mr_stream *s, mr_tensor *t, mr_tensor *out) {
+    mr_tensor *result = NULL;
+    mr_call call = {.in_count = 1, .in = {{.tensor = t}}, .out = out, .stream = s};
+    bool is_new;
+    OK(mr_call_run(&caller, &mr_ops[MR_OP_sum], &call, &result, &is_new));
+    return result;
+}
+
+typedef struct {
+    mr_stream *a, *b;
+    mr_tensor *in, *out, *other;
+} operands;
+
+static operands new_operands(void) {
+    operands o = {.a = free_stream(), .b = free_stream()};
+    o.in = tensor(MR_MEMORY_DEVICE, o.a, MANY);
+    OK(mr_tensor_create(&caller, MR_MEMORY_DEVICE, o.a, MR_I64, 0, NULL, &o.out));
+    OK(mr_tensor_create(&caller, MR_MEMORY_DEVICE, o.a, MR_I64, 0, NULL, &o.other));
+    return o;
+}
+
+static void drop_operands(operands *o) {
+    drop(o->in);
+    drop(o->out);
+    drop(o->other);
+    mr_stream_release(o->a);
+    mr_stream_release(o->b);
+}
+
+/* Two lanes, and in the first of them two sums, which can share memory. */
+static mr_graph *captured_sums(const operands *o) {
+    mr_graph *graph;
+    OK(mr_capture_begin(&caller, o->a, &(mr_capture_options){0}));
+    OK(mr_stream_wait_stream(&caller, o->b, o->a));
+    mr_tensor_release(sum_of(o->a, o->in, o->out));
+    mr_tensor_release(sum_of(o->a, o->in, o->out));
+    mr_tensor_release(sum_of(o->b, o->in, o->other));
+    OK(mr_stream_wait_stream(&caller, o->a, o->b));
+    OK(mr_capture_finish(&caller, o->a, &graph));
+    return graph;
+}
+
+static void memory_is_the_graphs_and_goes_behind_the_last_launch(void **state) {
+    (void)state;
+    operands o = new_operands();
+    mr_graph *graph = captured_sums(&o);
+    mr_executable *x;
+    OK(mr_stream_synchronize(&caller, o.a));
+    OK(mr_graph_instantiate(&caller, graph, &x));
+    int blocks = fake->blocks, streams = fake->streams;
+    OK(mr_executable_launch(&caller, x, o.a));
+    assert_null(mr_executable_expanded(x));
+    assert_int_equal(fake->blocks, blocks + 2); /* one for each lane */
+    OK(mr_executable_launch(&caller, x, o.b));
+    assert_int_equal(fake->blocks, blocks + 2);
+    assert_int_equal(fake->streams, streams + 1); /* the lane of launches one by one */
+    fake->hold = true;
+    OK(mr_executable_launch(&caller, x, o.b));
+    mr_executable_release(x);
+    mr_graph_release(graph);
+    assert_int_equal(fake->blocks, blocks + 2);
+    fake->hold = false;
+    OK(mr_device_synchronize(&caller, device));
+    assert_int_equal(fake->blocks, blocks);
+    drop_operands(&o);
+}
+
+static void an_update_keeps_the_drivers_executable(void **state) {
+    (void)state;
+    operands o = new_operands();
+    mr_graph *first = captured_sums(&o), *second = captured_sums(&o);
+    mr_executable *x;
+    OK(mr_graph_instantiate(&caller, first, &x));
+    OK(mr_executable_launch(&caller, x, o.a));
+    int blocks = fake->blocks;
+    OK(mr_executable_update(&caller, x, second));
+    OK(mr_executable_launch(&caller, x, o.a));
+    assert_int_equal(fake->graph_updates, 1);
+    assert_int_equal(fake->graphs, 1);
+    fake->refuse_updates = true; /* there is a new one instead */
+    OK(mr_executable_update(&caller, x, first));
+    OK(mr_executable_launch(&caller, x, o.a));
+    assert_null(mr_executable_expanded(x));
+    assert_int_equal(fake->graph_updates, 1);
+    assert_int_equal(fake->graphs, 1);
+    OK(mr_device_synchronize(&caller, device));
+    assert_int_equal(fake->blocks, blocks);
+    mr_executable_release(x);
+    mr_graph_release(first);
+    mr_graph_release(second);
+    drop_operands(&o);
+}
+
+/* Whichever call of the driver fails: an error, or a launch by another way; and then all is as before. */
+static void whatever_fails_nothing_is_left(void **state) {
+    (void)state;
+    operands o = new_operands();
+    OK(mr_stream_synchronize(&caller, o.a));
+    int failures = 0, expanded = 0, n = 1;
+    for (bool reached = true; reached; n++) {
+        mr_graph *graph = captured_sums(&o);
+        mr_executable *x;
+        OK(mr_graph_instantiate(&caller, graph, &x));
+        OK(mr_device_synchronize(&caller, device));
+        int blocks = fake->blocks;
+        fake->fail_call_at = n;
+        fake->fail_call_with = CUDA_ERROR_OUT_OF_MEMORY;
+        mr_status status = mr_executable_launch(&caller, x, o.a);
+        reached = fake->fail_call_at == 0;
+        fake->fail_call_at = 0;
+        failures += status != NULL;
+        expanded += !status && mr_executable_expanded(x);
+        mr_error_destroy(status);
+        mr_executable_release(x);
+        mr_graph_release(graph);
+        OK(mr_device_synchronize(&caller, device));
+        assert_int_equal(fake->graphs, 0);
+        /* Lanes of streams keep their memory. */
+        if (expanded == 0) assert_int_equal(fake->blocks, blocks);
+    }
+    assert_true(n > 15);
+    assert_true(failures > 0 && expanded > 5);
+    mr_graph *graph = captured_sums(&o);
+    mr_executable *x;
+    OK(mr_graph_instantiate(&caller, graph, &x));
+    OK(mr_executable_launch(&caller, x, o.a));
+    assert_null(mr_executable_expanded(x));
+    mr_executable_release(x);
+    mr_graph_release(graph);
+    drop_operands(&o);
+}
+
+static void memory_goes_with_a_reset(void **state) {
+    (void)state;
+    operands o = new_operands();
+    mr_graph *graph = captured_sums(&o);
+    mr_executable *x;
+    OK(mr_graph_instantiate(&caller, graph, &x));
+    OK(mr_executable_launch(&caller, x, o.a));
+    OK(mr_machine_reset(&caller));
+    own_registered = fake->registered;
+    assert_int_equal(fake->graphs, 0);
+    assert_int_equal(fake->blocks, 0);
+    mr_executable_release(x);
+    mr_graph_release(graph);
+    drop_operands(&o);
+}
+
+CUDA_TEST_MAIN(TEST(a_capture_launches_nothing),
+               TEST(memory_is_the_graphs_and_goes_behind_the_last_launch),
+               TEST(an_update_keeps_the_drivers_executable), TEST(whatever_fails_nothing_is_left),
+               TEST(memory_goes_with_a_reset), TEST(a_launch_is_one_call_of_the_driver),
                TEST(a_refused_graph_is_launched_command_by_command),
                TEST(observers_are_told_of_each_node), TEST(a_graph_outlives_a_reset_and_is_refused))
 

@@ -152,6 +152,14 @@ CUresult fake_leave(CUresult result);
         if (enter_result_) return enter_result_;                                                   \
     } while (0)
 
+/* For calls of which tests choose one that fails. */
+#define ENTER_OR_FAIL()                                                                            \
+    do {                                                                                           \
+        ENTER();                                                                                   \
+        if (fake_cuda.fail_call_at && --fake_cuda.fail_call_at == 0)                               \
+            return fake_leave(fake_cuda.fail_call_with);                                           \
+    } while (0)
+
 int fake_number_of(const char *variable, int otherwise); /* of the environment */
 
 /* module.c, under the lock */

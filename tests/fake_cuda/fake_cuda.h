@@ -39,9 +39,11 @@ typedef struct {
     int fail_alloc_at;    /* counts down: the n-th device allocation from now is out of memory... */
     int fail_allocs;      /* ...and so many more behind it */
     int fail_register_at; /* likewise for pinned memory */
-    int lose_at;          /* counts down: the n-th kernel from now that runs loses its device... */
-    CUresult lose_with;   /* ...with this */
-    bool lost_for_good;   /* a reset does not help */
+    int fail_call_at; /* counts down: the n-th from now of the calls that make or submit something... */
+    CUresult fail_call_with; /* ...answers this and does nothing */
+    int lose_at;        /* counts down: the n-th kernel from now that runs loses its device... */
+    CUresult lose_with; /* ...with this */
+    bool lost_for_good; /* a reset does not help */
     bool no_peers;
     bool no_memory_operations; /* refused, although the device has said that it has them */
     CUresult refuse_launch;    /* what each launch answers, if it is not success */
@@ -61,10 +63,12 @@ typedef struct {
     int blocking_calls;    /* calls that waited for a stream, or for a place in a queue */
     int most_pending;      /* places taken in one hardware queue */
     int current_changes;
-    int subscribers;                      /* of CUPTI */
-    int ranges, open_ranges;              /* of NVTX */
-    char range[128], range_domain[32];    /* the last one */
-    bool refuse_graphs;                   /* none can be instantiated */
+    int subscribers;                   /* of CUPTI */
+    int ranges, open_ranges;           /* of NVTX */
+    char range[128], range_domain[32]; /* the last one */
+    bool refuse_graphs;                /* none can be instantiated */
+    bool refuse_updates;               /* nor updated */
+    int graph_updates;
     int captured, graphs, graph_launches; /* tasks; executables alive; calls */
     int queries;
     unsigned long long global_bytes; /* read and written by kernels, while `count_bytes` is set */

@@ -58,7 +58,7 @@ task *fake_capture(CUgraph graph, task_kind kind) {
 }
 
 CUresult fake_StreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
-    ENTER();
+    ENTER_OR_FAIL();
     CUstream stream = fake_stream_of(handle);
     (void)mode;
     if (stream->legacy) return fake_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -83,11 +83,15 @@ CUresult fake_StreamEndCapture(CUstream handle, CUgraph *graph) {
         s->capture = NULL;
         s->origin = false;
     }
-    return fake_leave(CUDA_SUCCESS);
+    if (!fake_cuda.fail_call_at || --fake_cuda.fail_call_at) return fake_leave(CUDA_SUCCESS);
+    free_tasks((*graph)->first); /* the capture is over all the same */
+    free(*graph);
+    *graph = NULL;
+    return fake_leave(fake_cuda.fail_call_with);
 }
 
 CUresult fake_GraphInstantiate(CUgraphExec *executable, CUgraph graph, unsigned long long flags) {
-    ENTER();
+    ENTER_OR_FAIL();
     (void)flags;
     if (fake_cuda.refuse_graphs) return fake_leave(CUDA_ERROR_NOT_SUPPORTED);
     CUgraphExec made = calloc(1, sizeof *made);
@@ -106,6 +110,30 @@ CUresult fake_GraphInstantiate(CUgraphExec *executable, CUgraph graph, unsigned 
     return fake_leave(CUDA_SUCCESS);
 }
 
+/* Alike are graphs whose tasks are of the same kinds in the same order: where the real one compares nodes and edges. */
+static bool are_alike(const task *a, const task *b) {
+    for (; a && b; a = a->next, b = b->next)
+        if (a->kind != b->kind) return false;
+    return !a && !b;
+}
+
+CUresult fake_GraphExecUpdate(CUgraphExec executable, CUgraph graph,
+                              CUgraphExecUpdateResultInfo *info) {
+    ENTER_OR_FAIL();
+    *info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
+    if (fake_cuda.refuse_updates || !are_alike(executable->first, graph->first)) {
+        info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+        return fake_leave(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    }
+    task *to = executable->first;
+    for (const task *from = graph->first; from; from = from->next, to = to->next) {
+        free(to->staged);
+        copy_task(from, to);
+    }
+    fake_cuda.graph_updates++;
+    return fake_leave(CUDA_SUCCESS);
+}
+
 static void free_executable(CUgraphExec executable) {
     CUgraphExec *link = &fake_devices[executable->device].executables;
     while (*link && *link != executable) link = &(*link)->next;
@@ -121,7 +149,7 @@ void fake_free_executables(int device) {
 }
 
 CUresult fake_GraphLaunch(CUgraphExec executable, CUstream handle) {
-    ENTER();
+    ENTER_OR_FAIL();
     CUstream stream = fake_stream_of(handle);
     if (stream->device != executable->device) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     for (const task *t = executable->first; t; t = t->next) copy_task(t, fake_add(stream, t->kind));

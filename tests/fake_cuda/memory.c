@@ -56,8 +56,9 @@ void *fake_alloc(size_t bytes) {
 CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                                     CUstream stream) {
     fake_device *device = (fake_device *)pool;
-    ENTER();
-    (void)stream;
+    ENTER_OR_FAIL();
+    /* It would be a node, with memory of its own: nothing here wants that. */
+    if (fake_stream_of(stream)->capture) return fake_leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     fake_move();
     bool fails = fake_cuda.fail_alloc_at ? --fake_cuda.fail_alloc_at == 0
                                          : fake_cuda.fail_allocs && fake_cuda.fail_allocs--;
@@ -91,6 +92,7 @@ void fake_free_block(int device, void *address) {
 
 CUresult fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
     ENTER();
+    if (fake_stream_of(stream)->capture) abort(); /* likewise */
     fake_add(fake_stream_of(stream), TASK_FREE)->to = (void *)(uintptr_t)address;
     fake_move();
     return fake_leave(CUDA_SUCCESS);
@@ -198,20 +200,21 @@ static void stage(task *t) {
 }
 
 CUresult fake_MemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    ENTER();
+    ENTER_OR_FAIL();
     uint32_t call = FAKE_CALL(cuMemcpyHtoDAsync_v2);
     task *t = add_copy(stream, call, (void *)(uintptr_t)to, from, bytes);
-    if (find_range(from) < 0) stage(t);
+    if (find_range(from) < 0 && !fake_stream_of(stream)->capture) stage(t);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
 }
 
 CUresult fake_MemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    ENTER();
+    ENTER_OR_FAIL();
     CUresult result = CUDA_SUCCESS;
     add_copy(stream, FAKE_CALL(cuMemcpyDtoHAsync_v2), to, (const void *)(uintptr_t)from, bytes);
     fake_move();
-    if (find_range(to) < 0) result = fake_finish(fake_stream_of(stream));
+    if (find_range(to) < 0 && !fake_stream_of(stream)->capture)
+        result = fake_finish(fake_stream_of(stream));
     return fake_leave(result);
 }
 
@@ -223,7 +226,7 @@ static CUresult copy_between(uint32_t call, CUdeviceptr to, CUdeviceptr from, si
 }
 
 CUresult fake_MemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    ENTER();
+    ENTER_OR_FAIL();
     return copy_between(FAKE_CALL(cuMemcpyDtoDAsync_v2), to, from, bytes, stream);
 }
 
@@ -242,7 +245,7 @@ CUresult fake_MemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes) {
 }
 
 CUresult fake_MemsetD8Async(CUdeviceptr to, unsigned char byte, size_t count, CUstream stream) {
-    ENTER();
+    ENTER_OR_FAIL();
     task *t = fake_add(fake_stream_of(stream), TASK_SET);
     t->correlation = FAKE_CALL(cuMemsetD8Async);
     t->to = (void *)(uintptr_t)to;

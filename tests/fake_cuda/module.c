@@ -332,7 +332,7 @@ CUresult fake_LaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, CUstream stream, void **parameters,
                            void **extra) {
-    ENTER();
+    ENTER_OR_FAIL();
     fake_launch launch = {.function = (const fake_function *)function,
                           .grid = {grid_x, grid_y, grid_z},
                           .block = {block_x, block_y, block_z},

@@ -268,7 +268,7 @@ void fake_drop(int device) {
 /* ---- the driver's functions */
 
 CUresult fake_StreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
-    ENTER();
+    ENTER_OR_FAIL();
     (void)priority;
     *stream = malloc(sizeof **stream);
     if (!*stream) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -302,7 +302,7 @@ CUresult fake_StreamSynchronize(CUstream handle) {
 }
 
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-    ENTER();
+    ENTER_OR_FAIL();
     (void)flags;
     CUstream waiting = fake_stream_of(stream);
     if (event->capture) { /* it joins the capture */
@@ -320,7 +320,7 @@ CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 }
 
 CUresult fake_EventCreate(CUevent *event, unsigned flags) {
-    ENTER();
+    ENTER_OR_FAIL();
     *event = calloc(1, sizeof **event);
     if (!*event) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
     (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
@@ -340,7 +340,7 @@ CUresult fake_EventDestroy(CUevent event) {
 }
 
 CUresult fake_EventRecord(CUevent event, CUstream stream) {
-    ENTER();
+    ENTER_OR_FAIL();
     event->capture = fake_stream_of(stream)->capture;
     if (event->capture) return fake_leave(CUDA_SUCCESS);
     mark *m = calloc(1, sizeof *m);

@@ -85,10 +85,13 @@ typedef struct {
 /* What Philox makes numbers of, besides the number of the block. The key of each round is reckoned here once, and not
  * by every thread: the kernels take it from the arguments without an instruction. */
 enum { MR_CUDA_ROUNDS = 10 };
-typedef struct {
+typedef struct mr_cuda_philox mr_cuda_philox;
+struct mr_cuda_philox {
     uint32_t key[MR_CUDA_ROUNDS][2];
     uint32_t offset[2];
-} mr_cuda_philox;
+    /* In a graph: what each launch writes before it runs. Its key counts, and both offsets are added. Else NULL. */
+    const mr_cuda_philox *launch;
+};
 
 /* Element i of the output is made of i. */
 typedef struct {

@@ -33,7 +33,7 @@ MR_DEVICE double unit_f64(uint32_t low, uint32_t high) {
 /* G makes elements 4 quad to 4 quad + 3, of type T. The quads of a thread are MR_CUDA_GENERATORS apart and made side by
  * side, as a round of Philox waits for the one before it. All quads of a block have the same higher half, as a
  * block's first is a multiple of their number. */
-template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
+template <class G> MR_DEVICE void generate_from(const mr_cuda_generate &p, const mr_cuda_philox &from) {
     typedef typename G::T T;
     constexpr uint32_t QUADS = MR_CUDA_GENERATED / 4;
     uint64_t begin = (uint64_t)blockIdx.x * QUADS;
@@ -43,7 +43,7 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
 #pragma unroll
         for (uint32_t u = 0; u < QUADS; u += MR_CUDA_GENERATORS) {
             vector<T, 4> r;
-            G::make(p, (uint64_t)high << 32 | (low + u), r.v);
+            G::make(p, from, (uint64_t)high << 32 | (low + u), r.v);
             store_past_l1(out + u * 4, r);
         }
         return;
@@ -54,11 +54,27 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
         uint64_t quad = (uint64_t)high << 32 | (low + u);
         if (quad * 4 >= p.count) return;
         T v[4];
-        G::make(p, quad, v);
+        G::make(p, from, quad, v);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             if (quad * 4 + j < p.count) ((T *)p.out)[far_offset(p.shape, p.stride, quad * 4 + j)] = v[j];
     }
+}
+
+/* What a launch of a graph draws from. */
+MR_DEVICE mr_cuda_philox of_launch(const mr_cuda_philox &p) {
+    mr_cuda_philox from = *p.launch;
+    uint64_t own = (uint64_t)p.offset[1] << 32 | p.offset[0],
+             first = (uint64_t)from.offset[1] << 32 | from.offset[0];
+    from.offset[0] = (uint32_t)(first + own);
+    from.offset[1] = (uint32_t)((first + own) >> 32);
+    return from;
+}
+
+/* Two copies of the code: outside of graphs the keys are operands that need no register. */
+template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
+    if (p.philox.launch) generate_from<G>(p, of_launch(p.philox));
+    else generate_from<G>(p, p.philox);
 }
 
 /* With 64 registers a thread, half of an SM's threads are at home: fewer have too little to do, and of more each
@@ -67,6 +83,8 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
 
 #define GENERATOR(name, tag)                                                                       \
     GENERATOR_KERNEL(millrace_##name##_##tag) { generate<name##_##tag>(p); }
+#define SEQUENCE(name, tag)                                                                        \
+    GENERATOR_KERNEL(millrace_##name##_##tag) { generate_from<name##_##tag>(p, p.philox); }
 
 /* ------------------------------------------------------------------------- uniform, normal */
 
@@ -80,8 +98,8 @@ template <class T> MR_DEVICE T uniform_in(T unit, T low, T high) {
 
 struct uniform_f32 {
     typedef float T;
-    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
-        four r = philox(p.philox, quad);
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
+        four r = philox(from, quad);
 #pragma unroll
         for (int j = 0; j < 4; j++) v[j] = uniform_in(unit_f32(r.v[j]), p.single[0], p.single[1]);
     }
@@ -90,10 +108,10 @@ GENERATOR(uniform, f32)
 
 struct uniform_f64 {
     typedef double T;
-    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
 #pragma unroll
         for (int j = 0; j < 4; j += 2) {
-            four r = philox(p.philox, quad * 2 + j / 2);
+            four r = philox(from, quad * 2 + j / 2);
             v[j] = uniform_in(unit_f64(r.v[0], r.v[1]), p.real[0], p.real[1]);
             v[j + 1] = uniform_in(unit_f64(r.v[2], r.v[3]), p.real[0], p.real[1]);
         }
@@ -104,8 +122,8 @@ GENERATOR(uniform, f64)
 /* Halves are rounded from f32, and the bound is looked at after that. What is rounded up to it becomes the number below. */
 template <class S> struct uniform_half {
     typedef S T;
-    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
-        four r = philox(p.philox, quad);
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
+        four r = philox(from, quad);
         float low = p.single[0], high = p.single[1];
         T most = {mr_half_below(narrow<T>(high).bits)};
 #pragma unroll
@@ -132,8 +150,8 @@ MR_DEVICE float normal_root(float square) {
 /* STANDARD: the deviation is 1, which is most common and spares a multiplication. */
 template <bool STANDARD, class S> struct normal_single {
     typedef S T;
-    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
-        four r = philox(p.philox, quad);
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
+        four r = philox(from, quad);
 #pragma unroll
         for (int j = 0; j < 4; j += 2) {
             float radius = normal_root(mr_normal_square(r.v[j]));
@@ -155,10 +173,10 @@ NORMAL(bf16, bf16)
 
 struct normal_f64 {
     typedef double T;
-    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) {
+    MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
 #pragma unroll
         for (int j = 0; j < 4; j += 2) {
-            four r = philox(p.philox, quad * 2 + j / 2);
+            four r = philox(from, quad * 2 + j / 2);
             double radius = sqrt(-2.0 * mr_log_f64(1.0 - unit_f64(r.v[0], r.v[1]))) * p.real[1];
             double angle = unit_f64(r.v[2], r.v[3]) * 6.283185307179586477;
             v[j] = radius * mr_cos_near_f64(angle) + p.real[0];
@@ -170,38 +188,40 @@ GENERATOR(normal, f64)
 
 /* ------------------------------------------------------------------------- for outputs of all types */
 
-/* MAKE(name, statements that set v[0] to v[3]): they see p and `quad`; output_of(x) is x as the output's type. */
+/* MAKE(kernel, name, statements that set v[0] to v[3]): they see p, `from` and `quad`; output_of(x) is x as the output's
+ * type. The kernel is GENERATOR, which draws, or SEQUENCE. */
 #define UNROLL _Pragma("unroll")
-#define MAKE_ONE(name, tag, T_, to_output, ...)                                                    \
+#define MAKE_ONE(kernel, name, tag, T_, to_output, ...)                                            \
     struct name##_##tag {                                                                          \
         typedef T_ T;                                                                              \
         MR_DEVICE_MEMBER T output_of(int64_t x) { return to_output; }                              \
         MR_DEVICE_MEMBER T output_of(double x) { return to_output; }                               \
-        MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, uint64_t quad, T *v) { __VA_ARGS__ }  \
+        MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from,          \
+                                   uint64_t quad, T *v) { __VA_ARGS__ }                            \
     };                                                                                             \
-    GENERATOR(name, tag)
-#define MAKE(name, ...)                                                                            \
-    MAKE_ONE(name, u8, uint8_t, convert<T>(x), __VA_ARGS__)                                        \
-    MAKE_ONE(name, i32, int32_t, convert<T>(x), __VA_ARGS__)                                       \
-    MAKE_ONE(name, i64, int64_t, convert<T>(x), __VA_ARGS__)                                       \
-    MAKE_ONE(name, f32, float, convert<T>(x), __VA_ARGS__)                                         \
-    MAKE_ONE(name, f64, double, convert<T>(x), __VA_ARGS__)                                        \
-    MAKE_ONE(name, f16, f16, convert<T>(x), __VA_ARGS__)                                           \
-    MAKE_ONE(name, bf16, bf16, convert<T>(x), __VA_ARGS__)                                         \
-    MAKE_ONE(name, b8, uint8_t, (T)(x != 0), __VA_ARGS__)
+    kernel(name, tag)
+#define MAKE(kernel, name, ...)                                                                    \
+    MAKE_ONE(kernel, name, u8, uint8_t, convert<T>(x), __VA_ARGS__)                                \
+    MAKE_ONE(kernel, name, i32, int32_t, convert<T>(x), __VA_ARGS__)                               \
+    MAKE_ONE(kernel, name, i64, int64_t, convert<T>(x), __VA_ARGS__)                               \
+    MAKE_ONE(kernel, name, f32, float, convert<T>(x), __VA_ARGS__)                                 \
+    MAKE_ONE(kernel, name, f64, double, convert<T>(x), __VA_ARGS__)                                \
+    MAKE_ONE(kernel, name, f16, f16, convert<T>(x), __VA_ARGS__)                                   \
+    MAKE_ONE(kernel, name, bf16, bf16, convert<T>(x), __VA_ARGS__)                                 \
+    MAKE_ONE(kernel, name, b8, uint8_t, (T)(x != 0), __VA_ARGS__)
 
-MAKE(bernoulli, {
-    four r = philox(p.philox, quad);
+MAKE(GENERATOR, bernoulli, {
+    four r = philox(from, quad);
     UNROLL
     for (int j = 0; j < 4; j++) v[j] = output_of((int64_t)(r.v[j] < (uint64_t)p.integer[0]));
 })
 
 /* 64 bits a value: two blocks for four of them. */
-MAKE(randint, {
+MAKE(GENERATOR, randint, {
     uint64_t range = (uint64_t)p.integer[1] - (uint64_t)p.integer[0];
     UNROLL
     for (int j = 0; j < 4; j += 2) {
-        four r = philox(p.philox, quad * 2 + j / 2);
+        four r = philox(from, quad * 2 + j / 2);
         uint64_t even = (uint64_t)r.v[1] << 32 | r.v[0], odd = (uint64_t)r.v[3] << 32 | r.v[2];
         v[j] = output_of((int64_t)((uint64_t)p.integer[0] + __umul64hi(even, range)));
         v[j + 1] = output_of((int64_t)((uint64_t)p.integer[0] + __umul64hi(odd, range)));
@@ -209,7 +229,7 @@ MAKE(randint, {
 })
 
 /* Integers as i64, which wraps; floats as f64. */
-MAKE(arange, {
+MAKE(SEQUENCE, arange, {
     UNROLL
     for (int j = 0; j < 4; j++) {
         if constexpr (is_integer<T>)
@@ -220,7 +240,7 @@ MAKE(arange, {
 })
 
 /* Counted from the nearer end, so that both ends are exact and the values symmetric. */
-MAKE(linspace, {
+MAKE(SEQUENCE, linspace, {
     UNROLL
     for (int j = 0; j < 4; j++) {
         int64_t k = (int64_t)(quad * 4) + j, count = (int64_t)p.count;
@@ -230,7 +250,7 @@ MAKE(linspace, {
 })
 
 /* Ones are at row * columns + row, for as many rows as there are columns. */
-MAKE(eye, {
+MAKE(SEQUENCE, eye, {
     UNROLL
     for (int j = 0; j < 4; j++) {
         uint64_t step = (uint64_t)p.integer[0] + 1, row = (quad * 4 + j) / step;
@@ -244,8 +264,9 @@ MAKE(eye, {
  * result does not depend on the order in which its exchanges are done. What fills up to a power of two
  * comes last. */
 extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_sort_begin(const __grid_constant__ mr_cuda_sort p) {
+    const mr_cuda_philox from = p.philox.launch ? of_launch(p.philox) : p.philox;
     for (uint64_t i = thread_number(); i < p.padded; i += thread_count()) {
-        four r = philox(p.philox, i / 2);
+        four r = philox(from, i / 2);
         uint64_t key = i % 2 ? (uint64_t)r.v[3] << 32 | r.v[2] : (uint64_t)r.v[1] << 32 | r.v[0];
         p.keys[i] = i < p.count ? key : ~0ull;
         p.positions[i] = i;

@@ -1,0 +1,53 @@
+-- Graphs on the CUDA backend: tests/gpu/graphs.lua on the tests' own driver (tests/fake_cuda), which runs the kernels'
+-- PTX; and the 1,000 random programs of tests/lua/graph.lua there.
+-- timeout: 300
+local lu = require "luaunit"
+
+local host = os.getenv "MILLRACE"
+local build = host:match "^(.*)/"
+local version = io.popen("'" .. host .. "' --version"):read "a"
+if not version:find "cuda" then
+  print "not available: this build has no CUDA backend"
+  os.exit(77)
+end
+
+TestGraphs = {}
+
+local function run(script)
+  local command = ("env -u CUDA_VISIBLE_DEVICES FAKE_CUDA_KERNELS=1 MILLRACE_LIBCUBLAS=/none MILLRACE_LIBCUDA='%s' " ..
+    "timeout 140 '%s' --device cuda %s 2>&1"):format(build .. "/fake_cuda/libcuda.so.1", host, script)
+  local pipe = io.popen(command)
+  local output = pipe:read "a"
+  lu.assertTrue(pipe:close() or false, output)
+  return output
+end
+
+function TestGraphs.test_each_family() lu.assertStrContains(run "tests/gpu/graphs.lua", "lanes") end
+function TestGraphs.test_random_programs() lu.assertStrContains(run "tests/lua/graph.lua", "0 failures") end
+
+-- The kernel knows the command by a number of its own: not the launch's.
+function TestGraphs.test_an_index_out_of_range_names_the_node()
+  local path = os.tmpname()
+  local f <close> = assert(io.open(path, "w"))
+  f:write [[
+    local x, at = mr.rand(5), mr.tensor{1, 2, 9}
+    at:name "at"
+    local y = mr.zeros(3)
+    local g = mr.graph(function()
+      y:add_(1)
+      y:copy_(x:index_select(1, at)) -- line 6
+    end)
+    local ok, err = pcall(function()
+      g:launch()
+      mr.synchronize()
+    end)
+    print(ok, err.message, err.where)
+  ]]
+  f:close()
+  local output = run(path)
+  os.remove(path)
+  lu.assertStrContains(output, "index_select: an index is out of range: at has the value 9")
+  lu.assertStrContains(output, ":6")
+end
+
+os.exit(lu.LuaUnit.run())
