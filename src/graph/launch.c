@@ -441,7 +441,7 @@ static bool is_native(mr_executable *x, mr_stream *stream) {
     const mr_machine *machine = x->graph->machine;
     if (!machine->backend->graph_build) return false;
     if (machine->ran_listeners) {
-        expand(x, NULL, "a trace is recorded");
+        if (!x->unbuilt) expand(x, NULL, "a trace is recorded");
         return false;
     }
     bool builds = (!x->built || x->stale) && may_build(x);

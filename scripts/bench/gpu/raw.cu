@@ -258,26 +258,29 @@ static void graphs() {
     CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     CHECK(cudaMalloc(&x, 4096));
     CHECK(cudaMalloc(&y, 4096));
-    auto capture = [&](cudaGraphExec_t *made) {
+    auto capture = [&](cudaGraphExec_t *made, int kernels) {
         cudaGraph_t graph;
         CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-        for (int i = 0; i < 100; i++) add_small<<<4, 256, 0, s>>>(y, x, 1024);
+        for (int i = 0; i < kernels; i++) add_small<<<4, 256, 0, s>>>(y, x, 1024);
         CHECK(cudaStreamEndCapture(s, &graph));
         CHECK(cudaGraphInstantiate(made, graph, 0));
         CHECK(cudaGraphDestroy(graph));
     };
-    cudaGraphExec_t kept, made;
-    capture(&kept);
+    cudaGraphExec_t one, kept, made;
+    capture(&one, 1);
+    capture(&kept, 100);
     auto launch = [&](cudaGraphExec_t graph) {
         CHECK(cudaGraphLaunch(graph, s));
         CHECK(cudaStreamSynchronize(s));
     };
+    say("graph of 1 small kernel", 1e6 * per_call([&] { launch(one); }, 50), "us");
     say("graph of 100 small kernels", 1e6 * per_call([&] { launch(kept); }, 50), "us");
     say("capture of 100 small kernels", 1e6 * per_call([&] {
-            capture(&made);
+            capture(&made, 100);
             launch(made);
             CHECK(cudaGraphExecDestroy(made));
         }, 5), "us");
+    CHECK(cudaGraphExecDestroy(one));
     CHECK(cudaGraphExecDestroy(kept));
     CHECK(cudaFree(x));
     CHECK(cudaFree(y));
