@@ -108,6 +108,7 @@ typedef struct {
     CUfunction product[MR_DTYPE_COUNT], small_product[MR_DTYPE_COUNT], op, spin;
     CUfunction move[4], compact[4], compact_count[4], compact_scan, compact_positions[4];
     CUfunction scan_totals[2][2]; /* of cumsum and cumprod, of integers and floats */
+    CUfunction scan_total[2][MR_DTYPE_COUNT][2];
     CUfunction pick[5], place[2][MR_DTYPE_COUNT][3], index_keys[2];
     CUfunction bins_keys[4], add_bins[MR_DTYPE_COUNT];
     CUfunction radix_count[2], radix_scan, radix_scan_short, radix_move[3];

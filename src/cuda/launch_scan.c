@@ -12,17 +12,20 @@ static mr_dtype computed_type(const mr_cuda_scan *args) {
     return mr_dtype_category((mr_dtype)args->in_dtype) == 2 ? MR_F64 : MR_I64;
 }
 
-/* Of the pair of dtypes that scans have by themselves, a kernel of its own; of all others, the one for any. */
-static mr_status find_tile(const mr_command *command, const mr_cuda_scan *args,
+/* The kernel that makes the total of a tile, or the results. Of the pair of dtypes that scans have by themselves, one of its
+ * own; of all others, the one for any. */
+static mr_status find_tile(const mr_command *command, const mr_cuda_scan *args, bool total,
                            CUfunction *out_function) {
+    cuda_kernels *kernels = mr_cuda_kernels_of(command);
     const mr_op *row = command->u.op.row;
     mr_dtype in = (mr_dtype)args->in_dtype, computed = computed_type(args);
     bool is_float = computed == MR_F64;
     bool own = args->out_dtype == (is_float ? in : MR_I64) && (is_float || in >= MR_I32);
-    CUfunction *slot = &mr_cuda_kernels_of(command)
-                            ->rows[row->id][own ? in : computed][own ? FORM_TILE : FORM_ANY];
-    MR_CUDA_FIND(*out_function, command, slot, MODULE_SCAN, "%s_%s%s_tile", row->name,
-                 own ? "" : "any_", mr_cuda_tag(own ? in : computed));
+    mr_dtype type = own ? in : computed;
+    CUfunction *slot = total ? &kernels->scan_total[row->id == MR_OP_cumprod][type][own]
+                             : &kernels->rows[row->id][type][own ? FORM_TILE : FORM_ANY];
+    MR_CUDA_FIND(*out_function, command, slot, MODULE_SCAN, "%s_%s%s_%s", row->name,
+                 own ? "" : "any_", mr_cuda_tag(type), total ? "total" : "tile");
     return MR_OK;
 }
 
@@ -52,16 +55,15 @@ static mr_status scan_totals(const mr_command *command, CUstream stream, mr_cuda
 }
 
 static mr_status scan_tiles(const mr_command *command, CUstream stream, mr_cuda_scan *args) {
-    CUfunction tile;
-    MR_TRY(find_tile(command, args, &tile));
+    CUfunction total, tile;
+    MR_TRY(find_tile(command, args, false, &tile));
     uint64_t blocks = args->warps
                           ? mr_cuda_blocks(args->lines, MR_CUDA_SCAN_TILE / MR_CUDA_SCAN_WARP)
                           : args->lines * args->tiles;
     if (args->tiles > 1) {
-        args->totals_only = true;
-        MR_TRY(mr_cuda_enqueue(command, stream, tile, blocks, args));
+        MR_TRY(find_tile(command, args, true, &total));
+        MR_TRY(mr_cuda_enqueue(command, stream, total, blocks, args));
         mr_cuda_device_of(command)->machine->submissions++;
-        args->totals_only = false;
         if (args->tiles > MR_CUDA_ADDED_UP) MR_TRY(scan_totals(command, stream, args));
     }
     return mr_cuda_enqueue(command, stream, tile, blocks, args);

@@ -6,7 +6,7 @@
 
 enum {
     MOST_OF_A_GROUP = 256,   /* lines: their numbers are sorted by one digit */
-    FEW = MR_CUDA_SORT_TILE, /* that a block sorts */
+    FEW = MR_CUDA_SORT_LINE, /* that a block sorts */
     LEAST_LEFT_OUT =
         4, /* times as many are left out as are taken, if that is worth finding them first */
 };
@@ -39,14 +39,14 @@ static mr_dtype key_type(const mr_sorting *s) {
     return s->in->dtype == MR_BOOL ? MR_U8 : (mr_dtype)s->in->dtype;
 }
 
-/* Lines that are no longer than a tile: as many for a block as fit, unless that leaves multiprocessors without one. */
+/* Lines that are short enough: as many for a block as fit, unless that leaves multiprocessors without one. */
 static mr_status sort_lines(const mr_command *command, CUstream stream, const mr_sorting *s,
                             mr_cuda_order *args) {
     mr_dtype type = key_type(s);
     CUfunction function;
     MR_CUDA_FIND(function, command, &mr_cuda_kernels_of(command)->sort_lines[type], MODULE_SORT,
                  "sort_lines_%s", mr_cuda_tag(type));
-    uint64_t group = MR_CUDA_SORT_TILE / args->length,
+    uint64_t group = MR_CUDA_SORT_LINE / args->length,
              even = args->lines / (uint64_t)command->stream->device->properties.sm_count;
     if (group > even) group = even;
     args->group = group < 1 ? 1 : group > MOST_OF_A_GROUP ? MOST_OF_A_GROUP : (uint32_t)group;
@@ -161,7 +161,7 @@ mr_status mr_cuda_launch_sort(const mr_command *command, CUstream stream) {
     mr_sorting s = mr_sorting_of(command);
     mr_cuda_order args = arguments(&s);
     if (args.lines * args.taken == 0) return MR_OK;
-    if (args.length <= MR_CUDA_SORT_TILE) return sort_lines(command, stream, &s, &args);
+    if (args.length <= MR_CUDA_SORT_LINE) return sort_lines(command, stream, &s, &args);
     if (args.taken <= FEW && args.length <= UINT32_MAX &&
         args.taken <= args.length / (LEAST_LEFT_OUT + 1))
         return sort_taken(command, stream, &s, &args);

@@ -295,6 +295,11 @@ local function order()
     values:free()
     positions:free()
   end)
+  row("topk 100 of 10^7", function(i)
+    local values, positions = x[i]:topk(100)
+    values:free()
+    positions:free()
+  end)
   row("nonzero of 10^7", function(i) local _ <close> = x[i]:gt(0.5):nonzero() end)
 end
 

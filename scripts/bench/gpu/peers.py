@@ -162,6 +162,7 @@ def torch_order():
     row("cumsum 10^7", lambda i: x[i].cumsum(0))
     row("sort 10^7", lambda i: x[i].sort(stable=True))
     row("sort 10^5 lines of 100", lambda i: lines.sort(stable=True))
+    row("topk 100 of 10^7", lambda i: x[i].topk(100))
     row("nonzero of 10^7", lambda i: (x[i] > 0.5).nonzero())
 
 

@@ -22,10 +22,9 @@ typedef struct {
     int64_t length;
     uint32_t tiles; /* of a line */
     uint32_t in_dtype, out_dtype;
-    uint32_t totals_only; /* the results' turn comes later */
-    uint32_t vectors;     /* four neighbours are aligned, in and out */
-    uint32_t warps;       /* a warp has a line */
-    uint32_t prefixes;    /* `cells` have what is before each tile */
+    uint32_t vectors;  /* four neighbours are aligned, in and out */
+    uint32_t warps;    /* a warp has a line */
+    uint32_t prefixes; /* `cells` have what is before each tile */
     int64_t step[2];
     mr_cuda_shape kept;
     mr_cuda_strides stride[2];
@@ -36,8 +35,8 @@ typedef struct {
 
 enum { MR_CUDA_DIGIT_BITS = 8, MR_CUDA_DIGITS = 1 << MR_CUDA_DIGIT_BITS };
 
-/* Elements whose digits a block counts and moves, and the longest lines that a block sorts by itself. */
-enum { MR_CUDA_SORT_TILE = 16 * MR_CUDA_THREADS };
+/* Elements whose digits a block counts and moves, and those that a block sorts by itself: whole lines. */
+enum { MR_CUDA_SORT_TILE = 16 * MR_CUDA_THREADS, MR_CUDA_SORT_LINE = 8 * MR_CUDA_THREADS };
 
 /* A pass of a sort of lines by 8 bits of the keys, from `shift` on. Each key carries a payload: its position in the
  * line, or an element. Tiles do not reach beyond the end of a line. */

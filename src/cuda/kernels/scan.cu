@@ -196,13 +196,11 @@ template <class Op, class A> MR_DEVICE void scan_columns(const mr_cuda_scan &p) 
     }
 }
 
-#define KERNEL(name) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ mr_cuda_scan p)
-/* A kernel for tiles does both parts, so that a row and a pair of types have one. */
+#define KERNEL(name, blocks)                                                                      \
+    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS, blocks) millrace_##name(const __grid_constant__ mr_cuda_scan p)
 #define TILES(row, tag, Op, A, In, Out)                                                            \
-    KERNEL(row##_##tag##_tile) {                                                                   \
-        if (p.totals_only) total_of_tile<Op, A, In>(p);                                            \
-        else scan_tile<Op, A, In, Out>(p);                                                         \
-    }
+    KERNEL(row##_##tag##_total, 6) { total_of_tile<Op, A, In>(p); }                                \
+    KERNEL(row##_##tag##_tile, 4) { scan_tile<Op, A, In, Out>(p); }
 #define SCAN(row, Op)                                                                              \
     TILES(row, f16, Op, double, f16, f16)                                                          \
     TILES(row, bf16, Op, double, bf16, bf16)                                                       \
@@ -214,7 +212,7 @@ template <class Op, class A> MR_DEVICE void scan_columns(const mr_cuda_scan &p) 
     SCAN_ANY(row, i64, Op, int64_t)
 #define SCAN_ANY(row, tag, Op, A)                                                                  \
     TILES(row, any_##tag, Op, A, unknown, unknown)                                                         \
-    KERNEL(row##_##tag##_totals) { scan_totals<Op, A>(p); }                                        \
-    KERNEL(row##_##tag##_columns) { scan_columns<Op, A>(p); }
+    KERNEL(row##_##tag##_totals, 1) { scan_totals<Op, A>(p); }                                        \
+    KERNEL(row##_##tag##_columns, 1) { scan_columns<Op, A>(p); }
 SCAN(cumsum, plus_op)
 SCAN(cumprod, times_op)

@@ -7,6 +7,7 @@
 #include "cuda/kernels/order.cuh"
 
 enum { DIGITS = MR_CUDA_DIGITS, TILE = MR_CUDA_SORT_TILE, ITEMS = TILE / MR_CUDA_THREADS };
+enum { LINE_TILE = MR_CUDA_SORT_LINE, LINE_ITEMS = LINE_TILE / MR_CUDA_THREADS };
 
 #define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
 
@@ -77,7 +78,7 @@ KERNEL(radix_scan_short, mr_cuda_radix) {
 
 /* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32 neighbours, of
  * which the block has `count`. Afterwards, starts[d] is where digit d begins. */
-template <class K>
+template <int ITEMS, class K>
 MR_DEVICE void rank_digits(const K *key, uint32_t shift, int items, uint32_t count, uint32_t *rank, uint32_t *starts) {
     __shared__ uint16_t seen[ORDER_WARPS][DIGITS];
     uint32_t warp = threadIdx.x / 32, first = warp * (32 * items) + threadIdx.x % 32;
@@ -121,7 +122,7 @@ template <class K, class V> MR_DEVICE void move_digits(const mr_cuda_radix &p) {
     V *payload_out = (V *)p.payload_out + line, payload[ITEMS];
 #pragma unroll
     for (int u = 0; u < ITEMS; u++) key[u] = own + u * 32 < count ? keys_in[own + u * 32] : (K)0;
-    rank_digits(key, p.shift, ITEMS, count, rank, starts);
+    rank_digits<ITEMS>(key, p.shift, ITEMS, count, rank, starts);
     uint32_t digit = threadIdx.x, all, *totals = p.totals + at.line * DIGITS;
     bases[digit] = block_prefix(totals[digit], &all) + p.counts[(at.line * DIGITS + digit) * p.tiles + at.tile] - starts[digit];
 #pragma unroll
@@ -224,26 +225,26 @@ template <class Key> MR_DEVICE void sort_results(const mr_cuda_order &p) {
 
 /* Elements of the block in registers, as rank_digits has them: by keys, and where they were. */
 template <class K> struct held {
-    K key[ITEMS];
-    uint32_t from[ITEMS];
+    K key[LINE_ITEMS];
+    uint32_t from[LINE_ITEMS];
 };
 
 /* Sorts them by 8 bits of `digits`, which a function makes of a key and a place. */
 template <class K, class Digits>
 MR_DEVICE void sort_held(held<K> &h, int items, uint32_t count, K *keys, uint16_t *from, uint32_t *starts, Digits digits) {
-    uint32_t own = threadIdx.x / 32 * (32 * items) + threadIdx.x % 32, digit[ITEMS], rank[ITEMS];
+    uint32_t own = threadIdx.x / 32 * (32 * items) + threadIdx.x % 32, digit[LINE_ITEMS], rank[LINE_ITEMS];
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) digit[u] = u < items ? digits(h.key[u], h.from[u]) : 0;
-    rank_digits(digit, 0, items, count, rank, starts);
+    for (int u = 0; u < LINE_ITEMS; u++) digit[u] = u < items ? digits(h.key[u], h.from[u]) : 0;
+    rank_digits<LINE_ITEMS>(digit, 0, items, count, rank, starts);
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
+    for (int u = 0; u < LINE_ITEMS; u++) {
         if (u >= items || own + u * 32 >= count) continue;
         keys[rank[u]] = h.key[u];
         from[rank[u]] = (uint16_t)h.from[u];
     }
     __syncthreads();
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
+    for (int u = 0; u < LINE_ITEMS; u++) {
         uint32_t i = own + u * 32;
         if (u >= items || i >= count) continue;
         h.key[u] = keys[i];
@@ -254,8 +255,8 @@ MR_DEVICE void sort_held(held<K> &h, int items, uint32_t count, K *keys, uint16_
 /* `group` lines of a block: all elements by their keys, then by their lines. */
 template <class Key> MR_DEVICE void sort_lines(const mr_cuda_order &p) {
     typedef typename Key::K K;
-    __shared__ K keys[TILE];
-    __shared__ uint16_t from[TILE];
+    __shared__ K keys[LINE_TILE];
+    __shared__ uint16_t from[LINE_TILE];
     __shared__ uint32_t starts[DIGITS];
     uint64_t first = (uint64_t)blockIdx.x * p.group;
     uint32_t lines = p.lines - first < p.group ? (uint32_t)(p.lines - first) : p.group;
@@ -265,7 +266,7 @@ template <class Key> MR_DEVICE void sort_lines(const mr_cuda_order &p) {
     const uint32_t *positions = p.positions ? p.positions + first * p.pitch : NULL;
     held<K> h;
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
+    for (int u = 0; u < LINE_ITEMS; u++) {
         uint32_t i = own + u * 32, line = i / length, j = i - line * length;
         h.from[u] = i;
         h.key[u] = 0;
@@ -277,7 +278,7 @@ template <class Key> MR_DEVICE void sort_lines(const mr_cuda_order &p) {
         sort_held(h, items, count, keys, from, starts, [=](K key, uint32_t) { return digit_of(key, shift); });
     if (lines > 1) sort_held(h, items, count, keys, from, starts, [=](K, uint32_t i) { return i / length; });
 #pragma unroll
-    for (int u = 0; u < ITEMS; u++) {
+    for (int u = 0; u < LINE_ITEMS; u++) {
         uint32_t i = own + u * 32, line = i / length, j = i - line * length;
         if (u >= items || i >= count || j >= p.taken) continue;
         uint32_t at = h.from[u] - line * length;
