@@ -63,6 +63,7 @@ local Event = {}
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Networks.
+---Made of several operations.
 ---Linear algebra.
 ---Gradients: docs/autograd.md explains them.
 ---Looking at device memory.
@@ -295,23 +296,23 @@ function mr.event(opts) end
 ---is given. If the tensor is on a device, the values are copied there and the host waits for the copy,
 ---as with copy_.
 ---@param values table|number|boolean
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.tensor(values, options) end
 
 ---Makes a tensor without writing its values: they are whatever the memory contains. The sizes can also
 ---be one table. Device memory is allocated in the order of `stream` (default: the current stream).
----@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.empty(...) end
 
 ---Makes a tensor of zeros, f32 unless `dtype` is given. The sizes can also be one table.
----@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.zeros(...) end
 
 ---Makes a tensor of ones, f32 unless `dtype` is given. The sizes can also be one table.
----@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param ... integer|{ dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.ones(...) end
 
@@ -319,27 +320,27 @@ function mr.ones(...) end
 ---boolean bool, unless `dtype` is given. The sizes can also be separate arguments before the value.
 ---@param sizes integer[]
 ---@param value number|boolean
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.full(sizes, value, options) end
 
 ---Like mr.empty, with the shape of t, and with its dtype and device unless the options give others.
 ---@param t millrace.Tensor
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.empty_like(t, options) end
 
 ---Makes a tensor of zeros with the shape of t, and with its dtype and device unless the options give
 ---others.
 ---@param t millrace.Tensor
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.zeros_like(t, options) end
 
 ---Makes a tensor of ones with the shape of t, and with its dtype and device unless the options give
 ---others.
 ---@param t millrace.Tensor
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.ones_like(t, options) end
 
@@ -347,7 +348,7 @@ function mr.ones_like(t, options) end
 ---device unless the options give others.
 ---@param t millrace.Tensor
 ---@param value number|boolean
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.full_like(t, value, options) end
 
@@ -356,7 +357,7 @@ function mr.full_like(t, value, options) end
 ---@param start? number
 ---@param stop number
 ---@param step? number
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.arange(start, stop, step, options) end
 
@@ -365,14 +366,14 @@ function mr.arange(start, stop, step, options) end
 ---@param first number
 ---@param last number
 ---@param count integer
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.linspace(first, last, count, options) end
 
 ---Makes a matrix with ones on the diagonal and zeros elsewhere; f32 unless `dtype` is given.
 ---@param rows integer
 ---@param columns? integer
----@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream }
+---@param options? { dtype?: string, device?: millrace.Device|integer|string, pinned?: boolean, name?: string, stream?: millrace.Stream, requires_grad?: boolean }
 ---@return millrace.Tensor
 function mr.eye(rows, columns, options) end
 
@@ -474,6 +475,67 @@ function mr.cross_entropy(target, options) end
 ---@param options? { reduction?: string }
 ---@return millrace.Tensor
 function mr.mse_loss(target, options) end
+
+---The greatest element over everything, a dim or several. In place of max, it returns no positions,
+---and equal elements share the gradient.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function mr.amax(dim, keepdim) end
+
+---The least element, as amax gives the greatest.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function mr.amin(dim, keepdim) end
+
+---The logarithm of the sum of exp(x), without overflow.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function mr.logsumexp(dim, keepdim) end
+
+---True where |a - b| <= atol + rtol * |b|. mr.allclose gives one boolean for all elements.
+---@param b millrace.Tensor
+---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
+---@return millrace.Tensor
+function mr.isclose(b, options) end
+
+---Returns x:expand(other.shape), a view.
+---@param other millrace.Tensor
+---@return millrace.Tensor
+function mr.expand_as(other) end
+
+---Returns x:view(other.shape).
+---@param other millrace.Tensor
+---@return millrace.Tensor
+function mr.view_as(other) end
+
+---Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of the last
+---ones; for more, x gets dims in front. They can also be one table.
+---@param ... integer
+---@return millrace.Tensor
+function mr.tile(...) end
+
+---Repeats each element so many times along the dim, one after the other, as a copy. Without a dim, x
+---counts as a vector.
+---@param times integer
+---@param dim? integer
+---@return millrace.Tensor
+function mr.repeat_interleave(times, dim) end
+
+---Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has it there and is
+---0 elsewhere. Diagonal 1 is the one above the main diagonal.
+---@param k? integer
+---@return millrace.Tensor
+function mr.diag(k) end
+
+---For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere.
+---Without `classes` it is the greatest index, for which the host waits. An index out of range is an
+---error as in index_select.
+---@param classes? integer
+---@return millrace.Tensor
+function mr.one_hot(classes) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -1065,6 +1127,67 @@ function Tensor:cross_entropy(target, options) end
 ---@return millrace.Tensor
 function Tensor:mse_loss(target, options) end
 
+---The greatest element over everything, a dim or several. In place of max, it returns no positions,
+---and equal elements share the gradient.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function Tensor:amax(dim, keepdim) end
+
+---The least element, as amax gives the greatest.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function Tensor:amin(dim, keepdim) end
+
+---The logarithm of the sum of exp(x), without overflow.
+---@param dim? integer|integer[]
+---@param keepdim? boolean
+---@return millrace.Tensor
+function Tensor:logsumexp(dim, keepdim) end
+
+---True where |a - b| <= atol + rtol * |b|. mr.allclose gives one boolean for all elements.
+---@param b millrace.Tensor
+---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
+---@return millrace.Tensor
+function Tensor:isclose(b, options) end
+
+---Returns x:expand(other.shape), a view.
+---@param other millrace.Tensor
+---@return millrace.Tensor
+function Tensor:expand_as(other) end
+
+---Returns x:view(other.shape).
+---@param other millrace.Tensor
+---@return millrace.Tensor
+function Tensor:view_as(other) end
+
+---Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of the last
+---ones; for more, x gets dims in front. They can also be one table.
+---@param ... integer
+---@return millrace.Tensor
+function Tensor:tile(...) end
+
+---Repeats each element so many times along the dim, one after the other, as a copy. Without a dim, x
+---counts as a vector.
+---@param times integer
+---@param dim? integer
+---@return millrace.Tensor
+function Tensor:repeat_interleave(times, dim) end
+
+---Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has it there and is
+---0 elsewhere. Diagonal 1 is the one above the main diagonal.
+---@param k? integer
+---@return millrace.Tensor
+function Tensor:diag(k) end
+
+---For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere.
+---Without `classes` it is the greatest index, for which the host waits. An index out of range is an
+---error as in index_select.
+---@param classes? integer
+---@return millrace.Tensor
+function Tensor:one_hot(classes) end
+
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
 ---@param a millrace.Tensor
@@ -1580,6 +1703,11 @@ function mr.memory.reserved(device) end
 ---@param device? millrace.Device|integer
 ---@return integer
 function mr.memory.max_allocated(device) end
+
+---Makes max_allocated() and `peak` of stats() begin again with what is allocated now, on one device,
+---or on all and on the host.
+---@param device? millrace.Device|integer
+function mr.memory.reset_peak(device) end
 
 ---Returns memory that no tensor uses to the system, on one device or on all.
 ---@param device? millrace.Device|integer

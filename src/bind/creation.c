@@ -11,7 +11,7 @@
 
 #define OPTIONS                                                                                    \
     "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \
-    "stream}"
+    "stream, requires_grad: boolean=false}"
 
 mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row,
                              const mr_new_options *options, int ndim, const int64_t *shape,

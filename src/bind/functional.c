@@ -25,8 +25,7 @@ static int tool_check(lua_State *L) {
 static const luaL_Reg tools[] = {
     {"misuse", tool_misuse}, {"is_tensor", tool_is_tensor}, {"check", tool_check}, {NULL, NULL}};
 
-/* Calls a function of the module with the arguments of the running one. */
-static int call(lua_State *L, const char *name) {
+int mr_functional_call(lua_State *L, const char *name) {
     mr_set_context(L);
     luaL_checkstack(L, 4, name);
     mr_push_embedded(L, &module_key, "millrace.functional", tools);
@@ -38,11 +37,11 @@ static int call(lua_State *L, const char *name) {
 }
 
 int mr_functional_get_index(lua_State *L) {
-    return call(L, "get_index");
+    return mr_functional_call(L, "get_index");
 }
 
 int mr_functional_set_index(lua_State *L) {
-    return call(L, "set_index");
+    return mr_functional_call(L, "set_index");
 }
 
 /* --- functions ---------------------------------------------------------------------------------- */
@@ -50,7 +49,7 @@ int mr_functional_set_index(lua_State *L) {
 MR_FUNCTION(functional_linear, "linear", "x:linear(w: tensor [, bias: tensor]) -> tensor",
             "x times the transpose of w (outputs, inputs), plus the bias. The last dim of x holds "
             "the inputs; all other dims are kept.") {
-    return call(L, "linear");
+    return mr_functional_call(L, "linear");
 }
 
 MR_FUNCTION(functional_conv1d, "conv1d",
@@ -58,14 +57,14 @@ MR_FUNCTION(functional_conv1d, "conv1d",
             "integer=0, dilation: integer=1, groups: integer=1}]) -> tensor",
             "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
             "channels / groups, elements): conv2d with one row.") {
-    return call(L, "conv1d");
+    return mr_functional_call(L, "conv1d");
 }
 
 MR_FUNCTION(functional_dropout, "dropout",
             "x:dropout([p: number=0.5 [, training: boolean=true]]) -> tensor",
             "Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without "
             "training it returns x. {p=, training=} can be given instead.") {
-    return call(L, "dropout");
+    return mr_functional_call(L, "dropout");
 }
 
 MR_FUNCTION(functional_layer_norm, "layer_norm",
@@ -73,7 +72,7 @@ MR_FUNCTION(functional_layer_norm, "layer_norm",
             "number=1e-5}]) -> tensor",
             "Subtracts the mean over the last dims, whose sizes `shape` lists, divides by the root "
             "of their variance plus eps, and multiplies by the weight and adds the bias.") {
-    return call(L, "layer_norm");
+    return mr_functional_call(L, "layer_norm");
 }
 
 MR_FUNCTION(functional_batch_norm, "batch_norm",
@@ -83,7 +82,7 @@ MR_FUNCTION(functional_batch_norm, "batch_norm",
             "Normalizes each channel, which is the second dim. With training it takes mean and "
             "variance of x, and moves the running ones towards them by the momentum (the variance "
             "as that of a sample); otherwise it takes the running ones.") {
-    return call(L, "batch_norm");
+    return mr_functional_call(L, "batch_norm");
 }
 
 MR_FUNCTION(functional_cross_entropy, "cross_entropy",
@@ -92,13 +91,13 @@ MR_FUNCTION(functional_cross_entropy, "cross_entropy",
             "The cross entropy of scores x (items, classes, ...) and targets, which are classes "
             "and count from 1: nll_loss of log_softmax. With label_smoothing, that part of each "
             "target is spread over all classes.") {
-    return call(L, "cross_entropy");
+    return mr_functional_call(L, "cross_entropy");
 }
 
 MR_FUNCTION(functional_mse_loss, "mse_loss",
             "x:mse_loss(target: tensor [, {reduction: string=\"mean\"}]) -> tensor",
             "The squares of the differences: their mean, their sum, or (\"none\") all of them.") {
-    return call(L, "mse_loss");
+    return mr_functional_call(L, "mse_loss");
 }
 
 static const mr_function *const functions[] = {

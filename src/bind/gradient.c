@@ -90,6 +90,16 @@ static int get_grad_fn(lua_State *L) {
     return mr_call_autograd(L, "grad_fn");
 }
 
+void mr_gradient_require(lua_State *L, int index) {
+    index = lua_absindex(L, index);
+    push_autograd(L);
+    lua_getfield(L, -1, "requires_grad");
+    lua_pushvalue(L, index);
+    lua_pushboolean(L, true);
+    lua_call(L, 2, 0);
+    lua_pop(L, 1);
+}
+
 void mr_push_gradient_text(lua_State *L, int index) {
     if (!mr_requires_grad(L, index)) {
         lua_pushliteral(L, "");

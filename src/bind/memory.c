@@ -95,6 +95,20 @@ MR_FUNCTION(memory_max_allocated, "max_allocated",
     return 1;
 }
 
+MR_FUNCTION(
+    memory_reset_peak, "reset_peak", "mr.memory.reset_peak([device: device|integer])",
+    "Makes max_allocated() and `peak` of stats() begin again with what is allocated now, on "
+    "one device, or on all and on the host.") {
+    mr_machine *machine = mr_set_context(L);
+    mr_device *device = opt_device(L, 1);
+    for (int i = 0; i < machine->device_count; i++) {
+        mr_memory_stats *memory = &machine->devices[i]->memory;
+        if (!device || device == machine->devices[i]) memory->peak = memory->live;
+    }
+    if (!device) machine->host_peak_bytes = machine->host_live_bytes;
+    return 0;
+}
+
 MR_FUNCTION(memory_empty_cache, "empty_cache", "mr.memory.empty_cache([device: device|integer])",
             "Returns memory that no tensor uses to the system, on one device or on all.") {
     mr_machine *machine = mr_set_context(L);
@@ -106,8 +120,13 @@ MR_FUNCTION(memory_empty_cache, "empty_cache", "mr.memory.empty_cache([device: d
 }
 
 static const mr_function *const functions[] = {
-    &memory_stats_function,         &memory_allocated_function,   &memory_reserved_function,
-    &memory_max_allocated_function, &memory_empty_cache_function, NULL,
+    &memory_stats_function,
+    &memory_allocated_function,
+    &memory_reserved_function,
+    &memory_max_allocated_function,
+    &memory_reset_peak_function,
+    &memory_empty_cache_function,
+    NULL,
 };
 
 const mr_class mr_memory_class = {

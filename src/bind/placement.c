@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/placement.h"
+#include "bind/tensor.h"
 
 mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text) {
     mr_dtype dtype;
@@ -75,7 +76,8 @@ void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placeme
 
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options) {
-    static const char *const known[] = {"dtype", "device", "pinned", "name", "stream", NULL};
+    static const char *const known[] = {"dtype",  "device",        "pinned", "name",
+                                        "stream", "requires_grad", NULL};
     mr_new_options *o = out_options;
     *o = (mr_new_options){.dtype = like ? (mr_dtype)like->dtype : dtype};
     if (like && mr_tensor_on_host(like)) o->placement.kind = MR_MEMORY_PAGEABLE;
@@ -94,6 +96,12 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
         o->dtype_given = true;
     }
     o->name = mr_option_name(L, &options, "name");
+    o->requires_grad = mr_option_boolean(L, &options, "requires_grad", false);
+    if (o->requires_grad && mr_dtype_category(o->dtype) != 2)
+        mr_misuse(L,
+                  "option `requires_grad`: only tensors of floats can require gradients, but the "
+                  "dtype is %s",
+                  mr_dtype_text(o->dtype));
     mr_check_placement(L, &options, &o->placement);
 }
 
@@ -103,5 +111,6 @@ mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_opt
     mr_raise(L, mr_create_empty(caller, &options->placement, options->dtype, ndim, shape, slot));
     if (options->name) mr_raise(L, mr_tensor_set_name(*slot, options->name));
     mr_made_tensor(L, *slot);
+    if (options->requires_grad) mr_gradient_require(L, -1);
     return *slot;
 }

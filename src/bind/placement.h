@@ -8,10 +8,11 @@ typedef struct {
     mr_placement placement;
     mr_dtype dtype;
     bool dtype_given;
+    bool requires_grad;
     const char *name; /* Lua's string, or NULL */
 } mr_new_options;
 
-/* The options {dtype=, device=, pinned=, name=, stream=} at `arg` (0: none). `like`: the tensor that
+/* The options {dtype=, device=, pinned=, name=, stream=, requires_grad=} at `arg` (0: none). `like`: the tensor that
  * gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options);

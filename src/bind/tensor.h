@@ -34,6 +34,8 @@ void mr_push_base(lua_State *L, int index);
 void mr_push_gradient_state(lua_State *L, int index);
 /* Pops it and keeps it; `tracked`: the tensor requires gradients. */
 void mr_set_gradient_state(lua_State *L, int index, bool tracked);
+/* Makes the tensor at `index`, which nobody has used, a leaf that requires gradients (gradient.c). */
+void mr_gradient_require(lua_State *L, int index);
 /* Whether the tensor at `index` requires gradients. */
 bool mr_requires_grad(lua_State *L, int index);
 /* Whether the value at `index` is a tensor that requires gradients, or a view of one that does. */
@@ -51,6 +53,8 @@ int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string *
 /* Of a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for a
  * table. */
 bool mr_tensor_ends_ipairs(lua_State *L);
+/* Calls a function of lua/millrace/functional.lua with the arguments of the running one, and returns its results. */
+int mr_functional_call(lua_State *L, const char *name);
 /* t[index] and t[index] = value where the index at 2 is a tensor (functional.c). */
 int mr_functional_get_index(lua_State *L);
 int mr_functional_set_index(lua_State *L);

@@ -154,7 +154,8 @@ static void check_value(lua_State *L, literal *lit) {
 MR_FUNCTION(
     literal_tensor, "tensor",
     "mr.tensor(values: table|number|boolean [, {dtype: string, device: device|integer|string, "
-    "pinned: boolean=false, name: string, stream: stream}]) -> tensor",
+    "pinned: boolean=false, name: string, stream: stream, requires_grad: boolean=false}]) -> "
+    "tensor",
     "Makes a tensor with these values: nested tables of equal length at each level, or a single "
     "value. Integers give i64, numbers with a fraction (also 1.0) give f32, booleans give bool, "
     "unless `dtype` is given. If the tensor is on a device, the values are copied there and the "
@@ -166,7 +167,10 @@ MR_FUNCTION(
     mr_check_new_options(L, lua_gettop(L) >= 2 ? 2 : 0, NULL, dtype_of(&lit), &options);
     bool on_device = options.placement.kind == MR_MEMORY_DEVICE;
     mr_new_options staging = options;
-    if (on_device) staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
+    if (on_device) {
+        staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
+        staging.requires_grad = false;
+    }
     mr_tensor *values = mr_push_empty(L, &caller, &staging, lit.ndim, lit.shape);
     lua_pushvalue(L, 1);
     store(L, &lit, 0, options.dtype, mr_tensor_data(values));

@@ -1,0 +1,90 @@
+/* Functions of tensors that are made of several rows: the Lua module millrace.composites carries them out, here are their
+ * usage lines. */
+#include "bind/open.h"
+#include "bind/tensor.h"
+
+MR_FUNCTION(
+    composite_amax, "amax", "x:amax([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor",
+    "The greatest element over everything, a dim or several. In place of max, it returns no "
+    "positions, and equal elements share the gradient.") {
+    return mr_functional_call(L, "amax");
+}
+
+MR_FUNCTION(composite_amin, "amin",
+            "x:amin([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor",
+            "The least element, as amax gives the greatest.") {
+    return mr_functional_call(L, "amin");
+}
+
+MR_FUNCTION(composite_logsumexp, "logsumexp",
+            "x:logsumexp([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor",
+            "The logarithm of the sum of exp(x), without overflow.") {
+    return mr_functional_call(L, "logsumexp");
+}
+
+MR_FUNCTION(composite_isclose, "isclose",
+            "a:isclose(b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: "
+            "boolean=false}]) -> tensor",
+            "True where |a - b| <= atol + rtol * |b|. mr.allclose gives one boolean for all "
+            "elements.") {
+    return mr_functional_call(L, "isclose");
+}
+
+MR_FUNCTION(composite_expand_as, "expand_as", "x:expand_as(other: tensor) -> tensor",
+            "Returns x:expand(other.shape), a view.") {
+    return mr_functional_call(L, "expand_as");
+}
+
+MR_FUNCTION(composite_view_as, "view_as", "x:view_as(other: tensor) -> tensor",
+            "Returns x:view(other.shape).") {
+    return mr_functional_call(L, "view_as");
+}
+
+MR_FUNCTION(
+    composite_tile, "tile", "x:tile(times: integer...) -> tensor",
+    "Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of "
+    "the last ones; for more, x gets dims in front. They can also be one table.") {
+    return mr_functional_call(L, "tile");
+}
+
+MR_FUNCTION(composite_repeat_interleave, "repeat_interleave",
+            "x:repeat_interleave(times: integer [, dim: integer]) -> tensor",
+            "Repeats each element so many times along the dim, one after the other, as a copy. "
+            "Without a dim, x counts as a vector.") {
+    return mr_functional_call(L, "repeat_interleave");
+}
+
+MR_FUNCTION(composite_diag, "diag", "x:diag([k: integer=0]) -> tensor",
+            "Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has "
+            "it there and is 0 elsewhere. Diagonal 1 is the one above the main diagonal.") {
+    return mr_functional_call(L, "diag");
+}
+
+MR_FUNCTION(composite_one_hot, "one_hot", "index:one_hot([classes: integer]) -> tensor",
+            "For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 "
+            "elsewhere. Without `classes` it is the greatest index, for which the host waits. An "
+            "index out of range is an error as in index_select.") {
+    return mr_functional_call(L, "one_hot");
+}
+
+static const mr_function *const functions[] = {&composite_amax_function,
+                                               &composite_amin_function,
+                                               &composite_logsumexp_function,
+                                               &composite_isclose_function,
+                                               &composite_expand_as_function,
+                                               &composite_view_as_function,
+                                               &composite_tile_function,
+                                               &composite_repeat_interleave_function,
+                                               &composite_diag_function,
+                                               &composite_one_hot_function,
+                                               NULL};
+
+const mr_class mr_composite_class = {"tensor", "Made of several operations.", functions, NULL,
+                                     &mr_kind_tensor};
+const mr_class mr_composite_functions_class = {"mr", "Made of several operations.", functions, NULL,
+                                               NULL};
+
+void mr_open_composites(lua_State *L) {
+    mr_class_extend(L, &mr_composite_class);
+    mr_table_open(L, &mr_composite_functions_class);
+}
