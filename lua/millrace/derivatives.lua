@@ -121,6 +121,12 @@ local function with_default(default)
   end
 end
 
+-- x:clamp(least, greatest) or x:clamp{min=, max=}
+R.clamp.arguments = function(x, least, greatest)
+  if type(least) == "table" then return x, least.min, least.max end
+  return x, least, greatest
+end
+
 R.leaky_relu = {
   formula = "where(a:gt(0), g, g * b); where(a:gt(0), 0, g * a)", arguments = with_default(0.01),
 }

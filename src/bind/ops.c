@@ -69,12 +69,29 @@ static int call_values_in_place(lua_State *L) {
     return mr_push_result(L, &caller, op, &call, 1);
 }
 
+/* x:clamp{min=, max=}: puts the bounds where they stand as arguments. */
+static void place_named_bounds(lua_State *L) {
+    static const char *const known[] = {"min", "max", NULL};
+    if (lua_type(L, 2) != LUA_TTABLE) return;
+    no_more_arguments(L, 2);
+    mr_option_slots options = mr_check_options(L, 2, known);
+    int least = mr_option_at(L, &options, "min"), greatest = mr_option_at(L, &options, "max");
+    if (least) lua_pushvalue(L, least);
+    else lua_pushnil(L);
+    if (greatest) lua_pushvalue(L, greatest);
+    else lua_pushnil(L);
+    lua_replace(L, 3);
+    lua_replace(L, 2);
+    lua_settop(L, 3);
+}
+
 /* A row whose second or third input may be nil (clamp): a row with one input less does it then. */
 static int call_bounds(lua_State *L, bool in_place) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, UP_OP);
     mr_call call = {.in_place = in_place, .in_count = 1};
     int out_arg = 0;
+    place_named_bounds(L);
     lua_settop(L, in_place ? 3 : 4);
     mr_tensor *x = mr_check_tensor(L, 1);
     call.in[0].tensor = x;

@@ -199,6 +199,21 @@ function TestCreation.test_gradients_can_be_required_at_creation()
   naive.assert_raises("requires_grad", function() mr.zeros(2, { requires_grad = 1 }) end)
 end
 
+TestBounds = {}
+
+function TestBounds.test_bounds_of_clamp_can_be_named()
+  local x = distinct(naive.random(8), { 3, 4 })
+  for _, o in ipairs { { min = -1.1 }, { max = 0.6 }, { min = -1.1, max = 0.6 } } do
+    lu.assertTrue(mr.equal(x:clamp(o), x:clamp(o.min, o.max)))
+    lu.assertTrue(mr.equal(mr.clamp(x, o), x:clone():clamp_(o)))
+    gradients.check("clamp", function(t) return t:clamp(o) end, x)
+  end
+  gradients.check("clamp", function(t, least) return t:clamp { min = least } end, x, x[1] * 0.3 + 0.01)
+  naive.assert_raises("a least or a greatest value", function() x:clamp {} end)
+  naive.assert_raises("`least`", function() x:clamp { least = 1 } end)
+  naive.assert_raises("too many", function() x:clamp({ min = 1 }, 2) end)
+end
+
 TestMemory = {}
 
 function TestMemory.test_the_peak_begins_again()
