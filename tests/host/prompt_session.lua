@@ -165,6 +165,12 @@ TestHints = {}
 
 function TestHints.test_habits()
   for entry, hint in pairs{
+    ["mr.ones(3):numel()"] = "write x.numel",
+    ["print(mr.ones(3) > 1)"] = "x:gt(y)",
+    ["x @ y"] = "x:matmul(y)",
+    ["x ** 2"] = "x ^ 2",
+    ["mr.tensor([1, 2])"] = "{1, 2}",
+    ["x.sum(dim=1)"] = "{dim = ...}",
     ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",
     ["t[1:3]"] = "t[{ {first",
     ["# five"] = "--", ["import torch"] = "require", ["exit"] = "Ctrl-D", ["mr.sleep(1)"] = "mr.spin",

@@ -39,6 +39,10 @@ local SYNTAX = {
     "a slice is a table in Lua: %1[{ {first, last} }], counted from 1, both included" },
   { "^%s*#", COMMENT },
   { "[%s%)]#[%s%a]", COMMENT },
+  { "([%w_%)%]]+)%s*%*%*%s*([%w_%(]+)", "a power is written %1 ^ %2" },
+  { "([%w_%)%]]+)%s*@%s*([%w_]+)", "a matrix product is written %1:matmul(%2)" },
+  { "%(%s*%[", "a list is written {1, 2} in Lua" },
+  { "[%(,]%s*([%a_][%w_]*)%s*=[^=]", "options are a table in Lua: {%1 = ...}" },
   { "//", COMMENT },
   { "<<<", "a kernel is launched by k[{grid, block}](...)" },
   { "%f[%w_]new%s+[%a_]", "objects are made by a call: mr.stream(), mr.event(), mr.zeros(3)" },
@@ -144,6 +148,12 @@ local function method_hint(text, message)
   return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
+-- `x:numel()`: a field that is called.
+local function field_called_hint(message)
+  local name = message:match("attempt to call a %a+ value %(%a+ '([^']*)'%)")
+  return name and ("%s is a value and no function: write x.%s"):format(name, name) or nil
+end
+
 -- ---------------------------------------------------------------- for the session
 
 -- Of an entry that failed: its text and the message. nil: nothing comes to mind.
@@ -151,6 +161,10 @@ function hints.of(text, message)
   local written = without_texts(text)
   if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end
   if message:find("a nil value", 1, true) then return nil_hint(written, message) end
+  if message:find("attempt to call a ", 1, true) then return field_called_hint(message) end
+  if message:find("attempt to compare .*millrace%.tensor") then
+    return "comparisons of tensors are methods: x:gt(y), ge, lt, le, eq, ne"
+  end
   if message:find("attempt to add a 'string'", 1, true) then return "texts are joined by .. in Lua" end
   if message:find("no option `enable_timing`", 1, true) then return "write timing = true" end
   if message:find(" near ", 1, true) then
