@@ -70,7 +70,7 @@ for _, entry in ipairs((mr.docs())) do
       call.f = OPERATORS[entry.name]
     elseif not object then
       local owner = mr
-      for part in entry.owner:gmatch("%.(%w+)") do owner = owner[part] end
+      for part in entry.owner:gmatch("%.([%w_]+)") do owner = owner[part] end
       call.f = assert(owner[entry.name], full)
     end
     table.insert(calls, call)
