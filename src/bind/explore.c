@@ -17,6 +17,7 @@
 #include "explore/keep.h"
 #include "explore/stress.h"
 #include "model/backend.h"
+#include "model/capture.h"
 #include "model/simulator.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
@@ -41,7 +42,7 @@ static int drop_keeper(lua_State *L) {
 
 /* keep(what) -> keeper, to be closed */
 static int keep(lua_State *L) {
-    mr_machine *machine = mr_set_context(L);
+    mr_caller caller = mr_enter(L);
     const char *what = luaL_checkstring(L, 1);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &is_busy) != LUA_TNIL)
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
@@ -50,8 +51,10 @@ static int keep(lua_State *L) {
                          "%s: not inside mr.waits, which would judge the waits of all its runs; "
                          "call one after the other",
                          what);
+    /* What a function of mr.graph.auto holds back comes before: it is no part of what is put back. */
+    mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
-    mr_raise(L, mr_explore_keep(machine, keeper));
+    mr_raise(L, mr_explore_keep(caller.machine, keeper));
     lua_pushboolean(L, true);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
     return 1;
