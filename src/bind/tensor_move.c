@@ -211,6 +211,7 @@ MR_FUNCTION(
     mr_scalar value = {0};
     lua_settop(L, 1);
     if (mr_dtype_category((mr_dtype)t->dtype) == 2) {
+        mr_raise(L, mr_may_read(&caller, t));
         mr_tensor *where =
             push_asked(L, &caller, MR_OP_ne, t, t, 2); /* NaN alone differs from itself */
         mr_raise(L, mr_item(&caller, push_asked(L, &caller, MR_OP_any, where, NULL, 3), &value));

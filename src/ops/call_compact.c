@@ -33,6 +33,7 @@ mr_status mr_nonzero(const mr_caller *caller, mr_tensor *in, mr_tensor **out_pos
     mr_launch_init(&launch, caller, &mr_ops[MR_OP_nonzero], &call);
     MR_TRY(mr_launch_check(&launch, in));
     MR_TRY(mr_launch_place(&launch, NULL));
+    MR_TRY(mr_may_read(caller, in));
     int64_t shape[2] = {0, in->ndim};
     MR_TRY(count_of(caller, in, &shape[0]));
     mr_tensor *out;
@@ -78,6 +79,7 @@ mr_status mr_masked_select(const mr_caller *caller, mr_tensor *in, mr_tensor *ma
     MR_TRY(mr_shape_broadcast(launch.name, in->ndim, in->shape, mask->ndim, mask->shape, &ndim,
                               shape));
     MR_TRY(mr_launch_place(&launch, NULL));
+    MR_TRY(mr_may_read(caller, in));
     MR_TRY(mr_tensor_expand(caller, in, ndim, shape, &wide));
     mr_status status = mr_tensor_expand(caller, mask, ndim, shape, &wide_mask);
     if (!status) status = select_masked(&launch, wide, wide_mask, out_values);

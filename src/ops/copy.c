@@ -8,6 +8,8 @@
 
 #include <inttypes.h>
 
+#include "model/capture.h"
+
 mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream) {
     mr_call call = {.in_place = true};
@@ -131,6 +133,11 @@ mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_st
     if (from) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", src, from));
     if (to) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", dst, to));
     if (dst->numel == 0 || mr_same_view(dst, src)) return MR_OK;
+    bool waits = direction != MR_COPY_D2D && direction != MR_COPY_PEER && !non_blocking;
+    const char *name = caller->name ? caller->name : "copy_";
+    /* A capture may refuse the wait: before the copy is submitted. */
+    if (waits || (!to && !dst->contiguous))
+        MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
 
     if (direction == MR_COPY_D2D) {
         if (dst->contiguous && src->contiguous && dst->dtype == src->dtype &&
@@ -139,8 +146,7 @@ mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_st
         return mr_launch_copy(caller, "copy_", dst, src, on);
     }
     MR_TRY(copy_across(caller, dst, src, from, to, on));
-    if (non_blocking || direction == MR_COPY_PEER) return MR_OK;
-    return mr_stream_synchronize_as(caller, on, caller->name ? caller->name : "copy_");
+    return waits ? mr_stream_synchronize_as(caller, on, name) : MR_OK;
 }
 
 /* ------------------------------------------------------------------------- CUDA's own forms */
@@ -206,17 +212,25 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
     mr_stream *on;
     MR_TRY(find_stream(caller->machine, t, NULL, stream, synchronous, name, &on));
     if (t->numel == 0) return MR_OK;
+    bool waits = synchronous && mr_tensor_on_host(t); /* R24 */
+    if (waits) MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, on, name, 1, &command));
     mr_command_set_operand(command, 0, t, MR_WRITE);
     command->u.op.row = &mr_ops[MR_OP_memset];
     command->u.op.params.integer[0] = byte;
     MR_TRY(mr_command_submit(command));
-    return synchronous && mr_tensor_on_host(t) ? mr_stream_synchronize_as(caller, on, name)
-                                               : MR_OK; /* R24 */
+    return waits ? mr_stream_synchronize_as(caller, on, name) : MR_OK;
 }
 
 /* ------------------------------------------------------------------------- reading on the host */
+
+mr_status mr_may_read(const mr_caller *caller, const mr_tensor *t) {
+    if (mr_tensor_on_host(t)) return MR_OK;
+    const char *name = caller->name ? caller->name : "copy_";
+    mr_stream *stream = t->storage->device->current;
+    return mr_capture_ask_host(caller, MR_ASK_STREAM, name, stream, NULL, NULL);
+}
 
 mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor) {
     *out_tensor = NULL;

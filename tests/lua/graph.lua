@@ -399,6 +399,39 @@ function TestGraph.test_a_wait_for_a_stream_outside_of_the_capture()
   pcall(mr.graph.finish, s)
 end
 
+-- A capture refuses the wait of a read, and then the read has not been submitted either.
+function TestGraph.test_a_refused_read_has_submitted_nothing()
+  local host = {device = "cpu"}
+  local reads = {
+    item = function(x) return x[1]:item() end,
+    print = function(x) print(x) end,
+    totable = function(x) return x:totable() end,
+    cpu = function(x) return x:cpu() end,
+    copy = function(x) return mr.zeros(4, host):copy_(x) end,
+    column = function(x) return mr.zeros(4, 2, host):t()[1]:copy_(x, {non_blocking = true}) end,
+    upload = function(x) return x:copy_(mr.ones(4, host)) end,
+    nonzero = function(x) return x:nonzero() end,
+    masked_select = function(x) return x:masked_select(mr.ones(4, {dtype = "bool"})) end,
+    has_nan = function(x) return x:has_nan() end,
+    equal = function(x) return mr.equal(x, x) end,
+  }
+  for name, call in pairs(reads) do
+    local x, s = mr.zeros(4), mr.stream()
+    mr.synchronize()
+    local found = mr.hazard.check(function()
+      mr.graph.begin(s)
+      local ok, err = pcall(call, x)
+      lu.assertFalse(ok, name)
+      lu.assertEquals(err.code, "stream-capture-unsupported", name)
+      pcall(mr.graph.finish, s)
+      s:run(function() x:add_(1) end)
+      s:synchronize()
+    end)
+    lu.assertEquals(#found, 0, name)
+    lu.assertEquals(x:totable(), {1.0, 1.0, 1.0, 1.0}, name)
+  end
+end
+
 -- ---------------------------------------------------------------- how captures end
 
 function TestGraph.test_the_collector_takes_graphs_and_captures()
