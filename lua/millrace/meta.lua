@@ -154,7 +154,7 @@ mr.hazard = {}
 ---Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors. Functions that become graphs by themselves.
 mr.graph = {}
 
----What was captured, and an executable of it. It does not change, except by update and enable.
+---What was captured, and an executable of it. It does not change, except by update, enable and set.
 ---Named inputs.
 ---@class millrace.Graph
 ---@field id integer The number of the capture.
@@ -1853,6 +1853,14 @@ function Graph:update(fn, opts) end
 ---@param i integer
 ---@param on? boolean
 function Graph:enable(i, on) end
+
+---Gives node `i` other tensors and numbers in later launches of `g` (cudaGraphExecKernelNodeSetParams,
+---cudaGraphExecMemcpyNodeSetParams and their like): those of the one operation, copy or launch that
+---`fn()` submits. It is captured and not carried out. The node keeps its operation and its place in
+---the order; launches of before are not affected (R43).
+---@param i integer
+---@param fn function
+function Graph:set(i, fn) end
 
 ---Returns a table for each node, in the order of their capture: {index=, kind= ("kernel", "copy",
 ---"host function", "alloc", "free"), name=, where=, stream= (on which it was captured), after= (the

@@ -77,18 +77,41 @@ MR_FUNCTION(
     return lua_gettop(L) - 4;
 }
 
+/* The index of a node of the graph at 1, from 0. */
+static uint32_t check_node(lua_State *L, int arg, const char *name) {
+    lua_Integer i = mr_check_integer(L, arg), count = mr_graph_count(graph_at(L, 1));
+    if (i < 1 || i > count)
+        mr_misuse(L, "%s: the graph has nodes 1 to %d, and no %lld", name, (int)count,
+                  (long long)i);
+    return (uint32_t)i - 1;
+}
+
 MR_FUNCTION(
     graph_enable, "enable", "g:enable(i: integer [, on: boolean=true])",
     "Whether later launches carry out node `i` (cudaGraphNodeSetEnabled). Its place in the order "
     "stays (R43).") {
     mr_machine_of(L);
     mr_executable *x = mr_check_graph(L, 1);
-    lua_Integer i = mr_check_integer(L, 2);
-    lua_Integer count = mr_graph_count(graph_at(L, 1));
-    if (i < 1 || i > count)
-        mr_misuse(L, "enable: the graph has nodes 1 to %d, and no %lld", (int)count, (long long)i);
+    uint32_t i = check_node(L, 2, "enable");
     bool on = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
-    mr_raise(L, mr_executable_enable(x, (uint32_t)i - 1, on));
+    mr_raise(L, mr_executable_enable(x, i, on));
+    return 0;
+}
+
+MR_FUNCTION(
+    graph_set, "set", "g:set(i: integer, fn: function)",
+    "Gives node `i` other tensors and numbers in later launches of `g` "
+    "(cudaGraphExecKernelNodeSetParams, cudaGraphExecMemcpyNodeSetParams and their like): those of "
+    "the "
+    "one operation, copy or launch that `fn()` submits. It is captured and not carried out. The "
+    "node "
+    "keeps its operation and its place in the order; launches of before are not affected (R43).") {
+    lua_settop(L, 4);
+    check_node(L, 2, "set");
+    mr_graph *from = mr_capture_function(L, 3, 4);
+    mr_caller caller = mr_enter(L);
+    uint32_t i = check_node(L, 2, "set"); /* the function may have closed the graph */
+    mr_raise(L, mr_executable_set(&caller, mr_check_graph(L, 1), i, from));
     return 0;
 }
 
@@ -112,7 +135,7 @@ static void push_operands(lua_State *L, const mr_command *command, uint8_t acces
 }
 
 static void push_node(lua_State *L, const mr_executable *x, uint32_t i) {
-    mr_graph_node n = mr_graph_node_at(mr_executable_graph(x), i);
+    mr_graph_node n = mr_executable_node_at(x, i);
     char stream[100];
     lua_createtable(L, 0, 8);
     lua_pushinteger(L, (lua_Integer)i + 1);
@@ -158,7 +181,7 @@ MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
     mr_set_context(L);
     mr_buffer *text = mr_push_buffer(L);
     const mr_executable *x = mr_check_graph(L, 1);
-    mr_graph_write_text(mr_executable_graph(x), mr_executable_enabled(x), text);
+    mr_graph_write_text(x, text);
     mr_buffer_to_text(L);
     size_t size;
     const char *shown = lua_tolstring(L, -1, &size);
@@ -167,7 +190,7 @@ MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
     return 1;
 }
 
-typedef void (*writer)(const mr_graph *graph, const bool *enabled, mr_buffer *out);
+typedef void (*writer)(const mr_executable *executable, mr_buffer *out);
 
 static writer writer_for(lua_State *L, const char *path) {
     static const struct {
@@ -205,7 +228,7 @@ MR_FUNCTION(graph_save, "save", "g:save(path: string)",
     writer write = writer_for(L, path);
     mr_buffer *text = mr_push_buffer(L);
     const mr_executable *x = mr_check_graph(L, 1);
-    write(mr_executable_graph(x), mr_executable_enabled(x), text);
+    write(x, text);
     mr_raise(L, write_file(path, text));
     return 0;
 }
@@ -305,15 +328,23 @@ static const mr_property properties[] = {
     {"device", "device", "The device of the capture.", get_device},
     {NULL, NULL, NULL, NULL}};
 
-static const mr_function *const functions[] = {
-    &graph_launch_function, &graph_instantiate_function, &graph_update_function,
-    &graph_enable_function, &graph_nodes_function,       &graph_print_function,
-    &graph_save_function,   &graph_close_function,       &graph_close_variable_function,
-    &graph_gc_function,     &graph_tostring_function,    NULL};
+static const mr_function *const functions[] = {&graph_launch_function,
+                                               &graph_instantiate_function,
+                                               &graph_update_function,
+                                               &graph_enable_function,
+                                               &graph_set_function,
+                                               &graph_nodes_function,
+                                               &graph_print_function,
+                                               &graph_save_function,
+                                               &graph_close_function,
+                                               &graph_close_variable_function,
+                                               &graph_gc_function,
+                                               &graph_tostring_function,
+                                               NULL};
 
 const mr_class mr_graph_class = {"graph",
                                  "What was captured, and an executable of it. It does not change, "
-                                 "except by update and enable.",
+                                 "except by update, enable and set.",
                                  functions, properties, &mr_kind_graph};
 
 void mr_open_graph(lua_State *L) {

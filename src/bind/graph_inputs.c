@@ -22,11 +22,11 @@ static int type_of(lua_State *L) {
 
 /* is_input(g, t): whether a node reads its memory, which is not the graph's own */
 static int is_input(lua_State *L) {
-    const mr_graph *graph = mr_executable_graph(mr_check_graph(L, 1));
+    const mr_executable *x = mr_check_graph(L, 1);
     const mr_storage *storage = mr_check_tensor(L, 2)->storage;
     bool found = false;
-    for (uint32_t i = 0; i < mr_graph_count(graph) && !found; i++) {
-        const mr_command *command = mr_graph_node_at(graph, i).command;
+    for (uint32_t i = 0; i < mr_graph_count(mr_executable_graph(x)) && !found; i++) {
+        const mr_command *command = mr_executable_node_at(x, i).command;
         for (uint32_t k = 0; k < command->operand_count; k++)
             found |= command->operands[k].tensor->storage == storage &&
                      (command->operands[k].access & MR_READ);

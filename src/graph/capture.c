@@ -338,8 +338,8 @@ static bool is_leaf(const mr_graph *graph, uint32_t i) {
     return true;
 }
 
-mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, mr_graph *graph,
-                           const bool *enabled) {
+mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_executable *x) {
+    const mr_graph *graph = x->graph;
     captured_stream *s = stream->capture;
     mr_graph *into = s->capture->graph;
     index_list after = {0}, leaves = {0};
@@ -356,12 +356,12 @@ mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, mr_graph 
             ok = mr_index_add(&after, from[k] + (n->count ? first : 0));
         if (ok && is_leaf(graph, i)) ok = mr_index_add(&leaves, first + i);
         mr_command *command = NULL;
-        status = ok ? copy_node(caller, n->command, &command) : no_memory("a graph");
+        status = ok ? copy_node(caller, x->commands[i], &command) : no_memory("a graph");
         if (status) break;
         if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
             command->u.op.params.offset += into->draws;
         status = mr_graph_append(into, command, &after);
-        if (!status) into->nodes.items[first + i].off = !enabled[i];
+        if (!status) into->nodes.items[first + i].off = !x->enabled[i];
     }
     mr_vec_free(&after);
     if (status || !graph->nodes.count) {

@@ -82,12 +82,6 @@ const char *mr_graph_kind_text(const mr_command *command);
  * both lines. */
 bool mr_graph_same(const mr_graph *a, const mr_graph *b, char *text, size_t size);
 
-/* As text for a terminal, and in the formats of files. `enabled` NULL: all nodes are. */
-void mr_graph_write_text(const mr_graph *graph, const bool *enabled, mr_buffer *out);
-void mr_graph_write_dot(const mr_graph *graph, const bool *enabled, mr_buffer *out);
-void mr_graph_write_json(const mr_graph *graph, const bool *enabled, mr_buffer *out);
-void mr_graph_write_svg(const mr_graph *graph, const bool *enabled, mr_buffer *out);
-
 /* ---- executables */
 
 /* R42. A graph with memory of its own has one executable at a time (R44, not-supported). */
@@ -97,7 +91,9 @@ void mr_executable_retain(mr_executable *executable);
 void mr_executable_release(mr_executable *executable); /* accepts NULL; waits for nothing */
 mr_graph *mr_executable_graph(const mr_executable *executable);
 const bool *mr_executable_enabled(const mr_executable *executable); /* by node */
-uint32_t mr_executable_lanes(const mr_executable *executable);      /* that may run at once */
+/* With the parameters that later launches use. */
+mr_graph_node mr_executable_node_at(const mr_executable *executable, uint32_t i);
+uint32_t mr_executable_lanes(const mr_executable *executable); /* that may run at once */
 /* On a backend with graphs of its own: why the last launch was submitted command by command; NULL: it was not. */
 const char *mr_executable_expanded(const mr_executable *executable);
 
@@ -111,5 +107,16 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *executabl
 mr_status mr_executable_update(const mr_caller *caller, mr_executable *executable, mr_graph *graph);
 /* Whether later launches carry out node i. Its order holds either way. Not for memory (invalid-argument). */
 mr_status mr_executable_enable(mr_executable *executable, uint32_t i, bool on);
+/* In later launches node i (which exists) reads, writes and computes with what the only node of `from` does, a graph that was
+ * captured for this call; an update takes that back. invalid-argument, and nothing changes: `from` has another number of nodes, or
+ * its node is another operation (R43). */
+mr_status mr_executable_set(const mr_caller *caller, mr_executable *executable, uint32_t i,
+                            const mr_graph *from);
+
+/* As text for a terminal, and in the formats of files. */
+void mr_graph_write_text(const mr_executable *executable, mr_buffer *out);
+void mr_graph_write_dot(const mr_executable *executable, mr_buffer *out);
+void mr_graph_write_json(const mr_executable *executable, mr_buffer *out);
+void mr_graph_write_svg(const mr_executable *executable, mr_buffer *out);
 
 #endif

@@ -23,6 +23,7 @@ static mr_status no_memory(void) {
 static mr_status fill(mr_executable *x) {
     const mr_graph *graph = x->graph;
     MR_TRY(mr_graph_lower(graph, &x->lowered));
+    MR_TRY(mr_executable_fill_commands(x));
     x->enabled = malloc(graph->nodes.count + 1);
     x->lanes = calloc(x->lowered.lanes.count + 1, sizeof *x->lanes);
     x->events = calloc(x->lowered.events + 1, sizeof *x->events);
@@ -94,6 +95,7 @@ static void empty(mr_executable *x) {
     for (uint32_t i = 0; i < x->lowered.events && x->events; i++) mr_event_release(x->events[i]);
     free(x->lanes);
     free(x->events);
+    mr_executable_free_commands(x);
     free(x->enabled);
     mr_lowered_free(&x->lowered);
     leave_graph(x);
@@ -126,6 +128,11 @@ const char *mr_executable_expanded(const mr_executable *executable) {
 
 /* ---- R43 */
 
+void mr_executable_changed(mr_executable *x) {
+    x->stale = x->built != NULL;
+    x->unbuilt = false;
+}
+
 mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_graph *graph) {
     char why[400];
     if (graph == x->graph) return MR_OK;
@@ -145,12 +152,12 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
     /* The memory of the old graph goes after the launches so far. */
     empty(x);
     x->graph = fresh.graph;
+    x->commands = fresh.commands;
     x->enabled = fresh.enabled;
     x->lanes = fresh.lanes;
     x->events = fresh.events;
     x->lowered = fresh.lowered;
-    x->stale = x->built != NULL; /* the next launch updates it */
-    x->unbuilt = false;
+    mr_executable_changed(x);
     return MR_OK;
 }
 
@@ -158,7 +165,7 @@ mr_status mr_executable_enable(mr_executable *x, uint32_t i, bool on) {
     if (i >= x->graph->nodes.count)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "enable: the graph has %zu nodes",
                        x->graph->nodes.count);
-    const mr_command *command = x->graph->nodes.items[i].command;
+    const mr_command *command = x->commands[i];
     if (mr_command_has(command, MR_PART_MEMORY))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "enable: node %u (%s) is memory, which is always there", i + 1,
@@ -187,7 +194,7 @@ static mr_status freed_operand(const mr_command *command, const mr_storage *stor
 static mr_status check_operands(const mr_executable *x) {
     const mr_graph *graph = x->graph;
     for (size_t i = 0; i < graph->nodes.count; i++) {
-        const mr_command *command = graph->nodes.items[i].command;
+        const mr_command *command = x->commands[i];
         for (uint32_t k = 0; k < command->operand_count && x->enabled[i]; k++) {
             const mr_storage *storage = command->operands[k].tensor->storage;
             if (storage->freed && storage->graph != graph) return freed_operand(command, storage);
@@ -283,7 +290,7 @@ static bool may_build(mr_executable *x) {
     const mr_graph *graph = x->graph;
     if (x->unbuilt) return false;
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
-        const mr_command *command = graph->nodes.items[i].command;
+        const mr_command *command = x->commands[i];
         const char *obstacle = x->enabled[i] ? obstacle_of(graph, command) : NULL;
         if (!obstacle) continue;
         expand(x, command, obstacle);
@@ -293,7 +300,7 @@ static bool may_build(mr_executable *x) {
 }
 
 static bool is_carried_out(const mr_executable *x, uint32_t i) {
-    return x->enabled[i] && !mr_command_has(x->graph->nodes.items[i].command, MR_PART_MEMORY);
+    return x->enabled[i] && !mr_command_has(x->commands[i], MR_PART_MEMORY);
 }
 
 /* Where the backend cannot build it, the graph's launches are submitted command by command. */
@@ -305,7 +312,7 @@ static void build(mr_executable *x, mr_stream *stream) {
         const step *s = &l->steps.items[i];
         mr_graph_step made = {.kind = (mr_graph_step_kind)s->kind, .lane = s->lane};
         if (s->kind != STEP_NODE) made.event = s->at;
-        else if (is_carried_out(x, s->at)) made.command = x->graph->nodes.items[s->at].command;
+        else if (is_carried_out(x, s->at)) made.command = x->commands[s->at];
         else continue;
         steps[plan.count++] = made;
     }
@@ -344,7 +351,7 @@ static mr_status submit(const launching *w, mr_command *command) {
 
 /* A launch of a host function needs its context, which the node owns. */
 static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
-    const mr_command *captured = w->x->graph->nodes.items[i].command;
+    const mr_command *captured = w->x->commands[i];
     mr_caller at = {.machine = w->caller->machine, .where = captured->where};
     mr_command *command;
     MR_TRY(mr_command_create(&at, captured->kind, stream, captured->name, captured->operand_count,
@@ -402,7 +409,7 @@ static mr_status submit_step(launching *w, const step *s) {
     mr_stream *stream = s->lane ? x->lanes[s->lane] : w->stream;
     if (s->kind == STEP_RECORD) return submit_order(w, MR_COMMAND_RECORD, x->events[s->at], stream);
     if (s->kind == STEP_WAIT) return submit_order(w, MR_COMMAND_WAIT, x->events[s->at], stream);
-    const mr_command *captured = x->graph->nodes.items[s->at].command;
+    const mr_command *captured = x->commands[s->at];
     if (!is_carried_out(x, s->at)) return MR_OK;
     if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
     return submit_node(w, s->at, stream);
@@ -473,7 +480,7 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_str
     mr_machine *machine = caller->machine;
     MR_TRY(stop_holding(caller, launch_name));
     MR_TRY(check_launch(caller, x, stream));
-    if (stream->capture) return mr_capture_child(caller, stream, x->graph, x->enabled);
+    if (stream->capture) return mr_capture_child(caller, stream, x);
     MR_TRY(make_objects(caller, x, stream->priority));
     MR_TRY(mr_stream_usable(stream)); /* making them may have run a finalizer */
     launching w = {.caller = caller, .x = x, .stream = stream, .first_draw = machine->draws};

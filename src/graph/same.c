@@ -13,7 +13,7 @@ static void differ(char *text, size_t size, uint32_t i, const mr_command *a, con
 }
 
 static bool same_kind(const mr_command *a, const mr_command *b) {
-    if (a->kind != b->kind || a->operand_count != b->operand_count) return false;
+    if (a->kind != b->kind) return false;
     if (a->kind == MR_COMMAND_COPY) return a->u.copy.direction == b->u.copy.direction;
     return a->kind != MR_COMMAND_OP || a->u.op.row == b->u.op.row;
 }

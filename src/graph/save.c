@@ -5,10 +5,6 @@
 #include "base/text.h"
 #include "graph/state.h"
 
-static bool is_on(const bool *enabled, uint32_t i) {
-    return !enabled || enabled[i];
-}
-
 static void put_place(mr_buffer *out, mr_site where) {
     if (!where.file) return;
     mr_text_put(out, where.file);
@@ -29,12 +25,13 @@ static void put_label(mr_buffer *out, const char *text) {
     mr_buffer_free(&shown);
 }
 
-void mr_graph_write_dot(const mr_graph *graph, const bool *enabled, mr_buffer *out) {
+void mr_graph_write_dot(const mr_executable *x, mr_buffer *out) {
+    const mr_graph *graph = x->graph;
     mr_buffer place = {0};
     mr_buffer_printf(
         out, "digraph graph_%" PRIu64 " {\n    node [shape=box, fontname=monospace];\n", graph->id);
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
-        const mr_command *command = graph->nodes.items[i].command;
+        const mr_command *command = x->commands[i];
         mr_buffer_printf(out, "    n%u [label=\"%u %s: ", i + 1, i + 1,
                          mr_graph_kind_text(command));
         put_label(out, command->name);
@@ -42,7 +39,7 @@ void mr_graph_write_dot(const mr_graph *graph, const bool *enabled, mr_buffer *o
         place.size = 0;
         put_place(&place, command->where);
         if (place.size) put_label(out, place.data);
-        mr_buffer_puts(out, is_on(enabled, i) ? "\"];\n" : "\", style=dashed];\n");
+        mr_buffer_puts(out, x->enabled[i] ? "\"];\n" : "\", style=dashed];\n");
     }
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         mr_graph_node n = mr_graph_node_at(graph, i);
@@ -74,8 +71,8 @@ static void put_json_operands(const mr_command *command, mr_buffer *out) {
     mr_buffer_puts(out, "]");
 }
 
-static void put_json_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer *out) {
-    mr_graph_node n = mr_graph_node_at(graph, i);
+static void put_json_node(const mr_executable *x, uint32_t i, mr_buffer *out) {
+    mr_graph_node n = mr_executable_node_at(x, i);
     mr_buffer place = {0};
     mr_buffer_printf(out, "    {\"node\": %u, \"kind\": \"%s\", \"name\": ", i + 1,
                      mr_graph_kind_text(n.command));
@@ -87,7 +84,7 @@ static void put_json_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer 
         out->failed |= place.failed;
         mr_buffer_free(&place);
     }
-    mr_buffer_printf(out, ", \"enabled\": %s, \"after\": [", on ? "true" : "false");
+    mr_buffer_printf(out, ", \"enabled\": %s, \"after\": [", x->enabled[i] ? "true" : "false");
     for (uint32_t k = 0; k < n.after_count; k++)
         mr_buffer_printf(out, "%s%u", k ? ", " : "", n.after[k] + 1);
     mr_buffer_puts(out, "]");
@@ -95,10 +92,11 @@ static void put_json_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer 
     mr_buffer_puts(out, "}");
 }
 
-void mr_graph_write_json(const mr_graph *graph, const bool *enabled, mr_buffer *out) {
+void mr_graph_write_json(const mr_executable *x, mr_buffer *out) {
+    const mr_graph *graph = x->graph;
     mr_buffer_printf(out, "{\n  \"graph\": %" PRIu64 ",\n  \"nodes\": [\n", graph->id);
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
-        put_json_node(graph, i, is_on(enabled, i), out);
+        put_json_node(x, i, out);
         mr_buffer_puts(out, i + 1 < graph->nodes.count ? ",\n" : "\n");
     }
     mr_buffer_puts(out, "  ]\n}\n");
@@ -177,7 +175,8 @@ static void put_edge(box from, box to, mr_buffer *out) {
                      y_of(to));
 }
 
-void mr_graph_write_svg(const mr_graph *graph, const bool *enabled, mr_buffer *out) {
+void mr_graph_write_svg(const mr_executable *x, mr_buffer *out) {
+    const mr_graph *graph = x->graph;
     size_t count = graph->nodes.count;
     box *boxes = calloc(count + 1, sizeof *boxes);
     uint32_t *used = calloc(count + 1, sizeof *used);
@@ -200,8 +199,7 @@ void mr_graph_write_svg(const mr_graph *graph, const bool *enabled, mr_buffer *o
         mr_graph_node n = mr_graph_node_at(graph, i);
         for (uint32_t k = 0; k < n.after_count; k++) put_edge(boxes[n.after[k]], boxes[i], out);
     }
-    for (uint32_t i = 0; i < count; i++)
-        put_box(graph->nodes.items[i].command, i, boxes[i], is_on(enabled, i), out);
+    for (uint32_t i = 0; i < count; i++) put_box(x->commands[i], i, boxes[i], x->enabled[i], out);
     mr_buffer_puts(out, "</svg>\n");
     free(boxes);
     free(used);

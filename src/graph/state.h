@@ -1,5 +1,5 @@
 /* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
- * may not be captured), capture.c, lower.c (lanes), launch.c; text.c and save_*.c only look at graphs. */
+ * may not be captured), capture.c, lower.c (lanes), parameters.c (of single nodes), launch.c; text.c and save_*.c only look at graphs. */
 #ifndef MR_GRAPH_STATE_H
 #define MR_GRAPH_STATE_H
 
@@ -135,9 +135,8 @@ mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
 /* Memory of before is the graph's from now on, as if the capturing stream had allocated it here. */
 mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
 
-/* Adds the nodes of `graph` behind what the stream has captured: a graph launched in a capture. */
-mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, mr_graph *graph,
-                           const bool *enabled);
+/* Adds the nodes of its graph behind what the stream has captured: a graph launched in a capture. */
+mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_executable *x);
 
 /* ---- lower.c: which commands a launch consists of */
 
@@ -163,8 +162,9 @@ void mr_lowered_free(lowered *l);
 struct mr_executable {
     uint32_t refs;
     uint64_t launches;
-    mr_graph *graph; /* one reference */
-    bool *enabled;   /* by node */
+    mr_graph *graph;       /* one reference */
+    mr_command **commands; /* by node: the graph's, or what was set since */
+    bool *enabled;         /* by node */
     lowered lowered;
     mr_stream **lanes; /* from 1 on; NULL: not made yet */
     mr_event **events;
@@ -176,5 +176,13 @@ struct mr_executable {
     bool unbuilt;           /* it was tried, and is not for the backend */
     char expanded[240];     /* why the last launch was submitted command by command; else "" */
 };
+
+/* The backend's graph is of before: the next launch updates it. */
+void mr_executable_changed(mr_executable *executable);
+
+/* ---- parameters.c: executable->commands */
+
+mr_status mr_executable_fill_commands(mr_executable *x);
+void mr_executable_free_commands(mr_executable *x); /* also where there are none */
 
 #endif

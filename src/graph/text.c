@@ -22,12 +22,12 @@ static void put_after(const mr_graph *graph, uint32_t i, mr_buffer *out) {
         mr_buffer_printf(out, "%s%u", k ? ", " : "after ", n.after[k] + 1);
 }
 
-static void put_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer *out) {
-    const mr_command *command = graph->nodes.items[i].command;
+static void put_node(const mr_executable *x, uint32_t i, mr_buffer *out) {
+    const mr_command *command = x->commands[i];
     char stream[100], name[60], after[80];
     mr_buffer list = {0};
     mr_text_format(name, sizeof name, "%s", command->name);
-    put_after(graph, i, &list);
+    put_after(x->graph, i, &list);
     mr_text_copy(after, sizeof after, list.data ? list.data : "");
     mr_buffer_free(&list);
     mr_buffer_printf(out, "%5u  %-13s  %-20s  %-18s  ", i + 1, mr_graph_kind_text(command), name,
@@ -38,10 +38,11 @@ static void put_node(const mr_graph *graph, uint32_t i, bool on, mr_buffer *out)
         mr_text_put(out, command->where.file);
         mr_buffer_printf(out, ":%d", command->where.line);
     }
-    mr_buffer_puts(out, on ? "\n" : "  (disabled)\n");
+    mr_buffer_puts(out, x->enabled[i] ? "\n" : "  (disabled)\n");
 }
 
-void mr_graph_write_text(const mr_graph *graph, const bool *enabled, mr_buffer *out) {
+void mr_graph_write_text(const mr_executable *x, mr_buffer *out) {
+    const mr_graph *graph = x->graph;
     mr_buffer_printf(out, "graph %" PRIu64 ": %zu nodes, %zu edges", graph->id, graph->nodes.count,
                      graph->edges.count);
     if (graph->memory.count)
@@ -53,6 +54,5 @@ void mr_graph_write_text(const mr_graph *graph, const bool *enabled, mr_buffer *
         mr_buffer_printf(out, ":%d", graph->begun.line);
     }
     mr_buffer_puts(out, "\n");
-    for (uint32_t i = 0; i < graph->nodes.count; i++)
-        put_node(graph, i, !enabled || enabled[i], out);
+    for (uint32_t i = 0; i < graph->nodes.count; i++) put_node(x, i, out);
 }

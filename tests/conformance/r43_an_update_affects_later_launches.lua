@@ -1,6 +1,6 @@
 -- R43: an update affects the launches after it. Nodes and edges must be the same; else it fails and the executable
--- is as it was. Nodes can be disabled.
--- Guaranteed: CUDA Runtime API, cudaGraphExecUpdate, cudaGraphNodeSetEnabled.
+-- is as it was. Nodes can be disabled, and single nodes be given other tensors and numbers.
+-- Guaranteed: CUDA Runtime API, cudaGraphExecUpdate, cudaGraphNodeSetEnabled, cudaGraphExecKernelNodeSetParams.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R43"
@@ -52,3 +52,14 @@ add:enable(2)
 add:launch(s)
 s:synchronize()
 T.equal(x:sum():item(), 44.0, "and with it again")
+
+local slow = mr.graph(function() mr.spin{ms = 2}; x:fill_(1) end)
+slow:launch(s)
+early = s:run(function() return x:clone() end)
+slow:set(2, function() y:fill_(5) end)
+slow:launch(s)
+s:synchronize()
+T.equal(early:sum():item(), 4.0, "the pending launch has the old parameters")
+T.equal(x:sum():item() + y:sum():item(), 24.0, "the next one has the new ones")
+local err = T.raises("invalid-argument", slow.set, slow, 2, function() y:mul_(5) end)
+T.check(err:find("R43", 1, true) and err:find("r43", 1, true), err)
