@@ -128,11 +128,6 @@ const char *mr_executable_expanded(const mr_executable *executable) {
 
 /* ---- R43 */
 
-void mr_executable_changed(mr_executable *x) {
-    x->stale = x->built != NULL;
-    x->unbuilt = false;
-}
-
 mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_graph *graph) {
     char why[400];
     if (graph == x->graph) return MR_OK;
@@ -157,7 +152,7 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
     x->lanes = fresh.lanes;
     x->events = fresh.events;
     x->lowered = fresh.lowered;
-    mr_executable_changed(x);
+    executable_changed(x);
     return MR_OK;
 }
 

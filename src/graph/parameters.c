@@ -113,6 +113,6 @@ mr_status mr_executable_set(const mr_caller *caller, mr_executable *x, uint32_t 
         mr_storage_add_handle(command->operands[k].tensor->storage);
     let_go(x, i);
     x->commands[i] = command;
-    mr_executable_changed(x);
+    executable_changed(x);
     return MR_OK;
 }

@@ -178,7 +178,10 @@ struct mr_executable {
 };
 
 /* The backend's graph is of before: the next launch updates it. */
-void mr_executable_changed(mr_executable *executable);
+static inline void executable_changed(mr_executable *x) {
+    x->stale = x->built != NULL;
+    x->unbuilt = false;
+}
 
 /* ---- parameters.c: executable->commands */
 
