@@ -19,9 +19,8 @@ end
 local function fails(call)
   local x = mr.zeros(3, 4):name "x"
   local i = index { 1, 9 }:name "i"
-  local line = debug.getinfo(1, "l").currentline + 1
-  call(x, i)
-  local ok, e = pcall(mr.synchronize)
+  -- On a GPU the later of a call's kernels may find that the first has failed.
+  local ok, e = pcall(function() call(x, i) mr.synchronize() end)
   lu.assertFalse(ok)
   lu.assertEquals(e.code, "assert")
   local message = tostring(e)
@@ -31,7 +30,7 @@ local function fails(call)
   lu.assertFalse((pcall(mr.zeros, 3)), "the device is lost until mr.reset()")
   mr.reset()
   lu.assertEquals(mr.ones(3):sum():item(), 3)
-  return e, line
+  return e
 end
 
 function TestIndexing.test_an_index_on_the_device_loses_the_device()
@@ -54,8 +53,7 @@ function TestIndexing.test_long_indices_too()
     local x, values = mr.zeros(50), {}
     for k = 1, n do values[k] = k % 50 + 1 end
     values[n - 7] = 51
-    x:index_add_(1, index(values), mr.ones(n))
-    local ok, e = pcall(mr.synchronize)
+    local ok, e = pcall(function() x:index_add_(1, index(values), mr.ones(n)) mr.synchronize() end)
     lu.assertFalse(ok)
     lu.assertEquals(e.code, "assert")
     lu.assertStrContains(tostring(e), "51")
