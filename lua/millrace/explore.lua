@@ -22,10 +22,17 @@ return function(tools)
 
   -- ---------------------------------------------------------------- the function
 
+  -- What pcall(fn) returns. A capture that is left open would reach the next run, and is an error of this one.
+  local function call(fn)
+    local results = table.pack(pcall(fn))
+    local left_open = tools.end_captures()
+    return left_open and results[1] and table.pack(false, left_open) or results
+  end
+
   -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`.
   local function runner(fn, last)
     return function()
-      last.results = table.pack(pcall(fn))
+      last.results = call(fn)
       local text, tensors = values.pack_results(last.results)
       return text, unpack(tensors)
     end
@@ -131,7 +138,7 @@ return function(tools)
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
   local function hazards_of(fn)
-    local fine, reports = pcall(mr.hazard.check, function() pcall(fn) pcall(tools.drain) end)
+    local fine, reports = pcall(mr.hazard.check, function() call(fn) pcall(tools.drain) end)
     if not fine then return {} end
     for _, report in ipairs(reports) do
       function report.witness(self) return witness(fn, self) end
@@ -172,7 +179,7 @@ return function(tools)
     return unpack(last.results, 2, last.results.n)
   end
 
-  local core = { values = values, show = show, options = options, runner = runner, guarded = guarded,
+  local core = { values = values, show = show, options = options, runner = runner, call = call, guarded = guarded,
                  check_function = check_function }
   parts.stress = new_stress(tools, core)
   parts.script = new_script(tools, parts.explore, core)

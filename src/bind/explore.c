@@ -16,6 +16,7 @@
 #include "explore/follow.h"
 #include "explore/keep.h"
 #include "explore/stress.h"
+#include "graph/graph.h"
 #include "model/backend.h"
 #include "model/capture.h"
 #include "model/simulator.h"
@@ -468,6 +469,15 @@ static int attempt(lua_State *L) {
     return lua_gettop(L);
 }
 
+/* end_captures() -> text: what the function left open, which no run may leave to the next; or nothing */
+static int end_captures(lua_State *L) {
+    mr_status status = mr_capture_end_all(mr_set_context(L));
+    if (!status) return 0;
+    mr_push_error(L, status);
+    luaL_tolstring(L, -1, NULL);
+    return 1;
+}
+
 /* drain(): all devices are done; an error of theirs is raised */
 static int drain_all(lua_State *L) {
     mr_raise(L, drain(mr_set_context(L)));
@@ -520,6 +530,7 @@ static const luaL_Reg tools[] = {{"explore", explore},
                                  {"delay", delay},
                                  {"attempt", attempt},
                                  {"drain", drain_all},
+                                 {"end_captures", end_captures},
                                  {"bytes", bytes},
                                  {"misuse", misuse},
                                  {"follow", follow},

@@ -558,6 +558,19 @@ void mr_capture_abandon(mr_stream *stream) {
     if (stream->capture && !is_holding(stream->device->machine)) end(capture_of(stream));
 }
 
+mr_status mr_capture_end_all(mr_machine *machine) {
+    char on[100], what[200];
+    if (!machine->capturing || is_holding(machine)) return MR_OK;
+    const mr_capture *first = captures_of(machine)->first;
+    while (first->next) first = first->next;
+    mr_text_format(what, sizeof what, "the capture on %s was not ended, so there is no graph of it",
+                   mr_stream_describe(first->streams.items[0]->stream, on, sizeof on));
+    mr_status status = mr_capture_error(MR_CODE_ILLEGAL_STATE, "capture", what, first->graph->begun,
+                                        "End it with mr.graph.finish, or use mr.graph(fn).");
+    abandon_all(machine);
+    return status;
+}
+
 mr_capture_facts mr_capture_facts_of(const mr_stream *stream) {
     bool does = stream->capture && !is_holding(stream->device->machine);
     const mr_capture *capture = does ? capture_of(stream) : NULL;

@@ -38,6 +38,8 @@ mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
 mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph **out_graph);
 /* Ends it, if there is one, and forgets what was captured. */
 void mr_capture_abandon(mr_stream *stream);
+/* Ends all captures of a program that is over. illegal-state: there were some; text says which began first. */
+mr_status mr_capture_end_all(mr_machine *machine);
 
 typedef struct {
     bool capturing, invalidated;

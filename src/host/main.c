@@ -19,6 +19,7 @@
 #include "bind/source.h"
 #include "bind/trace.h"
 #include "bind/waits.h"
+#include "graph/graph.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
@@ -91,10 +92,20 @@ static void give_waits(lua_State *L) {
     mr_error_destroy(status);
 }
 
+/* What the script gave a capture that it has not ended is lost, and nothing else would say so. */
+static void note_captures(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
+    if (exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
+    mr_status status = mr_capture_end_all(machine);
+    if (status) mr_host_complain("%s", status->message);
+    mr_error_destroy(status);
+}
+
 /* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
  * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
  * after the script's last finalizer. */
 static void end_script(lua_State *L) {
+    note_captures(L);
     give_waits(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);

@@ -2,13 +2,13 @@
 local mr = require "millrace"
 
 return function(tools, core)
-  local values, show, runner = core.values, core.show, core.runner
+  local values, show, runner, call = core.values, core.show, core.runner, core.call
 
   local function stressed(fn, seed, ms)
     local results, fine, err
     do
       local _ <close> = tools.delay(seed, ms)
-      results = table.pack(pcall(fn))
+      results = call(fn)
       fine, err = pcall(tools.drain)
     end
     if results[1] and not fine then results = { false, err, n = 2 } end
@@ -45,7 +45,7 @@ return function(tools, core)
       end
       local done = tools.attempt(function()
         -- The first call of a kernel may block in the driver until the device is idle, so all is loaded before.
-        if schedule and mr.backend ~= "virtual" then pcall(fn) pcall(tools.drain) tools.put_back(keeper) end
+        if schedule and mr.backend ~= "virtual" then call(fn) pcall(tools.drain) tools.put_back(keeper) end
         for i = 0, runs - 1 do
           if schedule then count(steered(fn, schedule, patience, keeper)) else count(stressed(fn, seed + i, ms)) end
           tools.put_back(keeper)
