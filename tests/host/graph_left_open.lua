@@ -8,7 +8,8 @@ local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
 
 -- Output of both kinds, and the exit status.
 local function run(options, code)
-  local command = ("MILLRACE_VERIFY_CLOSE=1 %s --device virtual %s -e %s 2>&1"):format(quote(host), options, quote(code))
+  local command = ("MILLRACE_VERIFY_CLOSE=1 %s --device virtual %s -e %s 2>&1"):format(quote(host), options,
+    quote(code))
   local pipe = io.popen(command)
   local text = pipe:read("a")
   local _, _, status = pipe:close()
