@@ -4,12 +4,9 @@
 #include "cuda/sort.h"
 #include "ops/line.h"
 
-enum {
-    MOST_OF_A_GROUP = 256,   /* lines: their numbers are sorted by one digit */
-    FEW = MR_CUDA_SORT_LINE, /* that a block sorts */
-    LEAST_LEFT_OUT =
-        4, /* times as many are left out as are taken, if that is worth finding them first */
-};
+enum { MOST_OF_A_GROUP = 256 }; /* lines: their numbers are sorted by one digit */
+
+_Static_assert((int)MR_SORT_LINE == (int)MR_CUDA_SORT_LINE, "one number, here and in the kernels");
 
 static mr_cuda_order arguments(const mr_sorting *s) {
     mr_lines lines = mr_lines_of(s->in, s->dim);
@@ -161,9 +158,10 @@ mr_status mr_cuda_launch_sort(const mr_command *command, CUstream stream) {
     mr_sorting s = mr_sorting_of(command);
     mr_cuda_order args = arguments(&s);
     if (args.lines * args.taken == 0) return MR_OK;
-    if (args.length <= MR_CUDA_SORT_LINE) return sort_lines(command, stream, &s, &args);
-    if (args.taken <= FEW && args.length <= UINT32_MAX &&
-        args.taken <= args.length / (LEAST_LEFT_OUT + 1))
-        return sort_taken(command, stream, &s, &args);
+    switch (mr_sort_way_of((int64_t)args.length, (int64_t)args.taken)) {
+    case MR_SORT_SHORT: return sort_lines(command, stream, &s, &args);
+    case MR_SORT_TAKEN: return sort_taken(command, stream, &s, &args);
+    case MR_SORT_ALL: break;
+    }
     return sort_all(command, stream, &s, &args);
 }

@@ -202,16 +202,42 @@ mr_status mr_sort_run(const mr_command *command, void *state, int64_t first, int
     return MR_OK;
 }
 
-/* Each digit moves keys and positions, there and back. */
+/* To find what is taken pays only where most is left out. */
+mr_sort_way mr_sort_way_of(int64_t length, int64_t taken) {
+    enum { LEAST_LEFT_OUT = 4 }; /* times as many as are taken */
+    if (length <= MR_SORT_LINE) return MR_SORT_SHORT;
+    bool few =
+        taken <= MR_SORT_LINE && length <= UINT32_MAX && taken <= length / (LEAST_LEFT_OUT + 1);
+    return few ? MR_SORT_TAKEN : MR_SORT_ALL;
+}
+
+/* What is read and written to sort `items` elements of `size` bytes and to give out `results` of them: their positions
+ * (i64) and, of `value` bytes each, their values. */
+static double bytes_of_sort(mr_sort_way way, double items, double size, double results,
+                            double value) {
+    enum { POSITION = 4 }; /* bytes, inside */
+    double digits = size;
+    switch (way) {
+    case MR_SORT_SHORT: return items * size + results * (8 + value);
+    case MR_SORT_TAKEN: /* counted for each digit, counted in all, written */
+        return (digits + 2) * items * size + results * (8 + value);
+    case MR_SORT_ALL: break;
+    }
+    /* Keys are made; for each digit they are counted, and moved with positions, which the first time are known. */
+    return items * (2 * size + digits * (3 * size + 2 * POSITION) - POSITION) +
+           results * (POSITION + size + 8 + value);
+}
+
 void mr_sort_cost(const mr_command *command, mr_cost *out_cost) {
     enum { THREADS = 256, PER_THREAD = 16 };
     mr_sorting s = mr_sorting_of(command);
     double items = (double)s.in->numel, size = (double)mr_dtype_size((mr_dtype)s.in->dtype);
-    double passes = size, results = (double)s.order->numel;
+    double results = (double)s.order->numel;
+    mr_sort_way way = mr_sort_way_of(mr_lines_of(s.in, s.dim).length, s.taken);
+    double value = s.values ? size : 0;
     double blocks = items / (THREADS * PER_THREAD) + 1;
-    *out_cost = (mr_cost){.flops = items * passes,
-                          .bytes = items * size + passes * items * 3 * (size + 4) +
-                                   results * (8 + (s.values ? 2 * size : 0)),
+    *out_cost = (mr_cost){.flops = items * size,
+                          .bytes = bytes_of_sort(way, items, size, results, value),
                           .blocks = blocks < UINT32_MAX ? (uint32_t)blocks : UINT32_MAX,
                           .threads = THREADS};
 }

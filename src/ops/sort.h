@@ -14,6 +14,15 @@ typedef struct {
 } mr_sorting;
 mr_sorting mr_sorting_of(const mr_command *command);
 
+/* How a GPU sorts a line of `length` elements of which `taken` are wanted. The cost of the row follows from it, too. */
+typedef enum {
+    MR_SORT_SHORT, /* by one block, in shared memory */
+    MR_SORT_TAKEN, /* what is taken is found by its digits, and then sorted by one block */
+    MR_SORT_ALL,   /* in a pass for each digit */
+} mr_sort_way;
+enum { MR_SORT_LINE = 2048 }; /* elements that a block sorts */
+mr_sort_way mr_sort_way_of(int64_t length, int64_t taken);
+
 /* Bits of the keys that elements of this dtype are sorted by. */
 int mr_sort_key_bits(mr_dtype dtype);
 

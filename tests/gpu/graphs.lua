@@ -182,8 +182,8 @@ local function check(c)
     if i == 1 then mr.rand(3) end
   end
   mr.synchronize()
-  local why = g.expanded
-  assert((why == nil) == (c.expanded == nil), ("%s: expanded: %s"):format(c.name, why))
+  local why = g.expanded -- a driver has limits that the virtual GPU does not have
+  if mr.backend == "cuda" then assert((why == nil) == (c.expanded == nil), ("%s: expanded: %s"):format(c.name, why)) end
   if why then assert(why:find(c.expanded, 1, true), why) end
   local a, b = bytes_of(eager), bytes_of(t)
   for i = 1, #a do

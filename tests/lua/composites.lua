@@ -231,4 +231,21 @@ function TestMemory.test_the_peak_begins_again()
   lu.assertTrue(mr.memory.max_allocated(0) >= more.nbytes + kept.nbytes)
 end
 
+-- Each is a function as well as a method.
+TestForms = {}
+
+function TestForms.test_functions_are_the_methods()
+  local x = mr.tensor({ { 1.0, 2.0 }, { 3.0, 4.0 } }, { device = "cpu" })
+  local same = function(a, b) lu.assertTrue(mr.equal(a, b)) end
+  same(mr.logsumexp(x, 1), x:logsumexp(1))
+  same(mr.isclose(x, x + 1e-9), x:isclose(x + 1e-9))
+  same(mr.expand_as(x[1], x), x[1]:expand_as(x))
+  same(mr.view_as(x, mr.zeros({ 4 }, { device = "cpu" })), x:view(4))
+  same(mr.tile(x, 2, 1), x:tile(2, 1))
+  same(mr.repeat_interleave(x, 2, 1), x:repeat_interleave(2, 1))
+  same(mr.diag(x), x:diag())
+  local classes = mr.tensor({ 2, 1 }, { dtype = "i64", device = "cpu" })
+  same(mr.one_hot(classes, 3), classes:one_hot(3))
+end
+
 os.exit(lu.LuaUnit.run())

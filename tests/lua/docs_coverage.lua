@@ -59,7 +59,7 @@ function TestDocs.test_everything_is_documented()
       if type(value) == "function" then
         lu.assertTrue(documented[owner .. "." .. name], owner .. "." .. name .. " is not in mr.docs()")
       elseif type(value) == "table" then
-        check("mr." .. name, value)
+        check(owner .. "." .. name, value)
       end
     end
   end
