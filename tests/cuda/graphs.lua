@@ -1,5 +1,5 @@
 -- Graphs on the CUDA backend: tests/gpu/graphs.lua on the tests' own driver (tests/fake_cuda), which runs the kernels'
--- PTX; and the 1,000 random programs of tests/lua/graph.lua there.
+-- PTX; and the tests/lua of graphs there, with their random programs.
 -- timeout: 300
 local lu = require "luaunit"
 
@@ -24,6 +24,8 @@ end
 
 function TestGraphs.test_each_family() lu.assertStrContains(run "tests/gpu/graphs.lua", "lanes") end
 function TestGraphs.test_random_programs() lu.assertStrContains(run "tests/lua/graph.lua", "0 failures") end
+function TestGraphs.test_parameters_of_nodes() lu.assertStrContains(run "tests/lua/graph_set.lua", "0 failures") end
+function TestGraphs.test_illegal_calls() lu.assertStrContains(run "tests/lua/graph_illegal.lua", "0 failures") end
 
 -- The kernel knows the command by a number of its own: not the launch's.
 function TestGraphs.test_an_index_out_of_range_names_the_node()
