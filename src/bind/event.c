@@ -3,6 +3,7 @@
 #include "bind/open.h"
 #include "bind/registry.h"
 #include "graph/graph.h"
+#include "model/capture.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
@@ -96,8 +97,15 @@ MR_FUNCTION(
     return 1;
 }
 
-static int push_elapsed(lua_State *L, mr_event *from, mr_event *to) {
+/* Only here is the line known that a capture which this invalidates names. */
+static void ask_capture(lua_State *L, const mr_caller *caller, mr_event *event) {
+    mr_raise(L, mr_capture_ask_host(caller, MR_ASK_EVENT, "elapsed_time", NULL, event, NULL));
+}
+
+static int push_elapsed(lua_State *L, const mr_caller *caller, mr_event *from, mr_event *to) {
     double milliseconds;
+    ask_capture(L, caller, from);
+    ask_capture(L, caller, to);
     mr_raise(L, mr_event_elapsed(from, to, &milliseconds));
     lua_pushnumber(L, milliseconds);
     return 1;
@@ -107,16 +115,16 @@ MR_FUNCTION(event_elapsed_time, "elapsed_time", "e:elapsed_time(later: event) ->
             "Returns the milliseconds on the device between the two records. There are three "
             "different errors: the event was made without timing=true, it was never recorded, or "
             "the record is not complete (R17).") {
-    mr_set_context(L);
+    mr_caller caller = mr_enter(L);
     mr_event *from = mr_check_event(L, 1);
-    return push_elapsed(L, from, mr_check_event(L, 2));
+    return push_elapsed(L, &caller, from, mr_check_event(L, 2));
 }
 
 MR_FUNCTION(event_sub, "__sub", "later - earlier -> ms: number",
             "The same as earlier:elapsed_time(later).") {
-    mr_set_context(L);
+    mr_caller caller = mr_enter(L);
     mr_event *to = mr_check_event(L, 1);
-    return push_elapsed(L, mr_check_event(L, 2), to);
+    return push_elapsed(L, &caller, mr_check_event(L, 2), to);
 }
 
 MR_FUNCTION(

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/auto_state.h"
 
 /* ---- coming and going */
@@ -154,13 +155,13 @@ static mr_status make_graph(const mr_caller *caller, mr_auto *a) {
 /* ---- a launch in the place of what was held */
 
 /* A node has no stream, so it does not come after the earlier work of the stream on which it was captured, nor before its later
- * work (R41). The call would. */
+ * work (R41). The call would. These waits are named after the launch: the script made none that could be judged. */
 static mr_status surround(mr_auto *a, bool before) {
     mr_caller nobody = {.machine = a->machine};
     for (size_t i = 1; i < a->streams.count; i++) {
         mr_stream *other = a->streams.items[i];
-        MR_TRY(
-            mr_stream_wait_stream(&nobody, before ? a->origin : other, before ? other : a->origin));
+        MR_TRY(mr_stream_join(&nobody, before ? a->origin : other, before ? other : a->origin,
+                              "launch"));
     }
     return MR_OK;
 }
@@ -245,6 +246,9 @@ static mr_status end_held(const mr_caller *caller, mr_auto *a, bool failed) {
     } else {
         a->why[0] = 0;
         status = launch(caller, a);
+        if (status)
+            mr_text_format(a->why, sizeof a->why, "the launch raised an error: %s",
+                           status->message);
     }
     mr_sequence_clear(&a->now);
     return status;

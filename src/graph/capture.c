@@ -517,10 +517,22 @@ static mr_status record_memory(const mr_caller *caller, mr_graph *graph) {
     return mr_event_record(&nobody, graph->memory_ready, graph->memory_stream);
 }
 
+static mr_status ended_already(const mr_stream *stream, mr_site where) {
+    char on[100], what[260];
+    mr_text_format(what, sizeof what,
+                   "%s does not capture: the capture on it was ended at %.100s:%d",
+                   mr_stream_describe(stream, on, sizeof on), where.file, where.line);
+    return mr_capture_error(MR_CODE_ILLEGAL_STATE, "finish", what, (mr_site){0},
+                            "End it once; mr.graph(fn) does that after `fn`.");
+}
+
 static mr_status not_the_origin(const mr_stream *stream) {
     const captured_stream *s = stream->capture;
+    const captures *all = captures_of(stream->device->machine);
     char on[100], origin[100], what[260];
     mr_stream_describe(stream, on, sizeof on);
+    if (!s && all && all->ended.file && all->ended_on == stream->id)
+        return ended_already(stream, all->ended);
     if (!s) {
         mr_text_format(what, sizeof what, "%s does not capture", on);
         return mr_capture_error(MR_CODE_ILLEGAL_STATE, "finish", what, (mr_site){0},
@@ -548,6 +560,8 @@ mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph
     mr_graph *graph = capture->graph;
     mr_graph_retain(graph);
     end(capture);
+    captures_of(caller->machine)->ended = caller->where;
+    captures_of(caller->machine)->ended_on = stream->id;
     if (!status) status = record_memory(caller, graph);
     if (status) mr_graph_release(graph);
     else *out_graph = graph;

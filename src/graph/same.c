@@ -47,9 +47,9 @@ bool mr_graph_same(const mr_graph *a, const mr_graph *b, char *text, size_t size
     const mr_graph *longer = a->nodes.count > least ? a : b;
     const mr_command *extra = longer->nodes.items[least].command;
     snprintf(text, size,
-             "the topology has changed: %zu nodes, and %zu now; the first that only one of "
+             "the topology has changed: %zu node%s, and %zu now; the first that only one of "
              "them has is `%.40s` at %.80s:%d",
-             a->nodes.count, b->nodes.count, extra->name,
+             a->nodes.count, a->nodes.count == 1 ? "" : "s", b->nodes.count, extra->name,
              extra->where.file ? extra->where.file : "?", extra->where.line);
     return false;
 }

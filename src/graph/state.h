@@ -86,6 +86,8 @@ typedef struct {
     mr_captures base; /* first */
     uint64_t last_id;
     mr_capture *first;    /* that are under way */
+    mr_site ended;        /* the line of the last finish */
+    uint32_t ended_on;    /* id of the stream that it ended */
     struct mr_auto *call; /* of a function of auto.h, the outermost one; NULL: none is under way */
     /* Set while what it submits is held back, which no script can see: to be called before anything that would. */
     mr_status (*stop_holding)(struct mr_auto *call, const mr_caller *caller, const char *name);

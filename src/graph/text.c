@@ -41,13 +41,20 @@ static void put_node(const mr_executable *x, uint32_t i, mr_buffer *out) {
     mr_buffer_puts(out, x->enabled[i] ? "\n" : "  (disabled)\n");
 }
 
+static void put_count(mr_buffer *out, size_t count, const char *what) {
+    mr_buffer_printf(out, "%zu %s%s", count, what, count == 1 ? "" : "s");
+}
+
 void mr_graph_write_text(const mr_executable *x, mr_buffer *out) {
     const mr_graph *graph = x->graph;
-    mr_buffer_printf(out, "graph %" PRIu64 ": %zu nodes, %zu edges", graph->id, graph->nodes.count,
-                     graph->edges.count);
-    if (graph->memory.count)
-        mr_buffer_printf(out, ", %" PRIu64 " bytes in %zu allocations", graph->memory_bytes,
-                         graph->memory.count);
+    mr_buffer_printf(out, "graph %" PRIu64 ": ", graph->id);
+    put_count(out, graph->nodes.count, "node");
+    mr_buffer_puts(out, ", ");
+    put_count(out, graph->edges.count, "edge");
+    if (graph->memory.count) {
+        mr_buffer_printf(out, ", %" PRIu64 " bytes in ", graph->memory_bytes);
+        put_count(out, graph->memory.count, "allocation");
+    }
     if (graph->begun.file) {
         mr_buffer_puts(out, ", captured at ");
         mr_text_put(out, graph->begun.file);

@@ -399,6 +399,49 @@ function TestGraph.test_a_wait_for_a_stream_outside_of_the_capture()
   pcall(mr.graph.finish, s)
 end
 
+function TestGraph.test_the_line_of_elapsed_time_is_named()
+  local s, first, last = mr.stream(), mr.event{timing = true}, mr.event{timing = true}
+  s:record_event(first)
+  s:record_event(last)
+  s:synchronize()
+  for _, ask in ipairs{function() return first:elapsed_time(last) end, function() return last - first end} do
+    mr.graph.begin(s)
+    lu.assertFalse((pcall(ask)))
+    lu.assertStrMatches(s:capture_info().reason_where, ".*graph.lua:%d+")
+    local ok, err = pcall(mr.graph.finish, s)
+    lu.assertFalse(ok)
+    lu.assertStrMatches(err.message, ".*invalidated by elapsed_time at .*graph.lua:%d+.*")
+  end
+end
+
+function TestGraph.test_one_node_is_singular()
+  local x = mr.zeros(4)
+  local function head(fn) return mr.graph(fn):print():match("^[^\n]*") end
+  lu.assertStrMatches(head(function() x:add_(1) end), "graph %d+: 1 node, 0 edges, captured .*")
+  lu.assertStrMatches(head(function() return x + 1 end), "graph %d+: 2 nodes, 1 edge, %d+ bytes in 1 allocation, .*")
+end
+
+-- The seed is the host's: it is set at the capture, and no launch sets it again.
+function TestGraph.test_a_launch_does_not_set_the_seed_again()
+  local x = mr.zeros(8)
+  local function draw() x:uniform_() return x:totable() end
+  mr.manual_seed(5)
+  local first, second = draw(), draw()
+  local g = mr.graph(function()
+    mr.manual_seed(5)
+    x:uniform_()
+  end)
+  local function launch()
+    g:launch()
+    mr.synchronize()
+    return x:totable()
+  end
+  lu.assertEquals(launch(), first)
+  lu.assertEquals(launch(), second)
+  mr.manual_seed(5)
+  lu.assertEquals(launch(), first)
+end
+
 -- A capture refuses the wait of a read, and then the read has not been submitted either.
 function TestGraph.test_a_refused_read_has_submitted_nothing()
   local host = {device = "cpu"}
@@ -517,9 +560,11 @@ function TestGraph.test_a_reset_ends_captures()
 end
 
 function TestGraph.test_a_function_that_ends_its_own_capture()
+  local line = debug.getinfo(1, "l").currentline + 1
   local ok, err = pcall(mr.graph, function() mr.graph.finish(mr.current_stream()) end)
   lu.assertFalse(ok)
   lu.assertEquals(err.code, "illegal-state")
+  lu.assertStrContains(err.message, "was ended at tests/lua/graph.lua:" .. line)
 end
 
 function TestGraph.test_a_caught_error_still_invalidates()
