@@ -151,8 +151,17 @@ mr.memory = {}
 ---The hazard checker: finds accesses to the same bytes that nothing orders, and reports the reason and the lines to add. docs/hazards.md explains each kind and reason. What the checker knows.
 mr.hazard = {}
 
----Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors. Functions that become graphs by themselves.
+---Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures a function; the others are the pieces. docs/graphs.md explains captures and their errors. Functions that become graphs by themselves. Memory that graphs share.
 mr.graph = {}
+
+---Memory that graphs share, which never run at once. docs/graphs.md explains it.
+---@class millrace.Graph_pool
+---@field bytes integer Bytes of memory that the graphs of the pool have together.
+---@field saved integer How many bytes more they would have without the pool.
+---@field graphs integer How many graphs were captured with it and are not gone.
+---@field allocations integer Of how many pieces the memory is.
+---@field device millrace.Device The device of its graphs.
+local Graph_pool = {}
 
 ---What was captured, and an executable of it. It does not change, except by update, enable and set.
 ---Named inputs.
@@ -1789,9 +1798,9 @@ function mr.hazard.readable(t, s) end
 ---stream of its own as the current one, or with `stream`. Tensors that it makes have fixed addresses,
 ---and each launch writes them again (R44). `mode`: which calls of the host are an error meanwhile
 ---(R40): "global", "thread" or "relaxed". `auto_free`=false: a launch is an error while memory of the
----last one is not freed, as in CUDA.
+---last one is not freed, as in CUDA. `pool`: with whose other graphs it shares memory (mr.graph.pool).
 ---@param fn function
----@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean }
+---@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean, pool?: millrace.Graph_pool }
 ---@return millrace.Graph g
 ---@return any ...
 function mr.graph.capture(fn, opts) end
@@ -1800,7 +1809,7 @@ function mr.graph.capture(fn, opts) end
 ---and not carried out. A stream that waits for an event of the capture joins it (R36).
 ---mr.graph.finish(s) ends it.
 ---@param s millrace.Stream
----@param opts? { mode?: string, auto_free?: boolean }
+---@param opts? { mode?: string, auto_free?: boolean, pool?: millrace.Graph_pool }
 function mr.graph.begin(s, opts) end
 
 ---Ends the capture that began on this stream (cudaStreamEndCapture), and returns its graph. Each
@@ -1827,6 +1836,14 @@ function mr.graph.auto(fn) end
 ---@return table counts
 function mr.graph.why(f) end
 
+---Makes a pool for graphs of the current device (torch.cuda.graph_pool_handle). Graphs that are
+---captured with {pool = p} share memory: a capture uses again what earlier graphs of the pool made and
+---no tensor of the script refers to any more. Such graphs must not run at once, which the hazard
+---checker reports. A tensor of a graph cannot be used after the launch of another one that has its
+---memory, until its own is launched again (R44).
+---@return millrace.Graph_pool p
+function mr.graph.pool() end
+
 ---Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the earlier work of
 ---the stream, after earlier launches of `g` on any stream, and before the later work of the stream
 ---(R42). The host does not wait. On a capturing stream, the graph becomes a part of what is captured.
@@ -1844,7 +1861,7 @@ function Graph:instantiate() end
 ---numbers, may differ. Else the error 910 names the first difference, and `g` is as it was. Returns
 ---what `fn` returned.
 ---@param fn function
----@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean }
+---@param opts? { stream?: millrace.Stream, mode?: string, auto_free?: boolean, pool?: millrace.Graph_pool }
 ---@return any ...
 function Graph:update(fn, opts) end
 

@@ -64,7 +64,7 @@ MR_FUNCTION(
 MR_FUNCTION(
     graph_update, "update",
     "g:update(fn: function [, opts: {stream: stream, mode: string=\"global\", auto_free: "
-    "boolean=true}]) -> ...",
+    "boolean=true, pool: graph_pool}]) -> ...",
     "Captures `fn()` and lets later launches of `g` carry that out (cudaGraphExecUpdate); "
     "launches of before are not affected (R43). Nodes and edges must be the same; what they read "
     "and write, and their numbers, may differ. Else the error 910 names the first difference, "

@@ -15,6 +15,9 @@ mr_executable **mr_new_graph(lua_State *L);
 /* graph_inputs.c: new values of inputs, in front of a launch of the graph at index 1. */
 void mr_graph_copy_inputs(lua_State *L, mr_stream *stream);
 
+/* graph_pool.c: the option `pool`; NULL: it is not given. */
+mr_graph_pool *mr_option_graph_pool(lua_State *L, const mr_option_slots *options);
+
 /* graph_capture.c: captures the function at index `fn` with the options at `options`. Pushes what keeps the graph, and
  * then what the function returned. */
 mr_graph *mr_capture_function(lua_State *L, int fn, int options);

@@ -37,6 +37,7 @@ static mr_capture_mode option_mode(lua_State *L, const mr_option_slots *options)
 
 static mr_capture_options capture_options(lua_State *L, const mr_option_slots *given) {
     return (mr_capture_options){.mode = option_mode(L, given),
+                                .pool = mr_option_graph_pool(L, given),
                                 .keeps_memory = !mr_option_boolean(L, given, "auto_free", true)};
 }
 
@@ -59,7 +60,7 @@ static void end_side_stream(const mr_caller *caller, mr_stream *given, mr_stream
 }
 
 mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
-    static const char *const known[] = {"stream", "mode", "auto_free", NULL};
+    static const char *const known[] = {"stream", "mode", "auto_free", "pool", NULL};
     mr_caller caller = mr_enter(L);
     int before = lua_gettop(L);
     if (!lua_isfunction(L, fn))
@@ -97,14 +98,15 @@ mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
 MR_FUNCTION(
     graph_capture, "capture",
     "mr.graph.capture(fn: function [, opts: {stream: stream, mode: string=\"global\", "
-    "auto_free: boolean=true}]) -> g: graph, ...",
+    "auto_free: boolean=true, pool: graph_pool}]) -> g: graph, ...",
     "Captures `fn()` and returns the graph, and what `fn` returned. The same as mr.graph(fn, "
     "opts). Nothing is carried out: g:launch() does that, as often as it is called (R35). `fn` "
     "runs with a stream of its own as the current one, or with `stream`. Tensors that it makes "
     "have fixed addresses, and each launch writes them again (R44). `mode`: which calls of the "
     "host are an error meanwhile (R40): \"global\", \"thread\" or \"relaxed\". `auto_free`=false: "
     "a "
-    "launch is an error while memory of the last one is not freed, as in CUDA.") {
+    "launch is an error while memory of the last one is not freed, as in CUDA. `pool`: with whose "
+    "other graphs it shares memory (mr.graph.pool).") {
     lua_settop(L, 2);
     mr_graph *graph = mr_capture_function(L, 1, 2);
     mr_caller caller = mr_enter(L);
@@ -118,11 +120,12 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     graph_begin, "begin",
-    "mr.graph.begin(s: stream [, opts: {mode: string=\"global\", auto_free: boolean=true}])",
+    "mr.graph.begin(s: stream [, opts: {mode: string=\"global\", auto_free: boolean=true, "
+    "pool: graph_pool}])",
     "Begins a capture on the stream (cudaStreamBeginCapture). What it is given from now on is "
     "captured and not carried out. A stream that waits for an event of the capture joins it "
     "(R36). mr.graph.finish(s) ends it.") {
-    static const char *const known[] = {"mode", "auto_free", NULL};
+    static const char *const known[] = {"mode", "auto_free", "pool", NULL};
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
     mr_option_slots slots = mr_check_options(L, 2, known);
@@ -223,6 +226,7 @@ void mr_open_graph_capture(lua_State *L) {
     lua_createtable(L, 0, 8);
     mr_table_open(L, &mr_graphs_class);
     mr_table_open(L, &mr_graph_auto_class);
+    mr_table_open(L, &mr_graph_pools_class);
     lua_createtable(L, 0, 1);
     mr_push_module(L);
     lua_pushcclosure(L, call_table, 1);

@@ -65,6 +65,8 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_hazard_ask_class,
                                           &mr_graphs_class,
                                           &mr_graph_auto_class,
+                                          &mr_graph_pools_class,
+                                          &mr_graph_pool_class,
                                           &mr_graph_class,
                                           &mr_graph_inputs_class,
                                           &mr_stream_capture_class,
@@ -195,6 +197,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_hazard_ask(L);
     mr_open_graph(L);
     mr_open_graph_capture(L);
+    mr_open_graph_pool(L);
     mr_open_trace(L);
     mr_open_tracer(L);
     mr_open_sync_debug(L);

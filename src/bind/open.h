@@ -20,7 +20,7 @@ extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
     mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class,
-    mr_graph_inputs_class;
+    mr_graph_pool_class, mr_graph_pools_class, mr_graph_inputs_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;
 extern const mr_class mr_composite_class, mr_composite_functions_class;
 
@@ -43,6 +43,7 @@ void mr_open_functional(lua_State *L);
 void mr_open_composites(lua_State *L);
 void mr_open_graph(lua_State *L);
 void mr_open_graph_capture(lua_State *L);
+void mr_open_graph_pool(lua_State *L);
 void mr_open_help(lua_State *L);
 void mr_open_joining(lua_State *L);
 void mr_open_kernel(lua_State *L);

@@ -51,6 +51,7 @@ static void end(mr_capture *capture) {
     mr_vec_free(&capture->streams);
     mr_graph *graph = capture->graph;
     free(capture);
+    mr_graph_pool_end(graph);
     mr_graph_release(graph);
 }
 
@@ -247,12 +248,31 @@ static mr_status allocated(const mr_caller *caller, mr_stream *stream, mr_storag
     mr_graph *graph = s->capture->graph;
     graph_memory memory = {.storage = storage};
     if (!mr_vec_reserve_one(&graph->memory)) return no_memory("an allocation");
+    MR_TRY(mr_graph_pool_reserve(graph));
     MR_TRY(memory_node(caller, MR_COMMAND_ALLOC, s, storage));
+    mr_graph_pool_add(graph, storage);
     mr_storage_retain(storage);
     mr_storage_add_handle(storage);
+    mr_graph_pool_hold(graph, storage);
     storage->graph = graph;
     graph->memory.items[graph->memory.count++] = memory;
     graph->memory_bytes += storage->bytes;
+    return MR_OK;
+}
+
+/* From the pool of the graph. */
+static mr_status reuse(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                       mr_storage **out_storage) {
+    mr_capture *capture = capture_of(stream);
+    MR_TRY(mr_capture_usable(capture, "alloc"));
+    if (stream->device != capture->graph->device) return MR_OK;
+    mr_storage *found = mr_graph_pool_find(capture->graph, bytes);
+    if (!found) return MR_OK;
+    MR_TRY(allocated(caller, stream, found));
+    mr_storage_retain(found);
+    mr_storage_add_handle(found);
+    mr_name_keep(&found->name, NULL);
+    *out_storage = found;
     return MR_OK;
 }
 
@@ -396,6 +416,7 @@ static const mr_capture_rules rules = {
     .record = record,
     .wait = wait,
     .host = host,
+    .reuse = reuse,
     .alloc_stream = alloc_stream,
     .allocated = allocated,
     .free = free_memory,
@@ -445,6 +466,12 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
         free(capture);
         return status;
     }
+    status = mr_graph_pool_begin(options->pool, capture->graph);
+    if (status) {
+        mr_graph_release(capture->graph);
+        free(capture);
+        return status;
+    }
     capture->graph->keeps_memory = options->keeps_memory;
     captures *all = captures_of(machine);
     capture->graph->id = ++all->last_id;
@@ -456,12 +483,23 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
     return status;
 }
 
+/* What only garbage of the script refers to can be used again. A finalizer may close the stream. */
+static mr_status drop_garbage(mr_machine *machine, const mr_stream *stream) {
+    if (!machine->collect || machine->collecting) return MR_OK;
+    machine->collecting = true;
+    machine->collect(machine->hook_context);
+    machine->collecting = false;
+    return mr_stream_usable(stream);
+}
+
 mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
                            const mr_capture_options *options) {
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(stop_holding(caller, "capture"));
+    if (options->pool) MR_TRY(drop_garbage(caller->machine, stream));
     MR_TRY(check_begin(stream));
+    MR_TRY(mr_graph_pool_check(options, stream));
     return begin(caller, stream, options);
 }
 

@@ -18,12 +18,31 @@
 typedef struct mr_graph mr_graph;           /* counted */
 typedef struct mr_executable mr_executable; /* counted */
 
+/* ---- pools */
+
+typedef struct mr_graph_pool mr_graph_pool; /* counted */
+
+/* Of the caller's current device. Graphs that are captured with it share memory: a capture uses again what earlier
+ * graphs of the pool have allocated and no tensor of the script refers to. */
+mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool);
+void mr_graph_pool_retain(mr_graph_pool *pool);
+void mr_graph_pool_release(mr_graph_pool *pool); /* accepts NULL */
+
+typedef struct {
+    uint64_t bytes; /* of memory that its graphs have */
+    uint64_t saved; /* bytes that they would have more without the pool */
+    uint32_t graphs, allocations;
+} mr_graph_pool_facts;
+mr_graph_pool_facts mr_graph_pool_facts_of(const mr_graph_pool *pool);
+mr_device *mr_graph_pool_device(const mr_graph_pool *pool);
+
 /* ---- capture */
 
 typedef enum { MR_CAPTURE_GLOBAL, MR_CAPTURE_THREAD, MR_CAPTURE_RELAXED } mr_capture_mode; /* R40 */
 
 typedef struct {
     mr_capture_mode mode;
+    mr_graph_pool *pool; /* whose memory the graph shares (R44); borrowed; NULL: none */
     bool
         keeps_memory; /* a second launch with memory that was not freed is an error, as in CUDA without
                         * cudaGraphInstantiateFlagAutoFreeOnLaunch (R44) */

@@ -153,6 +153,7 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
     x->events = fresh.events;
     x->lowered = fresh.lowered;
     executable_changed(x);
+    x->memory_in_use = false; /* the first launch waits for the new graph's memory */
     return MR_OK;
 }
 
@@ -191,8 +192,10 @@ static mr_status check_operands(const mr_executable *x) {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const mr_command *command = x->commands[i];
         for (uint32_t k = 0; k < command->operand_count && x->enabled[i]; k++) {
-            const mr_storage *storage = command->operands[k].tensor->storage;
-            if (storage->freed && storage->graph != graph) return freed_operand(command, storage);
+            const mr_tensor *t = command->operands[k].tensor;
+            bool is_own = t->storage->graph == graph || mr_graph_pool_is_own(graph, t);
+            if (t->storage->freed && !is_own) return freed_operand(command, t->storage);
+            MR_TRY(mr_graph_pool_check_operand(graph, command, t));
         }
     }
     return MR_OK;
@@ -229,6 +232,7 @@ static mr_status check_launch(const mr_caller *caller, const mr_executable *x,
                        "launch: the graph is of device %d, and %s is on device %d",
                        x->graph->device->index, mr_stream_describe(stream, on, sizeof on),
                        stream->device->index);
+    MR_TRY(mr_graph_pool_check_launch(x->graph));
     MR_TRY(check_operands(x));
     return stream->capture ? MR_OK : check_memory(x);
 }
@@ -428,8 +432,11 @@ static void note_launch(const launching *w) {
     w->x->launched_on = w->stream;
     w->x->launches++;
     w->x->memory_in_use = graph->memory.count != 0;
-    for (size_t i = 0; i < graph->memory.count; i++)
-        if (!graph->memory.items[i].freed) graph->memory.items[i].storage->freed = false;
+    for (size_t i = 0; i < graph->memory.count; i++) {
+        const graph_memory *m = &graph->memory.items[i];
+        mr_graph_pool_launched(graph, m->storage);
+        if (!m->freed || graph->pool) m->storage->freed = m->freed;
+    }
 }
 
 static mr_status submit_steps(launching *w) {

@@ -51,8 +51,10 @@ mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list
         mr_command_release(command);
         return status;
     }
-    for (uint32_t i = 0; i < command->operand_count; i++)
+    for (uint32_t i = 0; i < command->operand_count; i++) {
         mr_storage_add_handle(command->operands[i].tensor->storage);
+        mr_graph_pool_hold(graph, command->operands[i].tensor->storage);
+    }
     return MR_OK;
 }
 
@@ -78,6 +80,7 @@ void mr_graph_retain(mr_graph *graph) {
 static void let_go(const mr_graph *graph, mr_storage *storage) {
     for (size_t i = 0; i < graph->used_by.count; i++)
         mr_error_destroy(mr_storage_record_stream(storage, graph->used_by.items[i]));
+    mr_graph_pool_unhold(graph, storage);
     mr_storage_drop_handle(storage);
 }
 
@@ -95,9 +98,11 @@ static void free_nodes(mr_graph *graph) {
 static void free_memory(mr_graph *graph) {
     for (size_t i = 0; i < graph->memory.count; i++) {
         mr_storage *storage = graph->memory.items[i].storage;
-        storage->graph = NULL;
+        bool was_freed = storage->freed, is_last = mr_graph_pool_leave(graph, storage);
+        if (is_last) storage->graph = NULL;
         storage->freed = false; /* that was the script's tensor; the memory is freed now */
         let_go(graph, storage);
+        if (!is_last) storage->freed = was_freed;
         mr_storage_release(storage);
     }
     mr_vec_free(&graph->memory);
@@ -105,12 +110,14 @@ static void free_memory(mr_graph *graph) {
 
 void mr_graph_release(mr_graph *graph) {
     if (!graph || --graph->refs) return;
+    mr_graph_pool_forget(graph);
     free_nodes(graph);
     free_memory(graph);
     mr_event_release(graph->memory_ready);
     mr_stream_release(graph->memory_stream);
     while (graph->used_by.count) mr_stream_release(mr_vec_pop(&graph->used_by));
     mr_vec_free(&graph->used_by);
+    mr_graph_pool_release(graph->pool);
     free(graph);
 }
 

@@ -27,6 +27,8 @@ typedef struct {
 
 struct mr_graph {
     uint32_t refs;
+    mr_graph_pool *pool;   /* one reference; NULL: its memory is its own */
+    uint64_t shared_bytes; /* of its memory, what an earlier graph of the pool had allocated */
     uint32_t epoch;
     uint64_t id;
     mr_machine *machine;
@@ -53,6 +55,30 @@ void mr_graph_note_use(mr_graph *graph, mr_stream *stream);
 graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage);
 
 bool mr_index_add(index_list *list, uint32_t i); /* keeps it ascending and without repeats */
+
+/* ---- pool.c: nothing here does anything where `graph` has no pool */
+
+/* Before the first effect of a capture: of the right device, not captured with already. */
+mr_status mr_graph_pool_check(const mr_capture_options *options, const mr_stream *stream);
+mr_status mr_graph_pool_begin(mr_graph_pool *pool, mr_graph *graph);
+void mr_graph_pool_end(mr_graph *graph); /* of the capture */
+/* Memory of an earlier graph that no tensor of the script uses; NULL: there is none. It is borrowed. */
+mr_storage *mr_graph_pool_find(const mr_graph *graph, uint64_t bytes);
+/* The graph captures with `storage`, which is new or was found. Reserves first, so that it cannot fail afterwards. */
+mr_status mr_graph_pool_reserve(mr_graph *graph);
+void mr_graph_pool_add(mr_graph *graph, mr_storage *storage);
+/* The graph has a handle more, or drops one. */
+void mr_graph_pool_hold(const mr_graph *graph, mr_storage *storage);
+void mr_graph_pool_unhold(const mr_graph *graph, mr_storage *storage);
+mr_status mr_graph_pool_check_launch(const mr_graph *graph);
+/* NULL, or why the node's operand does not have the values that it was captured for. */
+mr_status mr_graph_pool_check_operand(const mr_graph *graph, const mr_command *node,
+                                      const mr_tensor *operand);
+void mr_graph_pool_launched(const mr_graph *graph, mr_storage *storage);
+bool mr_graph_pool_is_own(const mr_graph *graph, const mr_tensor *operand);
+/* The graph goes: first from the list of graphs, then from each piece of memory. False: others still have that. */
+void mr_graph_pool_forget(mr_graph *graph);
+bool mr_graph_pool_leave(mr_graph *graph, mr_storage *storage);
 
 /* ---- captures */
 

@@ -55,6 +55,9 @@ void mr_graph_write_text(const mr_executable *x, mr_buffer *out) {
         mr_buffer_printf(out, ", %" PRIu64 " bytes in ", graph->memory_bytes);
         put_count(out, graph->memory.count, "allocation");
     }
+    if (graph->shared_bytes)
+        mr_buffer_printf(out, " (%" PRIu64 " of them of earlier graphs of the pool)",
+                         graph->shared_bytes);
     if (graph->begun.file) {
         mr_buffer_puts(out, ", captured at ");
         mr_text_put(out, graph->begun.file);

@@ -50,9 +50,12 @@ struct mr_storage {
     mr_site writer_where;
     void *kept; /* until the record goes: see mr_storage_keep */
     void (*release_kept)(void *kept);
-    void *graph;    /* whose memory it is, allocated in a capture (capture.h); NULL: the script's */
-    void *impl;     /* the backend's */
-    void *observed; /* the checker's access history */
+    void *graph; /* whose memory it is, allocated in a capture (capture.h); NULL: the script's */
+    void *pool;  /* of graphs, which may use the same memory in turn (graph/pool.c); NULL: none */
+    uint32_t pool_handles; /* those of the handles that graphs of that pool have */
+    uint32_t launched; /* the generation of the graph of the pool that was launched last; 0: none */
+    void *impl;        /* the backend's */
+    void *observed;    /* the checker's access history */
 };
 
 /* Device memory is allocated in the order of `stream` (an ALLOC command); for host memory `stream`

@@ -103,6 +103,7 @@ mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dty
     mr_tensor *t = new_tensor(caller, base->storage, dtype, ndim, shape, numel);
     if (!t) return out_of_memory();
     t->offset = offset;
+    t->generation = base->generation;
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
     if (!fits(t)) {
         mr_tensor_release(t);
@@ -144,6 +145,17 @@ static mr_status made_in_an_earlier_call(const mr_tensor *t) {
         mr_tensor_describe(t, text, sizeof text), made->file ? made->file : "?", made->line);
 }
 
+static mr_status overwritten_by_pool(const mr_tensor *t) {
+    char text[160];
+    return mr_fail(MR_CODE_INVALID_HANDLE,
+                   "%s is of graph %" PRIu32 ", and graph %" PRIu32
+                   " of the same pool, captured or "
+                   "launched since, has its memory: launch graph %" PRIu32 " again, or clone() the "
+                   "tensor before the other launch",
+                   mr_tensor_describe(t, text, sizeof text), t->generation, t->storage->generation,
+                   t->generation);
+}
+
 mr_status mr_tensor_usable(const mr_tensor *t) {
     const mr_storage *storage = t->storage;
     bool current = t->generation == storage->generation;
@@ -151,7 +163,10 @@ mr_status mr_tensor_usable(const mr_tensor *t) {
                          1))
         return MR_OK;
     char text[160];
-    if (!current && !storage->freed) return made_in_an_earlier_call(t);
+    /* What is captured is carried out after other launches, which check it (graph/pool.c). */
+    bool is_of_pool = !current && storage->pool;
+    if (is_of_pool && !storage->machine->capturing) return overwritten_by_pool(t);
+    if (!current && !storage->freed && !storage->pool) return made_in_an_earlier_call(t);
     return mr_storage_usable(storage, mr_tensor_describe(t, text, sizeof text));
 }
 

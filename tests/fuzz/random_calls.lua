@@ -90,7 +90,8 @@ end
 
 -- ---------------------------------------------------------------- what it is called with
 
-pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {}, graph = {} }
+pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {}, graph = {},
+  graph_pool = {} }
 
 local KERNELS = [[
 struct pair { float a; int b; };
@@ -122,6 +123,7 @@ local function refill()
     mr.ones(3, { stream = pool.stream[1] }):sum():item()
   end), (mr.timeline(function() end)) }
   pool.graph = { mr.graph(function() mr.spin { ms = 0.01 } end), (mr.graph(function() return mr.ones(3) + 1 end)) }
+  pool.graph_pool = { mr.graph.pool() }
   local module = mr.module(KERNELS)
   pool.module = { module }
   pool.kernel = { module:get("scale"), module:get("sum"), module:get("nothing") }
