@@ -111,7 +111,7 @@ extern "C" __global__ void sum(const float *x, double *out, long long n, pair p)
 extern "C" __global__ void nothing() {}
 ]]
 
-local function refill()
+local function make_pool()
   pool.device = {}
   for i = 0, mr.device_count() - 1 do pool.device[i + 1] = mr.device(i) end
   pool.stream = { mr.default_stream(), mr.per_thread_stream(), mr.stream(),
@@ -135,6 +135,14 @@ local function refill()
     mr.tensor({ 1, 2, 3, 4 }, { device = "cpu" }),
     mr.ones(3, { dtype = "i64" }), mr.tensor({ 1, 2, 1 }, { dtype = "i64", device = "cpu" }),
   }
+end
+
+-- Host functions that are still pending may reset the devices while the pool is made.
+local function refill()
+  for _ = 1, 5 do
+    if pcall(make_pool) then return end
+  end
+  make_pool()
 end
 
 local HUGE = { math.huge, -math.huge, 0 / 0, math.maxinteger, math.mininteger, 2 ^ 53, 2 ^ 63, -2 ^ 63, 1e300,
