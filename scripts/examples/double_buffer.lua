@@ -5,6 +5,9 @@
 --     free   compute has read it: the copy stream may fill it again
 -- Everybody remembers "full". Without "free" the third batch lands on the first one while that is
 -- still in use: see the last line of the output.
+--
+-- How much is gained depends on how long a copy takes beside a product on the device.
+-- prints figures of the device
 local mr = require "millrace"
 
 local copy, compute = mr.stream{name = "copy"}, mr.stream{name = "compute"}

@@ -1,6 +1,7 @@
 -- A hundred small kernels: submitted one by one, the host is the bottleneck; as a graph, they are one call.
 --
 -- The times are those of the host's clock, which is virtual on the virtual GPU.
+-- prints figures of the device
 local mr = require "millrace"
 
 local s = mr.stream{name = "s"}

@@ -16,11 +16,16 @@ function TestIndexing.test_an_index_on_the_host_is_checked_by_the_call()
   lu.assertEquals(x:sum():item(), 0)
 end
 
+-- After a failed assertion the driver of a GPU may give the process no fresh context (mr.reset says so).
+local function needs_a_reset()
+  if mr.backend == "cuda" then lu.skip("mr.reset may need a new process on a GPU") end
+end
+
 local function fails(call)
   local x = mr.zeros(3, 4):name "x"
   local i = index { 1, 9 }:name "i"
-  -- On a GPU the later of a call's kernels may find that the first has failed.
-  local ok, e = pcall(function() call(x, i) mr.synchronize() end)
+  call(x, i)
+  local ok, e = pcall(mr.synchronize)
   lu.assertFalse(ok)
   lu.assertEquals(e.code, "assert")
   local message = tostring(e)
@@ -34,6 +39,7 @@ local function fails(call)
 end
 
 function TestIndexing.test_an_index_on_the_device_loses_the_device()
+  needs_a_reset()
   for name, call in pairs {
     index_select = function(x, i) return x:index_select(1, i) end,
     gather = function(x, i) return x:gather(2, i:view { 1, 2 }) end,
@@ -49,11 +55,13 @@ function TestIndexing.test_an_index_on_the_device_loses_the_device()
 end
 
 function TestIndexing.test_long_indices_too()
+  needs_a_reset()
   for _, n in ipairs { 300, 70000 } do
     local x, values = mr.zeros(50), {}
     for k = 1, n do values[k] = k % 50 + 1 end
     values[n - 7] = 51
-    local ok, e = pcall(function() x:index_add_(1, index(values), mr.ones(n)) mr.synchronize() end)
+    x:index_add_(1, index(values), mr.ones(n))
+    local ok, e = pcall(mr.synchronize)
     lu.assertFalse(ok)
     lu.assertEquals(e.code, "assert")
     lu.assertStrContains(tostring(e), "51")
