@@ -192,9 +192,12 @@ local function check(c)
   g:close()
 end
 
+local passed = 0
 for _, c in ipairs(cases) do
   if not only or c.name == only then
     check(c)
     print(c.name)
+    passed = passed + 1
   end
 end
+print(("%d passed, 0 failed"):format(passed))
