@@ -302,6 +302,23 @@ static captured_stream *stream_of_memory(mr_graph *graph, mr_storage *storage) {
     return NULL;
 }
 
+/* CUDA leaves it undefined (R44), and no launch shows it: memory of a graph is used for nothing else meanwhile. */
+static mr_status check_uses(const captured_stream *s, const mr_storage *storage) {
+    const mr_graph *graph = s->capture->graph;
+    const mr_command *use;
+    MR_TRY(mr_graph_find_unordered(graph, &s->frontier, storage, &use));
+    if (!use) return MR_OK;
+    char what[400], remedy[300], user[100], own[100];
+    mr_text_format(what, sizeof what,
+                   "`%.60s` at %.80s:%d uses %s on %s, and nothing orders it before the free",
+                   use->name, use->where.file ? use->where.file : "?", use->where.line,
+                   storage->name ? mr_name_text(storage->name) : "the tensor",
+                   mr_stream_describe(use->stream, user, sizeof user));
+    mr_text_format(remedy, sizeof remedy, "Let %s wait for it before: wait_stream",
+                   mr_stream_describe(s->stream, own, sizeof own));
+    return mr_capture_error(MR_CODE_INVALID_ARGUMENT, "free", what, graph->begun, remedy);
+}
+
 static mr_status free_memory(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
                              bool at_once, bool *out_taken) {
     mr_graph *graph = storage->graph;
@@ -316,6 +333,7 @@ static mr_status free_memory(const mr_caller *caller, mr_storage *storage, mr_st
     if (!stream) s = stream_of_memory(graph, storage);
     if (s) {
         MR_TRY(mr_capture_usable(s->capture, "free"));
+        MR_TRY(check_uses(s, storage));
         MR_TRY(memory_node(caller, MR_COMMAND_FREE, s, storage));
         memory->freed = true;
     }

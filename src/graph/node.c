@@ -58,6 +58,30 @@ mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list
     return MR_OK;
 }
 
+static bool uses(const mr_command *command, const mr_storage *storage) {
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].tensor->storage == storage) return true;
+    return false;
+}
+
+mr_status mr_graph_find_unordered(const mr_graph *graph, const index_list *after,
+                                  const mr_storage *storage, const mr_command **out_command) {
+    *out_command = NULL;
+    if (!graph->nodes.count) return MR_OK;
+    bool *before = calloc(graph->nodes.count, sizeof *before);
+    if (!before) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look through a graph");
+    for (size_t i = 0; i < after->count; i++) before[after->items[i]] = true;
+    for (size_t i = graph->nodes.count;
+         i-- > 0 && !*out_command;) { /* edges lead to earlier nodes */
+        const graph_node *n = &graph->nodes.items[i];
+        if (!before[i] && uses(n->command, storage)) *out_command = n->command;
+        for (uint32_t k = 0; k < n->count && before[i]; k++)
+            before[graph->edges.items[n->first + k]] = true;
+    }
+    free(before);
+    return MR_OK;
+}
+
 graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage) {
     for (size_t i = 0; i < graph->memory.count; i++)
         if (graph->memory.items[i].storage == storage) return &graph->memory.items[i];

@@ -54,6 +54,9 @@ mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list
 void mr_graph_note_use(mr_graph *graph, mr_stream *stream);
 graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage);
 
+/* A node that uses the storage and that none of `after` comes after, directly or not; NULL: there is none. */
+mr_status mr_graph_find_unordered(const mr_graph *graph, const index_list *after,
+                                  const mr_storage *storage, const mr_command **out_command);
 bool mr_index_add(index_list *list, uint32_t i); /* keeps it ascending and without repeats */
 
 /* ---- pool.c: nothing here does anything where `graph` has no pool */

@@ -536,6 +536,33 @@ function TestGraph.test_inputs_outlive_the_last_launch()
   for i = 1, 8 do lu.assertEquals(later[i]:sum():item(), 20.0) end
 end
 
+function TestGraph.test_a_free_comes_after_each_use()
+  local x, y = mr.zeros(8), mr.zeros(8)
+  mr.synchronize()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  for _, ordered in ipairs{ false, true } do
+    mr.graph.begin(a)
+    local t = a:run(function() return x + 1 end)
+    b:wait_stream(a)
+    b:run(function() y:copy_(t) end)
+    local where = debug.getinfo(1, "l").currentline - 1
+    if ordered then
+      a:wait_stream(b)
+      a:run(function() t:free() end)
+    else
+      lu.assertErrorMsgContains("`copy_` at tests/lua/graph.lua:" .. where, function() a:run(function() t:free() end) end)
+      a:wait_stream(b)
+    end
+    local g = mr.graph.finish(a)
+    y:zero_()
+    mr.synchronize()
+    g:launch(a)
+    a:synchronize()
+    lu.assertEquals(y:sum():item(), 8.0)
+    g:close()
+  end
+end
+
 function TestGraph.test_a_freed_input_is_named()
   local x = mr.zeros(4, {name = "weights"})
   mr.synchronize()
