@@ -550,7 +550,8 @@ function TestGraph.test_a_free_comes_after_each_use()
       a:wait_stream(b)
       a:run(function() t:free() end)
     else
-      lu.assertErrorMsgContains("`copy_` at tests/lua/graph.lua:" .. where, function() a:run(function() t:free() end) end)
+      local place = "`copy_` at tests/lua/graph.lua:" .. where
+      lu.assertErrorMsgContains(place, a.run, a, function() t:free() end)
       a:wait_stream(b)
     end
     local g = mr.graph.finish(a)
