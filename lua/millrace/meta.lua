@@ -1839,8 +1839,8 @@ function mr.graph.why(f) end
 ---Makes a pool for graphs of the current device (torch.cuda.graph_pool_handle). Graphs that are
 ---captured with {pool = p} share memory: a capture uses again what earlier graphs of the pool made and
 ---no tensor of the script refers to any more. Such graphs must not run at once, which the hazard
----checker reports. A tensor of a graph cannot be used after the launch of another one that has its
----memory, until its own is launched again (R44).
+---checker reports. After the launch of another graph that has its memory, a tensor cannot be used
+---until its own graph is launched again (R44).
 ---@return millrace.Graph_pool p
 function mr.graph.pool() end
 

@@ -26,8 +26,8 @@ MR_FUNCTION(
     "Makes a pool for graphs of the current device (torch.cuda.graph_pool_handle). Graphs that are "
     "captured with {pool = p} share memory: a capture uses again what earlier graphs of the pool "
     "made and no tensor of the script refers to any more. Such graphs must not run at once, which "
-    "the hazard checker reports. A tensor of a graph cannot be used after the launch of another one "
-    "that has its memory, until its own is launched again (R44).") {
+    "the hazard checker reports. After the launch of another graph that has its memory, a tensor "
+    "cannot be used until its own graph is launched again (R44).") {
     mr_caller caller = mr_enter(L);
     mr_graph_pool **box = mr_new(L, &mr_kind_graph_pool, sizeof *box);
     mr_raise(L, mr_graph_pool_new(&caller, box));
