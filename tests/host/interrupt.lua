@@ -241,7 +241,7 @@ function TestFound.test_a_second_one_ends_the_script()
   end
 end
 
--- What an explored script prints is kept, so another process says that it runs. It does so later, since a process ignores
+-- What an explored script prints is kept, so another process says that it runs: later, since a process ignores
 -- interrupts while os.execute waits for its child.
 function TestFound.test_the_command_line()
   local say_ready = "os.execute('(sleep 0.5; echo ready) &') return many()"
