@@ -1,22 +1,10 @@
 -- On a GPU (here the tests' own driver, tests/fake_cuda) no order can be chosen: mr.explore says so, and mr.stress
 -- delays.
 local luaunit = require "luaunit"
+local fake = require "cuda.support.fake"
 
-local host = os.getenv "MILLRACE"
-local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
-
-local function run(code, options)
-  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA='%s' timeout 60 '%s' %s -e '%s' 2>&1"):format(driver,
-    host, options or "--device cuda", code)
-  local pipe = io.popen(command)
-  local output = pipe:read "a"
-  local _, _, status = pipe:close()
-  return output, status
+local function run(code)
+  return fake.run{ "--device", "cuda", "-e", code }
 end
 
 TestExplore = {}

@@ -2,25 +2,11 @@
 -- PTX; and the tests/lua of graphs there, with their random programs.
 -- timeout: 300
 local lu = require "luaunit"
-
-local host = os.getenv "MILLRACE"
-local build = host:match "^(.*)/"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
+local fake = require "cuda.support.fake"
 
 TestGraphs = {}
 
-local function run(script)
-  local command = ("env -u CUDA_VISIBLE_DEVICES FAKE_CUDA_KERNELS=1 MILLRACE_LIBCUBLAS=/none MILLRACE_LIBCUDA='%s' " ..
-    "timeout 140 '%s' --device cuda %s 2>&1"):format(build .. "/fake_cuda/libcuda.so.1", host, script)
-  local pipe = io.popen(command)
-  local output = pipe:read "a"
-  lu.assertTrue(pipe:close() or false, output)
-  return output
-end
+local function run(script) return fake.run_script(140, script) end
 
 function TestGraphs.test_each_family() lu.assertStrContains(run "tests/gpu/graphs.lua", "lanes") end
 function TestGraphs.test_random_programs() lu.assertStrContains(run "tests/lua/graph.lua", "0 failures") end

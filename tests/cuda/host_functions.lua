@@ -1,26 +1,14 @@
 -- Host functions of the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda), whose
 -- queues are as short as the real one's: nothing hangs, in either form.
 local luaunit = require "luaunit"
-
-local host = os.getenv "MILLRACE"
-local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
+local fake = require "cuda.support.fake"
 
 -- Each way to hold a stream for a function.
 local FORMS = { "MILLRACE_HOST_FUNCTIONS=", "MILLRACE_HOST_FUNCTIONS=callback", "FAKE_CUDA_MEMORY_OPERATIONS=0" }
 
 -- What a script prints; a hang is exit status 124.
 local function run(form, script)
-  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA='%s' %s timeout 20 '%s' --device cuda -e '%s' 2>&1")
-    :format(driver, form, host, script)
-  local pipe = io.popen(command)
-  local output = pipe:read "a"
-  local _, _, status = pipe:close()
-  return output, status
+  return fake.run{ "--device", "cuda", "-e", script, variables = form, limit = 20 }
 end
 
 TestHostFunctions = {}

@@ -2,26 +2,7 @@
 -- carries them out. What is below Lua is in tests/c/test_cuda_kernels.c.
 -- timeout: 180
 local luaunit = require "luaunit"
-
-local host = os.getenv "MILLRACE"
-local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
-
-local function quote(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
-
--- What the host prints with these arguments, and its exit status.
-local function run(arguments, environment, device)
-  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA=%s %s timeout 60 %s --device %s %s 2>&1"):format(
-    quote(driver), environment or "", quote(host), device or "cuda", arguments)
-  local pipe = io.popen(command)
-  local output = pipe:read "a"
-  local _, _, status = pipe:close()
-  return output, status
-end
+local fake = require "cuda.support.fake"
 
 local KERNELS = [[
   local m = mr.module [=[
@@ -43,12 +24,17 @@ local KERNELS = [[
   local twice, count, say, crash, check = m:get "twice", m:get "count", m:get "say", m:get "crash", m:get "check"
 ]]
 
-local function script(text, options, environment, device)
-  return run((options or "") .. " -e " .. quote(KERNELS .. text), environment, device)
+-- options: words for the command line.
+local function script(text, options, variables, device)
+  local words = { "--device", device or "cuda", variables = variables, limit = 60 }
+  for _, word in ipairs(options or {}) do words[#words + 1] = word end
+  words[#words + 1] = "-e"
+  words[#words + 1] = KERNELS .. text
+  return fake.run(words)
 end
 
-local function assert_says(expected, text, options, environment)
-  local output, status = script(text, options, environment)
+local function assert_says(expected, text, options, variables)
+  local output, status = script(text, options, variables)
   luaunit.assertEquals(output, expected)
   luaunit.assertEquals(status, 0)
 end
@@ -120,7 +106,7 @@ function TestKernels.test_the_checker_knows_who_owns_variables()
       m, twice, count, say, crash, check = nil, nil, nil, nil, nil, nil
       collectgarbage() collectgarbage()
       s:synchronize()
-    ]], "--check", nil, device)
+    ]], { "--check" }, nil, device)
     luaunit.assertStrContains(output, "15\nno hazards")
     luaunit.assertEquals(status, 0)
   end
@@ -132,7 +118,7 @@ function TestKernels.test_the_checker_finds_races_between_launches()
     twice[{1, 32}](x, 4)
     twice[{1, 32, 0, s}](x, 4)
     mr.synchronize()
-  ]], "--check")
+  ]], { "--check" })
   luaunit.assertStrContains(output, "twice")
   luaunit.assertEquals(status, 3)
 end
@@ -166,9 +152,9 @@ function TestKernels.test_an_assertion_fails_with_its_text()
 end
 
 function TestKernels.test_the_driver_says_why_it_rejects_ptx()
-  local output, status = run("-e " .. quote [[
+  local output, status = fake.run{ "--device", "cuda", "-e", [[
     mr.module{ptx = ".version 9.9\n.target sm_80\n.address_size 64\n"}
-  ]])
+  ]] }
   luaunit.assertStrContains(output, "newer version than this driver knows")
   luaunit.assertStrContains(output, "Unsupported .version 9.9")
   luaunit.assertEquals(status, 1)
@@ -201,15 +187,13 @@ end
 -- What holds of kernels on the virtual GPU holds here; the built-in kernels run from PTX, too.
 function TestKernels.test_what_scripts_do_with_kernels()
   for _, file in ipairs{ "tests/lua/kernels.lua", "tests/lua/kernels_programs.lua" } do
-    local output, status = run(file, "MILLRACE_LIBCUBLAS=/no FAKE_CUDA_KERNELS=1")
-    luaunit.assertStrContains(output, "\nOK", false, false, output)
-    luaunit.assertEquals(status, 0)
+    luaunit.assertStrContains(fake.run_script(60, file), "\nOK")
   end
 end
 
 -- The programs of tests/kernels give the same bits as on the virtual GPU.
 function TestKernels.test_programs()
-  local output, status = run("tests/gpu/kernels.lua", "MILLRACE=" .. quote(host))
+  local output, status = fake.run{ "--device", "cuda", "tests/gpu/kernels.lua", limit = 60 }
   luaunit.assertStrContains(output, " passed, 0 failed\n")
   luaunit.assertEquals(status, 0)
 end

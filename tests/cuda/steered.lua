@@ -3,30 +3,15 @@
 -- run no kernels, and of all that orders and looks: events, waits, queries, host functions, values that the host reads.
 -- timeout: 120
 local luaunit = require "luaunit"
-
-local host = os.getenv "MILLRACE"
-local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
+local command = require "host.support.command"
+local fake = require "cuda.support.fake"
 
 local script, found = os.tmpname(), os.tmpname()
 
-local function write(path, text)
-  local file = assert(io.open(path, "w"))
-  file:write(text)
-  file:close()
-end
 
 local function run(device, text, environment)
-  write(script, text)
-  local command = "env -u CUDA_VISIBLE_DEVICES %s MILLRACE_LIBCUDA='%s' timeout 60 '%s' --device %s '%s' < '%s' 2>&1"
-  local pipe = io.popen(command:format(environment or "", driver, host, device, script, found))
-  local output = pipe:read "a"
-  local _, _, status = pipe:close()
-  return output, status
+  command.write(script, text)
+  return fake.run{ "--device", device, script, input = command.read(found), variables = environment, limit = 60 }
 end
 
 local PROGRAMS = [[
@@ -137,7 +122,7 @@ function TestSteered.test_each_schedule_gives_its_outcome()
   luaunit.assertEquals(status, 0, schedules_found)
   local _, count = schedules_found:gsub("\n", "")
   luaunit.assertTrue(count > 200, schedules_found)
-  write(found, schedules_found)
+  command.write(found, schedules_found)
   local output
   output, status = run("cuda", FOLLOW)
   luaunit.assertEquals(status, 0, output)

@@ -1,14 +1,7 @@
 -- Traces of the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda): with CUPTI's
 -- records, and by events.
 local luaunit = require "luaunit"
-
-local host = os.getenv "MILLRACE"
-local driver = host:match "^(.*)/" .. "/fake_cuda/libcuda.so.1"
-local version = io.popen("'" .. host .. "' --version"):read "a"
-if not version:find "cuda" then
-  print "not available: this build has no CUDA backend"
-  os.exit(77)
-end
+local fake = require "cuda.support.fake"
 
 local SCRIPT = [[
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
@@ -32,18 +25,13 @@ local SCRIPT = [[
   print("how: " .. tr.facts.how)]]
 
 local function run(library)
-  local command = ("env -u CUDA_VISIBLE_DEVICES MILLRACE_LIBCUDA='%s' MILLRACE_LIBCUPTI='%s' " ..
-    "timeout 20 '%s' --device cuda -e '%s' 2>&1"):format(driver, library, host, SCRIPT)
-  local pipe = io.popen(command)
-  local output = pipe:read "a"
-  local _, _, status = pipe:close()
-  return output, status
+  return fake.run{ "--device", "cuda", "-e", SCRIPT, variables = "MILLRACE_LIBCUPTI='" .. library .. "'", limit = 20 }
 end
 
 TestTimeline = {}
 
 function TestTimeline.test_with_cupti()
-  local output, status = run(driver)
+  local output, status = run(fake.driver)
   luaunit.assertEquals(status, 0, output)
   luaunit.assertStrContains(output, "how: by CUPTI")
 end

@@ -16,8 +16,7 @@ command.host = host
 
 -- Seconds that a program may take.
 command.times = tonumber(os.getenv("MILLRACE_TIMES")) or 1
-local limit = math.ceil(50 * command.times)
-command.limit = limit
+command.limit = math.ceil(50 * command.times)
 
 function command.quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
@@ -55,7 +54,7 @@ local SIGNALS = [[
  sleep 0.1; n=0; while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do sleep 1; n=$((n+1)); done) &
 ]]
 
--- command.run{"-e", "code", input=, environment=, interrupts=N} -> {status=, out=, err=}
+-- command.run{"-e", "code", input=, environment=, interrupts=N, limit=seconds} -> {status=, out=, err=}
 -- environment: shell commands to go before. interrupts: Ctrl-C is pressed at most that often, once the
 -- program has printed "ready". A status of 124 means that it did not end.
 function command.run(arguments)
@@ -68,6 +67,7 @@ function command.run(arguments)
     script = script .. SIGNALS:gsub("%u+", { OUT = out, TIMES = arguments.interrupts })
   end
   script = script .. ("exec %s <%s >%s 2>%s"):format(table.concat(words, " "), input, out, err)
+  local limit = arguments.limit and math.ceil(arguments.limit * command.times) or command.limit
   local _, _, status = os.execute(("%stimeout -k 5 %d sh -c %s"):format(default_signal, limit, command.quote(script)))
   local result = { status = status, out = command.read(out), err = command.read(err) }
   for _, path in ipairs{ out, err, input } do os.remove(path) end
@@ -93,7 +93,7 @@ function command.run_plain(text, environment)
   module:close()
   return command.with_file(text, function(path)
     local pipe = io.popen(("%s LUA_CPATH=%s timeout -k 5 %d lua5.4 %s 2>&1"):format(environment or "",
-      command.quote(folder .. "/?.so"), limit, path))
+      command.quote(folder .. "/?.so"), command.limit, path))
     local said = pipe:read("a")
     return said, pipe:close()
   end)
