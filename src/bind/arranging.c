@@ -7,10 +7,6 @@
 
 #define UP_OP lua_upvalueindex(2)
 
-static void no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
-    if (given > most) mr_too_many_arguments(L, op);
-}
-
 static bool check_boolean(lua_State *L, int arg, const char *what, bool otherwise) {
     if (lua_isnoneornil(L, arg)) return otherwise;
     if (!lua_isboolean(L, arg)) mr_bad_argument(L, arg, what);
@@ -26,7 +22,7 @@ static mr_sort_call check_sorting(lua_State *L, const mr_op *op) {
     bool top = op->id == MR_OP_topk;
     int options_arg, last = mr_split_options(L, &options_arg), arg = 2;
     mr_sort_call call = {.in = mr_check_tensor(L, 1), .dim = -1, .taken = -1};
-    no_more_arguments(L, op, last, top ? 4 : 3);
+    mr_no_more_arguments(L, op, last, top ? 4 : 3);
     if (top) {
         call.taken = mr_check_integer(L, arg++);
         if (call.taken < 0)
@@ -86,7 +82,7 @@ static int flip(lua_State *L, const mr_caller *caller, const mr_op *op) {
 static int cut(lua_State *L, const mr_caller *caller, const mr_op *op) {
     int options, last = mr_split_options(L, &options);
     mr_call call = {.in[0].tensor = mr_check_tensor(L, 1)};
-    no_more_arguments(L, op, last, 2);
+    mr_no_more_arguments(L, op, last, 2);
     if (last >= 2 && !lua_isnil(L, 2)) call.params.integer[0] = mr_check_integer(L, 2);
     return push_moved(L, caller, op, &call, options);
 }
@@ -138,7 +134,7 @@ static int roll(lua_State *L, const mr_caller *caller, const mr_op *op) {
     lua_Integer shifts[MR_MAX_DIMS];
     int dims[MR_MAX_DIMS];
     mr_tensor *x = mr_check_tensor(L, 1);
-    no_more_arguments(L, op, lua_gettop(L), 3);
+    mr_no_more_arguments(L, op, lua_gettop(L), 3);
     int count = check_shifts(L, 2, shifts);
     if (lua_isnoneornil(L, 3)) {
         if (count != 1) mr_misuse(L, "roll: several shifts need as many dims");
@@ -174,7 +170,7 @@ int mr_call_compacting(lua_State *L) {
     mr_tensor *x = mr_check_tensor(L, 1);
     bool masked = op->id == MR_OP_masked_select;
     mr_tensor *mask = masked ? mr_check_tensor(L, 2) : NULL;
-    no_more_arguments(L, op, lua_gettop(L), masked ? 2 : 1);
+    mr_no_more_arguments(L, op, lua_gettop(L), masked ? 2 : 1);
     mr_tensor **out = mr_new_tensor(L);
     mr_raise(L, masked ? mr_masked_select(&caller, x, mask, out) : mr_nonzero(&caller, x, out));
     mr_made_tensor(L, *out);

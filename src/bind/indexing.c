@@ -5,14 +5,10 @@
 
 #define UP_OP lua_upvalueindex(2)
 
-static void no_more_arguments(lua_State *L, const mr_op *op, int last) {
-    if (lua_gettop(L) > last) mr_too_many_arguments(L, op);
-}
-
 static int push_picked(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,
                        int options_arg) {
     static const char *const known[] = {"out", NULL};
-    no_more_arguments(L, op, options_arg);
+    mr_no_more_arguments(L, op, lua_gettop(L), options_arg);
     mr_option_slots options = mr_check_options(L, options_arg, known);
     call->out = mr_option_tensor(L, &options, "out");
     call->in_count = 2;
@@ -46,6 +42,6 @@ int mr_call_place(lua_State *L) {
     call.in[1].tensor = mr_check_tensor(L, 3);
     if (op->id == MR_OP_scatter) call.in[2] = mr_check_value(L, 4);
     else call.in[2].tensor = mr_check_tensor(L, 4);
-    no_more_arguments(L, op, 4);
+    mr_no_more_arguments(L, op, lua_gettop(L), 4);
     return mr_push_result(L, &caller, op, &call, 1);
 }

@@ -1,10 +1,11 @@
 /* Running a row of the operation table for a script. */
 #include "bind/row.h"
 
-int mr_too_many_arguments(lua_State *L, const mr_op *op) {
+/* To ask for the name that the script called costs more than most operations do, so only an error asks. */
+void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
     bool method;
-    const char *name = mr_called_name(L, &method);
-    return mr_misuse(L, "%s: too many arguments: expected %s", name, op->usage);
+    if (given <= most) return;
+    mr_misuse(L, "%s: too many arguments: expected %s", mr_called_name(L, &method), op->usage);
 }
 
 int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call,

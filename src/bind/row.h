@@ -9,9 +9,8 @@
 mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, bool in_place,
                       mr_stream *stream, const mr_params *params);
 mr_status mr_fill_with(const mr_caller *caller, mr_tensor *out, mr_scalar value);
-/* Raises the error of a call with arguments behind its last. To ask for the name that the script called costs more than
- * most operations do, so nobody asks before there is an error. */
-int mr_too_many_arguments(lua_State *L, const mr_op *op);
+/* Raises an error if more arguments are `given` than the row takes at `most`. */
+void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most);
 /* The tensor, number or boolean at `arg`. */
 mr_value mr_check_value(lua_State *L, int arg);
 /* Runs `call`, whose out is a new tensor (`out_arg` 0) or the one at `out_arg`, and pushes that. */

@@ -1,20 +1,9 @@
 -- --explore: a script under every schedule, the exit status, bounds, and what goes wrong.
 local lu = require "luaunit"
-
-local host = os.getenv("MILLRACE")
-
-local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
+local command = require "host.support.command"
 
 local function run(options, code)
-  local path = os.tmpname()
-  local file = assert(io.open(path, "w"))
-  file:write(code)
-  file:close()
-  local pipe = io.popen(("MILLRACE_VERIFY_CLOSE=1 timeout 60 %s %s %s one two 2>&1"):format(quote(host), options, path))
-  local text = pipe:read("a")
-  local _, _, status = pipe:close()
-  os.remove(path)
-  return text, status
+  return command.with_file(code, function(path) return command.say{ options = options, path, "one", "two" } end)
 end
 
 local RACY = [[
@@ -69,7 +58,7 @@ function TestExplore.test_bounds()
   lu.assertStrContains(text, "it ended after max = 1 schedules")
   lu.assertEquals(status, 0)
   for _, bad in ipairs { "mux:1", "max", "max:", "max:x", "max:1;grain:2", "max:1,,grain:2", ":1" } do
-    text, status = run("--explore=" .. quote(bad), RACY)
+    text, status = run("--explore=" .. command.quote(bad), RACY)
     lu.assertStrContains(text, "--explore: expected a list such as max:1000,grain:2, got '" .. bad)
     lu.assertEquals(status, 2)
   end
@@ -96,7 +85,7 @@ function TestExplore.test_values_that_no_bound_takes()
     lu.assertEquals(status, 2)
   end
   for _, good in ipairs { "seed:-1,seeds:3", "time:0.5", "max:1e3,preempt:1e12", "polls:1e12", "max: 0x10" } do
-    local text, status = run("--explore=" .. quote(good), RACY)
+    local text, status = run("--explore=" .. command.quote(good), RACY)
     lu.assertStrContains(text, "schedule")
     lu.assertNotEquals(status, 2)
   end
@@ -135,9 +124,7 @@ function TestExplore.test_a_script_that_does_not_load()
 end
 
 function TestExplore.test_code_of_the_command_line()
-  local pipe = io.popen(("%s --explore -e 'print(mr.ones(3):sum():item())' 2>&1"):format(quote(host)))
-  local text = pipe:read("a")
-  pipe:close()
+  local text = command.eval("print(mr.ones(3):sum():item())", "--explore").out
   lu.assertStrContains(text, "1 schedule, 1 outcome")
 end
 

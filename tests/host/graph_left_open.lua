@@ -1,19 +1,10 @@
 -- Captures that a program does not end: the host says so at the end of a script, nothing is left over, and a run of an
 -- exploration does not hand them on to the next.
 local lu = require "luaunit"
+local command = require "host.support.command"
 
-local host = os.getenv("MILLRACE")
-
-local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
-
--- Output of both kinds, and the exit status.
 local function run(options, code)
-  local command = ("MILLRACE_VERIFY_CLOSE=1 %s --device virtual %s -e %s 2>&1"):format(quote(host), options,
-    quote(code))
-  local pipe = io.popen(command)
-  local text = pipe:read("a")
-  local _, _, status = pipe:close()
-  return text, status
+  return command.say{ options = "--device virtual " .. options, "-e", code }
 end
 
 TestLeftOpen = {}

@@ -1,18 +1,9 @@
 -- --waits: the verdicts at the end of a script, the exit status, and what goes wrong.
 local lu = require "luaunit"
+local command = require "host.support.command"
 
-local host = os.getenv("MILLRACE")
-
-local function quote(s) return "'" .. s:gsub("'", "'\\''") .. "'" end
-
--- Output of both kinds, and the exit status.
 local function run(options, code)
-  local command = ("MILLRACE_VERIFY_CLOSE=1 %s --device virtual --waits %s -e %s 2>&1"):format(quote(host), options,
-    quote(code))
-  local pipe = io.popen(command)
-  local text = pipe:read("a")
-  local _, _, status = pipe:close()
-  return text, status
+  return command.say{ options = "--device virtual --waits " .. options, "-e", code }
 end
 
 TestWaits = {}

@@ -55,12 +55,12 @@ local SIGNALS = [[
 ]]
 
 -- command.run{"-e", "code", input=, environment=, interrupts=N, limit=seconds} -> {status=, out=, err=}
--- environment: shell commands to go before. interrupts: Ctrl-C is pressed at most that often, once the
--- program has printed "ready". A status of 124 means that it did not end.
+-- environment: shell commands to go before. options: more arguments, as shell text. interrupts: Ctrl-C is pressed at
+-- most that often, once the program has printed "ready". A status of 124 means that it did not end.
 function command.run(arguments)
   local out, err, input = os.tmpname(), os.tmpname(), os.tmpname()
   command.write(input, arguments.input or "")
-  local words = { command.quote(host) }
+  local words = { command.quote(host), arguments.options }
   for _, word in ipairs(arguments) do words[#words + 1] = command.quote(word) end
   local script = (arguments.environment or "") .. "\n"
   if arguments.interrupts then
@@ -72,6 +72,14 @@ function command.run(arguments)
   local result = { status = status, out = command.read(out), err = command.read(err) }
   for _, path in ipairs{ out, err, input } do os.remove(path) end
   return result
+end
+
+-- The same for tests that want what was printed of both kinds, and the exit status. The host verifies that it closes
+-- with nothing left.
+function command.say(arguments)
+  arguments.environment = "export MILLRACE_VERIFY_CLOSE=1; " .. (arguments.environment or "")
+  local result = command.run(arguments)
+  return result.out .. result.err, result.status
 end
 
 -- The same with -e, for the tests that need nothing else.
