@@ -210,7 +210,7 @@ void mr_graph_pool_forget(mr_graph *graph) {
         if (pool->graphs.items[i] == graph) pool->graphs.items[i--] = mr_vec_pop(&pool->graphs);
 }
 
-/* A free by the script asks a graph that has the memory (capture.c). */
+/* A free by the script asks a graph that has the memory (capture_memory.c). */
 static mr_graph *another_with(const mr_graph_pool *pool, const mr_storage *storage) {
     for (size_t i = 0; i < pool->graphs.count; i++) {
         mr_graph *graph = pool->graphs.items[i];

@@ -1,5 +1,5 @@
 /* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
- * may not be captured), capture.c, lower.c (lanes), parameters.c (of single nodes), launch.c; text.c and save_*.c only look at graphs. */
+ * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), launch.c; text.c and save_*.c only look at graphs. */
 #ifndef MR_GRAPH_STATE_H
 #define MR_GRAPH_STATE_H
 
@@ -157,17 +157,45 @@ mr_status mr_capture_check_host(const mr_caller *caller, mr_capture_ask ask, con
 /* A submission to a stream that does not capture, while others do. */
 mr_status mr_capture_check_live(const mr_command *command);
 
+/* ---- capture_stream.c */
+
+mr_status mr_capture_no_memory(const char *what);
+/* The stream captures from now on, behind these nodes. */
+mr_status mr_capture_join(mr_capture *capture, mr_stream *stream, const index_list *frontier);
+/* Takes over the reference, also on failure. */
+mr_status mr_capture_add_node(captured_stream *s, mr_command *command);
+/* Takes it out of the list; all its streams can be used as before. */
+void mr_capture_end(mr_capture *capture);
+
+/* ---- capture_event.c: rules of model/capture.h */
+
+mr_status mr_capture_record(const mr_caller *caller, mr_event *event, mr_stream *stream);
+mr_status mr_capture_wait(const mr_caller *caller, mr_stream *stream, mr_event *event,
+                          bool *out_taken);
+void mr_capture_forget_event(mr_event *event);
+
+/* ---- capture_memory.c: rules of model/capture.h */
+
+mr_status mr_capture_reuse(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
+                           mr_storage **out_storage);
+mr_status mr_capture_alloc_stream(const mr_caller *caller, mr_stream *stream,
+                                  mr_stream **out_stream);
+/* The memory, new or of before, is the graph's from now on. */
+mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
+mr_status mr_capture_free(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
+                          bool at_once, bool *out_taken);
+
+/* ---- capture_child.c */
+
+/* Adds the nodes of its graph behind what the stream has captured: a graph launched in a capture. */
+mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_executable *x);
+
 /* ---- capture.c */
 
 const mr_capture_rules *mr_capture_rules_usual(void); /* those of this file */
 mr_status mr_captures_prepare(mr_machine *machine);   /* machine->captures is there afterwards */
 /* As mr_capture_begin, also on the legacy stream: for what was held back, which uses it as its origin. */
 mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
-/* Memory of before is the graph's from now on, as if the capturing stream had allocated it here. */
-mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
-
-/* Adds the nodes of its graph behind what the stream has captured: a graph launched in a capture. */
-mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_executable *x);
 
 /* ---- lower.c: which commands a launch consists of */
 
