@@ -2,7 +2,7 @@
  * memory have become values that are defined once (SSA form).
  *
  *     access_blocks.c   the blocks, with copies of called functions; dominators, loops
- *     access_values.c   the values
+ *     access_values.h   the values: how they are made
  *     access_origin.c   which pointers a value can be derived from
  *     access_linear.c   linear forms and facts about them, with the numbers of one launch
  *     access_launch.c   the values' linear forms in one launch, and the bytes that are accessed

@@ -1,5 +1,5 @@
 /* Which pointers a value can be derived from: a fixed point over all values of the kernel and over what is stored to
- * memory that is not followed. Then it is known whether local memory may be followed as access_values.c assumed; if
+ * memory that is not followed. Then it is known whether local memory may be followed as access_memory.c assumed; if
  * not, the values are made again.
  *
  * What is easiest to break: sets only grow, and what is not understood adds to them. A pointer that is rebuilt from
