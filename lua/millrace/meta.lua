@@ -172,6 +172,7 @@ local Graph_pool = {}
 ---@field nbytes integer Bytes of memory that were allocated in the capture (R44).
 ---@field lanes integer How many chains of nodes a launch may run at once.
 ---@field expanded string? On a real GPU: why the last launch was given to it node by node. nil: it was one call of the driver.
+---@field rebuilt string? On a real GPU: why the driver could not apply the last update or set to its graph, in its own words; it was given a new graph, which the first launch after it pays for. nil: it could (R43).
 ---@field where string? The line that began the capture.
 ---@field device millrace.Device The device of the capture.
 local Graph = {}

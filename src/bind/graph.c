@@ -304,6 +304,11 @@ static int get_expanded(lua_State *L) {
     return 1;
 }
 
+static int get_rebuilt(lua_State *L) {
+    lua_pushstring(L, mr_executable_rebuilt(mr_check_graph(L, 1)));
+    return 1;
+}
+
 static int get_where(lua_State *L) {
     mr_push_site(L, mr_graph_begun(graph_at(L, 1)));
     return 1;
@@ -324,6 +329,12 @@ static const mr_property properties[] = {
      "On a real GPU: why the last launch was given to it node by node. nil: it was one call of the "
      "driver.",
      get_expanded},
+    {"rebuilt", "string?",
+     "On a real GPU: why the driver could not apply the last update or set to its graph, in its "
+     "own "
+     "words; it was given a new graph, which the first launch after it pays for. nil: it could "
+     "(R43).",
+     get_rebuilt},
     {"where", "string?", "The line that began the capture.", get_where},
     {"device", "device", "The device of the capture.", get_device},
     {NULL, NULL, NULL, NULL}};

@@ -92,6 +92,8 @@ typedef enum {
     X(EventCreate, "cuEventCreate", (CUevent * event, unsigned flags))                             \
     X(EventDestroy, "cuEventDestroy_v2", (CUevent event))                                          \
     X(EventRecord, "cuEventRecord", (CUevent event, CUstream stream))                              \
+    X(EventRecordWithFlags, "cuEventRecordWithFlags",                                              \
+      (CUevent event, CUstream stream, unsigned flags))                                            \
     X(EventSynchronize, "cuEventSynchronize", (CUevent event))                                     \
     X(EventQuery, "cuEventQuery", (CUevent event))                                                 \
     X(EventElapsedTime, "cuEventElapsedTime", (float *milliseconds, CUevent from, CUevent to))     \

@@ -49,26 +49,35 @@ void mr_cuda_event_close(mr_event *event) {
     mr_slab_free(&mr_cuda_of(event->machine)->events, e);
 }
 
+static mr_status prepare_handle(mr_event *event, cuda_device *device) {
+    cuda_event *e = event->impl;
+    if (e->handle && e->device != device) { /* of a record elsewhere that failed */
+        drop_handle(e);
+        e->handle = NULL;
+    }
+    if (e->handle) return MR_OK;
+    MR_TRY(make_handle(event, device, &e->handle));
+    e->device = device;
+    e->generation = device->generation;
+    return MR_OK;
+}
+
+static void note_record(cuda_event *e, cuda_stream *stream, uint64_t seq) {
+    if (e->stream != stream) {
+        stream->refs++;
+        if (e->stream) mr_cuda_stream_release(e->stream);
+        e->stream = stream;
+    }
+    e->seq = seq;
+}
+
 mr_status mr_cuda_event_record(const mr_command *command) {
     mr_event *event = command->u.event.event;
     cuda_event *e = event->impl;
     cuda_stream *s = command->stream->impl;
-    if (e->handle && e->device != s->device) { /* of a record elsewhere that failed */
-        drop_handle(e);
-        e->handle = NULL;
-    }
-    if (!e->handle) {
-        MR_TRY(make_handle(event, s->device, &e->handle));
-        e->device = s->device;
-        e->generation = s->device->generation;
-    }
+    MR_TRY(prepare_handle(event, s->device));
     MR_CUDA_TRY(s->device, mr_cu.EventRecord(e->handle, s->handle), "record_event in %s", s->text);
-    if (e->stream != s) {
-        s->refs++;
-        if (e->stream) mr_cuda_stream_release(e->stream);
-        e->stream = s;
-    }
-    e->seq = command->seq;
+    note_record(e, s, command->seq);
     return MR_OK;
 }
 
@@ -81,6 +90,23 @@ mr_status mr_cuda_event_wait(const mr_command *command) {
     MR_CUDA_TRY(s->device, mr_cu.StreamWaitEvent(s->handle, e->handle, 0), "wait_event in %s",
                 s->text);
     return MR_OK;
+}
+
+/* The handle is the graph's from now on: no other event gets it. */
+mr_status mr_cuda_event_capture(const mr_command *command, cuda_device *device, CUstream lane) {
+    cuda_event *e = command->u.event.event->impl;
+    MR_TRY(prepare_handle(command->u.event.event, device));
+    e->plain = false;
+    CUresult result = command->kind == MR_COMMAND_RECORD
+                          ? mr_cu.EventRecordWithFlags(e->handle, lane, CU_EVENT_RECORD_EXTERNAL)
+                          : mr_cu.StreamWaitEvent(lane, e->handle, CU_EVENT_WAIT_EXTERNAL);
+    MR_CUDA_TRY(device, result, "%s", command->name);
+    return MR_OK;
+}
+
+/* That it is complete says of the stream only what came before the launch. */
+void mr_cuda_event_in_launch(mr_event *event, cuda_stream *stream) {
+    note_record(event->impl, stream, stream->last_seq);
 }
 
 mr_status mr_cuda_event_query(mr_event *event, bool *out_done) {

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
+
 /* ---- the graphs of a device */
 
 static void unlink_from(cuda_graph *g) {
@@ -76,13 +78,35 @@ static mr_status take_commands(cuda_graph *g, const mr_graph_plan *plan) {
     return MR_OK;
 }
 
+static const char *refusal_text(CUgraphExecUpdateResult result) {
+    switch (result) {
+    case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED: return "the topology changed";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED: return "the type of a node changed";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED: return "the function of a kernel changed";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:
+        return "the parameters of a node changed in a way that is not supported";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED: return "a node does not support updates";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
+        return "the function of a kernel changed in a way that is not supported";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:
+        return "the attributes of a node changed in a way that is not supported";
+    default: return "no reason is known";
+    }
+}
+
 /* The driver says no where it cannot change what the new graph has otherwise; then there is a new executable. */
-static mr_status instantiate(cuda_graph *g, CUgraph graph, CUgraphExec earlier) {
-    CUgraphExecUpdateResultInfo info;
-    if (earlier && mr_cu.GraphExecUpdate(earlier, graph, &info) == CUDA_SUCCESS) {
+static mr_status instantiate(cuda_graph *g, CUgraph graph, CUgraphExec earlier,
+                             const mr_graph_plan *plan) {
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+    CUresult refused = earlier ? mr_cu.GraphExecUpdate(earlier, graph, &info) : CUDA_SUCCESS;
+    if (earlier && refused == CUDA_SUCCESS) {
         g->executable = earlier;
         return MR_OK;
     }
+    if (earlier)
+        mr_text_format(plan->refusal, plan->refusal_size,
+                       "%s (cuGraphExecUpdate: error %d, result %d)", refusal_text(info.result),
+                       (int)refused, (int)info.result);
     MR_CUDA_TRY(g->device, mr_cu.GraphInstantiate(&g->executable, graph, 0), "graph");
     return MR_OK;
 }
@@ -92,7 +116,7 @@ static mr_status build(cuda_graph *g, const mr_graph_plan *plan, mr_stream *stre
     CUgraph graph = NULL;
     MR_TRY(take_commands(g, plan));
     mr_status status = mr_cuda_graph_capture(g, plan, stream, &graph);
-    if (!status) status = instantiate(g, graph, earlier);
+    if (!status) status = instantiate(g, graph, earlier, plan);
     if (graph) mr_cu.GraphDestroy(graph);
     return status;
 }
@@ -176,6 +200,14 @@ static mr_status write_draws(const cuda_graph *g, const cuda_stream *stream,
     return MR_OK;
 }
 
+/* Before the launch: what fails leaves the events as they are for the driver. */
+static void note_records(const cuda_graph *g, cuda_stream *stream) {
+    for (size_t i = 0; i < g->nodes.commands.count; i++) {
+        const mr_command *node = g->nodes.commands.items[i];
+        if (node->kind == MR_COMMAND_RECORD) mr_cuda_event_in_launch(node->u.event.event, stream);
+    }
+}
+
 static void note_last(cuda_graph *g, cuda_stream *stream) {
     if (g->last == stream) return;
     forget_launch(g);
@@ -190,6 +222,7 @@ mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, const mr_graph_la
     MR_TRY(mr_cuda_use(g->device));
     MR_TRY(wait_ready(g, s));
     MR_TRY(write_draws(g, s, launch));
+    note_records(g, s);
     MR_CUDA_TRY(g->device, mr_cu.GraphLaunch(g->executable, s->handle), "launch of a graph in %s",
                 s->text);
     s->last_seq = launch->seq;

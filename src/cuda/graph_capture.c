@@ -24,7 +24,7 @@ typedef struct {
 /* The driver would read or write pageable memory when the launch gets there; a copy outside of graphs does it at the
  * call, or the host waits (R20-R23). */
 static bool is_taken(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP) return true;
+    if (command->kind == MR_COMMAND_OP || mr_command_has(command, MR_PART_EVENT)) return true;
     if (command->kind != MR_COMMAND_COPY || command->u.copy.synchronous) return false;
     for (uint32_t k = 0; k < command->operand_count; k++)
         if (command->operands[k].tensor->storage->kind == MR_MEMORY_PAGEABLE) return false;
@@ -125,6 +125,7 @@ static mr_status add_node(capturing *c, const mr_command *node, CUstream lane) {
     command.stream = c->stream;
     command.seq = c->seq++;
     if (command.kind == MR_COMMAND_OP) return mr_cuda_launch(&command, lane);
+    if (mr_command_has(node, MR_PART_EVENT)) return mr_cuda_event_capture(node, c->device, lane);
     return add_copy(c, &command, lane);
 }
 

@@ -245,6 +245,10 @@ CUevent mr_cuda_event_take(cuda_device *device);
 void mr_cuda_event_give(cuda_device *device, CUevent event);
 mr_status mr_cuda_event_record(const mr_command *command);
 mr_status mr_cuda_event_wait(const mr_command *command);
+/* R45: a record or a wait becomes a node of the graph that the driver captures on `lane`. */
+mr_status mr_cuda_event_capture(const mr_command *command, cuda_device *device, CUstream lane);
+/* The event is about to be recorded by a node of a graph that is launched on the stream. */
+void mr_cuda_event_in_launch(mr_event *event, cuda_stream *stream);
 
 /* ---- wait.c: waiting that lets Ctrl-C and host functions through */
 

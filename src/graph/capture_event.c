@@ -128,5 +128,7 @@ mr_status mr_capture_external(const mr_caller *caller, mr_command_id kind, mr_ev
     MR_TRY(mr_command_create(caller, kind, stream, name, 0, &command));
     mr_event_retain(event);
     command->u.event.event = event;
-    return mr_capture_add_node(s, command);
+    MR_TRY(mr_capture_add_node(s, command));
+    if (records) event->device = stream->device;
+    return MR_OK;
 }

@@ -117,6 +117,8 @@ mr_graph_node mr_executable_node_at(const mr_executable *executable, uint32_t i)
 uint32_t mr_executable_lanes(const mr_executable *executable); /* that may run at once */
 /* On a backend with graphs of its own: why the last launch was submitted command by command; NULL: it was not. */
 const char *mr_executable_expanded(const mr_executable *executable);
+/* On such a backend: why it could not apply the last update to its graph, and made a new one, in its own words; NULL: it could. */
+const char *mr_executable_rebuilt(const mr_executable *executable);
 
 /* Launches it on a stream of the graph's device, after the earlier work of that stream and the earlier launches of this
  * executable (R42). On a capturing stream the graph becomes a part of what is captured. A command that an observer

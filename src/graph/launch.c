@@ -28,7 +28,10 @@ static mr_status fill(mr_executable *x) {
     x->lanes = calloc(x->lowered.lanes.count + 1, sizeof *x->lanes);
     x->events = calloc(x->lowered.events + 1, sizeof *x->events);
     if (!x->enabled || !x->lanes || !x->events) return no_memory();
-    for (uint32_t i = 0; i < graph->nodes.count; i++) x->enabled[i] = !graph->nodes.items[i].off;
+    for (uint32_t i = 0; i < graph->nodes.count; i++) {
+        x->enabled[i] = !graph->nodes.items[i].off;
+        x->has_events |= mr_command_has(x->commands[i], MR_PART_EVENT);
+    }
     return MR_OK;
 }
 
@@ -83,13 +86,6 @@ static void leave_graph(const mr_executable *x) {
     mr_graph_release(graph);
 }
 
-static void drop_built(mr_executable *x) {
-    mr_machine *machine = x->graph->machine;
-    if (x->built) machine->backend->graph_drop(x->built);
-    x->built = NULL;
-    x->unbuilt = x->stale = false;
-}
-
 static void empty(mr_executable *x) {
     drop_lanes(x);
     for (uint32_t i = 0; i < x->lowered.events && x->events; i++) mr_event_release(x->events[i]);
@@ -103,7 +99,7 @@ static void empty(mr_executable *x) {
 
 void mr_executable_release(mr_executable *x) {
     if (!x || --x->refs) return;
-    drop_built(x);
+    mr_executable_drop_built(x);
     empty(x);
     mr_event_release(x->done);
     mr_stream_release(x->launched_on);
@@ -120,6 +116,10 @@ const bool *mr_executable_enabled(const mr_executable *executable) {
 
 uint32_t mr_executable_lanes(const mr_executable *executable) {
     return (uint32_t)executable->lowered.lanes.count;
+}
+
+const char *mr_executable_rebuilt(const mr_executable *executable) {
+    return executable->rebuilt[0] ? executable->rebuilt : NULL;
 }
 
 const char *mr_executable_expanded(const mr_executable *executable) {
@@ -152,6 +152,7 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
     x->lanes = fresh.lanes;
     x->events = fresh.events;
     x->lowered = fresh.lowered;
+    x->has_events = fresh.has_events;
     executable_changed(x);
     x->memory_in_use = false; /* the first launch waits for the new graph's memory */
     return MR_OK;
@@ -166,7 +167,7 @@ mr_status mr_executable_enable(mr_executable *x, uint32_t i, bool on) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "enable: node %u (%s) is memory, which is always there", i + 1,
                        command->name);
-    if (x->enabled[i] != on) drop_built(x);
+    if (x->enabled[i] != on) mr_executable_drop_built(x);
     x->enabled[i] = on;
     return MR_OK;
 }
@@ -187,11 +188,26 @@ static mr_status freed_operand(const mr_command *command, const mr_storage *stor
         freed);
 }
 
+/* R45. The backend's graph has the event's handle. */
+static mr_status check_event(const mr_command *command) {
+    const mr_event *event = command->u.event.event;
+    char name[100];
+    if (!event->closed) return MR_OK;
+    return mr_fail(
+        MR_CODE_INVALID_HANDLE,
+        "launch: node `%.60s`, captured at %.100s:%d, is for %s, which is closed: keep it "
+        "until the last launch, or capture again",
+        command->name, command->where.file ? command->where.file : "?", command->where.line,
+        mr_event_describe(event, name, sizeof name));
+}
+
 static mr_status check_operands(const mr_executable *x) {
     const mr_graph *graph = x->graph;
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const mr_command *command = x->commands[i];
-        for (uint32_t k = 0; k < command->operand_count && x->enabled[i]; k++) {
+        if (!x->enabled[i]) continue;
+        if (mr_command_has(command, MR_PART_EVENT)) MR_TRY(check_event(command));
+        for (uint32_t k = 0; k < command->operand_count; k++) {
             const mr_tensor *t = command->operands[k].tensor;
             bool is_own = t->storage->graph == graph || mr_graph_pool_is_own(graph, t);
             if (t->storage->freed && !is_own) return freed_operand(command, t->storage);
@@ -255,74 +271,6 @@ static mr_status make_objects(const mr_caller *caller, mr_executable *x, int pri
         if (!x->events[i]) MR_TRY(mr_event_create(caller, &options, &x->events[i]));
     if (x->done) return MR_OK;
     return mr_event_create(caller, &options, &x->done);
-}
-
-/* ---- a graph of the backend */
-
-static void expand(mr_executable *x, const mr_command *command, const char *reason) {
-    if (!command) {
-        mr_text_format(x->expanded, sizeof x->expanded, "%s", reason);
-        return;
-    }
-    mr_text_format(x->expanded, sizeof x->expanded, "%s at %.80s:%d %s", command->name,
-                   command->where.file ? command->where.file : "?", command->where.line, reason);
-}
-
-/* NULL: nothing. What needs the host while it runs, or another device, is not for it. */
-static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
-    if (mr_command_has(command, MR_PART_MEMORY)) return NULL;
-    if (command->kind == MR_COMMAND_HOST_FUNCTION) return "is a host function";
-    if (mr_command_has(command, MR_PART_EVENT)) return "is for an event of outside (R45)";
-    if (command->stream->device != graph->device) return "is on another device";
-    for (uint32_t k = 0; k < command->operand_count; k++) {
-        const mr_storage *storage = command->operands[k].tensor->storage;
-        if (storage->kind == MR_MEMORY_PAGEABLE) return "uses pageable memory";
-        if (storage->kind == MR_MEMORY_DEVICE && storage->device != graph->device)
-            return "uses memory of another device";
-    }
-    return command->kind == MR_COMMAND_COPY || command->kind == MR_COMMAND_OP
-               ? NULL
-               : "is for the virtual GPU";
-}
-
-static bool may_build(mr_executable *x) {
-    const mr_graph *graph = x->graph;
-    if (x->unbuilt) return false;
-    for (uint32_t i = 0; i < graph->nodes.count; i++) {
-        const mr_command *command = x->commands[i];
-        const char *obstacle = x->enabled[i] ? obstacle_of(graph, command) : NULL;
-        if (!obstacle) continue;
-        expand(x, command, obstacle);
-        return false;
-    }
-    return true;
-}
-
-static bool is_carried_out(const mr_executable *x, uint32_t i) {
-    return x->enabled[i] && !mr_command_has(x->commands[i], MR_PART_MEMORY);
-}
-
-/* Where the backend cannot build it, the graph's launches are submitted command by command. */
-static void build(mr_executable *x, mr_stream *stream) {
-    const lowered *l = &x->lowered;
-    mr_graph_step *steps = malloc((l->steps.count + 1) * sizeof *steps);
-    mr_graph_plan plan = {.steps = steps, .lanes = (uint32_t)l->lanes.count, .events = l->events};
-    for (size_t i = 0; i < l->steps.count && steps; i++) {
-        const step *s = &l->steps.items[i];
-        mr_graph_step made = {.kind = (mr_graph_step_kind)s->kind, .lane = s->lane};
-        if (s->kind != STEP_NODE) made.event = s->at;
-        else if (is_carried_out(x, s->at)) made.command = x->commands[s->at];
-        else continue;
-        steps[plan.count++] = made;
-    }
-    if (!steps) drop_built(x);
-    mr_status status =
-        steps ? x->graph->machine->backend->graph_build(&plan, stream, &x->built) : no_memory();
-    if (status) expand(x, NULL, status->message);
-    mr_error_destroy(status);
-    free(steps);
-    x->unbuilt = !x->built;
-    x->stale = false;
 }
 
 /* ---- the commands of a launch */
@@ -403,14 +351,21 @@ static mr_status submit_external(const launching *w, const mr_command *captured,
     return submit_event(w, &at, captured->kind, event, stream, captured->name);
 }
 
+/* The backend has all of it; without observers only events of outside have anybody to tell. */
+static bool is_told(const launching *w) {
+    return !w->native || w->caller->machine->observers.count;
+}
+
 static mr_status submit_step(launching *w, const step *s) {
     mr_executable *x = w->x;
     mr_stream *stream = s->lane ? x->lanes[s->lane] : w->stream;
+    if (s->kind != STEP_NODE && !is_told(w)) return MR_OK;
     if (s->kind == STEP_RECORD) return submit_order(w, MR_COMMAND_RECORD, x->events[s->at], stream);
     if (s->kind == STEP_WAIT) return submit_order(w, MR_COMMAND_WAIT, x->events[s->at], stream);
     const mr_command *captured = x->commands[s->at];
-    if (!is_carried_out(x, s->at)) return MR_OK;
+    if (!mr_executable_carries_out(x, s->at)) return MR_OK;
     if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
+    if (!is_told(w)) return MR_OK;
     return submit_node(w, s->at, stream);
 }
 
@@ -445,25 +400,11 @@ static mr_status submit_steps(launching *w) {
     return MR_OK;
 }
 
-/* Times of single commands are asked of commands that are submitted. */
-static bool is_native(mr_executable *x, mr_stream *stream) {
-    const mr_machine *machine = x->graph->machine;
-    if (!machine->backend->graph_build) return false;
-    if (machine->ran_listeners) {
-        if (!x->unbuilt) expand(x, NULL, "a trace is recorded");
-        return false;
-    }
-    bool builds = (!x->built || x->stale) && may_build(x);
-    if (x->stale && !builds) drop_built(x);
-    if (builds) build(x, stream);
-    if (x->built) x->expanded[0] = '\0';
-    return x->built != NULL;
-}
-
 static mr_status launch_native(launching *w) {
     mr_machine *machine = w->caller->machine;
     w->native = true;
-    mr_status status = machine->observers.count ? submit_steps(w) : MR_OK;
+    bool told = machine->observers.count || w->x->has_events;
+    mr_status status = told ? submit_steps(w) : MR_OK;
     w->native = false;
     if (status) return status;
     mr_graph_launch launch = {
@@ -474,7 +415,7 @@ static mr_status launch_native(launching *w) {
 static mr_status submit_all(launching *w) {
     mr_executable *x = w->x;
     MR_TRY(submit_waits(w));
-    MR_TRY(is_native(x, w->stream) ? launch_native(w) : submit_steps(w));
+    MR_TRY(mr_executable_is_native(x, w->stream) ? launch_native(w) : submit_steps(w));
     return submit_order(w, MR_COMMAND_RECORD, x->done, w->stream);
 }
 

@@ -1,5 +1,5 @@
 /* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
- * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), launch.c; text.c and save_*.c only look at graphs. */
+ * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c, launch.c; text.c and save_*.c only look at graphs. */
 #ifndef MR_GRAPH_STATE_H
 #define MR_GRAPH_STATE_H
 
@@ -224,6 +224,7 @@ struct mr_executable {
     mr_graph *graph;       /* one reference */
     mr_command **commands; /* by node: the graph's, or what was set since */
     bool *enabled;         /* by node */
+    bool has_events;       /* of outside (R45) */
     lowered lowered;
     mr_stream **lanes; /* from 1 on; NULL: not made yet */
     mr_event **events;
@@ -233,6 +234,7 @@ struct mr_executable {
     void *built;            /* the backend's graph; NULL: there is none */
     bool stale;             /* it is of before an update */
     bool unbuilt;           /* it was tried, and is not for the backend */
+    char rebuilt[160];      /* why the last update made a new graph of the backend; else "" */
     char expanded[240];     /* why the last launch was submitted command by command; else "" */
 };
 
@@ -241,6 +243,14 @@ static inline void executable_changed(mr_executable *x) {
     x->stale = x->built != NULL;
     x->unbuilt = false;
 }
+
+/* ---- native.c */
+
+/* Whether the launch that is about to be made is one call of the backend; builds its graph if need be. */
+bool mr_executable_is_native(mr_executable *x, mr_stream *stream);
+void mr_executable_drop_built(mr_executable *x);
+/* Memory is not, as it is always there. */
+bool mr_executable_carries_out(const mr_executable *x, uint32_t i);
 
 /* ---- parameters.c: executable->commands */
 

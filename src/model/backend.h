@@ -26,6 +26,9 @@ typedef struct {
     const mr_graph_step *steps;
     size_t count;
     uint32_t lanes, events;
+    char *
+        refusal; /* out: why an earlier graph could not be changed, so that there is a new one; else untouched */
+    size_t refusal_size;
 } mr_graph_plan;
 typedef struct {
     uint64_t seq;          /* of no other command */

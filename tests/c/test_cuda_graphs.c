@@ -136,6 +136,129 @@ static void a_graph_outlives_a_reset_and_is_refused(void **state) {
     mr_stream_release(s);
 }
 
+/* ---- events of outside: R45 */
+
+typedef struct {
+    mr_stream *a, *b;
+    mr_tensor *t;
+    mr_event *before, *middle;
+    mr_graph *graph;
+    mr_executable *x;
+} outside;
+
+/* Waits for `before`, adds, records `middle`, adds. */
+static outside captured_with_events(bool before_is_known) {
+    outside o = {.a = free_stream(), .b = free_stream()};
+    mr_event_options options = {0};
+    o.t = tensor(MR_MEMORY_DEVICE, o.a, 4);
+    OK(mr_event_create(&caller, &options, &o.before));
+    OK(mr_event_create(&caller, &options, &o.middle));
+    if (before_is_known) OK(mr_event_record(&caller, o.before, o.a));
+    OK(mr_stream_synchronize(&caller, o.a));
+    OK(mr_capture_begin(&caller, o.a, &(mr_capture_options){0}));
+    OK(mr_capture_external(&caller, MR_COMMAND_WAIT, o.before, o.a));
+    add_one(o.a, o.t);
+    OK(mr_capture_external(&caller, MR_COMMAND_RECORD, o.middle, o.a));
+    add_one(o.a, o.t);
+    OK(mr_capture_finish(&caller, o.a, &o.graph));
+    OK(mr_graph_instantiate(&caller, o.graph, &o.x));
+    return o;
+}
+
+static void drop_outside(outside *o) {
+    mr_executable_release(o->x);
+    mr_graph_release(o->graph);
+    mr_event_release(o->before);
+    mr_event_release(o->middle);
+    drop(o->t);
+    mr_stream_release(o->a);
+    mr_stream_release(o->b);
+}
+
+static bool is_done(mr_event *event) {
+    bool done;
+    OK(mr_event_query(&caller, event, &done));
+    return done;
+}
+
+static void events_of_outside_are_nodes_of_the_drivers_graph(void **state) {
+    (void)state;
+    outside o = captured_with_events(true);
+    for (int i = 0; i < 3; i++) {
+        fake->hold = true;
+        OK(mr_event_record(&caller, o.before, o.b));
+        fake->graph_launches = 0;
+        OK(mr_executable_launch(&caller, o.x, o.a));
+        assert_null(mr_executable_expanded(o.x));
+        assert_int_equal(fake->graph_launches, 1);
+        assert_false(is_done(o.middle)); /* the launch has recorded it */
+        fake->hold = false;
+        OK(mr_stream_synchronize(&caller, o.a));
+        assert_true(is_done(o.middle));
+    }
+    OK(mr_event_synchronize(&caller, o.middle));
+    drop_outside(&o);
+}
+
+/* In order of the launch's stream, and no further than the node. */
+static void what_waits_for_the_record_of_a_launch_comes_after_its_node(void **state) {
+    (void)state;
+    outside o = captured_with_events(true);
+    fake->hold = true;
+    OK(mr_executable_launch(&caller, o.x, o.a));
+    OK(mr_stream_wait_event(&caller, o.b, o.middle));
+    add_one(o.b, o.t);
+    fake->hold = false;
+    OK(mr_stream_synchronize(&caller, o.b));
+    assert_true(is_done(o.middle));
+    OK(mr_stream_synchronize(&caller, o.a));
+    drop_outside(&o);
+}
+
+static void an_event_that_is_not_known_to_the_driver_expands_the_launch(void **state) {
+    (void)state;
+    outside o = captured_with_events(false);
+    OK(mr_executable_launch(&caller, o.x, o.a));
+    assert_non_null(strstr(mr_executable_expanded(o.x), "never been recorded"));
+    OK(mr_event_record(&caller, o.before, o.b));
+    OK(mr_executable_launch(&caller, o.x, o.a));
+    assert_null(mr_executable_expanded(o.x));
+    OK(mr_stream_synchronize(&caller, o.a));
+    drop_outside(&o);
+}
+
+static void a_closed_event_refuses_the_launch(void **state) {
+    (void)state;
+    outside o = captured_with_events(true);
+    OK(mr_executable_launch(&caller, o.x, o.a));
+    OK(mr_event_close(o.middle));
+    fake->graph_launches = 0;
+    FAILS(MR_CODE_INVALID_HANDLE, "is closed", mr_executable_launch(&caller, o.x, o.a));
+    assert_int_equal(fake->graph_launches, 0);
+    OK(mr_executable_enable(o.x, 2, false));
+    OK(mr_executable_launch(&caller, o.x, o.a));
+    OK(mr_stream_synchronize(&caller, o.a));
+    drop_outside(&o);
+}
+
+static void whatever_fails_events_can_be_used_afterwards(void **state) {
+    (void)state;
+    bool reached = true;
+    for (int n = 1; reached; n++) {
+        outside o = captured_with_events(true);
+        fake->fail_call_at = n;
+        fake->fail_call_with = CUDA_ERROR_OUT_OF_MEMORY;
+        mr_error_destroy(mr_executable_launch(&caller, o.x, o.a));
+        reached = fake->fail_call_at == 0;
+        fake->fail_call_at = 0;
+        OK(mr_event_synchronize(&caller, o.middle));
+        OK(mr_event_record(&caller, o.middle, o.b));
+        OK(mr_device_synchronize(&caller, device));
+        assert_true(is_done(o.middle));
+        drop_outside(&o);
+    }
+}
+
 /* ---- working memory: a sum of many elements needs it */
 
 enum { MANY = 1 << 16 };
@@ -219,12 +342,18 @@ static void an_update_keeps_the_drivers_executable(void **state) {
     OK(mr_executable_launch(&caller, x, o.a));
     assert_int_equal(fake->graph_updates, 1);
     assert_int_equal(fake->graphs, 1);
+    assert_null(mr_executable_rebuilt(x));
     fake->refuse_updates = true; /* there is a new one instead */
     OK(mr_executable_update(&caller, x, first));
     OK(mr_executable_launch(&caller, x, o.a));
     assert_null(mr_executable_expanded(x));
+    assert_non_null(strstr(mr_executable_rebuilt(x), "the topology changed"));
     assert_int_equal(fake->graph_updates, 1);
     assert_int_equal(fake->graphs, 1);
+    fake->refuse_updates = false;
+    OK(mr_executable_update(&caller, x, second));
+    OK(mr_executable_launch(&caller, x, o.a));
+    assert_null(mr_executable_rebuilt(x));
     OK(mr_device_synchronize(&caller, device));
     assert_int_equal(fake->blocks, blocks);
     mr_executable_release(x);
@@ -293,6 +422,11 @@ CUDA_TEST_MAIN(TEST(a_capture_launches_nothing),
                TEST(an_update_keeps_the_drivers_executable), TEST(whatever_fails_nothing_is_left),
                TEST(memory_goes_with_a_reset), TEST(a_launch_is_one_call_of_the_driver),
                TEST(a_refused_graph_is_launched_command_by_command),
+               TEST(events_of_outside_are_nodes_of_the_drivers_graph),
+               TEST(what_waits_for_the_record_of_a_launch_comes_after_its_node),
+               TEST(an_event_that_is_not_known_to_the_driver_expands_the_launch),
+               TEST(a_closed_event_refuses_the_launch),
+               TEST(whatever_fails_events_can_be_used_afterwards),
                TEST(observers_are_told_of_each_node), TEST(a_graph_outlives_a_reset_and_is_refused))
 
 #else

@@ -80,6 +80,7 @@ struct task {
     int byte;
     uint64_t value; /* TASK_WRITE_VALUE, TASK_WAIT_VALUE, at `to` */
     mark *mark;     /* TASK_RECORD, TASK_WAIT; one reference owned */
+    CUevent event;  /* the same in a graph: of outside */
     CUhostFn call;
     void *context;
     bool switches;        /* TASK_HOST: it comes behind other work */
@@ -174,6 +175,7 @@ CUstream fake_stream_of(CUstream handle);
 task *fake_add(CUstream stream,
                task_kind kind); /* at the end of the stream, once there is a place */
 task *fake_capture(CUgraph graph, task_kind kind); /* graph.c: at the end of the graph */
+void fake_bind_event(task *t, CUevent event);      /* the record that a wait finds, or a new one */
 void fake_move(void);                              /* carries out whatever can go on */
 bool fake_stream_done(CUstream stream);            /* the legacy stream: with blocking ones */
 CUresult fake_finish(CUstream stream);             /* waits for it; NULL: for the current device */

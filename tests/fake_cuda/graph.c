@@ -152,7 +152,11 @@ CUresult fake_GraphLaunch(CUgraphExec executable, CUstream handle) {
     ENTER_OR_FAIL();
     CUstream stream = fake_stream_of(handle);
     if (stream->device != executable->device) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
-    for (const task *t = executable->first; t; t = t->next) copy_task(t, fake_add(stream, t->kind));
+    for (const task *t = executable->first; t; t = t->next) {
+        task *added = fake_add(stream, t->kind);
+        copy_task(t, added);
+        if (t->event) fake_bind_event(added, t->event);
+    }
     fake_cuda.graph_launches++;
     fake_move();
     return fake_leave(CUDA_SUCCESS);

@@ -303,8 +303,11 @@ CUresult fake_StreamSynchronize(CUstream handle) {
 
 CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     ENTER_OR_FAIL();
-    (void)flags;
     CUstream waiting = fake_stream_of(stream);
+    if (waiting->capture && flags == CU_EVENT_WAIT_EXTERNAL) {
+        fake_capture(waiting->capture, TASK_WAIT)->event = event;
+        return fake_leave(CUDA_SUCCESS);
+    }
     if (event->capture) { /* it joins the capture */
         if (waiting->capture && waiting->capture != event->capture)
             return fake_leave(CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -312,9 +315,7 @@ CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
         return fake_leave(CUDA_SUCCESS);
     }
     if (waiting->capture) return fake_leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-    task *t = fake_add(waiting, TASK_WAIT);
-    t->mark = event->mark;
-    if (t->mark) t->mark->refs++;
+    fake_bind_event(fake_add(waiting, TASK_WAIT), event);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
 }
@@ -339,17 +340,31 @@ CUresult fake_EventDestroy(CUevent event) {
     return fake_leave(CUDA_SUCCESS);
 }
 
+void fake_bind_event(task *t, CUevent event) {
+    if (t->kind == TASK_RECORD) {
+        let_go(event->mark);
+        event->mark = calloc(1, sizeof *event->mark);
+        if (!event->mark) abort();
+        event->mark->refs = 1;
+    }
+    t->mark = event->mark;
+    if (t->mark) t->mark->refs++;
+}
+
 CUresult fake_EventRecord(CUevent event, CUstream stream) {
     ENTER_OR_FAIL();
     event->capture = fake_stream_of(stream)->capture;
     if (event->capture) return fake_leave(CUDA_SUCCESS);
-    mark *m = calloc(1, sizeof *m);
-    if (!m) abort();
-    m->refs = 2; /* the task's and the event's */
-    let_go(event->mark);
-    event->mark = m;
-    fake_add(fake_stream_of(stream), TASK_RECORD)->mark = m;
+    fake_bind_event(fake_add(fake_stream_of(stream), TASK_RECORD), event);
     fake_move();
+    return fake_leave(CUDA_SUCCESS);
+}
+
+CUresult fake_EventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+    ENTER_OR_FAIL();
+    CUgraph graph = fake_stream_of(stream)->capture;
+    if (!graph || flags != CU_EVENT_RECORD_EXTERNAL) return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    fake_capture(graph, TASK_RECORD)->event = event;
     return fake_leave(CUDA_SUCCESS);
 }
 

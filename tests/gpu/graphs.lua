@@ -132,6 +132,17 @@ case("copies of pageable memory", function() return { randoms(64), mr.ones(64, {
   t[1]:copy_(t[2], { non_blocking = true })
 end, "pageable memory")
 
+case("events of outside", function()
+  local before, middle = mr.event(), mr.event()
+  before:record()
+  return { randoms(1000), before = before, middle = middle }
+end, function(t)
+  t.before:wait(nil, { external = true })
+  t[1]:add_(1)
+  t.middle:record(nil, { external = true })
+  t[1]:mul_(0.75)
+end)
+
 case("host functions", function() return { randoms(8) } end, function(t)
   t[1]:add_(1)
   mr.current_stream():host_func(function() end)
