@@ -56,7 +56,7 @@ struct fake_module {
     mr_ptx_module *ptx;       /* NULL: a fat binary */
     uint64_t *variables;      /* addresses, by index of variable; 0: it has no memory */
     fake_function *functions; /* by kernel */
-    const char *text;         /* of built-in kernels: what it was made of; else NULL */
+    char *built_in;           /* the built-in kernel that it was made for; owned; else NULL */
 };
 
 typedef struct {
@@ -164,6 +164,8 @@ CUresult fake_leave(CUresult result);
 int fake_number_of(const char *variable, int otherwise); /* of the environment */
 
 /* module.c, under the lock */
+CUresult fake_load(CUmodule *module, const void *image, char *log, size_t log_size);
+CUresult fake_find_built_in(CUfunction *function, const char *name); /* built_in.c */
 CUresult fake_run(const fake_launch *launch, const void *params);
 bool fake_find_variable(int device, uint64_t address, mr_ptx_range *out_range);
 void fake_free_modules(int device);

@@ -1,6 +1,5 @@
 /* The fake driver's modules, and kernels that really run: a module of PTX text is carried out by src/ptx. Fat binaries
  * are the built-in kernels; they have handles without anything behind them, or run from PTX, too. */
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +67,7 @@ static void free_module(fake_module *m) {
     for (uint32_t i = 0; m->variables && i < count; i++) free((void *)(uintptr_t)m->variables[i]);
     free(m->variables);
     free(m->functions);
+    free(m->built_in);
     mr_ptx_module_release(m->ptx);
     free(m);
     fake_cuda.modules--;
@@ -114,7 +114,7 @@ static CUresult read_ptx(const char *text, mr_ptx_module **out_ptx, char *log, s
     return result;
 }
 
-static CUresult load(CUmodule *module, const void *image, char *log, size_t log_size) {
+CUresult fake_load(CUmodule *module, const void *image, char *log, size_t log_size) {
     fake_write_prints();
     mr_ptx_module *ptx = NULL;
     CUresult result = is_text(image) ? read_ptx(image, &ptx, log, log_size) : CUDA_SUCCESS;
@@ -137,7 +137,7 @@ static CUresult load(CUmodule *module, const void *image, char *log, size_t log_
 
 CUresult fake_ModuleLoadData(CUmodule *module, const void *image) {
     ENTER();
-    return fake_leave(load(module, image, NULL, 0));
+    return fake_leave(fake_load(module, image, NULL, 0));
 }
 
 CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned option_count,
@@ -149,7 +149,7 @@ CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned opt
         if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) log_size = (uintptr_t)values[i];
     }
     ENTER();
-    return fake_leave(load(module, image, log, log_size));
+    return fake_leave(fake_load(module, image, log, log_size));
 }
 
 /* One that a kernel is still running from is not unloaded by a program that knows what it does. */
@@ -174,57 +174,6 @@ void fake_free_modules(int device) {
     }
 }
 
-/* ---- the built-in kernels, from the PTX that the build made of them beside the fat binaries */
-
-static char *read_text(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) != 0) abort();
-    long size = ftell(file);
-    char *text = or_abort(calloc(1, (size_t)size + 1));
-    rewind(file);
-    if (fread(text, 1, (size_t)size, file) != (size_t)size) abort();
-    fclose(file);
-    return text;
-}
-
-/* The module of the current device that was made of `text`, loaded when one of its kernels is first asked for. */
-static fake_module *built_in_module(const char *text) {
-    CUmodule made;
-    for (fake_module *m = fake_devices[fake_current].modules; m; m = m->next)
-        if (m->text == text) return m;
-    char log[400] = "";
-    if (load(&made, text, log, sizeof log)) {
-        fprintf(stderr, "fake_cuda: %s", log);
-        abort();
-    }
-    fake_module *m = (fake_module *)made;
-    m->text = text;
-    return m;
-}
-
-/* Each kernel is in one of the files only. */
-static CUresult find_built_in(CUfunction *function, const char *name) {
-    static char **texts;
-    static size_t count;
-    if (!texts) {
-        glob_t files;
-        if (glob(FAKE_KERNELS "/*.ptx", 0, NULL, &files) != 0) abort();
-        texts = or_abort(calloc(files.gl_pathc, sizeof *texts));
-        for (; count < files.gl_pathc; count++) texts[count] = read_text(files.gl_pathv[count]);
-        globfree(&files);
-    }
-    char entry[200];
-    snprintf(entry, sizeof entry, ".entry %s(", name);
-    for (size_t i = 0; i < count; i++) {
-        if (!strstr(texts[i], entry)) continue;
-        fake_module *m = built_in_module(texts[i]);
-        *function = (CUfunction)&m
-                        ->functions[mr_ptx_kernel_find(m->ptx, name) - mr_ptx_kernel_at(m->ptx, 0)];
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_NOT_FOUND;
-}
-
 /* ---- functions by their names */
 
 static bool is_left_out(const char *name) {
@@ -236,7 +185,7 @@ CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const cha
     fake_module *m = module_of(module);
     if (!m) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     if (!m->ptx && fake_number_of("FAKE_CUDA_KERNELS", 0))
-        return fake_leave(find_built_in(function, name));
+        return fake_leave(fake_find_built_in(function, name));
     if (!m->ptx) {
         *function = (CUfunction)&m->functions[0];
         return fake_leave(CUDA_SUCCESS);
