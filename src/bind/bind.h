@@ -72,6 +72,12 @@ typedef struct {
     static const mr_function id##_function = {lua_name, usage_text, help_text, id};                \
     static int id(lua_State *L)
 
+/* The same for a function that a class lists in another file: declared as `extern const mr_function ID_function`. */
+#define MR_SHARED_FUNCTION(id, lua_name, usage_text, help_text)                                    \
+    static int id(lua_State *L);                                                                   \
+    const mr_function id##_function = {lua_name, usage_text, help_text, id};                       \
+    static int id(lua_State *L)
+
 /* Tensor methods and mr functions that come from the operation table are not in a class's
  * `functions`: they are registered and documented from mr_ops. */
 

@@ -4,6 +4,7 @@
 
 #include "base/intern.h"
 #include "base/text.h"
+#include "bind/field.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/source.h"
@@ -111,10 +112,8 @@ void mr_open_error(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &error_metatable);
 }
 
-static void set_text(lua_State *L, const char *key, const char *text) {
-    if (!text || !*text) return;
-    lua_pushstring(L, text);
-    lua_setfield(L, -2, key);
+static void set_known(lua_State *L, const char *key, const char *text) {
+    if (text && *text) mr_set_text(L, key, text);
 }
 
 typedef struct {
@@ -138,10 +137,10 @@ static int error_value(lua_State *L) {
         return 1;
     }
     lua_createtable(L, 0, 5);
-    set_text(L, "code", mr_code_text(status->code));
-    set_text(L, "op", status->op);
-    set_text(L, "stream", status->stream);
-    set_text(L, "message", status->message);
+    set_known(L, "code", mr_code_text(status->code));
+    set_known(L, "op", status->op);
+    set_known(L, "stream", status->stream);
+    set_known(L, "message", status->message);
     mr_push_site(L, where);
     lua_setfield(L, -2, "where");
     lua_rawgetp(L, LUA_REGISTRYINDEX, &error_metatable);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "bind/field.h"
 #include "hazard/hazard.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
@@ -114,24 +115,14 @@ static void write_report(void *context, const mr_hazard_report *report, mr_hazar
 
 /* --- reports as tables -------------------------------------------------------------------------- */
 
-static void set_string(lua_State *L, const char *key, const char *value) {
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, uint64_t value) {
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) {
     static const char *const access[] = {NULL, "read", "write", "read-write"};
     if (!side->op[0]) return;
     lua_createtable(L, 0, 5);
-    set_string(L, "op", side->op);
-    set_string(L, "access", side->access ? access[side->access & 3] : side->op);
-    set_string(L, "stream", side->stream);
-    set_integer(L, "seq", side->seq);
+    mr_set_text(L, "op", side->op);
+    mr_set_text(L, "access", side->access ? access[side->access & 3] : side->op);
+    mr_set_text(L, "stream", side->stream);
+    mr_set_integer(L, "seq", side->seq);
     mr_push_site(L, side->where);
     lua_setfield(L, -2, "where");
     if (side->launched.file) {
@@ -147,10 +138,10 @@ static void set_fixes(lua_State *L, const mr_hazard_report *report) {
     for (int i = 0; i < report->fix_count; i++) {
         const mr_hazard_fix *fix = &report->fix[i];
         lua_createtable(L, 0, 4);
-        set_string(L, "place", mr_hazard_place_text(fix->place));
-        set_string(L, "file", fix->where.file);
-        set_integer(L, "line", (uint64_t)fix->where.line);
-        set_string(L, "text", fix->text);
+        mr_set_text(L, "place", mr_hazard_place_text(fix->place));
+        mr_set_text(L, "file", fix->where.file);
+        mr_set_integer(L, "line", (uint64_t)fix->where.line);
+        mr_set_text(L, "text", fix->text);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "fixes");
@@ -180,13 +171,13 @@ static void set_tensors(lua_State *L, const mr_hazard_report *report) {
 
 static void push_report(lua_State *L, const mr_hazard_report *report) {
     lua_createtable(L, 0, 15);
-    set_string(L, "kind", mr_hazard_kind_text(report->kind));
-    set_string(L, "reason", mr_hazard_reason_text(report->reason));
-    if (report->tensor[0]) set_string(L, "tensor", report->tensor);
+    mr_set_text(L, "kind", mr_hazard_kind_text(report->kind));
+    mr_set_text(L, "reason", mr_hazard_reason_text(report->reason));
+    if (report->tensor[0]) mr_set_text(L, "tensor", report->tensor);
     set_tensors(L, report);
-    set_string(L, "why", report->why);
-    set_integer(L, "count", report->count);
-    set_integer(L, "stream_pairs", report->stream_pairs);
+    mr_set_text(L, "why", report->why);
+    mr_set_integer(L, "count", report->count);
+    mr_set_integer(L, "stream_pairs", report->stream_pairs);
     lua_pushboolean(L, report->amended);
     lua_setfield(L, -2, "amended");
     lua_createtable(L, 2, 0);
@@ -446,18 +437,18 @@ MR_FUNCTION(
     mr_hazard_summary(hazard, false, text);
     mr_buffer_to_text(L);
     lua_createtable(L, 0, 12);
-    set_integer(L, "operations", t.operations);
-    set_integer(L, "hazards", t.hazards);
-    set_integer(L, "reports", t.reports);
-    set_integer(L, "follow_ups", t.follow_ups);
-    set_integer(L, "unspecified", t.unspecified);
-    set_integer(L, "ignored", t.ignored);
-    set_integer(L, "dropped", t.dropped);
-    set_integer(L, "forgotten", t.forgotten);
-    set_integer(L, "checked_apart", t.checked_apart);
-    set_integer(L, "cleared", t.cleared);
-    set_integer(L, "not_run", t.not_run);
-    set_integer(L, "not_looked_inside", t.not_looked_inside);
+    mr_set_integer(L, "operations", t.operations);
+    mr_set_integer(L, "hazards", t.hazards);
+    mr_set_integer(L, "reports", t.reports);
+    mr_set_integer(L, "follow_ups", t.follow_ups);
+    mr_set_integer(L, "unspecified", t.unspecified);
+    mr_set_integer(L, "ignored", t.ignored);
+    mr_set_integer(L, "dropped", t.dropped);
+    mr_set_integer(L, "forgotten", t.forgotten);
+    mr_set_integer(L, "checked_apart", t.checked_apart);
+    mr_set_integer(L, "cleared", t.cleared);
+    mr_set_integer(L, "not_run", t.not_run);
+    mr_set_integer(L, "not_looked_inside", t.not_looked_inside);
     return 2;
 }
 

@@ -2,32 +2,23 @@
 #include <string.h>
 
 #include "bind/kernel.h"
+#include "bind/field.h"
 #include "bind/open.h"
 #include "ops/kernel_profile.h"
 
-static void set_integer(lua_State *L, const char *key, uint64_t value) {
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_number(lua_State *L, const char *key, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
 static void set_counts(lua_State *L, const mr_ptx_counts *c) {
-    set_integer(L, "instructions", c->warps);
-    set_number(L, "active_lanes", c->executed ? (double)c->lanes / (double)c->executed : 0);
+    mr_set_integer(L, "instructions", c->warps);
+    mr_set_number(L, "active_lanes", c->executed ? (double)c->lanes / (double)c->executed : 0);
     if (!c->requests) return;
-    set_integer(L, "requests", c->requests);
-    set_integer(L, "bytes", c->bytes);
+    mr_set_integer(L, "requests", c->requests);
+    mr_set_integer(L, "bytes", c->bytes);
     if (c->sectors) {
-        set_integer(L, "sectors", c->sectors);
-        set_number(L, "sectors_per_request", (double)c->sectors / (double)c->requests);
-        set_number(L, "efficiency", (double)c->least / (double)c->sectors);
+        mr_set_integer(L, "sectors", c->sectors);
+        mr_set_number(L, "sectors_per_request", (double)c->sectors / (double)c->requests);
+        mr_set_number(L, "efficiency", (double)c->least / (double)c->sectors);
     }
-    if (c->wavefronts) set_number(L, "bank_passes", (double)c->wavefronts / (double)c->requests);
+    if (c->wavefronts) mr_set_number(L, "bank_passes", (double)c->wavefronts / (double)c->requests);
 }
 
 static void add(mr_ptx_counts *sum, const mr_ptx_counts *c) {
@@ -52,7 +43,7 @@ static void push_classes(lua_State *L, const mr_ptx_profile *profile, mr_ptx_cou
 
 static void push_times(lua_State *L, const mr_kernel_times *t) {
     lua_newtable(L);
-#define X(name, text) set_number(L, text, t->name * 1e3);
+#define X(name, text) mr_set_number(L, text, t->name * 1e3);
     MR_KERNEL_BOUNDS(X)
 #undef X
 }
@@ -69,7 +60,7 @@ static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_p
         lua_newtable(L);
         lua_pushstring(L, tree->files[lines[i].file]);
         lua_setfield(L, -2, "file");
-        set_integer(L, "line", lines[i].line);
+        mr_set_integer(L, "line", lines[i].line);
         set_counts(L, &lines[i].counts);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
@@ -123,14 +114,14 @@ MR_FUNCTION(
     push_classes(L, profile, &sum);
     lua_setfield(L, -2, "classes");
     set_counts(L, &sum);
-    set_integer(L, "blocks", mr_ptx_profile_blocks(profile));
-    set_integer(L, "launched_blocks", count->launched);
-    set_integer(L, "launches", count->launches);
-    set_number(L, "occupancy", occupancy->occupancy);
-    set_integer(L, "blocks_per_sm", (uint64_t)occupancy->blocks_per_sm);
+    mr_set_integer(L, "blocks", mr_ptx_profile_blocks(profile));
+    mr_set_integer(L, "launched_blocks", count->launched);
+    mr_set_integer(L, "launches", count->launches);
+    mr_set_number(L, "occupancy", occupancy->occupancy);
+    mr_set_integer(L, "blocks_per_sm", (uint64_t)occupancy->blocks_per_sm);
     lua_pushstring(L, occupancy->limited_by);
     lua_setfield(L, -2, "limited_by");
-    set_number(L, "ms", times.total * 1e3);
+    mr_set_number(L, "ms", times.total * 1e3);
     lua_pushstring(L, times.bound_by);
     lua_setfield(L, -2, "bound_by");
     push_times(L, &times);

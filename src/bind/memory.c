@@ -1,19 +1,15 @@
 /* mr.memory: how much memory is allocated. There is one counter for each device, and one for host memory
  * (pinned and pageable together). */
 #include "bind/open.h"
-
-static void set_count(lua_State *L, const char *name, uint64_t count) {
-    lua_pushinteger(L, (lua_Integer)count);
-    lua_setfield(L, -2, name);
-}
+#include "bind/field.h"
 
 static void push_stats(lua_State *L, const mr_memory_stats *stats) {
     lua_createtable(L, 0, 6);
-    set_count(L, "live", stats->live);
-    set_count(L, "reserved", stats->reserved);
-    set_count(L, "peak", stats->peak);
-    set_count(L, "allocations", stats->allocations);
-    set_count(L, "total_allocations", stats->total_allocations);
+    mr_set_integer(L, "live", stats->live);
+    mr_set_integer(L, "reserved", stats->reserved);
+    mr_set_integer(L, "peak", stats->peak);
+    mr_set_integer(L, "allocations", stats->allocations);
+    mr_set_integer(L, "total_allocations", stats->total_allocations);
 }
 
 /* The device at `arg`, or NULL when none is named. */
@@ -66,9 +62,9 @@ MR_FUNCTION(
     }
     lua_setfield(L, -2, "devices");
     lua_createtable(L, 0, 3);
-    set_count(L, "live", host.live);
-    set_count(L, "peak", host.peak);
-    set_count(L, "allocations", host.allocations);
+    mr_set_integer(L, "live", host.live);
+    mr_set_integer(L, "peak", host.peak);
+    mr_set_integer(L, "allocations", host.allocations);
     lua_setfield(L, -2, "host");
     return 1;
 }

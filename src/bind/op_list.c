@@ -5,12 +5,8 @@
  * ("none", or how the gradients are made), or a table with that text as `formula`. Without the module, or for rows that it
  * does not have, the field is nil. */
 #include "base/embedded.h"
+#include "bind/field.h"
 #include "bind/open.h"
-
-static void set_text(lua_State *L, const char *field, const char *text) {
-    lua_pushstring(L, text); /* NULL: nil */
-    lua_setfield(L, -2, field);
-}
 
 static const char *result_text(int result) {
     static const char *const texts[] = {[MR_RESULT_SAME] = "same",
@@ -23,9 +19,9 @@ static const char *result_text(int result) {
 
 static void add_forms(lua_State *L, const mr_op *op) {
     lua_createtable(L, 0, 3);
-    if (op->forms & MR_FORM_METHOD) set_text(L, "method", op->name);
-    if (op->forms & MR_FORM_INPLACE) set_text(L, "in_place", op->name_in_place);
-    if (op->forms & MR_FORM_FUNCTION) set_text(L, "mr", op->name);
+    if (op->forms & MR_FORM_METHOD) mr_set_text(L, "method", op->name);
+    if (op->forms & MR_FORM_INPLACE) mr_set_text(L, "in_place", op->name_in_place);
+    if (op->forms & MR_FORM_FUNCTION) mr_set_text(L, "mr", op->name);
     lua_setfield(L, -2, "forms");
 }
 
@@ -83,12 +79,12 @@ MR_FUNCTION(
     for (int id = MR_OP_FIRST; id < MR_OP_COUNT; id++) {
         const mr_op *op = &mr_ops[id];
         lua_createtable(L, 0, 11);
-        set_text(L, "name", op->name);
-        set_text(L, "family", op->family->name);
-        set_text(L, "result", result_text(op->result));
-        set_text(L, "formula", op->expression);
-        set_text(L, "usage", op->usage);
-        set_text(L, "help", op->help);
+        mr_set_text(L, "name", op->name);
+        mr_set_text(L, "family", op->family->name);
+        mr_set_text(L, "result", result_text(op->result));
+        mr_set_text(L, "formula", op->expression);
+        mr_set_text(L, "usage", op->usage);
+        mr_set_text(L, "help", op->help);
         lua_pushinteger(L, op->inputs);
         lua_setfield(L, -2, "inputs");
         lua_pushnumber(L, op->flops);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bind/field.h"
 #include "bind/open.h"
 
 /* --- what holds it up ------------------------------------------------------------------------------ */
@@ -101,11 +102,6 @@ typedef struct {
     char why[MR_PENDING_TEXT];
 } row;
 
-static void set_site(lua_State *L, const char *key, mr_site where) {
-    mr_push_site(L, where);
-    lua_setfield(L, -2, key);
-}
-
 static int drop_rows(lua_State *L) {
     mr_buffer *rows = lua_touserdata(L, 1);
     for (size_t i = 0; i < rows->size / sizeof(row); i++) {
@@ -141,7 +137,7 @@ static void push_pending(lua_State *L, const row *r) {
     lua_setfield(L, -2, "op");
     lua_pushinteger(L, (lua_Integer)r->seq);
     lua_setfield(L, -2, "seq");
-    set_site(L, "where", r->where);
+    mr_set_site(L, "where", r->where);
     lua_pushstring(L, r->state);
     lua_setfield(L, -2, "state");
     lua_pushinteger(L, r->part);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bind/field.h"
 #include "bind/hazard.h"
 #include "bind/open.h"
 #include "explore/waits.h"
@@ -178,34 +179,19 @@ static int drop_recording(lua_State *L) {
     return 0;
 }
 
-static void set_string(lua_State *L, const char *key, const char *value) {
-    if (!value) return;
-    lua_pushstring(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, size_t value) {
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_boolean(lua_State *L, const char *key, bool value) {
-    lua_pushboolean(L, value);
-    lua_setfield(L, -2, key);
-}
-
 static void push_wait(lua_State *L, const mr_wait *w) {
     lua_createtable(L, 0, 11);
-    set_string(L, "kind", mr_wait_kind_text(w->kind));
+    mr_set_text(L, "kind", mr_wait_kind_text(w->kind));
     mr_push_site(L, w->where);
     lua_setfield(L, -2, "where");
-    set_string(L, "who", w->who);
-    set_string(L, "verdict", mr_wait_verdict_text(w->verdict));
-    set_boolean(L, "kept", w->kept);
-    set_integer(L, "rounds", w->rounds);
-    if (w->needed_rounds != MR_WAIT_NOT_COUNTED) set_integer(L, "needed_rounds", w->needed_rounds);
-    set_string(L, "because", w->because);
-    set_string(L, "instead", w->instead);
+    mr_set_text(L, "who", w->who);
+    mr_set_text(L, "verdict", mr_wait_verdict_text(w->verdict));
+    mr_set_boolean(L, "kept", w->kept);
+    mr_set_integer(L, "rounds", w->rounds);
+    if (w->needed_rounds != MR_WAIT_NOT_COUNTED)
+        mr_set_integer(L, "needed_rounds", w->needed_rounds);
+    mr_set_text(L, "because", w->because);
+    mr_set_text(L, "instead", w->instead);
     if (!w->has_cost) return;
     lua_pushnumber(L, w->costs_ms);
     lua_setfield(L, -2, "costs_ms");
@@ -222,12 +208,12 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
     mr_buffer_to_text(L);
     lua_createtable(L, 0, 8);
-    set_integer(L, "total", waits->total);
-    if (waits->searched) set_integer(L, "sufficient", waits->sufficient);
-    if (waits->searched) set_boolean(L, "exact", waits->exact);
-    set_integer(L, "hazards", waits->hazards);
-    set_boolean(L, "complete", !waits->interrupted);
-    if (waits->interrupted) set_boolean(L, "interrupted", true);
+    mr_set_integer(L, "total", waits->total);
+    if (waits->searched) mr_set_integer(L, "sufficient", waits->sufficient);
+    if (waits->searched) mr_set_boolean(L, "exact", waits->exact);
+    mr_set_integer(L, "hazards", waits->hazards);
+    mr_set_boolean(L, "complete", !waits->interrupted);
+    if (waits->interrupted) mr_set_boolean(L, "interrupted", true);
     if (waits->has_costs) {
         lua_pushnumber(L, waits->makespan_ms);
         lua_setfield(L, -2, "makespan_ms");
