@@ -21,7 +21,8 @@ local MAY_LOOK = {
   -- at numbers and names, which are copied at once
   ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
   ["nn.c"] = true, ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
-  ["trace_span.c"] = true, ["trace_ask.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true, ["kernel.c"] = true, ["kernel_module.c"] = true,
+  ["trace_span.c"] = true, ["trace_ask.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true,
+  ["kernel.c"] = true, ["kernel_module.c"] = true,
   ["kernel_profile.c"] = true,
   -- at whether there is a tensor that requires gradients; takes nothing out
   ["record.c"] = true,
