@@ -50,18 +50,26 @@ return function(tools)
     end
   end
 
+  local function has_shape(t, shape)
+    if t.ndim ~= #shape then return false end
+    for d, size in ipairs(shape) do
+      if t:size(d) ~= size then return false end
+    end
+    return true
+  end
+
   -- t is where x is, has x's dtype and this shape; nil passes.
   local function check_like(name, what, t, x, shape)
     if t == nil then return end
     check_tensor(name, what, t)
-    if tostring(t.device) ~= tostring(x.device) then
+    if t.device ~= x.device and tostring(t.device) ~= tostring(x.device) then
       misuse(("%s: %s is on %s, but x is on %s: move one of them with to()"):format(name, what, tostring(t.device),
         tostring(x.device)))
     end
     if t.dtype ~= x.dtype then
       misuse(("%s: %s is %s, but x is %s; convert one of them with to()"):format(name, what, t.dtype, x.dtype))
     end
-    if shape and shape_text(t.shape) ~= shape_text(shape) then
+    if shape and not has_shape(t, shape) then
       misuse(("%s: %s must have the shape %s, but it is %s"):format(name, what, shape_text(shape), shape_text(t.shape)))
     end
   end

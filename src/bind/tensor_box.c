@@ -19,8 +19,6 @@ typedef struct {
     mr_site where; /* it was closed */
 } box;
 
-#define COLLECT_AFTER_BYTES ((uint64_t)64 << 20)
-
 /* --- check -------------------------------------------------------------------------------------- */
 
 static int was_closed(lua_State *L, const box *b) {
@@ -125,10 +123,11 @@ static uint64_t live_bytes(const mr_machine *machine) {
 
 /* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch
  * for it: the garbage goes when as much has been allocated since the last collection as was live after
- * it, which is what is live now without what came since. */
+ * it, which is what is live now without what came since. A collection takes as long as twenty calls, so there is none
+ * for what is little beside the device's memory. */
 void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
     mr_machine *machine = tensor->storage->machine;
-    if (machine->bytes_since_collect < COLLECT_AFTER_BYTES) return;
+    if (machine->bytes_since_collect < machine->collect_after) return;
     if (machine->bytes_since_collect < live_bytes(machine) / 2) return;
     if (!lua_gc(L, LUA_GCISRUNNING)) return; /* somebody has stopped it, as mr.explore does */
     machine->bytes_since_collect = 0;

@@ -76,6 +76,19 @@ static mr_status open_device(cuda_machine *cuda, int index) {
     return mr_cuda_device_open(d);
 }
 
+/* Garbage may take a small part of the smallest device. A training step makes some hundred megabytes of it, so without
+ * this the collector would run several times in each. */
+static void let_garbage_grow(mr_machine *machine) {
+    enum { PART_OF_MEMORY = 128 };
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < machine->device_count; i++) {
+        uint64_t total = machine->devices[i]->properties.total_memory;
+        if (total < least) least = total;
+    }
+    if (machine->collect_after < least / PART_OF_MEMORY)
+        machine->collect_after = least / PART_OF_MEMORY;
+}
+
 static mr_status open_devices(cuda_machine *cuda, int home) {
     mr_machine *machine = cuda->machine;
     int count = 0;
@@ -87,6 +100,7 @@ static mr_status open_devices(cuda_machine *cuda, int home) {
     if (!machine->devices || !cuda->devices)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %d devices", count);
     for (int i = 0; i < count; i++) MR_TRY(open_device(cuda, i));
+    let_garbage_grow(machine);
     cuda->home = &cuda->devices[home];
     machine->first_device = machine->devices[home];
     MR_TRY(mr_cuda_use(cuda->home));

@@ -39,6 +39,8 @@ static void close_default_streams(mr_machine *machine) {
     }
 }
 
+#define COLLECT_AFTER_BYTES ((uint64_t)64 << 20)
+
 mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *options,
                           mr_machine **out_machine) {
     static const mr_machine_options defaults;
@@ -48,6 +50,7 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     machine->backend = backend;
     machine->epoch = 1;
     machine->next_seq = 1;
+    machine->collect_after = COLLECT_AFTER_BYTES;
     mr_slab_init(&machine->commands, sizeof(mr_command), COMMANDS_PER_CHUNK);
     mr_slab_init(&machine->storages, sizeof(mr_storage), STORAGES_PER_CHUNK);
     mr_slab_init(&machine->tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);

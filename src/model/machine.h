@@ -56,6 +56,9 @@ struct mr_machine {
 
     mr_interned files; /* that sites name */
 
+    uint64_t
+        collect_after; /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
+
     /* What the model counts, up to `memory_limit`: mr_machine_counts_save copies it. */
     uint64_t next_seq;    /* of the next command; starts at 1 */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */

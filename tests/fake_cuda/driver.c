@@ -21,6 +21,10 @@ int fake_number_of(const char *variable, int otherwise) {
     return text && *text ? atoi(text) : otherwise;
 }
 
+size_t fake_total_memory(void) {
+    return (size_t)fake_number_of("FAKE_CUDA_GIB", 1) << 30;
+}
+
 /* ---- the state that every call looks at */
 
 CUresult fake_state(void) {
@@ -121,7 +125,7 @@ CUresult fake_DeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdev
 
 CUresult fake_DeviceTotalMem(size_t *bytes, CUdevice device) {
     (void)device;
-    *bytes = TOTAL_MEMORY;
+    *bytes = fake_total_memory();
     return CUDA_SUCCESS;
 }
 

@@ -10,7 +10,7 @@
 #include "fake_cuda.h"
 #include "ptx/ptx.h"
 
-enum { MOST_DEVICES = 8, TOTAL_MEMORY = 1 << 30, ALIGNMENT = 256 };
+enum { MOST_DEVICES = 8, ALIGNMENT = 256 };
 
 /* The device, as far as kernels see it. */
 enum {
@@ -162,6 +162,7 @@ CUresult fake_leave(CUresult result);
     } while (0)
 
 int fake_number_of(const char *variable, int otherwise); /* of the environment */
+size_t fake_total_memory(void);                          /* of a device */
 
 /* module.c, under the lock */
 CUresult fake_load(CUmodule *module, const void *image, char *log, size_t log_size);

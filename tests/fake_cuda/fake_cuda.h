@@ -17,6 +17,7 @@
  *   FAKE_CUDA_INIT=803          what cuInit returns
  *   FAKE_CUDA_RETAIN=46         what cuDevicePrimaryCtxRetain returns
  *   FAKE_CUDA_UNUSABLE=1        only the first so many devices refuse their contexts (default: all do)
+ *   FAKE_CUDA_GIB=141           the memory of each device in GiB; default 1
  *   FAKE_CUDA_CAPABILITY=61     compute capability 6.1; PTX for a newer one is refused
  *   FAKE_CUDA_PTX=85            PTX of a version after 8.5 is refused; default 9.0
  *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations

@@ -63,7 +63,7 @@ CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemory
     bool fails = fake_cuda.fail_alloc_at ? --fake_cuda.fail_alloc_at == 0
                                          : fake_cuda.fail_allocs && fake_cuda.fail_allocs--;
     if (fails) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    if (bytes > TOTAL_MEMORY - device->used) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    if (bytes > fake_total_memory() - device->used) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
     block *b = malloc(sizeof *b);
     char *memory = fake_alloc(bytes);
     if (!b || !memory) abort();
@@ -107,8 +107,8 @@ CUresult fake_MemFree(CUdeviceptr address) {
 
 CUresult fake_MemGetInfo(size_t *free_bytes, size_t *total) {
     ENTER();
-    *total = TOTAL_MEMORY;
-    *free_bytes = TOTAL_MEMORY - fake_devices[fake_current].reserved;
+    *total = fake_total_memory();
+    *free_bytes = fake_total_memory() - fake_devices[fake_current].reserved;
     return fake_leave(CUDA_SUCCESS);
 }
 

@@ -610,4 +610,76 @@ function TestData.test_misuse()
   refused({ "stream is a string" }, mr.data.batches, x, { stream = "x" })
 end
 
+TestUnrecorded = {}
+
+local function convolutional()
+  return nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Identity(), nn.Flatten(), nn.Linear(8, 4),
+    nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3), nn.Sigmoid()):to(0):eval()
+end
+
+function TestUnrecorded.test_the_same_values_as_recorded()
+  local net, x = convolutional(), mr.randn(5, 1, 6, 6)
+  lu.assertTrue(net(x):eq(mr.no_grad(net, x)):all():item())
+  net:train()
+  mr.manual_seed(3)
+  local recorded = net(x)
+  mr.manual_seed(3)
+  lu.assertTrue(recorded:eq(mr.no_grad(net, x)):all():item())
+end
+
+-- The results between the layers are freed without the collector.
+function TestUnrecorded.test_only_the_result_stays()
+  local net, x = convolutional(), mr.randn(64, 1, 6, 6)
+  collectgarbage()
+  collectgarbage "stop"
+  local before = mr.memory.stats(0).live
+  local y = mr.no_grad(net, x)
+  local made = mr.memory.stats(0).live - before
+  collectgarbage "restart"
+  lu.assertEquals(made, y.numel * 4)
+end
+
+-- Memory that the caller has is not written, whatever layers hand it on.
+function TestUnrecorded.test_the_input_stays()
+  local function check(...)
+    local x = mr.tensor { { -1.0, 2.0 }, { 3.0, -4.0 } }
+    mr.no_grad(nn.Sequential(...), x)
+    lu.assertEquals(x:totable(), { { -1, 2 }, { 3, -4 } })
+  end
+  check(nn.ReLU())
+  check(nn.Identity(), nn.ReLU())
+  check(nn.Flatten(), nn.ReLU())
+  check(nn.Flatten(1), nn.Identity(), nn.Tanh(), nn.ReLU())
+  local still = nn.Dropout(0.5)
+  still.training = false
+  check(still, nn.Flatten(), nn.Sigmoid())
+end
+
+-- What a layer of the caller's own has seen or given may be kept there.
+function TestUnrecorded.test_layers_of_ones_own_keep_what_they_like()
+  local kept = {}
+  local Keep = nn.Module.class("Keep")
+  function Keep.forward(_, x)
+    kept[#kept + 1] = x
+    return x
+  end
+  local loud = nn.ReLU()
+  function loud.forward(_, x)
+    kept[#kept + 1] = x
+    return x:relu()
+  end
+  local x = mr.tensor { -1.0, 0.0 }
+  mr.no_grad(nn.Sequential(nn.Sigmoid(), Keep(), nn.ReLU(), nn.Tanh(), nn.Identity(), loud, nn.Sigmoid()), x)
+  lu.assertAlmostEquals(kept[1]:totable(), { 0.26894142, 0.5 }, 1e-6)
+  lu.assertAlmostEquals(kept[2]:totable(), { 0.26263955, 0.46211716 }, 1e-6)
+end
+
+-- sigmoid of integers is a float, which has no place in them.
+function TestUnrecorded.test_results_of_another_dtype()
+  local linear = nn.Linear(2, 2, { bias = false })
+  linear.weight = nn.Parameter(mr.tensor({ { 1, 2 }, { 3, 4 } }, { dtype = "i32" }), false)
+  local y = mr.no_grad(nn.Sequential(linear, nn.Sigmoid()), mr.tensor({ { 0, 0 } }, { dtype = "i32" }))
+  lu.assertEquals({ y.dtype, y:totable() }, { "f32", { { 0.5, 0.5 } } })
+end
+
 os.exit(lu.LuaUnit.run())

@@ -6,6 +6,11 @@ return function(tools, module, init)
   local misuse = tools.misuse
   local nn = {}
 
+  -- What the layers of this file do with memory, by their `forward`: `makes` says that a result has memory of its own
+  -- (that of the others may be the input's), `in_place` names the method that overwrites the input with the result.
+  -- None of them keeps its input.
+  local memory = {}
+
   -- The options behind the positional arguments, of which there are at most `most`; leaves those in `arguments`.
   local function take_options(name, known, most, arguments)
     local options = arguments[arguments.n]
@@ -28,7 +33,7 @@ return function(tools, module, init)
     local names = {}
     for option in known:gmatch("[%w_]+") do names[option] = true end
     for key, value in pairs(body) do
-      if key ~= "init" then class[key] = value end
+      if type(value) == "function" and key ~= "init" then class[key] = value end
     end
     function class.forward(m, x, ...)
       module.check(m, "forward")
@@ -37,6 +42,7 @@ return function(tools, module, init)
       end
       return body.forward(m, x, ...)
     end
+    memory[class.forward] = { makes = body.makes ~= false, in_place = body.in_place }
     function class.init(m, ...)
       local arguments = table.pack(...)
       local options = take_options(name, known, most, arguments)
@@ -247,7 +253,8 @@ return function(tools, module, init)
   -- ---------------------------------------------------------------- functions of their input
 
   for name, method in pairs { ReLU = "relu", GELU = "gelu", Tanh = "tanh", Sigmoid = "sigmoid" } do
-    layer(name, 0, "", { forward = function(_, x) return x[method](x) end })
+    local in_place = method ~= "gelu" and method .. "_" or nil
+    layer(name, 0, "", { forward = function(_, x) return x[method](x) end, in_place = in_place })
   end
 
   for name, method in pairs { Softmax = "softmax", LogSoftmax = "log_softmax" } do
@@ -261,7 +268,7 @@ return function(tools, module, init)
     })
   end
 
-  layer("Identity", 0, "", { forward = function(_, x) return x end })
+  layer("Identity", 0, "", { forward = function(_, x) return x end, makes = false })
 
   layer("Dropout", 1, "p", {
     init = function(m, options, p)
@@ -271,12 +278,14 @@ return function(tools, module, init)
       end
     end,
     forward = function(m, x) return x:dropout(m.p, m.training) end,
+    makes = false,
     extra_repr = function(m) return "p=" .. m.p end,
   })
 
   layer("Flatten", 2, "", {
     init = function(m, _, first, last) m.start_dim, m.end_dim = first or 2, last or -1 end,
     forward = function(m, x) return x:flatten(m.start_dim, m.end_dim) end,
+    makes = false,
     extra_repr = function(m) return ("start_dim=%d, end_dim=%d"):format(m.start_dim, m.end_dim) end,
   })
 
@@ -325,6 +334,27 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- containers
 
+  local function close(t) local _ <close> = t end
+
+  -- The layers one after the other, where nothing is recorded: between two layers of this file nobody else has the
+  -- result of the first. So it is closed as soon as the second has used it, or overwritten, and the next layer gets
+  -- memory that is still in the cache. `own`: nobody else has x. `alone`: nor anything else in its memory.
+  local function run_unrecorded(children, x)
+    local own, alone = false, false
+    for _, child in ipairs(children) do
+      local known, y = memory[child.forward]
+      local in_place = alone and known and known.in_place
+      -- of integers there is a float for each, which is larger
+      if in_place and x.dtype:find "f" then y = x[in_place](x) else y = child(x) end
+      local is_new = not rawequal(x, y)
+      if known and own and is_new then close(x) end
+      own = known ~= nil and (own or is_new)
+      alone = known ~= nil and (alone or known.makes and is_new)
+      x = y
+    end
+    return x
+  end
+
   local Sequential = module.class("Sequential")
   function Sequential.init(m, ...)
     for i = 1, select("#", ...) do
@@ -337,7 +367,9 @@ return function(tools, module, init)
   end
   function Sequential.forward(m, x)
     module.check(m, "forward")
-    for _, child in ipairs(m:children()) do x = child(x) end
+    local children = module.children(m)
+    if not mr.is_grad_enabled() then return run_unrecorded(children, x) end
+    for _, child in ipairs(children) do x = child(x) end
     return x
   end
   function Sequential.get(m, i)

@@ -237,6 +237,15 @@ return function(tools)
     return list
   end
 
+  -- The modules that are registered in m itself, in order.
+  local function children(m)
+    local list, s = {}, rawget(m, STATE)
+    for _, name in ipairs(s.order) do
+      if s.kinds[name] == "module" then list[#list + 1] = s.values[name] end
+    end
+    return list
+  end
+
   local function seconds(list)
     local result = {}
     for i, pair in ipairs(list) do result[i] = pair[2] end
@@ -261,7 +270,10 @@ return function(tools)
   function methods.named_buffers(m) return each(named_tensors(m, "named_buffers", "buffer")) end
   function methods.modules(m) return seconds(named_modules(m, "modules")) end
   function methods.named_modules(m) return each(named_modules(m, "named_modules")) end
-  function methods.children(m) return seconds(named_children(m, "children")) end
+  function methods.children(m)
+    state_of(m, "children")
+    return children(m)
+  end
   function methods.named_children(m) return each(named_children(m, "named_children")) end
 
   function methods.apply(m, fn)
@@ -429,5 +441,5 @@ return function(tools)
   for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
 
   return { methods = methods, parameter = parameter, class = new_class, is_module = is_module, check = state_of,
-    assign = assign }
+    assign = assign, children = children }
 end
