@@ -26,6 +26,15 @@ static uint64_t draw(mr_stream *stream) {
     return capture_of(stream)->graph->draws++;
 }
 
+static const mr_stream *origin(const mr_device *device, mr_site *out_begun) {
+    for (const mr_capture *c = captures_of(device->machine)->first; c; c = c->next) {
+        if (c->graph->device != device) continue;
+        *out_begun = c->graph->begun;
+        return c->streams.items[0]->stream;
+    }
+    return NULL;
+}
+
 static void abandon_all(mr_machine *machine) {
     while (captures_of(machine)->first) mr_capture_end(captures_of(machine)->first);
 }
@@ -46,6 +55,7 @@ static const mr_capture_rules rules = {
     .allocated = mr_capture_adopt,
     .free = mr_capture_free,
     .draw = draw,
+    .origin = origin,
     .forget_event = mr_capture_forget_event,
     .abandon = abandon_all,
     .close = close_captures,

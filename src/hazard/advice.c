@@ -7,6 +7,7 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "model/capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -368,7 +369,29 @@ static bool is_pageable_copy(const mr_command *command) {
     return host->storage->kind == MR_MEMORY_PAGEABLE;
 }
 
+/* ---- captures: R39 */
+
+static void advise_uncaptured(checker *c, const mr_command *command) {
+    mr_site begun;
+    const mr_machine *machine = command->machine;
+    bool is_work = mr_command_is(command, MR_TRAIT_WORK) && command->stream &&
+                   command->stream->kind == MR_STREAM_LEGACY;
+    if (!is_work || !is_of_script(command) || !mr_capture_rules_of(machine)->origin) return;
+    const mr_stream *origin = mr_capture_rules_of(machine)->origin(command->stream->device, &begun);
+    if (!origin) return;
+    char on[NAME_SIZE], since[160] = "";
+    mr_stream_describe(origin, on, sizeof on);
+    if (begun.file)
+        mr_text_format(since, sizeof since, " (since %.100s:%d)", begun.file, begun.line);
+    advise(c, MR_HAZARD_UNCAPTURED_WORK, command->stream->observed, command->name, command->where,
+           command->seq, begun,
+           "%s captures%s, and the default stream is not captured: this runs now, and in no launch "
+           "of the graph (R39). Run it on %s, or after the capture.",
+           on, since, on);
+}
+
 void mr_hazard_advise_command(checker *c, const mr_command *command) {
+    if (command->machine->capturing) advise_uncaptured(c, command);
     if (c->pageable.pending) {
         bool waited = command->kind == MR_COMMAND_STREAM_SYNC &&
                       command->stream->id == c->pageable.stream &&

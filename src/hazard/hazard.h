@@ -69,6 +69,9 @@ typedef enum {
     X(PAGEABLE_COPY, "pageable-copy", true,                                                        \
       "an asynchronous copy of pageable memory: CUDA does not specify whether the call waits, "    \
       "and the copy does not overlap with other work (R23)")                                       \
+    X(UNCAPTURED_WORK, "uncaptured-work", true,                                                    \
+      "work of the default stream while a non-blocking stream captures: it is carried out at "     \
+      "once, and is no part of the graph (R39)")                                                   \
     X(UNSPECIFIED_SYNCHRONY, "unspecified-synchrony", true,                                        \
       "the values are right only if such a copy waited; NVIDIA's driver waits, but CUDA does not " \
       "guarantee it")

@@ -46,6 +46,9 @@ typedef struct {
                       bool *out_taken);
     /* The Philox offset of an operation on a capturing stream: it counts from 0 in each graph. */
     uint64_t (*draw)(mr_stream *stream);
+    /* Optional. The stream on which a capture began that is under way on the device, borrowed, and the line that began it; NULL:
+     * the script began none. */
+    const mr_stream *(*origin)(const mr_device *device, mr_site *out_begun);
     /* The event is recorded elsewhere, or goes. */
     void (*forget_event)(mr_event *event);
     /* A reset, or the end of the machine: all captures are over, and nothing comes of them. */

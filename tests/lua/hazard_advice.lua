@@ -262,4 +262,33 @@ function TestAdvice.test_launches_of_graphs()
   lu.assertEquals(advice_of(program(true)), {"redundant-wait"})
 end
 
+-- R39: beside a capture on a non-blocking stream the default stream goes on, which is seldom what was meant.
+function TestAdvice.test_work_of_the_default_stream_during_a_capture()
+  local s, t, x = mr.stream{name = "s"}, mr.stream(), mr.zeros(4)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    mr.graph.begin(s)
+    for _ = 1, 2 do x:add_(1) end
+    mr.graph.finish(s)
+  end), { "uncaptured-work" })
+  local advice = mr.hazard.advice()[1]
+  lu.assertEquals(advice.count, 2)
+  lu.assertStrContains(advice.why, "stream `s` captures (since ")
+end
+
+function TestAdvice.test_captures_without_work_of_the_default_stream()
+  local s, t, x = mr.stream(), mr.stream(), mr.zeros(4)
+  mr.synchronize()
+  lu.assertEquals(advice_of(function()
+    local step = mr.graph.auto(function() x:add_(1) end)
+    for _ = 1, 3 do step() end
+    mr.synchronize()
+    mr.graph(function() x:add_(1) end):launch()
+    mr.synchronize()
+    mr.graph.begin(s)
+    t:run(function() mr.spin{ms = 0.01} end)
+    mr.graph.finish(s)
+  end), {})
+end
+
 os.exit(lu.LuaUnit.run())
