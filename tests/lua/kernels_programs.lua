@@ -3,7 +3,6 @@
 -- plain Lua; through each compiler that this machine has.
 local lu = require "luaunit"
 local mr = require "millrace"
-local command = require "host.support.command"
 
 -- ---------------------------------------------------------------- helpers
 
@@ -518,25 +517,6 @@ function TestPrograms.test_neighbours()
   end
 end
 
--- ---------------------------------------------------------------- the other compiler
-
-if not os.getenv("MILLRACE_COMPILER") then
-  TestCompilers = {}
-
-  local own = get("vector_add", "vector_add").module.ptx:find("LLVM NVPTX") and "clang" or "nvrtc"
-
-  function TestCompilers.test_the_other_compiler()
-    local other = own == "clang" and "nvrtc" or "clang"
-    local result = command.run{ "tests/lua/kernels_programs.lua", environment = "export MILLRACE_COMPILER=" .. other }
-    if result.status == 77 then return lu.skip(result.out) end
-    lu.assertEquals(result.status, 0, result.out .. result.err)
-  end
-else
-  local ok, err = pcall(mr.module, "__global__ void f() {}")
-  if not ok and err.code == "not-supported" then
-    print(tostring(err))
-    os.exit(77)
-  end
-end
+require "lua.support.compilers" "tests/lua/kernels_programs.lua"
 
 os.exit(lu.LuaUnit.run())

@@ -4,7 +4,6 @@
 -- machine has.
 local lu = require "luaunit"
 local mr = require "millrace"
-local command = require "host.support.command"
 
 -- ---------------------------------------------------------------- integers of 128 bits
 
@@ -263,25 +262,6 @@ function TestAngles.test_infinity_has_no_sine()
   end
 end
 
--- ---------------------------------------------------------------- the other compiler
-
-if not os.getenv("MILLRACE_COMPILER") then
-  TestCompilers = {}
-
-  local own = mr.module("__global__ void f() {}").ptx:find("LLVM NVPTX") and "clang" or "nvrtc"
-
-  function TestCompilers.test_the_other_compiler()
-    local other = own == "clang" and "nvrtc" or "clang"
-    local result = command.run{ "tests/lua/kernels_values.lua", environment = "export MILLRACE_COMPILER=" .. other }
-    if result.status == 77 then return lu.skip(result.out) end
-    lu.assertEquals(result.status, 0, result.out .. result.err)
-  end
-else
-  local ok, err = pcall(mr.module, "__global__ void f() {}")
-  if not ok and err.code == "not-supported" then
-    print(tostring(err))
-    os.exit(77)
-  end
-end
+require "lua.support.compilers" "tests/lua/kernels_values.lua"
 
 os.exit(lu.LuaUnit.run())
