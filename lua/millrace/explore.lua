@@ -111,37 +111,73 @@ return function(tools)
     return text_meta
   end
 
+  -- Of two operations at one line.
+  local function told_apart(side)
+    return ("`%s` on %s at %s"):format(side.op, side.stream == "host" and "the host" or side.stream, side.where)
+  end
+
+  local function told(text, o)
+    return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
+  end
+
+  local BENIGN = "  both orders come to the same: a benign race, as far as these two schedules show"
+
+  -- A free changes nothing by itself. What counts is who uses the memory next.
+  local function tell_reuse(w, report)
+    local use = ("`%s` at %s "):format(report.first.op, report.first.where)
+    local again = (" the memory that is freed at %s is used again"):format(report.second.where)
+    w.text = table.concat({ w.in_order and told(use .. "before" .. again, w.in_order),
+      w.reversed and told(use .. "after" .. again, w.reversed)
+        or "  the function itself does not use the memory again before that; the rest of a program may",
+      w.benign and BENIGN or nil }, "\n")
+    return text_meta
+  end
+
   -- report:witness(): two schedules that show the two orders of a hazard, and what they come to.
-  local function witness(fn, report)
+  local function witness(fn, report, numbers)
     local file, line = place_of(report.first)
     local other_file, other_line = place_of(report.second)
     if not line or not other_line then misuse("witness: the report names no two lines") end
     local raw = guarded("witness", function(keeper)
       return tools.explore(runner(fn, {}), keeper, nil, 20000, 0.0, -1, 1, 2, false, 0, 0, file, line,
-        report.first.stream, other_file, other_line, report.second.stream)
+        report.first.stream, numbers[1], other_file, other_line, report.second.stream, numbers[2])
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
     local second = raw.reversed and read_outcome(raw.reversed)
     local w = { in_order = first, reversed = second, complete = raw.complete }
     w.benign = first ~= nil and second ~= nil and raw.in_order.raw == raw.reversed.raw
-    local function told(text, o)
-      return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
-    end
     if not first and not second then return setmetatable(w, other_outcomes(w, raw, report.kind)) end
+    if report.kind == "use-after-free" then return setmetatable(w, tell_reuse(w, report)) end
     local a, b = report.first.where, report.second.where
-    if a == b then a, b = a .. " on " .. report.first.stream, b .. " on " .. report.second.stream end
+    if a == b then a, b = told_apart(report.first), told_apart(report.second) end
     w.text = table.concat({ told(a .. " before " .. b, first), told(b .. " before " .. a, second),
-      w.benign and "  both orders come to the same: a benign race, as far as these two schedules show" or nil }, "\n")
+      w.benign and BENIGN or nil }, "\n")
     return setmetatable(w, text_meta)
   end
 
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
+  -- Returns the number of the function's first command, too: by the numbers of commands a search finds the accesses of a
+  -- report again. So this run is like one of the search, in which the collector does not free either.
+  local function check(fn)
+    local runs, first = collectgarbage("isrunning"), nil
+    collectgarbage()
+    collectgarbage("stop")
+    local results = table.pack(pcall(mr.hazard.check, function()
+      first = tools.next_number()
+      call(fn)
+      pcall(tools.drain)
+    end))
+    if runs then collectgarbage("restart") end
+    return first, table.unpack(results, 1, results.n)
+  end
+
   local function hazards_of(fn)
-    local fine, reports = pcall(mr.hazard.check, function() call(fn) pcall(tools.drain) end)
+    local first_number, fine, reports = check(fn)
     if not fine then return {} end
     for _, report in ipairs(reports) do
-      function report.witness(self) return witness(fn, self) end
+      local numbers = { report.first.seq - first_number + 1, report.second.seq - first_number + 1 }
+      function report.witness(self) return witness(fn, self, numbers) end
       setmetatable(report, report_meta)
     end
     return reports

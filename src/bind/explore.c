@@ -328,8 +328,8 @@ static void start_collector(lua_State *L, bool runs) {
     if (runs) lua_gc(L, LUA_GCRESTART);
 }
 
-/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, stream, file,
- * line, stream]) -> result */
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, stream, number,
+ * file, line, stream, number]) -> result */
 static int explore(lua_State *L) {
     caller_state s = {.L = L};
     mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
@@ -341,11 +341,13 @@ static int explore(lua_State *L) {
                                   .samples = (uint64_t)luaL_checkinteger(L, 10),
                                   .seed = (uint64_t)luaL_checkinteger(L, 11)};
     for (int i = 0; i < 2; i++) {
-        options.pair[i] =
-            (mr_site){luaL_optstring(L, 12 + 3 * i, NULL), (int)luaL_optinteger(L, 13 + 3 * i, 0)};
-        options.pair_stream[i] = luaL_optstring(L, 14 + 3 * i, NULL);
+        int at = 12 + 4 * i;
+        options.pair[i] = (mr_explore_side){
+            .where = {luaL_optstring(L, at, NULL), (int)luaL_optinteger(L, at + 1, 0)},
+            .stream = luaL_optstring(L, at + 2, NULL),
+            .number = (uint64_t)luaL_optinteger(L, at + 3, 0)};
     }
-    lua_settop(L, 17);
+    lua_settop(L, 19);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = stop_collector(L);
@@ -519,6 +521,12 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
+/* next_number() -> what the next command is counted by */
+static int next_number(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_set_context(L)->next_seq);
+    return 1;
+}
+
 static const luaL_Reg tools[] = {{"explore", explore},
                                  {"replay", replay},
                                  {"keep", keep},
@@ -535,6 +543,7 @@ static const luaL_Reg tools[] = {{"explore", explore},
                                  {"misuse", misuse},
                                  {"follow", follow},
                                  {"bounds", bounds},
+                                 {"next_number", next_number},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */

@@ -234,6 +234,7 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
     mr_explore_value_free(&value);
     if (e->subject->machine->lost) mr_machine_revive(e->subject->machine);
     if (!status) status = open_player(e, b);
+    if (!status) witness_find_items(e, b);
     if (!status) return MR_OK;
     branch_destroy(e, b);
     *out_branch = NULL;
@@ -276,6 +277,11 @@ void branch_destroy(explorer *e, branch *b) {
 }
 
 /* ---- who touches the same bytes */
+
+bool branch_share_memory(const mr_storage *a, const mr_storage *b) {
+    return a->device == b->device && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
 
 static bool share_bytes(const mr_tensor *a, const mr_tensor *b) {
     if (a->storage == b->storage) return mr_tensor_may_overlap(a, b);

@@ -47,6 +47,14 @@ typedef struct {
     bool (*go_on)(void *context, const mr_explore_progress *progress);
 } mr_explore_subject;
 
+/* An access of a hazard: the command of this number, if a run has it at this line; else the first one at the line, in a
+ * stream of this name. */
+typedef struct {
+    mr_site where;
+    const char *stream; /* NULL: any */
+    uint64_t number;    /* of the function's commands, from 1 on; 0: not known */
+} mr_explore_side;
+
 typedef struct {
     uint64_t most;  /* schedules; 0: 1,000,000 */
     double seconds; /* 0: as long as it takes */
@@ -54,10 +62,8 @@ typedef struct {
     uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
     unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
-    /* Of a hazard whose two orders are to be shown: lines (no file: none), and names of streams (NULL: any), which tell
-     * the same line apart. */
-    mr_site pair[2];
-    const char *pair_stream[2];
+    mr_explore_side
+        pair[2];      /* of a hazard whose two orders are to be shown; `where` has no file: none */
     uint64_t samples; /* > 0: so many schedules at random instead of all */
     uint64_t seed;
 } mr_explore_options;

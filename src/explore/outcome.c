@@ -91,18 +91,13 @@ static bool is_shown(const branch *b, uint32_t item) {
     }
 }
 
-static bool share_memory(const mr_storage *a, const mr_storage *b) {
-    return a->device == b->device && a->address < b->address + b->bytes &&
-           b->address < a->address + a->bytes;
-}
-
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
 static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_player_item *items = b->order.items;
     if (items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed) return NULL;
     for (uint32_t k = alloc; k-- > 0;)
         if (items[k].kind == MR_COMMAND_FREE && !items[k].failed &&
-            share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
+            branch_share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
             return &items[k];
     return NULL;
 }
@@ -167,7 +162,7 @@ static void write_steps(const branch *b, const plan *p, mr_buffer *out) {
     }
 }
 
-static mr_status keep_schedule(mr_explore_outcome *o, const branch *b, const plan *p) {
+mr_status outcome_keep_schedule(mr_explore_outcome *o, const branch *b, const plan *p) {
     mr_buffer schedule = {0}, steps = {0};
     plan_write(p, &schedule);
     write_steps(b, p, &steps);
@@ -231,49 +226,5 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, cons
     if (switches > o->switches || (switches == o->switches && length >= o->length)) return MR_OK;
     o->switches = switches;
     o->length = length;
-    return keep_schedule(o, b, schedule);
-}
-
-/* ---- the two orders of a hazard */
-
-static bool is_at(const branch *b, uint32_t item, mr_site where) {
-    mr_site here = b->order.items[item].where;
-    return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
-}
-
-/* When the line `where` is carried out: the number of the step, or of the one before which the host does it; twice, so that
- * the host's lie between. UINT32_MAX: not at all. */
-static uint32_t moment_of(const branch *b, const plan *p, mr_site where, const char *stream) {
-    for (size_t i = 0; i < p->steps.count; i++) {
-        uint32_t item = b->items_at[p->steps.items[i].command];
-        const mr_name *name = b->order.items[item].stream->name;
-        if (!is_at(b, item, where) || (name && stream && strcmp(name->text, stream) != 0)) continue;
-        return 2 * (uint32_t)i + 1;
-    }
-    for (uint32_t item = 0; item < b->count; item++) {
-        if (b->classes[item] != ITEM_HOST || !is_at(b, item, where)) continue;
-        uint32_t before = 0;
-        while (before < p->steps.count && p->steps.items[before].at <= b->ordinals[item]) before++;
-        return 2 * before;
-    }
-    return UINT32_MAX;
-}
-
-mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                          const mr_buffer *value, size_t text_size) {
-    uint32_t first = moment_of(b, schedule, e->options.pair[0], e->options.pair_stream[0]),
-             second = moment_of(b, schedule, e->options.pair[1], e->options.pair_stream[1]);
-    if (first == UINT32_MAX || second == UINT32_MAX || first == second) return MR_OK;
-    mr_explore_outcome *w = &e->result->witness[first > second];
-    if (w->schedule && w->switches <= overtaken) return MR_OK;
-    char *copy = malloc(value->size + 1);
-    if (!copy) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
-    if (value->size) memcpy(copy, value->data, value->size);
-    copy[value->size] = 0;
-    free(w->value);
-    w->value = copy;
-    w->size = value->size;
-    w->text_size = text_size;
-    w->switches = overtaken;
-    return keep_schedule(w, b, schedule);
+    return outcome_keep_schedule(o, b, schedule);
 }

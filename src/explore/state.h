@@ -47,6 +47,8 @@ struct branch {
     MR_VEC(value_part) parts;
     bool has_functions;
     bool strayed; /* of its run */
+    uint32_t
+        sides[2]; /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
 
     /* How its parent's items come out here. */
     uint32_t key_item; /* its ordinal */
@@ -63,6 +65,8 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
 mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed);
 void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
+/* Whether both lie in the same memory, one after the other. */
+bool branch_share_memory(const mr_storage *a, const mr_storage *b);
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);
 /* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions ran
@@ -113,11 +117,18 @@ typedef struct {
 
 void outcome_table_free(outcome_table *table);
 /* One more schedule came to this value. */
-/* Keeps it as a witness, if it shows an order of the pair that is asked for with fewer `overtaken` than so far. */
-mr_status outcome_witness(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                          const mr_buffer *value, size_t text_size);
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
                         size_t text_size);
+/* As text, and as steps for a person. */
+mr_status outcome_keep_schedule(mr_explore_outcome *o, const branch *b, const plan *p);
+
+/* ---- the two orders of a hazard: witness.c */
+
+/* Which items of the branch the pair that is asked for is. */
+void witness_find_items(const explorer *e, branch *b);
+/* Keeps the schedule, if it shows an order of the pair with fewer `overtaken` than so far. */
+mr_status witness_look(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                       const mr_buffer *value, size_t text_size);
 
 struct explorer {
     const mr_explore_subject *subject;

@@ -67,7 +67,8 @@ mr_program_facts mr_program_facts_of(const mr_program *p) {
                               .model = p->model,
                               .chooser = p->chooser,
                               .from_the_start = p->from_the_start,
-                              .cut = p->cut};
+                              .cut = p->cut,
+                              .first_seq = p->first_seq};
 }
 
 mr_program_item mr_program_item_at(const mr_program *program, size_t i) {

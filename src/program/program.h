@@ -57,6 +57,7 @@ typedef struct {
     const char *model, *chooser; /* at the beginning; NULL: not a virtual GPU */
     bool from_the_start; /* of the machine: times are then equal, too; else only durations are */
     bool cut;            /* there were more items than the recorder was to keep */
+    uint64_t first_seq;  /* the number that its first command could have */
 } mr_program_facts;
 mr_program_facts mr_program_facts_of(const mr_program *program);
 
