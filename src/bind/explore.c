@@ -577,8 +577,8 @@ MR_FUNCTION(
     "Ctrl-C: what was found by then)}; print it. `fn` must "
     "do the same when it is called again and reads the same values; it is called again only where "
     "it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation "
-    "into so many parts; `preempt` bounds the pairs that the search decides against the order of "
-    "submission; "
+    "into so many parts; `preempt` bounds the pairs that run against the order of submission, "
+    "and tries those schedules first that have the fewest; "
     "`polls` is how often in a row a query says no; `unspecified` also tries what CUDA leaves open "
     "besides the order; with `seeds` so many schedules are drawn at random instead.") {
     return call_part(L, "explore", 2);

@@ -43,16 +43,36 @@ static bool note_poll(search *s, bool yes) {
     return mr_vec_push(&s->polls, p);
 }
 
+/* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others: what
+ * goes before A goes before all that comes after A. Nodes that enter later add to the sum and change nothing of it. */
+static uint32_t count_overtaken(const search *s) {
+    const order *o = s->o;
+    uint32_t count = 0;
+    for (uint32_t n = o->first_node[s->at.item]; n <= s->at.node; n++) {
+        const uint64_t *row = s->b->conflicts + (size_t)n * o->words_in_set;
+        for (uint32_t i = 0; i < o->words_in_set; i++)
+            for (uint64_t rest = row[i]; rest; rest &= rest - 1)
+                count += order_has(o, order_before(o, i * 64 + (uint32_t)__builtin_ctzll(rest)), n);
+    }
+    return count;
+}
+
+static void decide_pair(search *s, bool second) {
+    if (second) {
+        uint32_t before = count_overtaken(s);
+        order_decide(s->o, s->at.node, s->at.other);
+        s->at.overtaken += count_overtaken(s) - before;
+    } else {
+        order_decide(s->o, s->at.other, s->at.node);
+    }
+    s->at.other++;
+}
+
 static bool choose(search *s, decision kind, bool second) {
     order *o = s->o;
     uint32_t look;
     switch (kind) {
-    case DECIDE_PAIR:
-        if (second) order_decide(o, s->at.node, s->at.other);
-        else order_decide(o, s->at.other, s->at.node);
-        s->at.overtaken += second;
-        s->at.other++;
-        return true;
+    case DECIDE_PAIR: decide_pair(s, second); return true;
     case DECIDE_QUERY:
         look = search_look_node(s);
         order_goal(o, s->at.item);
@@ -84,11 +104,31 @@ static uint64_t draw(explorer *e) {
     return z ^ z >> 31;
 }
 
-mr_status search_decide(search *s, decision kind) {
-    if (s->random) {
-        s->e->weight *= 2;
-        return choose(s, kind, draw(s->e) & 1) ? MR_OK : search_no_memory();
+/* The other order of a pair belongs to other schedules, which only the bound of this pass excludes. */
+static bool is_excluded(const search *s) {
+    if (s->e->overtaking < 0 || s->at.overtaken <= (uint32_t)s->e->overtaking) return false;
+    s->e->excluded = true;
+    return true;
+}
+
+/* One of the choices that there are, of which none is kept. */
+static mr_status draw_choice(search *s, decision kind) {
+    cursor at = s->at;
+    size_t changes = order_changes(s->o);
+    uint32_t placed = s->o->placed;
+    bool excluded = false;
+    if (kind == DECIDE_PAIR && s->e->overtaking >= 0) {
+        decide_pair(s, true);
+        excluded = is_excluded(s);
+        order_undo(s->o, changes, placed);
+        s->at = at;
     }
+    if (!excluded) s->e->weight *= 2;
+    return choose(s, kind, !excluded && draw(s->e) & 1) ? MR_OK : search_no_memory();
+}
+
+mr_status search_decide(search *s, decision kind) {
+    if (s->random) return draw_choice(s, kind);
     frame f = {.kind = kind,
                .at = s->at,
                .changes = order_changes(s->o),
@@ -100,23 +140,6 @@ mr_status search_decide(search *s, decision kind) {
     if (!mr_vec_push(&s->frames, f)) return search_no_memory();
     s->segments.items[f.segment].frames++;
     return choose(s, kind, false) ? MR_OK : search_no_memory();
-}
-
-static bool may_overtake(const search *s) {
-    int most = s->e->options.overtaking;
-    return most < 0 || s->at.overtaken < (uint32_t)most;
-}
-
-static bool is_allowed(const search *s, const frame *f) {
-    return !f->second && (f->kind != DECIDE_PAIR || may_overtake(s));
-}
-
-/* The other order of a pair belongs to other schedules, which only the bound excludes. */
-static void note_not_allowed(search *s) {
-    explore_incomplete(s->e,
-                       "only schedules in which at most %d pairs were decided against the order of "
-                       "submission were tried",
-                       s->e->options.overtaking);
 }
 
 void search_drop_segment(search *s) {
@@ -133,13 +156,15 @@ progress search_back(search *s) {
         s->plan.answers.count = f->answers;
         s->polls.count = f->polls;
         s->at = f->at;
-        if (is_allowed(s, f)) {
+        if (!f->second) {
             f->second = true;
-            if (choose(s, f->kind, true)) return GOES_ON;
-            s->o->failed = true;
-            return IS_OVER;
+            if (!choose(s, f->kind, true)) {
+                s->o->failed = true;
+                return IS_OVER;
+            }
+            if (!is_excluded(s)) return GOES_ON;
+            order_undo(s->o, f->changes, f->placed);
         }
-        if (!f->second) note_not_allowed(s);
         s->segments.items[f->segment].frames--;
         s->frames.count--;
     }

@@ -85,8 +85,22 @@ static mr_status first_branch(explorer *e, branch **out_branch) {
 
 /* ---- all schedules, or some */
 
+/* With a bound: a pass for each number of pairs against the order of submission, so the schedules with the fewest come
+ * first. A pass that excludes nothing is the last one. */
 static mr_status search_all(explorer *e, branch *b) {
-    return search_branch(e, b, NULL, NULL, 0);
+    if (e->options.overtaking < 0) return search_branch(e, b, NULL, NULL, 0);
+    for (e->overtaking = 0;; e->overtaking++) {
+        e->excluded = false;
+        MR_TRY(search_branch(e, b, NULL, NULL, 0));
+        if (e->stop || !e->excluded) return MR_OK;
+        if (e->overtaking == e->options.overtaking) break;
+    }
+    explore_incomplete(
+        e,
+        "only schedules in which at most %d pairs run against the order of submission "
+        "were tried",
+        e->options.overtaking);
+    return MR_OK;
 }
 
 /* Knuth: the product of the choices on a way that is drawn is the number of leaves, on average. */
@@ -111,6 +125,7 @@ static mr_status estimate(explorer *e, branch *b) {
     unsigned walks = 0;
     e->stop = false;
     e->estimating = true;
+    e->overtaking = e->options.overtaking;
     e->options.samples = 1;
     while (walks < WALKS && now_seconds() - began < WALKS_SECONDS) {
         e->weight = 1;
@@ -181,6 +196,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .random = options->seed,
                   .began = now_seconds()};
     normalise(&e.options);
+    e.overtaking = e.options.overtaking;
     mr_status status = take_interruption(&e, explore(&e));
     status = mr_error_first(status, put_back(machine, chooser));
     machine->seed = e.seed;

@@ -58,7 +58,9 @@ typedef struct {
 typedef struct {
     uint64_t most;  /* schedules; 0: 1,000,000 */
     double seconds; /* 0: as long as it takes */
-    int overtaking; /* at most so many pairs decided against the order of submission; -1: any number */
+    /* At most so many pairs carried out against the order of submission, and those schedules first that have the fewest;
+     * -1: any number. */
+    int overtaking;
     uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
     unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */

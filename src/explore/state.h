@@ -138,6 +138,8 @@ struct explorer {
     uint64_t seed, draws; /* of the machine, at the beginning */
     size_t branches;      /* that are open */
     bool stop;
+    int overtaking; /* of this pass: only schedules with so many pairs against the order of submission count; -1: all */
+    bool excluded;   /* by that: there are schedules with more */
     bool estimating; /* only the number of schedules is of interest */
     double began, told;
     uint64_t random; /* state of the generator, for samples */

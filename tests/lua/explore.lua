@@ -282,9 +282,24 @@ T.check(not r.complete and r.estimate > 40, "with an estimate of their number")
 r = mr.explore(lost_update, { preempt = 0 })
 T.equal(r.schedules, 1, "the order of submission")
 T.check(not r.complete, "is not all")
-T.check(r.incomplete:find("at most 0 pairs were decided", 1, true), "and why")
+T.check(r.incomplete:find("at most 0 pairs run against the order of submission", 1, true), "and why")
 r = mr.explore(lost_update, { preempt = 1 })
 T.check(r.complete and r.schedules == 2, "a bound that excludes nothing leaves nothing out")
+-- Four streams write one tensor: as many pairs run against the order of submission as a permutation has inversions.
+local function permuted()
+  local x = mr.zeros(1)
+  mr.synchronize()
+  for i = 1, 4 do mr.with(mr.stream(), function() x:fill_(i) end) end
+  mr.synchronize()
+  return x:item()
+end
+for inversions, permutations in ipairs { 4, 9, 15, 20, 23, 24 } do
+  r = mr.explore(permuted, { preempt = inversions })
+  T.equal(r.schedules, permutations, "at most so many inversions: " .. inversions)
+  T.equal(r.complete, inversions == 6, "and then it is complete: " .. inversions)
+end
+r = mr.explore(permuted, { preempt = 6, max = 4 })
+T.equal(#r.outcomes, 2, "the fewest come first: " .. tostring(r))
 
 -- ---------------------------------------------------------------- what cannot be explored
 
