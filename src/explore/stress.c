@@ -107,7 +107,11 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     mr_stress *s = (mr_stress *)((char *)observer - offsetof(mr_stress, observer));
     (void)host_waited;
     if (s->busy || s->machine->in_host_function || s->machine->lost) return;
-    if (command->kind == MR_COMMAND_STREAM_CREATE) meet(s, command->stream);
+    if (command->kind == MR_COMMAND_STREAM_CREATE) { /* its first work may be late, too */
+        meet(s, command->stream);
+        met_stream *fresh = find(s, command->stream);
+        if (fresh && draw(s) & 1) delay(s, fresh, command->where);
+    }
     if (mr_command_is(command, MR_TRAIT_LAUNCH)) {
         meet(s, command->stream);
         met_stream *own = find(s, command->stream);

@@ -56,6 +56,26 @@ always("after a wait for an event of another stream", function()
   return a:query() and b:query()
 end)
 
+-- The first work of a stream may be late, too, and host functions like all else.
+local function both_orders(what, submit)
+  local r = mr.stress(function()
+    local a, b, ran = mr.stream(), mr.stream(), {}
+    submit(a, b, function(text) return function() ran[#ran + 1] = text end end)
+    mr.synchronize()
+    return table.concat(ran)
+  end, { runs = 100 })
+  T.equal(#r.outcomes, 2, what .. ": " .. tostring(r))
+end
+both_orders("host functions", function(a, b, note)
+  a:host_func(note("a"))
+  b:host_func(note("b"))
+end)
+both_orders("host functions behind a wait", function(a, b, note)
+  a:synchronize()
+  a:host_func(note("a"))
+  b:host_func(note("b"))
+end)
+
 local r = mr.stress(function()
   local a = mr.stream()
   busy(a)
