@@ -750,9 +750,10 @@ function mr.sync_debug(mode) end
 ---hazards= (as mr.hazard.check), runs=, interrupted= (by Ctrl-C: what was found by then)}; print it.
 ---`fn` must do the same when it is called again and reads the same values; it is called again only
 ---where it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation into
----so many parts; `preempt` bounds the pairs that the search decides against the order of submission;
----`polls` is how often in a row a query says no; `unspecified` also tries what CUDA leaves open
----besides the order; with `seeds` so many schedules are drawn at random instead.
+---so many parts; `preempt` bounds the pairs that run against the order of submission, and tries those
+---schedules first that have the fewest; `polls` is how often in a row a query says no; `unspecified`
+---also tries what CUDA leaves open besides the order; with `seeds` so many schedules are drawn at
+---random instead.
 ---@param fn function
 ---@param options? { max?: integer, time?: number, grain?: integer, preempt?: integer, polls?: integer, unspecified?: boolean, seeds?: integer, seed?: integer }
 ---@return table result
@@ -786,9 +787,10 @@ function mr.stress(fn, options) end
 ---sufficient_ms (with only that set), and waits: for each line {kind=, where=, who=, verdict="needed",
 ---"together" (others do the same, and not all can go) or "redundant", kept= (in that set), because=,
 ---rounds=, needed_rounds=, costs_ms= (what the program would take less without it, by the device
----model), instead= (something cheaper)}. `costs`: predict all costs, also of a long program. After
----Ctrl-C it has what was found by then: complete=false, interrupted=true; without sufficient, only
----needed waits are listed.
+---model), instead= (something cheaper)}, and record_streams: for each line that calls record_stream
+---{where=, tensor=, stream=, verdict=, kept=, because=, rounds=}. `costs`: predict all costs, also of
+---a long program. After Ctrl-C it has what was found by then: complete=false, interrupted=true;
+---without sufficient, only needed waits are listed.
 ---@param fn function
 ---@param opts? { costs?: boolean }
 ---@return table result

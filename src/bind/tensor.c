@@ -31,10 +31,10 @@ MR_FUNCTION(tensor_record_stream, "record_stream", "t:record_stream(s: stream) -
             "Says that work on `s` uses the memory. When the tensor is freed, the memory is reused "
             "only after the work that was submitted to `s` before the free (R33). Without this "
             "call, memory that another stream still uses may be overwritten. Returns t.") {
-    mr_set_context(L);
+    mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     mr_stream *stream = mr_check_stream(L, 2);
-    mr_raise(L, mr_storage_record_stream(t->storage, stream));
+    mr_raise(L, mr_storage_record_stream_at(t->storage, stream, caller.where));
     lua_settop(L, 1);
     return 1;
 }

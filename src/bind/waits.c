@@ -197,6 +197,18 @@ static void push_wait(lua_State *L, const mr_wait *w) {
     lua_setfield(L, -2, "costs_ms");
 }
 
+static void push_record(lua_State *L, const mr_wait_record *c) {
+    lua_createtable(L, 0, 7);
+    mr_push_site(L, c->where);
+    lua_setfield(L, -2, "where");
+    set_string(L, "tensor", c->tensor);
+    set_string(L, "stream", c->stream);
+    set_string(L, "verdict", mr_wait_verdict_text(c->verdict));
+    set_boolean(L, "kept", c->kept);
+    set_integer(L, "rounds", c->rounds);
+    set_string(L, "because", c->because);
+}
+
 static int text_of_result(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     return 1;
@@ -226,6 +238,12 @@ static void push_result(lua_State *L, const mr_waits *waits) {
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_setfield(L, -2, "waits");
+    lua_createtable(L, (int)waits->records.count, 0);
+    for (size_t i = 0; i < waits->records.count; i++) {
+        push_record(L, &waits->records.items[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, -2, "record_streams");
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, -3);
     lua_pushcclosure(L, text_of_result, 1);
@@ -259,7 +277,9 @@ MR_FUNCTION(
     "{kind=, where=, who=, "
     "verdict=\"needed\", \"together\" (others do the same, and not all can go) or \"redundant\", "
     "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
-    "take less without it, by the device model), instead= (something cheaper)}. `costs`: "
+    "take less without it, by the device model), instead= (something cheaper)}, and "
+    "record_streams: for each line that calls record_stream {where=, tensor=, stream=, verdict=, "
+    "kept=, because=, rounds=}. `costs`: "
     "predict all costs, also of a long program. After Ctrl-C it has what was found by then: "
     "complete=false, interrupted=true; without sufficient, only needed waits are listed.") {
     static const char *const known[] = {"costs", NULL};

@@ -303,6 +303,7 @@ static mr_status find(finder *f) {
     MR_TRY(note_hazards(f));
     MR_TRY(ask(f));
     for (size_t i = 0; i < f->rounds.waits; i++) MR_TRY(explain(f, i));
+    MR_TRY(mr_waits_judge_records(&f->judge, f->search.kept, f->result, &f->result->records));
     return price(f);
 }
 
@@ -334,6 +335,7 @@ void mr_waits_destroy(mr_waits *waits) {
     if (!waits) return;
     for (size_t i = 0; i < waits->count; i++) free_wait(&waits->waits[i]);
     free(waits->waits);
+    mr_waits_records_free(&waits->records);
     free(waits->hazard);
     free(waits->no_costs);
     mr_program_release(waits->program);

@@ -51,6 +51,22 @@ typedef struct {
     char *instead; /* a cheaper way with the same effect, which has been checked; or NULL */
 } mr_wait;
 
+/* A line that calls record_stream, see waits_records.c. */
+typedef struct {
+    mr_site where;
+    char tensor[80],
+        stream[80]; /* as in a sentence: "`x`", "the default stream"; of the first round */
+    mr_wait_verdict verdict;
+    bool kept; /* in a set of calls that is enough beside the waits that are kept */
+    uint32_t rounds;
+    char *because; /* owned */
+} mr_wait_record;
+
+typedef struct {
+    mr_wait_record *items;
+    size_t count, sufficient;
+} mr_waits_records;
+
 typedef struct {
     const mr_program *program; /* a reference: sites point into it */
     mr_wait *waits;            /* in the order of the first round */
@@ -65,7 +81,8 @@ typedef struct {
     char *hazard;   /* the first of them, as a sentence; or NULL */
     bool has_costs, costs_are_cut;
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
-    char *no_costs;              /* why there are none, or not all; or NULL */
+    mr_waits_records records;
+    char *no_costs; /* why there are none, or not all; or NULL */
 } mr_waits;
 
 typedef struct {

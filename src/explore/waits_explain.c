@@ -55,18 +55,29 @@ static bool put_tensor_of(const wait_judge *j, size_t item, uint64_t storage, mr
     return false;
 }
 
-static void put_tensor(const wait_judge *j, const new_hazard *h, mr_buffer *out) {
+static void put_storage(const wait_judge *j, uint64_t id, const char *name, mr_buffer *out) {
     const mr_waits_options *o = j->options;
-    if (put_tensor_of(j, h->second, h->storage, out)) return;
-    if (put_tensor_of(j, h->first, h->storage, out)) return;
-    const char *name = o->storage_name ? o->storage_name(o->context, h->storage) : NULL;
+    if (!name && o->storage_name) name = o->storage_name(o->context, id);
     if (!name) {
-        mr_buffer_printf(out, "tensor #%llu", (unsigned long long)h->storage);
+        mr_buffer_printf(out, "tensor #%llu", (unsigned long long)id);
         return;
     }
     mr_buffer_puts(out, "`");
     mr_text_put(out, name);
     mr_buffer_puts(out, "`");
+}
+
+static void put_tensor(const wait_judge *j, const new_hazard *h, mr_buffer *out) {
+    if (put_tensor_of(j, h->second, h->storage, out)) return;
+    if (put_tensor_of(j, h->first, h->storage, out)) return;
+    put_storage(j, h->storage, NULL, out);
+}
+
+void mr_waits_say_storage(const wait_judge *j, uint32_t storage, mr_buffer *out) {
+    mr_program_storage s = mr_program_storage_at(j->rounds->program, storage);
+    for (size_t i = 0; i < j->rounds->items && !s.name; i++)
+        if (put_tensor_of(j, i, s.id, out)) return;
+    put_storage(j, s.id, s.name, out);
 }
 
 /* "`sum` at line 14", "the host at line 3 (`item`)" */

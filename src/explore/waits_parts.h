@@ -3,6 +3,7 @@
  *     waits_judge.c     shows an edited program to the hazard checker
  *     waits_search.c    the smallest sufficient set, and which waits matter only together
  *     waits_explain.c   sentences
+ *     waits_records.c   which calls of record_stream are needed
  *     waits_cost.c      what a wait costs, and what would cost less */
 #ifndef MR_EXPLORE_WAITS_PARTS_H
 #define MR_EXPLORE_WAITS_PARTS_H
@@ -153,9 +154,18 @@ void mr_waits_say_hazard(const wait_judge *judge, const new_hazard *h, mr_site b
                          mr_buffer *out);
 /* "stream `copy`", "the default stream", "the host" for NONE. */
 void mr_waits_say_stream(const wait_judge *judge, uint32_t stream, mr_buffer *out);
+/* "`x`", by the slot of the storage. */
+void mr_waits_say_storage(const wait_judge *judge, uint32_t storage, mr_buffer *out);
 /* Why the wait can go; uses `judge`. `adds`: it orders more than is ordered without it. */
 void mr_waits_say_redundant(wait_judge *judge, size_t wait, bool adds, bool with_chain,
                             mr_buffer *out);
+
+/* ---- waits_records.c */
+
+/* With the waits that are kept, by wait. `of`: the waits, for their lines. */
+mr_status mr_waits_judge_records(wait_judge *judge, const bool *kept, const mr_waits *of,
+                                 mr_waits_records *out_calls);
+void mr_waits_records_free(mr_waits_records *calls);
 
 /* ---- waits_cost.c */
 

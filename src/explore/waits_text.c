@@ -96,8 +96,21 @@ static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
     }
 }
 
+static void put_record(const mr_wait_record *c, mr_buffer *out) {
+    char place[MR_LONGEST_NAME + 16];
+    mr_buffer_printf(out, "%s record_stream: %s%s (%s for %s",
+                     mr_wait_place(c->where, (mr_site){0}, place, sizeof place),
+                     mr_wait_verdict_text(c->verdict),
+                     c->verdict == MR_WAIT_IS_TOGETHER && c->kept ? ", kept" : "", c->tensor,
+                     c->stream);
+    if (c->rounds > 1) mr_buffer_printf(out, ", %u rounds", c->rounds);
+    mr_buffer_puts(out, ")\n");
+    if (c->because) put_text(out, c->because);
+}
+
 void mr_waits_write(const mr_waits *waits, mr_buffer *out) {
     put_head(waits, out);
     for (size_t i = 0; i < waits->count; i++) put_wait(waits, &waits->waits[i], out);
+    for (size_t i = 0; i < waits->records.count; i++) put_record(&waits->records.items[i], out);
     if (waits->count && waits->no_costs) mr_buffer_printf(out, "costs: %s\n", waits->no_costs);
 }

@@ -339,17 +339,27 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
 }
 
 mr_status mr_storage_record_stream(mr_storage *storage, mr_stream *stream) {
+    return mr_storage_record_stream_at(storage, stream, (mr_site){0});
+}
+
+static bool is_recorded(const mr_storage *storage, const mr_stream *stream) {
+    for (size_t i = 0; i < storage->used_by.count; i++)
+        if (storage->used_by.items[i] == stream) return true;
+    return false;
+}
+
+mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr_site where) {
     MR_TRY(mr_machine_ready(storage->machine));
     MR_TRY(mr_storage_usable(storage, "record_stream: the tensor"));
     MR_TRY(mr_stream_usable(stream));
     if (storage->kind != MR_MEMORY_DEVICE || stream == storage->stream) return MR_OK;
-    for (size_t i = 0; i < storage->used_by.count; i++)
-        if (storage->used_by.items[i] == stream) return MR_OK;
-    if (!mr_vec_push(&storage->used_by, stream))
+    bool again = is_recorded(storage, stream);
+    if (again && !where.file) return MR_OK;
+    if (!again && !mr_vec_push(&storage->used_by, stream))
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "record_stream: no memory");
-    mr_stream_retain(stream);
+    if (!again) mr_stream_retain(stream);
     MR_ACCOUNT(storage->machine, MR_OK, .kind = MR_COMMAND_RECORD_STREAM, .stream = stream,
-               .u.account.storage = storage);
+               .where = where, .u.account.storage = storage);
     return MR_OK;
 }
 

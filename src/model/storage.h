@@ -94,6 +94,8 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
 
 /* R33; nothing to do for the stream of allocation. Host memory: accepted, nothing to do. */
 mr_status mr_storage_record_stream(mr_storage *storage, mr_stream *stream);
+/* The same, asked for by a line of the script: observers are told of it, also when the stream was named before. */
+mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr_site where);
 
 /* NULL, or why its bytes cannot be used: freed, of before a reset. `what` names it in the message. */
 mr_status mr_storage_usable(const mr_storage *storage, const char *what);

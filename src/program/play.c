@@ -337,7 +337,9 @@ static mr_status object_life(mr_player *p, const item *it) {
     case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);
     case MR_COMMAND_HOST_FREE: return host_free(p, it);
     case MR_COMMAND_FREE_WAIT: return mr_storage_free_wait(&p->storages[it->object]);
-    default: return mr_storage_record_stream(&p->storages[it->object], p->stream_at[it->stream]);
+    default:
+        return mr_storage_record_stream_at(&p->storages[it->object], p->stream_at[it->stream],
+                                           it->where);
     }
 }
 

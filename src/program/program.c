@@ -81,6 +81,7 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
                          .stream = it->stream,
                          .event = NO_SLOT,
                          .device = NO_SLOT,
+                         .storage = NO_SLOT,
                          .operand_count = it->operand_count};
     if (!r.name && it->own_name != NO_SLOT) r.name = program->texts.items[it->own_name];
     if (mr_command_kinds[it->kind].part == MR_PART_EVENT) {
@@ -88,6 +89,9 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
         r.bound = it->value;
     } else if (it->kind == MR_COMMAND_DEVICE_SYNC || it->kind == MR_COMMAND_DRAIN) {
         r.device = it->object;
+    } else if (it->kind == MR_COMMAND_ALLOC || it->kind == MR_COMMAND_FREE ||
+               it->kind == MR_COMMAND_RECORD_STREAM) {
+        r.storage = it->object;
     }
     return r;
 }
@@ -106,6 +110,16 @@ mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, ui
                                 .storage_id = storage->id,
                                 .name = name ? name : text_at(program, storage->name),
                                 .access = o->access};
+}
+
+mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slot) {
+    const storage_slot *s = &program->storages.items[slot];
+    return (mr_program_storage){.id = s->id,
+                                .bytes = s->bytes,
+                                .stream = s->stream,
+                                .device = s->device,
+                                .name = text_at(program, s->name),
+                                .made = s->made};
 }
 
 void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,

@@ -84,6 +84,7 @@ typedef struct {
     uint64_t seq;   /* 0: of a kind that has no number */
     bool came_true; /* false: it failed, or the query said no */
     uint32_t stream, event, device;
+    uint32_t storage; /* ALLOC, FREE, RECORD_STREAM */
     uint64_t
         bound; /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
     uint32_t operand_count;
@@ -99,6 +100,15 @@ typedef struct {
     uint8_t access;
 } mr_program_operand;
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k);
+
+typedef struct {
+    uint64_t id, bytes;
+    uint32_t stream; /* slot, of the allocation */
+    int device;
+    const char *name; /* NULL: it has none */
+    mr_site made;
+} mr_program_storage;
+mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slot);
 
 /* The records that a time is asked of: the slots of the events, by ELAPSED item i. */
 void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,
