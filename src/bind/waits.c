@@ -199,14 +199,13 @@ static void push_wait(lua_State *L, const mr_wait *w) {
 
 static void push_record(lua_State *L, const mr_wait_record *c) {
     lua_createtable(L, 0, 7);
-    mr_push_site(L, c->where);
-    lua_setfield(L, -2, "where");
-    set_string(L, "tensor", c->tensor);
-    set_string(L, "stream", c->stream);
-    set_string(L, "verdict", mr_wait_verdict_text(c->verdict));
-    set_boolean(L, "kept", c->kept);
-    set_integer(L, "rounds", c->rounds);
-    set_string(L, "because", c->because);
+    mr_set_site(L, "where", c->where);
+    mr_set_text(L, "tensor", c->tensor);
+    mr_set_text(L, "stream", c->stream);
+    mr_set_text(L, "verdict", mr_wait_verdict_text(c->verdict));
+    mr_set_boolean(L, "kept", c->kept);
+    mr_set_integer(L, "rounds", c->rounds);
+    mr_set_text(L, "because", c->because);
 }
 
 static int text_of_result(lua_State *L) {
