@@ -157,19 +157,16 @@ return function(tools)
 
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
-  -- Returns the number of the function's first command, too: by the numbers of commands a search finds the accesses of a
-  -- report again. So this run is like one of the search, in which the collector does not free either.
+  -- Returns the number of the function's first command, too: by the numbers of commands a search finds the accesses of
+  -- a report again. So this run is like one of the search, in which the collector does not free either.
   local function check(fn)
-    local runs, first = collectgarbage("isrunning"), nil
-    collectgarbage()
-    collectgarbage("stop")
-    local results = table.pack(pcall(mr.hazard.check, function()
+    local first
+    local fine, reports = tools.uncollected(mr.hazard.check, function()
       first = tools.next_number()
       call(fn)
       pcall(tools.drain)
-    end))
-    if runs then collectgarbage("restart") end
-    return first, table.unpack(results, 1, results.n)
+    end)
+    return first, fine, reports
   end
 
   local function hazards_of(fn)

@@ -527,6 +527,18 @@ static int next_number(lua_State *L) {
     return 1;
 }
 
+/* uncollected(f, ...): as pcall(f, ...), and Lua's collector takes all before and nothing meanwhile */
+static int uncollected(lua_State *L) {
+    lua_gc(L, LUA_GCCOLLECT);
+    bool runs = stop_collector(L);
+    int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+    mr_set_context(L);
+    start_collector(L, runs);
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
 static const luaL_Reg tools[] = {{"explore", explore},
                                  {"replay", replay},
                                  {"keep", keep},
@@ -544,6 +556,7 @@ static const luaL_Reg tools[] = {{"explore", explore},
                                  {"follow", follow},
                                  {"bounds", bounds},
                                  {"next_number", next_number},
+                                 {"uncollected", uncollected},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
