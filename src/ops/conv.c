@@ -1,13 +1,12 @@
 /* Runs conv2d and conv2d_input: a matrix product of the weights (outputs x taps) and of what the taps see (taps x
  * positions), of which only a panel exists at a time. An item is MR_TILE_COLUMNS positions of all outputs of a group. No
- * value depends on the positions that are computed with it, so neither on how items were sliced. */
+ * value depends on the positions that are computed with it, so neither on how items were sliced. Where groups are small,
+ * conv_direct.c does without the product. */
 #include "ops/conv_runs.h"
 #include "ops/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { DEPTH = 192 }; /* taps of a panel: 48 columns of them fit the first-level cache */
 
 /* ------------------------------------------------------------------------- items */
 
@@ -38,7 +37,7 @@ typedef struct {
     mr_tile tile;
     int64_t depth;         /* taps in all */
     int64_t panel_height;  /* outputs, rounded up to whole tiles */
-    void *weights;         /* [panel of DEPTH taps][tile][tap][row of the tile] */
+    void *weights;         /* [panel of MR_CONV_DEPTH taps][tile][tap][row of the tile] */
     void *seen;            /* [tile][tap][column of the tile] of one panel */
     void *sums;            /* [output][MR_TILE_COLUMNS] */
     mr_conv_sight *sights; /* [tap of a channel][piece] */
@@ -73,8 +72,8 @@ typedef struct {
         int64_t height = w->tile.rows, taps = c->taps[0] * c->taps[1];                             \
         for (int64_t o = 0; o < w->panel_height; o++)                                              \
             for (int64_t k = 0; k < w->depth; k++) {                                               \
-                int64_t panel = k - k % DEPTH, deep = mr_least(DEPTH, w->depth - panel),           \
-                        tap = k % taps;                                                            \
+                int64_t panel = k - k % MR_CONV_DEPTH,                                             \
+                        deep = mr_least(MR_CONV_DEPTH, w->depth - panel), tap = k % taps;          \
                 const T *from = all + o * c->weight_output + k / taps * c->weight_channel +        \
                                 tap / c->taps[1] * c->weight_tap[0] +                              \
                                 tap % c->taps[1] * c->weight_tap[1];                               \
@@ -130,8 +129,8 @@ static void run_block(work *w, int64_t block) {
         for (int p = 0; p < w->piece_count; p++)
             w->sights[tap * MR_TILE_COLUMNS + p] =
                 mr_conv_look(&w->c, &w->pieces[p], tap / w->c.taps[1], tap % w->c.taps[1]);
-    for (int64_t from = 0; from < w->depth; from += DEPTH) {
-        int64_t deep = mr_least(DEPTH, w->depth - from);
+    for (int64_t from = 0; from < w->depth; from += MR_CONV_DEPTH) {
+        int64_t deep = mr_least(MR_CONV_DEPTH, w->depth - from);
         if (single) see_f32(w, from, deep);
         else see_f64(w, from, deep);
         multiply_panel(w, from, deep, count);
@@ -160,7 +159,7 @@ static mr_status begin_part(work *w, const mr_command *command, int64_t part) {
     w->panel_height = (w->c.outputs + w->tile.rows - 1) / w->tile.rows * w->tile.rows;
     w->group = -1;
     w->weights = mr_op_state_alloc((w->depth * w->panel_height + 1) * (int64_t)size);
-    w->seen = calloc((size_t)DEPTH * MR_TILE_COLUMNS, size);
+    w->seen = calloc((size_t)MR_CONV_DEPTH * MR_TILE_COLUMNS, size);
     w->sums = mr_op_state_alloc(w->panel_height * MR_TILE_COLUMNS * (int64_t)size);
     w->sights =
         calloc((size_t)(w->c.taps[0] * w->c.taps[1] * MR_TILE_COLUMNS) + 1, sizeof *w->sights);
@@ -170,8 +169,24 @@ static mr_status begin_part(work *w, const mr_command *command, int64_t part) {
                    command->name);
 }
 
+static mr_status run_part_directly(const mr_command *command, const mr_conv *c, int64_t first,
+                                   int64_t end) {
+    int64_t blocks = blocks_of(c);
+    for (int64_t item = first; item < end;) {
+        int64_t group = item / blocks, count = mr_least(blocks - item % blocks, end - item),
+                at = item % blocks * MR_TILE_COLUMNS,
+                stop = mr_least(at + count * MR_TILE_COLUMNS, positions_of(c));
+        MR_TRY(mr_conv_run_direct(command, c, group, at, stop));
+        item += count;
+    }
+    return MR_OK;
+}
+
 /* Items [first, end) of a part, the part's own counted from 0. */
 static mr_status run_part(const mr_command *command, int64_t part, int64_t first, int64_t end) {
+    mr_conv c;
+    mr_conv_part(command, part, &c);
+    if (mr_conv_is_direct(&c)) return run_part_directly(command, &c, first, end);
     work w;
     MR_TRY(begin_part(&w, command, part));
     int64_t blocks = blocks_of(&w.c);

@@ -7,6 +7,17 @@
 
 #include <string.h>
 
+enum { MR_CONV_DEPTH = 192 }; /* taps of a panel: 48 columns of them fit the first-level cache */
+
+/* conv_direct.c: whether a part of a convolution is one that it carries out, and positions [first, end) of a group. */
+bool mr_conv_is_direct(const mr_conv *c);
+mr_status mr_conv_run_direct(const mr_command *command, const mr_conv *c, int64_t group,
+                             int64_t first, int64_t end);
+
+/* conv_weight_direct.c: the same for conv2d_weight, and its items. */
+bool mr_conv_weight_is_direct(const mr_conv *c);
+mr_status mr_conv_weight_run_direct(const mr_command *command, int64_t first, int64_t end);
+
 /* Neighbouring positions of one row of the grid. */
 typedef struct {
     int64_t image, row, column;

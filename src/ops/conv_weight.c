@@ -160,6 +160,9 @@ static work *begin_work(const mr_command *command) {
 
 mr_status mr_conv_weight_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
+    mr_conv c;
+    mr_conv_weight(command, &c);
+    if (mr_conv_weight_is_direct(&c)) return mr_conv_weight_run_direct(command, first, end);
     work *w = begin_work(command);
     if (!w)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: the host has no memory for packed panels",

@@ -197,6 +197,15 @@ static const problem chosen[] = {
      {{3, 3}, {2, 2}, {1, 1}, {2, 2}, 1}}, /* stride and dilation share a divisor */
     {1, 2, 3, {8, 8}, {{3, 3}, {4, 4}, {7, 6}, {6, 6}, 1}},
     {5, 2, 3, {20, 30}, {{2, 2}, {1, 1}, {0, 0}, {1, 1}, 1}}, /* several chunks of positions */
+    /* Depthwise: more groups than a vector has elements, several chunks, strides and dilations, long rows, outputs that
+     * share a channel, images that are smaller than the window. */
+    {2, 20, 20, {13, 17}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 20}},
+    {5, 2, 2, {20, 30}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}},
+    {3, 18, 18, {9, 40}, {{5, 3}, {2, 3}, {2, 1}, {1, 2}, 18}},
+    {1, 17, 17, {3, 700}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 17}},
+    {2, 3, 12, {40, 11}, {{3, 3}, {1, 2}, {0, 1}, {2, 1}, 3}},
+    {2, 6, 6, {2, 1}, {{4, 5}, {1, 2}, {3, 4}, {1, 1}, 6}},
+    {1, 1, 1, {200, 90}, {{7, 7}, {1, 1}, {3, 3}, {1, 1}, 1}},
 };
 
 static void check_problem(const problem *p) {
@@ -233,6 +242,120 @@ static void random_shapes_agree_with_the_definition(void **state) {
         if (!fits) continue;
         check_problem(&p);
         i++;
+    }
+}
+
+/* ------------------------------------------------------------------------- order */
+
+/* Element [a][b][c][d] of a dense tensor of f32; 0 outside of its rows and columns. */
+static float cell(const mr_tensor *t, int64_t a, int64_t b, int64_t c, int64_t d) {
+    if (c < 0 || c >= t->shape[2] || d < 0 || d >= t->shape[3]) return 0;
+    const float *all = mr_tensor_data(t);
+    return all[((a * t->shape[1] + b) * t->shape[2] + c) * t->shape[3] + d];
+}
+
+/* One element of each result, its terms fused one after the other in the order that network.h states. */
+static float forward_in_order(const problem *p, const mr_tensor *x, const mr_tensor *w,
+                              const int64_t at[4]) {
+    const mr_window *k = &p->window;
+    int64_t per = p->channels / k->groups, group = at[1] / (p->outputs / k->groups);
+    float sum = 0;
+    for (int64_t c = 0; c < per; c++)
+        for (int64_t a = 0; a < k->size[0]; a++)
+            for (int64_t b = 0; b < k->size[1]; b++)
+                sum = fmaf(cell(w, at[1], c, a, b),
+                           cell(x, at[0], group * per + c,
+                                at[2] * k->stride[0] + a * k->dilation[0] - k->padding[0],
+                                at[3] * k->stride[1] + b * k->dilation[1] - k->padding[1]),
+                           sum);
+    return sum;
+}
+
+static float input_in_order(const problem *p, const mr_tensor *g, const mr_tensor *w,
+                            const int64_t at[4]) {
+    const mr_window *k = &p->window;
+    int64_t per = p->channels / k->groups, made = p->outputs / k->groups, group = at[1] / per;
+    float sum = 0;
+    for (int64_t o = group * made; o < (group + 1) * made; o++)
+        for (int64_t a = 0; a < k->size[0]; a++)
+            for (int64_t b = 0; b < k->size[1]; b++) {
+                int64_t y = at[2] + k->padding[0] - a * k->dilation[0],
+                        x = at[3] + k->padding[1] - b * k->dilation[1];
+                if (y % k->stride[0] || x % k->stride[1]) continue;
+                sum = fmaf(cell(w, o, at[1] % per, a, b),
+                           cell(g, at[0], o, y / k->stride[0], x / k->stride[1]), sum);
+            }
+    return sum;
+}
+
+static float weight_in_order(const problem *p, const mr_tensor *g, const mr_tensor *x,
+                             const int64_t at[4]) {
+    const mr_window *k = &p->window;
+    int64_t per = p->channels / k->groups, group = at[0] / (p->outputs / k->groups);
+    float sum = 0;
+    for (int64_t n = 0; n < p->images; n++)
+        for (int64_t v = 0; v < positions(p, 0); v++)
+            for (int64_t u = 0; u < positions(p, 1); u++)
+                sum = fmaf(cell(g, n, at[0], v, u),
+                           cell(x, n, group * per + at[1],
+                                v * k->stride[0] + at[2] * k->dilation[0] - k->padding[0],
+                                u * k->stride[1] + at[3] * k->dilation[1] - k->padding[1]),
+                           sum);
+    return sum;
+}
+
+static void check_order(const char *row, const problem *p, const mr_tensor *got, const mr_tensor *a,
+                        const mr_tensor *b,
+                        float (*expected)(const problem *, const mr_tensor *, const mr_tensor *,
+                                          const int64_t[4])) {
+    const int64_t *shape = got->shape;
+    const float *all = mr_tensor_data(got);
+    for (int64_t i = 0; i < got->numel; i++) {
+        int64_t at[4] = {i / shape[3] / shape[2] / shape[1], i / shape[3] / shape[2] % shape[1],
+                         i / shape[3] % shape[2], i % shape[3]};
+        float own = expected(p, a, b, at);
+        if (memcmp(&all[i], &own, sizeof own) != 0)
+            fail_msg("%s: element %lld is %a, not %a", row, (long long)i, (double)all[i],
+                     (double)own);
+    }
+}
+
+/* Direct and by a matrix product, the bits are those of the same order, so that a kernel of a GPU can have them, too.
+ * Of conv2d_weight only where there are too few positions for several chunks. */
+static void terms_are_added_in_order(void **state) {
+    (void)state;
+    static const problem problems[] = {
+        {2, 20, 20, {9, 17}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 20}},
+        {1, 3, 3, {30, 8}, {{5, 4}, {1, 1}, {2, 2}, {1, 1}, 3}},
+        {2, 18, 18, {9, 12}, {{3, 5}, {2, 3}, {1, 2}, {2, 1}, 18}},
+        {1, 2, 8, {6, 70}, {{3, 3}, {1, 2}, {1, 1}, {1, 1}, 2}},
+        {1, 6, 2, {7, 9}, {{2, 3}, {3, 1}, {1, 0}, {1, 2}, 2}},
+        {1, 4, 5, {8, 8}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+        {1, 22, 3, {5, 6}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}},
+    };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        const problem *p = &problems[i];
+        const mr_window *k = &p->window;
+        mr_tensor *x = make_filled(MR_F32, DENSE, p->images, p->channels, p->size[0], p->size[1]);
+        mr_tensor *w =
+            make_filled(MR_F32, DENSE, p->outputs, p->channels / k->groups, k->size[0], k->size[1]);
+        mr_tensor *g =
+            make_filled(MR_F32, DENSE, p->images, p->outputs, positions(p, 0), positions(p, 1));
+        mr_call call = {.in = {{.tensor = x}, {.tensor = w}}, .in_count = 2, .params.window = *k};
+        mr_tensor *out = run_call("conv2d", &call);
+        check_order("conv2d", p, out, x, w, forward_in_order);
+        drop(out);
+        call.in[0].tensor = g;
+        call.dim_count = 4;
+        for (int d = 0; d < 4; d++) call.dims[d] = (int)x->shape[d];
+        out = run_call("conv2d_input", &call);
+        check_order("conv2d_input", p, out, g, w, input_in_order);
+        drop(out);
+        call.in[1].tensor = x;
+        for (int d = 0; d < 4; d++) call.dims[d] = (int)w->shape[d];
+        out = run_call("conv2d_weight", &call);
+        check_order("conv2d_weight", p, out, g, x, weight_in_order);
+        drop(out), drop(x), drop(w), drop(g);
     }
 }
 
@@ -288,6 +411,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chosen_shapes_agree_with_the_definition),
         cmocka_unit_test(random_shapes_agree_with_the_definition),
+        cmocka_unit_test(terms_are_added_in_order),
         cmocka_unit_test(wrong_calls_say_why),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machine);
