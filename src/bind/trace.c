@@ -17,23 +17,8 @@
 
 const mr_kind mr_kind_trace = {.text = "a trace"};
 
-const mr_trace *mr_check_trace(lua_State *L, int arg) {
-    const mr_trace *trace = *(const mr_trace **)mr_check(L, arg, &mr_kind_trace);
-    if (!trace) mr_misuse(L, "the trace was already collected");
-    return trace;
-}
-
 const mr_trace **mr_new_trace(lua_State *L) {
     return mr_new(L, &mr_kind_trace, sizeof(const mr_trace *));
-}
-
-void mr_open_weak(lua_State *L, const void *key) {
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
 /* --- showing -------------------------------------------------------------------------------------- */

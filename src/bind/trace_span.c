@@ -4,6 +4,21 @@
 #include "base/text.h"
 #include "bind/trace_parts.h"
 
+const mr_trace *mr_check_trace(lua_State *L, int arg) {
+    const mr_trace *trace = *(const mr_trace **)mr_check(L, arg, &mr_kind_trace);
+    if (!trace) mr_misuse(L, "the trace was already collected");
+    return trace;
+}
+
+void mr_open_weak(lua_State *L, const void *key) {
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
 static const char span_lists; /* its address is a registry key: trace -> list of its spans */
 
 void mr_open_spans(lua_State *L) {

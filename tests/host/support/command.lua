@@ -14,9 +14,12 @@ end
 local host = find_host()
 command.host = host
 
--- Seconds that a program may take.
+-- Seconds of processor time that a program may take. It may last several times as long: the machine may have other
+-- work to do (as in tests/run.lua, whose own limit may be lower).
 command.times = tonumber(os.getenv("MILLRACE_TIMES")) or 1
 command.limit = math.ceil(50 * command.times)
+local WALL = 5
+command.wall_limit = command.limit * WALL
 
 function command.quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
@@ -56,7 +59,8 @@ local SIGNALS = [[
 
 -- command.run{"-e", "code", input=, environment=, interrupts=N, limit=seconds} -> {status=, out=, err=}
 -- environment: shell commands to go before. options: more arguments, as shell text. interrupts: Ctrl-C is pressed at
--- most that often, once the program has printed "ready". A status of 124 means that it did not end.
+-- most that often, once the program has printed "ready". A status of 124 means that it did not end, 137 that it
+-- used too much processor time.
 function command.run(arguments)
   local out, err, input = os.tmpname(), os.tmpname(), os.tmpname()
   command.write(input, arguments.input or "")
@@ -68,7 +72,9 @@ function command.run(arguments)
   end
   script = script .. ("exec %s <%s >%s 2>%s"):format(table.concat(words, " "), input, out, err)
   local limit = arguments.limit and math.ceil(arguments.limit * command.times) or command.limit
-  local _, _, status = os.execute(("%stimeout -k 5 %d sh -c %s"):format(default_signal, limit, command.quote(script)))
+  script = ("ulimit -t %d 2>/dev/null\n%s"):format(limit, script)
+  local _, _, status = os.execute(("%stimeout -k 5 %d sh -c %s"):format(default_signal, limit * WALL,
+    command.quote(script)))
   local result = { status = status, out = command.read(out), err = command.read(err) }
   for _, path in ipairs{ out, err, input } do os.remove(path) end
   return result
@@ -101,7 +107,7 @@ function command.run_plain(text, environment)
   module:close()
   return command.with_file(text, function(path)
     local pipe = io.popen(("%s LUA_CPATH=%s timeout -k 5 %d lua5.4 %s 2>&1"):format(environment or "",
-      command.quote(folder .. "/?.so"), command.limit, path))
+      command.quote(folder .. "/?.so"), command.wall_limit, path))
     local said = pipe:read("a")
     return said, pipe:close()
   end)
