@@ -75,8 +75,8 @@ error object:
 | field | |
 |---|---|
 | `code` | what happened, for programs: one of the codes below |
-| `op` | the operation that failed; nil if no operation failed |
-| `stream` | the stream of that operation, or nil |
+| `op` | the operation that failed, or the function whose call failed |
+| `stream` | the name of that operation's stream, as in the checker's reports; nil if it has none |
 | `where` | `"race.lua:7"`: the line that submitted the operation, or that made the failed call; nil if unknown |
 | `message` | one sentence for people; the wording may change |
 
@@ -304,8 +304,16 @@ end
 
 -- ---------------------------------------------------------------- the editor stub
 
+-- What is a method and a function of `mr` has one usage line: the function takes the tensor that the method is called on
+-- as its first argument.
+local function usage_in(owner, usage)
+  if owner == "mr" then usage = usage:gsub("^([%a_]+):([%w_]+)%(%s*", "mr.%2(%1: tensor, ", 1)
+  elseif not is_table(owner) then usage = usage:gsub("^mr%.([%w_]+)%(([%a_]+): tensor,?%s*", "%2:%1(", 1) end
+  return (usage:gsub(",%s*%)", ")"):gsub(",%s*%[,", " [,"):gsub(",%s*%[{", " [, {"))
+end
+
 local function add_function(lines, owner, name, usage, text)
-  local parts = parse_usage(usage)
+  local parts = parse_usage(usage_in(owner, usage))
   if not parts then return end
   for line in wrap(text, 100):gmatch("[^\n]+") do lines[#lines + 1] = "---" .. line end
   local names = {}
@@ -317,7 +325,8 @@ local function add_function(lines, owner, name, usage, text)
   for _, r in ipairs(parts.results) do
     lines[#lines + 1] = ("---@return %s%s"):format(r.type, r.name and " " .. r.name or "")
   end
-  local holder = is_table(owner) and owner .. "." or CLASSES[owner]:match("[^.]+$") .. ":"
+  local is_method = not is_table(owner) or owner ~= "mr" and usage:find("^[%a_]+:")
+  local holder = (is_table(owner) and owner or CLASSES[owner]:match("[^.]+$")) .. (is_method and ":" or ".")
   lines[#lines + 1] = ("function %s%s(%s) end"):format(holder, name, table.concat(names, ", "))
   lines[#lines + 1] = ""
 end
@@ -374,9 +383,6 @@ local function stub()
   for _, row in ipairs(operations) do
     for _, e in ipairs(row.forms) do
       local usage = row.usage
-      -- The function takes the tensor that the method is called on as its first argument.
-      if e.owner == "mr" then usage = usage:gsub("^([%a_]+):([%w_]+)%(%s*", "mr.%2(%1: tensor, ", 1) end
-      usage = usage:gsub(",%s*%)", ")"):gsub(",%s*%[,", " [,"):gsub(",%s*%[{", " [, {")
       if e.name:sub(-1) == "_" then usage = usage:gsub("%s*%[,?%s*{out=}%]", "") end
       add_function(lines, e.owner, e.name, usage, row.help)
     end

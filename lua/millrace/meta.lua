@@ -43,6 +43,7 @@ local Stream = {}
 ---@class millrace.Event
 ---@field device millrace.Device? The device of its first record; nil before that (R14).
 ---@field timing boolean Whether it stores time stamps, for elapsed_time.
+---@field blocking boolean Whether the host sleeps while it waits for the event (R18).
 ---@field name string? The name given at creation.
 ---@field id integer A unique number.
 ---@field recorded boolean Whether it has been recorded. A wait for an event that was never recorded has no effect (R13).
@@ -66,6 +67,7 @@ local Event = {}
 ---Made of several operations.
 ---Linear algebra.
 ---Gradients: docs/autograd.md explains them.
+---Comparing whole tensors.
 ---Looking at device memory.
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
@@ -437,128 +439,147 @@ function mr.randperm(n, options) end
 
 ---x times the transpose of w (outputs, inputs), plus the bias. The last dim of x holds the inputs; all
 ---other dims are kept.
+---@param x millrace.Tensor
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
 ---@return millrace.Tensor
-function mr.linear(w, bias) end
+function mr.linear(x, w, bias) end
 
 ---The convolution of sequences (sequences, channels, elements) with weights (outputs, channels /
 ---groups, elements): conv2d with one row.
+---@param x millrace.Tensor
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
 ---@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }
 ---@return millrace.Tensor
-function mr.conv1d(w, bias, options) end
+function mr.conv1d(x, w, bias, options) end
 
 ---Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it
 ---returns x. {p=, training=} can be given instead.
+---@param x millrace.Tensor
 ---@param p? number
 ---@param training? boolean
 ---@return millrace.Tensor
-function mr.dropout(p, training) end
+function mr.dropout(x, p, training) end
 
 ---Subtracts the mean over the last dims, whose sizes `shape` lists, divides by the root of their
 ---variance plus eps, and multiplies by the weight and adds the bias.
+---@param x millrace.Tensor
 ---@param shape integer|integer[]
 ---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, eps?: number }
 ---@return millrace.Tensor
-function mr.layer_norm(shape, options) end
+function mr.layer_norm(x, shape, options) end
 
 ---Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and
 ---moves the running ones towards them by the momentum (the variance as that of a sample); otherwise it
 ---takes the running ones.
+---@param x millrace.Tensor
 ---@param running_mean millrace.Tensor|nil
 ---@param running_var millrace.Tensor|nil
 ---@param options? { weight?: millrace.Tensor, bias?: millrace.Tensor, training?: boolean, momentum?: number, eps?: number }
 ---@return millrace.Tensor
-function mr.batch_norm(running_mean, running_var, options) end
+function mr.batch_norm(x, running_mean, running_var, options) end
 
 ---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
 ---nll_loss of log_softmax. With label_smoothing, that part of each target is spread over all classes.
+---@param x millrace.Tensor
 ---@param target millrace.Tensor
 ---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
 ---@return millrace.Tensor
-function mr.cross_entropy(target, options) end
+function mr.cross_entropy(x, target, options) end
 
 ---The squares of the differences: their mean, their sum, or ("none") all of them.
+---@param x millrace.Tensor
 ---@param target millrace.Tensor
 ---@param options? { reduction?: string }
 ---@return millrace.Tensor
-function mr.mse_loss(target, options) end
+function mr.mse_loss(x, target, options) end
 
 ---The greatest element over everything, a dim or several. In place of max, it returns no positions,
 ---and equal elements share the gradient.
+---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@return millrace.Tensor
-function mr.amax(dim, keepdim) end
+function mr.amax(x, dim, keepdim) end
 
 ---The least element, as amax gives the greatest.
+---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@return millrace.Tensor
-function mr.amin(dim, keepdim) end
+function mr.amin(x, dim, keepdim) end
 
 ---The logarithm of the sum of exp(x), without overflow.
+---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
 ---@return millrace.Tensor
-function mr.logsumexp(dim, keepdim) end
+function mr.logsumexp(x, dim, keepdim) end
 
 ---True where |a - b| <= atol + rtol * |b|. mr.allclose gives one boolean for all elements.
+---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
 ---@return millrace.Tensor
-function mr.isclose(b, options) end
+function mr.isclose(a, b, options) end
 
 ---Returns x:expand(other.shape), a view.
+---@param x millrace.Tensor
 ---@param other millrace.Tensor
 ---@return millrace.Tensor
-function mr.expand_as(other) end
+function mr.expand_as(x, other) end
 
 ---Returns x:view(other.shape).
+---@param x millrace.Tensor
 ---@param other millrace.Tensor
 ---@return millrace.Tensor
-function mr.view_as(other) end
+function mr.view_as(x, other) end
 
 ---Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of the last
 ---ones; for more, x gets dims in front. They can also be one table.
+---@param x millrace.Tensor
 ---@param ... integer
 ---@return millrace.Tensor
-function mr.tile(...) end
+function mr.tile(x, ...) end
 
 ---Repeats each element so many times along the dim, one after the other, as a copy. Without a dim, x
 ---counts as a vector.
+---@param x millrace.Tensor
 ---@param times integer
 ---@param dim? integer
 ---@return millrace.Tensor
-function mr.repeat_interleave(times, dim) end
+function mr.repeat_interleave(x, times, dim) end
 
 ---Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has it there and is
 ---0 elsewhere. Diagonal 1 is the one above the main diagonal.
+---@param x millrace.Tensor
 ---@param k? integer
 ---@return millrace.Tensor
-function mr.diag(k) end
+function mr.diag(x, k) end
 
 ---For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere.
 ---Without `classes` it is the greatest index, for which the host waits. An index out of range is an
 ---error as in index_select.
+---@param index millrace.Tensor
 ---@param classes? integer
 ---@return millrace.Tensor
-function mr.one_hot(classes) end
+function mr.one_hot(index, classes) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
+---@param x millrace.Tensor
 ---@param a millrace.Tensor
 ---@param b millrace.Tensor
 ---@param options? { beta?: number, alpha?: number }
 ---@return millrace.Tensor
-function mr.addmm(a, b, options) end
+function mr.addmm(x, a, b, options) end
 
 ---Returns the outer product of two vectors: element i of x times element j of y at row i and column j.
+---@param x millrace.Tensor
 ---@param y millrace.Tensor
 ---@return millrace.Tensor
-function mr.outer(y) end
+function mr.outer(x, y) end
 
 ---Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the result is the
 ---one to which their dtypes promote.
@@ -1238,6 +1259,20 @@ function Tensor:retain_grad() end
 ---@param options? { retain_graph?: boolean }
 function Tensor:backward(gradient, options) end
 
+---Returns whether both tensors have the same shape and the same values; NaN is not equal to anything.
+---The values of device tensors are copied to the host in the current stream, and the host waits for
+---that stream.
+---@param b millrace.Tensor
+---@return boolean
+function Tensor:equal(b) end
+
+---Returns whether |a - b| <= atol + rtol * |b| for all elements, after broadcasting. The values of
+---device tensors are copied to the host in the current stream, and the host waits for that stream.
+---@param b millrace.Tensor
+---@param options? { rtol?: number, atol?: number, equal_nan?: boolean }
+---@return boolean
+function Tensor:allclose(b, options) end
+
 ---Returns the values of t as they are now, half-written ones included, as a new host tensor. Unlike
 ---cpu() it submits nothing, waits for nothing and orders nothing, and for the hazard checker it is no
 ---access. Only on the virtual GPU: real hardware does not show its memory without an access.
@@ -1434,77 +1469,77 @@ function mr.nn.Module.class(name, parent) end
 ---Returns the parameters of the module and of all modules in it, each once, in the order of their
 ---assignment.
 ---@return millrace.Tensor[] list
-function mr.nn.Module.parameters() end
+function mr.nn.Module:parameters() end
 
 ---For loops: for name, p in m:named_parameters() do. Names have dots: "fc1.weight".
 ---@return function iterator
-function mr.nn.Module.named_parameters() end
+function mr.nn.Module:named_parameters() end
 
 ---Returns the buffers, which are saved with the parameters and not trained.
 ---@return millrace.Tensor[] list
-function mr.nn.Module.buffers() end
+function mr.nn.Module:buffers() end
 
 ---As named_parameters, for buffers.
 ---@return function iterator
-function mr.nn.Module.named_buffers() end
+function mr.nn.Module:named_buffers() end
 
 ---Makes the tensor a buffer of the module: it moves with it, and no optimiser changes it. It is in the
 ---state_dict of the module if it is persistent.
 ---@param name string
 ---@param t millrace.Tensor
 ---@param persistent? boolean
-function mr.nn.Module.register_buffer(name, t, persistent) end
+function mr.nn.Module:register_buffer(name, t, persistent) end
 
 ---Returns the module and all modules in it, parents first.
 ---@return table[] list
-function mr.nn.Module.modules() end
+function mr.nn.Module:modules() end
 
 ---As named_parameters, for modules; the name of m itself is empty.
 ---@return function iterator
-function mr.nn.Module.named_modules() end
+function mr.nn.Module:named_modules() end
 
 ---Returns the modules that are fields of m.
 ---@return table[] list
-function mr.nn.Module.children() end
+function mr.nn.Module:children() end
 
 ---As named_parameters, for the modules that are fields of m.
 ---@return function iterator
-function mr.nn.Module.named_children() end
+function mr.nn.Module:named_children() end
 
 ---Calls fn(module) for all modules in m, then for m itself. Returns m.
 ---@param fn function
 ---@return table m
-function mr.nn.Module.apply(fn) end
+function mr.nn.Module:apply(fn) end
 
 ---Says that the module is being trained, which Dropout and BatchNorm2d ask: sets `training` of the
 ---module and of all in it. Returns m.
 ---@param on? boolean
 ---@return table m
-function mr.nn.Module.train(on) end
+function mr.nn.Module:train(on) end
 
 ---The same as m:train(false).
 ---@return table m
-function mr.nn.Module.eval() end
+function mr.nn.Module:eval() end
 
 ---Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters stay
 ---the same objects, so an optimiser that has them goes on with them. Returns m.
 ---@param ... millrace.Device|integer|string|millrace.Tensor
 ---@return table m
-function mr.nn.Module.to(...) end
+function mr.nn.Module:to(...) end
 
 ---The same as m:to("cpu").
 ---@return table m
-function mr.nn.Module.cpu() end
+function mr.nn.Module:cpu() end
 
 ---Moves the parameters and buffers to a device. Returns m.
 ---@param device? millrace.Device|integer
 ---@return table m
-function mr.nn.Module.cuda(device) end
+function mr.nn.Module:cuda(device) end
 
 ---Returns the parameters and buffers by name, as tensors with the same memory:
 ---mr.save("m.safetensors", m:state_dict()).
 ---@return table state
-function mr.nn.Module.state_dict() end
+function mr.nn.Module:state_dict() end
 
 ---Copies the values of these tensors into the parameters and buffers. All names and shapes are checked
 ---first; with strict=false, names that only one side has are returned instead.
@@ -1512,16 +1547,16 @@ function mr.nn.Module.state_dict() end
 ---@param options? { strict?: boolean }
 ---@return string[] missing
 ---@return string[] unexpected
-function mr.nn.Module.load_state_dict(state, options) end
+function mr.nn.Module:load_state_dict(state, options) end
 
 ---Calls requires_grad_ of all parameters. Returns m.
 ---@param on? boolean
 ---@return table m
-function mr.nn.Module.requires_grad_(on) end
+function mr.nn.Module:requires_grad_(on) end
 
 ---Drops the gradients of all parameters, or with false fills them with zeros.
 ---@param set_to_none? boolean
-function mr.nn.Module.zero_grad(set_to_none) end
+function mr.nn.Module:zero_grad(set_to_none) end
 
 ---t:uniform_(low, high), which no gradient records.
 ---@param t millrace.Tensor
@@ -1593,20 +1628,20 @@ function mr.optim.AdamW(parameters, options) end
 ---called first: it computes the gradients, and what it returns is returned.
 ---@param closure? function
 ---@return any loss
-function mr.optim.Optimizer.step(closure) end
+function mr.optim.Optimizer:step(closure) end
 
 ---Drops the gradients of the parameters, or with false fills them with zeros.
 ---@param set_to_none? boolean
-function mr.optim.Optimizer.zero_grad(set_to_none) end
+function mr.optim.Optimizer:zero_grad(set_to_none) end
 
 ---Returns the averages and step numbers as tensors, by the number of the parameter:
 ---mr.save("o.safetensors", o:state_dict()).
 ---@return table state
-function mr.optim.Optimizer.state_dict() end
+function mr.optim.Optimizer:state_dict() end
 
 ---Goes on where the optimiser that gave this state was. All entries are checked first.
 ---@param state table
-function mr.optim.Optimizer.load_state_dict(state) end
+function mr.optim.Optimizer:load_state_dict(state) end
 
 ---Multiplies the rates of the optimiser by gamma every step_size epochs. scheduler:step() ends an
 ---epoch.
@@ -1630,19 +1665,19 @@ function mr.optim.lr_scheduler.CosineAnnealingLR(o, t_max, options) end
 function mr.optim.lr_scheduler.LambdaLR(o, fn) end
 
 ---Ends an epoch: sets the rates of the optimiser for the next one.
-function mr.optim.lr_scheduler.Scheduler.step() end
+function mr.optim.lr_scheduler.Scheduler:step() end
 
 ---Returns the rates of the groups of the optimiser.
 ---@return number[] rates
-function mr.optim.lr_scheduler.Scheduler.get_last_lr() end
+function mr.optim.lr_scheduler.Scheduler:get_last_lr() end
 
 ---Returns the epoch and the first rates, as tensors.
 ---@return table state
-function mr.optim.lr_scheduler.Scheduler.state_dict() end
+function mr.optim.lr_scheduler.Scheduler:state_dict() end
 
 ---Goes on in the epoch of this state, and sets the rates of the optimiser.
 ---@param state table
-function mr.optim.lr_scheduler.Scheduler.load_state_dict(state) end
+function mr.optim.lr_scheduler.Scheduler:load_state_dict(state) end
 
 ---For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, {batch_size=64}) do.
 ---The batches are copied to the device on a stream of their own, `depth` of them ahead, from pinned

@@ -20,7 +20,7 @@ static mr_sort_call check_sorting(lua_State *L, const mr_op *op) {
     static const char *const of_sort[] = {"dim", "descending", NULL};
     static const char *const of_topk[] = {"dim", "largest", NULL};
     bool top = op->id == MR_OP_topk;
-    int options_arg, last = mr_split_options(L, &options_arg), arg = 2;
+    int options_arg, last = mr_split_options(L, 0, &options_arg), arg = 2;
     mr_sort_call call = {.in = mr_check_tensor(L, 1), .dim = -1, .taken = -1};
     mr_no_more_arguments(L, op, last, top ? 4 : 3);
     if (top) {
@@ -69,7 +69,7 @@ static int push_moved(lua_State *L, const mr_caller *caller, const mr_op *op, mr
 }
 
 static int flip(lua_State *L, const mr_caller *caller, const mr_op *op) {
-    int options, last = mr_split_options(L, &options);
+    int options, last = mr_split_options(L, 2, &options);
     mr_call call = {.in[0].tensor = mr_check_tensor(L, 1)};
     call.dim_count = mr_check_dims(L, op->name, 2, last, call.in[0].tensor->ndim, call.dims);
     for (int i = 0; i < call.dim_count; i++)
@@ -80,7 +80,7 @@ static int flip(lua_State *L, const mr_caller *caller, const mr_op *op) {
 }
 
 static int cut(lua_State *L, const mr_caller *caller, const mr_op *op) {
-    int options, last = mr_split_options(L, &options);
+    int options, last = mr_split_options(L, 0, &options);
     mr_call call = {.in[0].tensor = mr_check_tensor(L, 1)};
     mr_no_more_arguments(L, op, last, 2);
     if (last >= 2 && !lua_isnil(L, 2)) call.params.integer[0] = mr_check_integer(L, 2);

@@ -179,7 +179,10 @@ static const mr_function *const functions[] = {&compare_equal_function, &compare
                                                NULL};
 
 const mr_class mr_compare_class = {"mr", "Comparing whole tensors.", functions, NULL, NULL};
+const mr_class mr_compare_methods_class = {"tensor", "Comparing whole tensors.", functions, NULL,
+                                           &mr_kind_tensor};
 
 void mr_open_compare(lua_State *L) {
+    mr_class_extend(L, &mr_compare_methods_class);
     mr_table_open(L, &mr_compare_class);
 }

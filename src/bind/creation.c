@@ -30,7 +30,7 @@ mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row
 
 int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_new_options *options,
                  int64_t *out_shape) {
-    int table, last = mr_split_options(L, &table);
+    int table, last = mr_split_options(L, first, &table);
     if (table &&
         lua_rawlen(L, table) > 0) { /* sizes and options in one: the shape's check says so */
         last = table;
@@ -98,7 +98,7 @@ MR_FUNCTION(creation_full, "full",
     mr_caller caller = mr_enter_as(L, "full");
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
-    int table, last = mr_split_options(L, &table);
+    int table, last = mr_split_options(L, 1, &table);
     if (last < 2) return mr_misuse(L, "full: expected sizes and a value: mr.full({3, 4}, 0.5)");
     mr_params params = {.scalar[0] = mr_check_scalar(L, last)};
     mr_check_new_options(L, table, NULL, dtype_of_value(L, last), &options);
@@ -199,7 +199,7 @@ MR_FUNCTION(creation_arange, "arange",
             "unless `dtype` is given.") {
     mr_caller caller = mr_enter(L);
     mr_new_options options;
-    int table, last = mr_split_options(L, &table);
+    int table, last = mr_split_options(L, 0, &table);
     mr_scalar start = integer_scalar(0), step = integer_scalar(1), stop;
     if (last < 1 || last > 3)
         return mr_misuse(L, "arange: expected 1 to 3 numbers, got %d arguments", last);
@@ -225,7 +225,7 @@ MR_FUNCTION(creation_linspace, "linspace",
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int table;
-    mr_split_options(L, &table);
+    mr_split_options(L, 0, &table);
     mr_params params = {.scalar = {check_number(L, 1), check_number(L, 2)}};
     int64_t count = mr_check_integer(L, 3);
     if (count < 0) return mr_misuse(L, "linspace: count is %" PRId64 ", expected 0 or more", count);

@@ -155,9 +155,21 @@ static mr_site error_site(lua_State *L, const mr_error *error) {
     return module && module->machine ? mr_bind_site(L, module) : (mr_site){NULL, 0};
 }
 
+/* What failed, if nothing below said it: the function that the script called. */
+static void name_operation(lua_State *L, mr_status status) {
+    bool method;
+    mr_error *details = mr_error_details(status);
+    if (!details || details->op[0] || status->code == MR_CODE_INVALID_ARGUMENT ||
+        status->code == MR_CODE_INTERRUPTED || !lua_checkstack(L, 2))
+        return;
+    const char *name = mr_called_name(L, &method);
+    if (strcmp(name, "?") != 0) mr_text_copy(details->op, sizeof details->op, name);
+}
+
 /* Nobody owns the status
  * but us, and making its value can run out of memory: then Lua's own error is the value. */
 void mr_push_error(lua_State *L, mr_status status) {
+    name_operation(L, status);
     raised error = {status, error_site(L, status)};
     if (lua_checkstack(L, 2)) {
         lua_pushcfunction(L, error_value);

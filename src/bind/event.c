@@ -172,6 +172,11 @@ static int get_timing(lua_State *L) {
     return 1;
 }
 
+static int get_blocking(lua_State *L) {
+    lua_pushboolean(L, mr_event_at(L, 1)->blocking);
+    return 1;
+}
+
 static int get_name(lua_State *L) {
     lua_pushstring(L, mr_name_text(mr_event_at(L, 1)->name)); /* NULL pushes nil */
     return 1;
@@ -195,6 +200,8 @@ static int get_closed(lua_State *L) {
 static const mr_property event_properties[] = {
     {"device", "device?", "The device of its first record; nil before that (R14).", get_device},
     {"timing", "boolean", "Whether it stores time stamps, for elapsed_time.", get_timing},
+    {"blocking", "boolean", "Whether the host sleeps while it waits for the event (R18).",
+     get_blocking},
     {"name", "string?", "The name given at creation.", get_name},
     {"id", "integer", "A unique number.", get_id},
     {"recorded", "boolean",

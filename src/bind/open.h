@@ -5,15 +5,15 @@
 
 #include "bind/bind.h"
 
-extern const mr_class mr_compare_class, mr_creation_class, mr_forms_class, mr_device_class,
-    mr_event_class, mr_events_class, mr_format_class, mr_hazard_class, mr_help_class,
-    mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class, mr_memory_class,
-    mr_operators_class, mr_random_class, mr_simulator_class, mr_stepping_class, mr_pending_class,
-    mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class, mr_tensor_facts_class,
-    mr_literal_class, mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class,
-    mr_module_class, mr_modules_class, mr_module_kernels_class, mr_module_variables_class,
-    mr_kernel_profile_class, mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class,
-    mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
+extern const mr_class mr_compare_class, mr_compare_methods_class, mr_creation_class, mr_forms_class,
+    mr_device_class, mr_event_class, mr_events_class, mr_format_class, mr_hazard_class,
+    mr_help_class, mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class,
+    mr_memory_class, mr_operators_class, mr_random_class, mr_simulator_class, mr_stepping_class,
+    mr_pending_class, mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class,
+    mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class, mr_tensor_view_class,
+    mr_kernel_class, mr_kernels_class, mr_module_class, mr_modules_class, mr_module_kernels_class,
+    mr_module_variables_class, mr_kernel_profile_class, mr_elementwise_class, mr_explore_class,
+    mr_waits_class, mr_trace_class, mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;

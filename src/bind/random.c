@@ -93,7 +93,7 @@ MR_FUNCTION(
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
-    int table, last = mr_split_options(L, &table);
+    int table, last = mr_split_options(L, lua_type(L, 2) == LUA_TTABLE ? 2 : 3, &table);
     int sizes = check_sizes_at(L, last);
     mr_params params = check_range(L, 1, sizes - 1);
     mr_check_new_options(L, table, NULL, MR_I64, &options);
@@ -110,7 +110,7 @@ MR_FUNCTION(random_randint_like, "randint_like",
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
-    int table, last = mr_split_options(L, &table);
+    int table, last = mr_split_options(L, 0, &table);
     if (last < 2 || last > 3)
         return mr_misuse(L, "randint_like: expected a tensor and one or two bounds");
     mr_params params = check_range(L, 2, last);
@@ -140,7 +140,7 @@ MR_FUNCTION(
     mr_new_options options;
     int table;
     mr_params params = {0};
-    mr_split_options(L, &table);
+    mr_split_options(L, 0, &table);
     int64_t n = mr_check_integer(L, 1);
     if (n < 0) return mr_misuse(L, "randperm: n is %" PRId64 ", expected 0 or more", n);
     mr_check_new_options(L, table, NULL, MR_I64, &options);

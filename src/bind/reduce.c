@@ -32,7 +32,7 @@ static int check_reduction_options(lua_State *L, const mr_op *op, int arg, int n
 /* Reads x [, dim or dims [, keepdim]] [, options]; returns as check_reduction_options does. */
 static int check_reduction(lua_State *L, const mr_op *op, mr_call *call) {
     const mr_tensor *t = mr_check_tensor(L, 1);
-    int options, last = mr_split_options(L, &options);
+    int options, last = mr_split_options(L, 0, &options);
     call->in_count = 1;
     call->in[0].tensor = mr_check_tensor(L, 1);
     call->params.scalar[0] = (mr_scalar){true, false, 1, 1};

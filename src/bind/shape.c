@@ -84,10 +84,18 @@ bool mr_is_list(lua_State *L, int index) {
     return true;
 }
 
-int mr_split_options(lua_State *L, int *out_options) {
+static bool is_empty(lua_State *L, int index) {
+    lua_pushnil(L);
+    if (!lua_next(L, index)) return true;
+    lua_pop(L, 2);
+    return false;
+}
+
+int mr_split_options(lua_State *L, int list, int *out_options) {
     int last = lua_gettop(L);
     *out_options = 0;
-    if (last > 0 && lua_type(L, last) == LUA_TTABLE && !mr_is_list(L, last)) *out_options = last--;
+    if (last < 1 || lua_type(L, last) != LUA_TTABLE) return last;
+    if (!mr_is_list(L, last) || (last > list && is_empty(L, last))) *out_options = last--;
     return last;
 }
 

@@ -14,8 +14,9 @@ int mr_check_shape(lua_State *L, const char *what, int first, int last, int64_t 
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape);
 /* Whether the table at `index` lists things (or is empty), rather than naming options. */
 bool mr_is_list(lua_State *L, int index);
-/* The last argument that is not a table of options; *out_options: where those are, or 0. */
-int mr_split_options(lua_State *L, int *out_options);
+/* The last argument that is not a table of options; *out_options: where those are, or 0. An empty table could be
+ * an empty list, too: it is one at `list` and before, where the function can take a list (0: nowhere). */
+int mr_split_options(lua_State *L, int list, int *out_options);
 
 /* A dim as a script counts it, turned into one from 0 that is inside. */
 int mr_check_dim(lua_State *L, const char *what, int arg, int ndim);

@@ -90,7 +90,7 @@ MR_RECORDED_FUNCTION(
     mr_caller caller = mr_enter_as(L, "to");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = target_of(t);
-    int options, last = mr_split_options(L, &options);
+    int options, last = mr_split_options(L, 0, &options);
     if (last < 2)
         return mr_misuse(L, "to: an argument is missing: expected a device, \"cpu\" or a dtype");
     for (int arg = 2; arg <= last; arg++) check_target(L, arg, &to);
@@ -115,7 +115,7 @@ MR_RECORDED_FUNCTION(
     mr_caller caller = mr_enter_as(L, "cuda");
     mr_tensor *t = mr_check_tensor(L, 1);
     target to = {(mr_dtype)t->dtype, caller.machine->current_device};
-    int options, last = mr_split_options(L, &options);
+    int options, last = mr_split_options(L, 0, &options);
     if (last >= 2 && !lua_isnil(L, 2)) to.device = mr_check_device(L, 2);
     return push_moved(L, &caller, t, to, options && check_non_blocking(L, options));
 }

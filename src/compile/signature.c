@@ -149,6 +149,7 @@ static int declared_words(const param_words *p) {
 }
 
 static bool read_param(const param_words *p, mr_c_param *out) {
+    static const word star = {"*", 1};
     *out = (mr_c_param){{0}, {0}, {0}, 0, false};
     int last = declared_words(p) - 1, brackets = 0;
     while (last >= 0 && (is(p->words[last], "]") || brackets)) { /* float x[]: a pointer */
@@ -157,6 +158,7 @@ static bool read_param(const param_words *p, mr_c_param *out) {
         last--;
     }
     if (last < 1 || !is_word_char(*p->words[last].text)) return false;
+    int arrays = out->pointers;
     append(out->name, sizeof out->name, p->words[last]);
     for (int i = 0; i < last; i++) {
         word w = p->words[i];
@@ -165,6 +167,7 @@ static bool read_param(const param_words *p, mr_c_param *out) {
         else if (is(w, "const")) out->is_const |= out->pointers == 0;
         else if (!is_ignored(w)) append(out->base, sizeof out->base, w);
     }
+    for (int i = 0; i < arrays; i++) append(out->type, sizeof out->type, star);
     normalise(out->base, sizeof out->base);
     return out->base[0] != '\0';
 }

@@ -162,7 +162,7 @@ static mr_status with_cause(cuda_device *device, mr_status error) {
     if (count == 1) {
         snprintf(details->op, sizeof details->op, "%s", only->name);
         snprintf(details->stream, sizeof details->stream, "%s",
-                 only->stream ? only->stream->text : "");
+                 only->stream ? only->stream->title : "");
         details->where = only->where;
         return error;
     }
@@ -227,7 +227,7 @@ static mr_status explain_index(const cuda_device *device, mr_status error) {
     if (!launch || !details) return error;
     snprintf(details->op, sizeof details->op, "%s", launch->name);
     snprintf(details->stream, sizeof details->stream, "%s",
-             launch->stream ? launch->stream->text : "");
+             launch->stream ? launch->stream->title : "");
     details->where = launch->where;
     return error;
 }

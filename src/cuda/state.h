@@ -53,7 +53,8 @@ struct cuda_stream {
     cuda_hold *holds; /* host memory used since the last fence; NULL: none */
     cuda_slot *slot;  /* while turns of its own are pending there (turn.c), so many */
     uint32_t turns;
-    char text[48]; /* as mr_stream_describe says it, for errors */
+    char text[48];  /* as mr_stream_describe says it, for sentences */
+    char title[48]; /* as mr_stream_title does, for the errors' field */
 };
 
 /* Behind mr_event.impl; the handle is made at the first record, when its device is known (R14). */

@@ -42,6 +42,7 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
     else device->first = s;
     device->last = s;
     mr_stream_describe(stream, s->text, sizeof s->text);
+    mr_stream_title(stream, s->title, sizeof s->title);
     stream->impl = s;
     return MR_OK;
 }

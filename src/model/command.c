@@ -84,8 +84,7 @@ void mr_command_blame(const mr_command *command, mr_status error) {
     mr_error *details = mr_error_details(error);
     if (!details) return;
     if (!details->op[0]) snprintf(details->op, sizeof details->op, "%s", command->name);
-    if (!details->stream[0] && command->stream)
-        mr_stream_describe(command->stream, details->stream, sizeof details->stream);
+    if (command->stream) mr_stream_blame(command->stream, error);
     if (!details->where.file) details->where = command->where;
 }
 

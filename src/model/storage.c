@@ -97,6 +97,7 @@ static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) 
     storage->made_seq = alloc->seq;
     mr_status status = mr_storage_place(storage, alloc);
     if (status) {
+        mr_stream_blame(storage->stream, status);
         mr_command_release(alloc);
         status = mr_machine_waited(caller->machine, status);
         mr_machine_free_dropped(caller->machine);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
@@ -132,16 +133,21 @@ mr_status mr_stream_close(const mr_caller *caller, mr_stream *stream) {
     return MR_OK;
 }
 
-mr_status mr_stream_usable(const mr_stream *stream) {
+static mr_status unusable(const mr_stream *stream) {
     char text[80];
-    if (stream->epoch != stream->device->machine->epoch)
-        return mr_fail(MR_CODE_INVALID_HANDLE,
-                       "%s was made before mr.reset(): make a new one with mr.stream()",
-                       mr_stream_describe(stream, text, sizeof text));
-    if (stream->closed)
+    mr_stream_describe(stream, text, sizeof text);
+    if (stream->closed && stream->epoch == stream->device->machine->epoch)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s is closed: make a new one with mr.stream()",
-                       mr_stream_describe(stream, text, sizeof text));
-    return MR_OK;
+                       text);
+    return mr_fail(MR_CODE_INVALID_HANDLE,
+                   "%s was made before mr.reset(): make a new one with mr.stream()", text);
+}
+
+mr_status mr_stream_usable(const mr_stream *stream) {
+    if (stream->epoch == stream->device->machine->epoch && !stream->closed) return MR_OK;
+    mr_status error = unusable(stream);
+    mr_stream_blame(stream, error);
+    return error;
 }
 
 mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_done) {
@@ -277,4 +283,21 @@ const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size) 
     else if (stream->name) snprintf(out, size, "stream `%s`", stream->name->text);
     else snprintf(out, size, "stream #%u", stream->id);
     return out;
+}
+
+const char *mr_stream_title(const mr_stream *stream, char *out, size_t size) {
+    bool several = stream->device->machine->device_count > 1;
+    const char *kind = stream->kind == MR_STREAM_LEGACY ? "default" : "per-thread";
+    if (stream->kind != MR_STREAM_USER && several)
+        snprintf(out, size, "%s of device %d", kind, stream->device->index);
+    else if (stream->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
+    else if (stream->name) mr_text_copy(out, size, stream->name->text);
+    else snprintf(out, size, "stream #%u", stream->id);
+    return out;
+}
+
+void mr_stream_blame(const mr_stream *stream, mr_status error) {
+    mr_error *details = mr_error_details(error);
+    if (details && !details->stream[0])
+        mr_stream_title(stream, details->stream, sizeof details->stream);
 }

@@ -79,5 +79,9 @@ mr_status mr_stream_usable(const mr_stream *stream);
 
 /* "stream `copy`", "stream #3", "the default stream of device 1"; returns `out`. */
 const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size);
+/* As the checker's reports call it: "copy", "stream #3", "default of device 1"; returns `out`. */
+const char *mr_stream_title(const mr_stream *stream, char *out, size_t size);
+/* The error's stream, if it has none yet. */
+void mr_stream_blame(const mr_stream *stream, mr_status error);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Easiest to break: a pointer whose bytes are not touched is an operand, too (of no bytes), since the operand keeps its
  * storage alive and tells the address. */
+#include "base/text.h"
 #include "ops/kernel.h"
 
 #include <inttypes.h>
@@ -216,10 +217,14 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
     return MR_OK;
 }
 
+static const char *param_name(const mr_kernel_call *call, const mr_kernel_pointer *pointer) {
+    return pointer->name ? pointer->name : call->kernel->params[pointer->param].name;
+}
+
 static mr_status unreachable(const mr_kernel_call *call, const mr_kernel_pointer *pointer,
                              const mr_device *device) {
     const mr_tensor *t = pointer->tensor;
-    const char *param = call->kernel->params[pointer->param].name;
+    const char *param = param_name(call, pointer);
     char text[160];
     mr_tensor_describe(t, text, sizeof text);
     if (t->storage->kind == MR_MEMORY_PAGEABLE)
@@ -239,7 +244,7 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
     const mr_device *home = t->storage->device;
     if (t->storage->machine != machine)
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s: the tensor for `%s` belongs to another machine",
-                       call->name->text, call->kernel->params[pointer->param].name);
+                       call->name->text, param_name(call, pointer));
     MR_TRY(mr_tensor_usable(t));
     bool is_far = home && home != device && !(device->peers >> home->index & 1);
     if (is_far || t->storage->kind == MR_MEMORY_PAGEABLE) return unreachable(call, pointer, device);
@@ -474,12 +479,21 @@ static mr_status keep_variables(mr_tensor **variables, uint32_t count, mr_stream
     return MR_OK;
 }
 
+/* Of the launch, not of the call that made it: k[{...}](...) has no name. */
+static mr_status refused_in(mr_status status, const mr_kernel_call *call, const mr_stream *stream) {
+    mr_error *details = mr_error_details(status);
+    if (details) mr_text_copy(details->op, sizeof details->op, call->name->text);
+    mr_stream_blame(stream, status);
+    return status;
+}
+
 mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) {
     mr_machine *machine = caller->machine;
     MR_TRY(mr_machine_ready(machine));
     mr_stream *stream = stream_of(caller, call);
     MR_TRY(mr_stream_usable(stream));
-    MR_TRY(check_sizes(call, stream->device));
+    mr_status sizes = check_sizes(call, stream->device);
+    if (sizes) return refused_in(sizes, call, stream);
     for (uint32_t i = 0; i < call->pointer_count; i++)
         MR_TRY(check_tensor(call, &call->pointers[i], machine, stream->device));
     mr_tensor **variables;

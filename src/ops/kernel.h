@@ -96,6 +96,7 @@ typedef struct {
     uint32_t at;       /* where it stands in the block of parameters, in bytes */
     mr_tensor *tensor; /* it points to its first element */
     uint8_t access;    /* MR_READ | MR_WRITE as the script says; 0: as was inferred */
+    const char *name;  /* of the parameter; NULL: as the PTX has it */
 } mr_kernel_pointer;
 
 typedef struct {

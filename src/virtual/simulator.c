@@ -104,7 +104,10 @@ static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, c
 static mr_status pass(mr_machine *machine, uint64_t nanoseconds) {
     vgpu *gpu = vgpu_of(machine);
     gpu->host_ns += nanoseconds;
-    return mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL);
+    mr_status status = mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL);
+    /* Also where it had nothing to do, so that mr.machine.time() goes on with the clock. */
+    if (gpu->chooser->timed && gpu->device_ns < gpu->host_ns) gpu->device_ns = gpu->host_ns;
+    return status;
 }
 
 /* ---- looking in */

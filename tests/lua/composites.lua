@@ -170,9 +170,11 @@ function TestComparing.test_dense_tensors_compare_as_strided_ones()
     local wide = mr.stack({ y, y }, 2):select(2, 1)
     lu.assertFalse(n > 1 and wide.contiguous)
     lu.assertEquals(mr.equal(x, y), mr.equal(x, wide))
+    lu.assertEquals(x:equal(y), mr.equal(x, y))
     for _, options in ipairs { { rtol = 1e-5 }, { rtol = 0, atol = 0 }, { equal_nan = true },
       { rtol = 1e300, atol = inf } } do
       lu.assertEquals(mr.allclose(x, y, options), mr.allclose(x, wide, options))
+      lu.assertEquals(x:allclose(y, options), mr.allclose(x, y, options))
     end
   end
   local i, k = mr.tensor { 1, 2 }, mr.tensor { 1, 3 }

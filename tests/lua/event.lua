@@ -8,6 +8,8 @@ function TestEvent:test_properties()
   local e = mr.event{name = "ready", timing = true}
   lu.assertEquals(tostring(e), "event `ready` (never recorded)")
   lu.assertTrue(e.timing)
+  lu.assertFalse(e.blocking)
+  lu.assertTrue(mr.event{blocking = true}.blocking)
   lu.assertFalse(e.recorded)
   lu.assertNil(e.device)
   e:record()

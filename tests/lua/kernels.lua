@@ -331,6 +331,7 @@ end
 
 function TestSizes.test_codes()
   local err = T.raises("invalid-configuration", function() scale[{0, 1}](mr.ones(1), 2, 1) end)
+  lu.assertEquals({err.op, err.stream}, {"scale", "default"})
   lu.assertStrContains(err.where, "kernels.lua")
   T.raises("invalid-configuration", function() scale[{1, 1025}](mr.ones(1), 2, 1) end)
 end

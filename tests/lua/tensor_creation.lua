@@ -20,6 +20,33 @@ function TestFilled:test_shapes_as_arguments_and_as_a_table()
   end
 end
 
+-- An empty table is options where a list of sizes has gone before, so that a caller can hand on its own, `options or {}`.
+function TestFilled:test_an_empty_table_of_options()
+  for _, make in ipairs { mr.zeros, mr.ones, mr.empty, mr.rand, mr.randn } do
+    lu.assertEquals(make(3, 4, {}).shape, { 3, 4 })
+    lu.assertEquals(make({ 3, 4 }, {}).shape, { 3, 4 })
+    lu.assertEquals(make({}, {}).shape, {})
+  end
+  lu.assertEquals(mr.full({ 2 }, 7, {}):totable(), { 7, 7 })
+  lu.assertEquals(mr.full(2, 7, {}):totable(), { 7, 7 })
+  lu.assertEquals(mr.eye(2, {}).shape, { 2, 2 })
+  lu.assertEquals(mr.arange(3, {}):totable(), { 0, 1, 2 })
+  lu.assertEquals(mr.arange(1, 3, {}):totable(), { 1, 2 })
+  lu.assertEquals(mr.linspace(0, 1, 2, {}):totable(), { 0, 1 })
+  lu.assertEquals(mr.randint(5, {}).shape, {})
+  lu.assertEquals(mr.randint(0, 5, {}).shape, {})
+  lu.assertEquals(mr.randint(5, { 3 }, {}).shape, { 3 })
+  lu.assertEquals(mr.randint(0, 5, 3, {}).shape, { 3 })
+  lu.assertEquals(mr.randperm(3, {}).numel, 3)
+  local x = mr.ones(2, 3)
+  lu.assertEquals(x:sum({}):item(), 6)
+  lu.assertEquals(x:sum(1, {}):totable(), { 2, 2, 2 })
+  lu.assertEquals(x:flip(1, {}).shape, { 2, 3 })
+  lu.assertEquals(x:to("cpu", {}).device, "cpu")
+  lu.assertEquals(x:cuda({}).device, mr.device(0))
+  lu.assertEquals(select("#", x:sort(1, {})), 2)
+end
+
 function TestFilled:test_values()
   lu.assertEquals(mr.zeros(2, 2):totable(), { { 0, 0 }, { 0, 0 } })
   lu.assertEquals(mr.ones(3):totable(), { 1, 1, 1 })

@@ -144,6 +144,8 @@ function TestMemory:test_out_of_memory_leaves_everything_usable()
   local ok, err = pcall(mr.empty, total // 2, { dtype = "i32" })
   lu.assertFalse(ok)
   lu.assertEquals(err.code, "out-of-memory")
+  lu.assertEquals({ err.op, err.stream }, { "empty", "default" })
+  lu.assertStrMatches(err.where, ".*tensor_lifetime%.lua:%d+")
   lu.assertEquals(live(), before)
   lu.assertEquals(mr.ones(3):sum():item(), 3)
 end
