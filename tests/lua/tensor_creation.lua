@@ -20,7 +20,7 @@ function TestFilled:test_shapes_as_arguments_and_as_a_table()
   end
 end
 
--- An empty table is options where a list of sizes has gone before, so that a caller can hand on its own, `options or {}`.
+-- An empty table behind sizes is one of options, so that a caller can hand on its own, `options or {}`.
 function TestFilled:test_an_empty_table_of_options()
   for _, make in ipairs { mr.zeros, mr.ones, mr.empty, mr.rand, mr.randn } do
     lu.assertEquals(make(3, 4, {}).shape, { 3, 4 })
