@@ -43,6 +43,14 @@ static bool note_poll(search *s, bool yes) {
     return mr_vec_push(&s->polls, p);
 }
 
+/* The host's own node of a copy stands for its reading of the source, where it does that. */
+bool search_takes_part(const search *s, uint32_t node) {
+    const mr_player_item *it = &s->o->items[s->at.item];
+    return search_node(s, node)->parts || it->kind != MR_COMMAND_COPY ||
+           s->b->classes[s->at.item] != ITEM_COPY ||
+           order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
+}
+
 /* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others: what
  * goes before A goes before all that comes after A. Nodes that enter later add to the sum and change nothing of it. */
 static uint32_t count_overtaken(const search *s) {
@@ -50,6 +58,7 @@ static uint32_t count_overtaken(const search *s) {
     uint32_t count = 0;
     for (uint32_t n = o->first_node[s->at.item]; n <= s->at.node; n++) {
         const uint64_t *row = s->b->conflicts + (size_t)n * o->words_in_set;
+        if (!search_takes_part(s, n)) continue;
         for (uint32_t i = 0; i < o->words_in_set; i++)
             for (uint64_t rest = row[i]; rest; rest &= rest - 1)
                 count += order_has(o, order_before(o, i * 64 + (uint32_t)__builtin_ctzll(rest)), n);

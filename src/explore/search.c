@@ -240,12 +240,6 @@ static bool is_open_pair(const search *s, uint32_t node, uint32_t other) {
            !order_has(o, order_before(o, other), node);
 }
 
-static bool reads_source(const search *s) {
-    const mr_player_item *it = &s->o->items[s->at.item];
-    return it->kind != MR_COMMAND_COPY || s->b->classes[s->at.item] != ITEM_COPY ||
-           order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
-}
-
 /* STAGE_SCAN: one pair after the other. Where only overtaking is left that is not allowed, the order of submission. */
 static mr_status scan(search *s) {
     const order *o = s->o;
@@ -253,7 +247,7 @@ static mr_status scan(search *s) {
     uint32_t end = o->first_node[at->item + 1];
     for (; at->node < end; at->node++, at->other = 0) {
         const uint64_t *row = s->b->conflicts + (size_t)at->node * o->words_in_set;
-        if (!search_node(s, at->node)->parts && !reads_source(s)) continue;
+        if (!search_takes_part(s, at->node)) continue;
         for (; at->other < at->node; at->other++) {
             if (!(row[at->other / 64] >> at->other % 64 & 1)) continue;
             if (is_open_pair(s, at->node, at->other)) return search_decide(s, DECIDE_PAIR);

@@ -63,6 +63,8 @@ static inline void search_join_scratch(order *o, uint32_t set) {
 
 /* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind it. */
 mr_status search_decide(search *s, decision kind);
+/* Whether a node of the item at hand touches memory, and so is one of pairs. */
+bool search_takes_part(const search *s, uint32_t node);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
 uint32_t search_look_node(const search *s);
 void search_answer_yes(search *s, uint32_t look);

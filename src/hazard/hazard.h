@@ -6,7 +6,7 @@
  * ran, so a program without a report gives the same values under every schedule of the same host path.
  * The exception is what the host's path depends on: answers of queries, and values that the host read.
  *
- * Detection (order.c, history.c, check.c, lifetime.c) is separate from explaining (reason.c, fix.c,
+ * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (reason.c, fix.c,
  * report.c): the first runs for every command, the second only for a pair that is about to be reported. */
 #ifndef MR_HAZARD_HAZARD_H
 #define MR_HAZARD_HAZARD_H

@@ -148,6 +148,15 @@ static inline bool mr_hazard_knows(const checker *c, const actor *t, const actor
 
 extern const mr_observer mr_hazard_observer; /* check.c */
 
+/* touch.c. `only_look`: find hazards, change nothing. */
+/* `staged`: a copy whose source, operand 1, the host has read before. */
+void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, bool staged,
+                              bool only_look);
+/* The host reads the source of a staged copy, behind the stream of `a`. */
+void mr_hazard_read_staged(checker *c, const mr_command *command, actor *a, bool only_look);
+/* HOST_ACCESS, also of a host function that runs. */
+void mr_hazard_host_access(checker *c, const mr_command *command, bool only_look);
+
 /* lifetime.c */
 /* A tensor that Lua's collector took: there is no line of the script at which to raise anything. */
 static inline bool mr_hazard_is_collected(const mr_command *command) {

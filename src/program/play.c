@@ -25,9 +25,12 @@ __attribute__((format(printf, 3, 4))) static void differs(mr_player *p, mr_diffe
     va_end(args);
 }
 
-/* What came instead; only of the first difference. */
+/* What came instead. */
 static void differs_by(mr_player *p, uint64_t value) {
-    if (p->difference && !p->difference->value) p->difference->value = value;
+    mr_difference *d = p->difference;
+    if (!d) return;
+    d->value = (d->value ^ value) * 0x9fb21c651e98df25u;
+    d->value ^= d->value >> 32;
 }
 
 static void check_answer(mr_player *p, const item *it, uint64_t answer, uint64_t recorded) {
@@ -63,7 +66,7 @@ static void check_values(mr_player *p, const item *it) {
     }
     if (hash == it->hash) return;
     differs(p, MR_DIFFERS_VALUE, "%s: the host reads other values than were recorded", it->name);
-    differs_by(p, hash);
+    differs_by(p, hash ^ p->reader * 0x9e3779b97f4a7c15u);
 }
 
 #define HEX_DIGITS "0123456789abcdef"
@@ -210,8 +213,13 @@ mr_status mr_player_run_function(void *context) {
     const item *it = function->item;
     mr_player *p = function->player;
     const mr_program *program = p->program;
-    for (uint32_t i = 0; i < it->inner_count && !p->stopped; i++)
-        MR_TRY(mr_player_carry_out(p, &program->inner.items[it->inner + i]));
+    mr_status status = MR_OK;
+    for (uint32_t i = 0; i < it->inner_count && !p->stopped && !status; i++) {
+        p->reader = ((it->seq - program->first_seq) << 16) + i + 1;
+        status = mr_player_carry_out(p, &program->inner.items[it->inner + i]);
+    }
+    p->reader = 0;
+    MR_TRY(status);
     if (it->other == NO_SLOT) return MR_OK;
     return mr_fail((mr_code)it->value, "%s", program->texts.items[it->other]);
 }

@@ -40,6 +40,7 @@ struct mr_player {
 
     mr_status (*run_function)(void *context);
     size_t position;
+    uint64_t reader;           /* which access of which host function; 0: the script itself */
     mr_difference *difference; /* of the run that is under way */
     bool stopped;              /* an error came that was not recorded, or the other way round */
     mr_status host_work;       /* how the last operation of the host ended; owned */

@@ -210,8 +210,9 @@ typedef enum {
 /* The first item that did not come out as recorded. */
 typedef struct {
     mr_difference_kind kind;
-    size_t item;    /* the count of items: at the end */
-    uint64_t value; /* ANSWER, VALUE: what it is now, or a hash of that */
+    size_t item; /* the count of items: at the end */
+    uint64_t
+        value; /* a hash of all answers and values that came out in another way, and of who read them */
     char text[256];
 } mr_difference;
 

@@ -19,7 +19,7 @@ static int below(int count) {
     return (int)(draw() % (uint64_t)count);
 }
 
-enum { ELEMENTS = 4 };
+enum { ELEMENTS = 4, BOUND = 1 };
 
 static sample_access whole(int tensor, uint8_t access) {
     return (sample_access){tensor, {0, 1, {ELEMENTS}, {1}, 4}, access};
@@ -35,27 +35,97 @@ static sample_access part_of(int tensor, uint8_t access) {
     return a;
 }
 
-static void random_op(const sample_program *p, sample_step *s) {
-    s->kind = STEP_OP;
-    s->access[s->access_count++] = part_of(below(p->tensor_count), NAIVE_WRITE);
-    if (below(2)) {
-        int other = below(p->tensor_count);
-        if (other != s->access[0].tensor) s->access[s->access_count++] = part_of(other, NAIVE_READ);
+/* A tensor that a step may use: of this memory, and not freed before. -1: there is none. */
+static int random_tensor(const sample_program *p, unsigned memories) {
+    for (int tries = 0; tries < 8; tries++) {
+        int t = below(p->tensor_count);
+        bool freed = false;
+        for (int i = 0; i < p->step_count; i++)
+            freed |= p->step[i].kind == STEP_FREE && p->step[i].tensor == t;
+        if (!freed && (memories >> p->tensor[t].memory & 1)) return t;
     }
+    return -1;
+}
+
+enum {
+    OF_DEVICE = 1 << MEMORY_DEVICE,
+    OF_PINNED = 1 << MEMORY_PINNED,
+    OF_HOST = OF_PINNED | 1 << MEMORY_PAGEABLE,
+    OF_ANY = OF_HOST | OF_DEVICE
+};
+
+static void random_op(const sample_program *p, sample_step *s) {
+    int to = random_tensor(p, OF_DEVICE | OF_PINNED), from;
+    if (to < 0) return;
+    s->kind = STEP_OP;
+    s->access[s->access_count++] = part_of(to, NAIVE_WRITE);
+    if (below(2) && (from = random_tensor(p, OF_DEVICE | OF_PINNED)) >= 0 && from != to)
+        s->access[s->access_count++] = part_of(from, NAIVE_READ);
+}
+
+/* A staged copy waits for the default stream, which waits for more on the virtual GPU than CUDA guarantees (R5): for these. */
+static bool has_blocking_work(const sample_program *p) {
+    for (int i = 0; i < p->step_count; i++)
+        if (p->step[i].stream == 1 || p->stream[p->step[i].stream].blocking) return true;
+    return false;
+}
+
+/* Whole, or halves without gaps. Whether an asynchronous copy of pageable memory returns early is left open (R23), so that is
+ * no matter of the order: those here are synchronous. */
+static void random_copy(const sample_program *p, sample_step *s) {
+    int to = random_tensor(p, OF_ANY), from = random_tensor(p, OF_ANY);
+    if (to < 0 || from < 0 || to == from) return;
+    bool staged =
+        p->tensor[to].memory == MEMORY_DEVICE && p->tensor[from].memory == MEMORY_PAGEABLE;
+    if (staged && has_blocking_work(p)) return;
+    bool pageable =
+        p->tensor[to].memory == MEMORY_PAGEABLE || p->tensor[from].memory == MEMORY_PAGEABLE;
+    s->kind = STEP_COPY;
+    s->synchronous = pageable || below(3) == 0;
+    if (s->synchronous) s->stream = 0; /* as cudaMemcpy does */
+    s->access_count = 2;
+    s->access[0] = whole(to, NAIVE_WRITE);
+    s->access[1] = whole(from, NAIVE_READ);
+    if (below(2)) return;
+    for (int k = 0; k < 2; k++) {
+        s->access[k].view.shape[0] = ELEMENTS / 2;
+        s->access[k].view.offset = below(2) * ELEMENTS / 2;
+    }
+}
+
+/* Of the host: by the script's thread at once, or by a function in the order of a stream. */
+static void random_host_step(const sample_program *p, sample_step *s, step_kind kind) {
+    int t = random_tensor(p, kind == STEP_HOST_FUNCTION ? OF_PINNED : OF_HOST);
+    if (t < 0) return;
+    s->kind = kind;
+    s->access[s->access_count++] = part_of(t, below(2) ? NAIVE_READ : NAIVE_WRITE);
+}
+
+/* On a blocking stream it orders others on the virtual GPU, which CUDA does not say. */
+static void random_free(const sample_program *p, sample_step *s) {
+    s->tensor = random_tensor(p, OF_DEVICE);
+    if (s->tensor < 0 || s->stream < 2 || p->stream[s->stream].blocking) return;
+    s->kind = STEP_FREE;
 }
 
 static void random_step(const sample_program *p, sample_step *s, bool asks) {
     static const step_kind others[] = {STEP_RECORD,     STEP_RECORD,     STEP_WAIT,
                                        STEP_WAIT,       STEP_WAIT,       STEP_STREAM_SYNC,
                                        STEP_EVENT_SYNC, STEP_DEVICE_SYNC};
-    int pinned = p->tensor_count - 1;
+    int kind = below(18);
+    s->kind = STEP_NOTHING;
     s->stream = below(p->stream_count);
     s->event = below(p->event_count);
-    if (below(9) < 5) {
+    if (kind < 8) {
         random_op(p, s);
-    } else if (p->tensor[pinned].memory == MEMORY_PINNED && below(5) == 0) {
-        s->kind = STEP_HOST_ACCESS;
-        s->access[s->access_count++] = part_of(pinned, below(2) ? NAIVE_READ : NAIVE_WRITE);
+    } else if (kind < 10) {
+        random_copy(p, s);
+    } else if (kind < 12) {
+        random_host_step(p, s, STEP_HOST_FUNCTION);
+    } else if (kind < 13) {
+        random_host_step(p, s, STEP_HOST_ACCESS);
+    } else if (kind < 14 && below(3) == 0) {
+        random_free(p, s);
     } else if (asks && below(3) == 0) {
         s->kind = below(2) ? STEP_STREAM_QUERY : STEP_EVENT_QUERY;
         if (!s->stream) s->stream = 1;
@@ -76,9 +146,10 @@ void explore_random_program(uint64_t seed, sample_program *p) {
     p->event_count = 1 + below(2);
     p->tensor_count = 1 + below(3);
     p->tensor[p->tensor_count - 1].memory = below(3) ? MEMORY_DEVICE : MEMORY_PINNED;
-    p->step_count = 3 + below(9);
+    if (p->tensor_count > 2 && below(2)) p->tensor[1].memory = MEMORY_PAGEABLE;
+    int count = 3 + below(9);
     bool asks = seed % 3 == 0;
-    for (int i = 0; i < p->step_count; i++) random_step(p, &p->step[i], asks);
+    for (; p->step_count < count; p->step_count++) random_step(p, &p->step[p->step_count], asks);
 }
 
 /* ---- the judge */
@@ -96,6 +167,7 @@ typedef struct {
     uint64_t ways;
     size_t count;
     uint64_t signature[MOST_CLASSES], outcome[MOST_CLASSES];
+    int inversions[MOST_CLASSES];
 } judge;
 static judge j;
 
@@ -129,60 +201,112 @@ static uint64_t answers_of_way(void) {
     return hash;
 }
 
+/* Host functions may use the same variables, so their order always makes a difference. */
+static bool is_pair(int a, int b) {
+    bool functions = j.program->step[a].kind == STEP_HOST_FUNCTION &&
+                     j.program->step[b].kind == STEP_HOST_FUNCTION;
+    return j.verdict.race[a][b] || (functions && !j.verdict.before[a][b]);
+}
+
 /* The pairs that nothing orders, each with who came first; and the answers. */
-static uint64_t signature_of_way(void) {
+static uint64_t signature_of_way(int *out_inversions) {
     int position[MOST_STEPS] = {0};
     uint64_t hash = answers_of_way();
+    *out_inversions = 0;
     for (int i = 0; i < j.length; i++) position[j.way[i]] = i;
     for (int a = 0; a < j.program->step_count; a++)
-        for (int b = a + 1; b < j.program->step_count; b++)
-            if (j.verdict.race[a][b]) hash = stir(hash, position[a] < position[b] ? 1 : 2);
+        for (int b = a + 1; b < j.program->step_count; b++) {
+            if (!is_pair(a, b)) continue;
+            hash = stir(hash, position[a] < position[b] ? 1 : 2);
+            *out_inversions += position[a] > position[b];
+        }
     return hash;
 }
 
-static bool covers(const sample_view *v, int element, int *out_index) {
-    for (int i = 0; i < v->shape[0]; i++)
-        if (v->offset + i * v->stride[0] == element) {
-            *out_index = i;
-            return true;
+typedef uint64_t memory[MOST_TENSORS][ELEMENTS];
+
+/* The state of a way: what is in memory, and what the host has read. */
+typedef struct {
+    memory now;
+    memory written[MOST_STEPS]; /* by the step; 0: not */
+    uint64_t script, functions[MOST_STEPS], order;
+} way_state;
+static way_state way;
+
+static void write_element(int step, const sample_access *a, int element, uint64_t value) {
+    way.now[a->tensor][element] = way.written[step][a->tensor][element] = value;
+}
+
+/* A copy of pageable memory is staged: its source is read when it is called, after all that was called before. */
+static uint64_t source_of(int step, const sample_access *from, int element) {
+    copy_rules rules = naive_copy_rules(j.program, &j.program->step[step]);
+    if (!rules.staged) return way.now[from->tensor][element];
+    for (int i = step; i-- > 0;)
+        if (way.written[i][from->tensor][element]) return way.written[i][from->tensor][element];
+    return 0;
+}
+
+static void do_copy(int step, const sample_step *s) {
+    const sample_access *to = &s->access[0], *from = &s->access[1];
+    uint64_t moved[ELEMENTS];
+    for (int n = 0; n < to->view.shape[0]; n++)
+        moved[n] = source_of(step, from, from->view.offset + n);
+    for (int n = 0; n < to->view.shape[0]; n++)
+        write_element(step, to, to->view.offset + n, moved[n]);
+}
+
+/* Each element that is written depends on the name, and on the elements that are read in proportion to its own place: that
+ * is an abstract operation as far as equality of values goes. */
+static void do_op(int step, const sample_step *s) {
+    const sample_access *to = &s->access[0], *read = s->access_count > 1 ? &s->access[1] : NULL;
+    for (int n = 0; n < to->view.shape[0]; n++) {
+        uint64_t value = stir(stir(7, (uint64_t)step + 100), (uint64_t)n);
+        if (read) {
+            int m = read->view.shape[0] * n / to->view.shape[0];
+            value =
+                stir(value, way.now[read->tensor][read->view.offset + m * read->view.stride[0]]);
         }
+        write_element(step, to, to->view.offset + n * to->view.stride[0], value);
+    }
+}
+
+static void do_by_host(int step, const sample_step *s) {
+    const sample_access *a = &s->access[0];
+    bool is_function = s->kind == STEP_HOST_FUNCTION;
+    uint64_t *read = is_function ? &way.functions[step] : &way.script;
+    if (is_function) way.order = stir(way.order, (uint64_t)step + 1);
+    for (int n = 0; n < a->view.shape[0]; n++) {
+        int element = a->view.offset + n * a->view.stride[0];
+        if (a->access == NAIVE_READ) *read = stir(*read, way.now[a->tensor][element]);
+        else write_element(step, a, element, (uint64_t)step + 1);
+    }
+}
+
+static bool is_freed(const sample_program *p, int tensor) {
+    for (int i = 0; i < p->step_count; i++)
+        if (p->step[i].kind == STEP_FREE && p->step[i].tensor == tensor) return true;
     return false;
 }
 
-/* What an abstract operation does, as far as equality of values goes: each element that is written depends on the name, and
- * on the elements that are read in proportion to its own place. */
 static uint64_t outcome_of_way(void) {
-    uint64_t value[MOST_TENSORS][ELEMENTS] = {{0}}, host = 0;
+    memset(&way, 0, sizeof way);
     for (int k = 0; k < j.length; k++) {
         const sample_step *s = &j.program->step[j.way[k]];
-        if (!s->access_count) continue;
-        const sample_access *first = &s->access[0], *read = s->access_count > 1 ? &s->access[1] : 0;
-        uint64_t before[MOST_TENSORS][ELEMENTS];
-        int index;
-        memcpy(before, value, sizeof value);
-        for (int e = 0; e < ELEMENTS; e++) {
-            if (!covers(&first->view, e, &index)) continue;
-            if (first->access == NAIVE_READ) {
-                host = stir(host, before[first->tensor][e]);
-                continue;
-            }
-            uint64_t now = stir(stir(7, (uint64_t)j.way[k] + 100), (uint64_t)index);
-            if (s->kind == STEP_HOST_ACCESS) now = (uint64_t)j.way[k] + 1;
-            if (read) {
-                int n = read->view.shape[0] * index / first->view.shape[0];
-                now = stir(now, before[read->tensor][read->view.offset + n * read->view.stride[0]]);
-            }
-            value[first->tensor][e] = now;
-        }
+        if (s->kind == STEP_OP) do_op(j.way[k], s);
+        else if (s->kind == STEP_COPY) do_copy(j.way[k], s);
+        else if (s->access_count) do_by_host(j.way[k], s);
     }
-    uint64_t hash = stir(answers_of_way(), host);
+    uint64_t hash = stir(stir(answers_of_way(), way.script), way.order);
+    for (int i = 0; i < j.program->step_count; i++) hash = stir(hash, way.functions[i]);
     for (int t = 0; t < j.program->tensor_count; t++)
-        for (int e = 0; e < ELEMENTS; e++) hash = stir(hash, value[t][e]);
+        for (int e = 0; e < ELEMENTS && !is_freed(j.program, t); e++)
+            hash = stir(hash, way.now[t][e]);
     return hash;
 }
 
 static void note_way(void) {
-    uint64_t signature = signature_of_way();
+    int inversions;
+    uint64_t signature = signature_of_way(&inversions);
     j.ways++;
     for (size_t i = 0; i < j.count; i++)
         if (j.signature[i] == signature) return;
@@ -191,6 +315,7 @@ static void note_way(void) {
         return;
     }
     j.signature[j.count] = signature;
+    j.inversions[j.count] = inversions;
     j.outcome[j.count++] = outcome_of_way();
 }
 
@@ -219,6 +344,7 @@ static void each_way(void) {
 
 static void count_outcomes(judgement *out) {
     for (size_t i = 0; i < j.count; i++) {
+        out->within_bound += j.inversions[i] <= BOUND;
         uint64_t same = 0;
         bool first = true;
         for (size_t k = 0; k < j.count; k++) {
@@ -236,7 +362,9 @@ static int asked_for(const sample_program *p, int i) {
     const sample_step *query = &p->step[i];
     for (int k = i - 1; k >= 0; k--) {
         const sample_step *s = &p->step[k];
-        bool in_stream = s->kind == STEP_OP || s->kind == STEP_RECORD || s->kind == STEP_WAIT;
+        bool in_stream = s->kind == STEP_OP || s->kind == STEP_COPY || s->kind == STEP_RECORD ||
+                         s->kind == STEP_WAIT || s->kind == STEP_HOST_FUNCTION ||
+                         s->kind == STEP_FREE;
         if (query->kind == STEP_STREAM_QUERY && in_stream && s->stream == query->stream) return k;
         if (query->kind == STEP_EVENT_QUERY && s->kind == STEP_RECORD && s->event == query->event)
             return k;
@@ -258,7 +386,10 @@ void explore_judge(const sample_program *p, judgement *out) {
     naive_check(&j.without_queries, &j.verdict);
     for (int i = 0; i < p->step_count; i++) {
         if (p->step[i].access_count || is_query(&p->step[i])) j.node[j.node_count++] = i;
-        for (int k = 0; k < i; k++) out->has_race = out->has_race || j.verdict.race[k][i];
+        for (int k = 0; k < i; k++) {
+            out->has_race = out->has_race || j.verdict.race[k][i];
+            out->has_pair = out->has_pair || is_pair(k, i);
+        }
     }
     each_way();
     out->interleavings = j.ways > MOST_WAYS ? UINT64_MAX : j.ways;
@@ -273,6 +404,8 @@ static struct {
     mr_stream *stream[MOST_STREAMS];
     mr_event *event[MOST_EVENTS];
     mr_tensor *tensor[MOST_TENSORS];
+    mr_buffer read[MOST_STEPS]; /* by the host function of the step */
+    mr_buffer order;            /* of host functions */
 } running;
 
 static void let_go(void) {
@@ -283,6 +416,8 @@ static void let_go(void) {
         }
     for (int i = 0; i < MOST_EVENTS; i++) mr_event_release(running.event[i]);
     for (int i = 2; i < MOST_STREAMS; i++) mr_stream_release(running.stream[i]);
+    for (int i = 0; i < MOST_STEPS; i++) mr_buffer_free(&running.read[i]);
+    mr_buffer_free(&running.order);
     memset(&running, 0, sizeof running);
 }
 
@@ -326,6 +461,34 @@ static mr_status touch(const sample_step *s, int number, mr_buffer *out) {
     return status;
 }
 
+static mr_status run_copy(const sample_step *s) {
+    mr_tensor *to = view_of(&s->access[0]), *from = view_of(&s->access[1]);
+    mr_status status = mr_memcpy(&caller, to, from, running.stream[s->stream], s->synchronous);
+    mr_tensor_release(to);
+    mr_tensor_release(from);
+    return status;
+}
+
+static mr_status run_function(void *context) {
+    const sample_step *s = context;
+    int number = (int)(s - running.program->step);
+    mr_site where = caller.where;
+    caller.where = (mr_site){"random.lua", number + 1};
+    mr_buffer_printf(&running.order, "%d ", number);
+    mr_status status = touch(s, number, &running.read[number]);
+    caller.where = where;
+    return status;
+}
+
+static void drop_function(void *context) {
+    (void)context;
+}
+
+static mr_status run_free(const sample_step *s) {
+    return mr_storage_free(&caller, running.tensor[s->tensor]->storage, MR_FREE_ON_STREAM,
+                           running.stream[s->stream]);
+}
+
 static mr_status run_step(const sample_step *s, int number, mr_buffer *out) {
     mr_stream *stream = running.stream[s->stream];
     mr_event *event = running.event[s->event];
@@ -333,6 +496,11 @@ static mr_status run_step(const sample_step *s, int number, mr_buffer *out) {
     bool done;
     switch (s->kind) {
     case STEP_OP: return run_op(s, number);
+    case STEP_COPY: return run_copy(s);
+    case STEP_HOST_FUNCTION:
+        return mr_stream_host_function(&caller, stream, run_function, drop_function,
+                                       (void *)(uintptr_t)s);
+    case STEP_FREE: return run_free(s);
     case STEP_RECORD: return mr_event_record(&caller, event, stream);
     case STEP_WAIT: return mr_stream_wait_event(&caller, stream, event);
     case STEP_STREAM_SYNC: return mr_stream_synchronize(&caller, stream);
@@ -352,6 +520,9 @@ static mr_status run_step(const sample_step *s, int number, mr_buffer *out) {
 }
 
 static void make_objects(const sample_program *p) {
+    static const mr_memory_kind kinds[] = {[MEMORY_DEVICE] = MR_MEMORY_DEVICE,
+                                           [MEMORY_PINNED] = MR_MEMORY_PINNED,
+                                           [MEMORY_PAGEABLE] = MR_MEMORY_PAGEABLE};
     running.program = p;
     caller.where = (mr_site){"random.lua", 100};
     running.stream[0] = device->legacy;
@@ -367,9 +538,8 @@ static void make_objects(const sample_program *p) {
     for (int t = 0; t < p->tensor_count; t++) {
         int64_t size = ELEMENTS;
         bool on_device = p->tensor[t].memory == MEMORY_DEVICE;
-        OK(mr_tensor_create(&caller, on_device ? MR_MEMORY_DEVICE : MR_MEMORY_PINNED,
-                            on_device ? device->legacy : NULL, MR_I32, 1, &size,
-                            &running.tensor[t]));
+        OK(mr_tensor_create(&caller, kinds[p->tensor[t].memory], on_device ? device->legacy : NULL,
+                            MR_I32, 1, &size, &running.tensor[t]));
     }
     OK(mr_device_synchronize(&caller, device));
     /* New device memory of a player is zero; so that of this machine is made so. */
@@ -395,7 +565,13 @@ static mr_status run_sample(void *context, mr_explore_value *out) {
         mr_error_destroy(status);
     }
     MR_TRY(mr_device_drain(device));
+    for (int i = 0; i < p->step_count; i++) {
+        mr_buffer_add(&out->text, running.read[i].data, running.read[i].size);
+        mr_buffer_puts(&out->text, ";");
+    }
+    mr_buffer_add(&out->text, running.order.data, running.order.size);
     for (int t = 0; t < p->tensor_count; t++) {
+        if (is_freed(p, t)) continue;
         mr_tensor_retain(running.tensor[t]);
         assert_true(mr_vec_push(&out->tensors, running.tensor[t]));
     }
@@ -419,39 +595,59 @@ static const char *compare(const judgement *expected, const mr_explore_result *r
     else if (most != expected->most_common)
         snprintf(text, sizeof text, "the most common outcome came %llu times, expected %llu",
                  (unsigned long long)most, (unsigned long long)expected->most_common);
-    else if (!expected->has_query && (r->schedules > 1) != expected->has_race)
+    else if (!expected->has_query && (r->schedules > 1) != expected->has_pair)
         snprintf(text, sizeof text, "a hazard is not the same as more than one class");
     else return NULL;
+    return text;
+}
+
+/* With a bound on the pairs that run against the order of submission. */
+static const char *compare_bounded(const judgement *expected, const mr_explore_result *r) {
+    static char text[300];
+    if (r->schedules == expected->within_bound &&
+        r->complete == (expected->within_bound == expected->classes))
+        return NULL;
+    snprintf(
+        text, sizeof text,
+        "%llu schedules with at most %d pairs against the order of submission, %s; %llu of %llu "
+        "classes have so few",
+        (unsigned long long)r->schedules, BOUND, r->complete ? "complete" : "not complete",
+        (unsigned long long)expected->within_bound, (unsigned long long)expected->classes);
+    return text;
+}
+
+static const char *explore_sample(const sample_program *p, int overtaking, mr_explore_result *out) {
+    static char text[300];
+    mr_explore_options options = {.overtaking = overtaking};
+    mr_explore_subject subject = {.context = (void *)(uintptr_t)p,
+                                  .machine = machine,
+                                  .begin = begin_sample,
+                                  .run = run_sample};
+    mr_status status = mr_explore(&subject, &options, out);
+    let_go();
+    if (!status) return NULL;
+    snprintf(text, sizeof text, "%s", status->message);
+    mr_error_destroy(status);
     return text;
 }
 
 static uint64_t compared, with_race, schedules_of_all;
 
 const char *explore_differs(const sample_program *p) {
-    static char text[300];
     judgement expected;
     mr_explore_result r;
-    mr_explore_options options = {.overtaking = -1};
     explore_judge(p, &expected);
     if (expected.interleavings == UINT64_MAX) return NULL;
-    mr_explore_subject subject = {.context = (void *)(uintptr_t)p,
-                                  .machine = machine,
-                                  .begin = begin_sample,
-                                  .run = run_sample};
-    mr_status status = mr_explore(&subject, &options, &r);
-    const char *differs = NULL;
-    if (status) {
-        snprintf(text, sizeof text, "%s", status->message);
-        differs = text;
-        mr_error_destroy(status);
-    } else {
-        differs = compare(&expected, &r);
-    }
+    const char *differs = explore_sample(p, -1, &r);
+    if (!differs) differs = compare(&expected, &r);
     compared++;
     with_race += expected.has_race;
     schedules_of_all += r.schedules;
     mr_explore_result_free(&r);
-    let_go();
+    if (differs) return differs;
+    differs = explore_sample(p, BOUND, &r);
+    if (!differs) differs = compare_bounded(&expected, &r);
+    mr_explore_result_free(&r);
     return differs;
 }
 
@@ -463,7 +659,11 @@ static void print_access(const sample_access *a) {
 }
 
 void explore_print(const sample_program *p) {
+    static const char *const memories[] = {"device", "pinned", "pageable"};
     static const char *const names[] = {[STEP_OP] = "op",
+                                        [STEP_COPY] = "copy",
+                                        [STEP_HOST_FUNCTION] = "host function",
+                                        [STEP_FREE] = "free",
                                         [STEP_RECORD] = "record",
                                         [STEP_WAIT] = "wait",
                                         [STEP_STREAM_SYNC] = "sync",
@@ -477,10 +677,13 @@ void explore_print(const sample_program *p) {
         printf("stream %d:%s%s%s\n", i, p->stream[i].legacy ? " legacy" : "",
                p->stream[i].per_thread ? " per thread" : "",
                p->stream[i].blocking ? " blocking" : "");
+    for (int t = 0; t < p->tensor_count; t++)
+        printf("tensor %d: %s\n", t, memories[p->tensor[t].memory]);
     for (int i = 0; i < p->step_count; i++) {
         const sample_step *s = &p->step[i];
         if (s->kind == STEP_NOTHING) continue;
-        printf("%2d %s s%d e%d", i, names[s->kind], s->stream, s->event);
+        printf("%2d %s%s s%d e%d t%d", i, s->synchronous ? "synchronous " : "", names[s->kind],
+               s->stream, s->event, s->tensor);
         for (int k = 0; k < s->access_count; k++) print_access(&s->access[k]);
         printf("\n");
     }

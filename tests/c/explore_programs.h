@@ -13,7 +13,10 @@ typedef struct {
     uint64_t classes;       /* different orders of the pairs that conflict */
     uint64_t outcomes;      /* different final values */
     uint64_t most_common;   /* classes of the outcome that has most */
+    uint64_t
+        within_bound; /* classes in which at most BOUND pairs run against the order of submission */
     bool has_race, has_query;
+    bool has_pair; /* a race, or two host functions that nothing orders */
 } judgement;
 
 void explore_random_program(uint64_t seed, sample_program *out);
