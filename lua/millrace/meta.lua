@@ -2776,27 +2776,6 @@ function Tensor:minimum_(y) end
 ---@return millrace.Tensor
 function mr.minimum(x, y, options) end
 
----The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
----modulo 0 is 0.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:remainder(y, options) end
-
----The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
----modulo 0 is 0.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:remainder_(y) end
-
----The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
----modulo 0 is 0.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.remainder(x, y, options) end
-
 ---The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
 ---result.
 ---@param y millrace.Tensor|number
@@ -2853,48 +2832,6 @@ function Tensor:sigmoid_backward_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.sigmoid_backward(x, y, options) end
-
----The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
----modulo 0 is 0.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:fmod(y, options) end
-
----The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
----modulo 0 is 0.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:fmod_(y) end
-
----The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
----modulo 0 is 0.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.fmod(x, y, options) end
-
----The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
----gives 0.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:floor_divide(y, options) end
-
----The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
----gives 0.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:floor_divide_(y) end
-
----The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
----gives 0.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.floor_divide(x, y, options) end
 
 ---The angle of the point with height x and abscissa y, in radians from -pi to pi.
 ---@param y millrace.Tensor|number
@@ -3006,6 +2943,69 @@ function Tensor:bitwise_right_shift_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.bitwise_right_shift(x, y, options) end
+
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:remainder(y, options) end
+
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:remainder_(y) end
+
+---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
+---modulo 0 is 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.remainder(x, y, options) end
+
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:fmod(y, options) end
+
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:fmod_(y) end
+
+---The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder
+---modulo 0 is 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.fmod(x, y, options) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:floor_divide(y, options) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:floor_divide_(y) end
+
+---The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0
+---gives 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.floor_divide(x, y, options) end
 
 ---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
 ---is truncated to 0.

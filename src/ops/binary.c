@@ -43,6 +43,74 @@ MR_BINARY_TABLE(X)
 MR_COMPARE_TABLE(X)
 #undef X
 
+/* ------------------------------------------------------------------------- divisions of floats */
+
+/* Inputs are read once where they are single elements: out may be x or y, for all that the compiler knows. */
+#define NEAR_QUOTIENTS(tag, T)                                                                     \
+    MR_CLONES static bool quotients_are_near_##tag(const T *x, int x_step, const T *y, int y_step, \
+                                                   int64_t n) {                                    \
+        int outside = 0;                                                                           \
+        T a = *x, b = *y;                                                                          \
+        if (x_step && y_step)                                                                      \
+            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(x[i], y[i]);           \
+        else if (x_step)                                                                           \
+            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(x[i], b);              \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(a, y[i]);              \
+        return outside == 0;                                                                       \
+    }
+NEAR_QUOTIENTS(f32, float)
+NEAR_QUOTIENTS(f64, double)
+
+/* A block whose quotients are all near goes the quick way, another through the loop of the table. The value of an element
+ * is the same in both. */
+#define NEAR_DIVISION(name, tag, T_, near)                                                         \
+    MR_CLONES static void name##_near_##tag(T_ *out, const T_ *x, int x_step, const T_ *y,         \
+                                            int y_step, int64_t n) {                               \
+        T_ first = *x, second = *y;                                                                \
+        if (x_step && y_step) {                                                                    \
+            MR_INDEPENDENT                                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T_ a = x[i], b = y[i];                                                             \
+                out[i] = near;                                                                     \
+            }                                                                                      \
+        } else if (x_step) {                                                                       \
+            MR_INDEPENDENT                                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T_ a = x[i], b = second;                                                           \
+                out[i] = near;                                                                     \
+            }                                                                                      \
+        } else {                                                                                   \
+            MR_INDEPENDENT                                                                         \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T_ a = first, b = y[i];                                                            \
+                out[i] = near;                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_blocks_##tag(void *out_, const void *const *in, unsigned fixed,             \
+                                    int64_t n) {                                                   \
+        T_ *out = out_;                                                                            \
+        const T_ *x = in[0], *y = in[1];                                                           \
+        int x_step = !(fixed & 1), y_step = !(fixed & 2);                                          \
+        for (int64_t i = 0; i < n; i += MR_BLOCK) {                                                \
+            int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;                                   \
+            const T_ *a = x + i * x_step, *b = y + i * y_step;                                     \
+            if ((x_step || y_step) && quotients_are_near_##tag(a, x_step, b, y_step, count))       \
+                name##_near_##tag(out + i, a, x_step, b, y_step, count);                           \
+            else name##_##tag(out + i, (const void *const[]){a, b}, fixed, count);                 \
+        }                                                                                          \
+    }
+
+#define X(name, dtypes, result, flops, expression, near, help)                                     \
+    MR_LOOPS_##dtypes(LOOP, name, result, expression) NEAR_DIVISION(name, f32, float, near)        \
+        NEAR_DIVISION(name, f64, double, near)                                                     \
+            const mr_elementwise mr_loops_##name = {.kernel = {[MR_F32] = name##_blocks_f32,       \
+                                                               [MR_F64] = name##_blocks_f64,       \
+                                                               MR_ENTRIES_INTEGERS(name)}};
+MR_DIVISION_TABLE(X)
+#undef X
+
 /* ------------------------------------------------------------------------- pow of floats */
 
 #define X(name, dtypes, result, flops, expression, help)                                           \
@@ -75,6 +143,14 @@ MR_POWER_TABLE(X)
         }                                                                                          \
     } while (0)
 
+#define CUBES(tag, T)                                                                              \
+    MR_CLONES static void cubes_##tag(T *out, const T *x, int64_t n) {                             \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) out[i] = mr_cube_##tag(x[i]);                              \
+    }
+CUBES(f32, float)
+CUBES(f64, double)
+
 /* A block without special cases goes the quick way, another through the loop of the table. The value of an element is
  * the same in both. `step` is 0 for a single element, which is read once: out may be x or y, for all that the compiler
  * knows. */
@@ -103,6 +179,10 @@ MR_POWER_TABLE(X)
         int x_step = !(fixed & 1), y_step = !(fixed & 2);                                          \
         if (!y_step && *y == 2) {                                                                  \
             mul_##tag(out, (const void *const[]){x, x}, x_step ? 0 : 3, n);                        \
+            return;                                                                                \
+        }                                                                                          \
+        if (!y_step && *y == 3 && x_step) {                                                        \
+            cubes_##tag(out, x, n);                                                                \
             return;                                                                                \
         }                                                                                          \
         for (int64_t i = 0; i < n; i += MR_BLOCK) {                                                \

@@ -38,6 +38,12 @@
 #define mr_fmod(a, b)         MR_BY_TYPE(mr_fmod, a)(a, b)
 #define mr_floor_divide(a, b) MR_BY_TYPE(mr_floor_divide, a)(a, b)
 
+/* Of the three that divide floats: what they are computed by where mr_quotient_is_near(a, b), and where that is. */
+#define mr_remainder_near(a, b)    MR_BY_FLOAT(mr_remainder_near, a)(a, b)
+#define mr_fmod_near(a, b)         MR_BY_FLOAT(mr_fmod_near, a)(a, b)
+#define mr_floor_divide_near(a, b) MR_BY_FLOAT(mr_floor_divide_near, a)(a, b)
+#define mr_quotient_is_near(a, b)  MR_BY_FLOAT(mr_quotient_is_near, a)(a, b)
+
 #define mr_shift_left(a, b)  MR_BY_WHOLE(mr_shift_left, a)(a, b)
 #define mr_shift_right(a, b) MR_BY_WHOLE(mr_shift_right, a)(a, b)
 
@@ -168,9 +174,10 @@ MR_INTEGER_FUNCTIONS(int32_t, uint32_t, i32)
 MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
 #undef MR_INTEGER_FUNCTIONS
 
-/* `f` is the suffix of C's functions for the type. Rounding is to nearest, even at the middle, as long
- * as nobody changes the processor's rounding mode, and nobody here does. */
-#define MR_FLOAT_FUNCTIONS(T, tag, f)                                                              \
+/* `f` is the suffix of C's functions for the type; a quotient up to `most` is an integer and a fraction of several bits.
+ * Rounding is to nearest, even at the middle, as long as nobody changes the processor's rounding mode, and nobody here
+ * does. */
+#define MR_FLOAT_FUNCTIONS(T, tag, f, most)                                                        \
     MR_INLINE T mr_neg_##tag(T a) {                                                                \
         return -a;                                                                                 \
     }                                                                                              \
@@ -195,14 +202,47 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
     MR_INLINE T mr_mul_##tag(T a, T b) {                                                           \
         return a * b;                                                                              \
     }                                                                                              \
+    /* Of one selection by `a > b or a is NaN` gcc would make branches in a larger expression. */  \
     MR_INLINE T mr_maximum_##tag(T a, T b) {                                                       \
-        return ((a > b) | (a != a)) ? a : b;                                                       \
+        T greater = a > b ? a : b;                                                                 \
+        return a != a ? a : greater;                                                               \
     }                                                                                              \
     MR_INLINE T mr_minimum_##tag(T a, T b) {                                                       \
-        return ((a < b) | (a != a)) ? a : b;                                                       \
+        T lesser = a < b ? a : b;                                                                  \
+        return a != a ? a : lesser;                                                                \
+    }                                                                                              \
+    /* |a| / |b| as a whole number and the rest, both exact. Rounding the quotient can make it */  \
+    /* one too large, never too small; the rest is then negative, and still exact. */              \
+    typedef struct {                                                                               \
+        T whole, rest;                                                                             \
+    } mr_divided_##tag;                                                                            \
+    MR_INLINE mr_divided_##tag mr_divide_near_##tag(T a, T b) {                                    \
+        T x = fabs##f(a), y = fabs##f(b), whole = trunc##f(x / y);                                 \
+        T rest = fma##f(-whole, y, x), below = whole - 1, above = rest + y;                        \
+        bool rounded_up = rest < 0;                                                                \
+        return (mr_divided_##tag){rounded_up ? below : whole, rounded_up ? above : rest};          \
+    }                                                                                              \
+    MR_INLINE bool mr_quotient_is_near_##tag(T a, T b) {                                           \
+        return (fabs##f(a) < fabs##f(b) * (T)(most)) & (fabs##f(b) < (T)INFINITY);                 \
+    }                                                                                              \
+    MR_INLINE T mr_fmod_near_##tag(T a, T b) {                                                     \
+        return copysign##f(mr_divide_near_##tag(a, b).rest, a);                                    \
+    }                                                                                              \
+    MR_INLINE T mr_remainder_near_##tag(T a, T b) {                                                \
+        T rest = mr_fmod_near_##tag(a, b), other = rest + b;                                       \
+        return ((rest != 0) & ((rest < 0) != (b < 0))) ? other : rest;                             \
+    }                                                                                              \
+    MR_INLINE T mr_floor_divide_near_##tag(T a, T b) {                                             \
+        mr_divided_##tag d = mr_divide_near_##tag(a, b);                                           \
+        T sign = copysign##f((T)1, a) * copysign##f((T)1, b);                                      \
+        T toward_0 = sign * d.whole, below = toward_0 - 1;                                         \
+        return ((d.rest != 0) & (sign < 0)) ? below : toward_0;                                    \
+    }                                                                                              \
+    MR_INLINE T mr_fmod_##tag(T a, T b) {                                                          \
+        return mr_quotient_is_near_##tag(a, b) ? mr_fmod_near_##tag(a, b) : fmod##f(a, b);         \
     }                                                                                              \
     MR_INLINE T mr_remainder_##tag(T a, T b) {                                                     \
-        T r = fmod##f(a, b);                                                                       \
+        T r = mr_fmod_##tag(a, b);                                                                 \
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                           \
     }                                                                                              \
     MR_INLINE T mr_trunc_##tag(T a) {                                                              \
@@ -214,11 +254,9 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
     MR_INLINE bool mr_is_inf_##tag(T a) {                                                          \
         return fabs##f(a) == (T)INFINITY;                                                          \
     }                                                                                              \
-    MR_INLINE T mr_fmod_##tag(T a, T b) {                                                          \
-        return fmod##f(a, b);                                                                      \
-    }                                                                                              \
     /* The exact quotient's floor, which the quotient, rounded, may have passed. */                \
     MR_INLINE T mr_floor_divide_##tag(T a, T b) {                                                  \
+        if (mr_quotient_is_near_##tag(a, b)) return mr_floor_divide_near_##tag(a, b);              \
         if (b == 0) return a / b;                                                                  \
         T rest = fmod##f(a, b), quotient = (a - rest) / b;                                         \
         if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;                                     \
@@ -229,8 +267,8 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
     MR_INLINE T mr_sqrt_##tag(T a) {                                                               \
         return sqrt##f(a);                                                                         \
     }
-MR_FLOAT_FUNCTIONS(float, f32, f)
-MR_FLOAT_FUNCTIONS(double, f64, )
+MR_FLOAT_FUNCTIONS(float, f32, f, 0x1p20f)
+MR_FLOAT_FUNCTIONS(double, f64, , 0x1p49)
 #undef MR_FLOAT_FUNCTIONS
 
 #endif

@@ -4,7 +4,7 @@
  *
  * The polynomials of exp and log (f32) are those of Cephes, those of log, sin, cos and tanh (f64, small) those of FreeBSD's
  * msun, after Sun's fdlibm; the others are minimax approximations that were made for this file, and the comment of
- * each says of what and how close. Errors are below 1.5 units in the last place, 3.5 of gelu; tests/c/test_ops_math.c measures
+ * each says of what and how close. Errors are below 1.5 units in the last place, 2 of gelu; tests/c/test_ops_math.c measures
  * them. A multiply-add is fused where it is written so: most processors and all GPUs have an instruction for it, so a
  * loop takes half the time and has the same values everywhere. */
 #ifndef MR_OPS_MATH_H
@@ -93,7 +93,8 @@ MR_INLINE float mr_log_f32(float a) {
     return r;
 }
 
-MR_INLINE double mr_log_f64(double a) {
+/* log(a + rest / a) where the second is less than a unit in the last place of the first: what log1p needs. */
+MR_INLINE double mr_log_and_rest_f64(double a, double rest) {
     bool tiny = a < 0x1p-1022;
     uint64_t bits = mr_bits_f64(a * (tiny ? 0x1p54 : 1.0));
     uint64_t shifted = bits - 0x3fe6a09e667f3bcdu;
@@ -107,11 +108,22 @@ MR_INLINE double mr_log_f64(double a) {
                    1.818357216161805012e-01);
     t = fma(t, w, fma(2.222219843214978396e-01, z, 2.857142874366239149e-01));
     t = fma(t, w, fma(3.999999999940941908e-01, z, 6.666666666666735130e-01)) * z;
-    double y = fma(s, t - f, k * 1.90821492927058770002e-10);
+    double y = fma(s, t - f, fma(k, 1.90821492927058770002e-10, rest));
     double r = fma(k, 6.93147180369123816490e-01, f + y);
     r = a < (double)INFINITY ? r : a;
     r = a > 0.0 ? r : a == 0.0 ? -(double)INFINITY : (double)NAN;
     return r;
+}
+MR_INLINE double mr_log_f64(double a) {
+    return mr_log_and_rest_f64(a, 0.0);
+}
+/* 1 + a is rounded; what it lacks is divided by it, as the logarithm's derivative says. */
+MR_INLINE double mr_log1p_f64(double a) {
+    double sum = 1.0 + a, of_small = a - (sum - 1.0), of_large = 1.0 - (sum - a);
+    double rest = (fabs(a) < 1.0 ? of_small : of_large) / sum;
+    rest = ((sum > 0.0) & (sum < (double)INFINITY)) ? rest : 0.0;
+    double r = mr_log_and_rest_f64(sum, rest);
+    return a == 0.0 ? a : r; /* -0, too */
 }
 
 /* ------------------------------------------------------------------------- tanh */
@@ -242,6 +254,41 @@ MR_INLINE double mr_cos_near_f64(double a) {
     return mr_circular_f64(t.r, t.quarter + 1, 0);
 }
 
+/* The tangent as a quotient of sums of two doubles each, of which the second has what the first lacks: so rounding counts
+ * once. What the reduction lacks counts as well, up to 1.6 times. */
+typedef struct {
+    double high, low;
+} mr_sum_f64;
+MR_INLINE mr_sum_f64 mr_add_small_f64(double high, double low) {
+    double sum = high + low;
+    return (mr_sum_f64){sum, low - (sum - high)};
+}
+MR_INLINE double mr_tan_near_f64(double a) {
+    double x = fabs(a), t = fma(x, 0x1.45f306dc9c883p-1, MR_ROUND_F64), k = t - MR_ROUND_F64;
+    double first = fma(k, -0x1.921fb54442d18p+0, x); /* exact */
+    double second = k * 0x1.1a62633145c06p-54, lost = fma(k, 0x1.1a62633145c06p-54, -second);
+    double left = first - second, moved = left - first;
+    double rest = (first - (left - moved)) - (second + moved) - lost;
+    mr_sum_f64 r = mr_add_small_f64(left, fma(k, -0x1.c1cd129024e09p-107, rest));
+    double z = r.high * r.high, w = z * z, half = 0.5 * z, one = 1.0 - half;
+    double s = fma(1.58969099521155010221e-10, z, -2.50507602534068634195e-08);
+    s = fma(s, w, fma(2.75573137070700676789e-06, z, -1.98412698298579493134e-04));
+    s = fma(s, w, fma(8.33333333332248946124e-03, z, -1.66666666666666324348e-01));
+    double c = fma(-1.13596475577881948265e-11, z, 2.08757232129817482790e-09);
+    c = fma(c, w, fma(-2.75573143513906633035e-07, z, 2.48015872894767294178e-05));
+    c = fma(c, w, fma(-1.38888888888741095749e-03, z, 4.16666666666666019037e-02));
+    double z_low = fma(r.high + r.high, r.low, fma(r.high, r.high, -z));
+    mr_sum_f64 sine = mr_add_small_f64(r.high, fma(s, r.high * z, r.low * one));
+    mr_sum_f64 cosine = mr_add_small_f64(one, fma(-0.5, z_low, fma(c, w, (1.0 - one) - half)));
+    bool turned = mr_bits_f64(t) & 1; /* by a right angle: -cos / sin */
+    double n = turned ? cosine.high : sine.high, n_low = turned ? cosine.low : sine.low;
+    double d = turned ? sine.high : cosine.high, d_low = turned ? sine.low : cosine.low;
+    double inverse = 1.0 / d, q = n * inverse;
+    q = fma(fma(-q, d_low, fma(-q, d, n) + n_low), inverse, q);
+    return mr_from_bits_f64(mr_bits_f64(q) ^
+                            ((mr_bits_f64(t) << 63) ^ (mr_bits_f64(a) & 0x8000000000000000u)));
+}
+
 MR_INLINE float mr_sin_f32(float a) {
     return mr_is_near_f32(a) ? mr_sin_near_f32(a) : sinf(a);
 }
@@ -253,6 +300,9 @@ MR_INLINE double mr_sin_f64(double a) {
 }
 MR_INLINE double mr_cos_f64(double a) {
     return mr_is_near_f64(a) ? mr_cos_near_f64(a) : cos(a);
+}
+MR_INLINE double mr_tan_f64(double a) {
+    return mr_is_near_f64(a) ? mr_tan_near_f64(a) : tan(a);
 }
 
 /* ------------------------------------------------------------------------- normal numbers */
@@ -335,37 +385,41 @@ MR_INLINE float mr_erf_f32(float a) {
 /* ------------------------------------------------------------------------- gelu */
 
 /* a Phi(a), where Phi is the normal distribution function: of negative a without the cancelling of 1 + erf, and without
- * rounding a / sqrt(2), which would be 2 a^2 times as much in the result. For t = |a|, Phi(-t) is exp(-t^2/2) G(v), where
- * v = 1 / (1 + t/4) and the polynomial G has an error of 2^-26.9. What v and t^2 lack by rounding, `rest` of the one and
- * `low` of the other, goes into the exponent; G'(v) v / G(v) is about 0.65 + 2.5 v. */
+ * rounding a / sqrt(2), which would be 2 a^2 times as much in the result. For t = |a|, Phi(-t) is exp(-t^2/2) v P(v), where
+ * v = 1 / (1 + t/4) and the polynomial P, in v - 0.5, so that rounding adds up less, has a relative error of 2^-26.7. What v and t^2 lack by rounding, `rest` of the one
+ * and `low` of the other, goes into the exponent; of G(v) = v P(v), G'(v) v / G(v) is about 0.65 + 2.5 v. What P(v) and
+ * the products v P(v) and t G(v) lack is added to the last product. */
 MR_INLINE float mr_gelu_f32(float a) {
     float t = fabsf(a), d = fmaf(t, 0.25f, 1.0f), v = 1.0f / d;
     float rest = fmaf(-v, fmaf(t, 0.25f, 1.0f - d), fmaf(-v, d, 1.0f));
     float square = t * t, low = fmaf(t, t, -square), half = 0.5f * square;
     float n = fmaf(square, -0.72134752044448170f, MR_ROUND_F32), k = n - MR_ROUND_F32;
-    float r = fmaf(k, 2.12194440e-4f, fmaf(k, -0.693359375f, -half));
-    r = fmaf(rest, fmaf(v, 2.5f, 0.65f), fmaf(low, -0.5f, r));
-    float p = 1.9875691500e-4f; /* as in mr_exp_f32 */
-    p = fmaf(p, r, 1.3981999507e-3f);
-    p = fmaf(p, r, 8.3334519073e-3f);
-    p = fmaf(p, r, 4.1665795894e-2f);
-    p = fmaf(p, r, 1.6666665459e-1f);
-    p = fmaf(p, r, 5.0000001201e-1f);
-    p = fmaf(p, r * r, r);
-    float g = 0x1.81c2cap-7f;
-    g = fmaf(g, v, -0x1.19253cp-5f);
-    g = fmaf(g, v, -0x1.6f08fcp-6f);
-    g = fmaf(g, v, 0x1.1e00f8p-3f);
-    g = fmaf(g, v, -0x1.80be10p-4f);
-    g = fmaf(g, v, 0x1.3cff4cp-3f);
-    g = fmaf(g, v, 0x1.5d96bap-5f);
-    g = fmaf(g, v, 0x1.a997d4p-4f);
-    g = fmaf(g, v, 0x1.914672p-4f);
-    g = fmaf(g, v, 0x1.9937fcp-4f);
-    g = fmaf(g, v, -0x1.e48b2cp-18f);
-    float y = mr_scale_f32(a * fmaf(g, p, g), n), far = a * (a > 0.0f ? 1.0f : 0.0f);
-    y = a > 0.0f ? a - y : y;
-    return t <= 14.6f ? y : far; /* subnormal up to 14.5; NaN stays NaN */
+    float small = fmaf(low, -0.5f, fmaf(rest, fmaf(v, 2.5f, 0.65f), k * 2.12194440e-4f));
+    float r = fmaf(k, -0.693359375f, -half) + small;
+    float e = 1.9875691500e-4f; /* exp(r) - 1, as in mr_exp_f32 */
+    e = fmaf(e, r, 1.3981999507e-3f);
+    e = fmaf(e, r, 8.3334519073e-3f);
+    e = fmaf(e, r, 4.1665795894e-2f);
+    e = fmaf(e, r, 1.6666665459e-1f);
+    e = fmaf(e, r, 5.0000001201e-1f);
+    e = fmaf(e, r * r, r);
+    float m = v - 0x1.02p-1f, p = 0x1.166160p-6f;
+    p = fmaf(p, m, 0x1.89264ap-7f);
+    p = fmaf(p, m, -0x1.989a84p-5f);
+    p = fmaf(p, m, -0x1.d78048p-5f);
+    p = fmaf(p, m, 0x1.e2422ep-5f);
+    p = fmaf(p, m, 0x1.f1353ap-3f);
+    p = fmaf(p, m, 0x1.81e008p-2f);
+    p = fmaf(p, m, 0x1.90ed6ep-2f);
+    p = fmaf(p, m, 0x1.3a5b92p-2f);
+    float q = fmaf(p, m, 0x1.852654p-3f), q_low = fmaf(p, m, 0x1.852654p-3f - q);
+    float g = v * q, g_low = fmaf(v, q_low, fmaf(v, q, -g));
+    float y = t * g, lost = fmaf(t, g_low, fmaf(t, g, -y));
+    y = y + fmaf(y, e, lost);
+    /* Times 2^k, by 2^(k + 64), which is exact, and 2^-64, which rounds only what is subnormal. */
+    y = y * mr_from_bits_f32((mr_bits_f32(n) << 23) + 0x5f800000u);
+    float far = a * (a > 0.0f ? 1.0f : 0.0f), near = fmaf(y, -0x1p-64f, far);
+    return t > 15.0f ? far : near; /* 0 or a from 14.5 on; NaN stays NaN */
 }
 MR_INLINE double mr_gelu_f64(double a) {
     return 0.5 * a * erfc(a * -0.70710678118654752440);

@@ -7,7 +7,7 @@
 #ifndef MR_OPS_MATH_POW_H
 #define MR_OPS_MATH_POW_H
 
-#include "ops/math.h"
+#include "ops/math_double.h"
 
 /* ------------------------------------------------------------------------- f32 */
 
@@ -34,11 +34,7 @@ MR_INLINE double mr_log2_short(double a) {
     return fma(p, f, k);
 }
 MR_INLINE double mr_exp2_short(double a) {
-    double t = a + MR_ROUND_F64, r = a - (t - MR_ROUND_F64), z = r * r;
-    double p = fma(fma(0x1.41d34799c33e5p-13, r, 0x1.5f456b9a26519p-10), z,
-                   fma(0x1.3b2dbb9d9da8fp-7, r, 0x1.c6aed4b6d6613p-5));
-    p = fma(fma(p, r, 0x1.ebfbdadcf484ep-3), z, fma(0x1.62e430c7eb538p-1, r, 0x1.000000026125fp+0));
-    double y = mr_from_bits_f64(mr_bits_f64(p) + (mr_bits_f64(t) << 52));
+    double y = mr_exp2_within(a);
     y = a > 200.0 ? (double)INFINITY : y;
     return a < -200.0 ? 0.0 : y;
 }
@@ -46,6 +42,10 @@ MR_INLINE double mr_exp2_short(double a) {
 /* Where no special case of C's pow applies but that of a negative base. */
 MR_INLINE bool mr_pow_is_near_f32(float a, float b) {
     return (fabsf(a) > 0.0f) & (fabsf(a) < INFINITY) & (fabsf(b) < 0x1p22f);
+}
+/* A cube is correctly rounded but for one case in 2^29: most powers after squares are cubes. */
+MR_INLINE float mr_cube_f32(float a) {
+    return (float)((double)a * (double)a * (double)a);
 }
 /* In two steps: each is a loop of its own, since together they need more registers than there are. */
 typedef double mr_pow_exponent_f32;
@@ -58,6 +58,7 @@ MR_INLINE float mr_pow_near_f32(float a, float b, mr_pow_exponent_f32 exponent) 
     float r = (float)mr_exp2_short(exponent);
     r = mr_from_bits_f32(mr_bits_f32(r) ^ (mr_bits_f32(a) & (mr_bits_f32(t) << 31)));
     r = ((t - 0x1p23f != y) & (a < 0.0f)) ? NAN : r;
+    r = b == 3.0f ? mr_cube_f32(a) : r;
     return b == 2.0f ? a * a : r;
 }
 
@@ -76,6 +77,7 @@ MR_INLINE float mr_pow_f32(float a, float b) {
     r = x == 1.0 ? y == inf ? 1.0f : r : r;
     r = a == 1.0f ? 1.0f : r;
     r = b == 0.0f ? 1.0f : r;
+    r = b == 3.0f ? mr_cube_f32(a) : r;
     return b == 2.0f ? a * a : r;
 }
 
@@ -137,6 +139,13 @@ MR_INLINE double mr_exp2_two(mr_two a) {
     return a.high < -1100.0 ? 0.0 : y;
 }
 
+/* With what the square lacks, so nearly correctly rounded. Where the cube overflows there is no such thing. */
+MR_INLINE double mr_cube_f64(double a) {
+    mr_two square = mr_two_product(a, a);
+    double rough = square.high * a, cube = fma(square.high, a, square.low * a);
+    return fabs(rough) < (double)INFINITY ? cube : rough;
+}
+
 /* As in f32; subnormal bases are special cases, too. */
 MR_INLINE bool mr_pow_is_near_f64(double a, double b) {
     return (fabs(a) >= 0x1p-1022) & (fabs(a) < (double)INFINITY) & (fabs(b) < 0x1p51);
@@ -152,10 +161,12 @@ MR_INLINE double mr_pow_near_f64(double a, double b, mr_pow_exponent_f64 exponen
     double r = mr_exp2_two(exponent);
     r = mr_from_bits_f64(mr_bits_f64(r) ^ (mr_bits_f64(a) & (mr_bits_f64(t) << 63)));
     r = ((t - 0x1p52 != y) & (a < 0.0)) ? (double)NAN : r;
+    double cube = mr_cube_f64(a);
+    r = b == 3.0 ? cube : r;
     return b == 2.0 ? a * a : r;
 }
 MR_INLINE double mr_pow_f64(double a, double b) {
-    if (!mr_pow_is_near_f64(a, b)) return b == 2.0 ? a * a : pow(a, b);
+    if (!mr_pow_is_near_f64(a, b)) return b == 2.0 ? a * a : b == 3.0 ? mr_cube_f64(a) : pow(a, b);
     return mr_pow_near_f64(a, b, mr_pow_exponent_of_f64(a, b));
 }
 

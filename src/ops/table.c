@@ -59,6 +59,8 @@ enum {
 #define COMPARE_ROW(name, dtypes, result, flops, expression, help)                                 \
     ELEMENTWISE(name, COMPARE, 2, dtypes, result, FORMS_RESULT, flops, #expression,                \
                 "x:" #name "(y [, {out=}]) -> tensor", help)
+#define DIVISION_ROW(name, dtypes, result, flops, expression, near, help)                          \
+    BINARY_ROW(name, dtypes, result, flops, expression, help)
 #define TERNARY_ROW(name, dtypes, result, flops, expression, inputs, second_, third_, help)        \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression,                 \
                 "x:" #name "(" inputs " [, {out=}]) -> tensor", help,                              \
@@ -290,6 +292,7 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_UNARY_TABLE(UNARY_ROW)
     MR_RANGED_TABLE(RANGED_ROW)
     MR_BINARY_TABLE(BINARY_ROW)
+    MR_DIVISION_TABLE(DIVISION_ROW)
     MR_POWER_TABLE(BINARY_ROW)
     MR_ACTIVATION_TABLE(ACTIVATION_ROW)
     MR_COMPARE_TABLE(COMPARE_ROW)

@@ -69,12 +69,9 @@
     X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Integers are converted to f32 first.") \
     X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements. NaN if one of them is NaN.") \
     X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements. NaN if one of them is NaN.") \
-    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b),     "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.") \
     X(relu_backward,    FLOATS, FLOAT, 1, b > 0 ? a : 0,           "The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the result.") \
     X(tanh_backward,    FLOATS, FLOAT, 4, a * (1 - mr_abs(b)) * (1 + mr_abs(b)), "The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.") \
     X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b), "The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.") \
-    X(fmod,        NUMBERS, SAME,  8, mr_fmod(a, b),          "The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder modulo 0 is 0.") \
-    X(floor_divide, NUMBERS, SAME, 8, mr_floor_divide(a, b),  "The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0 gives 0.") \
     X(atan2,       FLOATS,  FLOAT, 16, mr_atan2(a, b),        "The angle of the point with height x and abscissa y, in radians from -pi to pi.") \
     X(bitwise_and, WHOLE,   SAME,  1, a & b,                  "The bits that both have. Also x & y.") \
     X(bitwise_or,  WHOLE,   SAME,  1, a | b,                  "The bits that at least one has. Also x | y.") \
@@ -91,6 +88,13 @@
 /* Like binary; floats have loops of their own in binary.c. */
 #define MR_POWER_TABLE(X) \
     X(pow,         NUMBERS, SAME,  16, mr_pow(a, b),          "x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor is truncated to 0.")
+
+/* Like binary. For floats there is a second expression that the compiler can vectorize; it gives the same value where
+ * mr_quotient_is_near(a, b). */
+#define MR_DIVISION_TABLE(X) \
+    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b), mr_remainder_near(a, b), "The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder modulo 0 is 0.") \
+    X(fmod,        NUMBERS, SAME,  8, mr_fmod(a, b), mr_fmod_near(a, b), "The remainder of x divided by y, with the sign of x, like C's fmod. For integers, the remainder modulo 0 is 0.") \
+    X(floor_divide, NUMBERS, SAME, 8, mr_floor_divide(a, b), mr_floor_divide_near(a, b), "The greatest integer that is not above the quotient, like Lua's //. For integers, a division by 0 gives 0.")
 
 #define MR_COMPARE_TABLE(X) \
     X(eq,          ALL,     BOOL,  1, a == b,                 "True where two elements are equal.") \
@@ -234,6 +238,7 @@
     MR_UNARY_TABLE(X)                                                                              \
     MR_RANGED_TABLE(X)                                                                             \
     MR_BINARY_TABLE(X)                                                                             \
+    MR_DIVISION_TABLE(X)                                                                           \
     MR_POWER_TABLE(X)                                                                              \
     MR_ACTIVATION_TABLE(X)                                                                         \
     MR_COMPARE_TABLE(X)                                                                            \

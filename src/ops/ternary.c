@@ -1,14 +1,20 @@
 /* The loops of the ternary family, made from the table. The first input of `where` is a condition, so its
  * type differs from that of the others. */
+#if defined(__GNUC__) && !defined(__clang__)
+/* Of one selection from the result of another, as in clamp, gcc would make a tree of cases with a mask for each. */
+#pragma GCC optimize("no-thread-jumps")
+#endif
+
 #include "ops/loops.h"
 
-/* One of the eight ways in which inputs can be single elements: an index times 0 or 1. */
+/* One of the eight ways in which inputs can be single elements. Those are read before the loop: `out` may be one of them,
+ * for all that the compiler knows. */
 #define ONE_WAY(F, R, store, expression)                                                           \
     case F:                                                                                        \
         MR_INDEPENDENT                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
-            A a = x[(F & 1) ? 0 : i];                                                              \
-            T b = y[(F & 2) ? 0 : i], c = z[(F & 4) ? 0 : i];                                      \
+            A a = (F & 1) ? first : x[i];                                                          \
+            T b = (F & 2) ? second : y[i], c = (F & 4) ? third : z[i];                             \
             out[i] = store(R, expression);                                                         \
         }                                                                                          \
         break;
@@ -21,6 +27,8 @@
         R *out = out_;                                                                             \
         const A *x = in[0];                                                                        \
         const T *y = in[1], *z = in[2];                                                            \
+        A first = *x;                                                                              \
+        T second = *y, third = *z;                                                                 \
         switch (fixed) {                                                                           \
             ONE_WAY(0, R, store, expression)                                                       \
             ONE_WAY(1, R, store, expression)                                                       \

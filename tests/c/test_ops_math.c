@@ -51,6 +51,13 @@ static double ulps_f64(double got, long double exact) {
     return (double)(fabsl((long double)got - exact) / unit);
 }
 
+static bool same_f32(float a, float b) {
+    return (isnan(a) && isnan(b)) || mr_bits_f32(a) == mr_bits_f32(b);
+}
+static bool same_f64(double a, double b) {
+    return (isnan(a) && isnan(b)) || mr_bits_f64(a) == mr_bits_f64(b);
+}
+
 enum { ROUNDS = 300000 };
 static const double specials[] = {0.0,  -0.0,     1,         -1,       INFINITY,     -INFINITY,
                                   NAN,  0x1p-149, -0x1p-149, 0x1p-126, 3.4028234e38, 89,
@@ -120,8 +127,79 @@ static void gelu_is_close(void **state) {
         if (off > worst) worst = off, at = (double)x;
     }
     print_message("gelu  %.2f ulp in f32\n", worst);
-    if (worst > 3.6) fail_msg("gelu(%.9g) is %.9g", at, (double)mr_gelu((float)at));
+    if (worst > 2) fail_msg("gelu(%.9g) is %.9g", at, (double)mr_gelu((float)at));
     assert_true(signbit(mr_gelu(-0.0f)) && signbit(mr_gelu(-20.0f)) && mr_gelu(20.0f) == 20);
+}
+
+static void sigmoid_and_silu_are_close(void **state) {
+    (void)state;
+    double worst = 0, at = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        float x = i < SPECIALS ? (float)specials[i] : random_f32();
+        double exact = 1 / (1 + exp(-(double)x)), off = ulps_f32(mr_sigmoid(x), exact);
+        if (off > worst) worst = off, at = (double)x;
+        off = ulps_f32(mr_silu(x), (double)x / (1 + exp(-(double)x)));
+        if (off > worst) worst = off, at = (double)x;
+    }
+    print_message("sigmoid, silu %.2f ulp in f32\n", worst);
+    if (worst > 0.6)
+        fail_msg("of %.9g: %.9g, %.9g", at, (double)mr_sigmoid((float)at),
+                 (double)mr_silu((float)at));
+}
+
+/* The quotient's floor by the rest, which fmod gives exactly: rounding the quotient may have passed a whole number. */
+static double floor_of_quotient(double a, double b) {
+    if (b == 0) return a / b;
+    double rest = fmod(a, b), quotient = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
+    if (quotient == 0) return copysign(0, a / b);
+    double whole = floor(quotient);
+    return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
+/* Any numbers; whole ones, of which most divide without a rest; multiples of b and their neighbours; numbers with few
+ * bits. */
+static void random_division(double *a, double *b, bool single) {
+    double limit = single ? -INFINITY : 0;
+    for (int i = 0; i < 2; i++) {
+        double any = single ? (double)random_f32() : random_f64();
+        uint64_t n = next_random();
+        *(i ? a : b) = n % 3 == 0   ? any
+                       : n % 3 == 1 ? (double)((int)(n >> 8) % 1000)
+                                    : (double)((int)(n >> 8) % 64) * 0.25;
+    }
+    if (next_random() & 1) return;
+    *a = *b * (double)(next_random() % 100);
+    if (single) *a = (double)nextafterf((float)*a, (float)limit);
+    else *a = nextafter(*a, limit);
+}
+
+/* The rest of a division is exact, so all that is computed from it has one right answer, near or far. */
+static void divisions_are_exact(void **state) {
+    (void)state;
+    int near = 0;
+    for (int i = 0; i < 4 * ROUNDS; i++) {
+        double a, b;
+        random_division(&a, &b, true);
+        if (i < SPECIALS * SPECIALS) a = specials[i / SPECIALS], b = specials[i % SPECIALS];
+        float x = (float)a, y = (float)b, rest = fmodf(x, y);
+        float positive = rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+        double whole = floor_of_quotient((double)x, (double)y);
+        near += mr_quotient_is_near(x, y);
+        assert_true(same_f32(mr_fmod(x, y), rest));
+        assert_true(same_f32(mr_remainder(x, y), positive));
+        if (mr_quotient_is_near(x, y) || fabs(whole) < 0x1p22 || isnan(whole))
+            assert_true(same_f32(mr_floor_divide(x, y), (float)whole));
+        random_division(&a, &b, false);
+        if (i < SPECIALS * SPECIALS) a = specials[i / SPECIALS], b = specials[i % SPECIALS];
+        double left = fmod(a, b);
+        near += mr_quotient_is_near(a, b);
+        assert_true(same_f64(mr_fmod(a, b), left));
+        assert_true(
+            same_f64(mr_remainder(a, b), left != 0 && (left < 0) != (b < 0) ? left + b : left));
+        assert_true(same_f64(mr_floor_divide(a, b), floor_of_quotient(a, b)));
+    }
+    assert_true(near > 2 * ROUNDS);
 }
 
 static void pow_is_close(void **state) {
@@ -194,13 +272,26 @@ static void quick_ways_have_the_same_bits(void **state) {
         if (mr_pow_is_near_f32(a, b))
             assert_int_equal(mr_bits_f32(mr_pow_near_f32(a, b, mr_pow_exponent_of_f32(a, b))),
                              mr_bits_f32(mr_pow_f32(a, b)));
+        double c = random_f64();
+        if (mr_pow_is_near_f64(c, 3))
+            assert_true(
+                same_f64(mr_pow_near_f64(c, 3, mr_pow_exponent_of_f64(c, 3)), mr_cube_f64(c)));
+        assert_true(same_f64(mr_pow(c, 3.0), mr_cube_f64(c)) &&
+                    same_f32(mr_pow(a, 3.0f), mr_cube_f32(a)));
         if (mr_is_near(a)) assert_true(mr_sin_near(a) == mr_sin(a) && mr_cos_near(a) == mr_cos(a));
     }
 }
 
-/* The reduction of sin and cos of f32 next to multiples of pi / 2, where most digits cancel, up to where they may. */
+/* The reduction of sin and cos of f32, and of tan of f64, next to multiples of pi / 2, where most digits cancel, up to where they may. */
 static void multiples_of_a_right_angle(void **state) {
     (void)state;
+    for (int64_t k = 1; k < 333772; k += 1 + k / 30000) { /* 2^19 / (pi / 2) */
+        double x = (double)k * 1.57079632679489661923;
+        for (int step = 0; step < 3; step++, x = nextafter(x, step & 1 ? INFINITY : -INFINITY)) {
+            assert_true(ulps_f64(mr_tan(x), tanl((long double)x)) < 1);
+            assert_true(same_f64(mr_tan(-x), -mr_tan(x)));
+        }
+    }
     for (int64_t k = 1; k < 83443; k += 1 + k / 30000) { /* 2^17 / (pi / 2) */
         float x = (float)((double)k * 1.57079632679489661923);
         for (int step = 0; step < 3; step++, x = nextafterf(x, step & 1 ? INFINITY : -INFINITY)) {
@@ -247,6 +338,8 @@ int main(void) {
         cmocka_unit_test(cos_is_close),
         cmocka_unit_test(tanh_is_close),
         cmocka_unit_test(erf_is_close),
+        cmocka_unit_test(sigmoid_and_silu_are_close),
+        cmocka_unit_test(divisions_are_exact),
         cmocka_unit_test(pow_is_close),
         cmocka_unit_test(pow_of_f64_is_close),
         cmocka_unit_test(zeros_keep_their_sign),

@@ -6,6 +6,11 @@ MR_BINARY_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
+/* What is for the CPU's vectors alone does not count here. */
+#define X(name, dtypes, result, flops, expression, near, help) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
+MR_DIVISION_TABLE(X)
+#undef X
+
 #define X(name, dtypes, result, flops, expression, parameter, otherwise, help)                     \
     LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_ACTIVATION_TABLE(X)

@@ -29,12 +29,14 @@ MR_DEVICE float mr_native_sin_f32(float a) { return sinf(a); }
 MR_DEVICE float mr_native_cos_f32(float a) { return cosf(a); }
 MR_DEVICE double mr_native_sin_f64(double a) { return sin(a); }
 MR_DEVICE double mr_native_cos_f64(double a) { return cos(a); }
+MR_DEVICE double mr_native_tan_f64(double a) { return tan(a); }
 MR_DEVICE float mr_native_pow_f32(float a, float b) { return powf(a, b); }
 MR_DEVICE double mr_native_pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
 #define mr_sin_f32 mr_native_sin_f32
 #define mr_sin_f64 mr_native_sin_f64
 #define mr_cos_f32 mr_native_cos_f32
 #define mr_cos_f64 mr_native_cos_f64
+#define mr_tan_f64 mr_native_tan_f64
 #define mr_pow_f32 mr_native_pow_f32
 #define mr_pow_f64 mr_native_pow_f64
 
