@@ -1,6 +1,6 @@
 #!/bin/sh
-# scripts/gpu_check.sh BUILD [ops|rules|mixes|tests|hazards|examples|bench]...: everything that needs a real GPU, or the parts
-# named.
+# scripts/gpu_check.sh BUILD [ops|rules|mixes|tests|hazards|examples|bench|sanitizer]...: everything that needs a real
+# GPU but the sanitizer, or the parts named.
 #
 #   ops       each operation, dtype and layout beside the CPU body (BUILD/compare_ops)
 #   rules     tests/conformance, one script a rule of docs/semantics.md
@@ -10,6 +10,7 @@
 #   hazards   tests/hazard: what the checker finds, and that its fixes work
 #   examples  scripts/examples, whose output must be that of the virtual GPU
 #   bench     raw CUDA C, PyTorch, CuPy and millrace side by side (needs nvcc and python3)
+#   sanitizer convolutions, pools and the other operations of networks under compute-sanitizer (of the CUDA toolkit)
 #
 # Needs from BUILD only `millrace` and `compare_ops`, so that a machine with a GPU needs no compiler for the first
 # four. Logs go to the folder that LOGS names, or BUILD/gpu. Ends with one line a part; exits with 1 if one failed.
@@ -118,6 +119,23 @@ check_examples() {
     report examples $failed "$passed passed, $failed failed, $skipped skipped"
 }
 
+# Small shapes: the sanitizer makes kernels some hundred times slower.
+check_sanitizer() {
+    failed=0
+    : > "$logs/sanitizer"
+    if ! command -v compute-sanitizer > "$logs/output"; then
+        report sanitizer 1 'there is no compute-sanitizer on the PATH'
+        return
+    fi
+    for tool in memcheck racecheck synccheck; do
+        on_devices 1 timeout 600 compute-sanitizer --tool $tool --error-exitcode 9 \
+            "$host" --device cuda tests/gpu/network.lua 8 > "$logs/output" 2>&1 < /dev/null || failed=$((failed + 1))
+        { printf '== %s\n' $tool && cat "$logs/output"; } >> "$logs/sanitizer"
+        tail -n 3 "$logs/output"
+    done
+    report sanitizer $failed "$failed of 3 tools found something"
+}
+
 check_bench() {
     scripts/bench/gpu/run.sh "$host" "$logs/bench.md"
     result=$?
@@ -134,6 +152,7 @@ for part in "$@"; do
     hazards) run_scripts hazards tests/hazard/*.lua ;;
     examples) check_examples ;;
     bench) check_bench ;;
+    sanitizer) check_sanitizer ;;
     *) printf 'gpu_check: no part is called %s\n' "$part" >&2 && exit 2 ;;
     esac
 done

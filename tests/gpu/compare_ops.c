@@ -6,6 +6,7 @@
  * Prints a line a row: how many cases, which dtypes failed, the largest difference in units in the last place;
  * then what failed first. A new row of the table is compared without a line here. Exits with 1 if one failed. */
 #include "cuda/cuda.h"
+#include "cuda/kernels/order_args.h"
 #include "ops/call.h"
 #include "ops/optimise.h"
 
@@ -877,8 +878,28 @@ static const line_case line_cases[] = {
 };
 enum { LINE_CASES = sizeof line_cases / sizeof *line_cases };
 
+/* Lines of so many tiles that a kernel of its own makes prefix sums of their totals (kernels/scan.cu). */
+static void compare_long_scan(const mr_op *row, tally *sum) {
+    static const mr_dtype dtypes[] = {MR_U8, MR_F32};
+    int64_t columns = (MR_CUDA_ADDED_UP + 3) * (int64_t)MR_CUDA_SCAN_TILE - 5;
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+        if (row->id == MR_OP_cumprod && dtypes[k] == MR_F32) continue; /* it overflows */
+        pair in = make(dtypes[k], DENSE, 2, columns, dtypes[k] == MR_F32);
+        mr_call host = {.in = {{.tensor = in.host}},
+                        .in_count = 1,
+                        .dims_given = true,
+                        .dims = {-1},
+                        .dim_count = 1},
+                device = host;
+        device.in[0].tensor = in.device;
+        run_both(row, host, device, promise_of(row, dtypes[k]), sum, dtypes[k], "long lines");
+        drop_pair(in);
+    }
+}
+
 /* cumsum, cumprod, flip, roll, tril, triu. */
 static void compare_lines(const mr_op *row, tally *sum) {
+    if (row->family->id == MR_FAMILY_SCAN) compare_long_scan(row, sum);
     for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (int c = 0; c < LINE_CASES; c++) {
             const line_case *l = &line_cases[c];
