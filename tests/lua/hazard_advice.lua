@@ -264,7 +264,7 @@ end
 
 -- R39: beside a capture on a non-blocking stream the default stream goes on, which is seldom what was meant.
 function TestAdvice.test_work_of_the_default_stream_during_a_capture()
-  local s, t, x = mr.stream{name = "s"}, mr.stream(), mr.zeros(4)
+  local s, x = mr.stream{name = "s"}, mr.zeros(4)
   mr.synchronize()
   lu.assertEquals(advice_of(function()
     mr.graph.begin(s)

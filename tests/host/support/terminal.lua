@@ -36,8 +36,8 @@ function terminal.run(steps)
   local pipe = io.popen(table.concat({
     "env -u NO_COLOR HOME=" .. home, "TERM=" .. (steps.term or "xterm"),
     "MILLRACE_TERMINAL_SECONDS=" .. math.ceil(20 * command.times), steps.environment or "",
-    "timeout -k 5", command.wall_limit, program, steps.rows or 24, steps.columns or 80, list, command.quote(command.host),
-    steps.arguments or "", "2>&1",
+    "timeout -k 5", command.wall_limit, program, steps.rows or 24, steps.columns or 80, list,
+    command.quote(command.host), steps.arguments or "", "2>&1",
   }, " "))
   local out = pipe:read("a")
   pipe:close()
