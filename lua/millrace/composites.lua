@@ -4,27 +4,15 @@
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
--- The module is a function of the tools that bind/functional.c hands to it.
+-- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
 local mr = require "millrace"
 
-return function(tools)
+return function(tools, check)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
+  local shape_text, type_text = check.shape_text, check.type_text
   local M = {}
 
   -- ---------------------------------------------------------------- arguments
-
-  local function shape_text(shape) return #shape == 0 and "scalar" or table.concat(shape, "x") end
-
-  local function type_text(value)
-    if value == nil then return "nothing" end
-    return is_tensor(value) and "a tensor" or "a " .. type(value)
-  end
-
-  local function check_tensor(name, what, value)
-    if not is_tensor(value) then misuse(("%s: %s: expected a tensor, got %s"):format(name, what, type_text(value))) end
-    tools.check(value)
-    return value
-  end
 
   -- The sizes of t from dim `first` on, behind those of `shape`.
   local function with_sizes(shape, t, first)
@@ -36,8 +24,8 @@ return function(tools)
 
   -- Whether the index is a mask; otherwise it holds positions.
   local function is_mask(x, index)
-    check_tensor("t[index]", "t", x)
-    check_tensor("t[index]", "the index", index)
+    check.tensor("t[index]", "t", x)
+    check.tensor("t[index]", "the index", index)
     if x.ndim == 0 and index.dtype ~= "bool" then
       misuse "t[index]: a 0-dim tensor cannot be indexed: t:item() reads its value"
     end
@@ -118,38 +106,20 @@ return function(tools)
   -- ---------------------------------------------------------------- shapes
 
   function M.expand_as(x, other)
-    check_tensor("expand_as", "x", x)
-    return x:expand(check_tensor("expand_as", "the other", other).shape)
+    check.tensor("expand_as", "x", x)
+    return x:expand(check.tensor("expand_as", "the other", other).shape)
   end
 
   function M.view_as(x, other)
-    check_tensor("view_as", "x", x)
-    return x:view(check_tensor("view_as", "the other", other).shape)
-  end
-
-  local function check_whole(name, what, value, least)
-    local whole = type(value) == "number" and math.tointeger(value)
-    if not whole or whole < least then
-      misuse(("%s: %s must be a whole number of at least %d, got %s"):format(name, what, least,
-        type(value) == "number" and tostring(value) or type_text(value)))
-    end
-    return whole
-  end
-
-  -- The dim as a number from 1.
-  local function check_dim(name, x, dim)
-    local whole = check_whole(name, "the dim", dim, -x.ndim)
-    if whole == 0 or whole > x.ndim then
-      misuse(("%s: there is no dim %d: x has the shape %s"):format(name, whole, shape_text(x.shape)))
-    end
-    return whole < 0 and whole + x.ndim + 1 or whole
+    check.tensor("view_as", "x", x)
+    return x:view(check.tensor("view_as", "the other", other).shape)
   end
 
   -- Each dim becomes two, of which the first one repeats.
   function M.tile(x, first, ...)
-    check_tensor("tile", "x", x)
+    check.tensor("tile", "x", x)
     local times = type(first) == "table" and { table.unpack(first) } or { first, ... }
-    for k = 1, #times do times[k] = check_whole("tile", "argument " .. k, times[k], 0) end
+    for k = 1, #times do times[k] = check.whole("tile", "argument " .. k, times[k], 0) end
     while #times < x.ndim do table.insert(times, 1, 1) end
     local sizes, apart, repeated, result = x.shape, {}, {}, {}
     while #sizes < #times do table.insert(sizes, 1, 1) end
@@ -164,10 +134,10 @@ return function(tools)
   end
 
   function M.repeat_interleave(x, times, dim)
-    check_tensor("repeat_interleave", "x", x)
-    times = check_whole("repeat_interleave", "the number of repeats", times, 0)
+    check.tensor("repeat_interleave", "x", x)
+    times = check.whole("repeat_interleave", "the number of repeats", times, 0)
     if dim == nil then x, dim = x:reshape(x.numel), 1 end
-    dim = check_dim("repeat_interleave", x, dim)
+    dim = check.dim("repeat_interleave", x, dim)
     local repeated, result = x.shape, x.shape
     table.insert(repeated, dim + 1, times)
     result[dim] = result[dim] * times
@@ -185,8 +155,8 @@ return function(tools)
   end
 
   function M.diag(x, k)
-    check_tensor("diag", "x", x)
-    k = k == nil and 0 or check_whole("diag", "the diagonal", k, math.mininteger)
+    check.tensor("diag", "x", x)
+    k = k == nil and 0 or check.whole("diag", "the diagonal", k, math.mininteger)
     if x.ndim == 2 then
       local columns = x:size(2)
       local first, count = diagonal(x:size(1), columns, k)
@@ -202,12 +172,13 @@ return function(tools)
   end
 
   function M.one_hot(index, classes)
-    check_tensor("one_hot", "the index", index)
+    check.tensor("one_hot", "the index", index)
     if index.dtype ~= "i64" and index.dtype ~= "i32" then
       misuse(("one_hot: the index is i64 or i32, not %s; convert with index:to(\"i64\")"):format(index.dtype))
     end
     if classes == nil and index.numel == 0 then misuse "one_hot: of no index: expected the number of classes" end
-    classes = check_whole("one_hot", "the number of classes", classes == nil and index:max():item() or classes, 1)
+    if classes == nil then tools.may_read("one_hot", index) end
+    classes = check.whole("one_hot", "the number of classes", classes == nil and index:max():item() or classes, 1)
     local shape = with_sizes({}, index, 1)
     shape[#shape + 1] = classes
     return mr.zeros(shape, { dtype = "i64", device = index.device }):scatter_(-1, index:unsqueeze(-1), 1)
@@ -215,35 +186,12 @@ return function(tools)
 
   -- ---------------------------------------------------------------- reductions
 
-  -- The dims as a list of numbers from 1; nil: all of them.
-  local function check_dims(name, x, dims)
-    local list, seen = {}, {}
-    if dims == nil then
-      for d = 1, x.ndim do list[d] = d end
-      return list
-    end
-    for k, dim in ipairs(type(dims) == "table" and dims or { dims }) do
-      list[k] = check_dim(name, x, dim)
-      if seen[list[k]] then misuse(("%s: dim %d is listed twice"):format(name, list[k])) end
-      seen[list[k]] = true
-    end
-    if #list == 0 then misuse(name .. ": expected a dim or a list of dims, got an empty list") end
-    return list
-  end
-
-  local function check_keepdim(name, keepdim)
-    if keepdim ~= nil and type(keepdim) ~= "boolean" then
-      misuse(("%s: keepdim: expected true or false, got %s"):format(name, type_text(keepdim)))
-    end
-    return keepdim
-  end
-
   -- max and min over several dims share the gradient between equal elements, and return no positions. A dim of size 1
   -- beside the given ones makes them several.
   local function extreme(name, row)
     M[name] = function(x, dims, keepdim)
-      check_tensor(name, "x", x)
-      dims, keepdim = check_dims(name, x, dims), check_keepdim(name, keepdim)
+      check.tensor(name, "x", x)
+      dims, keepdim = check.dims(name, x, dims), check.switch(name, "keepdim", keepdim)
       if x.ndim == 0 then return (x[row](x)) end
       dims[#dims + 1] = x.ndim + 1
       local out = x:unsqueeze(-1)[row](x:unsqueeze(-1), dims, keepdim or false)
@@ -254,11 +202,9 @@ return function(tools)
   extreme("amin", "min")
 
   function M.logsumexp(x, dims, keepdim)
-    check_tensor("logsumexp", "x", x)
-    if not x.dtype:find "f" then
-      misuse(("logsumexp: takes floats, not %s; convert with x:to(\"f32\")"):format(x.dtype))
-    end
-    dims, keepdim = check_dims("logsumexp", x, dims), check_keepdim("logsumexp", keepdim)
+    check.tensor("logsumexp", "x", x)
+    check.floats("logsumexp", x)
+    dims, keepdim = check.dims("logsumexp", x, dims), check.switch("logsumexp", "keepdim", keepdim)
     if x.ndim == 0 then return x:clone() end
     local greatest = mr.no_grad(M.amax, x, dims, true)
     local shift = mr.where(greatest:isfinite(), greatest, 0)
@@ -266,13 +212,54 @@ return function(tools)
     return out + shift:reshape(out.shape)
   end
 
+  local NORM = { p = true, dim = true, keepdim = true, out = true }
+
+  -- The sum of the powers, to the power of 1 / p. Where it is 0 the gradient is 0, and not 0 times infinity.
+  local function norm_of_powers(a, p, dims, keepdim)
+    if p < 1 then
+      local zero = mr.no_grad(a.eq, a, 0)
+      a = mr.where(zero, 0, mr.where(zero, 1, a) ^ p)
+    else
+      a = a ^ p
+    end
+    local sum = a:sum(dims, keepdim)
+    local zero = mr.no_grad(sum.eq, sum, 0)
+    return mr.where(zero, 0, mr.where(zero, 1, sum) ^ (1 / p))
+  end
+
+  -- x:norm(...) with the option p: the row has the norm of p = 2.
+  function M.norm(x, ...)
+    check.tensor("norm", "x", x)
+    local given = table.pack(...)
+    local options = check.options("norm", given[given.n], NORM)
+    local p, dims, keepdim = options.p, options.dim, options.keepdim
+    if given.n > 3 then misuse "norm: expected a dim, keepdim and options" end
+    if given.n > 1 then dims = given[1] end
+    if given.n > 2 then keepdim = given[2] end
+    if type(p) ~= "number" or p ~= p then
+      misuse(("norm: p is %s, expected a number such as 1 or math.huge"):format(tostring(p)))
+    end
+    if p < 0 and p > -math.huge then misuse(("norm: p is %g, expected a number from 0 on"):format(p)) end
+    keepdim = check.switch("norm", "keepdim", keepdim, false)
+    if p == 2 then return x:norm { dim = dims, keepdim = keepdim, out = options.out } end
+    if options.out then misuse "norm: out= is only for p=2: use out:copy_(x:norm{p=...})" end
+    dims = check.dims("norm", x, dims)
+    local dtype = x.dtype
+    if not dtype:find "f" then x, dtype = x:to "f32", "f32" end
+    if p == 0 then return x:ne(0):to(dtype):sum(dims, keepdim) end
+    if p == 1 then return x:abs():sum(dims, keepdim) end
+    if p == math.huge then return x:abs():amax(dims, keepdim) end
+    if p == -math.huge then return x:abs():amin(dims, keepdim) end
+    return norm_of_powers((dtype:find "16" and x:to "f32" or x):abs(), p, dims, keepdim):to(dtype)
+  end
+
   -- ---------------------------------------------------------------- comparing
 
   local CLOSE = { rtol = 1e-5, atol = 1e-8, equal_nan = false }
 
   function M.isclose(a, b, options)
-    check_tensor("isclose", "a", a)
-    check_tensor("isclose", "b", b)
+    check.tensor("isclose", "a", a)
+    check.tensor("isclose", "b", b)
     if options ~= nil and type(options) ~= "table" then
       misuse("isclose: expected a table of options, got " .. type_text(options))
     end

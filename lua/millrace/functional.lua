@@ -9,108 +9,45 @@ local check_pair = require "millrace.pairing"
 
 return function(tools)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
-  local M = require "millrace.composites"(tools)
-
-  -- ---------------------------------------------------------------- arguments
-
-  local function shape_text(shape) return #shape == 0 and "scalar" or table.concat(shape, "x") end
-
-  local function type_text(value) return is_tensor(value) and "a tensor" or "a " .. type(value) end
-
-  local function check_tensor(name, what, value)
-    if not is_tensor(value) then
-      misuse(("%s: %s: expected a tensor, got %s"):format(name, what, value == nil and "nothing" or type_text(value)))
-    end
-    tools.check(value)
-    return value
-  end
-
-  local function check_options(name, options, known)
-    if options == nil then return {} end
-    if type(options) ~= "table" then
-      misuse(("%s: expected a table of options, got %s"):format(name, type_text(options)))
-    end
-    local copy = {}
-    for key, value in pairs(options) do
-      if not known[key] then
-        local names = {}
-        for option in pairs(known) do names[#names + 1] = option end
-        table.sort(names)
-        misuse(("%s: there is no option `%s` here: expected one of %s"):format(name, tostring(key),
-          table.concat(names, ", ")))
-      end
-      copy[key] = value
-    end
-    return copy
-  end
-
-  local function check_floats(name, x)
-    if not x.dtype:find "f" then
-      misuse(("%s: takes floats, not %s; convert with x:to(\"f32\")"):format(name, x.dtype))
-    end
-  end
-
-  local function has_shape(t, shape)
-    if t.ndim ~= #shape then return false end
-    for d, size in ipairs(shape) do
-      if t:size(d) ~= size then return false end
-    end
-    return true
-  end
-
-  -- t is where x is, has x's dtype and this shape; nil passes.
-  local function check_like(name, what, t, x, shape)
-    if t == nil then return end
-    check_tensor(name, what, t)
-    if t.device ~= x.device and tostring(t.device) ~= tostring(x.device) then
-      misuse(("%s: %s is on %s, but x is on %s: move one of them with to()"):format(name, what, tostring(t.device),
-        tostring(x.device)))
-    end
-    if t.dtype ~= x.dtype then
-      misuse(("%s: %s is %s, but x is %s; convert one of them with to()"):format(name, what, t.dtype, x.dtype))
-    end
-    if shape and not has_shape(t, shape) then
-      misuse(("%s: %s must have the shape %s, but it is %s"):format(name, what, shape_text(shape), shape_text(t.shape)))
-    end
-  end
-
-  local function check_number(name, what, value, otherwise, low, high)
-    if value == nil then return otherwise end
-    if type(value) ~= "number" or not (value >= low and value <= high) then
-      misuse(("%s: %s must be a number from %g to %g, got %s"):format(name, what, low, high, tostring(value)))
-    end
-    return value
-  end
+  local check = require "millrace.arguments"(tools)
+  local shape_text = check.shape_text
+  local M = require "millrace.composites"(tools, check)
+  for name, fn in pairs(require "millrace.ordering"(tools, check)) do M[name] = fn end
+  M.einsum = require "millrace.einsum"(tools, check)
 
   -- ---------------------------------------------------------------- layers
 
   function M.linear(x, w, bias)
-    check_tensor("linear", "x", x)
-    check_like("linear", "the weight", check_tensor("linear", "the weights", w), x)
+    check.tensor("linear", "x", x)
+    check.like("linear", "the weight", check.tensor("linear", "the weights", w), x)
     if w.ndim ~= 2 or x.ndim == 0 or x:size(-1) ~= w:size(2) then
       misuse(("linear: x of shape %s needs weights of shape (outputs, %s), got %s"):format(shape_text(x.shape),
         x.ndim > 0 and x:size(-1) or "inputs", shape_text(w.shape)))
     end
-    check_like("linear", "the bias", bias, x, { w:size(1) })
+    check.like("linear", "the bias", bias, x, { w:size(1) })
     if bias and x.ndim == 2 then return bias:addmm(x, w:t()) end
     local y = x:matmul(w:t())
     return bias and y + bias or y
   end
 
+  -- ---------------------------------------------------------------- convolutions
+
   local CONV = { bias = true, stride = true, padding = true, dilation = true, groups = true }
 
+  -- conv1d is conv2d with images of one row.
   function M.conv1d(x, w, bias, options)
     if bias ~= nil and not is_tensor(bias) then bias, options = nil, bias end
-    check_tensor("conv1d", "x", x)
-    check_tensor("conv1d", "the weights", w)
-    options = check_options("conv1d", options, CONV)
+    check.tensor("conv1d", "x", x)
+    check.tensor("conv1d", "the weights", w)
+    options = check.options("conv1d", options, CONV)
     for _, name in ipairs { "stride", "padding", "dilation" } do
       local value = options[name]
       if type(value) == "table" then
         if #value ~= 1 then misuse(("conv1d: has one dim: %s is a number"):format(name)) end
         value = value[1]
       end
-      if value ~= nil then options[name] = { name == "padding" and 0 or 1, value } end
+      local is_word = name == "padding" and type(value) == "string"
+      if value ~= nil then options[name] = is_word and value or { name == "padding" and 0 or 1, value } end
     end
     if w.ndim ~= 3 then
       misuse(("conv1d: the weights must have 3 dims (outputs, channels / groups, elements), not %d"):format(w.ndim))
@@ -122,17 +59,55 @@ return function(tools)
     return mr.conv2d(x:unsqueeze(-2), w:unsqueeze(-2), bias, options):squeeze(-2)
   end
 
+  -- A number or {rows, columns} as two numbers; the row says what else is wrong.
+  local function pair(value, otherwise)
+    if type(value) == "table" then return value[1] or otherwise, value[2] or value[1] or otherwise end
+    return value or otherwise, value or otherwise
+  end
+
+  -- conv2d with the padding "valid", which is none, or "same", with which the result has as many rows and columns as x.
+  -- Where that is an odd number in all, the greater part stands behind, as in PyTorch: both sides get the greater part,
+  -- and what came from the surplus in front is left out.
+  function M.conv2d(x, w, bias, options)
+    if type(bias) == "table" then bias, options = nil, bias end
+    check.tensor("conv2d", "x", x)
+    check.tensor("conv2d", "the weights", w)
+    options = check.options("conv2d", options, CONV)
+    if options.padding == "valid" then
+      options.padding = nil
+      return mr.conv2d(x, w, bias, options)
+    end
+    if options.padding ~= "same" then
+      misuse(("conv2d: padding=\"%s\", expected numbers, \"same\" or \"valid\""):format(options.padding))
+    end
+    local stride_rows, stride_columns = pair(options.stride, 1)
+    if stride_rows ~= 1 or stride_columns ~= 1 then misuse "conv2d: padding=\"same\" needs a stride of 1" end
+    if w.ndim ~= 4 then return mr.conv2d(x, w, bias) end -- which says so
+    local odd, padding, dilation = {}, {}, table.pack(pair(options.dilation, 1))
+    for k = 1, 2 do
+      local whole = math.type(dilation[k]) == "integer" and dilation[k] or 1
+      local all = whole * (w:size(k + 2) - 1)
+      odd[k], padding[k] = all % 2 == 1, math.max((all + 1) // 2, 0)
+    end
+    options.padding = padding
+    local y = mr.conv2d(x, w, bias, options)
+    for k = 1, 2 do
+      if odd[k] then y = y:narrow(k - 3, 2, y:size(k - 3) - 1) end
+    end
+    return y
+  end
+
   local DROPOUT = { p = true, training = true }
 
   -- What is kept is divided by its probability, so that the mean stays.
   function M.dropout(x, p, training)
-    check_tensor("dropout", "x", x)
+    check.tensor("dropout", "x", x)
     if type(p) == "table" then
-      local options = check_options("dropout", p, DROPOUT)
+      local options = check.options("dropout", p, DROPOUT)
       p, training = options.p, options.training
     end
-    p = check_number("dropout", "p", p, 0.5, 0, 1)
-    check_floats("dropout", x)
+    p = check.number("dropout", "p", p, 0.5, 0, 1)
+    check.floats("dropout", x)
     if training == false or p == 0 then return x end
     if p == 1 then return x * 0 end
     local kept = mr.no_grad(function() return mr.empty_like(x):bernoulli_(1 - p):mul_(1 / (1 - p)) end)
@@ -144,9 +119,9 @@ return function(tools)
   local LAYER_NORM = { weight = true, bias = true, eps = true }
 
   function M.layer_norm(x, shape, options)
-    check_tensor("layer_norm", "x", x)
-    check_floats("layer_norm", x)
-    options = check_options("layer_norm", options, LAYER_NORM)
+    check.tensor("layer_norm", "x", x)
+    check.floats("layer_norm", x)
+    options = check.options("layer_norm", options, LAYER_NORM)
     if type(shape) == "number" then shape = { shape } end
     if type(shape) ~= "table" or #shape == 0 then
       misuse("layer_norm: expected the shape that is normalized, a number or a list")
@@ -158,9 +133,9 @@ return function(tools)
         misuse(("layer_norm: x of shape %s does not end in the shape %s"):format(shape_text(sizes), shape_text(shape)))
       end
     end
-    local eps = check_number("layer_norm", "eps", options.eps, 1e-5, 0, math.huge)
-    check_like("layer_norm", "the weight", options.weight, x, shape)
-    check_like("layer_norm", "the bias", options.bias, x, shape)
+    local eps = check.number("layer_norm", "eps", options.eps, 1e-5, 0, math.huge)
+    check.like("layer_norm", "the weight", options.weight, x, shape)
+    check.like("layer_norm", "the bias", options.bias, x, shape)
     local centred = x - x:mean(dims, true)
     local y = centred * (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
     if options.weight then y = y * options.weight end
@@ -175,19 +150,19 @@ return function(tools)
   end
 
   function M.batch_norm(x, running_mean, running_var, options)
-    check_tensor("batch_norm", "x", x)
-    check_floats("batch_norm", x)
-    options = check_options("batch_norm", options, BATCH_NORM)
+    check.tensor("batch_norm", "x", x)
+    check.floats("batch_norm", x)
+    options = check.options("batch_norm", options, BATCH_NORM)
     if x.ndim < 2 then misuse("batch_norm: x must have the shape (items, channels, ...)") end
     local channels, across, dims = { x:size(2) }, {}, { 1 }
     for d = 1, x.ndim do across[d] = d == 2 and x:size(2) or 1 end
     for d = 3, x.ndim do dims[#dims + 1] = d end
-    local momentum = check_number("batch_norm", "momentum", options.momentum, 0.1, 0, 1)
-    local eps = check_number("batch_norm", "eps", options.eps, 1e-5, 0, math.huge)
-    check_like("batch_norm", "the running mean", running_mean, x, channels)
-    check_like("batch_norm", "the running variance", running_var, x, channels)
-    check_like("batch_norm", "the weight", options.weight, x, channels)
-    check_like("batch_norm", "the bias", options.bias, x, channels)
+    local momentum = check.number("batch_norm", "momentum", options.momentum, 0.1, 0, 1)
+    local eps = check.number("batch_norm", "eps", options.eps, 1e-5, 0, math.huge)
+    check.like("batch_norm", "the running mean", running_mean, x, channels)
+    check.like("batch_norm", "the running variance", running_var, x, channels)
+    check.like("batch_norm", "the weight", options.weight, x, channels)
+    check.like("batch_norm", "the bias", options.bias, x, channels)
     local mean, var = running_mean, running_var
     if options.training then
       local items = x.numel // math.max(channels[1], 1)
@@ -239,10 +214,10 @@ return function(tools)
   end
 
   function M.cross_entropy(x, target, options)
-    check_tensor("cross_entropy", "x", x)
-    check_tensor("cross_entropy", "the targets", target)
-    check_floats("cross_entropy", x)
-    options = check_options("cross_entropy", options, CROSS_ENTROPY)
+    check.tensor("cross_entropy", "x", x)
+    check.tensor("cross_entropy", "the targets", target)
+    check.floats("cross_entropy", x)
+    options = check.options("cross_entropy", options, CROSS_ENTROPY)
     local classes, rest = x.ndim > 1 and 2 or 1, x.shape
     if x.ndim == 0 then misuse "cross_entropy: x must have the shape (items, classes, ...)" end
     table.remove(rest, classes)
@@ -253,12 +228,9 @@ return function(tools)
     if target.dtype ~= "i64" and target.dtype ~= "i32" then
       misuse(("cross_entropy: targets are i64 or i32, not %s; convert with x:to(\"i64\")"):format(target.dtype))
     end
-    if tostring(target.device) ~= tostring(x.device) then
-      misuse(("cross_entropy: the targets are on %s, but x is on %s: move one of them with to()"):format(
-        tostring(target.device), tostring(x.device)))
-    end
-    check_like("cross_entropy", "the weight", options.weight, x, { x:size(classes) })
-    local part = check_number("cross_entropy", "label_smoothing", options.label_smoothing, 0, 0, 1)
+    check.place("cross_entropy", "the target", target, x)
+    check.like("cross_entropy", "the weight", options.weight, x, { x:size(classes) })
+    local part = check.number("cross_entropy", "label_smoothing", options.label_smoothing, 0, 0, 1)
     options.label_smoothing = nil
     check_reduction("cross_entropy", options)
     if options.ignore_index ~= nil and math.type(options.ignore_index) ~= "integer" then
@@ -271,9 +243,9 @@ return function(tools)
   local MSE = { reduction = true }
 
   function M.mse_loss(x, target, options)
-    check_tensor("mse_loss", "x", x)
-    check_tensor("mse_loss", "the target", target)
-    options = check_options("mse_loss", options, MSE)
+    check.tensor("mse_loss", "x", x)
+    check.tensor("mse_loss", "the target", target)
+    options = check.options("mse_loss", options, MSE)
     local reduction = check_reduction("mse_loss", options)
     check_pair(misuse, "mse_loss", x, target)
     local squares = (x - target):square()

@@ -65,6 +65,7 @@ local Event = {}
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Networks.
 ---Made of several operations.
+---The forms of scatter_, scatter_add_ and index_add_ that return a new tensor.
 ---Linear algebra.
 ---Gradients: docs/autograd.md explains them.
 ---Comparing whole tensors.
@@ -450,7 +451,7 @@ function mr.linear(x, w, bias) end
 ---@param x millrace.Tensor
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
----@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }
+---@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer|string, dilation?: integer, groups?: integer }
 ---@return millrace.Tensor
 function mr.conv1d(x, w, bias, options) end
 
@@ -566,6 +567,61 @@ function mr.diag(x, k) end
 ---@return millrace.Tensor
 function mr.one_hot(index, classes) end
 
+---The median: of an even number of elements the lower one of the two in the middle. NaN if any element
+---is NaN. Without a dim it is that of all elements, and there are no positions.
+---@param dim? integer
+---@param keepdim? boolean
+---@return millrace.Tensor values
+---@return millrace.Tensor positions
+function mr.median(dim, keepdim) end
+
+---The different values of x in order, as a vector. The inverse has for each element of x its position
+---among them, and the counts say how often each one stands in x. What was not asked for is left out.
+---The host waits for the number of values.
+---@param options? { return_inverse?: boolean, return_counts?: boolean }
+---@return millrace.Tensor values
+---@return millrace.Tensor inverse
+---@return millrace.Tensor counts
+function mr.unique(options) end
+
+---Draws so many positions (from 1), each with a probability in proportion to the element of x there,
+---from each row of x. Without replacement no position is drawn twice. The host waits until the
+---probabilities have been checked.
+---@param count integer
+---@param replacement? boolean
+---@return millrace.Tensor positions
+function mr.multinomial(count, replacement) end
+
+---Products of the operands, summed over all dims that the result has not: mr.einsum("ij,jk->ik", a, b)
+---is the matrix product. A letter names a dim; the same letter twice in one operand takes its
+---diagonal; `...` stands for further dims, which broadcast. Without an arrow, the result has the
+---letters that stand once, in alphabetical order.
+---@param equation string
+---@param ... millrace.Tensor
+---@return millrace.Tensor
+function mr.einsum(equation, ...) end
+
+---Returns a copy of x in which scatter_ has set elements.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor|number
+---@return millrace.Tensor
+function mr.scatter(dim, index, source) end
+
+---Returns a copy of x to which scatter_add_ has added.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor
+---@return millrace.Tensor
+function mr.scatter_add(dim, index, source) end
+
+---Returns a copy of x to which index_add_ has added.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor
+---@return millrace.Tensor
+function mr.index_add(dim, index, source) end
+
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
 ---@param x millrace.Tensor
@@ -628,7 +684,8 @@ function mr.equal(a, b) end
 function mr.allclose(a, b, options) end
 
 ---Returns the values as text, in the form that print shows. Long dims are shortened. The last line has
----dtype, shape and device. Copies the values to the host in the current stream and waits for it.
+---dtype, shape and device, and says whether the tensor requires gradients. Copies the values to the
+---host in the current stream and waits for it.
 ---@param t millrace.Tensor
 ---@return string
 function mr.format(t) end
@@ -1120,7 +1177,7 @@ function Tensor:linear(w, bias) end
 ---groups, elements): conv2d with one row.
 ---@param w millrace.Tensor
 ---@param bias? millrace.Tensor
----@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer, dilation?: integer, groups?: integer }
+---@param options? { bias?: millrace.Tensor, stride?: integer, padding?: integer|string, dilation?: integer, groups?: integer }
 ---@return millrace.Tensor
 function Tensor:conv1d(w, bias, options) end
 
@@ -1220,6 +1277,52 @@ function Tensor:diag(k) end
 ---@param classes? integer
 ---@return millrace.Tensor
 function Tensor:one_hot(classes) end
+
+---The median: of an even number of elements the lower one of the two in the middle. NaN if any element
+---is NaN. Without a dim it is that of all elements, and there are no positions.
+---@param dim? integer
+---@param keepdim? boolean
+---@return millrace.Tensor values
+---@return millrace.Tensor positions
+function Tensor:median(dim, keepdim) end
+
+---The different values of x in order, as a vector. The inverse has for each element of x its position
+---among them, and the counts say how often each one stands in x. What was not asked for is left out.
+---The host waits for the number of values.
+---@param options? { return_inverse?: boolean, return_counts?: boolean }
+---@return millrace.Tensor values
+---@return millrace.Tensor inverse
+---@return millrace.Tensor counts
+function Tensor:unique(options) end
+
+---Draws so many positions (from 1), each with a probability in proportion to the element of x there,
+---from each row of x. Without replacement no position is drawn twice. The host waits until the
+---probabilities have been checked.
+---@param count integer
+---@param replacement? boolean
+---@return millrace.Tensor positions
+function Tensor:multinomial(count, replacement) end
+
+---Returns a copy of x in which scatter_ has set elements.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:scatter(dim, index, source) end
+
+---Returns a copy of x to which scatter_add_ has added.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor
+---@return millrace.Tensor
+function Tensor:scatter_add(dim, index, source) end
+
+---Returns a copy of x to which index_add_ has added.
+---@param dim integer
+---@param index millrace.Tensor
+---@param source millrace.Tensor
+---@return millrace.Tensor
+function Tensor:index_add(dim, index, source) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
@@ -1321,19 +1424,21 @@ function mr.nn.ModuleList(modules) end
 ---@return table module
 function mr.nn.Linear(inputs, outputs, options) end
 
----The convolution of sequences (sequences, channels, elements).
+---The convolution of sequences (sequences, channels, elements). The padding can be a word as of
+---Conv2d.
 ---@param inputs integer
 ---@param outputs integer
 ---@param kernel_size integer
----@param options? { stride?: integer, padding?: integer, dilation?: integer, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
+---@param options? { stride?: integer, padding?: integer|string, dilation?: integer, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
 ---@return table module
 function mr.nn.Conv1d(inputs, outputs, kernel_size, options) end
 
 ---The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, columns}.
+---With the padding "same" the result has as many rows and columns as the input; "valid" is none.
 ---@param inputs integer
 ---@param outputs integer
 ---@param kernel_size integer|table
----@param options? { stride?: integer|table, padding?: integer|table, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
+---@param options? { stride?: integer|table, padding?: integer|table|string, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
 ---@return table module
 function mr.nn.Conv2d(inputs, outputs, kernel_size, options) end
 
@@ -1611,6 +1716,12 @@ function mr.nn.utils.clip_grad_value_(parameters, most) end
 ---@param options? { lr?: number, momentum?: number, dampening?: number, weight_decay?: number, nesterov?: boolean }
 ---@return table optimiser
 function mr.optim.SGD(parameters, options) end
+
+---Divides each gradient by the root of the average of its squares; methods as those of SGD.
+---@param parameters millrace.Tensor[]
+---@param options? { lr?: number, alpha?: number, eps?: number, weight_decay?: number, momentum?: number }
+---@return table optimiser
+function mr.optim.RMSprop(parameters, options) end
 
 ---Adam; methods as those of SGD. optimiser:state_dict() and load_state_dict() are for its averages.
 ---@param parameters millrace.Tensor[]
@@ -3433,25 +3544,29 @@ function Tensor:argmin(dim, keepdim, options) end
 ---@return millrace.Tensor
 function mr.argmin(x, dim, keepdim, options) end
 
----The square root of the sum of squares.
+---The square root of the sum of squares. The number in parentheses is a dim, as in sum: x:norm(2) has
+---one norm for each index of the other dims. The option p asks for another norm: {p=1} for the sum of
+---absolute values, {p=math.huge} for the greatest of them.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { p?: number, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:norm(dim, keepdim, options) end
 
----The square root of the sum of squares.
+---The square root of the sum of squares. The number in parentheses is a dim, as in sum: x:norm(2) has
+---one norm for each index of the other dims. The option p asks for another norm: {p=1} for the sum of
+---absolute values, {p=math.huge} for the greatest of them.
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { p?: number, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.norm(x, dim, keepdim, options) end
 
 ---The variance of a sample. With {correction=0}: of the whole population.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { correction?: integer, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:var(dim, keepdim, options) end
 
@@ -3459,14 +3574,14 @@ function Tensor:var(dim, keepdim, options) end
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { correction?: integer, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.var(x, dim, keepdim, options) end
 
 ---The standard deviation. {correction=} as in var.
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { correction?: integer, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:std(dim, keepdim, options) end
 
@@ -3474,7 +3589,7 @@ function Tensor:std(dim, keepdim, options) end
 ---@param x millrace.Tensor
 ---@param dim? integer|integer[]
 ---@param keepdim? boolean
----@param options? { out?: millrace.Tensor }
+---@param options? { correction?: integer, out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.std(x, dim, keepdim, options) end
 
@@ -3819,7 +3934,7 @@ function mr.bmm(x, y, options) end
 
 ---The convolution of images (images, channels, rows, columns) with weights (outputs, channels /
 ---groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows,
----columns}.
+---columns}. With padding="same" the result has as many rows and columns as x; "valid" is no padding.
 ---@param w millrace.Tensor|number
 ---@param bias? any
 ---@param options? { bias?: any, stride?: any, padding?: any, dilation?: any, groups?: any }
@@ -3828,7 +3943,7 @@ function Tensor:conv2d(w, bias, options) end
 
 ---The convolution of images (images, channels, rows, columns) with weights (outputs, channels /
 ---groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows,
----columns}.
+---columns}. With padding="same" the result has as many rows and columns as x; "valid" is no padding.
 ---@param x millrace.Tensor
 ---@param w millrace.Tensor|number
 ---@param bias? any

@@ -4,7 +4,8 @@
 -- factors depend on the step: one command is submitted for each step number, dtype and device that there is; usually
 -- that is one.
 local mr = require "millrace"
-local plural = require "millrace.words".plural
+local words = require "millrace.words"
+local plural = words.plural
 
 local DECAYS, DECOUPLED, NESTEROV, FIRST = 1, 2, 4, 8 -- as in src/ops/optimise_flags.h
 
@@ -113,7 +114,11 @@ return function(tools)
 
   local function new_state(o, group, p)
     local state = { step = 0 }
-    for _, name in ipairs(o.state_names(group)) do state[name] = mr.zeros_like(p:detach()) end
+    local of = p:name()
+    for _, name in ipairs(o.state_names(group)) do
+      state[name] = mr.zeros_like(p:detach())
+      if of and #of <= words.LONGEST_NAME then state[name]:name(of .. "." .. name) end -- for reports
+    end
     return state
   end
 
@@ -369,7 +374,29 @@ return function(tools)
     new_class(name, class)
   end
 
+  -- ---------------------------------------------------------------- RMSprop
+
+  local SQUARES, SQUARES_AND_MOMENTUM = { "square_avg" }, { "square_avg", "momentum_buffer" }
+  local RMSprop = {
+    defaults = { lr = 0.01, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0 },
+    check = function(group)
+      for _, option in ipairs { "lr", "alpha", "eps", "weight_decay", "momentum" } do
+        check_number("RMSprop", option, group[option], 0)
+      end
+    end,
+    steps_alike = true,
+  }
+
+  function RMSprop.state_names(group) return group.momentum == 0 and SQUARES or SQUARES_AND_MOMENTUM end
+
+  function RMSprop.command(group)
+    local row = group.momentum == 0 and "rmsprop_step" or "rmsprop_momentum_step"
+    return row, group.weight_decay == 0 and 0 or DECAYS, { group.lr, group.weight_decay, group.alpha, 1 - group.alpha,
+      group.eps, group.momentum }
+  end
+
   new_class("SGD", SGD)
+  new_class("RMSprop", RMSprop)
   adam("Adam", 0, false)
   adam("AdamW", 0.01, true)
   optim.lr_scheduler = require "millrace.optim.schedulers" (tools, is_optimiser, check_number)

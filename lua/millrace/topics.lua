@@ -5,8 +5,10 @@
 -- of all that is in the binary. It returns page(topic, width), the text to print or nil; known(), names that have a
 -- page; and same_name(name), a line about a page that has the name of something else.
 -- In which topics are looked for.
-local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "autograd", "nn", "waits",
+local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "tensors", "autograd", "nn", "waits",
   "timelines", "explorer", "design" }
+-- Words that the pages spell in another way.
+local SPELLINGS = { optimizer = "optimiser", optimizers = "optimisers" }
 local MOST_PASSAGES = 4
 
 -- ---------------------------------------------------------------- text of a page as text of a terminal
@@ -157,6 +159,13 @@ return function(tools)
     return #out > 0 and table.concat(out, "\n") or nil
   end
 
+  local function titled(sections, pattern)
+    for _, section in ipairs(sections) do
+      if section.title:lower():find(pattern) then return section end
+    end
+    return nil
+  end
+
   -- The text about a topic; nil: there is none.
   function topics.page(topic, width)
     if topic:find("^R%d+$") then return rule(topic, width) end
@@ -165,13 +174,13 @@ return function(tools)
     if example then return example end
     local page = tools.embedded("docs/" .. topic:gsub("%.md$", "") .. ".md")
     if page then return laid_out(page, width) end
-    local word = topic:lower():gsub("%W", "%%%0")
+    local lower = topic:lower()
+    lower = SPELLINGS[lower] or lower
+    local word = lower:gsub("%W", "%%%0")
     if #topic < 3 then return nil end
     local sections = all_sections()
-    for _, section in ipairs(sections) do
-      if section.title:lower():find("%f[%w]" .. word) then return laid_out(section.text, width) end
-    end
-    return passages(word, sections, width)
+    local section = titled(sections, "^" .. word .. "$") or titled(sections, "%f[%w]" .. word)
+    return section and laid_out(section.text, width) or passages(word, sections, width)
   end
 
   -- The page of that name, for who has asked for something that has the same name.

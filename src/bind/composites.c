@@ -67,24 +67,60 @@ MR_FUNCTION(composite_one_hot, "one_hot", "index:one_hot([classes: integer]) -> 
     return mr_functional_call(L, "one_hot");
 }
 
-static const mr_function *const functions[] = {&composite_amax_function,
-                                               &composite_amin_function,
-                                               &composite_logsumexp_function,
-                                               &composite_isclose_function,
-                                               &composite_expand_as_function,
-                                               &composite_view_as_function,
-                                               &composite_tile_function,
-                                               &composite_repeat_interleave_function,
-                                               &composite_diag_function,
-                                               &composite_one_hot_function,
-                                               NULL};
+MR_FUNCTION(
+    composite_median, "median",
+    "x:median([dim: integer [, keepdim: boolean=false]]) -> values: tensor, positions: tensor",
+    "The median: of an even number of elements the lower one of the two in the middle. NaN if any "
+    "element is NaN. Without a dim it is that of all elements, and there are no positions.") {
+    return mr_functional_call(L, "median");
+}
+
+MR_FUNCTION(
+    composite_unique, "unique",
+    "x:unique([{return_inverse: boolean=false, return_counts: boolean=false}]) -> values: "
+    "tensor, inverse: tensor, counts: tensor",
+    "The different values of x in order, as a vector. The inverse has for each element of x "
+    "its position among them, and the counts say how often each one stands in x. What was "
+    "not asked for is left out. The host waits for the number of values.") {
+    return mr_functional_call(L, "unique");
+}
+
+MR_FUNCTION(
+    composite_multinomial, "multinomial",
+    "x:multinomial(count: integer [, replacement: boolean=false]) -> positions: tensor",
+    "Draws so many positions (from 1), each with a probability in proportion to the element "
+    "of x there, from each row of x. Without replacement no position is drawn twice. The "
+    "host waits until the probabilities have been checked.") {
+    return mr_functional_call(L, "multinomial");
+}
+
+MR_FUNCTION(composite_einsum, "einsum", "mr.einsum(equation: string, operand: tensor...) -> tensor",
+            "Products of the operands, summed over all dims that the result has not: "
+            "mr.einsum(\"ij,jk->ik\", a, b) is the matrix product. A letter names a dim; the same "
+            "letter twice in one operand takes its diagonal; `...` stands for further dims, which "
+            "broadcast. Without an arrow, the result has the letters that stand once, in "
+            "alphabetical order.") {
+    return mr_functional_call(L, "einsum");
+}
+
+static const mr_function *const functions[] = {
+    &composite_amax_function,        &composite_amin_function,
+    &composite_logsumexp_function,   &composite_isclose_function,
+    &composite_expand_as_function,   &composite_view_as_function,
+    &composite_tile_function,        &composite_repeat_interleave_function,
+    &composite_diag_function,        &composite_one_hot_function,
+    &composite_median_function,      &composite_unique_function,
+    &composite_multinomial_function, NULL};
+static const mr_function *const only_functions[] = {&composite_einsum_function, NULL};
 
 const mr_class mr_composite_class = {"tensor", "Made of several operations.", functions, NULL,
                                      &mr_kind_tensor};
 const mr_class mr_composite_functions_class = {"mr", "Made of several operations.", functions, NULL,
                                                NULL};
+const mr_class mr_composite_only_functions_class = {"mr", "", only_functions, NULL, NULL};
 
 void mr_open_composites(lua_State *L) {
     mr_class_extend(L, &mr_composite_class);
     mr_table_open(L, &mr_composite_functions_class);
+    mr_table_open(L, &mr_composite_only_functions_class);
 }

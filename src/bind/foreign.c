@@ -51,6 +51,7 @@ static const struct {
     {"mr", "optimizer", "optimisers are in mr.optim: mr.optim.Adam(module:parameters())"},
     {"mr", "Module", "write mr.nn.Module.class(\"Net\")"},
     {"mr.nn", "functional", "functions are methods of tensors: x:relu(), x:cross_entropy(classes)"},
+    {"mr", "svd", NOT_HERE},
     {"mr.nn", "LSTM", NOT_HERE},
     {"mr.nn", "GRU", NOT_HERE},
     {"mr.nn", "RNN", NOT_HERE},
@@ -74,7 +75,6 @@ static const struct {
     {"mr", "uint8", "dtypes are strings: \"u8\""},
     {"mr", "float16", "dtypes are strings: \"f16\""},
     {"mr", "bfloat16", "dtypes are strings: \"bf16\""},
-    {"mr", "einsum", NOT_HERE},
     {"mr", "save", NO_FILES}, /* removed there, else found */
     {"mr", "load", NO_FILES},
     {"mr", "RawKernel", "write mr.kernel(source, name)"},

@@ -17,12 +17,16 @@ static void push_values_text(lua_State *L, const char *called, int index) {
     mr_tensor_print(mr_push_on_host(L, &caller, t), t, buffer);
     mr_let_go(L, -1);
     lua_pop(L, 1);
+    mr_push_gradient_text(L, index);
+    mr_buffer_puts(buffer, lua_tostring(L, -1));
+    lua_pop(L, 1);
     mr_buffer_to_text(L);
 }
 
 MR_FUNCTION(format_tensor, "format", "mr.format(t: tensor) -> string",
             "Returns the values as text, in the form that print shows. Long dims are shortened. "
-            "The last line has dtype, shape and device. Copies the values to the host in the "
+            "The last line has dtype, shape and device, and says whether the tensor requires "
+            "gradients. Copies the values to the host in the "
             "current stream and waits for it.") {
     mr_check_tensor(L, 1);
     lua_settop(L, 1);

@@ -22,8 +22,18 @@ static int tool_check(lua_State *L) {
     return 0;
 }
 
-static const luaL_Reg tools[] = {
-    {"misuse", tool_misuse}, {"is_tensor", tool_is_tensor}, {"check", tool_check}, {NULL, NULL}};
+/* may_read(name, t): raises if a capture lets nobody wait for the values of t, as the function of that name does. */
+static int tool_may_read(lua_State *L) {
+    mr_caller caller = mr_enter_as(L, luaL_checkstring(L, 1));
+    mr_raise(L, mr_may_read(&caller, mr_check_tensor(L, 2)));
+    return 0;
+}
+
+static const luaL_Reg tools[] = {{"misuse", tool_misuse},
+                                 {"is_tensor", tool_is_tensor},
+                                 {"check", tool_check},
+                                 {"may_read", tool_may_read},
+                                 {NULL, NULL}};
 
 int mr_functional_call(lua_State *L, const char *name) {
     mr_set_context(L);
@@ -54,7 +64,7 @@ MR_FUNCTION(functional_linear, "linear", "x:linear(w: tensor [, bias: tensor]) -
 
 MR_FUNCTION(functional_conv1d, "conv1d",
             "x:conv1d(w: tensor [, bias: tensor] [, {bias: tensor, stride: integer=1, padding: "
-            "integer=0, dilation: integer=1, groups: integer=1}]) -> tensor",
+            "integer|string=0, dilation: integer=1, groups: integer=1}]) -> tensor",
             "The convolution of sequences (sequences, channels, elements) with weights (outputs, "
             "channels / groups, elements): conv2d with one row.") {
     return mr_functional_call(L, "conv1d");

@@ -175,16 +175,17 @@ NN(linear, "Linear",
 NN(conv2d, "Conv2d",
    "mr.nn.Conv2d(inputs: integer, outputs: integer, kernel_size: integer|table [, {stride: "
    "integer|table=1, "
-   "padding: integer|table=0, dilation: integer|table=1, groups: integer=1, bias: boolean=true, "
-   "dtype: string, "
-   "device: device}]) -> module: table",
+   "padding: integer|table|string=0, dilation: integer|table=1, groups: integer=1, bias: "
+   "boolean=true, dtype: string, device: device}]) -> module: table",
    "The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, "
-   "columns}.")
+   "columns}. With the padding \"same\" the result has as many rows and columns as the input; "
+   "\"valid\" is none.")
 NN(conv1d, "Conv1d",
    "mr.nn.Conv1d(inputs: integer, outputs: integer, kernel_size: integer [, {stride: integer=1, "
-   "padding: integer=0, dilation: integer=1, groups: integer=1, bias: boolean=true, dtype: string, "
-   "device: device}]) -> module: table",
-   "The convolution of sequences (sequences, channels, elements).")
+   "padding: integer|string=0, dilation: integer=1, groups: integer=1, bias: boolean=true, dtype: "
+   "string, device: device}]) -> module: table",
+   "The convolution of sequences (sequences, channels, elements). The padding can be a word as of "
+   "Conv2d.")
 NN(batch_norm_1d, "BatchNorm1d",
    "mr.nn.BatchNorm1d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: "
    "boolean=true, track_running_stats: boolean=true, dtype: string, device: device}]) -> module: "
@@ -326,6 +327,11 @@ OPTIM(adamw, "AdamW",
       "weight_decay: number=0.01}]) -> optimiser: table",
       "Adam with a weight decay that shrinks the parameters by itself.")
 
+OPTIM(rmsprop, "RMSprop",
+      "mr.optim.RMSprop(parameters: tensor[] [, {lr: number=0.01, alpha: number=0.99, eps: "
+      "number=1e-8, weight_decay: number=0, momentum: number=0}]) -> optimiser: table",
+      "Divides each gradient by the root of the average of its squares; methods as those of SGD.")
+
 #define OPTIMIZER(id, name, usage, text)                                                           \
     MR_FUNCTION(optimizer_##id, name, usage, text) {                                               \
         return call(L, &optim_key, "millrace.optim", "Optimizer", name);                           \
@@ -433,8 +439,9 @@ static const mr_function *const init_functions[] = {&init_uniform_function,  &in
                                                     &init_xavier_function,   NULL};
 static const mr_function *const utils_functions[] = {&utils_clip_function,
                                                      &utils_clip_value_function, NULL};
-static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_adam_function,
-                                                     &optim_adamw_function, NULL};
+static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_rmsprop_function,
+                                                     &optim_adam_function, &optim_adamw_function,
+                                                     NULL};
 static const mr_function *const optimizer_functions[] = {
     &optimizer_step_function, &optimizer_zero_grad_function, &optimizer_state_dict_function,
     &optimizer_load_state_dict_function, NULL};

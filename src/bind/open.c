@@ -32,6 +32,9 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_functional_functions_class,
                                           &mr_composite_class,
                                           &mr_composite_functions_class,
+                                          &mr_composite_only_functions_class,
+                                          &mr_indexing_class,
+                                          &mr_indexing_functions_class,
                                           &mr_linear_class,
                                           &mr_linear_functions_class,
                                           &mr_joining_class,
@@ -184,6 +187,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_operators(L);
     mr_open_functional(L);
     mr_open_composites(L);
+    mr_open_indexing(L);
     mr_open_linear(L);
     mr_open_gradient(L);
     mr_open_nn(L);

@@ -22,7 +22,9 @@ extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_u
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class,
     mr_graph_pool_class, mr_graph_pools_class, mr_graph_inputs_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;
-extern const mr_class mr_composite_class, mr_composite_functions_class;
+extern const mr_class mr_composite_class, mr_composite_functions_class,
+    mr_composite_only_functions_class;
+extern const mr_class mr_indexing_class, mr_indexing_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
 void mr_open_compare(lua_State *L);
@@ -41,6 +43,7 @@ void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
 void mr_open_functional(lua_State *L);
 void mr_open_composites(lua_State *L);
+void mr_open_indexing(lua_State *L);
 void mr_open_graph(lua_State *L);
 void mr_open_graph_capture(lua_State *L);
 void mr_open_graph_pool(lua_State *L);

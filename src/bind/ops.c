@@ -10,6 +10,7 @@
 #include "bind/reduce.h"
 #include "bind/row.h"
 #include "bind/shape.h"
+#include "bind/tensor.h"
 
 #define UP_OP lua_upvalueindex(2)
 
@@ -261,9 +262,29 @@ static int call_row_in_place(lua_State *L) {
     return mr_record(L, function_of(op, true), op->name_in_place);
 }
 
+/* Rows that an option makes a function of several rows, of lua/millrace/functional.lua: norm with p, and conv2d with a
+ * word for its padding. */
+static bool is_composed(lua_State *L, const mr_op *op) {
+    if (lua_gettop(L) == 0 || !lua_istable(L, -1)) return false;
+    lua_pushstring(L, op->id == MR_OP_norm ? "p" : "padding");
+    int type = lua_rawget(L, -2);
+    lua_pop(L, 1);
+    return op->id == MR_OP_norm ? type != LUA_TNIL : type == LUA_TSTRING;
+}
+
+static int call_row_or_composed(lua_State *L) {
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    return is_composed(L, op) ? mr_functional_call(L, op->name) : call_row(L);
+}
+
+static lua_CFunction row_function(const mr_op *op, bool in_place) {
+    if (in_place) return call_row_in_place;
+    return op->id == MR_OP_norm || op->id == MR_OP_conv2d ? call_row_or_composed : call_row;
+}
+
 /* Sets the function in the table at the top of the stack. */
 static void set_function(lua_State *L, const mr_op *op, bool in_place) {
-    lua_CFunction call = in_place ? call_row_in_place : call_row;
+    lua_CFunction call = row_function(op, in_place);
     if (!function_of(op, in_place)) return;
     lua_pushfstring(L, "%s%s", op->name, in_place ? "_" : "");
     mr_push_module(L);

@@ -167,15 +167,17 @@ MR_FUNCTION(
     mr_check_new_options(L, lua_gettop(L) >= 2 ? 2 : 0, NULL, dtype_of(&lit), &options);
     bool on_device = options.placement.kind == MR_MEMORY_DEVICE;
     mr_new_options staging = options;
-    if (on_device) {
-        staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
-        staging.requires_grad = false;
-    }
+    if (on_device) staging.placement = (mr_placement){.kind = MR_MEMORY_PAGEABLE};
+    staging.requires_grad =
+        false; /* it may run the collector, for which the values must be there */
     mr_tensor *values = mr_push_empty(L, &caller, &staging, lit.ndim, lit.shape);
     lua_pushvalue(L, 1);
     store(L, &lit, 0, options.dtype, mr_tensor_data(values));
     lua_pop(L, 1);
-    if (!on_device) return 1;
+    if (!on_device) {
+        if (options.requires_grad) mr_gradient_require(L, -1);
+        return 1;
+    }
     mr_tensor *t = mr_push_empty(L, &caller, &options, lit.ndim, lit.shape);
     mr_status status = mr_copy(&caller, t, values, options.placement.stream, false);
     mr_let_go(L, -2);

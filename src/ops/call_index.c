@@ -163,23 +163,40 @@ static mr_status check_number(const mr_launch *launch, const mr_tensor *t, mr_sc
                    mr_tensor_describe(t, text, sizeof text), mr_dtype_text(dtype), number.f);
 }
 
-static mr_status place(mr_launch *launch, const mr_call *call, const operands *o,
-                       mr_tensor **out_tensor) {
-    mr_tensor *t = o->chosen;
-    MR_TRY(check_placed(launch, o));
+static mr_status check_changed(const mr_launch *launch, const operands *o) {
+    const mr_tensor *t = o->chosen;
     MR_TRY(mr_launch_check_out(launch, t, (mr_dtype)t->dtype, t->ndim, t->shape));
     MR_TRY(mr_launch_check_overlap(launch, t, o->index, false));
-    if (o->plain) MR_TRY(mr_launch_check_overlap(launch, t, o->plain, false));
-    else MR_TRY(check_number(launch, t, call->in[2].scalar));
-    MR_TRY(mr_launch_place(launch, call->stream));
-    MR_TRY(check_values(launch, o));
-    *out_tensor = t;
+    return o->plain ? mr_launch_check_overlap(launch, t, o->plain, false) : MR_OK;
+}
+
+static mr_status write_to(mr_launch *launch, const mr_call *call, const operands *o, mr_tensor *t) {
     if (o->index->numel == 0) return MR_OK;
     mr_launch_operand(launch, t, MR_READ | MR_WRITE); /* most elements stay as they are */
     mr_launch_operand(launch, o->index, MR_READ);
     if (o->plain) mr_launch_operand(launch, o->plain, MR_READ);
     else launch->params.scalar[0] = call->in[2].scalar;
     return mr_launch_go(launch);
+}
+
+/* Not in place, the result is a copy that is written to. All checks have been made when the copy is submitted. */
+static mr_status place(mr_launch *launch, const mr_call *call, const operands *o,
+                       mr_tensor **out_tensor) {
+    mr_tensor *t = o->chosen;
+    bool is_new;
+    MR_TRY(check_placed(launch, o));
+    if (call->in_place) MR_TRY(check_changed(launch, o));
+    if (!o->plain) MR_TRY(check_number(launch, t, call->in[2].scalar));
+    MR_TRY(mr_launch_place(launch, call->stream));
+    MR_TRY(check_values(launch, o));
+    if (!call->in_place) {
+        mr_call copy = {.in[0].tensor = t, .in_count = 1, .stream = call->stream};
+        MR_TRY(mr_call_run(launch->caller, &mr_ops[MR_OP_copy], &copy, &t, &is_new));
+    }
+    mr_status status = write_to(launch, call, o, t);
+    if (!status) *out_tensor = t;
+    else if (!call->in_place) mr_drop_new(t);
+    return status;
 }
 
 /* Inputs: the tensor that is chosen from or written to, the index, and the source, if there is one. */

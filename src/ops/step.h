@@ -40,10 +40,31 @@
         *p = *p - n[0] * (*m / (mr_sqrt(*v) / n[6] + n[7]));                                       \
     }
 
+/* n: the learning rate, the weight decay, alpha, 1 - alpha, epsilon, the momentum. `d` is the distance of a step of
+ * rate 1. */
+#define MR_DEFINE_RMSPROP(T, tag)                                                                  \
+    MR_INLINE T mr_rmsprop_##tag(const T *n, uint32_t flags, T p, T g, T *v) {                     \
+        if (flags & MR_STEP_DECAYS) g = g + n[1] * p;                                              \
+        *v = *v * n[2] + n[3] * g * g;                                                             \
+        return g / (mr_sqrt(*v) + n[4]);                                                           \
+    }                                                                                              \
+    MR_INLINE void mr_rmsprop_step_##tag(const T *n, uint32_t flags, T *p, T g, T *v, T *s1) {     \
+        (void)s1;                                                                                  \
+        T d = mr_rmsprop_##tag(n, flags, *p, g, v);                                                \
+        *p = *p - n[0] * d;                                                                        \
+    }                                                                                              \
+    MR_INLINE void mr_rmsprop_momentum_step_##tag(const T *n, uint32_t flags, T *p, T g, T *v,     \
+                                                  T *m) {                                          \
+        T d = mr_rmsprop_##tag(n, flags, *p, g, v);                                                \
+        *m = *m * n[5] + d;                                                                        \
+        *p = *p - n[0] * *m;                                                                       \
+    }
+
 #define MR_DEFINE_STEPS(T, tag)                                                                    \
     MR_DEFINE_SGD(T, tag)                                                                          \
     MR_DEFINE_MOMENTUM(T, tag)                                                                     \
-    MR_DEFINE_ADAM(T, tag)
+    MR_DEFINE_ADAM(T, tag)                                                                         \
+    MR_DEFINE_RMSPROP(T, tag)
 MR_DEFINE_STEPS(float, f32)
 MR_DEFINE_STEPS(double, f64)
 

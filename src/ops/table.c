@@ -100,7 +100,7 @@ enum {
 #define RANDOM_ROW(name, dtypes, forms, numbers, flops, generator, usage, help)                    \
     GENERATOR(name, RANDOM, dtypes, forms, numbers, flops, generator, usage, help)
 
-#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, positions_, of_two_, help_)            \
+#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, positions_, of_two_, options_, help_)  \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_REDUCE],                                   \
@@ -111,7 +111,7 @@ enum {
                        .rules = rules_,                                                            \
                        .variants = {MR_OP_##positions_, MR_OP_##of_two_},                          \
                        .flops = flops_,                                                            \
-                       .usage = "x:" #name_ "([dim [, keepdim]] [, {out=}]) -> tensor",            \
+                       .usage = "x:" #name_ "([dim [, keepdim]] [, {" options_ "}]) -> tensor",    \
                        .help = help_,                                                              \
                        .items = mr_reduce_items,                                                   \
                        .run = mr_reduce_run,                                                       \

@@ -136,22 +136,22 @@
     X(bernoulli,   ALL,     INPLACE, (0, 1, 0.5),  12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x", "Sets each element to 1 with probability `p` (default: 0.5), otherwise to 0.") \
     X(randint,     ALL,     NONE,    (0, 0, 0),    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor", "Random integers from `low` (default: 0) up to, but not including, `high`.")
 
-/* X(name, dtypes taken, result, flops, rules, positions, of two, help). fold.c has the code that combines the elements.
+/* X(name, dtypes taken, result, flops, rules, positions, of two, options, help). fold.c has the code that combines the elements.
  * positions, of two: the row of the second result, which says where the first one was found, and the row that runs when
  * two tensors are given; NONE: there is none. */
 #define MR_REDUCE_TABLE(X) \
-    X(sum,         ALL,     SUM,   1, 0,               NONE, NONE, "The sum. For integers and bools it is i64. Floats are added in double precision.") \
-    X(mean,        ALL,     FLOAT, 1, 0,               NONE, NONE, "The mean.") \
-    X(prod,        ALL,     SUM,   1, 0,               NONE, NONE, "The product. For integers and bools it is i64.") \
-    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmax, maximum, "The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmax.") \
-    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmin, minimum, "The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmin.") \
-    X(any,         ALL,     BOOL,  1, 0,               NONE, NONE, "Whether at least one element is not 0.") \
-    X(all,         ALL,     BOOL,  1, 0,               NONE, NONE, "Whether all elements are not 0.") \
-    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "The position (from 1) of the first greatest element: in the dim, or in row-major order over all elements. NaN counts as greatest.") \
-    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "The position (from 1) of the first least element: in the dim, or in row-major order over all elements. NaN counts as least.") \
-    X(norm,        ALL,     FLOAT, 2, 0,               NONE, NONE, "The square root of the sum of squares.") \
-    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "The variance of a sample. With {correction=0}: of the whole population.") \
-    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "The standard deviation. {correction=} as in var.")
+    X(sum,         ALL,     SUM,   1, 0,               NONE, NONE, "out=", "The sum. For integers and bools it is i64. Floats are added in double precision.") \
+    X(mean,        ALL,     FLOAT, 1, 0,               NONE, NONE, "out=", "The mean.") \
+    X(prod,        ALL,     SUM,   1, 0,               NONE, NONE, "out=", "The product. For integers and bools it is i64.") \
+    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmax, maximum, "out=", "The greatest element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmax.") \
+    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmin, minimum, "out=", "The least element. NaN if any element is NaN. With one dim, the positions (from 1) are the second result, as from argmin.") \
+    X(any,         ALL,     BOOL,  1, 0,               NONE, NONE, "out=", "Whether at least one element is not 0.") \
+    X(all,         ALL,     BOOL,  1, 0,               NONE, NONE, "out=", "Whether all elements are not 0.") \
+    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "out=", "The position (from 1) of the first greatest element: in the dim, or in row-major order over all elements. NaN counts as greatest.") \
+    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "out=", "The position (from 1) of the first least element: in the dim, or in row-major order over all elements. NaN counts as least.") \
+    X(norm,        ALL,     FLOAT, 2, 0,               NONE, NONE, "p=2, out=", "The square root of the sum of squares. The number in parentheses is a dim, as in sum: x:norm(2) has one norm for each index of the other dims. The option p asks for another norm: {p=1} for the sum of absolute values, {p=math.huge} for the greatest of them.") \
+    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=", "The variance of a sample. With {correction=0}: of the whole population.") \
+    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=", "The standard deviation. {correction=} as in var.")
 
 /* X(name, flops, kept, norm, result, help), along one dim, in f32 or f64. Of an element x: d is x - max and e is
  * exp(d), either of which is kept as k; of all of them: s is the sum of e, in double, and n the norm; the
@@ -210,7 +210,7 @@
 
 /* X(name, family, inputs, forms, items, run, cost, usage, help): operations of neural networks, in floats. */
 #define MR_NETWORK_TABLE(X) \
-    X(conv2d,        CONV, 2, RESULT,   mr_conv_items,        mr_conv_run,        mr_conv_cost,        "x:conv2d(w [, bias] [, {bias=, stride=, padding=, dilation=, groups=}]) -> tensor", "The convolution of images (images, channels, rows, columns) with weights (outputs, channels / groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows, columns}.") \
+    X(conv2d,        CONV, 2, RESULT,   mr_conv_items,        mr_conv_run,        mr_conv_cost,        "x:conv2d(w [, bias] [, {bias=, stride=, padding=, dilation=, groups=}]) -> tensor", "The convolution of images (images, channels, rows, columns) with weights (outputs, channels / groups, rows, columns); `bias` is added to each output channel. Options are a number or {rows, columns}. With padding=\"same\" the result has as many rows and columns as x; \"valid\" is no padding.") \
     X(conv2d_input,  CONV, 2, FUNCTION, mr_conv_items,        mr_conv_run,        mr_conv_cost,        "mr.conv2d_input(input_shape, w, gradient [, {stride=, padding=, dilation=, groups=}]) -> tensor", "The gradient of conv2d with respect to its input, from that of its result.") \
     X(conv2d_weight, CONV, 2, FUNCTION, mr_conv_weight_items, mr_conv_weight_run, mr_conv_weight_cost, "mr.conv2d_weight(x, weight_shape, gradient [, {stride=, padding=, dilation=, groups=}]) -> tensor", "The gradient of conv2d with respect to its weights, from that of its result. The positions are added in an order that depends on the shapes alone.") \
     X(max_pool2d,          POOL, 1, RESULT,   mr_pool_items, mr_pool_run, mr_elementwise_cost, "x:max_pool2d(size [, {stride=size, padding=, dilation=, ceil_mode=, return_indices=}]) -> tensor [, positions]", "The greatest element of each window of images (images, channels, rows, columns); NaN if one is NaN. With return_indices also its position in the rows and columns of its channel, from 1.") \
@@ -226,7 +226,9 @@
 #define MR_OPTIMISE_TABLE(X) \
     X(sgd_step,      0, 4,  "A step of mr.optim.SGD without momentum, for a list of parameters.") \
     X(momentum_step, 1, 8,  "A step of mr.optim.SGD with momentum, for a list of parameters and their momenta.") \
-    X(adam_step,     2, 18, "A step of mr.optim.Adam or AdamW, for a list of parameters and the averages of their gradients and of their squares.")
+    X(adam_step,     2, 18, "A step of mr.optim.Adam or AdamW, for a list of parameters and the averages of their gradients and of their squares.") \
+    X(rmsprop_step,  1, 12, "A step of mr.optim.RMSprop without momentum, for a list of parameters and the averages of the squares of their gradients.") \
+    X(rmsprop_momentum_step, 2, 14, "A step of mr.optim.RMSprop with momentum, for a list of parameters, the averages of the squares of their gradients, and their momenta.")
 
 /* name, usage, help */
 #define MR_KERNEL_TABLE(X) \

@@ -14,14 +14,14 @@ static double noise(void) {
     return (double)random_below(2000001) / 1e6 - 1;
 }
 
-static void make_tensors(tensors *t, mr_dtype dtype, int each) {
+/* Tensor `squares` of each parameter is a state that is never negative. */
+static void make_tensors(tensors *t, mr_dtype dtype, int each, int squares) {
     for (int i = 0; i < PARAMETERS * each; i++) {
         int64_t shape[] = {sizes[i / each]};
         t->host[i] = make(dtype, 1, shape);
         t->device[i] = make_on(MR_MEMORY_DEVICE, 0, dtype, 1, shape);
         for (int64_t k = 0; k < shape[0]; k++) {
-            double value =
-                i % each == 3 ? noise() * noise() + 1 : noise(); /* squares are positive */
+            double value = i % each == squares ? noise() * noise() + 1 : noise();
             set(t->host[i], k, real(value));
             set(t->device[i], k, real(value));
         }
@@ -34,11 +34,23 @@ static void drop_tensors(tensors *t, int each) {
 
 /* ------------------------------------------------------------------------- the reference */
 
+static bool is_rmsprop(mr_op_id id) {
+    return id == MR_OP_rmsprop_step || id == MR_OP_rmsprop_momentum_step;
+}
+
 /* x: parameter, gradient, states. */
 static void step_by_hand(mr_op_id id, const mr_step *s, long double *x) {
     const double *n = s->number;
     long double g = x[1];
     bool decays = s->flags & MR_STEP_DECAYS, decoupled = s->flags & MR_STEP_DECOUPLED;
+    if (is_rmsprop(id)) {
+        if (decays) g += n[1] * x[0];
+        x[2] = n[2] * x[2] + n[3] * g * g;
+        g /= sqrtl(x[2]) + n[4];
+        if (id == MR_OP_rmsprop_momentum_step) g = x[3] = n[5] * x[3] + g;
+        x[0] -= n[0] * g;
+        return;
+    }
     if (id != MR_OP_adam_step) {
         if (decays) g += n[1] * x[0];
         if (id == MR_OP_momentum_step) {
@@ -62,7 +74,7 @@ static void expect_step(mr_op_id id, mr_dtype dtype, uint32_t flags) {
                     .flags = flags,
                     .parameters = PARAMETERS};
     tensors t;
-    make_tensors(&t, dtype, each);
+    make_tensors(&t, dtype, each, is_rmsprop(id) ? 2 : 3);
     static long double expected[TENSORS][5000];
     for (int i = 0; i < PARAMETERS * each; i += each)
         for (int64_t e = 0; e < sizes[i / each]; e++) {
@@ -90,7 +102,7 @@ static void values(void **state) {
     (void)state;
     static const uint32_t flags[] = {0, MR_STEP_DECAYS, MR_STEP_DECAYS | MR_STEP_DECOUPLED,
                                      MR_STEP_NESTEROV | MR_STEP_DECAYS, MR_STEP_FIRST};
-    for (mr_op_id id = MR_OP_sgd_step; id <= MR_OP_adam_step; id++)
+    for (mr_op_id id = MR_OP_sgd_step; id <= MR_OP_rmsprop_momentum_step; id++)
         for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
             expect_step(id, MR_F32, flags[i]);
             expect_step(id, MR_F64, flags[i]);

@@ -40,7 +40,7 @@ function TestBasics.test_messages_for_leaves_name_functions_that_exist()
   says("x = x:add(...)", function() x:add_(1) end)
   says("x = x:clone():zero_(...)", function() x:zero_() end)
   says("x = x:clone():uniform_(...)", function() x:uniform_() end)
-  says("x = x:clone():scatter_(...)", function() x:scatter_(1, mr.tensor { 1 }, 0) end)
+  says("x = x:scatter(...)", function() x:scatter_(1, mr.tensor { 1 }, 0) end)
 end
 
 function TestBasics.test_facts_of_leaves_and_results()

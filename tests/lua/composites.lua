@@ -136,6 +136,211 @@ function TestShapes.test_one_hot()
   naive.assert_raises("out of range", function() x:cpu():one_hot(2) end)
 end
 
+-- Each waits for values on the host, which a capture refuses: before anything is submitted.
+function TestShapes.test_what_waits_in_a_capture()
+  local x, p = mr.tensor { 1, 2 }, mr.ones(2)
+  local function allocations() return mr.memory.stats().total_allocations end
+  for name, fn in pairs { one_hot = function() x:one_hot() end, unique = function() x:unique() end,
+    multinomial = function() p:multinomial(1) end } do
+    local before = allocations()
+    naive.assert_raises({ name, "captures" }, mr.graph, fn)
+    lu.assertEquals(allocations(), before)
+  end
+end
+
+TestChoosing = {}
+
+function TestChoosing.test_wrong_arguments()
+  local x = mr.ones(2, 3)
+  naive.assert_raises({ "median", "dim 3", "2x3" }, function() x:median(3) end)
+  naive.assert_raises({ "median", "no elements" }, function() mr.ones(0):median() end)
+  naive.assert_raises({ "median", "dim 2 has no elements" }, function() mr.ones(3, 0):median(2) end)
+  naive.assert_raises({ "median", "keepdim" }, function() x:median(1, 2) end)
+  naive.assert_raises({ "unique", "`dim`" }, function() x:unique { dim = 1 } end)
+  naive.assert_raises({ "unique", "return_counts" }, function() x:unique { return_counts = 1 } end)
+  naive.assert_raises({ "unique", "derivative" }, function() x:clone():requires_grad_():unique() end)
+  naive.assert_raises({ "scatter", "the index" }, function() x:scatter(1, x, 1) end)
+  naive.assert_raises({ "scatter_add", "expected" }, function() x:scatter_add(1, mr.tensor { 1 }, x) end)
+  naive.assert_raises("out of range", function() mr.ones({ 2 }, { device = "cpu" }):scatter(1, mr.tensor({ 3 },
+    { device = "cpu" }), 1) end)
+end
+
+-- PyTorch's values for integers; floats are in network_torch.lua.
+function TestChoosing.test_median_of_integers()
+  local values, positions = mr.tensor({ { 5, 2 }, { 1, 2 }, { 4, 9 }, { 3, 0 } }):median(1)
+  lu.assertEquals({ values:totable(), values.dtype, positions[1]:item() }, { { 3, 2 }, "i64", 4 })
+  lu.assertEquals(mr.tensor({ true, false }):median():item(), false)
+  lu.assertEquals(mr.tensor({ 3, 1, 2 }):median { dim = 1, keepdim = true }:totable(), { 2 })
+end
+
+-- The result is a new tensor, also of an expanded view, and where the source is the tensor itself.
+function TestChoosing.test_scatter_returns_a_copy()
+  local x, index = mr.arange(4), mr.tensor { 4, 3 }
+  lu.assertEquals(x:scatter(1, index, x):totable(), { 0, 1, 1, 0 })
+  lu.assertEquals(x:totable(), { 0, 1, 2, 3 })
+  lu.assertEquals(mr.zeros(1):expand(3):scatter(1, mr.tensor { 2 }, 5):totable(), { 0, 5, 0 })
+  lu.assertEquals(mr.zeros(3):index_add(1, mr.tensor { 2, 2 }, mr.ones(2)):totable(), { 0, 2, 0 })
+  local none = mr.tensor({}, { dtype = "i64" })
+  lu.assertEquals(x:scatter(1, none, 1):totable(), x:totable())
+  local a, b = distinct(naive.random(5), { 3, 4 }), distinct(naive.random(6), { 2, 4 })
+  local at = mr.tensor({ { 1, 3, 2, 1 }, { 2, 1, 1, 3 } }, { device = "cpu" })
+  gradients.check("scatter", function(t, u) return t:scatter(1, at, u) end, a, b)
+  gradients.check("scatter_add", function(t, u) return t:scatter_add(1, at, u) end, a, b)
+  local rows = mr.tensor({ 3, 1 }, { device = "cpu" })
+  gradients.check("index_add", function(t, u) return t:index_add(1, rows, u) end, a, b)
+end
+
+TestNorms = {}
+
+function TestNorms.test_the_number_in_parentheses_is_a_dim()
+  local x = mr.tensor { { 3.0, -4.0 }, { 0.0, 2.0 } }
+  lu.assertEquals(x:norm(2):totable(), { 5, 2 })
+  lu.assertEquals(x:norm(2, { p = 1 }):totable(), { 7, 2 })
+  lu.assertEquals(x:norm(1, true, { p = inf }):totable(), { { 3, 4 } })
+  lu.assertEquals(x:norm({ p = 2, dim = 2, keepdim = true }):totable(), { { 5 }, { 2 } })
+  lu.assertEquals(mr.norm(x, { p = 0 }):item(), 3)
+  lu.assertEquals(mr.tensor({ 3, -4 }):norm({ p = 1 }):item(), 7)
+  local out = mr.zeros(2)
+  x:norm(2, { p = 2, out = out })
+  lu.assertEquals(out:totable(), { 5, 2 })
+  lu.assertEquals(mr.tensor({ 1, 2 }, { dtype = "f16" }):norm({ p = 3 }).dtype, "f16")
+  lu.assertTrue(mr.tensor({ nan, 1 }):norm({ p = inf }):isnan():item())
+end
+
+function TestNorms.test_wrong_arguments()
+  local x = mr.ones(2, 3)
+  naive.assert_raises({ "norm", "p is fro" }, function() x:norm { p = "fro" } end)
+  naive.assert_raises({ "norm", "p is -1" }, function() x:norm { p = -1 } end)
+  naive.assert_raises({ "norm", "dim 3" }, function() x:norm(3, { p = 1 }) end)
+  naive.assert_raises({ "norm", "`q`" }, function() x:norm { p = 1, q = 1 } end)
+  naive.assert_raises({ "norm", "out=" }, function() x:norm { p = 1, out = x } end)
+end
+
+TestEinsum = {}
+
+-- Sums over all values of all letters, one after the other.
+local function by_hand(inputs, result, operands)
+  local sizes, letters = {}, {}
+  for i, input in ipairs(inputs) do
+    for d = 1, #input do
+      local letter = input:sub(d, d)
+      if not sizes[letter] then letters[#letters + 1] = letter end
+      sizes[letter] = operands[i]:size(d)
+    end
+  end
+  local shape, at = {}, {}
+  for d = 1, #result do shape[d] = sizes[result:sub(d, d)] end
+  local sums = mr.zeros(shape, { dtype = "f64", device = "cpu" })
+  local function indices(labels)
+    local list = {}
+    for d = 1, #labels do list[d] = at[labels:sub(d, d)] end
+    return list
+  end
+  local function visit(k)
+    if k <= #letters then
+      for value = 1, sizes[letters[k]] do
+        at[letters[k]] = value
+        visit(k + 1)
+      end
+      return
+    end
+    local product = 1
+    for i, input in ipairs(inputs) do
+      product = product * (#input == 0 and operands[i] or operands[i][indices(input)]):item()
+    end
+    local place = #result == 0 and sums or sums[indices(result)]
+    place:add_(product)
+  end
+  visit(1)
+  return sums
+end
+
+-- Two or three operands with letters of their own and in common, in any order, some of them twice.
+function TestEinsum.test_random_equations()
+  local r = naive.random(11)
+  for _ = 1, 60 do
+    local sizes, inputs, operands, known = {}, {}, {}, {}
+    for letter in ("abcd"):gmatch "." do sizes[letter] = r.integer(1, 3) end
+    for i = 1, r.integer(1, 3) do
+      local labels, shape = "", {}
+      for d = 1, r.integer(1, 3) do
+        local letter = ("abcd"):sub(r.integer(1, 4)):sub(1, 1)
+        labels, shape[d], known[letter] = labels .. letter, sizes[letter], true
+      end
+      inputs[i], operands[i] = labels, distinct(r, shape)
+    end
+    local result = ""
+    for letter in ("dbac"):gmatch "." do
+      if known[letter] and r.integer(1, 2) == 1 then result = result .. letter end
+    end
+    local equation = table.concat(inputs, ",") .. "->" .. result
+    local got, expected = mr.einsum(equation, operands), by_hand(inputs, result, operands)
+    lu.assertEquals(got.shape, expected.shape, equation)
+    lu.assertTrue(mr.allclose(got, expected), equation)
+    gradients.check(equation, function(...) return mr.einsum(equation, ...) end, table.unpack(operands))
+  end
+end
+
+function TestEinsum.test_wrong_equations()
+  local x = mr.ones(2, 3)
+  for equation, piece in pairs { ["ij,jk"] = "2 operands, but 1", ["i"] = "2 dims", ["ijk"] = "names 3",
+    ["ij->k"] = "`k`",
+    ["ij->ii"] = "twice", ["i1->i"] = "letters", ["ii"] = "sizes 2 and 3", ["i.j"] = "letters",
+    ["......ij"] = "at most one", ["...ijk->i"] = "at least 3" } do
+    naive.assert_raises({ "einsum", piece }, function() mr.einsum(equation, x) end)
+  end
+  naive.assert_raises({ "einsum", "size 3", "2 in another" }, function() mr.einsum("ij,jk", x, x) end)
+  naive.assert_raises({ "einsum", "equation" }, function() mr.einsum(x, x) end)
+  naive.assert_raises({ "einsum", "operand 2", "f64" }, function() mr.einsum("ij,ij", x, x:to "f64") end)
+  naive.assert_raises({ "einsum", "operand 2", "number" }, function() mr.einsum("ij,ij", x, 2) end)
+end
+
+TestMultinomial = {}
+
+local function count_of(positions, classes)
+  return positions:reshape(-1):one_hot(classes):sum(1):totable()
+end
+
+-- Each category within 6 standard deviations of its share.
+function TestMultinomial.test_each_is_drawn_as_often_as_it_is_likely()
+  mr.manual_seed(4)
+  local weights, samples, whole = { 0, 1, 5, 0, 2, 0 }, 20000, 8
+  for _, dtype in ipairs { "f32", "f64", "f16" } do
+    local p = mr.tensor(weights, { dtype = dtype })
+    local again = count_of(p:multinomial(samples, true), 6)
+    local once = count_of(p:expand(samples, 6):multinomial(1), 6)
+    for k, weight in ipairs(weights) do
+      local share = weight / whole
+      local most = 6 * math.sqrt(samples * share * (1 - share))
+      lu.assertTrue(math.abs(again[k] - samples * share) <= most, dtype .. ", again")
+      lu.assertTrue(math.abs(once[k] - samples * share) <= most, dtype .. ", once")
+    end
+  end
+end
+
+function TestMultinomial.test_without_replacement_nothing_is_drawn_twice()
+  local positions = mr.tensor({ 0.1, 0, 3, 0.2, 1e-6, 1 }):expand(200, 6):multinomial(5)
+  lu.assertEquals(positions.shape, { 200, 5 })
+  lu.assertEquals(positions.dtype, "i64")
+  for row = 1, 200 do
+    local sorted = positions[row]:sort(1)
+    lu.assertEquals(sorted:totable(), { 1, 3, 4, 5, 6 })
+  end
+end
+
+function TestMultinomial.test_wrong_arguments()
+  local p = mr.tensor { 1.0, 0, 2 }
+  for _, bad in ipairs { { -1.0, 2 }, { nan, 1 }, { inf, 1 } } do
+    naive.assert_raises({ "multinomial", "negative" }, function() mr.tensor(bad):multinomial(1) end)
+  end
+  naive.assert_raises({ "multinomial", "fewer than 3" }, function() p:multinomial(3) end)
+  naive.assert_raises({ "multinomial", "are 0" }, function() mr.zeros(2, 3):multinomial(1, true) end)
+  naive.assert_raises({ "multinomial", "4 samples of 3" }, function() p:multinomial(4) end)
+  naive.assert_raises({ "multinomial", "i64" }, function() mr.tensor { 1 }:multinomial(1) end)
+  naive.assert_raises({ "multinomial", "2x2x2" }, function() mr.ones(2, 2, 2):multinomial(1) end)
+  naive.assert_raises({ "multinomial", "replacement" }, function() p:multinomial(1, 1) end)
+end
+
 TestComparing = {}
 
 function TestComparing.test_isclose()
@@ -248,6 +453,15 @@ function TestForms.test_functions_are_the_methods()
   same(mr.diag(x), x:diag())
   local classes = mr.tensor({ 2, 1 }, { dtype = "i64", device = "cpu" })
   same(mr.one_hot(classes, 3), classes:one_hot(3))
+  same(mr.median(x), x:median())
+  same(mr.unique(x), x:unique())
+  same(mr.scatter(x[1], 1, classes, 1), x[1]:scatter(1, classes, 1))
+  same(mr.scatter_add(x[1], 1, classes, x[2]), x[1]:scatter_add(1, classes, x[2]))
+  same(mr.index_add(x[1], 1, classes, x[2]), x[1]:index_add(1, classes, x[2]))
+  mr.manual_seed(1)
+  local drawn = mr.multinomial(x, 2)
+  mr.manual_seed(1)
+  same(drawn, x:multinomial(2))
 end
 
 os.exit(lu.LuaUnit.run())

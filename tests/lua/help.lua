@@ -74,6 +74,14 @@ function TestHelp.test_the_words_of_reports()
   lu.assertErrorMsgContains("did you mean `no-path`", mr.help, "no-pth")
 end
 
+function TestHelp.test_the_words_of_tensors_and_networks()
+  for word, text in pairs { indexing = "chooses positions", slicing = "both ends included",
+    broadcasting = "from the last dim", promotion = "both promote", networks = "`mr.nn` has modules", training = "loss:backward()", optimiser = "o:step()",
+    optimizer = "o:step()", gradients = "requires_grad_()", mask = "mask", seed = "manual_seed", losses = "MSELoss" } do
+    lu.assertStrContains(help(("%q"):format(word)), text)
+  end
+end
+
 function TestHelp.test_what_there_is_no_help_for()
   lu.assertErrorMsgContains("did you mean `wait_event`", mr.help, "wait_evnt")
   lu.assertErrorMsgContains("not one of millrace's functions", mr.help, print == mr.print and string.format or print)

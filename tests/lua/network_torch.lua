@@ -37,6 +37,7 @@ local function arguments_of(case)
   local arguments = {}
   for i, input in ipairs(case.inputs) do arguments[i] = case.gradients[i] and input:requires_grad_() or input end
   for _, value in ipairs(case.extra) do arguments[#arguments + 1] = value end
+  if case.name == "einsum" then table.insert(arguments, 1, table.remove(arguments)) end
   return arguments
 end
 

@@ -224,6 +224,22 @@ function TestModules.test_fields_are_replaced_and_removed()
   refused({ "`weight` is a parameter" }, function() net.fc1.weight = mr.zeros(4, 2) end)
 end
 
+function TestModules.test_padding_by_a_word()
+  lu.assertEquals(nn.Conv2d(1, 2, { 2, 3 }, { padding = "same" })(mr.ones(1, 1, 5, 6)).shape, { 1, 2, 5, 6 })
+  lu.assertEquals(nn.Conv1d(1, 2, 4, { padding = "same", dilation = 2 })(mr.ones(1, 1, 9)).shape, { 1, 2, 9 })
+  lu.assertEquals(nn.Conv2d(1, 2, 3, { padding = "valid" })(mr.ones(1, 5, 6)).shape, { 2, 3, 4 })
+  lu.assertEquals(tostring(nn.Conv1d(1, 2, 3, { padding = "same" })),
+    "Conv1d(1, 2, kernel_size=(3,), stride=(1,), padding=same)")
+  refused({ "Conv2d", "stride of 1" }, nn.Conv2d, 1, 1, 3, { padding = "same", stride = 2 })
+  refused({ "conv2d", "stride of 1" }, function()
+    mr.ones(1, 1, 5, 5):conv2d(mr.ones(1, 1, 3, 3), { padding = "same", stride = 2 })
+  end)
+  refused({ "Conv2d", "padding=\"full\"" }, nn.Conv2d, 1, 1, 3, { padding = "full" })
+  refused({ "conv2d", "padding=\"full\"" }, function()
+    mr.ones(1, 1, 5, 5):conv2d(mr.ones(1, 1, 3, 3), { padding = "full" })
+  end)
+end
+
 function TestModules.test_it_is_printed_as_in_pytorch()
   lu.assertEquals(tostring((new_net())), [[
 Net(
@@ -276,6 +292,58 @@ function TestModules.test_moving()
 end
 
 -- An optimiser holds the parameters, so it must see where they went.
+local function names_of(list)
+  local found = {}
+  for i, t in ipairs(list) do found[i] = t:name() end
+  return found
+end
+
+-- From the outermost module on, however the modules were put together.
+function TestModules.test_parameters_and_buffers_are_named_by_their_place()
+  local Net = nn.Module.class("Net")
+  function Net:init(own)
+    self.layers = nn.ModuleList()
+    self.layers:append(nn.Linear(2, 2, { bias = false }))
+    self.layers:append(nn.Sequential(nn.BatchNorm1d(2)))
+    self.scale = nn.Parameter(own)
+  end
+  local net = Net(mr.ones(1))
+  local expected = { "Net.scale", "Net.layers.1.weight", "Net.layers.2.1.weight", "Net.layers.2.1.bias" }
+  lu.assertEquals(names_of(net:parameters()), expected)
+  lu.assertEquals(net:buffers()[1]:name(), "Net.layers.2.1.running_mean")
+  net:to("f64")
+  lu.assertEquals(names_of(net:parameters()), expected)
+  lu.assertEquals(net:buffers()[1]:name(), "Net.layers.2.1.running_mean")
+  lu.assertEquals(nn.Sequential(net)[1].scale:name(), "Sequential.1.scale")
+  lu.assertEquals(Net(mr.ones(1):name("own")).scale:name(), "own")
+  local o = mr.optim.Adam({ net.scale })
+  net.scale.grad = mr.ones_like(net.scale:detach())
+  o:step()
+  lu.assertEquals(o.state[net.scale].exp_avg:name(), "Sequential.1.scale.exp_avg")
+  -- One that stands in two places keeps its first name.
+  local shared, other = nn.Linear(1, 1), nn.Module.class("Other")()
+  other.a = shared
+  other.b = nn.Sequential(shared)
+  lu.assertEquals(shared.weight:name(), "Other.a.weight")
+end
+
+function TestModules.test_reports_name_parameters()
+  local net, s = nn.Sequential(nn.Linear(2, 2)), mr.stream()
+  local reports = mr.hazard.check(function()
+    s:run(function() mr.no_grad(net[1].weight.zero_, net[1].weight) end)
+    net(mr.ones(1, 2))
+    mr.synchronize()
+  end)
+  lu.assertEquals(reports[1].tensor, "Sequential.1.weight")
+end
+
+function TestModules.test_weights_of_losses_move_with_them()
+  local loss = nn.BCEWithLogitsLoss { pos_weight = mr.tensor { 2.0 }, weight = mr.tensor { 1.0 } }:to("cpu"):to("f64")
+  lu.assertEquals({ loss.pos_weight.device, loss.pos_weight.dtype, loss.weight.device }, { "cpu", "f64", "cpu" })
+  lu.assertEquals(#loss:buffers(), 2)
+  lu.assertEquals(#nn.CrossEntropyLoss { weight = mr.ones(3) }:buffers(), 1)
+end
+
 function TestModules.test_an_optimiser_follows_its_parameters()
   for _, kind in ipairs { "SGD", "Adam" } do
     mr.manual_seed(2)

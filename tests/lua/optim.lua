@@ -13,6 +13,8 @@ local CASES = {
   nesterov = { "SGD", { lr = 0.05, momentum = 0.8, nesterov = true, weight_decay = 0.01 } },
   adam = { "Adam", { lr = 0.05 } },
   adam_decay = { "Adam", { lr = 0.05, betas = { 0.8, 0.95 }, eps = 1e-6, weight_decay = 0.1 } },
+  rmsprop = { "RMSprop", { lr = 0.02 } },
+  rmsprop_momentum = { "RMSprop", { lr = 0.02, alpha = 0.9, eps = 1e-6, momentum = 0.8, weight_decay = 0.05 } },
   adamw = { "AdamW", { lr = 0.05 } },
   adamw_decay = { "AdamW", { lr = 0.05, betas = { 0.8, 0.95 }, weight_decay = 0.3 } },
 }

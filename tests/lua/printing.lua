@@ -35,4 +35,12 @@ function TestPrinting.test_layouts_show_the_same()
   lu.assertStrContains(mr.format(mr.tensor(1.5):expand(2, 2)), "[[1.5000, 1.5000],\n [1.5000, 1.5000]]")
 end
 
+-- The last line says whether gradients go through it, and which operation made it.
+function TestPrinting.test_gradients_show()
+  local x = mr.tensor({ 1.0 }, { device = "cpu", requires_grad = true })
+  lu.assertEquals(mr.format(x), "[1.]\nf32[1] on cpu, requires_grad")
+  lu.assertStrMatches(mr.format(x * 2), "%[2%.%]\nf32%[1%] on cpu, grad_fn mul at [^\n]*printing%.lua:%d+")
+  lu.assertEquals(mr.format(x:detach()), "[1.]\nf32[1] on cpu")
+end
+
 os.exit(lu.LuaUnit.run())

@@ -14,6 +14,7 @@
 -- only such a one may be changed, kept as a leaf's `grad`, or freed once it was used.
 local mr = require "millrace"
 local helpers = require "millrace.autograd.helpers"
+local LONGEST_NAME = require "millrace.words".LONGEST_NAME
 
 return function(tools)
   local take, used_on, shares, drop = tools.take, tools.used_on, tools.shares, tools.drop
@@ -269,7 +270,7 @@ return function(tools)
   -- Reports and messages call it `w.grad`.
   local function name_gradient(gradient, t)
     local name = t:name()
-    if name and #name < 190 then gradient:name(name .. ".grad") end
+    if name and #name <= LONGEST_NAME then gradient:name(name .. ".grad") end
   end
 
   local function finish_leaf(pass, entry)

@@ -117,62 +117,72 @@ return function(tools, module, init)
     end
   end
 
-  layer("Conv2d", 3, "stride padding dilation groups bias dtype device", {
-    init = function(m, options, channels, outputs, size)
-      local what = "Conv2d"
-      m.in_channels, m.out_channels = whole(what, "in_channels", channels), whole(what, "out_channels", outputs)
-      m.kernel_size = pair(what, "kernel_size", size)
-      m.stride = pair(what, "stride", options.stride or 1)
-      m.padding = pair(what, "padding", options.padding or 0, 0)
-      m.dilation = pair(what, "dilation", options.dilation or 1)
-      m.groups = whole(what, "groups", options.groups or 1)
-      check_groups(what, channels, outputs, m.groups)
-      local inputs = channels // m.groups
-      local fan_in = inputs * m.kernel_size[1] * m.kernel_size[2]
-      m.weight = uniform({ outputs, inputs, m.kernel_size[1], m.kernel_size[2] }, 1 / math.sqrt(fan_in), options)
-      m.bias = new_bias(outputs, fan_in, options)
-    end,
-    forward = function(m, x)
-      return x:conv2d(m.weight, { bias = m.bias, stride = m.stride, padding = m.padding, dilation = m.dilation,
-        groups = m.groups })
-    end,
-    extra_repr = function(m)
-      local text = ("%d, %d, kernel_size=%s, stride=%s"):format(m.in_channels, m.out_channels,
-        pair_text(m.kernel_size), pair_text(m.stride))
-      if m.padding[1] ~= 0 or m.padding[2] ~= 0 then text = text .. ", padding=" .. pair_text(m.padding) end
-      if m.dilation[1] ~= 1 or m.dilation[2] ~= 1 then text = text .. ", dilation=" .. pair_text(m.dilation) end
-      if m.groups ~= 1 then text = text .. ", groups=" .. m.groups end
-      return m.bias and text or text .. ", bias=false"
-    end,
-  })
+  -- What a convolution with so many dims reads as an option, how its numbers are listed and how they are shown: one
+  -- number for one dim, a pair for two.
+  local FORMS = {
+    [1] = {
+      read = whole,
+      list = function(size) return { size } end,
+      text = function(size) return ("(%d,)"):format(size) end,
+    },
+    [2] = { read = pair, list = function(sizes) return sizes end, text = pair_text },
+  }
 
-  layer("Conv1d", 3, "stride padding dilation groups bias dtype device", {
-    init = function(m, options, channels, outputs, size)
-      local what = "Conv1d"
-      m.in_channels, m.out_channels = whole(what, "in_channels", channels), whole(what, "out_channels", outputs)
-      m.kernel_size = whole(what, "kernel_size", size)
-      m.stride = whole(what, "stride", options.stride or 1)
-      m.padding = whole(what, "padding", options.padding or 0, 0)
-      m.dilation = whole(what, "dilation", options.dilation or 1)
-      m.groups = whole(what, "groups", options.groups or 1)
-      check_groups(what, channels, outputs, m.groups)
-      local inputs = channels // m.groups
-      m.weight = uniform({ outputs, inputs, size }, 1 / math.sqrt(inputs * size), options)
-      m.bias = new_bias(outputs, inputs * size, options)
-    end,
-    forward = function(m, x)
-      return x:conv1d(m.weight, { bias = m.bias, stride = m.stride, padding = m.padding, dilation = m.dilation,
-        groups = m.groups })
-    end,
-    extra_repr = function(m)
-      local text = ("%d, %d, kernel_size=(%d,), stride=(%d,)"):format(m.in_channels, m.out_channels, m.kernel_size,
-        m.stride)
-      if m.padding ~= 0 then text = text .. (", padding=(%d,)"):format(m.padding) end
-      if m.dilation ~= 1 then text = text .. (", dilation=(%d,)"):format(m.dilation) end
-      if m.groups ~= 1 then text = text .. ", groups=" .. m.groups end
-      return m.bias and text or text .. ", bias=false"
-    end,
-  })
+  local function read_padding(form, what, value)
+    if value == "same" or value == "valid" then return value end
+    if type(value) == "string" then
+      misuse(("%s: padding=\"%s\", expected numbers, \"same\" or \"valid\""):format(what, value))
+    end
+    return form.read(what, "padding", value or 0, 0)
+  end
+
+  local function all_are(list, number)
+    for _, value in ipairs(list) do
+      if value ~= number then return false end
+    end
+    return true
+  end
+
+  local function conv_text(m, form)
+    local text = ("%d, %d, kernel_size=%s, stride=%s"):format(m.in_channels, m.out_channels, form.text(m.kernel_size),
+      form.text(m.stride))
+    if type(m.padding) == "string" then text = text .. ", padding=" .. m.padding
+    elseif not all_are(form.list(m.padding), 0) then text = text .. ", padding=" .. form.text(m.padding) end
+    if not all_are(form.list(m.dilation), 1) then text = text .. ", dilation=" .. form.text(m.dilation) end
+    if m.groups ~= 1 then text = text .. ", groups=" .. m.groups end
+    return m.bias and text or text .. ", bias=false"
+  end
+
+  local function conv(name, method, form)
+    layer(name, 3, "stride padding dilation groups bias dtype device", {
+      init = function(m, options, channels, outputs, size)
+        m.in_channels, m.out_channels = whole(name, "in_channels", channels), whole(name, "out_channels", outputs)
+        m.kernel_size = form.read(name, "kernel_size", size)
+        m.stride = form.read(name, "stride", options.stride or 1)
+        m.padding = read_padding(form, name, options.padding)
+        m.dilation = form.read(name, "dilation", options.dilation or 1)
+        m.groups = whole(name, "groups", options.groups or 1)
+        check_groups(name, channels, outputs, m.groups)
+        if m.padding == "same" and not all_are(form.list(m.stride), 1) then
+          misuse(name .. ": padding=\"same\" needs a stride of 1")
+        end
+        local shape, fan_in = { outputs, channels // m.groups }, channels // m.groups
+        for _, length in ipairs(form.list(m.kernel_size)) do
+          shape[#shape + 1], fan_in = length, fan_in * length
+        end
+        m.weight = uniform(shape, 1 / math.sqrt(fan_in), options)
+        m.bias = new_bias(outputs, fan_in, options)
+      end,
+      forward = function(m, x)
+        return x[method](x, m.weight, { bias = m.bias, stride = m.stride, padding = m.padding, dilation = m.dilation,
+          groups = m.groups })
+      end,
+      extra_repr = function(m) return conv_text(m, form) end,
+    })
+  end
+
+  conv("Conv1d", "conv1d", FORMS[1])
+  conv("Conv2d", "conv2d", FORMS[2])
 
   -- `dims`: what the input can have.
   local function batch_norm(name, dims, expected)

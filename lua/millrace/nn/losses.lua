@@ -23,7 +23,8 @@ return function(tools, module)
       end
       for key, value in pairs(options or {}) do
         if not known[key] then misuse(("%s: there is no option `%s`"):format(name, tostring(key))) end
-        m[key] = value
+        -- Weights move with the module.
+        if tools.is_tensor(value) then m:register_buffer(key, value) else m[key] = value end
       end
       m.reduction = m.reduction or "mean"
       if m.reduction ~= "mean" and m.reduction ~= "sum" and m.reduction ~= "none" then

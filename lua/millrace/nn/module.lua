@@ -8,6 +8,8 @@
 --   kinds    of the registered names: "parameter", "buffer" or "module"
 --   order    the registered names
 --   transient  the names of the buffers that are in no state_dict
+--   path     where the module stands, for messages: the class of the outermost module and the names from there on, such
+--            as `Net.layers.2`; a parameter or buffer without a name of the script's is named `Net.layers.2.weight`
 --
 -- A class is a table of methods whose `__index` is its parent; the methods of mr.nn.Module are those that `methods`
 -- has. Easiest to break: pairs() has no order, so nothing here goes through `values` or `kinds` with it where the
@@ -18,6 +20,7 @@ return function(tools)
   local misuse = tools.misuse
   local common = require "millrace.parameters" (tools)
   local check_switch = common.check_switch
+  local LONGEST_NAME = require "millrace.words".LONGEST_NAME
   local STATE = {} -- the key under which a module has its table
   local is_parameter = setmetatable({}, { __mode = "k" })
   local methods = {}
@@ -66,6 +69,36 @@ return function(tools)
     s.kinds[name] = kind
   end
 
+  -- Messages and reports call a tensor by its name.
+  local function name_tensor(t, name)
+    if #name <= LONGEST_NAME then t:name(name) end
+  end
+
+  -- m has another path, and so has what is below it, unless the script has named it or it stands elsewhere, too.
+  local function move_path(m, path)
+    local s = rawget(m, STATE)
+    local before = s.path
+    s.path = path
+    for _, name in ipairs(s.order) do
+      local value, inside = s.values[name], "." .. name
+      if s.kinds[name] ~= "module" then
+        if value:name() == before .. inside then name_tensor(value, path .. inside) end
+      elseif rawget(value, STATE).path == before .. inside then
+        move_path(value, path .. inside)
+      end
+    end
+  end
+
+  -- What was assigned to m gets its path or name there, if it has no other.
+  local function place_in(m, name, kind, value)
+    local path = rawget(m, STATE).path .. "." .. name
+    if kind ~= "module" then
+      if not value:name() then name_tensor(value, path) end
+    elseif rawget(value, STATE).path == rawget(value, STATE).class.name then
+      move_path(value, path)
+    end
+  end
+
   -- Calls visit(module, prefix) for m and all below it, each module once, parents first.
   local function walk(m, prefix, seen, visit)
     if seen[m] then return end
@@ -104,6 +137,7 @@ return function(tools)
     end
     register(s, name, kind)
     s.values[name] = value
+    if kind then place_in(m, name, kind, value) end
   end
 
   local function check_name(s, what, name)
@@ -120,6 +154,7 @@ return function(tools)
     if not is_tensor(value) then misuse("register_buffer: expected a tensor, got " .. tools.type_of(value)) end
     register(s, name, "buffer")
     s.values[name], s.transient[name] = value, not persistent or nil
+    place_in(m, name, "buffer", value)
   end
 
   -- ---------------------------------------------------------------- classes
@@ -173,8 +208,7 @@ return function(tools)
   -- What calling a class makes.
   local function new_instance(class, ...)
     local m = setmetatable({ [STATE] = { values = { training = true }, kinds = {}, order = {}, transient = {},
-      class = class } },
-      class.metatable)
+      path = class.name, class = class } }, class.metatable)
     local init = class.methods.init
     if init then init(m, ...) end
     return m
@@ -339,6 +373,7 @@ return function(tools)
     each_tensor(m, function(_, _, kind, t)
       if new[t] then return end
       new[t] = moved_through(t, places)
+      if t:name() then new[t]:name(t:name()) end
       if kind == "parameter" and t.grad then gradients[t] = moved_through(t.grad, places) end
     end)
     local taken = {}

@@ -138,6 +138,8 @@ local CALLS = {
   sgd_step = function(x, y) return optimiser_step("SGD", x, y, { lr = 0.1 }) end,
   momentum_step = function(x, y) return optimiser_step("SGD", x, y, { lr = 0.1, momentum = 0.9 }) end,
   adam_step = function(x, y) return optimiser_step("Adam", x, y, { lr = 0.1 }) end,
+  rmsprop_step = function(x, y) return optimiser_step("RMSprop", x, y, { lr = 0.1 }) end,
+  rmsprop_momentum_step = function(x, y) return optimiser_step("RMSprop", x, y, { lr = 0.1, momentum = 0.9 }) end,
   bmm = function()
     local x, y = mr.rand(4, 16, 24), mr.rand(4, 24, 16)
     return function() return x:bmm(y) end

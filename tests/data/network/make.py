@@ -1,5 +1,6 @@
-"""Writes cases.lua: operations of networks, their options and what PyTorch makes of them, with the gradients of the sum of
-the result times fixed weights. Values are small multiples of 1/8, so that most sums are exact.
+"""Writes cases.lua: operations of networks, and those that are made of several others, with their options and what
+PyTorch makes of them, with the gradients of the sum of the result times fixed weights. Values are small multiples of
+1/8, so that most sums are exact.
 
     python3 tests/data/network/make.py > tests/data/network/cases.lua      (PyTorch 1.13)
 """
@@ -183,6 +184,61 @@ def batch_norms():
                 write("batch_norm", [x, mean, var], [options], [y, new_mean, new_var], [])
 
 
+def padded_by_word():
+    for kernel, dilation in (((3, 3), (1, 1)), ((2, 4), (1, 1)), ((2, 3), (3, 2)), ((1, 4), (1, 3))):
+        o = dict(padding="same", dilation=list(dilation))
+        case("conv2d", lambda x, w, b: F.conv2d(x, w, b, **o), [values(2, 2, 6, 7), values(3, 2, *kernel), values(3)],
+             [o], [0, 1, 2])
+    o = dict(padding="same", groups=2)
+    case("conv2d", lambda x, w: F.conv2d(x, w, **o), [values(4, 4, 5), values(2, 2, 2, 2)], [o], [0, 1])
+    case("conv2d", lambda x, w: F.conv2d(x, w, padding="valid", stride=2), [values(1, 1, 5, 5), values(1, 1, 2, 2)],
+         [dict(padding="valid", stride=2)], [0, 1])
+    for size in (3, 4):
+        o = dict(padding="same", dilation=3)
+        case("conv1d", lambda x, w, b: F.conv1d(x, w, b, **o), [values(2, 2, 9), values(3, 2, size), values(3)], [o],
+             [0, 1, 2])
+
+
+def norms():
+    """The dims of ours count from 1."""
+    for p in (0, 0.5, 1, 1.5, 2, 3, float("inf"), float("-inf")):
+        x = values(3, 4)
+        x[1] = 0
+        case("norm", lambda x: torch.linalg.vector_norm(x, p), [x], [dict(p=float(p))], [0] if p else [])
+        if p != 0.5:  # PyTorch's gradient is NaN where a whole row is 0
+            case("norm", lambda x: torch.linalg.vector_norm(x, p, 1), [x], [dict(p=float(p), dim=2)], [0] if p else [])
+        case("norm", lambda x: torch.linalg.vector_norm(x, p, (0, 1), True), [values(2, 3)],
+             [[1, 2], True, dict(p=float(p))], [0] if p else [])
+
+
+def medians():
+    for count in (1, 4, 5):
+        case("median", lambda x: torch.median(x, 1), [distinct(3, count)], [2], [0])
+        case("median", lambda x: torch.median(x, 0, True), [distinct(count, 2)], [-2, True], [0])
+        case("median", torch.median, [distinct(count, 2)], [], [0])
+    case("median", torch.median, [torch.tensor([2.0, 1, 2, 3, 2, 0])], [], [0])
+    x = distinct(3, 4)
+    x[1, 2] = x[1, 3] = x[2, 0] = float("nan")
+    case("median", lambda x: torch.median(x, 1), [x], [2], [])
+    case("median", torch.median, [x], [], [])
+
+
+def einsums():
+    """Operands that are broadcast, repeated letters, batches, and sums over one operand alone."""
+    for equation, *shapes in (
+            ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)),
+            ("bij,bjk->bik", (2, 3, 4), (2, 4, 2)), ("bij,jk->kb", (2, 3, 4), (4, 2)), ("i,j->ij", (3,), (4,)),
+            ("i,i->", (4,), (4,)), ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("ba", (2, 3)),
+            ("ii", (3, 3)), ("ii->i", (3, 3)), ("iji->j", (3, 2, 3)), ("iij,jk->ik", (2, 2, 3), (3, 2)),
+            ("...ij,...jk->...ik", (2, 1, 2, 3), (3, 3, 2)), ("b...,b...->...", (2, 3, 2), (2, 1, 2)),
+            ("...i,i->...", (2, 3, 4), (4,)), ("i...->...", (3, 2)), ("...", (2, 3)), ("i...", (2, 3)),
+            ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), ("bhid,bhjd->bhij", (2, 2, 3, 4), (2, 2, 2, 4)),
+            ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)), ("ij,jk->ik", (2, 1), (3, 2)), ("ab,cd->", (2, 3), (2, 2)),
+            ("ij, jk -> k", (2, 3), (3, 2)), ("aB,Bc->ca", (2, 3), (3, 2)), ("i,->i", (3,), ())):
+        case("einsum", lambda *t: torch.einsum(equation, *t), [values(*shape) for shape in shapes], [equation],
+             list(range(len(shapes))))
+
+
 torch.set_default_dtype(torch.float64)
 print("-- Written by make.py: operations of networks and what PyTorch makes of them.")
 print("return function(T, NAN, INF) return {")
@@ -193,4 +249,8 @@ losses()
 layers()
 batch_norms()
 smoothed_losses()
+padded_by_word()
+norms()
+medians()
+einsums()
 print("} end")

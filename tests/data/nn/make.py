@@ -121,6 +121,8 @@ def optimisers():
         "nesterov": (o.SGD, dict(lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.01)),
         "adam": (o.Adam, dict(lr=0.05)),
         "adam_decay": (o.Adam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)),
+        "rmsprop": (o.RMSprop, dict(lr=0.02)),
+        "rmsprop_momentum": (o.RMSprop, dict(lr=0.02, alpha=0.9, eps=1e-6, momentum=0.8, weight_decay=0.05)),
         "adamw": (o.AdamW, dict(lr=0.05)),
         "adamw_decay": (o.AdamW, dict(lr=0.05, betas=(0.8, 0.95), weight_decay=0.3)),
     }

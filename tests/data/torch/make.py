@@ -32,6 +32,8 @@ def text(v):
         flat = ", ".join(number(x) for x in v.reshape(-1).tolist())
         shape = ", ".join(str(n) for n in v.shape)
         return 'T("%s", {%s}, {%s})' % (NAMES[v.dtype], shape, flat)
+    if isinstance(v, dict):
+        return "{" + ", ".join("%s = %s" % (k, text(x)) for k, x in v.items()) + "}"
     if isinstance(v, list):
         return "{" + ", ".join(text(x) for x in v) + "}"
     return number(v)
@@ -139,6 +141,10 @@ def choosing():
     case("scatter_", [z, 2, wide[:, :2], 7.0], [z.scatter(1, wide[:, :2], 7.0)], index=3)
     case("index_add_", [z, 1, i, s], [z.index_add(0, i, s)], index=3)
     case("index_add_", [z, 2, i, s[:, :3]], [z.index_add(1, i, s[:, :3])], index=3)
+    for name, rest in (("scatter", [wide[:, :2], 7.0]), ("scatter", [g, s]), ("scatter_add", [wide, s]),
+                       ("index_add", [i, s]), ("index_add", [i, s[:, :3]])):
+        dim = 2 if len(rest[0].shape) == 1 and rest[1].shape[1] == 3 or isinstance(rest[1], float) else 1
+        case(name, [z, dim] + rest, [getattr(z, name)(dim - 1, *rest)], index=3)
     w = f32(0, NAN, 3, -0.0, INF, 0).reshape(2, 3)
     case("nonzero", [w], [w.nonzero()], position=1)
     case("nonzero", [torch.tensor(5)], [torch.tensor(5).nonzero()], position=1)
@@ -148,10 +154,21 @@ def choosing():
          [torch.masked_select(m, torch.tensor([True, False, True, False]))])
 
 
+def different():
+    for x in (torch.tensor([[3, 1, 2], [1, 1, 7]]), f32(3, -1, 3, INF, 0.5, -INF, -1), torch.tensor([True, False, True]),
+              torch.tensor([4, 4]), torch.tensor(5), torch.tensor([], dtype=torch.int64)):
+        values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+        case("unique", [x], [values])
+        case("unique", [x, {"return_inverse": True}], [values, inverse], position=2)
+        case("unique", [x, {"return_counts": True}], [values, counts])
+        case("unique", [x, {"return_inverse": True, "return_counts": True}], [values, inverse, counts], position=2)
+
+
 print("-- Made by make.py; see there.")
 print("return function(T, NAN, INF) return {")
 elementwise()
 order()
 moving()
 choosing()
+different()
 print("} end")

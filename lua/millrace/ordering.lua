@@ -1,0 +1,169 @@
+-- Functions that find elements by their order, or draw them: median, unique, multinomial. They are made of several
+-- operations, so gradients flow through median without a rule of its own. bind/composites.c has their usage lines.
+--
+-- All that can be wrong is checked before the first operation is submitted; only the probabilities of multinomial are
+-- in the device's memory, and are checked there before a number is drawn.
+--
+-- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+local mr = require "millrace"
+
+return function(tools, check)
+  local misuse = tools.misuse
+  local M = {}
+
+  local function has_nan(x) return x.dtype:find "f" ~= nil end
+
+  local function as_vector(x) return x:reshape(x.numel) end
+
+  -- ---------------------------------------------------------------- median
+
+  -- Which of the `count` elements in order is the median, for each line: the lower one of two; or the first NaN, which
+  -- are in order behind all others.
+  local function median_place(x, dim, count)
+    local middle = (count + 1) // 2
+    if not has_nan(x) then return nil, middle end
+    local numbers = x:isnan():logical_not():sum(dim, true)
+    return mr.where(numbers:lt(count), numbers + 1, middle), middle
+  end
+
+  local function median_along(x, dim, keepdim)
+    dim = check.dim("median", x, dim)
+    local count = x:size(dim)
+    if count == 0 then misuse(("median: dim %d has no elements"):format(dim)) end
+    local values, positions = x:sort(dim)
+    local place, middle = mr.no_grad(median_place, x, dim, count)
+    if place then values, positions = values:gather(dim, place), positions:gather(dim, place)
+    else values, positions = values:narrow(dim, middle, 1):clone(), positions:narrow(dim, middle, 1):clone() end
+    if keepdim then return values, positions end
+    return values:squeeze(dim), positions:squeeze(dim)
+  end
+
+  -- Over everything, all elements that are equal to the median share the gradient: the greatest of those up to it.
+  local function median_of_all(x)
+    local flat = as_vector(x)
+    local median = mr.no_grad(function() return (median_along(flat, 1, false)) end)
+    if not x.requires_grad then return median end
+    return mr.where(flat:gt(median), -math.huge, flat):amax()
+  end
+
+  local MEDIAN = { dim = true, keepdim = true }
+
+  function M.median(x, dim, keepdim)
+    check.tensor("median", "x", x)
+    if type(dim) == "table" then
+      local options = check.options("median", dim, MEDIAN)
+      dim, keepdim = options.dim, options.keepdim
+    end
+    keepdim = check.switch("median", "keepdim", keepdim, false)
+    if dim ~= nil then return median_along(x, dim, keepdim) end
+    if x.numel == 0 then misuse "median: there are no elements" end
+    return median_of_all(x)
+  end
+
+  -- ---------------------------------------------------------------- unique
+
+  local UNIQUE = { return_inverse = true, return_counts = true }
+
+  -- Of a sorted vector: whether each element differs from the one before it.
+  local function is_first(sorted)
+    local count = sorted.numel
+    local start = mr.ones(1, { dtype = "bool", device = sorted.device })
+    if count == 1 then return start end
+    return mr.cat { start, sorted:narrow(1, 2, count - 1):ne(sorted:narrow(1, 1, count - 1)) }
+  end
+
+  -- How far each position is from the next one; `last` is the number of elements.
+  local function distances(positions, last)
+    local stop = mr.full({ 1 }, last + 1, { dtype = "i64", device = positions.device })
+    return mr.cat { positions:narrow(1, 2, positions.numel - 1), stop } - positions
+  end
+
+  local function unique(x, options)
+    local flat = as_vector(x)
+    if flat.numel == 0 then
+      local none = mr.empty({ 0 }, { dtype = "i64", device = x.device })
+      local inverse = options.return_inverse and none:reshape(x.shape) or nil
+      return flat:clone(), inverse, options.return_counts and none or nil
+    end
+    local sorted, order = flat:sort(1)
+    local first = is_first(sorted)
+    local inverse, counts
+    if options.return_inverse then
+      inverse = mr.empty_like(order):scatter_(1, order, first:cumsum(1)):reshape(x.shape)
+    end
+    if options.return_counts then counts = distances(as_vector(first:nonzero()), flat.numel) end
+    return sorted:masked_select(first), inverse, counts
+  end
+
+  -- Returns the values, then what was asked for.
+  function M.unique(x, options)
+    check.tensor("unique", "x", x)
+    options = check.options("unique", options, UNIQUE)
+    for name, value in pairs(options) do check.switch("unique", name, value) end
+    if x.requires_grad and mr.is_grad_enabled() then
+      misuse "unique: it has no derivative: call it on x:detach(), or inside mr.no_grad"
+    end
+    tools.may_read("unique", x)
+    local values, inverse, counts = unique(x, options)
+    if not options.return_inverse then return values, counts end
+    return values, inverse, counts
+  end
+
+  -- ---------------------------------------------------------------- multinomial
+
+  local MULTINOMIAL = { replacement = true }
+
+  -- Numbers above 0 up to 1: 1 is as likely as each other, and 0 is none of them.
+  local function above_zero(shape, like)
+    return 1 - mr.rand(shape, { dtype = like.dtype, device = like.device })
+  end
+
+  -- The first category up to which the probabilities come to at least a part of all of them: its own is never 0.
+  local function drawn_again(p, count)
+    local sums = p:cumsum(-1)
+    local shape = p.shape
+    shape[#shape] = count
+    local part = above_zero(shape, p) * sums:narrow(-1, sums:size(-1), 1)
+    return sums:unsqueeze(-2):lt(part:unsqueeze(-1)):sum(-1) + 1
+  end
+
+  -- A category waits an exponential time, the shorter the more likely it is; the first ones are drawn.
+  local function drawn_once(p, count)
+    local time = -above_zero(p.shape, p):log()
+    local _, positions = (p / time:clamp(1e-30, nil)):topk(count, -1)
+    return positions
+  end
+
+  local function check_probabilities(p, count, again)
+    local fine = p:ge(0):logical_and(p:isfinite()):all()
+    local enough = p:gt(0):sum(-1):ge(again and 1 or count):all()
+    if not fine:item() then misuse "multinomial: a probability is negative, infinite or not a number" end
+    if enough:item() then return end
+    misuse(again and "multinomial: all probabilities of a row are 0" or
+      ("multinomial: a row has fewer than %d categories of a probability above 0: draw fewer, or set replacement=true")
+      :format(count))
+  end
+
+  function M.multinomial(x, count, again)
+    check.tensor("multinomial", "x", x)
+    check.floats("multinomial", x)
+    count = check.whole("multinomial", "the number of samples", count, 1)
+    if type(again) == "table" then again = check.options("multinomial", again, MULTINOMIAL).replacement end
+    again = check.switch("multinomial", "replacement", again, false)
+    if x.ndim ~= 1 and x.ndim ~= 2 or x.numel == 0 then
+      misuse(("multinomial: expected a vector of probabilities, or a row of them for each result, got the shape %s")
+        :format(check.shape_text(x.shape)))
+    end
+    if not again and count > x:size(-1) then
+      misuse(("multinomial: %d samples of %d categories: set replacement=true"):format(count, x:size(-1)))
+    end
+    tools.may_read("multinomial", x)
+    return mr.no_grad(function()
+      local p = x.dtype:find "16" and x:to "f32" or x
+      check_probabilities(p, count, again)
+      return again and drawn_again(p, count) or drawn_once(p, count)
+    end)
+  end
+
+  return M
+end
