@@ -165,6 +165,14 @@ const char *mr_option_name(lua_State *L, const mr_option_slots *options, const c
     return mr_check_name(L, at);
 }
 
+int mr_last_option_type(lua_State *L, const char *name) {
+    if (lua_gettop(L) == 0 || !lua_istable(L, -1)) return LUA_TNIL;
+    lua_pushstring(L, name);
+    int type = lua_rawget(L, -2);
+    lua_pop(L, 1);
+    return type;
+}
+
 /* --- lists of objects --------------------------------------------------------------------------- */
 
 /* Entry `i` of the list, which is pushed: an open object of the class. */

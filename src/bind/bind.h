@@ -186,6 +186,9 @@ mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known
 mr_option_slots mr_check_fields(lua_State *L, int arg, const char *const *known);
 /* The stack index of the option; 0: it is not given, or nil. */
 int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name);
+/* The type of an entry of the table that is the last argument, before anything is checked. LUA_TNIL: there is no such
+ * entry, or no table. */
+int mr_last_option_type(lua_State *L, const char *name);
 bool mr_option_boolean(lua_State *L, const mr_option_slots *options, const char *name,
                        bool otherwise);
 lua_Integer mr_option_integer(lua_State *L, const mr_option_slots *options, const char *name,

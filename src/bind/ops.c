@@ -265,11 +265,8 @@ static int call_row_in_place(lua_State *L) {
 /* Rows that an option makes a function of several rows, of lua/millrace/functional.lua: norm with p, and conv2d with a
  * word for its padding. */
 static bool is_composed(lua_State *L, const mr_op *op) {
-    if (lua_gettop(L) == 0 || !lua_istable(L, -1)) return false;
-    lua_pushstring(L, op->id == MR_OP_norm ? "p" : "padding");
-    int type = lua_rawget(L, -2);
-    lua_pop(L, 1);
-    return op->id == MR_OP_norm ? type != LUA_TNIL : type == LUA_TSTRING;
+    if (op->id == MR_OP_norm) return mr_last_option_type(L, "p") != LUA_TNIL;
+    return mr_last_option_type(L, "padding") == LUA_TSTRING;
 }
 
 static int call_row_or_composed(lua_State *L) {

@@ -179,20 +179,31 @@ static mr_status write_to(mr_launch *launch, const mr_call *call, const operands
     return mr_launch_go(launch);
 }
 
+static mr_status copy_of(const mr_launch *launch, const mr_call *call, mr_tensor *t,
+                         mr_tensor **out_copy) {
+    mr_launch copy;
+    mr_launch_init(&copy, launch->caller, &mr_ops[MR_OP_copy], call);
+    copy.params = (mr_params){.integer = {MR_INPUT_OPERAND, t->dtype}};
+    MR_TRY(mr_launch_check(&copy, t));
+    MR_TRY(mr_launch_place(&copy, call->stream));
+    MR_TRY(mr_launch_new(&copy, (mr_dtype)t->dtype, t->ndim, t->shape, out_copy));
+    mr_launch_operand(&copy, *out_copy, MR_WRITE);
+    mr_launch_operand(&copy, t, MR_READ);
+    mr_status status = mr_launch_go(&copy);
+    if (status) mr_drop_new(*out_copy);
+    return status;
+}
+
 /* Not in place, the result is a copy that is written to. All checks have been made when the copy is submitted. */
 static mr_status place(mr_launch *launch, const mr_call *call, const operands *o,
                        mr_tensor **out_tensor) {
     mr_tensor *t = o->chosen;
-    bool is_new;
     MR_TRY(check_placed(launch, o));
     if (call->in_place) MR_TRY(check_changed(launch, o));
     if (!o->plain) MR_TRY(check_number(launch, t, call->in[2].scalar));
     MR_TRY(mr_launch_place(launch, call->stream));
     MR_TRY(check_values(launch, o));
-    if (!call->in_place) {
-        mr_call copy = {.in[0].tensor = t, .in_count = 1, .stream = call->stream};
-        MR_TRY(mr_call_run(launch->caller, &mr_ops[MR_OP_copy], &copy, &t, &is_new));
-    }
+    if (!call->in_place) MR_TRY(copy_of(launch, call, o->chosen, &t));
     mr_status status = write_to(launch, call, o, t);
     if (!status) *out_tensor = t;
     else if (!call->in_place) mr_drop_new(t);

@@ -76,7 +76,8 @@ end
 
 function TestHelp.test_the_words_of_tensors_and_networks()
   for word, text in pairs { indexing = "chooses positions", slicing = "both ends included",
-    broadcasting = "from the last dim", promotion = "both promote", networks = "`mr.nn` has modules", training = "loss:backward()", optimiser = "o:step()",
+    broadcasting = "from the last dim", promotion = "both promote", networks = "`mr.nn` has modules",
+    training = "loss:backward()", optimiser = "o:step()",
     optimizer = "o:step()", gradients = "requires_grad_()", mask = "mask", seed = "manual_seed", losses = "MSELoss" } do
     lu.assertStrContains(help(("%q"):format(word)), text)
   end
