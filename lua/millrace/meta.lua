@@ -569,28 +569,31 @@ function mr.one_hot(index, classes) end
 
 ---The median: of an even number of elements the lower one of the two in the middle. NaN if any element
 ---is NaN. Without a dim it is that of all elements, and there are no positions.
+---@param x millrace.Tensor
 ---@param dim? integer
 ---@param keepdim? boolean
 ---@return millrace.Tensor values
 ---@return millrace.Tensor positions
-function mr.median(dim, keepdim) end
+function mr.median(x, dim, keepdim) end
 
 ---The different values of x in order, as a vector. The inverse has for each element of x its position
 ---among them, and the counts say how often each one stands in x. What was not asked for is left out.
 ---The host waits for the number of values.
+---@param x millrace.Tensor
 ---@param options? { return_inverse?: boolean, return_counts?: boolean }
 ---@return millrace.Tensor values
 ---@return millrace.Tensor inverse
 ---@return millrace.Tensor counts
-function mr.unique(options) end
+function mr.unique(x, options) end
 
 ---Draws so many positions (from 1), each with a probability in proportion to the element of x there,
 ---from each row of x. Without replacement no position is drawn twice. The host waits until the
 ---probabilities have been checked.
+---@param x millrace.Tensor
 ---@param count integer
 ---@param replacement? boolean
 ---@return millrace.Tensor positions
-function mr.multinomial(count, replacement) end
+function mr.multinomial(x, count, replacement) end
 
 ---Products of the operands, summed over all dims that the result has not: mr.einsum("ij,jk->ik", a, b)
 ---is the matrix product. A letter names a dim; the same letter twice in one operand takes its
@@ -602,25 +605,28 @@ function mr.multinomial(count, replacement) end
 function mr.einsum(equation, ...) end
 
 ---Returns a copy of x in which scatter_ has set elements.
+---@param x millrace.Tensor
 ---@param dim integer
 ---@param index millrace.Tensor
 ---@param source millrace.Tensor|number
 ---@return millrace.Tensor
-function mr.scatter(dim, index, source) end
+function mr.scatter(x, dim, index, source) end
 
 ---Returns a copy of x to which scatter_add_ has added.
+---@param x millrace.Tensor
 ---@param dim integer
 ---@param index millrace.Tensor
 ---@param source millrace.Tensor
 ---@return millrace.Tensor
-function mr.scatter_add(dim, index, source) end
+function mr.scatter_add(x, dim, index, source) end
 
 ---Returns a copy of x to which index_add_ has added.
+---@param x millrace.Tensor
 ---@param dim integer
 ---@param index millrace.Tensor
 ---@param source millrace.Tensor
 ---@return millrace.Tensor
-function mr.index_add(dim, index, source) end
+function mr.index_add(x, dim, index, source) end
 
 ---Returns beta * x + alpha * (a @ b): a matrix product to which x is added after broadcasting. With
 ---beta=0, the values of x are not used, so NaN in x has no effect.
