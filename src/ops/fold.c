@@ -17,6 +17,22 @@ static mr_scalar integer_scalar(int64_t v) {
 #define SCALAR_OF(v)                                                                               \
     _Generic((v), float : real_scalar, double : real_scalar, default : integer_scalar)(v)
 
+/* Asks for `bytes` of memory from `ahead` bytes behind x on. Processors do so by themselves, but not beyond a page, and
+ * a leaf is two. Nothing is read where there is no memory. */
+enum { LINE = 64, AHEAD = 16384 };
+static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch((const void *)((uintptr_t)x + ahead + at));
+}
+
+/* Of twice as many lanes, in loops of constant length. */
+#define JOIN_HALVES(half, joined)                                                                  \
+    for (int l = 0; l < (half); l++) {                                                             \
+        A s = lane[l], o = lane[l + (half)];                                                       \
+        lane[l] = (A)(joined);                                                                     \
+    }
+_Static_assert(MR_LANES == 64, "the lanes are halved down to one");
+
 /* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. */
 #define FOLD(name, tag, T_, load, A_, at_once, begin, step, joined, final_)                        \
     MR_CLONES static void name##_leaf_##tag(const void *x_, int64_t n, int64_t first,              \
@@ -36,6 +52,7 @@ static mr_scalar integer_scalar(int64_t v) {
                 lane[l] = (A)(step);                                                               \
             }                                                                                      \
         for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
+            prefetch(p + i, AHEAD, MR_LANES * sizeof(T));                                          \
             for (int l = 0; l < MR_LANES; l++) {                                                   \
                 T x = load(p[i + l]);                                                              \
                 A s = lane[l];                                                                     \
@@ -47,12 +64,12 @@ static mr_scalar integer_scalar(int64_t v) {
             A s = lane[l];                                                                         \
             lane[l] = (A)(step);                                                                   \
         }                                                                                          \
-        for (int half = MR_LANES / 2; half > 0; half /= 2) {                                       \
-            for (int l = 0; l < half; l++) {                                                       \
-                A s = lane[l], o = lane[l + half];                                                 \
-                lane[l] = (A)(joined);                                                             \
-            }                                                                                      \
-        }                                                                                          \
+        JOIN_HALVES(32, joined)                                                                    \
+        JOIN_HALVES(16, joined)                                                                    \
+        JOIN_HALVES(8, joined)                                                                     \
+        JOIN_HALVES(4, joined)                                                                     \
+        JOIN_HALVES(2, joined)                                                                     \
+        JOIN_HALVES(1, joined)                                                                     \
         memset(out, 0, sizeof *out);                                                               \
         memcpy(out, &lane[0], sizeof lane[0]);                                                     \
     }                                                                                              \
@@ -80,6 +97,8 @@ static mr_scalar integer_scalar(int64_t v) {
         int64_t r = 0;                                                                             \
         for (; at_once == 4 && r + 4 <= rows; r += 4) {                                            \
             const T *in[4] = {p + row[r], p + row[r + 1], p + row[r + 2], p + row[r + 3]};         \
+            for (int64_t k = r + 4; k < rows && k < r + 8; k++)                                    \
+                prefetch(p + row[k], 0, (size_t)width * sizeof(T));                                \
             MR_INDEPENDENT                                                                         \
             for (int64_t w = 0; w < width; w++) {                                                  \
                 A s = acc[w];                                                                      \
