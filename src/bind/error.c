@@ -22,12 +22,16 @@ static const char *source_name(const lua_Debug *frame, char *kept, size_t size) 
     return kept;
 }
 
-/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. */
+/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line takes Lua longest: after
+ * the first frame, which is that of most calls, it is asked for only where it is wanted. */
 bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
-    for (; lua_getstack(L, *level, frame); ++*level) {
-        lua_getinfo(L, "Sl", frame);
+    const char *wanted = "Sl";
+    for (; lua_getstack(L, *level, frame); ++*level, wanted = "S") {
+        lua_getinfo(L, wanted, frame);
         bool own = frame->source[0] == '=' && strncmp(frame->source, "=millrace.", 10) == 0;
-        if (frame->currentline >= 0 && !own) return true;
+        if (own || frame->what[0] == 'C') continue;
+        if (!wanted[1]) lua_getinfo(L, "l", frame);
+        if (frame->currentline >= 0) return true;
     }
     return false;
 }
