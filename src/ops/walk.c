@@ -45,13 +45,20 @@ int64_t mr_walk_offset(const mr_walk *walk, int operand, int64_t position) {
 
 /* A run is `n` elements with one stride; one of the two sides is dense. Every other element is frequent (pairs, and the
  * parts of complex numbers), and the compiler has shuffles for it. */
+enum { TOGETHER = 64, LINE = 64, AHEAD = 8192 };
 #define GATHER_RUN(T)                                                                              \
     MR_CLONES static void gather_run_##T(T *restrict t, const T *restrict f, int64_t stride,       \
                                          int64_t n) {                                              \
         if (stride == 0) {                                                                         \
             for (int64_t i = 0; i < n; i++) t[i] = *f;                                             \
         } else if (stride == 2) {                                                                  \
-            for (int64_t i = 0; i < n; i++) t[i] = f[i * 2];                                       \
+            int64_t i = 0;                                                                         \
+            for (; i + TOGETHER <= n; i += TOGETHER) {                                             \
+                for (size_t at = 0; at < 2 * TOGETHER * sizeof(T); at += LINE)                     \
+                    __builtin_prefetch((const void *)((uintptr_t)(f + i * 2) + AHEAD + at));       \
+                for (int k = 0; k < TOGETHER; k++) t[i + k] = f[(i + k) * 2];                      \
+            }                                                                                      \
+            for (; i < n; i++) t[i] = f[i * 2];                                                    \
         } else {                                                                                   \
             for (int64_t i = 0; i < n; i++) t[i] = f[i * stride];                                  \
         }                                                                                          \
