@@ -103,6 +103,17 @@ return function(tools)
     end
   end
 
+  -- A part of a gradient, which in a pass that is recorded is a view like others.
+  local function part_of(g, region)
+    local part, from = tools.part(g, region), target(g)
+    if from and mr.is_grad_enabled() then
+      local node = new_node(REGION, part)
+      node[1], node.n, node.shape, node.region = from, 1, g.shape, region
+      set_state(part, { view = node, base = g, seen = version(part) }, true)
+    end
+    return part
+  end
+
   -- After a view was changed: its base is what it was, with the node's result in the place of the view.
   local PUT = {
     name = "change of a view",
@@ -112,7 +123,7 @@ return function(tools)
         tools.part(rest, n.region):zero_()
         return rest
       end,
-      function(g, n) return tools.part(g:contiguous(), n.region):clone() end,
+      function(g, n) return part_of(g:contiguous(), n.region):clone() end,
     },
   }
 
@@ -297,7 +308,10 @@ return function(tools)
     local tc = inputs > 2 and type(c) == "userdata" and target(c) or nil
     if not (ta or tb or tc or base_target) then return run(...) end
     local before = t
-    if ta and needs[1].a or tb and needs[2].a or tc and needs[3].a then before = unrecorded(clone, t) end
+    if ta and needs[1].a or tb and needs[2].a or tc and needs[3].a then
+      before = unrecorded(clone, t)
+      if ta then set_state(before, ta, true) end -- for gradients of gradients
+    end
     run(...)
     local n = new_node(rule, t)
     n.n, n[1], n[2], n[3] = inputs, ta, tb, tc
@@ -518,7 +532,10 @@ return function(tools)
   tools.describe_node = describe_node
   local run = new_engine(tools)
 
-  local KNOWN = { backward = { retain_graph = true }, grad = { retain_graph = true, allow_unused = true } }
+  local KNOWN = {
+    backward = { retain_graph = true },
+    grad = { retain_graph = true, allow_unused = true, create_graph = true },
+  }
 
   local function check_options(what, options)
     for key, value in pairs(options) do
@@ -554,7 +571,7 @@ return function(tools)
     if type(given) == "table" and options == nil then given, options = nil, given end
     options = check_options("backward", options or {})
     local from = root("backward", t)
-    run({ { node = from, like = t, gradient = first_gradient("backward", t, given) } }, options.retain_graph)
+    run({ { node = from, like = t, gradient = first_gradient("backward", t, given) } }, options)
   end
 
   local function as_list(what, value, of)
@@ -586,7 +603,7 @@ return function(tools)
     for i, t in ipairs(inputs) do
       wanted[i] = root("grad", t)
     end
-    local found = run(roots, options.retain_graph, wanted, function(i)
+    local found = run(roots, options, wanted, function(i)
       if options.allow_unused then return end
       misuse(("grad: no output depends on input %d, %s: leave it out, or set allow_unused=true"):format(i,
         describe(inputs[i])))

@@ -467,6 +467,10 @@ return function(tools)
         return out
       end,
       backward = function(ctx, g)
+        if mr.is_grad_enabled() then
+          misuse(("%s: its derivative is a kernel, which has no derivative of its own: create_graph=true cannot go " ..
+            "through it; write the function with operations on tensors"):format(f.name))
+        end
         local saved, gradients = table.pack(ctx:saved_tensors()), {}
         for k = 1, saved.n do
           if saved[k] == nil then saved[k] = ctx.values[k] end

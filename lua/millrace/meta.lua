@@ -1390,11 +1390,12 @@ function Tensor:peek() end
 
 ---Returns the gradients of the sum of the outputs with respect to each input, and leaves every `grad`
 ---as it is. An input that no output depends on is an error; with allow_unused=true its gradient is
----nil. Streams are as for t:backward().
+---nil. With create_graph=true the gradients are recorded, so that they have gradients themselves, and
+---the graph stays. Streams are as for t:backward().
 ---@param outputs millrace.Tensor|millrace.Tensor[]
 ---@param inputs millrace.Tensor|millrace.Tensor[]
 ---@param gradients? millrace.Tensor|millrace.Tensor[]
----@param options? { retain_graph?: boolean, allow_unused?: boolean }
+---@param options? { retain_graph?: boolean, allow_unused?: boolean, create_graph?: boolean }
 ---@return millrace.Tensor
 function mr.autograd.grad(outputs, inputs, gradients, options) end
 

@@ -173,10 +173,13 @@ MR_FUNCTION(gradient_is_enabled, "is_grad_enabled", "mr.is_grad_enabled() -> boo
 MR_FUNCTION(
     gradient_grad, "grad",
     "mr.autograd.grad(outputs: tensor|tensor[], inputs: tensor|tensor[] [, gradients: "
-    "tensor|tensor[]] [, {retain_graph: boolean=false, allow_unused: boolean=false}]) -> tensor...",
+    "tensor|tensor[]] [, {retain_graph: boolean=false, allow_unused: boolean=false, create_graph: "
+    "boolean=false}]) -> tensor...",
     "Returns the gradients of the sum of the outputs with respect to each input, and leaves every "
     "`grad` as it is. An input that no output depends on is an error; with allow_unused=true its "
-    "gradient is nil. Streams are as for t:backward().") {
+    "gradient is nil. With create_graph=true the gradients are recorded, so that they have "
+    "gradients "
+    "themselves, and the graph stays. Streams are as for t:backward().") {
     return mr_call_autograd(L, "grad");
 }
 

@@ -85,7 +85,8 @@ return function(tools)
 
   -- ---------------------------------------------------------------- gradients on their way
 
-  -- The sum of two gradients that came for one tensor, a new tensor or, from the third on, the same one.
+  -- The sum of two gradients that came for one tensor, a new tensor or, from the third on, the same one. Nothing is
+  -- owned in a pass that is recorded, so nothing is changed there.
   local function add(have, have_owned, is_sum, gradient, owned)
     local sum
     if is_sum then
@@ -113,7 +114,7 @@ return function(tools)
     if crosses(from, entry.stream) then wait_for(entry.stream, event_behind(pass, from), gradient) end
     use(pass, entry.stream)
     entry.gradient = add(entry.gradient, entry.owned, entry.is_sum, gradient, owned)
-    entry.owned, entry.is_sum = true, true
+    entry.owned, entry.is_sum = not pass.recorded, not pass.recorded
   end
 
   -- Gives the gradient, which was made on the stream `from`, to a node or a leaf.
@@ -136,7 +137,7 @@ return function(tools)
     if crosses(from, stream) then wait_for(stream, event_behind(pass, from), gradient) end
     use(pass, stream)
     pass.gradient[to] = add(have, pass.owned[to], pass.is_sum[to], gradient, owned)
-    pass.owned[to], pass.is_sum[to] = true, true
+    pass.owned[to], pass.is_sum[to] = not pass.recorded, not pass.recorded
   end
 
   -- To the node of several results: their gradients are a table.
@@ -237,7 +238,7 @@ return function(tools)
         use(pass, stream) -- a sum behind the last edge may have been on another
         if each then gradient = each[i](g, n) else gradient = rule.back(g, n, i) end
         if fit and fit[i] then gradient = sum_to(gradient, fit[i].shape, fit[i].dtype) end
-        local own = true
+        local own = not pass.recorded
         if rawequal(gradient, g) then
           own, passed = owned and edges == 1, true
         elseif not each and shares(gradient, g) then
@@ -351,7 +352,7 @@ return function(tools)
 
   local function begin(pass, roots)
     for _, root in ipairs(roots) do
-      local owned = root.gradient == nil
+      local owned = root.gradient == nil and not pass.recorded
       local gradient = root.gradient or ones_like(root.like)
       local stream = tools.stream_of(root.like)
       pass.event = nil
@@ -404,8 +405,9 @@ return function(tools)
   -- `roots`: a list of {node, like = the tensor, gradient or nil}. Adds to the `grad` of the leaves; or, where
   -- `wanted` lists nodes and leaves, returns the gradients of those. `unused(i)` is called for one of them that no
   -- root depends on.
-  return function(roots, retain, wanted, unused)
+  return function(roots, options, wanted, unused)
     local pass = {
+      recorded = options.create_graph,
       gradient = {}, owned = {}, is_sum = {}, waits = {}, -- by node: what has come so far
       heap = {}, done = {},                               -- nodes to carry out, and carried out
       leaf = {}, leaves = {}, kept = {},                  -- results
@@ -424,7 +426,9 @@ return function(tools)
         end
       end
     end
-    local off = tools.set_off(true)
+    local retain = options.retain_graph
+    if retain == nil then retain = pass.recorded end
+    local off = tools.set_off(not pass.recorded)
     local ok, err = pcall(work, pass, roots, retain)
     restore(pass)
     tools.set_off(off)

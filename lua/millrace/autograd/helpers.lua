@@ -73,7 +73,10 @@ end
 
 -- The distribution function of the standard normal distribution, plus a times its density.
 function H.gelu_slope(a)
-  local tail = mr.where(a:eq(0), 0.5, a:gelu() / a) -- gelu(a) = a * distribution(a)
+  local zero = a:eq(0)
+  local divisor = mr.where(zero, 1, a)
+  -- gelu(a) = a * distribution(a); at 0 the tangent of the distribution, so that the slope has a derivative there, too
+  local tail = mr.where(zero, a * 0.3989422804014327 + 0.5, divisor:gelu() / divisor)
   return tail + a * (a:square() * -0.5):exp() * 0.3989422804014327
 end
 

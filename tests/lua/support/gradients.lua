@@ -60,6 +60,29 @@ function M.check(what, f, ...)
   end
 end
 
+-- The gradients of f(...) as a function, whose results are recorded; of an argument without one, 0.
+local function gradients_of(f)
+  return function(...)
+    local inputs, floats = table.pack(...), {}
+    for i = 1, inputs.n do
+      if is_float(inputs[i]) then
+        if not inputs[i].requires_grad then inputs[i] = inputs[i]:clone():requires_grad_() end
+        floats[#floats + 1] = inputs[i]
+      end
+    end
+    local found = table.pack(mr.autograd.grad(loss_of(f, inputs), floats, { create_graph = true, allow_unused = true }))
+    local results = {}
+    for i, t in ipairs(floats) do
+      results[#results + 1] = found[i]
+      results[#results + 1] = t * 0 -- a gradient of a gradient may be a constant
+    end
+    return table.unpack(results)
+  end
+end
+
+-- Checks the gradients of the gradients of f(...).
+function M.check_second(what, f, ...) M.check(what .. ", second derivative", gradients_of(f), ...) end
+
 -- The same with device tensors has the same gradients, up to rounding.
 function M.check_on_device(what, f, ...)
   local inputs = table.pack(...)
