@@ -10,7 +10,7 @@
 #   hazards   tests/hazard: what the checker finds, and that its fixes work
 #   examples  scripts/examples, whose output must be that of the virtual GPU
 #   bench     raw CUDA C, PyTorch, CuPy and millrace side by side (needs nvcc and python3)
-#   sanitizer convolutions, pools and the other operations of networks under compute-sanitizer (of the CUDA toolkit)
+#   sanitizer operations of networks, and sorts, under compute-sanitizer (of the CUDA toolkit)
 #
 # Needs from BUILD only `millrace` and `compare_ops`, so that a machine with a GPU needs no compiler for the first
 # four. Logs go to the folder that LOGS names, or BUILD/gpu. Ends with one line a part; exits with 1 if one failed.
@@ -119,6 +119,18 @@ check_examples() {
     report examples $failed "$passed passed, $failed failed, $skipped skipped"
 }
 
+sanitize() { # tool, command...
+    tool=$1
+    shift
+    on_devices 1 timeout 600 compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" > "$logs/output" 2>&1 < /dev/null
+    result=$?
+    { printf '== %s %s: %s\n' "$tool" "$*" $result && cat "$logs/output"; } >> "$logs/sanitizer"
+    [ $result -eq 0 ] && return
+    failed=$((failed + 1))
+    printf 'FAILED   %s %s (status %s)\n' "$tool" "$*" $result
+    tail -n 12 "$logs/output" | sed 's/^/         /'
+}
+
 # Small shapes: the sanitizer makes kernels some hundred times slower.
 check_sanitizer() {
     failed=0
@@ -127,13 +139,11 @@ check_sanitizer() {
         report sanitizer 1 'there is no compute-sanitizer on the PATH'
         return
     fi
-    for tool in memcheck racecheck synccheck; do
-        on_devices 1 timeout 600 compute-sanitizer --tool $tool --error-exitcode 9 \
-            "$host" --device cuda tests/gpu/network.lua 8 > "$logs/output" 2>&1 < /dev/null || failed=$((failed + 1))
-        { printf '== %s\n' $tool && cat "$logs/output"; } >> "$logs/sanitizer"
-        tail -n 3 "$logs/output"
+    for kind in memcheck racecheck synccheck; do
+        sanitize $kind "$host" --device cuda tests/gpu/network.lua 8
+        sanitize $kind "$build/compare_ops" sort topk
     done
-    report sanitizer $failed "$failed of 3 tools found something"
+    report sanitizer $failed "$failed of 6 runs failed"
 }
 
 check_bench() {
