@@ -1,5 +1,5 @@
 -- The derivative of each row of the operation table, and of the functions that move and join tensors: one place for
--- each, read by autograd.lua. mr.ops() shows `formula`.
+-- each, read by autograd/recording.lua. mr.ops() shows `formula`.
 --
 -- An entry is "none" (the result does not depend smoothly on anything, or holds no floats), or a table:
 --
@@ -659,7 +659,7 @@ R.outer = {
   end,
 }
 
--- Each part is a view of its own: see autograd.lua.
+-- Each part is a view of its own: see autograd/recording.lua.
 R.chunk = { formula = "zeros, with g in the part", needs = { "" }, parts = true, view = true, back = R.narrow.back }
 R.split = R.chunk
 
