@@ -168,10 +168,13 @@ CUBES(f64, double)
     }                                                                                              \
     MR_CLONES static void near_powers_##tag(T *out, const T *x, int x_step, const T *y,            \
                                             int y_step, int64_t n) {                               \
-        T base = *x, power = *y;                                                                   \
+        T base = *x, power[MR_BLOCK];                                                              \
         if (x_step && y_step) NEAR_POWERS_##tag(x[i], y[i]);                                       \
-        else if (x_step) NEAR_POWERS_##tag(x[i], power);                                           \
-        else NEAR_POWERS_##tag(base, y[i]);                                                        \
+        else if (x_step) {                                                                         \
+            /* Of one number gcc would make loops for its special cases, and no vectors. */        \
+            for (int64_t i = 0; i < n; i++) power[i] = *y;                                         \
+            NEAR_POWERS_##tag(x[i], power[i]);                                                     \
+        } else NEAR_POWERS_##tag(base, y[i]);                                                      \
     }                                                                                              \
     static void pow_blocks_##tag(void *out_, const void *const *in, unsigned fixed, int64_t n) {   \
         T *out = out_;                                                                             \
