@@ -92,7 +92,7 @@ local function matrix(n, place, columns)
 end
 local function zeros(like) return like:contiguous():clone():zero_() end
 
-for _, name in ipairs{ "add", "mul", "div", "maximum" } do
+for _, name in ipairs{ "add", "mul", "div", "maximum", "remainder", "fmod", "floor_divide" } do
   arrays[name] = 3
   work[name] = function(n, place)
     local x, y = randn(n, place), randn(n, place)
@@ -100,7 +100,7 @@ for _, name in ipairs{ "add", "mul", "div", "maximum" } do
     return function() x[name](x, y, { out = z }) end
   end
 end
-for _, name in ipairs{ "sqrt", "exp", "log", "sin", "cos", "tanh", "sigmoid", "gelu" } do
+for _, name in ipairs{ "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sigmoid", "gelu", "softplus" } do
   arrays[name] = 2
   work[name] = function(n, place)
     local x = randn(n, place)
@@ -119,7 +119,25 @@ work["pow number"] = function(n, place)
   local z = zeros(x)
   return function() x:pow(2.5, { out = z }) end
 end
-arrays.pow, arrays["pow number"] = 3, 2
+work["pow 3"] = function(n, place)
+  local x = randn(n, place)
+  local z = zeros(x)
+  return function() x:pow(3, { out = z }) end
+end
+function work.clamp(n, place)
+  local x = randn(n, place)
+  local z = zeros(x)
+  return function() x:clamp(-0.5, 0.5, { out = z }) end
+end
+for _, name in ipairs{ "equal", "allclose" } do
+  arrays[name] = 2
+  work[name] = function(n, place)
+    local x = randn(n, place)
+    local y = x:clone()
+    return function() mr[name](x, y) end
+  end
+end
+arrays.pow, arrays["pow number"], arrays["pow 3"], arrays.clamp = 3, 2, 2, 2
 function work.relu_(n, place)
   local x = randn(n, place)
   return function() x:relu_() end
@@ -202,15 +220,16 @@ function work.matmul(n, place)
 end
 
 -- The convolutions of the network of scripts/examples, and their gradients; n is the batch.
-local CONVOLUTIONS = { ["3 to 64"] = { 3, 32, 64 }, ["64 to 128"] = { 64, 16, 128 } }
+local CONVOLUTIONS = { ["3 to 64"] = { 3, 32, 64, 1 }, ["64 to 128"] = { 64, 16, 128, 1 } }
+CONVOLUTIONS["64 to 64 by 64"] = { 64, 32, 64, 64 } -- depthwise: in 64 groups
 local function convolution(row, n, place)
-  local channels, size, outputs = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
+  local channels, size, outputs, groups = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
   local function normal(...) return mr.randn({ ... }, { dtype = place.dtype }):to(place.place) end
-  return normal(n, channels, size, size), normal(outputs, channels, 3, 3), normal(n, outputs, size, size),
-    normal(outputs)
+  return normal(n, channels, size, size), normal(outputs, channels // groups, 3, 3),
+    normal(n, outputs, size, size), normal(outputs)
 end
-local same_size = { padding = 1 }
-for shape in pairs(CONVOLUTIONS) do
+for shape, sizes in pairs(CONVOLUTIONS) do
+  local same_size = { padding = 1, groups = sizes[4] }
   local row = "conv2d " .. shape
   work[row] = function(n, place)
     local x, w, _, bias = convolution(row, n, place)
@@ -226,8 +245,8 @@ for shape in pairs(CONVOLUTIONS) do
   end
 end
 local function flops_of_convolution(row, n)
-  local channels, size, outputs = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
-  return 2 * n * outputs * size * size * channels * 9
+  local channels, size, outputs, groups = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
+  return 2 * n * outputs * size * size * channels // groups * 9
 end
 
 -- What one call moves or computes, for the column that a person can judge.
@@ -243,18 +262,21 @@ local function case(dtype, n, ...)
   for _, row in ipairs{ ... } do CASES[#CASES + 1] = { row, dtype, n } end
 end
 case("f32", MILLION, "add", "mul", "div", "maximum", "relu_", "where", "to f64", "copy_", "add row", "add column",
-  "add strided", "add transposed", "copy_ transposed", "sqrt", "exp", "log", "sin", "cos", "tanh", "sigmoid", "gelu",
-  "pow", "pow number", "sum", "sum 1", "sum 2", "max", "max 1", "max 2", "argmax", "argmax 1", "argmax 2", "var",
+  "add strided", "add transposed", "copy_ transposed", "clamp", "remainder", "fmod", "floor_divide", "sqrt", "exp",
+  "log", "sin", "cos", "tan", "tanh", "sigmoid", "gelu", "softplus", "pow", "pow number", "pow 3", "equal", "allclose",
+  "sum", "sum 1", "sum 2", "max", "max 1", "max 2", "argmax", "argmax 1", "argmax 2", "var",
   "var 1", "norm", "softmax 1", "softmax 2", "log_softmax 2", "uniform_", "normal_", "bernoulli_", "randperm")
-case("f64", MILLION, "add", "exp", "log", "sin", "cos", "tanh", "pow", "sum", "sum 1", "sum 2", "max", "softmax 2",
+case("f64", MILLION, "add", "clamp", "remainder", "fmod", "floor_divide", "exp", "log", "sin", "cos", "tan", "tanh",
+  "softplus", "pow", "pow 3", "sum", "sum 1", "sum 2", "max", "softmax 2",
   "uniform_", "normal_")
 case("f32", TEN_MILLION, "add", "relu_", "copy_", "add row", "add strided", "add transposed", "copy_ transposed", "exp",
   "sum", "sum 1", "sum 2", "max", "softmax 1", "softmax 2", "uniform_", "normal_")
 case("f32", 512, "matmul")
 case("f32", 1024, "matmul")
 case("f64", 512, "matmul")
-for _, shape in ipairs{ "3 to 64", "64 to 128" } do
-  case("f32", 64, "conv2d " .. shape, "conv2d_input " .. shape, "conv2d_weight " .. shape)
+for _, shape in ipairs{ "3 to 64", "64 to 128", "64 to 64 by 64" } do
+  case("f32", CONVOLUTIONS[shape][4] > 1 and 16 or 64, "conv2d " .. shape, "conv2d_input " .. shape,
+    "conv2d_weight " .. shape)
 end
 
 -- ------------------------------------------------------------------------- measuring

@@ -43,18 +43,28 @@ def numpy_work(row, dtype, n):
     if row in ("matmul",):
         a, b, c = normal(n, n), normal(n, n), np.zeros((n, n), kind)
         return lambda: np.matmul(a, b, out=c)
-    if row in ("add", "mul", "div", "maximum"):
-        f = {"add": np.add, "mul": np.multiply, "div": np.divide, "maximum": np.maximum}[row]
+    if row in ("add", "mul", "div", "maximum", "remainder", "fmod", "floor_divide"):
+        f = getattr(np, {"add": "add", "mul": "multiply", "div": "divide"}.get(row, row))
         x, y, z = normal(n), normal(n), np.zeros(n, kind)
         return lambda: f(x, y, out=z)
     if row in ("pow", "pow number"):
         x, z = source.random(n, dtype=kind), np.zeros(n, kind)
         y = normal(n) if row == "pow" else kind(2.5)
         return lambda: np.power(x, y, out=z)
+    if row == "pow 3":
+        x, z = normal(n), np.zeros(n, kind)
+        return lambda: np.power(x, kind(3), out=z)
+    if row == "clamp":
+        x, z = normal(n), np.zeros(n, kind)
+        return lambda: np.clip(x, -0.5, 0.5, out=z)
+    if row in ("equal", "allclose"):
+        x, f = normal(n), {"equal": np.array_equal, "allclose": np.allclose}[row]
+        y = x.copy()
+        return lambda: f(x, y)
     if row == "relu_":
         x = normal(n)
         return lambda: np.maximum(x, 0, out=x)
-    if row in ("exp", "sqrt", "sin", "cos", "tanh", "log"):
+    if row in ("exp", "sqrt", "sin", "cos", "tan", "tanh", "log"):
         x, z = np.abs(normal(n)) if row in ("sqrt", "log") else normal(n), np.zeros(n, kind)
         f = getattr(np, row)
         return lambda: f(x, out=z)
@@ -113,23 +123,33 @@ def torch_work(row, dtype, n):
     if row == "matmul":
         a, b, c = normal(n, n), normal(n, n), torch.zeros(n, n, dtype=kind)
         return lambda: torch.matmul(a, b, out=c)
-    if row in ("add", "mul", "div", "maximum"):
+    if row in ("add", "mul", "div", "maximum", "remainder", "fmod", "floor_divide"):
         x, y, z, f = normal(n), normal(n), torch.zeros(n, dtype=kind), getattr(torch, row)
         return lambda: f(x, y, out=z)
     if row in ("pow", "pow number"):
         x, z = torch.rand(n, dtype=kind), torch.zeros(n, dtype=kind)
         y = normal(n) if row == "pow" else 2.5
         return lambda: torch.pow(x, y, out=z)
+    if row == "pow 3":
+        x, z = normal(n), torch.zeros(n, dtype=kind)
+        return lambda: torch.pow(x, 3, out=z)
+    if row == "clamp":
+        x, z = normal(n), torch.zeros(n, dtype=kind)
+        return lambda: torch.clamp(x, -0.5, 0.5, out=z)
+    if row in ("equal", "allclose"):
+        x, f = normal(n), getattr(torch, row)
+        y = x.clone()
+        return lambda: f(x, y)
     if row == "relu_":
         x = normal(n)
         return lambda: x.relu_()
-    if row in ("exp", "sqrt", "sin", "cos", "tanh", "log", "sigmoid"):
+    if row in ("exp", "sqrt", "sin", "cos", "tan", "tanh", "log", "sigmoid"):
         x, z = normal(n).abs() if row in ("sqrt", "log") else normal(n), torch.zeros(n, dtype=kind)
         f = getattr(torch, row)
         return lambda: f(x, out=z)
-    if row == "gelu":
-        x = normal(n)
-        return lambda: torch.nn.functional.gelu(x)
+    if row in ("gelu", "softplus"):
+        x, f = normal(n), getattr(torch.nn.functional, row)
+        return lambda: f(x)
     if row == "where":
         c, x, y = normal(n) > 0, normal(n), normal(n)
         return lambda: torch.where(c, x, y)
@@ -170,13 +190,14 @@ def torch_work(row, dtype, n):
     if row == "randperm":
         return lambda: torch.randperm(n)
     if what.startswith("conv2d"):
-        channels, size, outputs = (3, 32, 64) if where == "3 to 64" else (64, 16, 128)
-        x, w, bias = normal(n, channels, size, size), normal(outputs, channels, 3, 3), normal(outputs)
+        shapes = {"3 to 64": (3, 32, 64, 1), "64 to 128": (64, 16, 128, 1), "64 to 64 by 64": (64, 32, 64, 64)}
+        channels, size, outputs, groups = shapes[where]
+        x, w, bias = normal(n, channels, size, size), normal(outputs, channels // groups, 3, 3), normal(outputs)
         if what == "conv2d":
-            return lambda: torch.nn.functional.conv2d(x, w, bias, padding=1)
+            return lambda: torch.nn.functional.conv2d(x, w, bias, padding=1, groups=groups)
         wanted = [what == "conv2d_input", what == "conv2d_weight", False]
         g, back = normal(n, outputs, size, size), torch.ops.aten.convolution_backward
-        return lambda: back(g, x, w, [outputs], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, wanted)
+        return lambda: back(g, x, w, [outputs], [1, 1], [1, 1], [1, 1], False, [0, 0], groups, wanted)
     return None
 
 
