@@ -196,21 +196,48 @@ return function(tools)
 
   local CROSS_ENTROPY = { weight = true, ignore_index = true, reduction = true, label_smoothing = true }
 
+  -- t times the weights of the classes, which are along this dim.
+  local function weighted(t, weight, classes)
+    if not weight then return t end
+    local across = {}
+    for d = 1, t.ndim do across[d] = d == classes and weight.numel or 1 end
+    return t * weight:view(across)
+  end
+
+  -- The loss of targets that are probabilities of the classes; its mean is over the items, whatever the weights are.
+  local function of_probabilities(logs, target, classes, part, options)
+    local count = logs:size(classes)
+    if part > 0 then target = target * (1 - part) + part / count end
+    local each = -weighted(logs * target, options.weight, classes):sum(classes)
+    if options.reduction == "none" then return each end
+    local sum = each:sum()
+    return options.reduction == "sum" and sum or sum / (logs.numel // math.max(count, 1))
+  end
+
   -- The loss of targets of which a part is spread over all classes: (1 - part) times that of the target, and part times
   -- the mean over the classes.
   local function smoothed(logs, target, classes, part, options)
-    local reduction, weight, across = options.reduction or "mean", options.weight, {}
+    local reduction = options.reduction or "mean"
     options.label_smoothing, options.return_total_weight = nil, reduction == "mean"
     local loss, total = logs:nll_loss(target, options)
-    if weight then
-      for d = 1, logs.ndim do across[d] = d == classes and weight.numel or 1 end
-      weight = weight:view(across)
-    end
-    local all = -(weight and logs * weight or logs):sum(classes)
+    local all = -weighted(logs, options.weight, classes):sum(classes)
     all = all:masked_fill(target:eq(options.ignore_index or -100), 0)
     if reduction ~= "none" then all = all:sum() end
     if reduction == "mean" then all = all / total end
     return loss * (1 - part) + all * (part / logs:size(classes))
+  end
+
+  local function check_classes(x, target, classes)
+    local rest = x.shape
+    table.remove(rest, classes)
+    if shape_text(target.shape) ~= shape_text(rest) or target.ndim ~= #rest then
+      misuse(("cross_entropy: the input has shape %s, so the targets must have the shape %s, but it is %s"):format(
+        shape_text(x.shape), shape_text(rest), shape_text(target.shape)))
+    end
+    if target.dtype ~= "i64" and target.dtype ~= "i32" then
+      misuse(("cross_entropy: targets are i64 or i32, or probabilities of the classes, not %s; convert with " ..
+        "x:to(\"i64\")"):format(target.dtype))
+    end
   end
 
   function M.cross_entropy(x, target, options)
@@ -220,14 +247,9 @@ return function(tools)
     options = check.options("cross_entropy", options, CROSS_ENTROPY)
     local classes, rest = x.ndim > 1 and 2 or 1, x.shape
     if x.ndim == 0 then misuse "cross_entropy: x must have the shape (items, classes, ...)" end
-    table.remove(rest, classes)
-    if shape_text(target.shape) ~= shape_text(rest) or target.ndim ~= #rest then
-      misuse(("cross_entropy: the input has shape %s, so the targets must have the shape %s, but it is %s"):format(
-        shape_text(x.shape), shape_text(rest), shape_text(target.shape)))
-    end
-    if target.dtype ~= "i64" and target.dtype ~= "i32" then
-      misuse(("cross_entropy: targets are i64 or i32, not %s; convert with x:to(\"i64\")"):format(target.dtype))
-    end
+    local is_probable = target.dtype:find "f" ~= nil
+    if is_probable then check.like("cross_entropy", "the target", target, x, rest)
+    else check_classes(x, target, classes) end
     check.place("cross_entropy", "the target", target, x)
     check.like("cross_entropy", "the weight", options.weight, x, { x:size(classes) })
     local part = check.number("cross_entropy", "label_smoothing", options.label_smoothing, 0, 0, 1)
@@ -235,6 +257,10 @@ return function(tools)
     check_reduction("cross_entropy", options)
     if options.ignore_index ~= nil and math.type(options.ignore_index) ~= "integer" then
       misuse(("cross_entropy: ignore_index is %s, expected an integer"):format(tostring(options.ignore_index)))
+    end
+    if is_probable then
+      if options.ignore_index then misuse "cross_entropy: ignore_index is for targets that are classes" end
+      return of_probabilities(x:log_softmax(classes), target, classes, part, options)
     end
     if part == 0 then return x:log_softmax(classes):nll_loss(target, options) end
     return smoothed(x:log_softmax(classes), target, classes, part, options)

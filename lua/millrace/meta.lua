@@ -482,7 +482,8 @@ function mr.layer_norm(x, shape, options) end
 function mr.batch_norm(x, running_mean, running_var, options) end
 
 ---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
----nll_loss of log_softmax. With label_smoothing, that part of each target is spread over all classes.
+---nll_loss of log_softmax. Targets of floats, of the shape of x, are the probabilities of the classes.
+---With label_smoothing, that part of each target is spread over all classes.
 ---@param x millrace.Tensor
 ---@param target millrace.Tensor
 ---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
@@ -1211,7 +1212,8 @@ function Tensor:layer_norm(shape, options) end
 function Tensor:batch_norm(running_mean, running_var, options) end
 
 ---The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1:
----nll_loss of log_softmax. With label_smoothing, that part of each target is spread over all classes.
+---nll_loss of log_softmax. Targets of floats, of the shape of x, are the probabilities of the classes.
+---With label_smoothing, that part of each target is spread over all classes.
 ---@param target millrace.Tensor
 ---@param options? { weight?: millrace.Tensor, ignore_index?: integer, reduction?: string, label_smoothing?: number }
 ---@return millrace.Tensor
@@ -1482,6 +1484,24 @@ function mr.nn.ReLU() end
 ---x:gelu().
 ---@return table module
 function mr.nn.GELU() end
+
+---x:silu().
+---@return table module
+function mr.nn.SiLU() end
+
+---x:softplus().
+---@return table module
+function mr.nn.Softplus() end
+
+---x:leaky_relu(negative_slope).
+---@param negative_slope? number
+---@return table module
+function mr.nn.LeakyReLU(negative_slope) end
+
+---x:elu(alpha).
+---@param alpha? number
+---@return table module
+function mr.nn.ELU(alpha) end
 
 ---x:tanh().
 ---@return table module

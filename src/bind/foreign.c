@@ -35,6 +35,8 @@ static const struct {
     {"tensor", "set_requires_grad", "write t:requires_grad_()"},
     {"tensor", "new_zeros", "write mr.zeros_like(t) or mr.zeros(...)"},
     {"tensor", "data", "write t:detach()"},
+    {"tensor", "diagonal", "write t:diag()"},
+    {"tensor", "trace", "write t:diag():sum()"},
     {"tensor", "clip", "write t:clamp(low, high)"},
     {"stream", "enter", "write mr.with(s, fn) or s:run(fn)"},
     {"stream", "cuda_stream", "a stream has no address here"},

@@ -99,7 +99,8 @@ MR_FUNCTION(functional_cross_entropy, "cross_entropy",
             "x:cross_entropy(target: tensor [, {weight: tensor, ignore_index: integer=-100, "
             "reduction: string=\"mean\", label_smoothing: number=0}]) -> tensor",
             "The cross entropy of scores x (items, classes, ...) and targets, which are classes "
-            "and count from 1: nll_loss of log_softmax. With label_smoothing, that part of each "
+            "and count from 1: nll_loss of log_softmax. Targets of floats, of the shape of x, are "
+            "the probabilities of the classes. With label_smoothing, that part of each "
             "target is spread over all classes.") {
     return mr_functional_call(L, "cross_entropy");
 }

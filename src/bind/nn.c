@@ -209,6 +209,11 @@ NN(layer_norm, "LayerNorm",
    "The input less its mean over the last dims, divided by its standard deviation.")
 NN(relu, "ReLU", "mr.nn.ReLU() -> module: table", "x:relu().")
 NN(gelu, "GELU", "mr.nn.GELU() -> module: table", "x:gelu().")
+NN(silu, "SiLU", "mr.nn.SiLU() -> module: table", "x:silu().")
+NN(softplus, "Softplus", "mr.nn.Softplus() -> module: table", "x:softplus().")
+NN(leaky_relu, "LeakyReLU", "mr.nn.LeakyReLU([negative_slope: number=0.01]) -> module: table",
+   "x:leaky_relu(negative_slope).")
+NN(elu, "ELU", "mr.nn.ELU([alpha: number=1]) -> module: table", "x:elu(alpha).")
 NN(tanh, "Tanh", "mr.nn.Tanh() -> module: table", "x:tanh().")
 NN(sigmoid, "Sigmoid", "mr.nn.Sigmoid() -> module: table", "x:sigmoid().")
 NN(softmax, "Softmax", "mr.nn.Softmax(dim: integer) -> module: table", "x:softmax(dim).")
@@ -424,16 +429,23 @@ static const mr_function *const module_functions[] = {&module_class_function,
                                                       &module_zero_grad_function,
                                                       NULL};
 static const mr_function *const nn_functions[] = {
-    &nn_parameter_function,     &nn_sequential_function,    &nn_module_list_function,
-    &nn_linear_function,        &nn_conv1d_function,        &nn_conv2d_function,
-    &nn_batch_norm_1d_function, &nn_batch_norm_function,    &nn_embedding_function,
-    &nn_layer_norm_function,    &nn_relu_function,          &nn_gelu_function,
-    &nn_tanh_function,          &nn_sigmoid_function,       &nn_softmax_function,
-    &nn_log_softmax_function,   &nn_dropout_function,       &nn_identity_function,
-    &nn_flatten_function,       &nn_max_pool_function,      &nn_avg_pool_function,
-    &nn_adaptive_function,      &nn_mse_function,           &nn_l1_function,
-    &nn_huber_function,         &nn_smooth_l1_function,     &nn_bce_logits_function,
-    &nn_nll_function,           &nn_cross_entropy_function, NULL};
+    &nn_parameter_function,     &nn_sequential_function,
+    &nn_module_list_function,   &nn_linear_function,
+    &nn_conv1d_function,        &nn_conv2d_function,
+    &nn_batch_norm_1d_function, &nn_batch_norm_function,
+    &nn_embedding_function,     &nn_layer_norm_function,
+    &nn_relu_function,          &nn_gelu_function,
+    &nn_silu_function,          &nn_softplus_function,
+    &nn_leaky_relu_function,    &nn_elu_function,
+    &nn_tanh_function,          &nn_sigmoid_function,
+    &nn_softmax_function,       &nn_log_softmax_function,
+    &nn_dropout_function,       &nn_identity_function,
+    &nn_flatten_function,       &nn_max_pool_function,
+    &nn_avg_pool_function,      &nn_adaptive_function,
+    &nn_mse_function,           &nn_l1_function,
+    &nn_huber_function,         &nn_smooth_l1_function,
+    &nn_bce_logits_function,    &nn_nll_function,
+    &nn_cross_entropy_function, NULL};
 static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
                                                     &init_constant_function, &init_kaiming_function,
                                                     &init_xavier_function,   NULL};

@@ -224,6 +224,17 @@ function TestModules.test_fields_are_replaced_and_removed()
   refused({ "`weight` is a parameter" }, function() net.fc1.weight = mr.zeros(4, 2) end)
 end
 
+function TestModules.test_activations_with_a_parameter()
+  local x = mr.tensor { -2.0, 0, 3 }
+  for m, expected in pairs { [nn.LeakyReLU()] = x:leaky_relu(), [nn.LeakyReLU(0.2)] = x:leaky_relu(0.2),
+    [nn.LeakyReLU { negative_slope = 0.5 }] = x:leaky_relu(0.5), [nn.ELU()] = x:elu(), [nn.ELU(2)] = x:elu(2),
+    [nn.SiLU()] = x:silu(), [nn.Softplus()] = x:softplus() } do
+    lu.assertTrue(mr.equal(m(x), expected), tostring(m))
+  end
+  lu.assertEquals(tostring(nn.LeakyReLU(0.2)), "LeakyReLU(negative_slope=0.2)")
+  refused({ "ELU", "alpha is true" }, nn.ELU, true)
+end
+
 function TestModules.test_padding_by_a_word()
   lu.assertEquals(nn.Conv2d(1, 2, { 2, 3 }, { padding = "same" })(mr.ones(1, 1, 5, 6)).shape, { 1, 2, 5, 6 })
   lu.assertEquals(nn.Conv1d(1, 2, 4, { padding = "same", dilation = 2 })(mr.ones(1, 1, 9)).shape, { 1, 2, 9 })

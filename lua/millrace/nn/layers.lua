@@ -267,6 +267,28 @@ return function(tools, module, init)
     layer(name, 0, "", { forward = function(_, x) return x[method](x) end, in_place = in_place })
   end
 
+  for name, method in pairs { SiLU = "silu", Softplus = "softplus" } do
+    layer(name, 0, "", { forward = function(_, x) return x[method](x) end })
+  end
+
+  -- A function with one parameter, which has a default.
+  local function activation(name, method, parameter, default)
+    layer(name, 1, parameter, {
+      init = function(m, options, value)
+        value = value == nil and options[parameter] or value or default
+        if type(value) ~= "number" then
+          misuse(("%s: %s is %s, expected a number"):format(name, parameter, tools.type_of(value)))
+        end
+        m[parameter] = value
+      end,
+      forward = function(m, x) return x[method](x, m[parameter]) end,
+      extra_repr = function(m) return ("%s=%s"):format(parameter, m[parameter]) end,
+    })
+  end
+
+  activation("LeakyReLU", "leaky_relu", "negative_slope", 0.01)
+  activation("ELU", "elu", "alpha", 1.0)
+
   for name, method in pairs { Softmax = "softmax", LogSoftmax = "log_softmax" } do
     layer(name, 1, "dim", {
       init = function(m, options, dim)

@@ -239,6 +239,18 @@ def einsums():
              list(range(len(shapes))))
 
 
+def probable_targets():
+    for reduction in ("none", "mean", "sum"):
+        for smoothing in (0.0, 0.25):
+            o = dict(reduction=reduction, label_smoothing=smoothing)
+            for shape in ((4, 3), (2, 3, 2), (3,)):
+                target = torch.softmax(values(*shape), 1 if len(shape) > 1 else 0)
+                case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **o), [values(*shape), target], [o], [0, 1])
+            w = values(3).abs() + 0.5
+            case("cross_entropy", lambda x, t: F.cross_entropy(x, t, w, **o), [values(4, 3), values(4, 3).abs()],
+                 [dict(o, weight=w)], [0, 1])
+
+
 torch.set_default_dtype(torch.float64)
 print("-- Written by make.py: operations of networks and what PyTorch makes of them.")
 print("return function(T, NAN, INF) return {")
@@ -253,4 +265,5 @@ padded_by_word()
 norms()
 medians()
 einsums()
+probable_targets()
 print("} end")
