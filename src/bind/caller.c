@@ -21,7 +21,7 @@ mr_caller mr_enter_as(lua_State *L, const char *name) {
     mr_module *module = mr_module_of(L);
     mr_machine *machine = machine_in(L, module);
     machine->hook_context = L;
-    return (mr_caller){machine, mr_bind_site(L, module), name};
+    return (mr_caller){.machine = machine, .where = mr_bind_site(L, module), .name = name};
 }
 
 mr_caller mr_enter(lua_State *L) {

@@ -157,7 +157,7 @@ static mr_status make_graph(const mr_caller *caller, mr_auto *a) {
 /* A node has no stream, so it does not come after the earlier work of the stream on which it was captured, nor before its later
  * work (R41). The call would. These waits are named after the launch: the script made none that could be judged. */
 static mr_status surround(mr_auto *a, bool before) {
-    mr_caller nobody = {.machine = a->machine};
+    mr_caller nobody = {.machine = a->machine, .in_place = true};
     for (size_t i = 1; i < a->streams.count; i++) {
         mr_stream *other = a->streams.items[i];
         MR_TRY(mr_stream_join(&nobody, before ? a->origin : other, before ? other : a->origin,
@@ -170,9 +170,11 @@ static mr_status surround(mr_auto *a, bool before) {
 static mr_status record_events(mr_auto *a) {
     for (size_t i = 0; i < a->now.list.count; i++) {
         const submitted *entry = &a->now.list.items[i];
-        mr_caller at = {.machine = a->machine, .where = entry->where};
+        mr_caller at = {.machine = a->machine, .where = entry->where, .in_place = true};
         bool asked = entry->event && entry->event->refs > 1 && !entry->event->closed;
-        if (asked) MR_TRY(mr_event_record(&at, entry->event, entry->stream));
+        if (!asked) continue;
+        MR_TRY(mr_event_record(&at, entry->event, entry->stream));
+        mr_observers_renumbered(a->machine, entry->event);
     }
     return MR_OK;
 }
@@ -199,8 +201,11 @@ static void take_back_versions(const mr_auto *a) {
 static mr_status launch(const mr_caller *caller, mr_auto *a) {
     const mr_storage *written = first_written(a);
     uint64_t version = written ? written->version : 0;
+    mr_caller in_place = *caller;
+    in_place.in_place = true;
+    MR_TRY(mr_auto_tell(a));
     MR_TRY(surround(a, true));
-    mr_status status = mr_executable_launch(caller, a->executable, a->origin);
+    mr_status status = mr_executable_launch(&in_place, a->executable, a->origin);
     if (written && written->version != version) take_back_versions(a);
     if (!status) status = surround(a, false);
     if (!status) status = record_events(a);

@@ -248,6 +248,7 @@ static mr_status reuse(const mr_caller *caller, uint64_t bytes, mr_stream *strea
         return mr_auto_give_up(a);
     if (!a->executable) return MR_OK;
     mr_storage *storage = memory_of_graph(a);
+    mr_auto_tell_reused(a, storage);
     if (!mr_sequence_add_alloc(&a->now, storage, stream, caller->where, true)) return no_memory();
     hand_out(storage, caller->where);
     *out_storage = storage;

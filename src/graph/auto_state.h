@@ -1,5 +1,5 @@
 /* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls that are
- * carried out), auto_hold.c (calls that are held back), auto.c. */
+ * carried out), auto_tell.c (what observers are told in place of a launch), auto_hold.c (calls that are held back), auto.c. */
 #ifndef MR_GRAPH_AUTO_STATE_H
 #define MR_GRAPH_AUTO_STATE_H
 
@@ -27,6 +27,8 @@ struct mr_auto {
     bool shortened;            /* memory for `now` was out: it is not all of it */
     mr_executable *executable; /* of `last`; NULL: none was made */
     uint64_t calls, launches, captures;
+    uint64_t told_first,
+        told_last; /* numbers of what observers were told of the last call as written */
 };
 
 /* ---- auto_record.c */
@@ -42,6 +44,13 @@ bool mr_auto_has_stream(const mr_auto *a, const mr_stream *stream);
 /* From here on the call is recorded. */
 mr_status mr_auto_record(mr_auto *a);
 void mr_auto_stop_recording(mr_auto *a);
+
+/* ---- auto_tell.c: for observers that judge what the script wrote, and not the launch in its place */
+
+/* Tells what is held, in its order. An error: one of them refuses, and nothing has been submitted. */
+mr_status mr_auto_tell(mr_auto *a);
+/* The graph's memory takes the place of new memory. */
+void mr_auto_tell_reused(const mr_auto *a, mr_storage *storage);
 
 /* ---- auto_hold.c */
 

@@ -299,7 +299,8 @@ static mr_status submit(const launching *w, mr_command *command) {
 /* A launch of a host function needs its context, which the node owns. */
 static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
     const mr_command *captured = w->x->commands[i];
-    mr_caller at = {.machine = w->caller->machine, .where = captured->where};
+    mr_caller at = {
+        .machine = w->caller->machine, .where = captured->where, .in_place = w->caller->in_place};
     mr_command *command;
     MR_TRY(mr_command_create(&at, captured->kind, stream, captured->name, captured->operand_count,
                              &command));
@@ -347,7 +348,8 @@ static mr_status submit_order(const launching *w, mr_command_id kind, mr_event *
 static mr_status submit_external(const launching *w, const mr_command *captured,
                                  mr_stream *stream) {
     mr_event *event = captured->u.event.event;
-    mr_caller at = {.machine = w->caller->machine, .where = captured->where};
+    mr_caller at = {
+        .machine = w->caller->machine, .where = captured->where, .in_place = w->caller->in_place};
     return submit_event(w, &at, captured->kind, event, stream, captured->name);
 }
 

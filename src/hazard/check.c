@@ -198,6 +198,22 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     mr_hazard_function_ran((checker *)((char *)observer - offsetof(checker, observer)), command);
 }
 
+/* ---- calls of mr.graph.auto, which are judged as they are written */
+
+static void reused(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    history *h = storage->observed;
+    h->reused = c->machine->next_seq;
+    for (uint32_t i = h->count; i-- > 0;)
+        if (h->entries[i]->seq >= first && h->entries[i]->seq <= last)
+            mr_hazard_history_remove(c, h, h->entries[i]);
+}
+
+static void renumbered(mr_observer *observer, mr_event *event) {
+    (void)observer;
+    ((snapshot *)event->observed)->known_as = event->record_seq;
+}
+
 /* ---- objects that go */
 
 static void storage_gone(mr_observer *observer, mr_storage *storage) {
@@ -221,11 +237,14 @@ static void event_gone(mr_observer *observer, mr_event *event) {
 }
 
 const mr_observer mr_hazard_observer = {.name = "hazard",
+                                        .as_written = true,
                                         .may = may,
                                         .did = did,
                                         .found = mr_hazard_found_in_kernel,
                                         .unset = mr_hazard_unset_before,
                                         .function_ran = function_ran,
+                                        .reused = reused,
+                                        .renumbered = renumbered,
                                         .storage_gone = storage_gone,
                                         .stream_gone = stream_gone,
                                         .event_gone = event_gone};

@@ -49,6 +49,7 @@ struct history {
     struct unset *unset;   /* bytes that nothing has written; NULL: there are none */
     uint32_t unset_events; /* that wait for host functions */
     bool watched;          /* one of the two is there */
+    uint64_t reused;       /* from this number on it is the memory of something else (observer.h) */
     bool freed; /* the free has been submitted; later uses are errors before they get here */
     bool alloc_unordered; /* a use before the allocation has been reported */
 };

@@ -11,11 +11,11 @@ static void log_copy(log_line *line, const mr_command *command) {
 
 static void log_event(log_line *line, const mr_command *command) {
     const mr_event *event = command->u.event.event;
-    const snapshot *s = event->observed;
+    const snapshot *s = mr_hazard_snapshot_of(command);
     line->event = event->id;
     mr_name_keep(&line->event_name, event->name);
-    line->bound = command->u.event.record_seq;
-    line->bound_stream = s && s->seq == line->bound ? s->actor->id : 0;
+    line->bound = s ? s->seq : command->u.event.record_seq;
+    line->bound_stream = s ? s->actor->id : 0;
 }
 
 void mr_hazard_log_command(checker *c, const mr_command *command) {

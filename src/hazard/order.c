@@ -262,6 +262,7 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
     const barrier *b = &c->barriers[t->device];
     s->actor = t;
     s->seq = command->seq;
+    s->known_as = 0;
     s->clock = s->barrier = NULL;
     s->group = 0;
     s->where = command->where;
@@ -280,11 +281,6 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
             s->group = t->legacy_seen;
         }
     }
-}
-
-snapshot *mr_hazard_snapshot_of(const mr_command *command) {
-    snapshot *s = command->u.event.event->observed;
-    return s && s->seq == command->u.event.record_seq ? s : NULL;
 }
 
 /* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */

@@ -34,6 +34,7 @@ typedef struct snapshot snapshot;
 struct snapshot {
     actor *actor;
     uint64_t seq;
+    uint64_t known_as; /* the number that waits have for it, where that is another one; else 0 */
     vclock *clock;
     vclock *barrier; /* what the legacy barrier had brought, or NULL */
     uint64_t group;  /* all of the actor's group up to here */
@@ -111,8 +112,12 @@ void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
                           order_before *out_before);
 void mr_hazard_order_restore(checker *c, order_before *before);
 
-snapshot *
-mr_hazard_snapshot_of(const mr_command *command); /* the record that it is bound to, or NULL */
+/* The record that a wait or a synchronise is bound to; NULL: it is not known. */
+static inline snapshot *mr_hazard_snapshot_of(const mr_command *command) {
+    snapshot *s = (snapshot *)command->u.event.event->observed;
+    uint64_t bound = command->u.event.record_seq;
+    return s && bound && (s->seq == bound || s->known_as == bound) ? s : NULL;
+}
 void mr_hazard_snapshot_free(checker *c, snapshot *s);
 
 #endif

@@ -409,6 +409,16 @@ void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
     c->watcher.found(c->watcher.context, &found);
 }
 
+static void say_reused(const found_pair *pair, mr_hazard_report *report) {
+    uint64_t reused = pair->history->reused;
+    size_t length = strlen(report->why);
+    if (pair->first_seq >= reused || pair->second_seq < reused) return;
+    mr_text_format(
+        report->why + length, sizeof report->why - length,
+        " The first uses a result of an earlier call, whose memory mr.graph.auto gives to "
+        "this call: let the call wait for the first, or clone() what it uses.");
+}
+
 static void draft_report(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     memset(report, 0, sizeof *report);
     report->kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
@@ -435,6 +445,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
         mr_hazard_seen_outside(c, pair, &outside);
         mr_hazard_explain(c, &outside, report);
         mr_hazard_find_fix(c, &outside, report);
+        say_reused(pair, report);
     }
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];

@@ -127,6 +127,7 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
     command->seq = machine->next_seq++;
     command->machine = machine;
     command->where = caller->where;
+    command->in_place = caller->in_place;
     bool is_work = mr_command_is(command, MR_TRAIT_WORK);
     command->name = is_work && caller->name ? caller->name : name;
     command->stream = stream;
@@ -162,7 +163,8 @@ mr_status mr_command_may(const mr_command *command) {
     mr_machine *machine = command->machine;
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
-        if (observer->may) MR_TRY(observer->may(observer, command));
+        bool sees = !command->in_place || !observer->as_written;
+        if (observer->may && sees) MR_TRY(observer->may(observer, command));
     }
     return MR_OK;
 }
@@ -171,6 +173,7 @@ static void tell(const mr_command *command, bool host_waited) {
     mr_machine *machine = command->machine;
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
+        if (command->in_place && observer->as_written) continue;
         observer->did(observer, command, host_waited);
     }
 }

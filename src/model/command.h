@@ -172,6 +172,7 @@ struct mr_command {
                              * context; one reference; NULL: none */
     mr_site launched;  /* with it: the line that launched the graph */
     uint8_t launch;    /* MR_LAUNCH_* */
+    bool in_place;     /* of a launch that is made in the place of what the script asked for */
     const char *name;  /* what a person would call it: "add_", "copy_"; static, or the text of: */
     mr_name *own_name; /* the name that the script gave an mr.op; one reference; else NULL */
     union {

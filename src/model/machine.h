@@ -132,6 +132,7 @@ typedef struct {
     /* What a person would call the operations and copies of this call, where one call makes several of
      * them or they are an operation of another name: "item", "ones". Static; NULL: as they are called. */
     const char *name;
+    bool in_place; /* its commands take the place of others (observer.h, as_written) */
 } mr_caller;
 
 typedef struct {

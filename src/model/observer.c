@@ -85,3 +85,33 @@ uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command
     }
     return unset;
 }
+
+bool mr_observers_as_written(const mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++)
+        if (machine->observers.items[i]->as_written) return true;
+    return false;
+}
+
+mr_status mr_observers_written(mr_machine *machine, const mr_command *command) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (!observer->as_written) continue;
+        if (observer->may) MR_TRY(observer->may(observer, command));
+        observer->did(observer, command, true);
+    }
+    return MR_OK;
+}
+
+void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->reused && storage->observed) observer->reused(observer, storage, first, last);
+    }
+}
+
+void mr_observers_renumbered(mr_machine *machine, mr_event *event) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->renumbered && event->observed) observer->renumbered(observer, event);
+    }
+}

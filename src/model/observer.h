@@ -97,6 +97,9 @@ struct mr_observer {
     const char *name;
     /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
     bool everything;
+    /* True: where a launch takes the place of what the script asked for (mr.graph.auto), it is told what the script asked for, and
+     * not how that is carried out. */
+    bool as_written;
     /* Optional. Not NULL: the command is not carried out and the error is raised at the caller. */
     mr_status (*may)(mr_observer *observer, const mr_command *command);
     /* `host_waited` is false for a synchronous copy that is under way and whose wait was interrupted. */
@@ -122,6 +125,9 @@ struct mr_observer {
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
+    /* Optional, with `as_written`: see mr_observers_reused and mr_observers_renumbered. */
+    void (*reused)(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last);
+    void (*renumbered)(mr_observer *observer, mr_event *event);
     /* Optional: `observed` of these objects is about to become unreachable. */
     void (*storage_gone)(mr_observer *observer, mr_storage *storage);
     void (*stream_gone)(mr_observer *observer, mr_stream *stream);
@@ -131,6 +137,14 @@ struct mr_observer {
 /* The machine does not own it. Observers are told in the order of adding. */
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer);
 void mr_observer_remove(mr_machine *machine, mr_observer *observer);
+
+/* For what is carried out in another way: whether anybody wants to be told as written, and telling them. */
+bool mr_observers_as_written(const mr_machine *machine);
+mr_status mr_observers_written(mr_machine *machine, const mr_command *command); /* may, and did */
+/* The storage takes the place of new memory, and what commands first..last did with the old contents is over by then. */
+void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last);
+/* The record of the event that was told last as written has the number of the event's real one. */
+void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 
 /* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
  * that knows. */

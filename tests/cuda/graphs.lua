@@ -11,6 +11,7 @@ local function run(script) return fake.run_script(140, script) end
 function TestGraphs.test_each_family() lu.assertStrContains(run "tests/gpu/graphs.lua", "lanes") end
 function TestGraphs.test_random_programs() lu.assertStrContains(run "tests/lua/graph.lua", "0 failures") end
 function TestGraphs.test_parameters_of_nodes() lu.assertStrContains(run "tests/lua/graph_set.lua", "0 failures") end
+function TestGraphs.test_the_checker() lu.assertStrContains(run "tests/lua/graph_auto_checker.lua", "0 failures") end
 function TestGraphs.test_illegal_calls() lu.assertStrContains(run "tests/lua/graph_illegal.lua", "0 failures") end
 
 -- The kernel knows the command by a number of its own: not the launch's.
