@@ -13,7 +13,8 @@ local MAY_LOOK = {
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["tensor_box.c"] = true, ["gradient.c"] = true,
   ["functional.c"] = true, ["graph_inputs.c"] = true,
-  ["elementwise.c"] = true, ["explore.c"] = true, ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
+  ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
+  ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true,
   -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects

@@ -278,11 +278,6 @@ void branch_destroy(explorer *e, branch *b) {
 
 /* ---- who touches the same bytes */
 
-bool branch_share_memory(const mr_storage *a, const mr_storage *b) {
-    return a->device == b->device && a->address < b->address + b->bytes &&
-           b->address < a->address + a->bytes;
-}
-
 static bool share_bytes(const mr_tensor *a, const mr_tensor *b) {
     if (a->storage == b->storage) return mr_tensor_may_overlap(a, b);
     if (a->storage->device != b->storage->device || !a->storage->device) return false;

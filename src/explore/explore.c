@@ -45,11 +45,6 @@ static void take_over(mr_machine *machine, char *out_chooser, size_t size) {
     MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_CHOOSER, .u.account.text = "explorer");
 }
 
-static mr_status wait_for_all(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 /* ---- the first run, and whether it can be repeated */
 
 static mr_status compare_runs(const branch *first, const branch *again) {
@@ -185,7 +180,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
     *out_result = (mr_explore_result){.complete = true};
     MR_TRY(check_machine(machine));
     MR_TRY(mr_machine_ready(machine));
-    MR_TRY(wait_for_all(machine));
+    MR_TRY(steer_drain(machine));
     char chooser[64];
     take_over(machine, chooser, sizeof chooser);
     explorer e = {.subject = subject,
@@ -222,7 +217,7 @@ mr_status mr_explore_replay(const mr_explore_subject *subject, const char *sched
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "this is no schedule of mr.explore: expected a text such as \"mr1 g1 @4 2 1 "
                        ".6\"");
-    mr_status status = wait_for_all(machine);
+    mr_status status = steer_drain(machine);
     char chooser[64];
     take_over(machine, chooser, sizeof chooser);
     if (!status) status = branch_follow(subject, &p, out_value, out_followed);

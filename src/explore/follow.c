@@ -222,11 +222,6 @@ static mr_status check_plan(const plan *p) {
     return MR_OK;
 }
 
-static mr_status drain_all(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 static mr_status observed_run(follower *f, const mr_explore_subject *subject,
                               mr_explore_value *out_value) {
     MR_TRY(mr_program_record(f->machine, 0, &f->recorder));
@@ -246,7 +241,7 @@ static mr_status run(follower *f, const mr_explore_subject *subject, mr_explore_
     bool gave_up = false;
     MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)(2 * count_of(f)), f->patience_ns));
     mr_status status = observed_run(f, subject, out_value);
-    status = mr_error_first(status, drain_all(f->machine));
+    status = mr_error_first(status, steer_drain(f->machine));
     f->backend->latches_end(f->machine, &gave_up);
     if (gave_up) /* whatever came of it */
         snprintf(f->why, f->why_size, "nothing went on for %g seconds",

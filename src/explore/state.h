@@ -66,7 +66,10 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed);
 void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
 /* Whether both lie in the same memory, one after the other. */
-bool branch_share_memory(const mr_storage *a, const mr_storage *b);
+static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b) {
+    return a->device == b->device && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);
 /* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions ran

@@ -31,9 +31,12 @@ typedef struct {
 
 void plan_free(plan *p);
 bool plan_copy(plan *to, const plan *from); /* false: no memory */
-/* "1 g2 @4 2 1 @7 3 -7 until 9", and back; false: it is no such text. */
+/* "mr1 g2 -7 @4 2 1 @7 3 .9", and back; false: it is no such text. */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
+
+/* Waits for all devices. */
+mr_status steer_drain(mr_machine *machine);
 
 /* ---- the item that the host is at, by its ordinal, while a recorder records */
 

@@ -1,0 +1,39 @@
+/* What the files of mr.explore share: explore.c has what scripts call, explore_run.c the search and the calls of the
+ * function, explore_tools.c what else the Lua module needs. */
+#ifndef MR_BIND_EXPLORE_PARTS_H
+#define MR_BIND_EXPLORE_PARTS_H
+
+#include "bind/bind.h"
+
+/* ---- explore_run.c */
+
+mr_status mr_explore_drain(mr_machine *machine);       /* waits for all devices */
+bool mr_explore_is_stopped(const mr_machine *machine); /* by Ctrl-C */
+/* Ctrl-C is forgotten: what has been found by then is returned to the script. False: it was the second one. */
+bool mr_explore_takes_interrupt(const mr_machine *machine);
+
+int mr_explore_tool_keep(lua_State *L);
+int mr_explore_tool_put_back(lua_State *L);
+int mr_explore_tool_explore(lua_State *L);
+int mr_explore_tool_replay(lua_State *L);
+int mr_explore_tool_follow(lua_State *L);
+
+bool mr_explore_stop_collector(lua_State *L);             /* whether it ran */
+void mr_explore_start_collector(lua_State *L, bool runs); /* as it was before */
+
+/* ---- explore_tools.c */
+
+int mr_explore_tool_is_tensor(lua_State *L);
+int mr_explore_tool_kind(lua_State *L);
+int mr_explore_tool_set_globals(lua_State *L);
+int mr_explore_tool_fill(lua_State *L);
+int mr_explore_tool_delay(lua_State *L);
+int mr_explore_tool_attempt(lua_State *L);
+int mr_explore_tool_drain(lua_State *L);
+int mr_explore_tool_end_captures(lua_State *L);
+int mr_explore_tool_bytes(lua_State *L);
+int mr_explore_tool_misuse(lua_State *L);
+int mr_explore_tool_next_number(lua_State *L);
+int mr_explore_tool_uncollected(lua_State *L);
+
+#endif

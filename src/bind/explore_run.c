@@ -1,0 +1,408 @@
+/* The way from Lua to the search and back: the function is called, what it returns becomes bytes, and the result becomes
+ * tables.
+ *
+ * Easiest to break: an error of Lua must not pass through the search, which would then free nothing. So the function is
+ * called protected, and its error is raised again once the search has returned. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "bind/explore.h"
+#include "bind/explore_parts.h"
+#include "bind/field.h"
+#include "bind/internal.h"
+#include "bind/waits.h"
+#include "explore/explore.h"
+#include "explore/follow.h"
+#include "explore/keep.h"
+#include "model/backend.h"
+#include "model/capture.h"
+#include "model/simulator.h"
+#include "tensor/tensor.h"
+
+static const char
+    is_busy; /* its address is a registry key: true while a function is being explored */
+static const char search; /* likewise: its caller_state while all schedules of it are searched */
+
+/* --- keeping what the function changes ----------------------------------------------------------- */
+
+/* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so this is
+ * nothing that the module could note. */
+static int drop_keeper(lua_State *L) {
+    mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    if (!*keeper) return 0;
+    mr_explore_let_go(*keeper);
+    *keeper = NULL;
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
+    return 0;
+}
+
+/* keep(what) -> keeper, to be closed */
+int mr_explore_tool_keep(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    const char *what = luaL_checkstring(L, 1);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &is_busy) != LUA_TNIL)
+        return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
+    if (mr_bind_waits_running(L))
+        return mr_misuse(L,
+                         "%s: not inside mr.waits, which would judge the waits of all its runs; "
+                         "call one after the other",
+                         what);
+    /* What a function of mr.graph.auto holds back comes before: it is no part of what is put back. */
+    mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
+    mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
+    mr_raise(L, mr_explore_keep(caller.machine, keeper));
+    lua_pushboolean(L, true);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
+    return 1;
+}
+
+mr_status mr_explore_drain(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}
+
+/* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work that
+ * the function has not waited for may lose it only now. */
+static mr_status end_work(const mr_caller *caller) {
+    mr_machine *machine = caller->machine;
+    mr_status status = mr_explore_drain(machine);
+    if (!machine->lost) return status;
+    mr_error_destroy(status);
+    if (machine->backend->simulator) mr_machine_revive(machine);
+    else MR_TRY(mr_machine_reset(caller));
+    return mr_explore_drain(machine);
+}
+
+/* put_back(keeper): all of before */
+int mr_explore_tool_put_back(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    mr_raise(L, end_work(&caller));
+    mr_raise(L, mr_explore_put_back(*keeper));
+    return 0;
+}
+
+/* --- calling the function ------------------------------------------------------------------------ */
+
+/* On the stack of the call of ours that explores, whose arguments stay there: 1 the Lua function that runs the script's, 2 the keeper, 3 the error that
+ * ended it. */
+typedef struct {
+    lua_State *L;
+    mr_machine *machine;
+    bool failed; /* what is at 3 is to be raised */
+    bool shows;  /* progress, on a terminal */
+    bool shown;
+    mr_explore_keeper *keeper;
+    mr_explore_value *value;
+    char refused[240]; /* what the function did that no search can follow; "" */
+} caller_state;
+
+static void set_search(lua_State *L, caller_state *s) {
+    if (s) lua_pushlightuserdata(L, s);
+    else lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &search);
+}
+
+/* The function may catch the error, so it is noted for run_function, too. */
+void mr_bind_explore_refuse(lua_State *L, const char *what) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &search);
+    caller_state *s = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (!s) return;
+    mr_site where = mr_enter(L).where;
+    snprintf(s->refused, sizeof s->refused, "the function calls %s (%s:%d)", what,
+             where.file ? where.file : "?", where.line);
+    mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
+
+static void put_text(mr_buffer *out, const char *text, size_t size) {
+    uint32_t length = (uint32_t)size;
+    mr_buffer_add(out, "e", 1);
+    mr_buffer_add(out, (const char *)&length, sizeof length);
+    mr_buffer_add(out, text, size);
+}
+
+/* What the function returned is text and tensors: as the Lua module has made of it. */
+static int call_function(lua_State *L) {
+    caller_state *s = lua_touserdata(L, 2);
+    lua_settop(L, 1);
+    lua_call(L, 0, LUA_MULTRET);
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    mr_buffer_add(&s->value->text, text, size);
+    for (int i = 2; i <= lua_gettop(L); i++) {
+        mr_tensor *t = mr_check_tensor(L, i);
+        if (!mr_vec_push(&s->value->tensors, t))
+            mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome"));
+        mr_tensor_retain(t);
+    }
+    return 0;
+}
+
+/* An error of work that the function has not waited for is the outcome, too. */
+static int end_function(lua_State *L) {
+    caller_state *s = lua_touserdata(L, 1);
+    mr_status status = mr_explore_drain(mr_set_context(L));
+    if (!status) return 0;
+    if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
+    mr_push_error(L, status);
+    size_t size;
+    const char *text = luaL_tolstring(L, -1, &size);
+    mr_explore_value_free(s->value);
+    put_text(&s->value->text, text, size);
+    return 0;
+}
+
+bool mr_explore_is_stopped(const mr_machine *machine) {
+    return machine->interrupted && machine->interrupted(machine->hook_context);
+}
+
+/* What has been found by then is returned to the script. */
+bool mr_explore_takes_interrupt(const mr_machine *machine) {
+    return machine->take_interrupt && machine->take_interrupt(machine->hook_context);
+}
+
+static mr_status call_protected(caller_state *s, int argument_count) {
+    lua_State *L = s->L;
+    int status = lua_pcall(L, argument_count, 0, 0);
+    mr_set_context(L);
+    if (status == LUA_OK) return MR_OK;
+    lua_replace(L, 3);
+    s->failed = true;
+    return mr_explore_is_stopped(s->machine)
+               ? mr_fail(MR_CODE_INTERRUPTED, "interrupted in the function")
+               : mr_fail(MR_CODE_UNKNOWN, "the function was ended");
+}
+
+static mr_status run_function(void *context, mr_explore_value *out_value) {
+    caller_state *s = context;
+    s->value = out_value;
+    mr_push_module(s->L);
+    lua_pushcclosure(s->L, call_function, 1);
+    lua_pushvalue(s->L, 1);
+    lua_pushlightuserdata(s->L, s);
+    MR_TRY(call_protected(s, 2));
+    if (*s->refused) return mr_fail(MR_CODE_NOT_PERMITTED, "%s", s->refused);
+    mr_push_module(s->L);
+    lua_pushcclosure(s->L, end_function, 1);
+    lua_pushlightuserdata(s->L, s);
+    return call_protected(s, 1);
+}
+
+/* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing that a
+ * function can repeat. */
+static mr_status begin_function(void *context) {
+    caller_state *s = context;
+    lua_gc(s->L, LUA_GCCOLLECT);
+    MR_TRY(mr_explore_drain(s->machine));
+    return mr_explore_put_back(s->keeper);
+}
+
+static void show_progress(caller_state *s, const mr_explore_progress *p) {
+    char text[160];
+    if (!s->shows || p->seconds < 1) return;
+    s->shown = true;
+    int size =
+        snprintf(text, sizeof text, "\rexplore: %llu schedules, %llu outcomes, %llu runs, %.0f s ",
+                 (unsigned long long)p->schedules, (unsigned long long)p->outcomes,
+                 (unsigned long long)p->runs, p->seconds);
+    mr_output_write(stderr, text, (size_t)size);
+}
+
+static bool go_on(void *context, const mr_explore_progress *p) {
+    caller_state *s = context;
+    show_progress(s, p);
+    return !mr_explore_is_stopped(s->machine);
+}
+
+/* A second Ctrl-C ends the script, so what was found is said here. */
+static void say_found(const mr_explore_result *r) {
+    mr_buffer text = {0};
+    mr_buffer_printf(&text, "explore: stopped after %llu schedules; %zu outcomes so far\n",
+                     (unsigned long long)r->schedules, r->outcomes.count);
+    for (size_t i = 0; i < r->outcomes.count && i < 8; i++) {
+        const mr_explore_outcome *o = &r->outcomes.items[i];
+        mr_buffer_printf(&text, "  in %llu schedules: %s\n", (unsigned long long)o->count,
+                         o->schedule ? o->schedule : "");
+    }
+    if (text.data) mr_output_write(stderr, text.data, text.size);
+    mr_buffer_free(&text);
+}
+
+static mr_explore_subject subject_of(caller_state *s) {
+    mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
+    s->keeper = *keeper;
+    s->machine = mr_set_context(s->L);
+    s->shows = isatty(STDERR_FILENO);
+    return (mr_explore_subject){.context = s,
+                                .machine = s->machine,
+                                .begin = begin_function,
+                                .run = run_function,
+                                .go_on = go_on};
+}
+
+/* --- the result ---------------------------------------------------------------------------------- */
+
+static int drop_result(lua_State *L) {
+    mr_explore_result_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, uint64_t value) {
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, key);
+}
+
+static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
+    lua_createtable(L, 0, 6);
+    lua_pushlstring(L, o->value, o->size);
+    lua_setfield(L, -2, "raw");
+    set_integer(L, "text_size", o->text_size);
+    set_integer(L, "count", o->count);
+    set_integer(L, "switches", o->switches);
+    lua_pushstring(L, o->schedule);
+    lua_setfield(L, -2, "schedule");
+    lua_pushstring(L, o->steps);
+    lua_setfield(L, -2, "steps");
+}
+
+static void push_result(lua_State *L, const mr_explore_result *r) {
+    lua_createtable(L, 0, 9);
+    set_integer(L, "schedules", r->schedules);
+    set_integer(L, "runs", r->runs);
+    set_integer(L, "pairs", r->pairs);
+    set_number(L, "seconds", r->seconds);
+    if (r->estimate > 0) set_number(L, "estimate", r->estimate);
+    lua_pushboolean(L, r->complete);
+    lua_setfield(L, -2, "complete");
+    if (r->interrupted) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "interrupted");
+    }
+    if (r->incomplete[0]) {
+        lua_pushstring(L, r->incomplete);
+        lua_setfield(L, -2, "incomplete");
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!r->witness[i].schedule) continue;
+        push_outcome(L, &r->witness[i]);
+        lua_setfield(L, -2, i ? "reversed" : "in_order");
+    }
+    lua_createtable(L, (int)r->outcomes.count, 0);
+    for (size_t i = 0; i < r->outcomes.count; i++) {
+        push_outcome(L, &r->outcomes.items[i]);
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+    lua_setfield(L, -2, "outcomes");
+}
+
+/* --- the collector ------------------------------------------------------------------------------- */
+
+bool mr_explore_stop_collector(lua_State *L) {
+    bool runs = lua_gc(L, LUA_GCISRUNNING) != 0;
+    lua_gc(L, LUA_GCSTOP);
+    return runs;
+}
+
+void mr_explore_start_collector(lua_State *L, bool runs) {
+    if (runs) lua_gc(L, LUA_GCRESTART);
+}
+
+/* --- tools --------------------------------------------------------------------------------------- */
+
+static void raise_failure(caller_state *s, mr_status status) {
+    if (!s->failed) {
+        mr_raise(s->L, status);
+        return;
+    }
+    mr_error_destroy(status);
+    lua_settop(s->L, 3);
+    lua_error(s->L);
+}
+
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, stream, number,
+ * file, line, stream, number]) -> result */
+int mr_explore_tool_explore(lua_State *L) {
+    caller_state s = {.L = L};
+    mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
+                                  .seconds = luaL_checknumber(L, 5),
+                                  .overtaking = (int)luaL_checkinteger(L, 6),
+                                  .grain = (uint32_t)luaL_checkinteger(L, 7),
+                                  .polls = (unsigned)luaL_checkinteger(L, 8),
+                                  .unspecified = lua_toboolean(L, 9),
+                                  .samples = (uint64_t)luaL_checkinteger(L, 10),
+                                  .seed = (uint64_t)luaL_checkinteger(L, 11)};
+    for (int i = 0; i < 2; i++) {
+        int at = 12 + 4 * i;
+        options.pair[i] = (mr_explore_side){
+            .where = {luaL_optstring(L, at, NULL), (int)luaL_optinteger(L, at + 1, 0)},
+            .stream = luaL_optstring(L, at + 2, NULL),
+            .number = (uint64_t)luaL_optinteger(L, at + 3, 0)};
+    }
+    lua_settop(L, 19);
+    mr_explore_subject subject = subject_of(&s);
+    mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
+    bool runs = mr_explore_stop_collector(L);
+    set_search(L, &s);
+    mr_status status = mr_explore(&subject, &options, result);
+    set_search(L, NULL);
+    mr_explore_start_collector(L, runs);
+    if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
+    if (status) raise_failure(&s, status);
+    if (result->interrupted && !mr_explore_takes_interrupt(s.machine)) {
+        say_found(result);
+        mr_raise(L, mr_fail(MR_CODE_INTERRUPTED, "interrupted while schedules were explored"));
+    }
+    push_result(L, result);
+    return 1;
+}
+
+/* replay(run, keeper, nil, schedule) -> whether the function did what the schedule says */
+int mr_explore_tool_replay(lua_State *L) {
+    caller_state s = {.L = L};
+    mr_explore_value value = {0};
+    bool followed;
+    const char *schedule = luaL_checkstring(L, 4);
+    mr_explore_subject subject = subject_of(&s);
+    bool runs = mr_explore_stop_collector(L);
+    mr_status status = mr_explore_replay(&subject, schedule, &value, &followed);
+    mr_explore_start_collector(L, runs);
+    mr_explore_value_free(&value);
+    if (status) raise_failure(&s, status);
+    lua_pushboolean(L, followed);
+    return 1;
+}
+
+static int drop_value(lua_State *L) {
+    mr_explore_value_free(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* follow(run, keeper, nil, schedule, patience in ms) -> why it could not be followed, or nil; the text of the value */
+int mr_explore_tool_follow(lua_State *L) {
+    caller_state s = {.L = L};
+    char why[240] = "";
+    const char *schedule = luaL_checkstring(L, 4);
+    uint64_t patience = (uint64_t)(luaL_checknumber(L, 5) * 1e6);
+    mr_explore_subject subject = subject_of(&s);
+    mr_explore_value *value = mr_push_owner(L, sizeof *value, drop_value);
+    bool runs = mr_explore_stop_collector(L), followed = true;
+    mr_status status =
+        s.machine->backend->simulator
+            ? mr_explore_replay(&subject, schedule, value, &followed)
+            : mr_explore_follow(&subject, schedule, patience, value, why, sizeof why);
+    mr_explore_start_collector(L, runs);
+    if (status) raise_failure(&s, status);
+    if (followed && !*why) lua_pushnil(L);
+    else lua_pushstring(L, *why ? why : "the function does not do what the schedule says");
+    lua_pushlstring(L, value->text.data ? value->text.data : "", value->text.size);
+    return 2;
+}

@@ -1,0 +1,122 @@
+/* What the Lua module of mr.explore needs beside the search: values of outcomes, delays, captures, Lua's collector. */
+#include <string.h>
+
+#include "bind/explore_parts.h"
+#include "bind/internal.h"
+#include "explore/stress.h"
+#include "graph/graph.h"
+#include "program/program.h"
+#include "tensor/tensor.h"
+
+int mr_explore_tool_is_tensor(lua_State *L) {
+    lua_pushboolean(L, mr_test(L, 1, &mr_kind_tensor) != NULL);
+    return 1;
+}
+
+/* kind(value) -> "a stream": how messages call it */
+int mr_explore_tool_kind(lua_State *L) {
+    lua_pushstring(L, mr_type_text(L, 1));
+    return 1;
+}
+
+/* fill(t, bytes): a contiguous tensor of the host */
+int mr_explore_tool_fill(lua_State *L) {
+    mr_caller caller = mr_enter(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    size_t size;
+    const char *bytes = luaL_checklstring(L, 2, &size);
+    if (size != (size_t)t->numel * mr_dtype_size(t->dtype)) return mr_misuse(L, "fill: size");
+    mr_raise(L, mr_host_access(&caller, "outcome", t, MR_WRITE));
+    if (size) memcpy(mr_tensor_data(t), bytes, size);
+    return 0;
+}
+
+/* set_globals(chunk, table): what its global variables are from now on */
+int mr_explore_tool_set_globals(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    const char *name = lua_setupvalue(L, 1, 1);
+    lua_pushboolean(L, name && strcmp(name, "_ENV") == 0);
+    return 1;
+}
+
+static int drop_stress(lua_State *L) {
+    mr_stress **stress = lua_touserdata(L, 1);
+    mr_stress_end(*stress);
+    *stress = NULL;
+    return 0;
+}
+
+/* delay(seed, ms) -> delays, which end when it is closed */
+int mr_explore_tool_delay(lua_State *L) {
+    mr_machine *machine = mr_set_context(L);
+    uint64_t seed = (uint64_t)luaL_checkinteger(L, 1);
+    double longest = luaL_checknumber(L, 2) * 1e6;
+    mr_stress **stress = mr_push_owner(L, sizeof(mr_stress *), drop_stress);
+    mr_raise(L, mr_stress_begin(machine, seed, (uint64_t)longest, stress));
+    return 1;
+}
+
+/* attempt(fn) -> true, what fn returns; or false: Ctrl-C ended it, and is forgotten */
+int mr_explore_tool_attempt(lua_State *L) {
+    mr_machine *machine = mr_set_context(L);
+    lua_settop(L, 1);
+    int status = lua_pcall(L, 0, LUA_MULTRET, 0);
+    mr_set_context(L);
+    if (status != LUA_OK) {
+        if (!mr_explore_is_stopped(machine) || !mr_explore_takes_interrupt(machine))
+            return lua_error(L);
+        lua_settop(L, 0);
+    }
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
+/* end_captures() -> text: what the function left open, which no run may leave to the next; or nothing */
+int mr_explore_tool_end_captures(lua_State *L) {
+    mr_status status = mr_capture_end_all(mr_set_context(L));
+    if (!status) return 0;
+    mr_push_error(L, status);
+    luaL_tolstring(L, -1, NULL);
+    return 1;
+}
+
+/* mr_explore_drain(): all devices are done; an error of theirs is raised */
+int mr_explore_tool_drain(lua_State *L) {
+    mr_raise(L, mr_explore_drain(mr_set_context(L)));
+    return 0;
+}
+
+/* bytes(t): of a tensor of the host */
+int mr_explore_tool_bytes(lua_State *L) {
+    mr_set_context(L);
+    mr_tensor *t = mr_check_tensor(L, 1);
+    mr_buffer *out = mr_push_buffer(L);
+    mr_program_read(t, out);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+/* misuse(text): raises at the script's line. */
+int mr_explore_tool_misuse(lua_State *L) {
+    return mr_misuse(L, "%s", luaL_checkstring(L, 1));
+}
+
+/* next_number() -> what the next command is counted by */
+int mr_explore_tool_next_number(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_set_context(L)->next_seq);
+    return 1;
+}
+
+/* uncollected(f, ...): as pcall(f, ...), and Lua's collector takes all before and nothing meanwhile */
+int mr_explore_tool_uncollected(lua_State *L) {
+    lua_gc(L, LUA_GCCOLLECT);
+    bool runs = mr_explore_stop_collector(L);
+    int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+    mr_set_context(L);
+    mr_explore_start_collector(L, runs);
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
