@@ -17,12 +17,29 @@
 
 /* ---- where an item comes out in another way */
 
-static branch *child_for(const branch *b, uint32_t item, const mr_difference *d) {
-    for (size_t i = 0; i < b->children.count; i++) {
-        branch *child = b->children.items[i];
-        if (child->key_item == item && child->key_kind == d->kind && child->key_value == d->value)
-            return child;
+static uint64_t stir(uint64_t value) {
+    value = (value + 1) * 0x9e3779b97f4a7c15u;
+    return (value ^ value >> 29) * 0xbf58476d1ce4e5b9u;
+}
+
+static branch_key key_of(const search *s, uint32_t item, const mr_difference *d) {
+    branch_key key = {.item = search_ordinal(s, item), .kind = d->kind, .value = d->value};
+    for (size_t i = 0; i < s->plan.steps.count; i++) {
+        uint64_t ordinal = s->plan.steps.items[i].command;
+        if (s->o->items[s->b->items_at[ordinal]].kind == MR_COMMAND_HOST_FUNCTION)
+            key.functions += stir(ordinal);
     }
+    return key;
+}
+
+static bool is_same_key(const branch_key *a, const branch_key *b) {
+    return a->item == b->item && a->kind == b->kind && a->value == b->value &&
+           a->functions == b->functions;
+}
+
+static branch *child_for(const branch *b, const branch_key *key) {
+    for (size_t i = 0; i < b->children.count; i++)
+        if (is_same_key(&b->children.items[i]->key, key)) return b->children.items[i];
     return NULL;
 }
 
@@ -36,7 +53,7 @@ static mr_status not_repeatable(const branch *b, const branch *child, size_t unt
                    text);
 }
 
-static mr_status make_child(search *s, uint32_t until, uint32_t item, const mr_difference *d,
+static mr_status make_child(search *s, uint32_t until, uint32_t item, const branch_key *key,
                             branch **out_child) {
     plan forced = {0};
     if (!plan_copy(&forced, &s->plan)) {
@@ -49,9 +66,7 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const mr_d
     plan_free(&forced);
     MR_TRY(status);
     branch *child = *out_child;
-    child->key_item = search_ordinal(s, item);
-    child->key_kind = d->kind;
-    child->key_value = d->value;
+    child->key = *key;
     status = not_repeatable(s->b, child, search_ordinal(s, item));
     if (!status && child->strayed)
         explore_incomplete(s->e, "a run of the function could not be forced into a schedule");
@@ -78,14 +93,14 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "the function is not repeatable, or reads more than %d values that differ "
                        "between schedules: %s",
                        MOST_DEPTH, d->text);
-    if (s->depth && s->b->key_item == search_ordinal(s, item) && s->b->key_kind == d->kind &&
-        s->b->key_value == d->value)
+    branch_key key = key_of(s, item, d);
+    if (s->depth && is_same_key(&s->b->key, &key))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called again under the same schedule, it "
                        "comes to another result (%s)",
                        d->text);
-    branch *child = child_for(s->b, search_ordinal(s, item), d);
-    if (!child) MR_TRY(make_child(s, until, item, d, &child));
+    branch *child = child_for(s->b, &key);
+    if (!child) MR_TRY(make_child(s, until, item, &key, &child));
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
     journey j = {.at = undo->at, .plan = s->plan};

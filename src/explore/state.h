@@ -28,6 +28,15 @@ typedef struct {
     mr_buffer text;
 } variant;
 
+/* Where and how a child goes another way than its parent. */
+typedef struct {
+    uint32_t item; /* its ordinal */
+    mr_difference_kind kind;
+    uint64_t value;
+    uint64_t
+        functions; /* a hash of the set of host functions that have run by then: the child has what these have read */
+} branch_key;
+
 typedef struct branch branch;
 struct branch {
     mr_program *program;
@@ -50,10 +59,7 @@ struct branch {
     uint32_t
         sides[2]; /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
 
-    /* How its parent's items come out here. */
-    uint32_t key_item; /* its ordinal */
-    mr_difference_kind key_kind;
-    uint64_t key_value;
+    branch_key key; /* how its parent's items come out here */
     MR_VEC(branch *) children;
 };
 
