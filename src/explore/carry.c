@@ -3,6 +3,7 @@
  *
  * Easiest to break: exactly that is carried out which the host's next look needs. What went beyond that would have been
  * decided by nobody. */
+#include <stdio.h>
 #include <string.h>
 
 #include "explore/search.h"
@@ -161,6 +162,17 @@ bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {
     return false;
 }
 
+static void note_stricter(search *s) {
+    mr_site where = s->at.item < s->b->count ? s->o->items[s->at.item].where : (mr_site){0};
+    char place[MR_LONGEST_NAME + 32] = "the end";
+    if (where.file) snprintf(place, sizeof place, "%s:%d", where.file, where.line);
+    explore_incomplete(
+        s->e,
+        "at %s the virtual GPU waits for more than CUDA guarantees, and some orders of "
+        "before were not tried",
+        place);
+}
+
 /* Lets the device do what is wanted, then the host what the item asks. *out_asked: it got to that. */
 mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked) {
     branch *b = s->b;
@@ -169,11 +181,7 @@ mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out
     mr_status status = before ? mr_player_let_move(b->player, d) : MR_OK;
     if (search_is_interrupted(status)) return status;
     mr_error_destroy(status); /* R49: the host is told by a later call, which is compared */
-    if (b->steer->next < before && !mr_player_machine(b->player)->lost)
-        explore_incomplete(s->e,
-                           "the virtual GPU orders the work at item %u more strictly than "
-                           "the rules say, so other orders were left out",
-                           s->at.item);
+    if (b->steer->next < before && !mr_player_machine(b->player)->lost) note_stricter(s);
     if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
         *out_asked = true;
         b->steer->answered =

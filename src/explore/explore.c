@@ -22,9 +22,10 @@ static double now_seconds(void) {
 
 static mr_status check_machine(const mr_machine *machine) {
     if (!machine->backend->simulator)
-        return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "schedules are explored on the virtual GPU only: a real GPU cannot be "
-                       "steered. Use mr.stress(fn) there, or run with --device virtual");
+        return mr_fail(
+            MR_CODE_NOT_SUPPORTED,
+            "schedules are explored on the virtual GPU only, which can run all of them. Use "
+            "mr.stress(fn) on a real GPU, or run with --device virtual");
     if (machine->in_host_function)
         return mr_fail(MR_CODE_NOT_PERMITTED, "not permitted inside a host function");
     MR_TRY(mr_capture_ask_host(&(mr_caller){.machine = (mr_machine *)machine}, MR_ASK_ACCESS,
@@ -71,6 +72,7 @@ static mr_status first_branch(explorer *e, branch **out_branch) {
     plan none = {.grain = e->options.grain};
     branch *again;
     MR_TRY(branch_run(e, &none, out_branch));
+    e->first = (*out_branch)->program;
     mr_status status = branch_run(e, &none, &again);
     if (status) return status;
     status = compare_runs(*out_branch, again);

@@ -138,7 +138,13 @@ static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
     mr_buffer_puts(out, "\n");
 }
 
-static void write_step(const branch *b, const plan_step *step, mr_buffer *out) {
+/* A run has streams of its own; a person is told one number for the same stream of all runs. */
+static uint32_t number_of(const explorer *e, const mr_player_item *it) {
+    if (!e->first || it->stream_slot >= mr_program_stream_count(e->first)) return it->stream->id;
+    return mr_program_stream_at(e->first, it->stream_slot).id;
+}
+
+static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
     char stream[80], name[120];
     uint32_t item = b->items_at[step->command];
     mr_player_item it = b->order.items[item];
@@ -147,25 +153,26 @@ static void write_step(const branch *b, const plan_step *step, mr_buffer *out) {
              it.command->name ? it.command->name : "?");
     if (it.stream->name) snprintf(stream, sizeof stream, "%.60s", it.stream->name->text);
     else if (it.stream->kind == MR_STREAM_LEGACY) snprintf(stream, sizeof stream, "default");
-    else snprintf(stream, sizeof stream, "stream #%u", it.stream->id);
+    else snprintf(stream, sizeof stream, "stream #%u", number_of(e, &it));
     mr_buffer_printf(out, "%-24s %-12s ", name, stream);
     write_place(it.where, out);
     mr_buffer_puts(out, "\n");
 }
 
-static void write_steps(const branch *b, const plan *p, mr_buffer *out) {
+static void write_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
     size_t next = 0;
     for (uint32_t item = 0; item <= b->count; item++) {
         for (; next < p->steps.count && p->steps.items[next].at <= b->ordinals[item]; next++)
-            write_step(b, &p->steps.items[next], out);
+            write_step(e, b, &p->steps.items[next], out);
         if (item < b->count && is_shown(b, item)) write_host_step(b, item, out);
     }
 }
 
-mr_status outcome_keep_schedule(mr_explore_outcome *o, const branch *b, const plan *p) {
+mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
+                                const plan *p) {
     mr_buffer schedule = {0}, steps = {0};
     plan_write(p, &schedule);
-    write_steps(b, p, &steps);
+    write_steps(e, b, p, &steps);
     mr_buffer_puts(&steps, "");
     if (schedule.failed || steps.failed) {
         mr_buffer_free(&schedule);
@@ -213,7 +220,9 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, cons
     outcome_place *place = find_place(&e->table, result, hash, value);
     if (!place->index) {
         if (result->outcomes.count == MOST_OUTCOMES) {
-            explore_incomplete(e, "there are more than %d different outcomes", MOST_OUTCOMES);
+            explore_incomplete(e,
+                               "it stopped after %d different outcomes: return less, such as a sum",
+                               MOST_OUTCOMES);
             e->stop = true;
             return MR_OK;
         }
@@ -226,5 +235,5 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, cons
     if (switches > o->switches || (switches == o->switches && length >= o->length)) return MR_OK;
     o->switches = switches;
     o->length = length;
-    return outcome_keep_schedule(o, b, schedule);
+    return outcome_keep_schedule(e, o, b, schedule);
 }

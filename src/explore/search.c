@@ -69,7 +69,8 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const bran
     child->key = *key;
     status = not_repeatable(s->b, child, search_ordinal(s, item));
     if (!status && child->strayed)
-        explore_incomplete(s->e, "a run of the function could not be forced into a schedule");
+        explore_incomplete(s->e, "a run of the function did not follow a schedule, and what comes "
+                                 "after that was not tried");
     if (!status && mr_vec_push(&s->b->children, child)) return MR_OK;
     branch_destroy(s->e, child);
     return status ? status : search_no_memory();
@@ -122,7 +123,7 @@ static double now_seconds(void) {
 
 static void check_time(explorer *e, double now) {
     if (e->options.seconds <= 0 || now - e->began <= e->options.seconds) return;
-    explore_incomplete(e, "the time of %g s was over", e->options.seconds);
+    explore_incomplete(e, "it stopped after time = %g s", e->options.seconds);
     e->stop = true;
 }
 
@@ -149,7 +150,7 @@ static mr_status finish(search *s) {
         MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     if (!e->result->schedules++) e->result->pairs = s->frames.count;
     if (!s->random && e->result->schedules >= e->options.most) {
-        explore_incomplete(e, "it ended after max = %llu schedules",
+        explore_incomplete(e, "it stopped after max = %llu schedules",
                            (unsigned long long)e->options.most);
         e->stop = true;
     }

@@ -129,7 +129,8 @@ void outcome_table_free(outcome_table *table);
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
                         size_t text_size);
 /* As text, and as steps for a person. */
-mr_status outcome_keep_schedule(mr_explore_outcome *o, const branch *b, const plan *p);
+mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
+                                const plan *p);
 
 /* ---- the two orders of a hazard: witness.c */
 
@@ -144,8 +145,9 @@ struct explorer {
     mr_explore_options options;
     mr_explore_result *result;
     outcome_table table;
-    uint64_t seed, draws; /* of the machine, at the beginning */
-    size_t branches;      /* that are open */
+    const mr_program *first; /* of the first run */
+    uint64_t seed, draws;    /* of the machine, at the beginning */
+    size_t branches;         /* that are open */
     bool stop;
     int overtaking; /* of this pass: only schedules with so many pairs against the order of submission count; -1: all */
     bool excluded;   /* by that: there are schedules with more */

@@ -91,5 +91,5 @@ mr_status witness_look(explorer *e, const branch *b, const plan *schedule, uint3
     w->size = value->size;
     w->text_size = text_size;
     w->switches = overtaken;
-    return outcome_keep_schedule(w, b, schedule);
+    return outcome_keep_schedule(e, w, b, schedule);
 }

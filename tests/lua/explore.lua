@@ -398,6 +398,22 @@ end).hazards[1]:witness()
 T.check(w.in_order and not w.reversed and tostring(w):find("does not use the memory again", 1, true),
   "memory that nobody uses again: " .. tostring(w))
 
+-- A stream has one number in the steps of all outcomes, though each run makes one of its own.
+local function unnamed()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
+  mr.synchronize()
+  mr.with(a, function() x:add_(1) end)
+  mr.with(b, function() x:mul_(3) end)
+  mr.synchronize()
+  return x:item()
+end
+r = mr.explore(unnamed)
+local numbers = {}
+for _, o in ipairs(r.outcomes) do
+  for number in o.steps:gmatch("stream (#%d+)") do numbers[number] = true end
+end
+T.check(next(numbers, next(numbers)) and not next(numbers, next(numbers, next(numbers))), "two numbers: " .. tostring(r))
+
 -- Two operations at one line, on streams without a name; and two of several rounds of the same two lines.
 local function one_line()
   local x = mr.zeros(1)
