@@ -55,7 +55,7 @@ end
 
 function TestExplore.test_bounds()
   local text, status = run("--explore=max:1,grain:1", RACY)
-  lu.assertStrContains(text, "it ended after max = 1 schedules")
+  lu.assertStrContains(text, "it stopped after max = 1 schedules")
   lu.assertEquals(status, 0)
   for _, bad in ipairs { "mux:1", "max", "max:", "max:x", "max:1;grain:2", "max:1,,grain:2", ":1" } do
     text, status = run("--explore=" .. command.quote(bad), RACY)
