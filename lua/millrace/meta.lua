@@ -1592,7 +1592,8 @@ function mr.nn.CrossEntropyLoss(options) end
 
 ---Makes a class of modules. Give it a method `init`, which gets the arguments of class(...) and
 ---assigns parameters and other modules to fields of self, and a method `forward`, which calling a
----module calls.
+---module calls. mr.nn.Module() makes an empty module without a class: assign its parts and `forward`
+---to its fields.
 ---@param name string
 ---@param parent? table
 ---@return table class

@@ -110,10 +110,20 @@ static int call(lua_State *L, const void *key, const char *module, const char *p
 
 /* --- mr.nn.Module ------------------------------------------------------------------------------- */
 
+/* mr.nn.Module(): the table stands before the arguments. */
+static int call_module(lua_State *L) {
+    if (lua_gettop(L) > 1)
+        return mr_misuse(L, "Module: takes no arguments: a module with an `init` is one of a class "
+                            "that mr.nn.Module.class(name) makes");
+    lua_settop(L, 0);
+    return call(L, &nn_key, "millrace.nn", NULL, "plain_module");
+}
+
 MODULE(class, "class", "mr.nn.Module.class(name: string [, parent: table]) -> class: table",
        "Makes a class of modules. Give it a method `init`, which gets the arguments of class(...) "
        "and assigns parameters and other modules to fields of self, and a method `forward`, which "
-       "calling a module calls.")
+       "calling a module calls. mr.nn.Module() makes an empty module without a class: assign its "
+       "parts and `forward` to its fields.")
 MODULE(parameters, "parameters", "m:parameters() -> list: tensor[]",
        "Returns the parameters of the module and of all modules in it, each once, in the order of "
        "their assignment.")
@@ -495,6 +505,16 @@ static void open_table(lua_State *L, const mr_class *class, const char *field) {
     lua_setfield(L, -2, field);
 }
 
+/* The table in field `field` of the one at the top, which open_table added. */
+static void make_callable(lua_State *L, const char *field, lua_CFunction function) {
+    lua_getfield(L, -1, field);
+    lua_getmetatable(L, -1);
+    mr_push_module(L);
+    lua_pushcclosure(L, function, 1);
+    lua_setfield(L, -2, "__call");
+    lua_pop(L, 2);
+}
+
 void mr_open_nn(lua_State *L) {
     lua_newtable(L);
     mr_table_open(L, &mr_optim_class);
@@ -510,6 +530,7 @@ void mr_open_nn(lua_State *L) {
     lua_newtable(L);
     mr_table_open(L, &mr_nn_class);
     open_table(L, &mr_nn_module_class, "Module");
+    make_callable(L, "Module", call_module);
     open_table(L, &mr_nn_init_class, "init");
     open_table(L, &mr_nn_utils_class, "utils");
     mr_refuse_missing(L, mr_nn_class.name);

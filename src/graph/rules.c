@@ -43,10 +43,18 @@ static void invalidate(mr_capture *capture, const mr_caller *caller, const char 
     snprintf(capture->reason, sizeof capture->reason, "%s", name);
 }
 
+/* Its error names the stream on which it began. */
+static mr_status error_of(const mr_capture *capture, mr_code code, const char *name,
+                          const char *what, const char *cure) {
+    mr_status status = mr_capture_error(code, name, what, capture->graph->begun, cure);
+    if (capture->streams.count) mr_stream_blame(capture->streams.items[0]->stream, status);
+    return status;
+}
+
 mr_status mr_capture_refuse(mr_capture *capture, const mr_caller *caller, mr_code code,
                             const char *name, const char *what, const char *cure) {
     invalidate(capture, caller, name);
-    return mr_capture_error(code, name, what, capture->graph->begun, cure);
+    return error_of(capture, code, name, what, cure);
 }
 
 mr_status mr_capture_usable(const mr_capture *capture, const char *name) {
@@ -56,8 +64,8 @@ mr_status mr_capture_usable(const mr_capture *capture, const char *name) {
         mr_text_format(what, sizeof what, "the capture was invalidated by %s at %.100s:%d",
                        capture->reason, capture->reason_where.file, capture->reason_where.line);
     else mr_text_format(what, sizeof what, "the capture was invalidated by %s", capture->reason);
-    return mr_capture_error(MR_CODE_CAPTURE_INVALIDATED, name, what, capture->graph->begun,
-                            "Take that call out of what is captured, and capture again.");
+    return error_of(capture, MR_CODE_CAPTURE_INVALIDATED, name, what,
+                    "Take that call out of what is captured, and capture again.");
 }
 
 /* ---- the host waits or asks: R37, R40 */

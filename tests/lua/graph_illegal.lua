@@ -146,6 +146,8 @@ local function check_error(name, expected, ok, err)
   if expected == "invalid-argument" then return lu.assertIsString(err, name) end -- as of any wrong argument
   lu.assertEquals(err.code, expected, name .. ": " .. tostring(err))
   lu.assertStrContains(err.message, tostring(numbers[expected]), name)
+  lu.assertIsString(err.op, name)
+  if expected == "stream-capture-invalidated" then lu.assertIsString(err.stream, name) end
   lu.assertStrContains(tostring(err.where or err.message), "graph_illegal", name)
 end
 

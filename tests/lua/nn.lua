@@ -189,6 +189,21 @@ end
 
 TestModules = {}
 
+function TestModules.test_a_module_without_a_class()
+  local net = nn.Module()
+  net.fc1 = nn.Linear(2, 3)
+  net.fc2 = nn.Linear(3, 1)
+  function net:forward(x) return self.fc2(self.fc1(x):relu()) end
+  lu.assertEquals(names(net:named_parameters()), "fc1.weight fc1.bias fc2.weight fc2.bias")
+  lu.assertEquals(net(mr.ones(4, 2)).shape, { 4, 1 })
+  lu.assertEquals(#nn.Sequential(net, nn.ReLU()):parameters(), 4)
+  lu.assertStrContains(tostring(net), "Module(\n  (fc1): Linear(")
+  lu.assertEquals(#nn.Module():parameters(), 0)
+  lu.assertErrorMsgContains("nn.lua", nn.Module(), mr.ones(1))
+  lu.assertErrorMsgContains("no method `forward`", nn.Module(), mr.ones(1))
+  lu.assertErrorMsgContains("takes no arguments", nn.Module, "Net")
+end
+
 function TestModules.test_registration_is_in_the_order_of_assignment()
   local net = new_net()
   lu.assertEquals(names(net:named_parameters()), "scale fc1.weight fc1.bias head.1.weight head.1.bias head.3.weight")

@@ -475,6 +475,9 @@ return function(tools)
   -- What scripts find in mr.nn.Module, so that help knows the methods of a module.
   for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
 
-  return { methods = methods, parameter = parameter, class = new_class, is_module = is_module, check = state_of,
+  -- mr.nn.Module(): a module of no class of its own, which gets its parts and its `forward` by assignment.
+  local plain = new_class("Module")
+
+  return { methods = methods, plain = plain, parameter = parameter, class = new_class, is_module = is_module, check = state_of,
     assign = assign, children = children }
 end
