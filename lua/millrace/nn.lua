@@ -6,7 +6,8 @@ return function(tools)
   local layers = require "millrace.nn.layers" (tools, module, init)
   local losses = require "millrace.nn.losses" (tools, module)
   local utils = require "millrace.nn.utils" (tools, module)
-  local nn = { Module = module.methods, plain_module = module.plain, init = init, utils = utils, Parameter = module.parameter }
+  local nn = { Module = module.methods, plain_module = module.plain, init = init, utils = utils,
+    Parameter = module.parameter }
   for name, class in pairs(layers) do nn[name] = class end
   for name, class in pairs(losses) do nn[name] = class end
   return nn

@@ -478,6 +478,6 @@ return function(tools)
   -- mr.nn.Module(): a module of no class of its own, which gets its parts and its `forward` by assignment.
   local plain = new_class("Module")
 
-  return { methods = methods, plain = plain, parameter = parameter, class = new_class, is_module = is_module, check = state_of,
-    assign = assign, children = children }
+  return { methods = methods, plain = plain, parameter = parameter, class = new_class, is_module = is_module,
+    check = state_of, assign = assign, children = children }
 end
