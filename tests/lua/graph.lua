@@ -573,6 +573,24 @@ function TestGraph.test_a_freed_input_is_named()
   lu.assertErrorMsgContains("was freed at", g.launch, g)
 end
 
+-- R45: the graph has the event's handle. On CUDA this was a crash.
+function TestGraph.test_a_closed_event_of_outside_is_named()
+  local x, before, after = mr.zeros(4), mr.event(), mr.event{name = "after"}
+  before:record()
+  local g = mr.graph(function()
+    mr.current_stream():wait_event(before, {external = true})
+    x:add_(1)
+    after:record(nil, {external = true})
+  end)
+  g:launch()
+  after:close()
+  lu.assertErrorMsgContains("is for event `after`, which is closed", g.launch, g)
+  g:enable(3, false)
+  g:launch()
+  lu.assertEquals(x:sum():item(), 8.0)
+  lu.assertNil(g.rebuilt)
+end
+
 function TestGraph.test_a_reset_ends_captures()
   local s = mr.stream()
   local g = mr.graph(function() mr.spin{ms = 1} end)
