@@ -251,23 +251,13 @@ static int drop_result(lua_State *L) {
     return 0;
 }
 
-static void set_number(lua_State *L, const char *key, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, uint64_t value) {
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
     lua_createtable(L, 0, 6);
     lua_pushlstring(L, o->value, o->size);
     lua_setfield(L, -2, "raw");
-    set_integer(L, "text_size", o->text_size);
-    set_integer(L, "count", o->count);
-    set_integer(L, "switches", o->switches);
+    mr_set_integer(L, "text_size", o->text_size);
+    mr_set_integer(L, "count", o->count);
+    mr_set_integer(L, "switches", o->switches);
     lua_pushstring(L, o->schedule);
     lua_setfield(L, -2, "schedule");
     lua_pushstring(L, o->steps);
@@ -276,11 +266,11 @@ static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
 
 static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_createtable(L, 0, 9);
-    set_integer(L, "schedules", r->schedules);
-    set_integer(L, "runs", r->runs);
-    set_integer(L, "pairs", r->pairs);
-    set_number(L, "seconds", r->seconds);
-    if (r->estimate > 0) set_number(L, "estimate", r->estimate);
+    mr_set_integer(L, "schedules", r->schedules);
+    mr_set_integer(L, "runs", r->runs);
+    mr_set_integer(L, "pairs", r->pairs);
+    mr_set_number(L, "seconds", r->seconds);
+    if (r->estimate > 0) mr_set_number(L, "estimate", r->estimate);
     lua_pushboolean(L, r->complete);
     lua_setfield(L, -2, "complete");
     if (r->interrupted) {

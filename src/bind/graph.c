@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "bind/field.h"
 #include "bind/graph.h"
 #include "bind/internal.h"
 #include "bind/open.h"
@@ -117,11 +118,6 @@ MR_FUNCTION(
 
 /* --- looking ------------------------------------------------------------------------------------- */
 
-static void set_text(lua_State *L, const char *key, const char *text) {
-    lua_pushstring(L, text);
-    lua_setfield(L, -2, key);
-}
-
 static void push_operands(lua_State *L, const mr_command *command, uint8_t access) {
     lua_newtable(L);
     for (uint32_t k = 0; k < command->operand_count; k++) {
@@ -140,9 +136,9 @@ static void push_node(lua_State *L, const mr_executable *x, uint32_t i) {
     lua_createtable(L, 0, 8);
     lua_pushinteger(L, (lua_Integer)i + 1);
     lua_setfield(L, -2, "index");
-    set_text(L, "kind", mr_graph_kind_text(n.command));
-    set_text(L, "name", n.command->name);
-    set_text(L, "stream", mr_stream_describe(n.command->stream, stream, sizeof stream));
+    mr_set_text(L, "kind", mr_graph_kind_text(n.command));
+    mr_set_text(L, "name", n.command->name);
+    mr_set_text(L, "stream", mr_stream_describe(n.command->stream, stream, sizeof stream));
     mr_push_site(L, n.command->where);
     lua_setfield(L, -2, "where");
     lua_pushboolean(L, mr_executable_enabled(x)[i]);

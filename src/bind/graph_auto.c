@@ -3,6 +3,7 @@
  *
  * Easiest to break: each begin of a call needs its end, also after an error in the function. */
 #include "bind/bind.h"
+#include "bind/field.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "graph/auto.h"
@@ -65,11 +66,6 @@ MR_FUNCTION(
     return 1;
 }
 
-static void set_count(lua_State *L, const char *key, uint64_t value) {
-    lua_pushinteger(L, (lua_Integer)value);
-    lua_setfield(L, -2, key);
-}
-
 MR_FUNCTION(
     graph_why, "why", "mr.graph.why(f: function) -> why: string?, counts: table",
     "Says why the last call of a function of mr.graph.auto was no launch of a graph: nil if it was "
@@ -84,10 +80,10 @@ MR_FUNCTION(
     if (facts.why[0]) lua_pushstring(L, facts.why);
     else lua_pushnil(L);
     lua_createtable(L, 0, 4);
-    set_count(L, "calls", facts.calls);
-    set_count(L, "launches", facts.launches);
-    set_count(L, "captures", facts.captures);
-    set_count(L, "nodes", facts.nodes);
+    mr_set_integer(L, "calls", facts.calls);
+    mr_set_integer(L, "launches", facts.launches);
+    mr_set_integer(L, "captures", facts.captures);
+    mr_set_integer(L, "nodes", facts.nodes);
     return 2;
 }
 
