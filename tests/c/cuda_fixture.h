@@ -164,7 +164,7 @@ static inline void launch(mr_stream *stream) {
     OK(mr_spin(&caller, stream, 1000));
 }
 static inline void launch_at(mr_stream *stream, int line) {
-    mr_caller at = {machine, {"script.lua", line}, NULL};
+    mr_caller at = {.machine = machine, .where = {"script.lua", line}};
     OK(mr_spin(&at, stream, 1000));
 }
 static inline void copy(mr_stream *stream, mr_tensor *to, mr_tensor *from) {
