@@ -13,14 +13,6 @@
 #include "bind/trace_parts.h"
 #include "trace/writers.h"
 
-/* --- state, check, constructor -------------------------------------------------------------------- */
-
-const mr_kind mr_kind_trace = {.text = "a trace"};
-
-const mr_trace **mr_new_trace(lua_State *L) {
-    return mr_new(L, &mr_kind_trace, sizeof(const mr_trace *));
-}
-
 /* --- showing -------------------------------------------------------------------------------------- */
 
 static bool is_set(const char *variable) {

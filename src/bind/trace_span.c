@@ -1,8 +1,14 @@
-/* The spans of a trace as tables, and as arguments of its methods. */
+/* The userdata of a trace as an argument, and its spans as tables and as arguments of its methods. */
 #include <string.h>
 
 #include "base/text.h"
 #include "bind/trace_parts.h"
+
+const mr_kind mr_kind_trace = {.text = "a trace"};
+
+const mr_trace **mr_new_trace(lua_State *L) {
+    return mr_new(L, &mr_kind_trace, sizeof(const mr_trace *));
+}
 
 const mr_trace *mr_check_trace(lua_State *L, int arg) {
     const mr_trace *trace = *(const mr_trace **)mr_check(L, arg, &mr_kind_trace);

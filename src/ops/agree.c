@@ -67,7 +67,7 @@ static mr_dtype compared_dtype(const mr_tolerance *t, mr_dtype a, mr_dtype b) {
 static void set_walk(job *j) {
     mr_tensor sorted[2];
     const mr_tensor *operands[2] = {&sorted[0], &sorted[1]};
-    int order[MR_MAX_DIMS], ndim = j->tensor[0]->ndim;
+    int order[MR_MAX_DIMS] = {0}, ndim = j->tensor[0]->ndim;
     for (int d = 0; d < ndim; d++) {
         int at = d;
         int64_t own = llabs(j->tensor[0]->stride[d]);
