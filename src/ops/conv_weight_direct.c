@@ -44,9 +44,9 @@ typedef struct {
 #define STORE_SUM(k) memcpy(sums + (k)*LANES, sum##k, sizeof sum##k);
 
 #define TAPS(tag, T_, count)                                                                       \
-    MR_CLONES static void add_##count##_##tag(T_ *restrict sums, const T_ *restrict gradient,      \
-                                              const T_ *restrict seen, const int64_t *offset,      \
-                                              int64_t step, int64_t n) {                           \
+    MR_CLONES static void add_products_##count##_##tag(                                            \
+        T_ *restrict sums, const T_ *restrict gradient, const T_ *restrict seen,                   \
+        const int64_t *offset, int64_t step, int64_t n) {                                          \
         typedef T_ T;                                                                              \
         EACH_##count(LOAD_SUM) for (int64_t i = 0; i < n; i++) {                                   \
             for (int l = 0; l < LANES; l++) {                                                      \
@@ -65,10 +65,10 @@ typedef struct {
         int64_t step = w->c.step[1] * LANES;                                                       \
         for (int64_t k = 0; k < w->taps;) {                                                        \
             int count = w->taps - k >= 9 ? 9 : w->taps - k >= 3 ? 3 : 1;                           \
-            (count == 9   ? add_9_##tag                                                            \
-             : count == 3 ? add_3_##tag                                                            \
-                          : add_1_##tag)((T *)w->sums + k * LANES, w->gradient, w->seen,           \
-                                         w->offset + k, step, n);                                  \
+            (count == 9   ? add_products_9_##tag                                                   \
+             : count == 3 ? add_products_3_##tag                                                   \
+                          : add_products_1_##tag)((T *)w->sums + k * LANES, w->gradient, w->seen,  \
+                                                  w->offset + k, step, n);                         \
             k += count;                                                                            \
         }                                                                                          \
     }

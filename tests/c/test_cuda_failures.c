@@ -25,7 +25,7 @@ static void a_failure_names_the_only_operation_that_it_can_be(void **state) {
     assert_non_null(status);
     assert_int_equal(status->code, MR_CODE_ILLEGAL_ADDRESS);
     assert_string_equal(status->op, "spin");
-    assert_string_equal(status->stream, "stream `work`");
+    assert_string_equal(status->stream, "work");
     assert_int_equal(status->where.line, 3);
     mr_error_destroy(status);
     mr_stream_release(s);

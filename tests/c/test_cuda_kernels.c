@@ -534,7 +534,7 @@ static void a_failure_is_that_of_the_kernel_and_its_line(void **state) {
     assert_non_null(status);
     assert_int_equal(status->code, MR_CODE_ILLEGAL_ADDRESS);
     assert_string_equal(status->op, "crash");
-    assert_string_equal(status->stream, "stream `work`");
+    assert_string_equal(status->stream, "work");
     assert_int_equal(status->where.line, 4);
     mr_error_destroy(status);
     drop(t);
