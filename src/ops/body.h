@@ -21,7 +21,6 @@
 #define MR_HAVE_CLONES 0
 #endif
 #endif
-/* A function with clones has a name that no other file uses, also if it is static: clang's resolvers are global. */
 #if MR_HAVE_CLONES &&                                                                              \
     defined(                                                                                       \
         __clang__) /* clang 14 fails on some of these loops with AVX-512, and has no name for AVX2 with FMA */

@@ -43,6 +43,7 @@ typedef struct {
 #define ADD(k)       sum##k[l] = FUSED(g, from##k[i * step + l], sum##k[l]);
 #define STORE_SUM(k) memcpy(sums + (k)*LANES, sum##k, sizeof sum##k);
 
+/* No other file uses these names: the resolvers that clang makes for clones of static functions are global. */
 #define TAPS(tag, T_, count)                                                                       \
     MR_CLONES static void add_products_##count##_##tag(                                            \
         T_ *restrict sums, const T_ *restrict gradient, const T_ *restrict seen,                   \
