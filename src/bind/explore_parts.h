@@ -7,7 +7,6 @@
 
 /* ---- explore_run.c */
 
-mr_status mr_explore_drain(mr_machine *machine);       /* waits for all devices */
 bool mr_explore_is_stopped(const mr_machine *machine); /* by Ctrl-C */
 /* Ctrl-C is forgotten: what has been found by then is returned to the script. False: it was the second one. */
 bool mr_explore_takes_interrupt(const mr_machine *machine);

@@ -59,21 +59,16 @@ int mr_explore_tool_keep(lua_State *L) {
     return 1;
 }
 
-mr_status mr_explore_drain(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 /* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work that
  * the function has not waited for may lose it only now. */
 static mr_status end_work(const mr_caller *caller) {
     mr_machine *machine = caller->machine;
-    mr_status status = mr_explore_drain(machine);
+    mr_status status = mr_machine_drain(machine);
     if (!machine->lost) return status;
     mr_error_destroy(status);
     if (machine->backend->simulator) mr_machine_revive(machine);
     else MR_TRY(mr_machine_reset(caller));
-    return mr_explore_drain(machine);
+    return mr_machine_drain(machine);
 }
 
 /* put_back(keeper): all of before */
@@ -145,7 +140,7 @@ static int call_function(lua_State *L) {
 /* An error of work that the function has not waited for is the outcome, too. */
 static int end_function(lua_State *L) {
     caller_state *s = lua_touserdata(L, 1);
-    mr_status status = mr_explore_drain(mr_set_context(L));
+    mr_status status = mr_machine_drain(mr_set_context(L));
     if (!status) return 0;
     if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
     mr_push_error(L, status);
@@ -197,7 +192,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
 static mr_status begin_function(void *context) {
     caller_state *s = context;
     lua_gc(s->L, LUA_GCCOLLECT);
-    MR_TRY(mr_explore_drain(s->machine));
+    MR_TRY(mr_machine_drain(s->machine));
     return mr_explore_put_back(s->keeper);
 }
 

@@ -82,9 +82,9 @@ int mr_explore_tool_end_captures(lua_State *L) {
     return 1;
 }
 
-/* mr_explore_drain(): all devices are done; an error of theirs is raised */
+/* drain(): all devices are done; an error of theirs is raised */
 int mr_explore_tool_drain(lua_State *L) {
-    mr_raise(L, mr_explore_drain(mr_set_context(L)));
+    mr_raise(L, mr_machine_drain(mr_set_context(L)));
     return 0;
 }
 

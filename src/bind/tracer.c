@@ -92,11 +92,6 @@ static mr_status snapshot(lua_State *L, mr_tracer *tracer, uint64_t first_seq,
     return status;
 }
 
-static mr_status drain(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 /* ---- mr.trace */
 
 MR_FUNCTION(
@@ -156,7 +151,7 @@ static int drop_call(lua_State *L) {
 }
 
 static int drain_protected(lua_State *L) {
-    mr_raise(L, drain(mr_set_context(L)));
+    mr_raise(L, mr_machine_drain(mr_set_context(L)));
     return 0;
 }
 
@@ -204,7 +199,9 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait) {
     if (!tracer) return MR_OK;
     s->whole = NULL;
     s->machine->hook_context = L;
-    if (wait) mr_error_destroy(drain(s->machine)); /* the script has not asked, so it is not told */
+    if (wait)
+        mr_error_destroy(
+            mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */
     mr_status status = snapshot(L, tracer, 0, &trace);
     mr_tracer_stop(tracer);
     if (!status) status = mr_trace_save(trace, NULL, s->path, mr_bind_trace_source, L);

@@ -119,12 +119,6 @@ static mr_status begin(mr_machine *machine, recording *r) {
     return status;
 }
 
-/* What host functions touch must be known; no order follows from this. */
-static mr_status run_functions(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 static bool is_interrupted(const mr_machine *machine) {
     return machine->interrupted && machine->interrupted(machine->hook_context);
 }
@@ -252,8 +246,9 @@ static void push_result(lua_State *L, const mr_waits *waits) {
 
 /* --- the function ------------------------------------------------------------------------------- */
 
-static int call_run_functions(lua_State *L) {
-    mr_raise(L, run_functions(mr_set_context(L)));
+/* What host functions touch must be known; no order follows from this. */
+static int run_functions(lua_State *L) {
+    mr_raise(L, mr_machine_drain(mr_set_context(L)));
     return 0;
 }
 
@@ -299,7 +294,7 @@ MR_FUNCTION(
     if (status == LUA_OK) {
         r->returned = mr_recorder_count(r->recorder);
         mr_push_module(L);
-        lua_pushcclosure(L, call_run_functions, 1);
+        lua_pushcclosure(L, run_functions, 1);
         status = lua_pcall(L, 0, 0, 0);
     }
     s->running = false;
@@ -344,7 +339,7 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
     if (!s->script.recorder) return MR_OK;
     s->machine->hook_context = L;
     s->script.returned = mr_recorder_count(s->script.recorder);
-    mr_status status = run_functions(s->machine);
+    mr_status status = mr_machine_drain(s->machine);
     if (!status) status = judge(s, &s->script, false, &waits);
     forget(&s->script);
     if (status) return status;

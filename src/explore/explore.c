@@ -182,7 +182,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
     *out_result = (mr_explore_result){.complete = true};
     MR_TRY(check_machine(machine));
     MR_TRY(mr_machine_ready(machine));
-    MR_TRY(steer_drain(machine));
+    MR_TRY(mr_machine_drain(machine));
     char chooser[64];
     take_over(machine, chooser, sizeof chooser);
     explorer e = {.subject = subject,
@@ -219,7 +219,7 @@ mr_status mr_explore_replay(const mr_explore_subject *subject, const char *sched
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "this is no schedule of mr.explore: expected a text such as \"mr1 g1 @4 2 1 "
                        ".6\"");
-    mr_status status = steer_drain(machine);
+    mr_status status = mr_machine_drain(machine);
     char chooser[64];
     take_over(machine, chooser, sizeof chooser);
     if (!status) status = branch_follow(subject, &p, out_value, out_followed);

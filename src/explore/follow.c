@@ -241,7 +241,7 @@ static mr_status run(follower *f, const mr_explore_subject *subject, mr_explore_
     bool gave_up = false;
     MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)(2 * count_of(f)), f->patience_ns));
     mr_status status = observed_run(f, subject, out_value);
-    status = mr_error_first(status, steer_drain(f->machine));
+    status = mr_error_first(status, mr_machine_drain(f->machine));
     f->backend->latches_end(f->machine, &gave_up);
     if (gave_up) /* whatever came of it */
         snprintf(f->why, f->why_size, "nothing went on for %g seconds",

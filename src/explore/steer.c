@@ -125,11 +125,6 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer) {
     return MR_OK;
 }
 
-mr_status steer_drain(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
-}
-
 /* ---- the item that the host is at */
 
 void item_count_begin(item_count *c, const mr_recorder *recorder) {

@@ -35,9 +35,6 @@ bool plan_copy(plan *to, const plan *from); /* false: no memory */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
 
-/* Waits for all devices. */
-mr_status steer_drain(mr_machine *machine);
-
 /* ---- the item that the host is at, by its ordinal, while a recorder records */
 
 /* Its owner is an observer that is told after the recorder, and passes on what it is told. */

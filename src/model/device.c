@@ -65,3 +65,8 @@ mr_status mr_device_drain(mr_device *device) {
     mr_machine_free_dropped(machine);
     return status;
 }
+
+mr_status mr_machine_drain(mr_machine *machine) {
+    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
+    return MR_OK;
+}

@@ -171,6 +171,7 @@ mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device);
 /* The same without a word to the observers: for who wants host functions to have run, where the script has
  * asked for no wait that it could rely on. */
 mr_status mr_device_drain(mr_device *device);
+mr_status mr_machine_drain(mr_machine *machine); /* all devices, up to the first error */
 
 /* The host's clock in nanoseconds: virtual on the virtual GPU. */
 uint64_t mr_machine_time(mr_machine *machine);

@@ -295,9 +295,7 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
 /* ---- beginning */
 
 static mr_status wait_for_devices(mr_machine *machine) {
-    if (machine->next_seq == 1) return MR_OK;
-    for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_drain(machine->devices[i]));
-    return MR_OK;
+    return machine->next_seq == 1 ? MR_OK : mr_machine_drain(machine);
 }
 
 static void note_settings(mr_recorder *r, const mr_simulator *simulator) {
