@@ -455,7 +455,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
                 return;
             }
             e.access = command->operands[i].access & (pass ? MR_WRITE : MR_READ);
-            e.guessed = (command->operands[i].access & MR_GUESSED) != 0;
+            e.guessed = (command->operands[i].access & (MR_GUESSED | MR_ASSUMED)) != 0;
             if (e.access && e.history->watched && (!pass || !use->only_look)) event_happens(c, &e);
         }
     }

@@ -154,6 +154,15 @@ mr_status mr_command_set_arguments(mr_command *command, const void *bytes, size_
     return MR_OK;
 }
 
+const char *mr_assumed_text(mr_assumed why) {
+    static const char *const texts[] = {"",
+#define X(id, text) text,
+                                        MR_ASSUMED_LIST(X)
+#undef X
+    };
+    return texts[why];
+}
+
 void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, uint8_t access) {
     mr_tensor_retain(tensor);
     command->operands[i] = (mr_operand){tensor, access};

@@ -105,18 +105,65 @@ typedef struct {
 
 extern const mr_command_kind mr_command_kinds[];
 
+/* Why an operand is only assumed: id, and the clause behind "because". */
+#define MR_ASSUMED_LIST(X)                                                                         \
+    X(GAPS, "bytes that it does not touch lie between those that it touches")                      \
+    X(INDEX, "the address depends on a value in memory")                                           \
+    X(CONDITION, "a condition that was not followed decides whether it is accessed")               \
+    X(LOOP, "the number of iterations of a loop is not known")                                     \
+    X(ARITHMETIC, "the computation of the address was not followed")                               \
+    X(CHOSEN, "the kernel chooses one of several pointers")                                        \
+    X(KEPT, "the pointer passes through memory or a function that was not followed")               \
+    X(IN_DATA, "a number among the arguments is its address")                                      \
+    X(VARIABLE, "a variable of a module counts as a whole")                                        \
+    X(DECLARED, "the script declares the access, and the code does not show it")                   \
+    X(SIZE, "the kernel is too large for the analysis")
+
+typedef enum {
+    MR_CERTAIN,
+#define X(id, text) MR_ASSUMED_##id,
+    MR_ASSUMED_LIST(X)
+#undef X
+} mr_assumed;
+
+/* How a command accesses the bytes of an operand. Bits 0 and 1 say what it does; code that asks for that alone masks
+ * with MR_ACCESSES. The others qualify it, and only launches of a user's kernel have them:
+ *
+ *   MR_GUESSED   With MR_READ and MR_WRITE: the code does not tell which of the two; it may be neither.
+ *   MR_ATOMIC    With MR_READ and MR_WRITE: every access through this operand is an atomic read-modify-write that is
+ *                atomic for the whole device. (`atom` and `red` of scope .cta or .cluster are plain accesses.) Plain
+ *                accesses of the same bytes are other operands: a command may have several operands over the same
+ *                bytes, with different flags, and nothing is known of the order between them.
+ *   MR_ASSUMED   A mask: four bits that hold the reason (mr_assumed), 0 where nothing is assumed. Without a reason the
+ *                launch accesses every byte of the view in this way, whatever memory holds, if it runs to its end.
+ *                With a reason it may access any of these bytes, or none; which is not known. Both kinds together
+ *                cover all that it accesses through its pointers (mr_kernel_follows_data names the exception), so an
+ *                operand with a reason must count wherever order is judged. It never stands for a certain access
+ *                before it, and a write with a reason need not leave any byte written.
+ *                MR_GUESSED implies a reason. */
 enum {
     MR_READ = 1,
     MR_WRITE = 2,
     MR_ACCESSES = MR_READ | MR_WRITE,
-    MR_GUESSED =
-        4, /* with both: of a user's kernel, whose code does not tell which; it may be neither */
+    MR_GUESSED = 4,
+    MR_ATOMIC = 8,
+    MR_ASSUMED_SHIFT = 4,
+    MR_ASSUMED = 15 << MR_ASSUMED_SHIFT,
 };
 
 struct mr_operand {
     mr_tensor *tensor; /* the exact bytes: a view; one reference owned */
-    uint8_t access;    /* MR_READ | MR_WRITE, with or without MR_GUESSED */
+    uint8_t access;    /* see above */
 };
+
+static inline mr_assumed mr_access_assumed(uint8_t access) {
+    return (mr_assumed)(access >> MR_ASSUMED_SHIFT);
+}
+static inline uint8_t mr_access_assume(uint8_t access, mr_assumed why) {
+    return (uint8_t)((access & ~MR_ASSUMED) | ((unsigned)why << MR_ASSUMED_SHIFT));
+}
+/* The clause of a reason; "" for MR_CERTAIN. */
+const char *mr_assumed_text(mr_assumed why);
 
 typedef struct {
     bool is_integer;

@@ -273,13 +273,19 @@ static bool grow(operand_list *list) {
     return true;
 }
 
+/* What differs in how sure it is, or in being atomic, stays apart. */
+static bool merges(uint8_t a, uint8_t b) {
+    return ((a ^ b) & ~MR_ACCESSES) == 0 && !(a & MR_ATOMIC);
+}
+
 /* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
 static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first, uint64_t end,
                              uint8_t access) {
     for (uint32_t i = 0; i < list->count; i++) {
         mr_operand *o = &list->items[i];
         if (o->tensor->storage != base->storage || (uint64_t)o->tensor->offset != first ||
-            (uint64_t)o->tensor->numel != end - first)
+            (uint64_t)o->tensor->numel != end - first ||
+            !(merges(o->access, access) || o->access == access))
             continue;
         o->access |= access;
         return MR_OK;
@@ -297,17 +303,13 @@ static uint64_t pointer_offset(const mr_tensor *t) {
     return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
 }
 
-/* The bytes of an extent from where the pointer points, inside of the storage. What is not bounded is taken as the tensor
- * that the script passed. */
+/* The bytes of an extent from where the pointer points, inside of the storage. */
 static void place_extent(const mr_tensor *t, const mr_ptx_extent *extent, uint64_t *out_first,
                          uint64_t *out_end) {
-    uint64_t first, end;
-    mr_tensor_extent(t, &first, &end);
     const int64_t at = (int64_t)pointer_offset(t), size = (int64_t)t->storage->bytes;
-    if (extent->first > INT64_MIN + at)
-        first = extent->first + at < 0 ? 0 : (uint64_t)(extent->first + at);
-    if (extent->end < INT64_MAX - at) end = extent->end + at < 0 ? 0 : (uint64_t)(extent->end + at);
-    if (end > (uint64_t)size) end = (uint64_t)size;
+    uint64_t first = 0, end = (uint64_t)size;
+    if (extent->first > -at) first = (uint64_t)(extent->first + at);
+    if (extent->end < size - at) end = extent->end + at < 0 ? 0 : (uint64_t)(extent->end + at);
     if (first > end) first = end;
     *out_first = first;
     *out_end = end;
@@ -320,24 +322,43 @@ static uint8_t access_of(const mr_kernel_call *call, const mr_kernel_pointer *po
     return inferred->known ? inferred->access : MR_ACCESSES | MR_GUESSED;
 }
 
+static mr_assumed assumed_because(mr_ptx_reason reason) {
+    static const mr_assumed of[] = {
+        [MR_PTX_CERTAIN] = MR_CERTAIN,       [MR_PTX_GAPS] = MR_ASSUMED_GAPS,
+        [MR_PTX_INDEX] = MR_ASSUMED_INDEX,   [MR_PTX_CONDITION] = MR_ASSUMED_CONDITION,
+        [MR_PTX_LOOP] = MR_ASSUMED_LOOP,     [MR_PTX_ARITHMETIC] = MR_ASSUMED_ARITHMETIC,
+        [MR_PTX_CHOSEN] = MR_ASSUMED_CHOSEN, [MR_PTX_KEPT] = MR_ASSUMED_KEPT,
+        [MR_PTX_SIZE] = MR_ASSUMED_SIZE,
+    };
+    return of[reason];
+}
+
+/* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it out. */
+static uint8_t access_to(const mr_ptx_extent *extent, uint8_t wanted) {
+    uint8_t access = extent->access & wanted & MR_ACCESSES;
+    if (!access) return 0;
+    if (extent->is_atomic && access == MR_ACCESSES) access |= MR_ATOMIC;
+    return mr_access_assume(access | (wanted & MR_GUESSED), assumed_because(extent->reason));
+}
+
 static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
                              const mr_kernel_pointer *pointer, const mr_ptx_extent *extents,
                              uint32_t extent_count) {
     uint8_t wanted = access_of(call, pointer), found = 0;
+    uint64_t first, end;
     for (uint32_t i = 0; i < extent_count; i++) {
-        uint64_t first, end;
-        uint8_t access = extents[i].access & wanted & MR_ACCESSES;
         uint32_t at = call->kernel->params[extents[i].param].offset + extents[i].offset;
-        if (at != pointer->at || !access) continue;
-        access |= wanted & MR_GUESSED;
+        uint8_t access = at == pointer->at ? access_to(&extents[i], wanted) : 0;
+        if (!access) continue;
         place_extent(pointer->tensor, &extents[i], &first, &end);
         found |= access;
         if (first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, access));
     }
-    uint64_t first, end;
     mr_tensor_extent(pointer->tensor, &first, &end);
-    uint8_t rest = pointer->access & (uint8_t)~found; /* what only the script says */
-    if (rest && first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, rest));
+    uint8_t rest = pointer->access & (uint8_t)~found & MR_ACCESSES; /* what only the script says */
+    if (rest && first < end)
+        MR_TRY(add_operand(list, pointer->tensor, first, end,
+                           mr_access_assume(rest, MR_ASSUMED_DECLARED)));
     return MR_OK;
 }
 
@@ -354,9 +375,19 @@ static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_oper
 
 #define FEW_EXTENTS 32
 
+/* Does the launch use a number as a pointer? At address 0 there is no memory. */
+static bool is_from_number(const mr_kernel_call *call, const mr_ptx_extent *extent) {
+    uint32_t at = call->kernel->params[extent->param].offset + extent->offset;
+    uint64_t number;
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        if (call->pointers[i].at == at) return false;
+    memcpy(&number, (const char *)call->params + at, sizeof number);
+    return number != 0;
+}
+
 static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
                                const mr_kernel_call *call, mr_tensor **variables,
-                               uint32_t variable_count) {
+                               uint32_t variable_count, bool *out_follows_data) {
     mr_ptx_extent few[FEW_EXTENTS], *extents = few;
     uint32_t count =
         mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, few, FEW_EXTENTS);
@@ -370,17 +401,25 @@ static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < call->pointer_count && !status; i++)
         status = add_pointer(list, call, &call->pointers[i], extents, count);
+    *out_follows_data = mr_ptx_kernel_follows_memory(call->kernel);
+    for (uint32_t i = 0; i < count; i++) *out_follows_data |= is_from_number(call, &extents[i]);
     if (extents != few) free(extents);
     MR_TRY(status);
     const uint8_t *uses = mr_kernel_code_uses(call->module->code, call->kernel);
     for (uint32_t i = 0; i < variable_count; i++) {
         if (!variables[i] || !uses[i]) continue;
-        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes, uses[i]));
+        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes,
+                           mr_access_assume(uses[i], MR_ASSUMED_VARIABLE)));
     }
     return MR_OK;
 }
 
 /* ---- the command */
+
+bool mr_kernel_follows_data(const mr_command *command) {
+    return command->kind == MR_COMMAND_OP && command->u.op.row &&
+           command->u.op.row->id == MR_OP_kernel && mr_kernel_arguments_of(command)->follows_data;
+}
 
 static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
     return sizeof(mr_kernel_arguments) +
@@ -462,7 +501,7 @@ static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call 
         .grid = {(uint32_t)call->grid[0], (uint32_t)call->grid[1], (uint32_t)call->grid[2]},
         .block = {(uint32_t)call->block[0], (uint32_t)call->block[1], (uint32_t)call->block[2]},
         .shared = call->shared};
-    MR_TRY(find_operands(list, a, call, variables, variable_count));
+    MR_TRY(find_operands(list, a, call, variables, variable_count, &a->follows_data));
     MR_TRY(fill_addresses(a, list, call, variables, variable_count));
     estimate(a, list);
     if (call->kernel->param_bytes)

@@ -128,6 +128,7 @@ typedef struct {
     const mr_ptx_kernel *kernel;
     uint32_t grid[3], block[3];
     uint32_t shared;
+    bool follows_data; /* see mr_kernel_follows_data */
     uint32_t pointer_count, variable_count;
     double bytes, instructions; /* for the cost model: see estimate() */
     double passes;              /* of its loops, if they are what it takes to touch those bytes */
@@ -143,6 +144,10 @@ static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
 static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
     return (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
 }
+/* The launch may access memory through pointers that are no arguments of their own: in structs by value that the kernel
+ * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number among the
+ * arguments that was the address of an allocation at the call. */
+bool mr_kernel_follows_data(const mr_command *command);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
 void mr_kernel_fill_params(const mr_command *command, void *out);
 

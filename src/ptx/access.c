@@ -18,7 +18,7 @@ enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 struct ptx_access {
     mr_ptx_param_access *params;
     uint32_t param_count, param_bytes;
-    bool follows_pointers;
+    bool follows_pointers, follows_memory;
     mr_region region;              /* of all that is here */
     const access_program *program; /* NULL: nothing is known of a launch */
     access_piece *pieces;          /* what can be a pointer in the parameters */
@@ -125,7 +125,7 @@ static void judge_site(inference *in, const access_site *site) {
         any |= access_has(in->bases, b); /* the block of parameters, local memory */
     if (access_has(in->bases, ORIGIN_VARIABLES)) in->access->follows_pointers = any = true;
     if (any && !access_has(in->bases, ORIGIN_MEMORY)) return;
-    in->access->follows_pointers = true;
+    in->access->follows_pointers = in->access->follows_memory = true;
     in->through_memory |= site->access;
     in->memory_site = site;
 }
@@ -142,7 +142,7 @@ static void judge_memory(inference *in) {
 
 static void judge_call(inference *in, const access_call *c) {
     if (access_is_harmless(c->function)) return;
-    in->access->follows_pointers = true;
+    in->access->follows_pointers = in->access->follows_memory = true;
     access_site site = {.copy = c->copy, .instruction = c->instruction};
     bool recursive = c->function && c->function->is_defined;
     for (uint32_t v = c->first_of[0]; v < c->first_of[c->argument_count]; v++) {
@@ -213,7 +213,7 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
 }
 
 static void know_nothing(ptx_access *access, const char *reason) {
-    access->follows_pointers = true;
+    access->follows_pointers = access->follows_memory = true;
     for (uint32_t p = 0; p < access->param_count; p++)
         access->params[p] =
             (mr_ptx_param_access){.access = MR_PTX_READS | MR_PTX_WRITES, .reason = reason};
@@ -295,6 +295,7 @@ static uint32_t find_extents(const ptx_access *access, const uint32_t grid[3],
         mr_ptx_extent all = {.param = piece.param,
                              .offset = piece.offset,
                              .access = MR_PTX_READS | MR_PTX_WRITES,
+                             .reason = access->program ? MR_PTX_KEPT : MR_PTX_SIZE,
                              .first = INT64_MIN,
                              .end = INT64_MAX};
         add_extent(all, out, &count, most);
@@ -346,6 +347,10 @@ const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel) {
 
 bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel) {
     return kernel->access->follows_pointers;
+}
+
+bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel) {
+    return kernel->access->follows_memory;
 }
 
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],

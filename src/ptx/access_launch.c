@@ -725,11 +725,14 @@ static uint32_t list_extents(const run *r, mr_ptx_extent *out, uint32_t most) {
         if (!e->is_there) continue;
         const access_piece *piece = &r->program->pieces[k / 2];
         if (count++ < most)
-            out[count - 1] = (mr_ptx_extent){.param = piece->param,
-                                             .offset = piece->offset,
-                                             .access = k % 2 ? MR_PTX_WRITES : MR_PTX_READS,
-                                             .first = e->first,
-                                             .end = e->end};
+            out[count - 1] = (mr_ptx_extent){
+                .param = piece->param,
+                .offset = piece->offset,
+                .access = k % 2 ? MR_PTX_WRITES : MR_PTX_READS,
+                .reason = e->first == LINEAR_LEAST || e->end == LINEAR_MOST ? MR_PTX_INDEX
+                                                                            : MR_PTX_CERTAIN,
+                .first = e->first,
+                .end = e->end};
     }
     return count;
 }
@@ -780,6 +783,7 @@ static uint32_t without_memory(const access_program *p, mr_ptx_extent *out, uint
             out[count - 1] = (mr_ptx_extent){.param = p->pieces[k].param,
                                              .offset = p->pieces[k].offset,
                                              .access = MR_PTX_READS | MR_PTX_WRITES,
+                                             .reason = MR_PTX_SIZE,
                                              .first = LINEAR_LEAST,
                                              .end = LINEAR_MOST};
     return count;

@@ -175,20 +175,39 @@ typedef struct {
 const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
 /* Other memory that it may touch: of module variables, or through pointers that lie in memory. */
 bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
+/* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis does not
+ * know? No extent stands for those accesses. */
+bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
 
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:
  * memory is out. */
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access);
 
-/* Of one launch: bytes [first, end) relative to the pointer's value that it may touch; never less than what it does. */
+/* Why an extent is more than what is accessed for certain. */
+typedef enum {
+    MR_PTX_CERTAIN, /* every byte is accessed in every run of the launch that ends */
+    MR_PTX_GAPS,
+    MR_PTX_INDEX,
+    MR_PTX_CONDITION,
+    MR_PTX_LOOP,
+    MR_PTX_ARITHMETIC,
+    MR_PTX_CHOSEN,
+    MR_PTX_KEPT,
+    MR_PTX_SIZE,
+} mr_ptx_reason;
+
+/* Of one launch: bytes relative to the pointer's value that it may access in one way. The extents of a pointer together
+ * are never less than what the launch accesses; one without a reason is never more, either. */
 typedef struct {
     uint32_t param;
     uint32_t offset; /* of the pointer in the parameter: not 0 only in a struct */
     uint8_t access;
+    bool is_atomic; /* by atomic instructions only, of scope .gpu or .sys; access is both then */
+    mr_ptx_reason reason;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
 } mr_ptx_extent;
-/* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, one for
- * each pointer and kind of access, and returns how many there are, which can be more than `most`. */
+/* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, in
+ * no certain order, and returns how many there are, which can be more than `most`. */
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],
                                const uint32_t block[3], const void *params, mr_ptx_extent *out,
                                uint32_t most);
