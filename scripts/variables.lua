@@ -9,6 +9,7 @@ local build = arg[1] or "build"
 local KNOWN = {
   ["base/parallel.c"] = { ["base/parallel.c"] = "pool threads once" },
   ["base/output.c"] = { ["base/output.c"] = "limit on_failure state is_told problem written" },
+  ["base/number.c"] = { ["base/number.c"] = "plain once" },
   ["base/status.c"] = { ["base/status.c"] = "no_memory" },
   ["compile/nvrtc.c"] = {
     ["compile/nvrtc.c"] = "api found_once opened_once found include_folder library name missing",

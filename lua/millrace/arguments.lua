@@ -3,6 +3,8 @@
 -- wrong return the value, or what stands for it.
 --
 -- The module is a function of the tools that bind/functional.c hands to it.
+local format = require "millrace.words".format
+
 return function(tools)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
   local check = {}
@@ -79,7 +81,7 @@ return function(tools)
   function check.number(name, what, value, otherwise, low, high)
     if value == nil then return otherwise end
     if type(value) ~= "number" or not (value >= low and value <= high) then
-      misuse(("%s: %s must be a number from %g to %g, got %s"):format(name, what, low, high, tostring(value)))
+      misuse(format("%s: %s must be a number from %g to %g, got %s", name, what, low, high, tostring(value)))
     end
     return value
   end

@@ -6,6 +6,7 @@
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
 local mr = require "millrace"
+local format = require "millrace.words".format
 
 return function(tools, check)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
@@ -239,7 +240,7 @@ return function(tools, check)
     if type(p) ~= "number" or p ~= p then
       misuse(("norm: p is %s, expected a number such as 1 or math.huge"):format(tostring(p)))
     end
-    if p < 0 and p > -math.huge then misuse(("norm: p is %g, expected a number from 0 on"):format(p)) end
+    if p < 0 and p > -math.huge then misuse(format("norm: p is %g, expected a number from 0 on", p)) end
     keepdim = check.switch("norm", "keepdim", keepdim, false)
     if p == 2 then return x:norm { dim = dims, keepdim = keepdim, out = options.out } end
     if options.out then misuse "norm: out= is only for p=2: use out:copy_(x:norm{p=...})" end

@@ -18,7 +18,7 @@ return function(tools)
 
   local function check_number(what, name, value, least, most)
     if type(value) ~= "number" or value ~= value or value < least or (most and value >= most) then
-      misuse(("%s: %s is %s, expected a number from %g %s"):format(what, name, tostring(value), least,
+      misuse(words.format("%s: %s is %s, expected a number from %g %s", what, name, tostring(value), least,
         most and "to below " .. most or "on"))
     end
   end
@@ -316,7 +316,7 @@ return function(tools)
         check_number(name, "lr", value, 0)
         for _, group in ipairs(o.param_groups) do group.lr = value end
       end,
-      __tostring = function(o) return ("%s (%s, lr %g)"):format(name, plural(#o.param_groups, "group"), o.lr) end,
+      __tostring = function(o) return words.format("%s (%s, lr %g)", name, plural(#o.param_groups, "group"), o.lr) end,
     }
     metatables[class.metatable] = true
     optim[name] = function(parameters, options) return new(class, parameters, options) end

@@ -6,7 +6,8 @@
 -- A check that fails raises, with the rule and the line of the script. Times are in milliseconds.
 
 local mr = require "millrace"
-local plural = require "millrace.words".plural
+local words = require "millrace.words"
+local plural = words.plural
 
 local T = {}
 
@@ -14,12 +15,14 @@ local prefix = ""
 local checks = 0
 
 -- Runs when the state closes. A script that made no check prints no count, and tests/run.lua then counts it as failed.
-T.at_end = setmetatable({}, { __gc = function()
+-- Under --sandbox there are no finalizers, and no count.
+local has_finalizers, at_end = pcall(setmetatable, {}, { __gc = function()
   if checks > 0 then print(checks .. " checks") end
 end })
+T.at_end = has_finalizers and at_end or nil
 
 local function fail(text, ...)
-  error(prefix .. text:format(...), 3)
+  error(prefix .. words.format(text, ...), 3)
 end
 
 -- Sets the rule that the script tests. Every message begins with it.
@@ -27,8 +30,10 @@ function T.rule(name)
   prefix = name .. ": "
 end
 
--- Ends the script with the status that means "not available here", and prints the reason.
+-- Ends the script with the status that means "not available here", and prints the reason. Under --sandbox, where a
+-- script cannot end the program, it is an error.
 function T.skip(reason)
+  if not os.exit then error("skipped: " .. reason, 0) end
   print("skipped: " .. reason)
   os.exit(77, true)
 end
@@ -162,11 +167,11 @@ function T.expect_hazard(fn, expected, ...)
     found = found or (same and r)
   end
   if not found or #reports > 1 then
-    local words = {}
+    local parts = {}
     for _, key in ipairs { "kind", "reason", "tensor" } do
-      if expected[key] then words[#words + 1] = key .. "=" .. tostring(expected[key]) end
+      if expected[key] then parts[#parts + 1] = key .. "=" .. tostring(expected[key]) end
     end
-    fail("expected one hazard (%s), got %s", table.concat(words, " "), describe(reports))
+    fail("expected one hazard (%s), got %s", table.concat(parts, " "), describe(reports))
   end
   return found
 end

@@ -10,4 +10,15 @@ function words.plural(count, word)
   return count == 1 and "1 " .. word or count .. " " .. word .. "s"
 end
 
+-- string.format, with a point in each float whatever locale the script has chosen.
+function words.format(format, ...)
+  local arguments, at = table.pack(...), 0
+  return (format:gsub("%%[-+ #%d.]*[%a%%]", function(conversion)
+    if conversion == "%%" then return "%" end
+    at = at + 1
+    local text = conversion:format(arguments[at])
+    return conversion:find("[aefgAEFG]$") and text:gsub("[^%w%s+.-]+", ".") or text
+  end))
+end
+
 return words

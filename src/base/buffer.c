@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static bool reserve(mr_buffer *buffer, size_t more) {
     size_t needed = buffer->size + more + 1;
     if (buffer->failed) return false;
@@ -36,16 +38,20 @@ void mr_buffer_puts(mr_buffer *buffer, const char *text) {
     mr_buffer_add(buffer, text, strlen(text));
 }
 
-void mr_buffer_printf(mr_buffer *buffer, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
+void mr_buffer_printfv(mr_buffer *buffer, const char *format, va_list args) {
+    va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
+    int length = mr_number_formatv(NULL, 0, format, again);
     va_end(again);
-    if (length > 0 && reserve(buffer, (size_t)length)) {
-        vsnprintf(buffer->data + buffer->size, (size_t)length + 1, format, args);
-        buffer->size += (size_t)length;
-    }
+    if (length < 0 || !reserve(buffer, (size_t)length)) return;
+    mr_number_formatv(buffer->data + buffer->size, (size_t)length + 1, format, args);
+    buffer->size += (size_t)length;
+}
+
+void mr_buffer_printf(mr_buffer *buffer, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mr_buffer_printfv(buffer, format, args);
     va_end(args);
 }
 

@@ -20,6 +20,7 @@ void mr_buffer_reserve(mr_buffer *buffer, size_t size);
 void mr_buffer_puts(mr_buffer *buffer, const char *text);
 void mr_buffer_printf(mr_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void mr_buffer_printfv(mr_buffer *buffer, const char *format, va_list args);
 void mr_buffer_free(mr_buffer *buffer); /* leaves it empty and usable */
 
 #endif

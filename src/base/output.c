@@ -49,6 +49,20 @@ void mr_output_write(FILE *file, const char *text, size_t size) {
     if (ferror(file)) mr_output_flush(file);
 }
 
+void mr_output_write_message(FILE *file, const char *text, size_t size) {
+    static const char rest[] = "... (the rest of this message is left out)\n";
+    uint64_t room = limit > written ? limit - written : 0;
+    if (room < MR_OUTPUT_MESSAGE) room = MR_OUTPUT_MESSAGE;
+    bool fits = !limit || size <= room;
+    size_t shown = fits ? size : room;
+    while (!fits && shown && ((unsigned char)text[shown] & 0xc0) == 0x80)
+        shown--; /* whole characters */
+    fwrite(text, 1, shown, file);
+    if (!fits) fwrite(rest, 1, sizeof rest - 1, file);
+    if (limit) written += shown;
+    if (ferror(file)) mr_output_flush(file);
+}
+
 mr_output_state mr_output_check(void) {
     mr_output_flush(stdout);
     mr_output_flush(stderr);

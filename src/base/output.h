@@ -15,6 +15,10 @@ void mr_output_open(uint64_t limit, void (*failed)(void));
 /* To stdout or stderr. A text that would exceed the limit is not written at all. */
 void mr_output_write(FILE *file, const char *text, size_t size);
 void mr_output_flush(FILE *file);
+/* The error with which a program ends. What exceeds the limit is left out, but the first bytes are always written
+ * (MR_OUTPUT_MESSAGE), also when all output before has used the limit up. */
+enum { MR_OUTPUT_MESSAGE = 4096 };
+void mr_output_write_message(FILE *file, const char *text, size_t size);
 
 /* Whether characters beyond ASCII are better not written to a terminal: MILLRACE_ASCII (--ascii) is set, or the
  * locale's variables name no UTF-8. */

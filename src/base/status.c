@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static const struct {
     const char *text;
     int number;
@@ -46,13 +48,13 @@ bool mr_code_find(const char *text, mr_code *out_code) {
 mr_status mr_failv(mr_code code, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
+    int length = mr_number_formatv(NULL, 0, format, again);
     va_end(again);
     if (length < 0) length = 0;
     mr_error *error = calloc(1, sizeof *error + (size_t)length + 1);
     if (!error) return &no_memory.error;
     error->code = code;
-    vsnprintf(error->message, (size_t)length + 1, format, args);
+    mr_number_formatv(error->message, (size_t)length + 1, format, args);
     return error;
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 typedef enum { FOR_PEOPLE, QUOTED, JSON } style;
 
 /* The length of the character at `s`, and which it is; 0: that byte is no UTF-8. */
@@ -123,7 +125,7 @@ void mr_text_copy_end(char *out, size_t size, const char *text) {
 }
 
 void mr_text_formatv(char *out, size_t size, const char *format, va_list args) {
-    if (vsnprintf(out, size, format, args) >= (int)size) end_cut(out, size);
+    if (mr_number_formatv(out, size, format, args) >= (int)size) end_cut(out, size);
 }
 
 void mr_text_format(char *out, size_t size, const char *format, ...) {

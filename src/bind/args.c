@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
 
@@ -22,7 +23,8 @@ lua_Integer mr_check_integer(lua_State *L, int arg) {
     lua_Integer value = lua_tointegerx(L, arg, &is_integer);
     if (is_integer && lua_type(L, arg) == LUA_TNUMBER) return value;
     if (lua_type(L, arg) != LUA_TNUMBER) return mr_bad_argument(L, arg, "an integer");
-    return mr_bad_argument_as(L, arg, "an integer", lua_pushfstring(L, "%f", lua_tonumber(L, arg)));
+    char got[MR_NUMBER_TEXT];
+    return mr_bad_argument_as(L, arg, "an integer", mr_number_text(lua_tonumber(L, arg), got));
 }
 
 bool mr_is_scalar(lua_State *L, int arg) {
@@ -88,10 +90,12 @@ static int option_of_key(lua_State *L, const char *const *known, int count, bool
         mr_misuse(L, "found a value at [%lld]: at most %d values are expected here", (long long)at,
                   count);
     }
+    char number[MR_NUMBER_TEXT];
+    if (lua_type(L, -2) == LUA_TNUMBER)
+        mr_misuse(L, "options have the form {name=value}: found [%s] as a key",
+                  mr_number_text(lua_tonumber(L, -2), number));
     if (lua_type(L, -2) != LUA_TSTRING)
-        mr_misuse(L, "options have the form {name=value}: found %s as a key",
-                  lua_type(L, -2) == LUA_TNUMBER ? lua_pushfstring(L, "[%f]", lua_tonumber(L, -2))
-                                                 : mr_type_text(L, -2));
+        mr_misuse(L, "options have the form {name=value}: found %s as a key", mr_type_text(L, -2));
     const char *key = lua_tolstring(L, -2, &size);
     int at = known_at(known, key, size);
     if (at < 0) unknown_option(L, key, known);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/output.h"
 #include "bind/explore.h"
 #include "bind/explore_parts.h"
@@ -200,10 +201,10 @@ static void show_progress(caller_state *s, const mr_explore_progress *p) {
     char text[160];
     if (!s->shows || p->seconds < 1) return;
     s->shown = true;
-    int size =
-        snprintf(text, sizeof text, "\rexplore: %llu schedules, %llu outcomes, %llu runs, %.0f s ",
-                 (unsigned long long)p->schedules, (unsigned long long)p->outcomes,
-                 (unsigned long long)p->runs, p->seconds);
+    int size = mr_number_format(text, sizeof text,
+                                "\rexplore: %llu schedules, %llu outcomes, %llu runs, %.0f s ",
+                                (unsigned long long)p->schedules, (unsigned long long)p->outcomes,
+                                (unsigned long long)p->runs, p->seconds);
     mr_output_write(stderr, text, (size_t)size);
 }
 

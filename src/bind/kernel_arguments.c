@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bind/kernel.h"
 
 /* "saxpy: argument 3 (`float a`): expected a number, got a tensor". */
@@ -92,7 +93,7 @@ static int64_t check_whole(lua_State *L, const mr_kernel_passed *a, uint32_t i) 
     int64_t value = lua_tointegerx(L, at, &exact);
     if (!exact) {
         char got[64];
-        snprintf(got, sizeof got, "%.14g", lua_tonumber(L, at));
+        mr_number_format(got, sizeof got, "%.14g", lua_tonumber(L, at));
         bad_kernel_argument(L, a, i, "an integer", got);
     }
     return value;

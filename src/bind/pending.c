@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "bind/field.h"
 #include "bind/open.h"
@@ -53,8 +54,8 @@ void mr_pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]) {
         snprintf(out, MR_PENDING_TEXT, "waits for the copy engine: %s uses it", what);
         return;
     case MR_CAUSE_HOST:
-        snprintf(out, MR_PENDING_TEXT, "starts at %.6g ms of the clock",
-                 (double)pending->start * 1e-6);
+        mr_number_format(out, MR_PENDING_TEXT, "starts at %.6g ms of the clock",
+                         (double)pending->start * 1e-6);
         return;
     default: snprintf(out, MR_PENDING_TEXT, "waits: %s", mr_cause_text(pending->held_by)); return;
     }

@@ -2,6 +2,7 @@
  * over arguments or in a table. Below bind/ everything counts from 0. */
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "bind/shape.h"
 
 bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number) {
@@ -12,14 +13,15 @@ bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number) {
 }
 
 /* "1.5", "nan", "a string": how a message shows what came in a whole number's place. */
-static const char *shown(lua_State *L, int index) {
+static const char *shown(lua_State *L, int index, char out[MR_NUMBER_TEXT]) {
     if (lua_type(L, index) != LUA_TNUMBER) return mr_type_text(L, index);
-    return lua_pushfstring(L, "%f", lua_tonumber(L, index));
+    return mr_number_text(lua_tonumber(L, index), out);
 }
 
 /* Reads `f(3, 4)` and `f({3, 4})` alike; `word` is "size" or "dim". */
 static int check_whole_numbers(lua_State *L, const char *what, const char *word, int first,
                                int last, lua_Integer *out_numbers) {
+    char number[MR_NUMBER_TEXT];
     bool table = last == first && lua_type(L, first) == LUA_TTABLE;
     lua_Integer count = table ? (lua_Integer)lua_rawlen(L, first) : last - first + 1;
     if (table && !mr_is_list(L, first))
@@ -37,7 +39,7 @@ static int check_whole_numbers(lua_State *L, const char *what, const char *word,
         }
         if (!mr_whole_number(L, index, &out_numbers[i]))
             return mr_misuse(L, "%s: %s %d is %s, expected a whole number", what, word, i + 1,
-                             shown(L, index));
+                             shown(L, index, number));
         if (table) lua_pop(L, 1);
     }
     return count < 0 ? 0 : (int)count;
@@ -118,11 +120,11 @@ int mr_check_dims(lua_State *L, const char *what, int first, int last, int ndim,
 }
 
 int64_t mr_check_index(lua_State *L, const mr_tensor *t, int dim, int index) {
-    char name[160], shape[128];
+    char name[160], shape[128], number[MR_NUMBER_TEXT];
     lua_Integer i = 0;
     if (!mr_whole_number(L, index, &i)) {
         mr_misuse(L, "%s: index %d is %s, expected a whole number",
-                  mr_tensor_describe(t, name, sizeof name), dim + 1, shown(L, index));
+                  mr_tensor_describe(t, name, sizeof name), dim + 1, shown(L, index, number));
         return 0;
     }
     int64_t size = t->shape[dim];

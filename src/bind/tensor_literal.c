@@ -18,22 +18,23 @@ typedef struct {
     bool sized[MR_MAX_DIMS];
     int64_t at[MR_MAX_DIMS]; /* the path to where we are, from 1 */
     bool any_boolean, any_integer, any_float;
+    char place[MR_MAX_DIMS * 23 + 16];
 } literal;
 
-/* "element [2][3]", or "the table" at the top. */
-static const char *place(lua_State *L, const literal *lit, int depth) {
-    char text[MR_MAX_DIMS * 23 + 16] = "the table";
-    if (depth) strcpy(text, "element ");
+/* "element [2][3]", or "the table" at the top; stays until the next call. It leaves the Lua stack as it is: C does not
+ * say in which order the arguments of a message are computed, and others read the top of that stack. */
+static const char *place(literal *lit, int depth) {
+    strcpy(lit->place, depth ? "element " : "the table");
     for (int i = 0; i < depth; i++) {
-        size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "[%" PRId64 "]", lit->at[i]);
+        size_t used = strlen(lit->place);
+        snprintf(lit->place + used, sizeof lit->place - used, "[%" PRId64 "]", lit->at[i]);
     }
-    return lua_pushstring(L, text);
+    return lit->place;
 }
 
 /* Says what is wrong with a table that is not a list of `size` values. */
-static void not_a_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
-    const char *where = place(L, lit, depth);
+static void not_a_list(lua_State *L, literal *lit, int depth, int index, int64_t size) {
+    const char *where = place(lit, depth);
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
             mr_misuse(
@@ -48,7 +49,7 @@ static void not_a_list(lua_State *L, const literal *lit, int depth, int index, i
               where, size + 1);
 }
 
-static void check_list(lua_State *L, const literal *lit, int depth, int index, int64_t size) {
+static void check_list(lua_State *L, literal *lit, int depth, int index, int64_t size) {
     int64_t count = 0;
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1))
         mr_check_stop(L, lit->machine, ++count, "reading a table into a tensor");
@@ -62,7 +63,7 @@ static void check_size(lua_State *L, literal *lit, int depth, int64_t size) {
         lit->shape[depth] = size;
     } else if (lit->shape[depth] != size) {
         mr_misuse(L, "tensor: %s has %" PRId64 " values where those before it have %" PRId64,
-                  place(L, lit, depth), size, lit->shape[depth]);
+                  place(lit, depth), size, lit->shape[depth]);
     }
     int64_t numel = 1;
     for (int d = 0; d <= depth; d++) {
@@ -76,13 +77,13 @@ static void check_size(lua_State *L, literal *lit, int depth, int64_t size) {
 static void check_leaf(lua_State *L, literal *lit, int depth) {
     if (lit->ndim < 0) lit->ndim = depth;
     if (lit->ndim != depth)
-        mr_misuse(L, "tensor: %s is %s, but its neighbours are tables", place(L, lit, depth),
+        mr_misuse(L, "tensor: %s is %s, but its neighbours are tables", place(lit, depth),
                   lua_isnumber(L, -1) ? "a number" : "a boolean");
     if (lua_isboolean(L, -1)) lit->any_boolean = true;
     else if (lua_isinteger(L, -1)) lit->any_integer = true;
     else lit->any_float = true;
     if (lit->any_boolean && (lit->any_integer || lit->any_float))
-        mr_misuse(L, "tensor: %s is %s: booleans and numbers cannot be mixed", place(L, lit, depth),
+        mr_misuse(L, "tensor: %s is %s: booleans and numbers cannot be mixed", place(lit, depth),
                   lua_isboolean(L, -1) ? "a boolean among numbers" : "a number among booleans");
 }
 
@@ -93,7 +94,7 @@ static void check_table(lua_State *L, literal *lit, int depth) {
         mr_misuse(L, "tensor: the tables are nested more than %d deep, or one is inside itself",
                   MR_MAX_DIMS);
     if (lit->ndim >= 0 && depth >= lit->ndim)
-        mr_misuse(L, "tensor: %s is a table, but its neighbours are values", place(L, lit, depth));
+        mr_misuse(L, "tensor: %s is a table, but its neighbours are values", place(lit, depth));
     luaL_checkstack(L, 8, "tensor: nested too deep");
     int64_t size = (int64_t)lua_rawlen(L, index);
     check_list(L, lit, depth, index, size);
@@ -107,7 +108,7 @@ static void check_table(lua_State *L, literal *lit, int depth) {
         else if (type == LUA_TNUMBER || type == LUA_TBOOLEAN) check_leaf(L, lit, depth + 1);
         else
             mr_misuse(L, "tensor: %s is %s, expected a number, a boolean or a table",
-                      place(L, lit, depth + 1), mr_type_text(L, -1));
+                      place(lit, depth + 1), mr_type_text(L, -1));
         lua_pop(L, 1);
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "base/output.h"
 #include "bind/help.h"
 #include "bind/open.h"
@@ -104,9 +105,9 @@ MR_FUNCTION(trace_tostring, "__tostring", "", "\"trace of 12 spans on 2 streams,
     const mr_trace *trace = mr_check_trace(L, 1);
     char text[120];
     int count = (int)mr_trace_count(trace), streams = (int)mr_trace_stream_count(trace);
-    snprintf(text, sizeof text, "trace of %d span%s on %d stream%s, %.3f ms", count,
-             count == 1 ? "" : "s", streams, streams == 1 ? "" : "s",
-             mr_trace_ms(mr_trace_facts_of(trace)->duration));
+    mr_number_format(text, sizeof text, "trace of %d span%s on %d stream%s, %.3f ms", count,
+                     count == 1 ? "" : "s", streams, streams == 1 ? "" : "s",
+                     mr_trace_ms(mr_trace_facts_of(trace)->duration));
     lua_pushstring(L, text);
     return 1;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "bind/trace_parts.h"
 #include "trace/analysis.h"
@@ -225,7 +226,7 @@ static int drop_rows(lua_State *L) {
 
 static const char *change_text(uint64_t before, uint64_t after, char *out, size_t size) {
     if (!before || !after) snprintf(out, size, "%s", after ? "new" : "gone");
-    else snprintf(out, size, "x %.2f", (double)after / (double)before);
+    else mr_number_format(out, size, "x %.2f", (double)after / (double)before);
     return out;
 }
 

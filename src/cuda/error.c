@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cuda/state.h"
 #include "ops/index.h"
 
@@ -92,7 +93,7 @@ static mr_status make(CUresult result, bool *out_sticky, const char *format, va_
     mr_code code = MR_CODE_UNKNOWN;
     *out_sticky = false;
     if (mr_cuda_is_forked()) return mr_cuda_forked();
-    vsnprintf(tried, sizeof tried, format, args);
+    mr_number_formatv(tried, sizeof tried, format, args);
     for (size_t i = 0; i < MEANING_COUNT; i++) {
         if (meanings[i].result != result) continue;
         code = meanings[i].code;

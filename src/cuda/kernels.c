@@ -1,5 +1,6 @@
 /* The state of the launcher: modules, function handles, lanes. */
 #include "cuda/kernels.h"
+#include "base/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ mr_status mr_cuda_find(const mr_command *command, CUfunction *slot, cuda_module 
     char name[96] = "millrace_";
     va_list args;
     va_start(args, format);
-    vsnprintf(name + 9, sizeof name - 9, format, args);
+    mr_number_formatv(name + 9, sizeof name - 9, format, args);
     va_end(args);
     MR_TRY(mr_cuda_host_wait_all(
         device->machine)); /* loading waits for callbacks, which wait for us */

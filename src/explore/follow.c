@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/number.h"
 #include "explore/steer.h"
 #include "model/backend.h"
 
@@ -56,7 +57,7 @@ __attribute__((format(printf, 2, 3))) static void stray(follower *f, const char 
     if (f->strayed) return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(f->why, f->why_size, format, arguments);
+    mr_number_formatv(f->why, f->why_size, format, arguments);
     va_end(arguments);
     f->strayed = true;
     for (size_t i = 0; i < 2 * count_of(f); i++) f->backend->latch_open(f->machine, (uint32_t)i);
@@ -244,8 +245,8 @@ static mr_status run(follower *f, const mr_explore_subject *subject, mr_explore_
     status = mr_error_first(status, mr_machine_drain(f->machine));
     f->backend->latches_end(f->machine, &gave_up);
     if (gave_up) /* whatever came of it */
-        snprintf(f->why, f->why_size, "nothing went on for %g seconds",
-                 (double)f->patience_ns * 1e-9);
+        mr_number_format(f->why, f->why_size, "nothing went on for %g seconds",
+                         (double)f->patience_ns * 1e-9);
     return status;
 }
 

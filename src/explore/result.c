@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "explore/state.h"
 
 void mr_explore_value_free(mr_explore_value *value) {
@@ -30,6 +31,6 @@ void explore_incomplete(explorer *e, const char *format, ...) {
     e->result->complete = false;
     if (e->result->incomplete[0]) return;
     va_start(args, format);
-    vsnprintf(e->result->incomplete, sizeof e->result->incomplete, format, args);
+    mr_number_formatv(e->result->incomplete, sizeof e->result->incomplete, format, args);
     va_end(args);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
 
@@ -183,8 +184,8 @@ static bool same_scalar(const mr_scalar *x, const mr_scalar *y) {
 }
 
 static bool number(difference *d, double was, double is) {
-    snprintf(d->was, sizeof d->was, "%.14g", was);
-    snprintf(d->is, sizeof d->is, "%.14g", is);
+    mr_number_format(d->was, sizeof d->was, "%.14g", was);
+    mr_number_format(d->is, sizeof d->is, "%.14g", is);
     return differs(d, "a number");
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/embedded.h"
+#include "base/output.h"
 #include "host/interrupt.h"
 #include "host/output.h"
 
@@ -17,14 +18,22 @@ void mr_host_set_limits(const mr_limits *named) {
     limits = named;
 }
 
+/* The text may come from the script, and be of any length. */
+static void say(const char *prefix, const char *text) {
+    fflush(stdout);
+    fputs(prefix, stderr);
+    mr_output_write_message(stderr, text, strlen(text));
+    fputc('\n', stderr);
+}
+
 void mr_host_complain(const char *format, ...) {
     va_list args;
-    fflush(stdout);
-    fputs("millrace: ", stderr);
+    mr_buffer text = {0};
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    mr_buffer_printfv(&text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    say("millrace: ", text.failed ? "not enough memory for an error message" : text.data);
+    mr_buffer_free(&text);
 }
 
 int mr_host_complain_open(mr_status status) {
@@ -150,11 +159,6 @@ static int describe(lua_State *L) {
 }
 
 /* --- saying it ------------------------------------------------------------------------------------- */
-
-static void say(const char *prefix, const char *text) {
-    fflush(stdout);
-    fprintf(stderr, "%s%s\n", prefix, text);
-}
 
 /* Memory of Lua may be what has run out, so none is asked for. */
 static int describe_stop(mr_stop reason, mr_buffer *out) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "bind/explore.h"
 #include "bind/nearest.h"
 #include "host/call.h"
@@ -55,7 +56,8 @@ const char mr_options_help[] =
     "    --instructions N      instructions of Lua, 0 for no limit (default: 1000000000)\n"
     "    --time SECONDS        wall time, 0 for no limit (default: 60)\n"
     "    --output BYTES        total output to standard output and standard error, 0 for no\n"
-    "                          limit (default: 67108864)\n"
+    "                          limit (default: 67108864); the error that ends a script has at\n"
+    "                          least 4096 bytes\n"
     "                        The whole process may use the sum of both memory limits, plus 64 MB,\n"
     "                        plus 8 MB for each processor. It is ended soon after it uses more.\n"
     "  --version             print the version\n"
@@ -191,7 +193,7 @@ static bool complain_unknown(const char *word) {
 /* Reads a number that is not below `least`. False: it has complained. */
 static bool read_number(const char *name, const char *text, double least, double *out_number) {
     char *end;
-    *out_number = strtod(text, &end);
+    *out_number = mr_number_parse(text, &end);
     if (end != text && *end == '\0' && isfinite(*out_number) && *out_number >= least &&
         *out_number <= 1e15)
         return true;
@@ -251,7 +253,7 @@ static bool read_explore(mr_options *out, const char *text) {
         const mr_explore_bound *b = find_bound(text, name);
         const char *digits = text + name + 1;
         char *end = NULL;
-        double number = b && text[name] == ':' ? strtod(digits, &end) : 0;
+        double number = b && text[name] == ':' ? mr_number_parse(digits, &end) : 0;
         if (!end || end == digits || (*end && *end != ',')) {
             mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'",
                              whole);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "model/backend.h"
 #include "model/given.h"
 #include "model/history.h"
@@ -21,7 +22,7 @@ __attribute__((format(printf, 3, 4))) static void differs(mr_player *p, mr_diffe
     d->item = p->position;
     va_list args;
     va_start(args, format);
-    vsnprintf(d->text, sizeof d->text, format, args);
+    mr_number_formatv(d->text, sizeof d->text, format, args);
     va_end(args);
 }
 

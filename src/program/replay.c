@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "model/backend.h"
 #include "program/player.h"
 
@@ -15,7 +16,7 @@ __attribute__((format(printf, 4, 5))) static void differs_at_end(const mr_player
     d->item = p->program->items.count;
     va_list args;
     va_start(args, format);
-    vsnprintf(d->text, sizeof d->text, format, args);
+    mr_number_formatv(d->text, sizeof d->text, format, args);
     va_end(args);
 }
 

@@ -1,4 +1,5 @@
 /* What every part of the decoder does: adds a code, or refuses an instruction. See decode.h. */
+#include "base/number.h"
 #include "ptx/decode.h"
 
 #include <stdarg.h>
@@ -8,7 +9,7 @@ static void fail(ptx_decoder *d, mr_code code, const char *verdict, const char *
                  va_list args) {
     if (d->failure) return;
     char why[512], what[256], where[256];
-    vsnprintf(why, sizeof why, format, args);
+    mr_number_formatv(why, sizeof why, format, args);
     const ptx_tree *tree = &d->module->tree;
     d->failure = mr_fail(code, "%s: `%s` in `%s` %s: %s",
                          ptx_place_text(tree, &d->instruction->place, where, sizeof where),

@@ -1,5 +1,6 @@
 /* Failures of a launch: see fault.h. */
 #include "ptx/fault.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ const char *ptx_code_text(const ptx_run_state *run, const ptx_code *code, char *
 static void keep(ptx_warp *warp, const ptx_code *code, mr_code error, const char *who,
                  const char *format, va_list args) {
     char place[256], text[1024];
-    vsnprintf(text, sizeof text, format, args);
+    mr_number_formatv(text, sizeof text, format, args);
     ptx_run_state *run = warp->run;
     warp->state = PTX_WARP_FAILED;
     if (run->failure) return;
@@ -66,7 +67,7 @@ void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code 
     run->told_unset[memory->index] = true;
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    mr_number_formatv(what, sizeof what, format, args);
     va_end(args);
     snprintf(text, sizeof text, "kernel `%s` at %s: thread %s of block %s %s",
              ptx_launch_name(run->launch), ptx_code_text(run, code, place, sizeof place),

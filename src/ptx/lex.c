@@ -2,8 +2,8 @@
  *
  * A word has no dots. `ld.global.f32` is the word `ld` and two dot tokens, so that the parser looks each part up once. */
 #include "ptx/lex.h"
+#include "base/number.h"
 
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,14 +125,6 @@ static void lex_bits(ptx_lexer *l, ptx_token *t, int digits) {
             digits == 8 ? "`0f` needs 8 hexadecimal digits" : "`0d` needs 16 hexadecimal digits");
 }
 
-/* A script may have chosen a locale with another decimal point. */
-static double parse_decimal(const char *text) {
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = c ? strtod_l(text, NULL, c) : strtod(text, NULL);
-    if (c) freelocale(c);
-    return value;
-}
-
 static void lex_decimal(ptx_lexer *l, ptx_token *t) {
     const char *first = l->at;
     while (is(l, l->at, DIGIT)) l->at++;
@@ -151,7 +143,7 @@ static void lex_decimal(ptx_lexer *l, ptx_token *t) {
     }
     memcpy(copy, first, size);
     copy[size] = '\0';
-    double value = parse_decimal(copy);
+    double value = mr_number_parse(copy, NULL);
     t->kind = PTX_TOKEN_REAL;
     memcpy(&t->bits, &value, sizeof value);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "ptx/tree.h"
 
@@ -87,7 +88,7 @@ static void put(text *t, const char *format, ...) {
     va_list args;
     if (t->used + 1 >= t->size) return;
     va_start(args, format);
-    int length = vsnprintf(t->out + t->used, t->size - t->used, format, args);
+    int length = mr_number_formatv(t->out + t->used, t->size - t->used, format, args);
     va_end(args);
     if (length > 0) t->used += (size_t)length;
     if (t->used >= t->size) t->used = t->size - 1;

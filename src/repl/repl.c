@@ -59,7 +59,10 @@ static bool call_session(prompt *p, const char *name, int argument_count, int re
     mr_repl_end end = p->host->call(L, argument_count, result_count, message);
     if (end == MR_REPL_DONE) return true;
     fflush(stdout);
-    if (message->data) fprintf(stderr, "%s\n", message->data);
+    if (message->data) {
+        mr_buffer_puts(message, "\n");
+        mr_output_write_message(stderr, message->data, message->size);
+    }
     return false;
 }
 

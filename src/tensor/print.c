@@ -1,5 +1,6 @@
 /* The values of a tensor as a person reads them, in PyTorch's layout: one format for all elements, so
  * that columns line up; beyond 1000 elements only the three at each end of a dimension. */
+#include "base/number.h"
 #include "tensor/tensor.h"
 
 #include "model/backend.h"
@@ -32,8 +33,8 @@ static const char *element_text(const printer *p, int64_t at, char *out, size_t 
     else if (p->style == STYLE_INTEGER) snprintf(out, size, "%" PRId64, v.i);
     else if (isnan(v.f)) snprintf(out, size, "nan");
     else if (isinf(v.f)) snprintf(out, size, v.f < 0 ? "-inf" : "inf");
-    else if (p->style == STYLE_WHOLE) snprintf(out, size, "%.0f.", v.f);
-    else snprintf(out, size, p->style == STYLE_FIXED ? "%.*f" : "%.*e", PRECISION, v.f);
+    else if (p->style == STYLE_WHOLE) mr_number_format(out, size, "%.0f.", v.f);
+    else mr_number_format(out, size, p->style == STYLE_FIXED ? "%.*f" : "%.*e", PRECISION, v.f);
     return out;
 }
 

@@ -4,6 +4,7 @@
  * Easiest to break: two bars never share a cell. What is too short for one of its own is drawn together with its
  * neighbours, as one bar that says how many they are. */
 #include "trace/terminal.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -311,7 +312,7 @@ static void draw_axis(mr_terminal_view *v) {
     for (uint64_t t = 0; t < v->axis.duration; t += step) {
         char text[32];
         int column = column_of(v, t);
-        snprintf(text, sizeof text, "%.12g", (double)t / (double)unit);
+        mr_number_format(text, sizeof text, "%.12g", (double)t / (double)unit);
         mr_grid_put(&v->grid, ruler, column, "┬", "+", MR_STYLE_DIM);
         if (column + (int)strlen(text) <= v->axis.first + v->axis.width)
             mr_grid_text(&v->grid, row, column, v->grid.width, text, MR_STYLE_DIM);

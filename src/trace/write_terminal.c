@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "trace/terminal.h"
 
@@ -294,11 +295,12 @@ mr_status mr_trace_print_both(const mr_trace *before, const mr_trace *after,
     MR_TRY(print(after, "after", options, longer, label, out));
     mr_buffer text = {0};
     mr_trace_put_time(&text, was > is ? was - is : is - was);
+    char times[MR_NUMBER_TEXT];
+    mr_number_format(times, sizeof times, "%.3g", was ? (double)is / (double)was : 0.0);
     if (was == is) fputs("\nBoth take equally long.\n", out);
     else
-        fprintf(out, "\nThe second takes %s %s: %.3g times the first.\n",
-                text.data ? text.data : "", is < was ? "less" : "more",
-                was ? (double)is / (double)was : 0.0);
+        fprintf(out, "\nThe second takes %s %s: %s times the first.\n", text.data ? text.data : "",
+                is < was ? "less" : "more", times);
     bool failed = text.failed;
     mr_buffer_free(&text);
     return failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to print a trace") : MR_OK;

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/embedded.h"
+#include "base/number.h"
 
 #define LONGEST_MODEL (1 << 20) /* bytes: what is larger is no model */
 
@@ -53,7 +54,7 @@ static mr_status set_number(reader *r, const char *key, const char *value) {
     for (int i = 0; i < FIELD_COUNT; i++) {
         if (strcmp(fields[i].key, key) != 0) continue;
         char *end;
-        double number = strtod(value, &end);
+        double number = mr_number_parse(value, &end);
         if (end == value || *end || !(number >= fields[i].least && number <= 1e18))
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
                            "%s:%d: `%s`: expected a number of at least %g, got `%s`", r->path,

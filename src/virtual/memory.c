@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "virtual/state.h"
 
 /* ---- the memory that this computer can provide */
@@ -74,8 +75,8 @@ void mr_backing_open(backing *b, uint64_t most) {
     for (int i = 1; i < (int)(sizeof bounds / sizeof *bounds); i++)
         if (bounds[i].bytes < bounds[least].bytes) least = i;
     *b = (backing){.limit = (uint64_t)((double)bounds[least].bytes * BACKED_SHARE)};
-    snprintf(b->source, sizeof b->source, "%.0f %% of the %s at the start", BACKED_SHARE * 100,
-             bounds[least].what);
+    mr_number_format(b->source, sizeof b->source, "%.0f %% of the %s at the start",
+                     BACKED_SHARE * 100, bounds[least].what);
     if (!most || most >= b->limit) return;
     b->limit = most;
     snprintf(b->source, sizeof b->source, "the limit of this sandbox");

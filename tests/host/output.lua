@@ -90,6 +90,20 @@ function TestBoundedOutput.test_reports_count()
   lu.assertEquals(result.status, 1)
 end
 
+function TestBoundedOutput.test_the_error_that_ends_the_script()
+  for _, code in ipairs{
+    "error(('x'):rep(1 << 23))", "error(setmetatable({}, { __tostring = function() return ('x'):rep(1 << 23) end }))",
+    "mr['x' .. ('x'):rep(1 << 23)]()", "print(('x'):rep(900)) error(('x'):rep(1 << 23))",
+  } do
+    local result = bounded(1000, code)
+    lu.assertEquals(result.status, 1)
+    lu.assertStrMatches(result.err, "millrace: .*xxx%.%.%. %(the rest of this message is left out%)\n+")
+    lu.assertTrue(#result.err < 4300, #result.err)
+  end
+  lu.assertStrMatches(bounded(100000, "error(('x'):rep(50000))").err, "millrace: .*" .. ("x"):rep(50000) .. "\n.*")
+  lu.assertStrMatches(bounded(0, "error(('x'):rep(50000))").err, "millrace: .*" .. ("x"):rep(50000) .. "\n.*")
+end
+
 function TestBoundedOutput.test_there_is_a_bound_by_default()
   local result = shell("HOST --sandbox -e 'local s = (\"x\"):rep(1 << 20) while true do print(s) end' | wc -c")
   lu.assertEquals(tonumber(result.out), 63 * ((1 << 20) + 1))

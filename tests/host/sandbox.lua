@@ -176,6 +176,15 @@ end
 print(found)]], "0")
 end
 
+function TestReach.test_the_testing_module_works()
+  assert_prints([[
+    local T = require "millrace.testing"
+    T.equal(T.expect_deterministic(function() return mr.ones(1):item() end), 1.0, "one")
+    T.expect_clean(function() mr.ones(3):add_(1) end)
+    print(select(2, pcall(T.equal, 1, 2, "number")):match("number.*"), pcall(T.skip, "no GPU"))]],
+    "number: got 1, expected 2\tfalse\tskipped: no GPU")
+end
+
 function TestReach.test_the_module_works()
   assert_prints("local s = mr.stream() mr.with(s, function() x = mr.ones(3):add(1) end) print(x:sum():item())", "6.0")
 end

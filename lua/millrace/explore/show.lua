@@ -1,6 +1,7 @@
 -- Results as a person reads them: outcomes, the steps in which they differ, and the texts of mr.explore and mr.stress.
 local mr = require "millrace"
-local plural = require "millrace.words".plural
+local words = require "millrace.words"
+local plural = words.plural
 
 return function(tools, values)
   local is_tensor, order_of_keys = tools.is_tensor, values.order_of_keys
@@ -74,7 +75,7 @@ return function(tools, values)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(#r.outcomes, "outcome"))
     if r.deterministic then return text .. ": deterministic" end
     if not r.complete then text = text .. "; not all schedules: " .. (r.incomplete or "?") end
-    if r.estimate then text = text .. (" (about %.3g in all)"):format(r.estimate) end
+    if r.estimate then text = text .. words.format(" (about %.3g in all)", r.estimate) end
     return text
   end
 

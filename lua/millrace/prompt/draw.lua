@@ -1,6 +1,7 @@
 -- Texts for the eye: columns of a given width, with or without colours, in ASCII or beyond it.
 --
 -- Easiest to break: widths. A text with colours is longer than it looks, so colours are added last.
+local format = require "millrace.words".format
 local _, tools = ...
 
 local draw = {}
@@ -104,7 +105,7 @@ function draw.bytes(count)
   if count < 1024 then return count .. " B" end
   for _, unit in ipairs{ "KiB", "MiB", "GiB", "TiB" } do
     count = count / 1024
-    if count < 1024 or unit == "TiB" then return ("%.4g %s"):format(count, unit) end
+    if count < 1024 or unit == "TiB" then return format("%.4g %s", count, unit) end
   end
 end
 

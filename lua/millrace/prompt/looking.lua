@@ -1,5 +1,6 @@
 -- The commands that look and change nothing: queues, timeline, hazards, tensors, memory, time, and where a name is
 -- explained.
+local format = require "millrace.words".format
 local _, tools = ...
 
 local draw = tools.require("draw")
@@ -58,7 +59,7 @@ local function queues(commands)
   local machine, message = commands.machine("queues")
   if not machine then return nil, message end
   local list, style, lines = machine.queues(), draw.style(), {}
-  if #list == 0 then return { ("nothing is pending; the device is at %.6g ms"):format(machine.time()) } end
+  if #list == 0 then return { format("nothing is pending; the device is at %.6g ms", machine.time()) } end
   local widths = column_widths(style, list)
   for _, queue in ipairs(list) do
     lines[#lines + 1] = ("%s: %d pending"):format(queue_name(queue.stream), #queue.pending)
@@ -70,7 +71,7 @@ local function queues(commands)
       operation_lines(style, one, widths, machine.chooser() == "timed", lines)
     end
   end
-  local clocks = ("host at %.6g ms, device at %.6g ms"):format(mr.clock(), machine.time())
+  local clocks = format("host at %.6g ms, device at %.6g ms", mr.clock(), machine.time())
   lines[#lines + 1] = draw.paint(style, "dim", ("chooser %s; %s"):format(machine.chooser(), clocks))
   return lines
 end
@@ -247,9 +248,9 @@ local function time(commands, rest)
   waited, message = wait()
   if not waited then return nil, message end
   local kind = mr.machine and " (virtual)" or ""
-  local lines = { ("host: %.6g ms in the call%s, %.3g ms of this computer"):format(called - start, kind,
+  local lines = { format("host: %.6g ms in the call%s, %.3g ms of this computer", called - start, kind,
     (os.clock() - cpu) * 1000) }
-  if waits then lines[#lines + 1] = ("all done: %.6g ms after it began%s"):format(mr.clock() - start, kind)
+  if waits then lines[#lines + 1] = format("all done: %.6g ms after it began%s", mr.clock() - start, kind)
   else lines[#lines + 1] = "the device: not waited for under the chooser manual; :run runs it" end
   return lines
 end

@@ -8,6 +8,7 @@
 -- Easiest to break: lines. Nothing that is put in front of the text may contain the end of a line.
 --
 -- Modules of this folder are called with their name and the tools of src/repl/tools.c.
+local format = require "millrace.words".format
 local _, tools = ...
 
 local concat, pack, unpack = table.concat, table.pack, table.unpack
@@ -375,7 +376,7 @@ function session.prompt()
   local is_default, pending, ms, reports = tools.state()
   local parts = {}
   if not is_default then parts[1] = place_text() end
-  if pending > 0 then parts[#parts + 1] = ("%d pending at %.3f ms"):format(pending, ms) end
+  if pending > 0 then parts[#parts + 1] = format("%d pending at %.3f ms", pending, ms) end
   if reports > seen_reports then
     local count = reports - seen_reports
     parts[#parts + 1] = count == 1 and "1 new hazard" or count .. " new hazards"
@@ -420,7 +421,7 @@ local function with_waits(print_values)
     if waited <= 0 or not (caller and caller.source:find("^=mr:%d")) then return end
     for i = 1, select("#", ...) do
       if getmetatable((select(i, ...))) == "millrace.tensor" then
-        return tools.write(tools.style("dim", ("-- waited %.3f ms\n"):format(waited)))
+        return tools.write(tools.style("dim", format("-- waited %.3f ms\n", waited)))
       end
     end
   end

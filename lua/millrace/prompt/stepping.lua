@@ -1,4 +1,5 @@
 -- The commands that move the device: steps, the way back, time, the chooser and the model.
+local format = require "millrace.words".format
 local _, tools = ...
 
 local MOST_SHOWN = 12 -- lines of steps of one command
@@ -84,7 +85,7 @@ local function pass(commands, words)
     return nil, (":pass: expected milliseconds from 0 to 1e12, got %s"):format(words[1])
   end
   machine.pass(ms)
-  return { ("the host's clock is at %.6g ms, the device at %.6g ms"):format(tools.mr.clock(), machine.time()) }
+  return { format("the host's clock is at %.6g ms, the device at %.6g ms", tools.mr.clock(), machine.time()) }
 end
 
 -- A setting with one value: shown, or set and shown.
