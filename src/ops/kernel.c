@@ -373,8 +373,6 @@ static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_oper
     return add_operand(list, t, at, at, MR_READ);
 }
 
-#define FEW_EXTENTS 32
-
 /* Does the launch use a number as a pointer? At address 0 there is no memory. */
 static bool is_from_number(const mr_kernel_call *call, const mr_ptx_extent *extent) {
     uint32_t at = call->kernel->params[extent->param].offset + extent->offset;
@@ -385,25 +383,60 @@ static bool is_from_number(const mr_kernel_call *call, const mr_ptx_extent *exte
     return number != 0;
 }
 
+#define FEW_EXTENTS 32
+
+typedef struct {
+    mr_ptx_extent few[FEW_EXTENTS], *items; /* `few`, or owned */
+    uint32_t count;
+} extent_list;
+
+static mr_status find_extents(const mr_kernel_call *call, const mr_ptx_plan *plan,
+                              extent_list *out) {
+    out->items = out->few;
+    out->count = mr_ptx_launch_extents(call->kernel, plan, out->few, FEW_EXTENTS);
+    if (out->count <= FEW_EXTENTS) return MR_OK;
+    out->items = calloc(out->count, sizeof *out->items);
+    if (!out->items)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
+    out->count = mr_ptx_launch_extents(call->kernel, plan, out->items, out->count);
+    return MR_OK;
+}
+
+#define FEW_POINTERS 16
+
+/* The extents of the launch: its pointers are those of tensors, which are not null if they have bytes. */
+static mr_status plan_launch(const mr_kernel_call *call, const mr_kernel_arguments *a,
+                             extent_list *out) {
+    mr_ptx_pointer few[FEW_POINTERS], *pointers = few;
+    if (call->pointer_count > FEW_POINTERS)
+        pointers = calloc(call->pointer_count, sizeof *pointers);
+    if (!pointers)
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        pointers[i] = (mr_ptx_pointer){.at = call->pointers[i].at,
+                                       .may_be_null = !call->pointers[i].tensor->storage->bytes};
+    mr_ptx_plan plan = {.grid = {a->grid[0], a->grid[1], a->grid[2]},
+                        .block = {a->block[0], a->block[1], a->block[2]},
+                        .params = call->params,
+                        .pointers = pointers,
+                        .pointer_count = call->pointer_count};
+    mr_status status = find_extents(call, &plan, out);
+    if (pointers != few) free(pointers);
+    return status;
+}
+
 static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
                                const mr_kernel_call *call, mr_tensor **variables,
                                uint32_t variable_count, bool *out_follows_data) {
-    mr_ptx_extent few[FEW_EXTENTS], *extents = few;
-    uint32_t count =
-        mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, few, FEW_EXTENTS);
-    if (count > FEW_EXTENTS) {
-        extents = calloc(count, sizeof *extents);
-        if (!extents)
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
-        count =
-            mr_ptx_launch_extents(call->kernel, a->grid, a->block, call->params, extents, count);
-    }
+    extent_list extents;
+    MR_TRY(plan_launch(call, a, &extents));
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < call->pointer_count && !status; i++)
-        status = add_pointer(list, call, &call->pointers[i], extents, count);
+        status = add_pointer(list, call, &call->pointers[i], extents.items, extents.count);
     *out_follows_data = mr_ptx_kernel_follows_memory(call->kernel);
-    for (uint32_t i = 0; i < count; i++) *out_follows_data |= is_from_number(call, &extents[i]);
-    if (extents != few) free(extents);
+    for (uint32_t i = 0; i < extents.count; i++)
+        *out_follows_data |= is_from_number(call, &extents.items[i]);
+    if (extents.items != extents.few) free(extents.items);
     MR_TRY(status);
     const uint8_t *uses = mr_kernel_code_uses(call->module->code, call->kernel);
     for (uint32_t i = 0; i < variable_count; i++) {

@@ -21,14 +21,16 @@ struct ptx_access {
     bool follows_pointers, follows_memory;
     mr_region region;              /* of all that is here */
     const access_program *program; /* NULL: nothing is known of a launch */
-    access_piece *pieces;          /* what can be a pointer in the parameters */
+    uint32_t *param_offsets;
+    access_piece *pieces; /* what can be a pointer in the parameters */
     uint32_t piece_count;
 
     /* The last launch and its result. Several threads may launch: who does not get the lock computes anew. */
     pthread_mutex_t lock;
     bool has_last;
-    uint32_t grid[3], block[3];
+    mr_ptx_plan last_plan;
     void *last_params;
+    mr_ptx_pointer *last_pointers;
     mr_ptx_extent *last;
     uint32_t last_count;
 };
@@ -175,11 +177,14 @@ static void judge(inference *in) {
 
 /* ---- */
 
-static uint32_t bytes_of(const ptx_signature *signature) {
+/* Of the block of parameters; `out` gets where each begins. */
+static uint32_t bytes_of(const ptx_signature *signature, uint32_t *out) {
     uint64_t end = 0;
     for (uint32_t p = 0; p < signature->parameter_count; p++) {
         uint64_t align = signature->parameters[p].align ? signature->parameters[p].align : 1;
-        end = (end + align - 1) / align * align + signature->parameters[p].bytes;
+        end = (end + align - 1) / align * align;
+        out[p] = (uint32_t)end;
+        end += signature->parameters[p].bytes;
     }
     return (uint32_t)end;
 }
@@ -202,11 +207,17 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
     access->pieces = mr_region_alloc(region, access->piece_count * sizeof *access->pieces + 1);
     if (!access->pieces) return false;
     count_pieces(signature, access->pieces);
-    access->param_bytes = bytes_of(signature);
+    access->param_offsets =
+        mr_region_alloc(region, access->param_count * sizeof *access->param_offsets + 1);
+    if (!access->param_offsets) return false;
+    access->param_bytes = bytes_of(signature, access->param_offsets);
     access->params = mr_region_alloc(region, (access->param_count + 1) * sizeof *access->params);
     access->last_params = mr_region_alloc(region, access->param_bytes + 1);
     access->last = mr_region_alloc(region, MOST_REMEMBERED * sizeof *access->last);
-    if (!access->params || !access->last_params || !access->last) return false;
+    size_t pointers = access->piece_count * sizeof *access->last_pointers;
+    access->last_pointers = mr_region_alloc(region, pointers + 1);
+    if (!access->params || !access->last_params || !access->last || !access->last_pointers)
+        return false;
     for (uint32_t p = 0; p < access->param_count; p++)
         access->params[p] = (mr_ptx_param_access){.known = true};
     return true;
@@ -233,7 +244,7 @@ static bool analyse(ptx_access *access, access_graph *graph) {
     in.is_pointer = access_take(graph, origins.piece_count);
     in.has_element = access_take(graph, access->param_count);
     judge(&in);
-    access->program = access_compile(graph, &origins, &access->region);
+    access->program = access_compile(graph, &origins, access->param_offsets, &access->region);
     return access->program != NULL;
 }
 
@@ -279,19 +290,26 @@ static void add_extent(mr_ptx_extent extent, mr_ptx_extent *out, uint32_t *count
     ++*count;
 }
 
-static uint32_t find_extents(const ptx_access *access, const uint32_t grid[3],
-                             const uint32_t block[3], const void *params, mr_ptx_extent *out,
+static bool is_pointer(const ptx_access *access, const mr_ptx_plan *plan, access_piece piece) {
+    for (uint32_t k = 0; k < plan->pointer_count; k++)
+        if (plan->pointers[k].at == access->param_offsets[piece.param] + piece.offset) return true;
+    return false;
+}
+
+static uint32_t find_extents(const ptx_access *access, const mr_ptx_plan *plan, mr_ptx_extent *out,
                              uint32_t most) {
     uint32_t found = 0, count = 0;
-    if (access->program) found = access_evaluate(access->program, grid, block, params, out, most);
+    if (access->program) found = access_evaluate(access->program, plan, out, most);
     /* What the inference gave up on can be accessed in ways that no address shows. */
     for (uint32_t k = 0; k < found; k++) {
         if (k >= most) count++;
-        else if (access->params[out[k].param].known) out[count++] = out[k];
+        else if (access->params[out[k].param].known ||
+                 !is_pointer(access, plan, (access_piece){out[k].param, out[k].offset}))
+            out[count++] = out[k];
     }
     for (uint32_t k = 0; k < access->piece_count; k++) {
         access_piece piece = access->pieces[k];
-        if (access->params[piece.param].known) continue;
+        if (access->params[piece.param].known || !is_pointer(access, plan, piece)) continue;
         mr_ptx_extent all = {.param = piece.param,
                              .offset = piece.offset,
                              .access = MR_PTX_READS | MR_PTX_WRITES,
@@ -303,37 +321,48 @@ static uint32_t find_extents(const ptx_access *access, const uint32_t grid[3],
     return count;
 }
 
-static bool is_last(const ptx_access *access, const uint32_t grid[3], const uint32_t block[3],
-                    const void *params) {
-    return access->has_last && !memcmp(access->grid, grid, sizeof access->grid) &&
-           !memcmp(access->block, block, sizeof access->block) &&
-           !memcmp(access->last_params, params, access->param_bytes);
+static bool has_same_pointers(const mr_ptx_plan *a, const mr_ptx_plan *b) {
+    bool same = a->pointer_count == b->pointer_count;
+    for (uint32_t k = 0; k < a->pointer_count && same; k++)
+        same = a->pointers[k].at == b->pointers[k].at &&
+               a->pointers[k].may_be_null == b->pointers[k].may_be_null;
+    return same;
 }
 
-static void remember(ptx_access *access, const uint32_t grid[3], const uint32_t block[3],
-                     const void *params, const mr_ptx_extent *out, uint32_t count) {
-    access->has_last = true;
-    memcpy(access->grid, grid, sizeof access->grid);
-    memcpy(access->block, block, sizeof access->block);
-    memcpy(access->last_params, params, access->param_bytes);
+static bool is_last(const ptx_access *access, const mr_ptx_plan *plan) {
+    const mr_ptx_plan *last = &access->last_plan;
+    return access->has_last && !memcmp(last->grid, plan->grid, sizeof plan->grid) &&
+           !memcmp(last->block, plan->block, sizeof plan->block) &&
+           !memcmp(last->params, plan->params, access->param_bytes) &&
+           has_same_pointers(last, plan);
+}
+
+static void remember(ptx_access *access, const mr_ptx_plan *plan, const mr_ptx_extent *out,
+                     uint32_t count) {
+    size_t bytes = plan->pointer_count * sizeof *plan->pointers;
+    if (plan->pointer_count > access->piece_count) return;
+    memcpy(access->last_params, plan->params, access->param_bytes);
+    if (bytes) memcpy(access->last_pointers, plan->pointers, bytes);
+    access->last_plan = *plan;
+    access->last_plan.params = access->last_params;
+    access->last_plan.pointers = access->last_pointers;
     memcpy(access->last, out, count * sizeof *out);
     access->last_count = count;
+    access->has_last = true;
 }
 
-uint32_t ptx_access_extents(const ptx_access *access, const uint32_t grid[3],
-                            const uint32_t block[3], const void *params, mr_ptx_extent *out,
+uint32_t ptx_access_extents(const ptx_access *access, const mr_ptx_plan *plan, mr_ptx_extent *out,
                             uint32_t most) {
     ptx_access *cache =
         (ptx_access *)access; /* const for the callers: only what is remembered changes */
     bool locked = !pthread_mutex_trylock(&cache->lock);
     uint32_t count;
-    if (locked && is_last(access, grid, block, params)) {
+    if (locked && is_last(access, plan)) {
         count = access->last_count;
         memcpy(out, access->last, (count < most ? count : most) * sizeof *out);
     } else {
-        count = find_extents(access, grid, block, params, out, most);
-        if (locked && count <= most && count <= MOST_REMEMBERED)
-            remember(cache, grid, block, params, out, count);
+        count = find_extents(access, plan, out, most);
+        if (locked && count <= most && count <= MOST_REMEMBERED) remember(cache, plan, out, count);
     }
     if (locked) pthread_mutex_unlock(&cache->lock);
     return count;
@@ -353,8 +382,7 @@ bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel) {
     return kernel->access->follows_memory;
 }
 
-uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],
-                               const uint32_t block[3], const void *params, mr_ptx_extent *out,
-                               uint32_t most) {
-    return ptx_access_extents(kernel->access, grid, block, params, out, most);
+uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,
+                               mr_ptx_extent *out, uint32_t most) {
+    return ptx_access_extents(kernel->access, plan, out, most);
 }

@@ -14,9 +14,8 @@ void ptx_access_free(ptx_access *access); /* accepts NULL */
 /* By parameter of the kernel. */
 const mr_ptx_param_access *ptx_access_params(const ptx_access *access);
 bool ptx_access_follows_pointers(const ptx_access *access);
-/* As mr_ptx_launch_extents. `params`: the block of parameters, each at its natural offset. Any thread. */
-uint32_t ptx_access_extents(const ptx_access *access, const uint32_t grid[3],
-                            const uint32_t block[3], const void *params, mr_ptx_extent *out,
+/* As mr_ptx_launch_extents. Any thread. */
+uint32_t ptx_access_extents(const ptx_access *access, const mr_ptx_plan *plan, mr_ptx_extent *out,
                             uint32_t most);
 
 #endif

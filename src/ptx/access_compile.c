@@ -25,7 +25,6 @@ typedef struct {
     ACCESS_LIST(launch_test) tests;
     ACCESS_LIST(launch_site) sites;
     ACCESS_LIST(uint32_t) operands, bases;
-    bool *is_pointer;
 } compiler;
 
 /* Pairs of a value and a sign. */
@@ -330,23 +329,24 @@ static void find_needed(compiler *c) {
             continue;
         memset(bases, 0, c->origins->set_words * sizeof *bases);
         access_bases(c->origins, address, bases);
-        launch_site made = {
-            .address = address, .block = site->block, .bytes = site->bytes, .access = site->access};
+        launch_site made = {.address = address,
+                            .block = site->block,
+                            .bytes = site->bytes,
+                            .access = site->access,
+                            .is_atomic = site->is_atomic};
         const uint64_t *plus = c->origins->origins[address].plus;
         made.bases = c->bases.count;
         for (uint32_t p = 0; p < c->origins->piece_count; p++) {
             if (!access_has(bases, ORIGIN_FIRST_PIECE + p)) continue;
             if (!access_has(plus, ORIGIN_FIRST_PIECE + p)) continue;
-            c->is_pointer[p] = true;
             access_push(graph, &c->bases, p);
         }
         made.base_count = c->bases.count - made.bases;
-        made.unclear = c->bases.count;
         for (uint32_t p = 0; p < c->origins->piece_count; p++)
             if (access_has(bases, ORIGIN_FIRST_PIECE + p) &&
                 !access_has(plus, ORIGIN_FIRST_PIECE + p))
                 access_push(graph, &c->bases, p);
-        made.unclear_count = c->bases.count - made.unclear;
+        made.unclear_count = c->bases.count - made.bases - made.base_count;
         if (c->bases.count == made.bases) continue;
         access_push(graph, &c->sites, made);
         need_block(c, site->block);
@@ -409,6 +409,20 @@ static void emit_select(compiler *c, const access_value *v, launch_node *node) {
     node->offset = c->atoms.count - node->number;
 }
 
+/* Whatever of a pointer can be in a value. */
+static uint64_t holds_of(const compiler *c, uint32_t value) {
+    const access_origins *all = c->origins;
+    const access_origin *o = &all->origins[value];
+    uint64_t holds = 0;
+    for (uint32_t b = ORIGIN_SHARED; b < all->set_bits; b++) {
+        bool is_piece = b >= ORIGIN_FIRST_PIECE && b < all->first_param_address;
+        bool has = access_has(o->plus, b) || access_has(o->minus, b) ||
+                   access_has(o->distance, b) || access_has(o->mixed, b);
+        if (has) holds |= is_piece ? launch_bit(b - ORIGIN_FIRST_PIECE) : LAUNCH_ELSEWHERE;
+    }
+    return holds;
+}
+
 static void emit_node(compiler *c, uint32_t value) {
     access_graph *graph = c->graph;
     const access_value *v = &graph->values.items[value];
@@ -419,6 +433,7 @@ static void emit_node(compiler *c, uint32_t value) {
                         .number = v->number,
                         .offset = v->offset,
                         .constant = v->constant,
+                        .holds = holds_of(c, value),
                         .operands = c->operands.count,
                         .block = c->block_of[v->block]};
     if (v->op == ACCESS_PHI) {
@@ -502,32 +517,13 @@ static void *keep(mr_region *region, const void *items, uint32_t count, size_t s
     return copy;
 }
 
-static bool keep_offsets(const compiler *c, mr_region *region, access_program *p) {
-    const ptx_signature *signature = &c->graph->kernel->signature;
-    uint32_t *params = mr_region_alloc(region, signature->parameter_count * sizeof *params + 1);
-    uint32_t *pieces = mr_region_alloc(region, p->piece_count * sizeof *pieces + 1);
-    if (!params || !pieces) return false;
-    uint64_t end = 0;
-    for (uint32_t k = 0; k < signature->parameter_count; k++) {
-        uint64_t align = signature->parameters[k].align ? signature->parameters[k].align : 1;
-        params[k] = (uint32_t)((end + align - 1) / align * align);
-        end = params[k] + signature->parameters[k].bytes;
-    }
-    for (uint32_t k = 0; k < p->piece_count; k++)
-        pieces[k] = params[c->origins->pieces[k].param] + c->origins->pieces[k].offset;
-    p->param_offsets = params;
-    p->piece_offsets = pieces;
-    return true;
-}
-
 const access_program *access_compile(access_graph *graph, const access_origins *origins,
-                                     mr_region *region) {
+                                     const uint32_t *param_offsets, mr_region *region) {
     compiler c = {.graph = graph, .origins = origins};
     c.is_needed = access_take(graph, graph->values.count);
     c.is_needed_block = access_take(graph, graph->blocks.count);
     c.node_of = access_take(graph, graph->values.count * sizeof *c.node_of);
     c.block_of = access_take(graph, graph->blocks.count * sizeof *c.block_of);
-    c.is_pointer = access_take(graph, origins->piece_count);
     find_needed(&c);
     place_blocks(&c);
     place_nodes(&c);
@@ -552,8 +548,12 @@ const access_program *access_compile(access_graph *graph, const access_origins *
     p->operands = keep(region, c.operands.items, c.operands.count, sizeof *p->operands);
     p->bases = keep(region, c.bases.items, c.bases.count, sizeof *p->bases);
     p->pieces = keep(region, origins->pieces, origins->piece_count, sizeof *p->pieces);
-    p->is_pointer = keep(region, c.is_pointer, origins->piece_count, sizeof *p->is_pointer);
+    uint32_t *pieces = mr_region_alloc(region, p->piece_count * sizeof *pieces + 1);
+    for (uint32_t k = 0; k < p->piece_count && pieces; k++)
+        pieces[k] = param_offsets[origins->pieces[k].param] + origins->pieces[k].offset;
+    p->param_offsets = param_offsets;
+    p->piece_offsets = pieces;
     bool kept = p->nodes && p->blocks && p->atoms && p->tests && p->sites && p->operands &&
-                p->bases && p->pieces && p->is_pointer && keep_offsets(&c, region, p);
+                p->bases && p->pieces && pieces;
     return kept ? p : NULL;
 }

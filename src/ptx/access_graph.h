@@ -122,6 +122,7 @@ typedef struct {
     uint8_t access;
     uint8_t space;
     uint8_t element; /* ptx_type */
+    bool is_atomic;  /* for the whole device */
     bool
         is_followed; /* taken for a known place in local memory, because the last attempt found that */
 } access_site;

@@ -14,6 +14,7 @@ typedef struct {
         is_shrinking; /* shrinking: an iteration makes it smaller, not below 0 */
     uint32_t number, offset;
     uint64_t constant;
+    uint64_t holds; /* the pieces that it can be made from, as a set: launch_bit */
     uint32_t operands, operand_count;
     uint32_t step, step_count;
     uint32_t block;
@@ -47,8 +48,9 @@ typedef struct {
     uint32_t address, block;
     uint32_t bytes;
     uint8_t access;
-    uint32_t bases, base_count;      /* in program->bases: pieces that it is plus a number */
-    uint32_t unclear, unclear_count; /* pieces that it can point into, nobody knows where */
+    bool is_atomic;
+    uint32_t bases, base_count; /* in program->bases: pieces that it is plus a number */
+    uint32_t unclear_count; /* right behind: pieces that it can point into, nobody knows where */
 } launch_site;
 
 typedef struct access_program {
@@ -61,16 +63,22 @@ typedef struct access_program {
     const access_piece *pieces;
     const uint32_t *piece_offsets; /* in the block of parameters */
     const uint32_t *param_offsets;
-    const bool *is_pointer; /* by piece: an address contains it */
     uint32_t node_count, block_count, site_count, piece_count;
 } access_program;
 
-/* In `region`, which has to outlive it. NULL: memory is out. */
+/* In `region`, which has to outlive it, as has `param_offsets`: where each parameter begins in the block of parameters.
+ * NULL: memory is out. */
 const access_program *access_compile(access_graph *graph, const access_origins *origins,
-                                     mr_region *region);
+                                     const uint32_t *param_offsets, mr_region *region);
 /* The extents of a launch, at most `most`. Returns how many there are; without memory, it says that nothing is bounded. */
-uint32_t access_evaluate(const access_program *program, const uint32_t grid[3],
-                         const uint32_t block[3], const void *params, mr_ptx_extent *out,
+uint32_t access_evaluate(const access_program *program, const mr_ptx_plan *plan, mr_ptx_extent *out,
                          uint32_t most);
+
+/* Sets of pieces in a word: one bit each, the last ones share one; and a bit for addresses of any other memory. */
+#define LAUNCH_SHARED_BIT 62
+#define LAUNCH_ELSEWHERE  (UINT64_C(1) << 63)
+static inline uint64_t launch_bit(uint32_t piece) {
+    return UINT64_C(1) << (piece < LAUNCH_SHARED_BIT ? piece : LAUNCH_SHARED_BIT);
+}
 
 #endif

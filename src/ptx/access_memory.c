@@ -62,6 +62,12 @@ static uint32_t memory_address(access_maker *m, const ptx_operand *o) {
     return access_read_operand(m, o, 64);
 }
 
+/* Atomic towards all threads of the device; .gpu is what an instruction has that does not name a scope. */
+static bool is_atomic(const ptx_instruction *i) {
+    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+    return is_atomic && !ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_cluster);
+}
+
 static uint32_t add_site(access_maker *m, uint32_t address, uint32_t part, uint32_t bytes,
                          uint8_t access, ptx_space space, ptx_type element, bool is_followed) {
     access_site site = {.address = address,
@@ -73,6 +79,7 @@ static uint32_t add_site(access_maker *m, uint32_t address, uint32_t part, uint3
                         .access = access,
                         .space = (uint8_t)space,
                         .element = (uint8_t)element,
+                        .is_atomic = is_atomic(m->at),
                         .is_followed = is_followed};
     access_push(m->graph, &m->graph->sites, site);
     return m->graph->sites.count - 1;

@@ -206,10 +206,24 @@ typedef struct {
     mr_ptx_reason reason;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
 } mr_ptx_extent;
+typedef struct {
+    uint32_t at; /* in the parameters */
+    bool may_be_null;
+} mr_ptx_pointer;
+
+/* A launch that is yet to be made. */
+typedef struct {
+    uint32_t grid[3], block[3];
+    const void *params; /* the numbers among the arguments */
+    /* Where in `params` pointers to memory stand. What stands there is not looked at: no access depends on where
+     * memory lies. Eight bytes that are not named here are a number. */
+    const mr_ptx_pointer *pointers;
+    uint32_t pointer_count;
+} mr_ptx_plan;
 /* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, in
- * no certain order, and returns how many there are, which can be more than `most`. */
-uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const uint32_t grid[3],
-                               const uint32_t block[3], const void *params, mr_ptx_extent *out,
-                               uint32_t most);
+ * no certain order, and returns how many there are, which can be more than `most`. An access through a number that is
+ * no pointer has extents relative to that number. */
+uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,
+                               mr_ptx_extent *out, uint32_t most);
 
 #endif

@@ -120,7 +120,8 @@ static uint64_t address_of(uint32_t param) {
 }
 
 /* Arguments in the order of the members of the parameters: a struct is its members. */
-static void put_arguments(unsigned char *params, const char *arguments) {
+static void put_arguments(unsigned char *params, const char *arguments, mr_ptx_plan *plan) {
+    static mr_ptx_pointer pointers[8];
     uint32_t at = 0, param = 0;
     for (const char *a = arguments; a; a = strchr(a, ' ') ? strchr(a, ' ') + 1 : NULL) {
         uint32_t bytes = *a == 'p' || *a == 'l' ? 8 : 4;
@@ -128,17 +129,28 @@ static void put_arguments(unsigned char *params, const char *arguments) {
         uint64_t number = *a == 'p' ? address_of(param) : (uint64_t)strtoll(a + 1, NULL, 10);
         float real = strtof(a + 1, NULL);
         memcpy(params + at, *a == 'f' ? (void *)&real : (void *)&number, bytes);
+        if (*a == 'p') pointers[param++] = (mr_ptx_pointer){.at = at};
         at += bytes;
-        param += *a == 'p';
     }
+    *plan = (mr_ptx_plan){.params = params, .pointers = pointers, .pointer_count = param};
 }
 
+/* One range for each pointer and way, in the order of the pointers. */
 static void put_extents(const mr_ptx_extent *extents, uint32_t count, char *out) {
+    char *start = out;
     *out = 0;
-    for (uint32_t k = 0; k < count; k++)
-        out += sprintf(out, "%s%s%u[%lld,%lld)", k ? " " : "",
-                       extents[k].access == MR_PTX_READS ? "R" : "W", extents[k].param,
-                       (long long)extents[k].first, (long long)extents[k].end);
+    for (uint32_t k = 0; k < 16; k++) {
+        int64_t first = INT64_MAX, end = INT64_MIN;
+        uint8_t way = k % 2 ? MR_PTX_WRITES : MR_PTX_READS;
+        for (uint32_t i = 0; i < count; i++) {
+            if (extents[i].param != k / 2 || !(extents[i].access & way)) continue;
+            if (extents[i].first < first) first = extents[i].first;
+            if (extents[i].end > end) end = extents[i].end;
+        }
+        if (first < end)
+            out += sprintf(out, "%s%s%u[%lld,%lld)", out > start ? " " : "", k % 2 ? "W" : "R",
+                           k / 2, (long long)first, (long long)end);
+    }
 }
 
 static void extents_are_exact_on_usual_kernels(void **state) {
@@ -151,9 +163,11 @@ static void extents_are_exact_on_usual_kernels(void **state) {
             const mr_ptx_kernel *kernel = mr_ptx_kernel_find(d.module, launches[k].kernel);
             mr_ptx_extent extents[MOST_EXTENTS];
             unsigned char params[256] = {0};
-            put_arguments(params, launches[k].arguments);
-            uint32_t count = mr_ptx_launch_extents(kernel, launches[k].grid, launches[k].block,
-                                                   params, extents, MOST_EXTENTS);
+            mr_ptx_plan plan;
+            put_arguments(params, launches[k].arguments, &plan);
+            memcpy(plan.grid, launches[k].grid, sizeof plan.grid);
+            memcpy(plan.block, launches[k].block, sizeof plan.block);
+            uint32_t count = mr_ptx_launch_extents(kernel, &plan, extents, MOST_EXTENTS);
             assert_true(count <= MOST_EXTENTS);
             put_extents(extents, count, said);
             if (!launches[k].may_be_wider && strcmp(said, launches[k].extents))
@@ -161,9 +175,7 @@ static void extents_are_exact_on_usual_kernels(void **state) {
                          launches[k].arguments, said, launches[k].extents);
             /* The second time the result is remembered; fewer than there are may be asked for. */
             mr_ptx_extent again[MOST_EXTENTS];
-            assert_int_equal(mr_ptx_launch_extents(kernel, launches[k].grid, launches[k].block,
-                                                   params, again, count ? 1 : 0),
-                             count);
+            assert_int_equal(mr_ptx_launch_extents(kernel, &plan, again, count ? 1 : 0), count);
             if (count) assert_memory_equal(extents, again, sizeof *again);
         }
         unload(&d);
@@ -207,11 +219,13 @@ static void run_in_extents(device *d, const char *kernel, const uint32_t grid[3]
     mr_ptx_extent extents[MOST_EXTENTS];
     int kept = d->piece_count;
     begin(d, kernel, 1, 1);
-    put_arguments(d->params, arguments);
+    mr_ptx_plan plan;
+    put_arguments(d->params, arguments, &plan);
+    memcpy(plan.grid, grid, sizeof plan.grid);
+    memcpy(plan.block, block, sizeof plan.block);
     memcpy(d->launch.grid, grid, sizeof d->launch.grid);
     memcpy(d->launch.block, block, sizeof d->launch.block);
-    uint32_t count =
-        mr_ptx_launch_extents(d->launch.kernel, grid, block, d->params, extents, MOST_EXTENTS);
+    uint32_t count = mr_ptx_launch_extents(d->launch.kernel, &plan, extents, MOST_EXTENTS);
     assert_true(count <= MOST_EXTENTS);
     give_extents(d, extents, count);
     mr_status status = mr_ptx_run(&d->launch, 0, blocks_of(d));

@@ -593,8 +593,12 @@ static void launch(trial *r, const ptx_access *access) {
     r->grid[2] = r->block[2] = 1;
     r->params.size = draw(4) ? draw(50) : (uint32_t)draw_immediate();
     r->params.long_size = draw(4) ? draw(50) : (uint64_t)(int64_t)draw_immediate();
-    r->extent_count = ptx_access_extents(access, r->grid, r->block, &r->params, r->extents,
-                                         sizeof r->extents / sizeof *r->extents);
+    static const mr_ptx_pointer pointers[POINTERS] = {{.at = 0}, {.at = 8}, {.at = 16}};
+    mr_ptx_plan plan = {.params = &r->params, .pointers = pointers, .pointer_count = POINTERS};
+    memcpy(plan.grid, r->grid, sizeof plan.grid);
+    memcpy(plan.block, r->block, sizeof plan.block);
+    r->extent_count =
+        ptx_access_extents(access, &plan, r->extents, sizeof r->extents / sizeof *r->extents);
     assert_true(r->extent_count <= sizeof r->extents / sizeof *r->extents);
     for (uint32_t k = 0; k < r->threads; k++) {
         uint32_t at[4], most[4] = {r->block[0], r->block[1], r->grid[0], r->grid[1]};

@@ -161,7 +161,11 @@ static void run_kernel(device *d, const mr_ptx_kernel *kernel) {
     d->launch.device.resident_blocks = 2;
     fill_params(d, memory);
     mr_ptx_extent extents[8];
-    mr_ptx_launch_extents(kernel, d->launch.grid, d->launch.block, d->params, extents, 8);
+    mr_ptx_pointer pointers[] = {{.at = 8 * below(4)}, {.at = 4 * below(8), .may_be_null = true}};
+    mr_ptx_plan plan = {.params = d->params, .pointers = pointers, .pointer_count = below(3)};
+    memcpy(plan.grid, d->launch.grid, sizeof plan.grid);
+    memcpy(plan.block, d->launch.block, sizeof plan.block);
+    mr_ptx_launch_extents(kernel, &plan, extents, 8);
     mr_ptx_watch *watch = below(2) ? mr_ptx_watch_create(d->module, 3, threads) : NULL;
     d->launch.watch = watch;
     mr_status status = mr_ptx_run(&d->launch, 0, blocks);
