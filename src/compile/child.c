@@ -51,6 +51,8 @@ static int set_attributes(posix_spawnattr_t *attributes) {
     sigaddset(&usual, SIGINT);
     sigaddset(&usual, SIGPIPE);
     sigaddset(&usual, SIGTERM);
+    sigaddset(&usual, SIGHUP);
+    sigaddset(&usual, SIGXFSZ);
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setsigdefault(attributes, &usual);
     posix_spawnattr_setpgroup(attributes, 0);

@@ -184,6 +184,10 @@ static int describe_stop(mr_stop reason, mr_buffer *out) {
             at, place);
         return MR_EXIT_FAILED;
     case MR_STOP_OUTPUT: mr_host_output_describe_stop(at, place, out); return MR_EXIT_FAILED;
+    case MR_STOP_ENDED:
+        mr_buffer_printf(out, "ended by %s%s%s", mr_interrupt_signal_text(mr_interrupt_ended_by()),
+                         at, place);
+        return MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by();
     case MR_STOP_INTERRUPT:
     case MR_STOP_NONE: break;
     }

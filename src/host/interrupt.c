@@ -18,7 +18,7 @@
 
 #include "host/stack.h"
 
-#define EXIT_INTERRUPTED 130 /* 128 + SIGINT, as shells have it */
+#define EXIT_BY_SIGNAL 128 /* + its number, as shells have it */
 
 static volatile sig_atomic_t reason; /* an mr_stop */
 static mr_running *volatile innermost;
@@ -26,6 +26,7 @@ static pthread_t lua_thread;
 
 static volatile sig_atomic_t presses; /* of Ctrl-C since the flag was set */
 static struct timespec last_press;
+static volatile sig_atomic_t ended_by; /* SIGTERM, SIGHUP; 0 */
 
 static char place[LUA_IDSIZE + 16];
 
@@ -172,7 +173,7 @@ static void count_press(void) {
     if (presses == 2) say("millrace: stopping; Ctrl-C again ends the program at once\n");
     if (presses < 3) return;
     say("millrace: interrupted in a call that cannot be stopped; ended\n");
-    _exit(EXIT_INTERRUPTED);
+    _exit(EXIT_BY_SIGNAL + SIGINT);
 }
 
 static void on_interrupt(int signal_number) {
@@ -184,20 +185,58 @@ static void on_interrupt(int signal_number) {
     errno = saved_errno;
 }
 
+/* ---- SIGTERM and SIGHUP ------------------------------------------------------------------------------ */
+
+/* The first one leaves time for the trace, the verdict and finalizers. */
+static void on_end(int signal_number) {
+    int saved_errno = errno;
+    if (mr_interrupt_on_lua_thread(signal_number)) {
+        if (ended_by && seconds_since(&last_press) > 0.2) _exit(EXIT_BY_SIGNAL + signal_number);
+        if (!ended_by) {
+            ended_by = signal_number;
+            clock_gettime(CLOCK_MONOTONIC, &last_press);
+        }
+        mr_stop_request(MR_STOP_ENDED);
+    }
+    errno = saved_errno;
+}
+
+int mr_interrupt_ended_by(void) {
+    return ended_by;
+}
+
+const char *mr_interrupt_signal_text(int signal_number) {
+    return signal_number == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
+/* ---- handlers ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    int signal;
+    void (*handler)(int signal_number);
+} taken_over[] = {{SIGINT, on_interrupt}, {SIGTERM, on_end}, {SIGHUP, on_end}};
+
+enum { TAKEN_OVER = sizeof taken_over / sizeof *taken_over };
+
 void mr_interrupt_install(void) {
     struct sigaction action, before;
     lua_thread = pthread_self();
-    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
     sigemptyset(&action.sa_mask);
     action.sa_flags =
         0; /* no SA_RESTART: io.read at a terminal returns, and the hook gets its turn */
-    sigaction(SIGINT, &action, NULL);
+    for (int i = 0; i < TAKEN_OVER; i++) {
+        action.sa_handler = taken_over[i].handler;
+        if (sigaction(taken_over[i].signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(taken_over[i].signal, &action, NULL);
+    }
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void mr_interrupt_uninstall(void) {
     struct sigaction before;
-    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == on_interrupt)
-        signal(SIGINT, SIG_DFL);
+    for (int i = 0; i < TAKEN_OVER; i++)
+        if (sigaction(taken_over[i].signal, NULL, &before) == 0 &&
+            before.sa_handler == taken_over[i].handler)
+            signal(taken_over[i].signal, SIG_DFL);
 }

@@ -20,6 +20,7 @@ typedef enum {
     MR_STOP_TIME,
     MR_STOP_MEMORY,
     MR_STOP_OUTPUT, /* output.h */
+    MR_STOP_ENDED, /* SIGTERM or SIGHUP: the process is to end in good order, with its verdict and its trace */
 } mr_stop;
 
 typedef struct mr_running {
@@ -27,10 +28,15 @@ typedef struct mr_running {
     struct mr_running *outer;
 } mr_running;
 
-/* Takes over SIGINT, for the calling thread, unless it is ignored (a job in the background). The
- * third Ctrl-C that finds the first one unanswered ends the process with 130. */
+/* Takes over SIGINT, SIGTERM and SIGHUP, for the calling thread, each unless it is ignored (a job in the background). The
+ * third Ctrl-C, or the second of the others, that finds the first one unanswered ends the process with 128 + its number.
+ * A file that grows beyond the limit of the process is an error of the write from now on, not a signal. */
 void mr_interrupt_install(void);
-/* SIGINT ends the process from now on. For the last clean-up, whose finalizers nothing can stop. */
+/* The signal that asked the process to end (MR_STOP_ENDED), also after mr_stop_clear; 0: none did. */
+int mr_interrupt_ended_by(void);
+/* "SIGTERM" */
+const char *mr_interrupt_signal_text(int signal_number);
+/* These signals end the process from now on. For the last clean-up, whose finalizers nothing can stop. */
 void mr_interrupt_uninstall(void);
 /* For signal handlers: false when this is another thread than the one that runs Lua (a helper of the
  * matrix library); the signal has then been sent on to that thread, and there is nothing to do. */

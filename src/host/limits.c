@@ -118,6 +118,7 @@ static const char *last_words(void) {
     case MR_STOP_OUTPUT:
         return "millrace: output could not be written, and the script cannot be stopped; ended\n";
     case MR_STOP_INTERRUPT:
+    case MR_STOP_ENDED:
     case MR_STOP_NONE: break;
     }
     return "millrace: interrupted in a call that cannot be stopped; ended\n";

@@ -142,6 +142,7 @@ static void close_state(lua_State *L) {
 }
 
 static int status_to_leave_with(void) {
+    if (mr_interrupt_ended_by()) return MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by();
     if (left_over || replay_differs) return left_over ? MR_EXIT_LEFT_OVER : MR_EXIT_REPLAY;
     return outcomes_differ && exit_status == MR_EXIT_OK ? MR_EXIT_HAZARD : exit_status;
 }
@@ -331,6 +332,10 @@ static bool repl_interrupted(void) {
     return interrupted;
 }
 
+static bool repl_ended(void) {
+    return mr_interrupt_ended_by() != 0;
+}
+
 static void run_prompt(lua_State *L, const mr_options *options) {
     mr_machine *machine = mr_bind_machine(L);
     mr_device *device = machine->first_device;
@@ -346,7 +351,8 @@ static void run_prompt(lua_State *L, const mr_options *options) {
     const mr_repl_host host = {.banner = banner,
                                .is_sandboxed = options->sandbox,
                                .call = repl_call,
-                               .interrupted = repl_interrupted};
+                               .interrupted = repl_interrupted,
+                               .ended = repl_ended};
     mr_bind_check_prompt(L);
     mr_repl_run(L, &host);
 }

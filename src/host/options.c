@@ -68,7 +68,7 @@ const char mr_options_help[] =
     "MILLRACE_DEVICE sets --device, MILLRACE_CHECK sets --check. Exit status: 0 success, 1 the\n"
     "script failed, 2 wrong usage, 3 --check or --waits found a hazard or --explore several "
     "outcomes,\n"
-    "130 interrupted.\n"
+    "130 interrupted, 143 and 129 ended by SIGTERM and SIGHUP (after the trace and the verdict).\n"
     "\n"
     "  millrace -e 'print(mr.ones(3):sum():item())'\n"
     "  millrace --device virtual:4 race.lua\n"

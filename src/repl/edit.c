@@ -263,6 +263,8 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     /* These come only within ppoll: not between the question and the wait. */
     sigemptyset(&waited_for);
     sigaddset(&waited_for, SIGINT);
+    sigaddset(&waited_for, SIGTERM);
+    sigaddset(&waited_for, SIGHUP);
     sigaddset(&waited_for, SIGWINCH);
     sigprocmask(SIG_BLOCK, &waited_for, &outside);
     rl_callback_handler_install(prompt, on_line);
@@ -271,13 +273,13 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
             rl_callback_read_char();
         } else if (was_interrupted()) {
             abandon_line();
-            status = MR_LINE_INTERRUPTED;
+            status = hooks->ended() ? MR_LINE_END : MR_LINE_INTERRUPTED;
             break;
         }
     }
     sigprocmask(SIG_SETMASK, &outside, NULL);
     sigaction(SIGWINCH, &old_resize, NULL);
-    if (status == MR_LINE_INTERRUPTED) return status;
+    if (status != MR_LINE_READ) return status;
     if (!typed) { /* Ctrl-D */
         putchar('\n');
         return MR_LINE_END;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/replace.h"
 
 #define MOST_ENTRIES 1000
 
@@ -68,19 +69,19 @@ static void read_all(mr_buffer *out) {
     while ((size = read(file, piece, sizeof piece)) > 0) mr_buffer_add(out, piece, (size_t)size);
 }
 
-/* A file that has grown to twice its size is written anew, under another name first, so that it is never half there. */
-static void shorten(const char *path, const char *text) {
-    mr_buffer other = {0};
-    mr_buffer_printf(&other, "%s.new", path);
-    int out = other.failed ? -1 : open(other.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t size = strlen(text);
-    bool written = out >= 0 && write(out, text, size) == (ssize_t)size;
-    if (out >= 0) close(out);
-    if (written && rename(other.data, path) == 0) {
+static mr_status write_text(void *context, FILE *out) {
+    fputs(context, out);
+    return MR_OK;
+}
+
+/* A file that has grown to twice its size is written anew. What cannot be written stays as it is. */
+static void shorten(const char *path, char *text) {
+    mr_status status = mr_replace_file(path, write_text, text);
+    if (!status) {
         close(file);
         file = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
     }
-    mr_buffer_free(&other);
+    mr_error_destroy(status);
 }
 
 static size_t count_lines(const char *text) {

@@ -28,7 +28,7 @@ static mr_line_status read_plain(const char *prompt, mr_buffer *out_line) {
         clearerr(stdin);
         putchar('\n');
         hooks->interrupted();
-        return MR_LINE_INTERRUPTED;
+        return hooks->ended() ? MR_LINE_END : MR_LINE_INTERRUPTED;
     }
     mr_buffer_add(out_line, "", 0); /* so that there is a text, also of an empty line */
     return c == EOF && out_line->size == 0 ? MR_LINE_END : MR_LINE_READ;
@@ -47,6 +47,7 @@ void mr_line_close(void) {
 }
 
 mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line) {
+    if (hooks->ended()) return MR_LINE_END;
     return at_terminal ? mr_edit_read(prompt, out_line) : read_plain(prompt, out_line);
 }
 

@@ -13,6 +13,7 @@ typedef enum { MR_LINE_READ, MR_LINE_END, MR_LINE_INTERRUPTED } mr_line_status;
 typedef struct {
     void *context;
     bool (*interrupted)(void); /* whether Ctrl-C came, and resets that */
+    bool (*ended)(void);       /* whether the process is to end */
     /* More lines may make it an entry: then Enter begins another one. */
     bool (*is_incomplete)(void *context, const char *text, size_t size);
     /* What can stand instead of text[*out_from ... point): an array that ends with NULL, of which the caller frees each
@@ -27,7 +28,8 @@ void mr_line_open(const mr_line_hooks *hooks);
 void mr_line_close(void);
 
 /* Shows the prompt and replaces *out_line by what was typed, without its last end of line; an editor that can show several
- * lines gives a whole entry. Blocks. INTERRUPTED: Ctrl-C came, and the typed text was discarded. */
+ * lines gives a whole entry. Blocks. END: of the input, or the process
+ * is to end. INTERRUPTED: Ctrl-C came, and the typed text was discarded. */
 mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line);
 
 /* The next read begins with this text, at a terminal. */

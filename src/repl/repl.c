@@ -208,6 +208,7 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     prompt p = {.L = L, .host = host, .session = top + 2, .in = new_input(L)};
     const mr_line_hooks hooks = {.context = &p,
                                  .interrupted = host->interrupted,
+                                 .ended = host->ended,
                                  .is_incomplete = may_continue,
                                  .complete = complete,
                                  .list = list};

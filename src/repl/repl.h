@@ -18,9 +18,10 @@ typedef struct {
      * been added; STOPPED: by Ctrl-C. */
     mr_repl_end (*call)(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);
     bool (*interrupted)(void); /* whether Ctrl-C came since the last call */
+    bool (*ended)(void);       /* whether the process was asked to end (SIGTERM, SIGHUP) */
 } mr_repl_host;
 
-/* Returns at the end of the input (Ctrl-D). Called protected; raises only when memory is out. */
+/* Returns at the end of the input (Ctrl-D), or when the process was asked to end. Called protected; raises only when memory is out. */
 void mr_repl_run(lua_State *L, const mr_repl_host *host);
 
 #endif
