@@ -120,7 +120,8 @@ GEN := $(BUILD)/gen/embedded.c
 obj  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 HOST_OBJ := $(call obj,$(filter src/host/%,$(SRC)))
 REPL_OBJ := $(call obj,$(filter src/repl/%,$(SRC)))
-CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/gen/embedded.o
+CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/gen/embedded.o \
+            $(BUILD)/obj/gen/compile_worker.o
 
 # The built-in kernels: a fat binary a file, which all go into one object.
 ifneq ($(CUDA),0)
@@ -226,6 +227,24 @@ $(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
 	    printf 'mr_cuda_image_%s: .incbin "%s"\n' $$name $(IMAGE_DIR)/$$name.fatbin; \
 	  done > $(BUILD)/gen/kernels.s; echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/kernels.s
 	$(Q)$(CC) -c -o $@ $(BUILD)/gen/kernels.s
+
+# The program that compiles kernels apart from us (src/compile/worker.h). Without sanitizers: it lives under limits of memory
+# and of system calls that they could not.
+WORKER_SRC := $(sort $(wildcard src/compile/worker/*.c)) src/compile/wire.c src/base/buffer.c src/base/number.c
+$(BUILD)/compile-worker: $(WORKER_SRC) src/compile/worker/worker.h src/compile/wire.h src/base/buffer.h $(BUILD)/flags.stamp
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -Isrc $(CPPFLAGS) $(filter-out -flto=auto $(SAN_FLAGS),$(ALL_CFLAGS)) $(LDFLAGS) \
+	    -s -o $@ $(WORKER_SRC) -ldl -lpthread
+
+$(BUILD)/obj/gen/compile_worker.o: $(BUILD)/compile-worker
+	$(call say,EMBED,$@)
+	@mkdir -p $(@D) $(BUILD)/gen
+	@printf '.section .rodata\n.globl mr_compile_worker_image, mr_compile_worker_end\n' > $(BUILD)/gen/compile_worker.s
+	@printf '.hidden mr_compile_worker_image, mr_compile_worker_end\n' >> $(BUILD)/gen/compile_worker.s
+	@printf 'mr_compile_worker_image: .incbin "%s"\nmr_compile_worker_end:\n' $< >> $(BUILD)/gen/compile_worker.s
+	@echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/compile_worker.s
+	$(Q)$(CC) -c -o $@ $(BUILD)/gen/compile_worker.s
 
 $(BUILD)/embed: scripts/embed.c
 	$(call say,HOSTCC,$<)

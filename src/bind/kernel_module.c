@@ -168,7 +168,7 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
         .compute_minor = target % 10,
         .names = names->items,
         .name_count = names->count,
-        .in_process_only = in_sandbox(caller->machine),
+        .is_confined = in_sandbox(caller->machine),
         .interrupted = caller->machine->interrupted,
         .context = caller->machine->hook_context,
     };

@@ -52,7 +52,7 @@ static bool missing_header(const char *said, char out[MOST_NAME]) {
     return open > said && quoted(open - 1, '\'', out);
 }
 
-static void advise_header(const char *name, mr_buffer *out) {
+static void advise_header(const char *name, bool is_confined, mr_buffer *out) {
     if (strstr(name, "stream") && is_of_host(name))
         mr_buffer_printf(out,
                          "<%s> belongs to the host's C++ library, which kernels cannot use: leave "
@@ -64,6 +64,9 @@ static void advise_header(const char *name, mr_buffer *out) {
                          "it out, and use arrays and pointers; CUDA's own functions need no "
                          "#include",
                          name);
+    else if (is_confined)
+        mr_buffer_puts(out, "in the sandbox a kernel finds the headers of CUDA and C, such as "
+                            "<cuda_fp16.h>, and no other file");
     else
         mr_buffer_printf(out,
                          "\"%s\" was not found: a file beside the source is found with {path=...}; "
@@ -90,11 +93,11 @@ static bool shows_main(const char *said) {
     return at && at > said && (at[-1] == ' ' || at[-1] == '\n');
 }
 
-void mr_compile_advise(const char *said, mr_buffer *out) {
+void mr_compile_advise(const char *said, bool is_confined, mr_buffer *out) {
     char name[MOST_NAME];
     bool lacks_space = strstr(said, "without execution space annotations") != NULL;
     if (missing_header(said, name)) {
-        advise_header(name, out);
+        advise_header(name, is_confined, out);
     } else if (calls_host(said) || (lacks_space && shows_main(said))) {
         mr_buffer_puts(out,
                        "only code for the device belongs in the source: leave main() and "

@@ -5,6 +5,6 @@
 #include "base/buffer.h"
 
 /* `said`: the compiler's messages, as the user sees them. Adds a sentence without a newline, or nothing. */
-void mr_compile_advise(const char *said, mr_buffer *out);
+void mr_compile_advise(const char *said, bool is_confined, mr_buffer *out);
 
 #endif

@@ -60,13 +60,26 @@ static int set_attributes(posix_spawnattr_t *attributes) {
                                                     POSIX_SPAWN_SETPGROUP);
 }
 
-/* Returns an error number. */
-static int spawn(const mr_child *child, int output, pid_t *out_pid) {
-    posix_spawn_file_actions_t files;
+static int set_files(posix_spawn_file_actions_t *actions, const mr_child_file *files, int count) {
+    bool is_given[3] = {false};
+    int error = 0;
+    for (int i = 0; !error && i < count; i++) {
+        error = posix_spawn_file_actions_adddup2(actions, files[i].here, files[i].there);
+        if (files[i].there < 3) is_given[files[i].there] = true;
+    }
+    for (int i = 0; !error && i < 3; i++)
+        if (!is_given[i])
+            error = posix_spawn_file_actions_addopen(actions, i, "/dev/null", O_RDWR, 0);
+    return error;
+}
+
+int mr_child_spawn(const char *path, const char *const *arguments, const mr_child_file *files,
+                   int file_count, pid_t *out_pid) {
+    posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char **environment = child_environment();
     if (!environment) return ENOMEM;
-    int error = posix_spawn_file_actions_init(&files);
+    int error = posix_spawn_file_actions_init(&actions);
     if (error) {
         free(environment);
         return error;
@@ -74,15 +87,13 @@ static int spawn(const mr_child *child, int output, pid_t *out_pid) {
     error = posix_spawnattr_init(&attributes);
     if (!error) {
         error = set_attributes(&attributes);
-        if (!error) error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-        if (!error) error = posix_spawn_file_actions_adddup2(&files, output, 1);
-        if (!error) error = posix_spawn_file_actions_adddup2(&files, output, 2);
+        if (!error) error = set_files(&actions, files, file_count);
         if (!error)
-            error = posix_spawn(out_pid, child->arguments[0], &files, &attributes,
-                                (char *const *)child->arguments, environment);
+            error = posix_spawn(out_pid, path, &actions, &attributes, (char *const *)arguments,
+                                environment);
         posix_spawnattr_destroy(&attributes);
     }
-    posix_spawn_file_actions_destroy(&files);
+    posix_spawn_file_actions_destroy(&actions);
     free(environment);
     return error;
 }
@@ -138,7 +149,8 @@ mr_status mr_child_run(const mr_child *child, mr_child_end *out) {
     if (pipe2(ends, O_CLOEXEC) != 0)
         return mr_fail(MR_CODE_UNKNOWN, "%s cannot be started: %s", child->arguments[0],
                        strerror(errno));
-    int error = spawn(child, ends[1], &pid);
+    const mr_child_file output[] = {{ends[1], 1}, {ends[1], 2}};
+    int error = mr_child_spawn(child->arguments[0], child->arguments, output, 2, &pid);
     close(ends[1]);
     if (error) {
         close(ends[0]);

@@ -66,7 +66,7 @@ static mr_status check(const mr_compile_job *job) {
             job->file, job->line, (size_t)(zero - source->text) + 1);
     for (int i = 0; i < source->name_count; i++) MR_TRY(check_name(source->names[i]));
     for (int i = 0; i < source->option_count; i++) MR_TRY(check_option(source->options[i]));
-    return source->in_process_only ? mr_include_confine(job) : MR_OK;
+    return MR_OK;
 }
 
 /* ---------------------------------------------------------------- which compiler */
@@ -82,7 +82,7 @@ static bool is_library(const char *path) {
     return slash && strstr(slash, "nvrtc");
 }
 
-static mr_status choose(bool in_process_only, choice *out) {
+static mr_status choose(bool is_confined, choice *out) {
     const char *wanted = getenv("MILLRACE_COMPILER");
     *out = (choice){.may_use_nvrtc = true, .may_use_clang = true};
     if (wanted && *wanted) {
@@ -90,7 +90,7 @@ static mr_status choose(bool in_process_only, choice *out) {
         out->may_use_clang = !out->may_use_nvrtc;
         if (out->may_use_clang && strcmp(wanted, "clang") != 0) out->only_clang = wanted;
     }
-    if (in_process_only) out->may_use_clang = false;
+    if (is_confined) out->may_use_clang = false;
     if (out->may_use_nvrtc && !mr_nvrtc_path()) out->may_use_nvrtc = false;
     return out->may_use_clang && !out->may_use_nvrtc ? mr_clang_find(out->only_clang, &out->clangs)
                                                      : MR_OK;
@@ -117,11 +117,10 @@ static void put_identities(mr_buffer *out, const choice *chosen) {
 
 static mr_status no_compiler(const mr_compile_job *job, const char *nvrtc_problem,
                              const char *clang_problem) {
-    if (job->source->in_process_only)
+    if (job->source->is_confined)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "the sandbox starts no other programs, so only NVRTC can compile a kernel "
-                       "here: %s. Run without "
-                       "--sandbox, or load PTX",
+                       "in the sandbox only NVRTC compiles kernels, as it can do without files: "
+                       "%s. Run without --sandbox, or load PTX",
                        nvrtc_problem);
     return mr_fail(MR_CODE_NOT_SUPPORTED, "no compiler for kernels: %s; %s. " INSTALL,
                    nvrtc_problem, clang_problem);
@@ -141,11 +140,12 @@ static mr_status compile_by_clang(const mr_compile_job *job, choice *chosen,
 }
 
 static mr_status compile_by(const mr_compile_job *job, choice *chosen, mr_compile_result *out) {
-    const char *problem;
-    if (chosen->may_use_nvrtc && mr_nvrtc_open(&problem)) return mr_nvrtc_compile(job, out);
-    if (!chosen->may_use_nvrtc && mr_nvrtc_path())
-        problem = "NVRTC is turned off by MILLRACE_COMPILER";
-    else mr_nvrtc_open(&problem);
+    char problem[256] = "libnvrtc.so was not found";
+    if (chosen->may_use_nvrtc) {
+        mr_status status = mr_nvrtc_compile(job, out, problem, sizeof problem);
+        if (status || !*problem) return status;
+    } else if (mr_nvrtc_path())
+        snprintf(problem, sizeof problem, "NVRTC is turned off by MILLRACE_COMPILER");
     if (chosen->may_use_clang) return compile_by_clang(job, chosen, problem, out);
     return no_compiler(job, problem, "MILLRACE_COMPILER allows no other");
 }
@@ -172,9 +172,9 @@ static mr_status bad_name(const mr_compile_job *job, int index, const char *prob
     return status;
 }
 
-static mr_status rejected_text(const mr_messages *said) {
+static mr_status rejected_text(const mr_compile_job *job, const mr_messages *said) {
     mr_buffer advice = {0};
-    mr_compile_advise(said->text.data, &advice);
+    mr_compile_advise(said->text.data, job->source->is_confined, &advice);
     mr_status status = mr_fail(MR_CODE_INVALID_ARGUMENT, "%s%s%s", said->text.data,
                                advice.size ? "\n" : "", advice.size ? advice.data : "");
     mr_buffer_free(&advice);
@@ -190,7 +190,7 @@ static mr_status rejected(const mr_compile_job *job, const mr_compile_result *re
     if (said.error_count == 0 && said.bad_name >= 0)
         status = bad_name(job, said.bad_name,
                           said.name_problem.data ? said.name_problem.data : "it is not known");
-    else if (said.error_count > 0) status = rejected_text(&said);
+    else if (said.error_count > 0) status = rejected_text(job, &said);
     else if (said.text
                  .size) /* about no line: an option that it does not know, or its own failure */
         status = mr_fail(strstr(log, "Stack dump") ? MR_CODE_UNKNOWN : MR_CODE_INVALID_ARGUMENT,
@@ -283,8 +283,8 @@ mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
     choice chosen = {.may_use_nvrtc = false};
     *out = (mr_compiled){.ptx = NULL};
     MR_TRY(check(&job));
-    mr_status status = choose(source->in_process_only, &chosen);
-    if (!source->in_process_only) mr_cache_open(&cache);
+    mr_status status = choose(source->is_confined, &chosen);
+    if (!source->is_confined) mr_cache_open(&cache);
     if (!status) status = compile_cached(&job, &chosen, &cache, out);
     mr_cache_close(&cache);
     mr_clang_free(&chosen.clangs);
@@ -332,12 +332,14 @@ static void say_cache(void (*say)(const char *what, const char *text)) {
 }
 
 void mr_compile_describe(void (*say)(const char *what, const char *text)) {
-    const char *problem, *name = mr_nvrtc_open(&problem);
+    const mr_compile_source source = {.text = ""};
+    char name[48], problem[256];
+    bool is_there = mr_nvrtc_probe(&source, name, sizeof name, problem, sizeof problem);
     mr_buffer text = {0};
-    if (name) mr_buffer_printf(&text, "%s (%s)", name, mr_nvrtc_path());
+    if (is_there) mr_buffer_printf(&text, "%s (%s)", name, mr_nvrtc_path());
     else mr_buffer_printf(&text, "NVRTC: %s", problem);
     say("kernel compiler", text.data ? text.data : "NVRTC");
     mr_buffer_free(&text);
-    say_clang(say, name != NULL);
+    say_clang(say, is_there);
     say_cache(say);
 }

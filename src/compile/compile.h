@@ -1,7 +1,7 @@
 /* CUDA C++ to PTX: the compilers that this machine has, and a cache on disk of what they made.
  *
- * NVRTC compiles in this process. Where it is missing, clang compiles in a child process, with device headers of our
- * own (src/compile/device), so that a machine without CUDA compiles kernels, too. Neither needs a GPU.
+ * NVRTC compiles in a process of ours (worker.h). Where it is missing, clang compiles, with device headers of our own
+ * (src/compile/device), so that a machine without CUDA compiles kernels, too. Neither needs a GPU.
  *
  * All functions may be called from any thread. */
 #ifndef MR_COMPILE_COMPILE_H
@@ -29,12 +29,11 @@ typedef struct {
      * templates. Other kernels of the text are in the PTX, too, except templates that nothing instantiates. */
     const char *const *names;
     int name_count;
-    /* For the sandbox: no child process; no files of the user's (#include, -I) and no cache. */
-    bool in_process_only;
+    /* For the sandbox: the compiler has no file system, whatever the text and the options say. It finds the headers of
+     * CUDA and C, and nothing else. Only NVRTC, and no cache. */
+    bool is_confined;
     int time_limit_ms; /* 0: 60 s */
-    /* Asked many times a second while a compiler works; true stops it. May be NULL. It may be asked from other threads.
-     * clang is ended at once. NVRTC (12.8 and newer) asks between its steps, and a step of a hostile text can take
-     * minutes: this holds for the time limit, too. */
+    /* Asked many times a second while a compiler works; true ends it at once. May be NULL. */
     bool (*interrupted)(void *context);
     void *context;
 } mr_compile_source;
@@ -59,8 +58,8 @@ typedef struct {
 mr_status mr_compile(const mr_compile_source *source, mr_compiled *out);
 void mr_compiled_free(mr_compiled *compiled);
 
-/* Calls `say` once for each fact: ("kernel compiler", "NVRTC 13.0 (/usr/...)"). It may start a child process to ask
- * clang for its version. For `millrace doctor`. */
+/* Calls `say` once for each fact: ("kernel compiler", "NVRTC 13.0 (/usr/...)"). It may start child processes to ask
+ * them for their versions. For `millrace doctor`. */
 void mr_compile_describe(void (*say)(const char *what, const char *text));
 
 #endif

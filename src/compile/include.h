@@ -1,4 +1,4 @@
-/* The user's files that a text includes: their contents are a part of what is compiled. And what the sandbox allows. */
+/* The user's files that a text includes: their contents are a part of what is compiled. */
 #ifndef MR_COMPILE_INCLUDE_H
 #define MR_COMPILE_INCLUDE_H
 
@@ -17,9 +17,5 @@ typedef struct {
 
 /* Follows each #include, also those that an #if turns off. */
 void mr_include_collect(const mr_compile_job *job, mr_dependencies *out);
-
-/* Refuses a text or an option that could make a compiler read a file other than a header of CUDA or C. The script may
- * be hostile, so this does not rely on reading C++ as a compiler does. */
-mr_status mr_include_confine(const mr_compile_job *job);
 
 #endif

@@ -50,7 +50,7 @@ static inline int mr_compile_limit(const mr_compile_source *source) {
 static inline bool mr_compile_put_folder(const mr_compile_job *job, char *out, size_t size) {
     const char *slash = strrchr(job->file, '/');
     int length = slash ? (int)(slash - job->file) + (slash == job->file) : 1;
-    return !job->source->in_process_only &&
+    return !job->source->is_confined &&
            snprintf(out, size, "-I%.*s", length, slash ? job->file : ".") < (int)size;
 }
 

@@ -1,10 +1,5 @@
-/* NVRTC: see nvrtc.h.
- *
- * The declarations are our own, so a build without a toolkit has this file, too. Easiest to break: a newer release of
- * the library must not need a change here, so the architectures come from the library, and a name that it lacks only
- * turns off what needs it. */
+/* NVRTC: see nvrtc.h. This file finds the library and says what to compile; a worker calls it (worker/nvrtc.c). */
 #include "compile/nvrtc.h"
-#include "compile/signals.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -12,48 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/embedded.h"
+#include "compile/worker.h"
 
-typedef struct program_handle *program;
-enum { SUCCESS = 0, OUT_OF_MEMORY = 1, INVALID_OPTION = 5, COMPILATION = 6 };
-
-#define NVRTC_LIST(X)                                                                              \
-    X(version, "nvrtcVersion", (int *major, int *minor))                                           \
-    X(create, "nvrtcCreateProgram",                                                                \
-      (program * out, const char *text, const char *name, int header_count,                        \
-       const char *const *headers, const char *const *include_names))                              \
-    X(destroy, "nvrtcDestroyProgram", (program * handle))                                          \
-    X(add_name, "nvrtcAddNameExpression", (program handle, const char *name))                      \
-    X(compile, "nvrtcCompileProgram",                                                              \
-      (program handle, int option_count, const char *const *options))                              \
-    X(log_size, "nvrtcGetProgramLogSize", (program handle, size_t * size))                         \
-    X(log, "nvrtcGetProgramLog", (program handle, char *log))                                      \
-    X(ptx_size, "nvrtcGetPTXSize", (program handle, size_t * size))                                \
-    X(ptx, "nvrtcGetPTX", (program handle, char *ptx))                                             \
-    X(lowered_name, "nvrtcGetLoweredName", (program handle, const char *name, const char **out))   \
-    X(architecture_count, "nvrtcGetNumSupportedArchs", (int *count))                               \
-    X(architectures, "nvrtcGetSupportedArchs", (int *list))
-
-static struct {
-#define X(name, symbol, parameters) int(*name) parameters;
-    NVRTC_LIST(X)
-#undef X
-    int (*set_flow)(program handle, int (*callback)(void *, void *),
-                    void *payload); /* may be NULL */
-} api;
-
-/* Written once, under `found_once` and `opened_once`. */
-static pthread_once_t found_once = PTHREAD_ONCE_INIT, opened_once = PTHREAD_ONCE_INIT;
+/* Written once, under `found_once`. */
+static pthread_once_t found_once = PTHREAD_ONCE_INIT;
 static char *found;          /* the path */
 static char *include_folder; /* of the toolkit, beside the library; NULL: not found */
-static void *library;
-static char name[48];
-static char missing[256];
-
-#define MOST_HEADERS 64
 
 static const char *const versions[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 #define VERSION_COUNT (sizeof versions / sizeof *versions)
@@ -163,206 +125,174 @@ const char *mr_nvrtc_path(void) {
     return found;
 }
 
-/* ---------------------------------------------------------------- opening it */
+/* ---------------------------------------------------------------- what to compile */
 
-/* ISO C has no cast from an object pointer to a function pointer; POSIX gives dlsym's this meaning. */
-static bool look_up(const char *symbol, void *out_function) {
-    void *address = dlsym(library, symbol);
-    memcpy(out_function, &address, sizeof address);
-    return address != NULL;
+static void put_list(mr_buffer *out, const char *const *items, int count) {
+    mr_wire_put_number(out, count);
+    for (int i = 0; i < count; i++) mr_wire_put_text(out, items[i]);
 }
 
-static void open_library(void) {
-    int major = 0, minor = 0;
-    if (!mr_nvrtc_path()) {
-        snprintf(missing, sizeof missing, "libnvrtc.so was not found");
-        return;
-    }
-    library = dlopen(found, RTLD_LAZY | RTLD_LOCAL);
-    if (!library) {
-        const char *reason = dlerror();
-        snprintf(missing, sizeof missing, "%s", reason ? reason : "the library cannot be opened");
-        return;
-    }
-    bool is_whole = true;
-#define X(function, symbol, parameters) is_whole &= look_up(symbol, &api.function);
-    NVRTC_LIST(X)
-#undef X
-    look_up("nvrtcSetFlowCallback", &api.set_flow);
-    if (!is_whole || api.version(&major, &minor) != SUCCESS) {
-        snprintf(missing, sizeof missing, "%s lacks a function: it is older than CUDA 11.2", found);
-        return;
-    }
-    snprintf(name, sizeof name, "NVRTC %d.%d", major, minor);
-}
-
-const char *mr_nvrtc_open(const char **out_missing) {
-    pthread_once(&opened_once, open_library);
-    *out_missing = missing;
-    return *name ? name : NULL;
-}
-
-/* ---------------------------------------------------------------- compiling */
-
-/* The newest of the library's architectures that the device can run; 0: none. */
-static int choose_architecture(int wanted) {
-    int count = 0, best = 0;
-    if (api.architecture_count(&count) != SUCCESS || count <= 0) return 0;
-    int *list = calloc((size_t)count, sizeof *list);
-    if (list && api.architectures(list) == SUCCESS)
-        for (int i = 0; i < count; i++)
-            if (list[i] <= wanted && list[i] > best) best = list[i];
-    free(list);
-    return best < MR_FIRST_ARCHITECTURE ? 0 : best;
-}
-
-/* The C headers, which NVRTC does not have: names and texts, as many as MOST_HEADERS. */
-static int list_headers(const char **out_names, const char **out_texts) {
-    static const char folder[] = MR_COMPILE_HEADERS_STD;
-    int count = 0;
-    for (const mr_embedded *file = mr_embedded_files; file->name && count < MOST_HEADERS; file++) {
-        if (strncmp(file->name, folder, sizeof folder - 1) != 0) continue;
-        out_names[count] = file->name + sizeof folder - 1;
-        out_texts[count++] = (const char *)file->data;
-    }
-    return count;
-}
-
-typedef struct {
-    const mr_compile_source *source;
-    struct timespec end;
-    bool is_late, is_stopped;
-} watch;
-
-/* Several threads of the library may ask at a time; once the answer is 1 it stays so. */
-static int must_stop(void *context, void *unused) {
-    watch *w = context;
-    struct timespec now;
-    (void)unused;
-    if (__atomic_load_n(&w->is_late, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&w->is_stopped, __ATOMIC_RELAXED))
-        return 1;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > w->end.tv_sec ||
-        (now.tv_sec == w->end.tv_sec && now.tv_nsec > w->end.tv_nsec)) {
-        __atomic_store_n(&w->is_late, true, __ATOMIC_RELAXED);
-        return 1;
-    }
-    if (w->source->interrupted && w->source->interrupted(w->source->context)) {
-        __atomic_store_n(&w->is_stopped, true, __ATOMIC_RELAXED);
-        return 1;
-    }
-    return 0;
-}
-
-/* Appends what a pair of the library's functions gives. Sizes include the NUL. */
-static bool take_text(program handle, int (*size_of)(program, size_t *),
-                      int (*get)(program, char *), mr_buffer *out) {
-    size_t size = 0;
-    if (size_of(handle, &size) != SUCCESS || size == 0) return false;
-    char *text = malloc(size);
-    if (!text || get(handle, text) != SUCCESS) {
-        free(text);
-        return false;
-    }
-    mr_buffer_add(out, text, strnlen(text, size));
-    free(text);
-    return !out->failed;
-}
-
-static int run(program handle, const mr_compile_job *job, int architecture) {
+/* The architecture stands last, which the worker adds. */
+static void put_options(mr_buffer *out, const mr_compile_job *job) {
     const mr_compile_source *source = job->source;
-    char arch[40], include[4200], library_include[4200], users[4200];
-    int count = 0;
-    const char **options = calloc((size_t)source->option_count + 5, sizeof *options);
-    if (!options) return OUT_OF_MEMORY;
-    snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", architecture);
-    options[count++] = arch;
-    options[count++] = "-lineinfo";
-    for (int i = 0; i < source->option_count; i++) options[count++] = source->options[i];
-    if (mr_compile_put_folder(job, users, sizeof users)) options[count++] = users;
+    char include[4200], library_include[4200], users[4200];
+    const char *ours[4] = {"-lineinfo"};
+    int count = 1;
+    if (mr_compile_put_folder(job, users, sizeof users)) ours[count++] = users;
     if (include_folder &&
         snprintf(include, sizeof include, "-I%s", include_folder) < (int)sizeof include &&
         snprintf(library_include, sizeof library_include, "-I%s/cccl", include_folder) <
             (int)sizeof library_include) {
-        options[count++] = include;
-        options[count++] =
-            library_include; /* from CUDA 13 on, what <cooperative_groups.h> includes */
+        ours[count++] = include;
+        /* From CUDA 13 on, what <cooperative_groups.h> includes. */
+        ours[count++] = library_include;
     }
-    mr_signal_guard guard;
-    mr_signal_guard_begin(&guard);
-    int result = api.compile(handle, count, options);
-    mr_signal_guard_end(&guard);
-    free(options);
-    return result;
+    mr_wire_put_number(out, count + source->option_count);
+    mr_wire_put_text(out, ours[0]);
+    for (int i = 0; i < source->option_count; i++) mr_wire_put_text(out, source->options[i]);
+    for (int i = 1; i < count; i++) mr_wire_put_text(out, ours[i]);
 }
 
-static void take_entries(program handle, const mr_compile_source *source, mr_compile_result *out) {
-    for (int i = 0; i < source->name_count; i++) {
-        const char *lowered = NULL;
-        if (api.lowered_name(handle, source->names[i], &lowered) == SUCCESS && lowered)
-            out->entries[i] = strdup(lowered);
+/* The C headers, which NVRTC does not have: their names, or their texts. */
+static void put_headers(mr_buffer *out, bool is_text) {
+    static const char folder[] = MR_COMPILE_HEADERS_STD;
+    int64_t count = 0;
+    mr_buffer list = {0};
+    for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
+        if (strncmp(file->name, folder, sizeof folder - 1) != 0) continue;
+        mr_wire_put_text(&list,
+                         is_text ? (const char *)file->data : file->name + sizeof folder - 1);
+        count++;
     }
+    mr_wire_put_number(out, count);
+    mr_buffer_add(out, list.data, list.size);
+    if (list.failed) out->failed = true;
+    mr_buffer_free(&list);
 }
 
-static mr_status compile_program(program handle, const mr_compile_job *job, int architecture,
-                                 mr_compile_result *out) {
-    const mr_compile_source *source = job->source;
-    int limit = mr_compile_limit(source);
-    watch w = {.source = source};
-    clock_gettime(CLOCK_MONOTONIC, &w.end);
-    w.end.tv_sec += limit / 1000;
-    w.end.tv_nsec += limit % 1000 * 1000000L;
-    for (int i = 0; i < source->name_count; i++)
-        if (api.add_name(handle, source->names[i]) != SUCCESS)
-            return mr_fail(MR_CODE_INVALID_ARGUMENT, "'%s' cannot be the name of a kernel",
-                           source->names[i]);
-    if (api.set_flow) api.set_flow(handle, must_stop, &w);
-
-    int result = run(handle, job, architecture);
-    if (w.is_stopped)
-        return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
-    if (w.is_late)
-        return mr_fail(MR_CODE_UNKNOWN, "NVRTC did not finish %s:%d within %g s", job->file,
-                       job->line, limit / 1000.0);
-    if (result == OUT_OF_MEMORY)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
-    take_text(handle, api.log_size, api.log, &out->log);
-    if (result != SUCCESS) {
-        out->is_rejected = result == COMPILATION || result == INVALID_OPTION;
-        if (out->is_rejected) return MR_OK;
-        return mr_fail(MR_CODE_UNKNOWN, "NVRTC failed on %s:%d with its error %d", job->file,
-                       job->line, result);
-    }
-    if (!take_text(handle, api.ptx_size, api.ptx, &out->ptx))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory for the PTX of %s", job->file);
-    take_entries(handle, source, out);
-    return MR_OK;
-}
-
-static int create(const mr_compile_job *job, program *out) {
-    const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
-    int count = list_headers(names, texts);
+/* What worker_compile takes. */
+static void put_request(mr_buffer *out, const mr_compile_job *job) {
     mr_buffer text = {0};
     mr_compile_put_line(&text, job->line, job->file);
     mr_buffer_add(&text, job->source->text, job->source->size);
-    int result =
-        text.failed ? OUT_OF_MEMORY : api.create(out, text.data, job->file, count, texts, names);
+    mr_wire_put_number(out, job->architecture);
+    mr_wire_put_text(out, job->file);
+    mr_wire_put(out, text.data, text.size);
+    put_options(out, job);
+    put_list(out, job->source->names, job->source->name_count);
+    put_headers(out, false);
+    put_headers(out, true);
+    if (text.failed) out->failed = true;
     mr_buffer_free(&text);
-    return result;
 }
 
-mr_status mr_nvrtc_compile(const mr_compile_job *job, mr_compile_result *out) {
-    program handle = NULL;
-    int architecture = choose_architecture(job->architecture);
-    if (!architecture)
+static mr_worker_job worker_job(const mr_compile_source *source) {
+    return (mr_worker_job){.library = mr_nvrtc_path(),
+                           .headers = include_folder,
+                           .is_confined = source->is_confined,
+                           .time_limit_ms = mr_compile_limit(source),
+                           .interrupted = source->interrupted,
+                           .context = source->context};
+}
+
+/* ---------------------------------------------------------------- what it made */
+
+static mr_status no_memory(const mr_compile_job *job) {
+    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
+}
+
+static mr_status take_made(const mr_compile_job *job, mr_wire *answer, bool is_rejected,
+                           mr_compile_result *out) {
+    size_t size;
+    const char *text = mr_wire_take(answer, &size);
+    mr_buffer_add(&out->log, text, size);
+    out->is_rejected = is_rejected;
+    if (is_rejected) return MR_OK;
+    text = mr_wire_take(answer, &size);
+    mr_buffer_add(&out->ptx, text, strnlen(text, size));
+    for (int i = 0; i < job->source->name_count; i++) {
+        text = mr_wire_take(answer, &size);
+        if (size) out->entries[i] = strdup(text);
+    }
+    return MR_OK;
+}
+
+static mr_status take_answer(const mr_compile_job *job, mr_wire *answer, mr_compile_result *out) {
+    int64_t result = mr_wire_take_number(answer), detail = 0;
+    mr_status status = MR_OK;
+    if (result == MR_WIRE_COMPILED || result == MR_WIRE_REJECTED)
+        status = take_made(job, answer, result == MR_WIRE_REJECTED, out);
+    else detail = mr_wire_take_number(answer);
+    if (status || answer->failed)
+        return status ? status
+                      : mr_fail(MR_CODE_UNKNOWN, "%s gave a damaged answer for %s:%d",
+                                out->compiler, job->file, job->line);
+    switch (result) {
+    case MR_WIRE_COMPILED:
+    case MR_WIRE_REJECTED: return MR_OK;
+    case MR_WIRE_NO_MEMORY: return no_memory(job);
+    case MR_WIRE_NO_ARCHITECTURE:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "%s knows no architecture that a device of compute capability %d.%d runs",
-                       name, job->architecture / 10, job->architecture % 10);
-    if (create(job, &handle) != SUCCESS)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
-    mr_compile_set_name(out->compiler, sizeof out->compiler, name);
-    mr_status status = compile_program(handle, job, architecture, out);
-    api.destroy(&handle);
+                       out->compiler, job->architecture / 10, job->architecture % 10);
+    case MR_WIRE_BAD_NAME:
+        return mr_fail(MR_CODE_INVALID_ARGUMENT, "'%s' cannot be the name of a kernel",
+                       detail >= 0 && detail < job->source->name_count ? job->source->names[detail]
+                                                                       : "");
+    default:
+        return mr_fail(MR_CODE_UNKNOWN, "%s failed on %s:%d with its error %d", out->compiler,
+                       job->file, job->line, (int)detail);
+    }
+}
+
+static mr_status judge(const mr_compile_job *job, const mr_worker_result *result,
+                       mr_compile_result *out) {
+    switch (result->end) {
+    case MR_WORKER_INTERRUPTED:
+        return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
+    case MR_WORKER_LATE:
+        return mr_fail(MR_CODE_UNKNOWN, "NVRTC did not finish %s:%d within %g s and was ended",
+                       job->file, job->line, mr_compile_limit(job->source) / 1000.0);
+    case MR_WORKER_MISSING: return MR_OK;
+    case MR_WORKER_CRASHED:
+        return mr_fail(MR_CODE_UNKNOWN, "%s crashed on %s:%d (signal %d, %s)",
+                       *result->name ? result->name : "NVRTC", job->file, job->line, result->signal,
+                       result->signal ? strsignal(result->signal) : "it ended by itself");
+    case MR_WORKER_ANSWERED: break;
+    }
+    mr_wire answer = {.at = result->answer.data + sizeof(uint64_t),
+                      .end = result->answer.data + result->answer.size};
+    mr_compile_set_name(out->compiler, sizeof out->compiler, result->name);
+    return take_answer(job, &answer, out);
+}
+
+mr_status mr_nvrtc_compile(const mr_compile_job *job, mr_compile_result *out, char *out_problem,
+                           size_t problem_size) {
+    mr_buffer request = {0};
+    mr_worker_result result = {.end = MR_WORKER_ANSWERED};
+    mr_worker_job work = worker_job(job->source);
+    put_request(&request, job);
+    if (!request.failed) mr_worker_run(&work, &request, &result);
+    mr_status status = request.failed ? no_memory(job) : judge(job, &result, out);
+    snprintf(out_problem, problem_size, "%s",
+             result.end == MR_WORKER_MISSING ? result.problem : "");
+    mr_buffer_free(&request);
+    mr_buffer_free(&result.answer);
     return status;
+}
+
+bool mr_nvrtc_probe(const mr_compile_source *source, char *out_name, size_t name_size,
+                    char *out_problem, size_t problem_size) {
+    mr_worker_result result;
+    if (!mr_nvrtc_path()) {
+        snprintf(out_problem, problem_size, "libnvrtc.so was not found");
+        return false;
+    }
+    mr_worker_job work = worker_job(source);
+    mr_worker_run(&work, NULL, &result);
+    snprintf(out_name, name_size, "%s", result.name);
+    snprintf(out_problem, problem_size, "%s",
+             result.end == MR_WORKER_MISSING ? result.problem : "it cannot be opened");
+    mr_buffer_free(&result.answer);
+    return result.end == MR_WORKER_ANSWERED;
 }

@@ -60,6 +60,7 @@ const char mr_options_help[] =
     "                          least 4096 bytes\n"
     "                        The whole process may use the sum of both memory limits, plus 64 MB,\n"
     "                        plus 8 MB for each processor. It is ended soon after it uses more.\n"
+    "                        A compiler of kernels is a process of its own, with at most 1280 MB.\n"
     "  --version             print the version\n"
     "  --help                print this\n"
     "\n"

@@ -27,6 +27,7 @@
 #include "compile/hash.h"
 #include "compile/include.h"
 #include "compile/scan.h"
+#include "compile/toolkit.h"
 
 static char folder[64]; /* of the test */
 
@@ -771,7 +772,7 @@ static void a_text_may_be_long_but_not_endless(void **state) {
 static void in_the_sandbox_only_nvrtc_compiles(void **state) {
     (void)state;
     mr_compile_source source = source_of(saxpy);
-    source.in_process_only = true;
+    source.is_confined = true;
     setenv("MILLRACE_COMPILER", "clang", 1);
     const char *message = error_of(&source, MR_CODE_NOT_SUPPORTED);
     assert_has(message, "sandbox");
@@ -785,65 +786,187 @@ static void in_the_sandbox_only_nvrtc_compiles(void **state) {
     assert_int_equal(count_files(in_folder("cache")), 0);
 }
 
-static void the_sandbox_refuses_files(void **state) {
+/* What mr_compile says of a text with a path in it: the code and the message, with the path as "PATH". */
+static char *told_of(const char *text, const char *option, const char *path) {
+    mr_buffer whole = {0}, told = {0}, flag = {0};
+    mr_compiled compiled = {.ptx = NULL};
+    mr_buffer *parts[] = {&whole, &flag};
+    const char *formats[] = {text, option};
+    for (int i = 0; i < 2; i++)
+        for (const char *c = formats[i]; *c; c++)
+            mr_buffer_printf(parts[i], *c == '@' ? "%s" : "%.1s", *c == '@' ? path : c);
+    mr_compile_source source = source_of(whole.data);
+    const char *const options[] = {flag.data};
+    source.options = options;
+    source.option_count = flag.size > 0;
+    source.is_confined = true;
+    source.time_limit_ms = 60000;
+    mr_status status = mr_compile(&source, &compiled);
+    mr_buffer_printf(&told, "%d ", status ? (int)status->code : -1);
+    const char *from = status ? status->message : compiled.ptx;
+    for (const char *at; (at = strstr(from, path)) != NULL; from = at + strlen(path))
+        mr_buffer_printf(&told, "%.*sPATH", (int)(at - from), from);
+    mr_buffer_puts(&told, from);
+    mr_error_destroy(status);
+    mr_compiled_free(&compiled);
+    mr_buffer_free(&whole);
+    mr_buffer_free(&flag);
+    return told.data;
+}
+
+/* A file, a FIFO, a folder, and what is not there: a text cannot tell them apart, and opens none. */
+static void the_sandbox_has_no_files(void **state) {
+    need(state);
+    static const char kernel[] = "\n__global__ void f() {}\n";
+    static const struct {
+        const char *text, *option;
+    } tries[] = {
+        {"#include <@>", ""},
+        {"#include \"@\"", ""},
+        {"#inc\\\nlude <@>", ""},
+        {"%:include <@>", ""},
+        {"#define F <@>\n#include F", ""},
+        {"#define S(x) #x\n#define T(x) S(x)\n#include T(@)", ""},
+        {"#include_next <@>", ""},
+        {"#import <@>", ""},
+        {"#include <stdint.h/../../../../../../../../../@>", ""},
+        {"#if __has_include(<@>)\n#error there\n#endif", ""},
+        {"#if __has_include(\"@\")\n#error there\n#endif", ""},
+        {"#if HI(\"@\")\n#error there\n#endif", "-DHI=__has_include"},
+        {"#define HI __has_include\n#if HI(\"@\")\n#error there\n#endif", ""},
+        {"#define P(a, b) a##b\n#if P(__has_, include)(\"@\")\n#error there\n#endif", ""},
+        {"#include <cuda_runtime.h>\n#if _CCCL_HAS_INCLUDE(\"@\")\n#error there\n#endif", ""},
+        {"#if __has_embed(\"@\")\n#error there\n#endif", ""},
+        {"const char c[] = {\n#embed \"@\"\n};", ""},
+        {"# 1 \"@\"\nint x = y;", ""},
+        {"#line 1 \"@\"\nint x = y;", ""},
+        {"__device__ void g() { asm(\".incbin \\\"@\\\";\"); }", ""},
+        {"", "-include=@"},
+        {"", "-include@"},
+        {"", "--pre-include=@"},
+        {"", "--options-file=@"},
+        {"", "--use-pch=@"},
+        {"", "-I@"},
+        {"#include \"x\"", "--include-path=@/.."},
+        {"", "-isystem@"},
+    };
+    const char *paths[] = {in_folder("secret"), in_folder("abcdef"), in_folder("afifo_"),
+                           in_folder("folder")};
+    write_text(paths[0], "#error hidden\n");
+    assert_int_equal(mkfifo(paths[2], 0600), 0);
+    assert_int_equal(mkdir(paths[3], 0700), 0);
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        char text[400];
+        snprintf(text, sizeof text, "%s%s", tries[i].text, kernel);
+        char *without = told_of(text, tries[i].option, paths[1]);
+        for (int j = 0; j < 4; j++) {
+            char *told = told_of(text, tries[i].option, paths[j]);
+            if (strcmp(told, without) != 0)
+                fail_msg("%s %s: %s gives\n%s\nand %s\n%s", tries[i].text, tries[i].option,
+                         paths[j], told, paths[1], without);
+            assert_lacks(told, "hidden");
+            assert_lacks(told, "there\n");
+            free(told);
+        }
+        free(without);
+    }
+}
+
+static void assert_toolkit_opens(const char *root, const char *below, bool is_there) {
+    char path[600];
+    snprintf(path, sizeof path, "%s%s", root, below);
+    int file = mr_toolkit_open(root, path);
+    if ((file >= 0) != is_there) fail_msg("%s: %d", path, file);
+    if (file >= 0) close(file);
+}
+
+static void a_header_of_the_toolkit_is_found_by_its_own_path(void **state) {
     (void)state;
-    static const char *const refused[] = {"#include </etc/passwd>",
-                                          "#include \"/etc/passwd\"",
-                                          "#include \"x.h\"",
-                                          "#  include  <nothere.h>",
-                                          "#include<../../etc/passwd>",
-                                          "#inc\\\nlude </etc/passwd>",
-                                          "#inc\\  \nlude </etc/passwd>",
-                                          "#inc\\\r\nlude </etc/passwd>",
-                                          "#inc?"
-                                          "?/\nlude </etc/passwd>",
-                                          "%:include </etc/passwd>",
-                                          "?"
-                                          "?=include </etc/passwd>",
-                                          "/* */ # /* */ include /* */ </etc/passwd>",
-                                          "#define F </etc/passwd>\n#include F",
-                                          "R\"(/*)\"\n#include </etc/passwd>\nR\"(*/)\"",
-                                          "#include_next <x>",
-                                          "#import <x>",
-                                          "#if __has_include(</etc/passwd>)\n#endif",
-                                          "#embed </etc/passwd>",
-                                          "#\\\ninclude </etc/passwd>",
-                                          "#\\u0069nclude </etc/passwd>",
-                                          "#include <cuda_fp16.h",
-                                          "#include <cuda_fp16.h>x\n#include </etc/passwd>",
-                                          "#in\rclude </etc/passwd>",
-                                          "#include <stdint.h/../../../etc/passwd>"};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        mr_compile_source source = source_of(refused[i]);
-        source.in_process_only = true;
-        assert_has(error_of(&source, MR_CODE_NOT_PERMITTED), "sandbox");
-    }
-    static const char *const options[] = {"-I/etc",
-                                          "-I",
-                                          "--include-path=/etc",
-                                          "-include",
-                                          "--pre-include=/etc/passwd",
-                                          "@file",
-                                          "--options-file=x",
-                                          "-DX=1 -I/etc",
-                                          "-isystem/etc",
-                                          "--use_pch=x",
-                                          "-pch"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        mr_compile_source source = with_options(saxpy, (const char *const[]){options[i], NULL});
-        source.in_process_only = true;
-        assert_has(error_of(&source, MR_CODE_NOT_PERMITTED), "sandbox");
-    }
+    const char *root = in_folder("include");
+    mkdir(root, 0700);
+    mkdir(in_folder("include/crt"), 0700);
+    write_text(in_folder("include/cuda_fp16.h"), "1");
+    write_text(in_folder("include/crt/mma.h"), "1");
+    write_text(in_folder("include/openssl.h"), "1");
+    assert_int_equal(mkfifo(in_folder("include/cuda_fifo.h"), 0600), 0);
+    static const char *const there[] = {"/cuda_fp16.h",        "/crt/mma.h",
+                                        "//crt/./mma.h",       "/crt",
+                                        "/crt/../cuda_fp16.h", "/nothing/../cuda_fp16.h"};
+    /* A folder outside decides nothing, whether it exists or not. */
+    static const char *const not [] = {"/cuda_nothing.h",
+                                       "/openssl.h",
+                                       "",
+                                       "/",
+                                       "/..",
+                                       "/cuda_fifo.h",
+                                       "x/crt/mma.h",
+                                       "/crt/../..",
+                                       "/../cuda_fp16.h",
+                                       "/crt/../../include/crt/mma.h",
+                                       "/../include/cuda_fp16.h"};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_toolkit_opens(root, there[i], true);
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+        assert_toolkit_opens(root, not [i], false);
+    assert_int_equal(mr_toolkit_open(NULL, "/etc/passwd"), -1);
+    assert_int_equal(mr_toolkit_open(root, "/etc/passwd"), -1);
+    assert_int_equal(mr_toolkit_open(root, "cuda_fp16.h"), -1);
 }
 
 static void the_sandbox_allows_headers_of_cuda(void **state) {
     need(state);
-    mr_compile_source source = source_of(
-        "#include <cuda_fp16.h>\n# include <stdint.h>\n__global__ void f(uint8_t *x) { *x = 1; }");
-    source.in_process_only = true;
-    mr_compiled compiled = compile(&source);
+    static const char *const headers[] = {
+        "cuda_fp16.h", "cuda_bf16.h",      "cooperative_groups.h",
+        "mma.h",       "cuda_runtime.h",   "cooperative_groups/reduce.h",
+        "stdint.h",    "cuda/std/cstdint", "cuda/atomic"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "#include <%s>\n__global__ void f(float *x) { *x = 1; }",
+                 headers[i]);
+        mr_compile_source source = source_of(text);
+        source.is_confined = true;
+        mr_compiled compiled = compile(&source);
+        mr_compiled_free(&compiled);
+    }
     assert_int_equal(count_files(in_folder("cache")), 0);
-    mr_compiled_free(&compiled);
+}
+
+/* A text that nests so deeply that the compiler's stack ends. */
+static void a_text_that_crashes_the_compiler_is_an_error(void **state) {
+    need(state);
+    mr_buffer text = {0};
+    mr_buffer_puts(&text, "__global__ void f(int *x) { *x = ");
+    for (int i = 0; i < 300000; i++) mr_buffer_puts(&text, "-~");
+    mr_buffer_puts(&text, "1; }");
+    for (int is_confined = 0; is_confined < 2; is_confined++) {
+        mr_compile_source source = source_of(text.data);
+        source.is_confined = is_confined;
+        const char *message = error_of(&source, MR_CODE_UNKNOWN);
+        assert_has(message, "crashed on dir/a.lua:14 (signal 11");
+        source = source_of(saxpy);
+        source.is_confined = is_confined;
+        mr_compiled compiled = compile(&source);
+        mr_compiled_free(&compiled);
+    }
+    mr_buffer_free(&text);
+}
+
+/* Whatever ends it, the next compilation has another one. */
+static void a_worker_that_is_killed_is_replaced(void **state) {
+    need(state);
+    char command[400];
+    set_cache("off");
+    snprintf(command, sizeof command,
+             "found=1; for f in /proc/[0-9]*/stat; do read -r line < $f || continue; case $line in "
+             "*'(millrace-compil) '?' %d '*) kill -KILL ${line%%%% *} && found=0;; esac; done "
+             "2>/dev/null; exit $found",
+             (int)getpid());
+    for (int i = 0; i < 3; i++) {
+        mr_compile_source source = source_of(saxpy);
+        mr_compiled compiled = compile(&source);
+        mr_compiled_free(&compiled);
+        assert_int_equal(system(command), 0);
+    }
 }
 
 /* ---------------------------------------------------------------- programs that are no clang, or a bad one */
@@ -1164,8 +1287,11 @@ int main(int argc, char **argv) {
         BOTH(any_text_gives_ptx_or_an_error),
         BOTH(a_text_may_be_long_but_not_endless),
         PLAIN(in_the_sandbox_only_nvrtc_compiles),
-        PLAIN(the_sandbox_refuses_files),
+        NVRTC(the_sandbox_has_no_files),
+        PLAIN(a_header_of_the_toolkit_is_found_by_its_own_path),
         NVRTC(the_sandbox_allows_headers_of_cuda),
+        NVRTC(a_text_that_crashes_the_compiler_is_an_error),
+        NVRTC(a_worker_that_is_killed_is_replaced),
         PLAIN(a_compiler_that_hangs_is_ended_with_its_children),
         PLAIN(a_compilation_can_be_interrupted),
         BOTH(each_compiler_can_be_interrupted),

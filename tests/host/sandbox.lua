@@ -189,6 +189,57 @@ function TestReach.test_the_module_works()
   assert_prints("local s = mr.stream() mr.with(s, function() x = mr.ones(3):add(1) end) print(x:sum():item())", "6.0")
 end
 
+-- A FIFO that nobody writes to would stop whoever opens it.
+function TestReach.test_a_kernel_asks_for_no_file()
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute(("mkdir %s && mkfifo %s/fifo && echo '#error hidden' >%s/file"):format(folder, folder, folder))
+  local code = ([=[
+    local function says(text, options)
+      local ok, message = pcall(mr.kernel, text .. "\n__global__ void f() {}", options)
+      if not ok and message.code == "not-supported" then print "no compiler" os = nil error() end
+      return tostring(ok) .. tostring(message)
+    end
+    for _, text in ipairs{'#include "@"', '#if HI("@")\n#error there\n#endif',
+      '#if __has_include("@")\n#error there\n#endif'} do
+      local said = {}
+      for _, name in ipairs{"file", "none", "fifo"} do
+        local path = "%s/" .. name
+        said[name] = says(text:gsub("@", path), {options = {"-DHI=__has_include"}}):gsub(path, "@")
+      end
+      assert(said.file == said.none or #said.file == #said.none, said.file)
+      assert(said.fifo == said.none, said.fifo)
+      assert(not said.file:find "hidden" and not said.file:find "there")
+    end
+    print "no file"]=]):format(folder)
+  local function judge(result)
+    if result.out == "no compiler\n" then return false end
+    lu.assertEquals(result.out, "no file\n", result.err)
+    return true
+  end
+  local compiles = judge(command.eval(code, "--sandbox", "--time", "0"))
+  -- The kernel of the system says the same: each call with such a path is refused before it is carried out.
+  if compiles and os.execute("strace -f -o /dev/null true 2>/dev/null") then
+    local log = folder .. "/log"
+    os.execute(("strace -f -o %s %s --sandbox --device virtual -e %s >%s/out 2>&1"):format(log,
+      command.quote(command.host), command.quote(code), folder))
+    lu.assertEquals(command.read(folder .. "/out"), "no file\n")
+    local asked, refused, pending = 0, 0, {}
+    for line in io.lines(log) do
+      local thread, call = line:match("^(%d+) +(.*)$")
+      if pending[thread] and call:find("--- SIGSYS", 1, true) then refused, pending[thread] = refused + 1, nil end
+      if call:find(folder .. "/f", 1, true) and call:find("^%l") and not call:find("^write%(") and
+        not call:find("^read%(") and not call:find("^sendto%(") and not call:find("^recvfrom%(") and
+        not call:find("^execve%(") then
+        asked, pending[thread] = asked + 1, true
+      end
+    end
+    lu.assertTrue(asked > 0)
+    lu.assertEquals(refused, asked)
+  end
+  os.execute("rm -r " .. folder)
+end
+
 -- ---------------------------------------------------------------- instructions
 
 TestInstructions = {}
