@@ -278,25 +278,31 @@ static bool merges(uint8_t a, uint8_t b) {
     return ((a ^ b) & ~MR_ACCESSES) == 0 && !(a & MR_ATOMIC);
 }
 
+static mr_status push_operand(operand_list *list, mr_tensor *view, uint8_t access) {
+    if (list->count == list->capacity && !grow(list)) {
+        mr_tensor_release(view);
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
+    }
+    list->items[list->count++] = (mr_operand){view, access};
+    return MR_OK;
+}
+
 /* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
 static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first, uint64_t end,
                              uint8_t access) {
     for (uint32_t i = 0; i < list->count; i++) {
         mr_operand *o = &list->items[i];
         if (o->tensor->storage != base->storage || (uint64_t)o->tensor->offset != first ||
-            (uint64_t)o->tensor->numel != end - first ||
+            o->tensor->ndim != 1 || (uint64_t)o->tensor->numel != end - first ||
             !(merges(o->access, access) || o->access == access))
             continue;
         o->access |= access;
         return MR_OK;
     }
-    if (list->count == list->capacity && !grow(list))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
     int64_t size = (int64_t)(end - first), stride = 1;
     mr_tensor *view;
     MR_TRY(mr_tensor_alias(list->caller, base, MR_U8, 1, &size, &stride, (int64_t)first, &view));
-    list->items[list->count++] = (mr_operand){view, access};
-    return MR_OK;
+    return push_operand(list, view, access);
 }
 
 static uint64_t pointer_offset(const mr_tensor *t) {
@@ -341,6 +347,36 @@ static uint8_t access_to(const mr_ptx_extent *extent, uint8_t wanted) {
     return mr_access_assume(access | (wanted & MR_GUESSED), assumed_because(extent->reason));
 }
 
+/* With gaps, a view with strides. */
+static mr_status add_grid(operand_list *list, mr_tensor *t, const mr_ptx_extent *extent,
+                          uint8_t access) {
+    int64_t sizes[MR_PTX_EXTENT_DIMS + 1], strides[MR_PTX_EXTENT_DIMS + 1];
+    uint32_t n = extent->dim_count;
+    for (uint32_t k = 0; k < n; k++) {
+        sizes[k] = extent->dims[n - 1 - k].count;
+        strides[k] = extent->dims[n - 1 - k].stride;
+    }
+    sizes[n] = extent->run;
+    strides[n] = 1;
+    mr_tensor *view;
+    MR_TRY(mr_tensor_alias(list->caller, t, MR_U8, (int)n + 1, sizes, strides,
+                           (int64_t)pointer_offset(t) + extent->first, &view));
+    return push_operand(list, view, access);
+}
+
+/* What lies outside of the storage is an error when the launch runs. */
+static mr_status add_extent(operand_list *list, mr_tensor *t, const mr_ptx_extent *extent,
+                            uint8_t access) {
+    uint64_t first, end;
+    place_extent(t, extent, &first, &end);
+    if (first >= end) return MR_OK;
+    bool is_grid = !extent->reason && extent->dim_count;
+    bool is_inside = (int64_t)(end - first) == extent->end - extent->first;
+    if (is_grid && is_inside) return add_grid(list, t, extent, access);
+    if (is_grid) access = mr_access_assume(access, MR_ASSUMED_GAPS);
+    return add_operand(list, t, first, end, access);
+}
+
 static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
                              const mr_kernel_pointer *pointer, const mr_ptx_extent *extents,
                              uint32_t extent_count) {
@@ -350,9 +386,8 @@ static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
         uint32_t at = call->kernel->params[extents[i].param].offset + extents[i].offset;
         uint8_t access = at == pointer->at ? access_to(&extents[i], wanted) : 0;
         if (!access) continue;
-        place_extent(pointer->tensor, &extents[i], &first, &end);
         found |= access;
-        if (first < end) MR_TRY(add_operand(list, pointer->tensor, first, end, access));
+        MR_TRY(add_extent(list, pointer->tensor, &extents[i], access));
     }
     mr_tensor_extent(pointer->tensor, &first, &end);
     uint8_t rest = pointer->access & (uint8_t)~found & MR_ACCESSES; /* what only the script says */

@@ -25,6 +25,7 @@ typedef struct {
     ACCESS_LIST(launch_test) tests;
     ACCESS_LIST(launch_site) sites;
     ACCESS_LIST(uint32_t) operands, bases;
+    ACCESS_LIST(access_link) links;
 } compiler;
 
 /* Pairs of a value and a sign. */
@@ -333,7 +334,8 @@ static void find_needed(compiler *c) {
                             .block = site->block,
                             .bytes = site->bytes,
                             .access = site->access,
-                            .is_atomic = site->is_atomic};
+                            .is_atomic = site->is_atomic,
+                            .doubt = site->is_guarded ? MR_PTX_CONDITION : MR_PTX_CERTAIN};
         const uint64_t *plus = c->origins->origins[address].plus;
         made.bases = c->bases.count;
         for (uint32_t p = 0; p < c->origins->piece_count; p++) {
@@ -517,6 +519,20 @@ static void *keep(mr_region *region, const void *items, uint32_t count, size_t s
     return copy;
 }
 
+static void emit_links(compiler *c, const access_paths *paths, launch_site *site) {
+    access_link links[ACCESS_MOST_LINKS];
+    uint32_t count;
+    if (site->doubt) return;
+    site->doubt = access_links(paths, site->block, links, &count);
+    site->links = c->links.count;
+    if (site->doubt) return;
+    site->link_count = count;
+    for (uint32_t k = 0; k < count; k++) {
+        links[k].block = c->block_of[links[k].block];
+        access_push(c->graph, &c->links, links[k]);
+    }
+}
+
 const access_program *access_compile(access_graph *graph, const access_origins *origins,
                                      const uint32_t *param_offsets, mr_region *region) {
     compiler c = {.graph = graph, .origins = origins};
@@ -530,7 +546,9 @@ const access_program *access_compile(access_graph *graph, const access_origins *
     for (uint32_t k = 0; k < graph->order.count; k++)
         if (c.is_needed_block[graph->order.items[k]])
             emit_block_conditions(&c, graph->order.items[k]);
+    const access_paths *paths = access_find_paths(graph);
     for (uint32_t k = 0; k < c.sites.count; k++) {
+        emit_links(&c, paths, &c.sites.items[k]);
         c.sites.items[k].address = c.node_of[c.sites.items[k].address];
         c.sites.items[k].block = c.block_of[c.sites.items[k].block];
     }
@@ -547,6 +565,7 @@ const access_program *access_compile(access_graph *graph, const access_origins *
     p->sites = keep(region, c.sites.items, c.sites.count, sizeof *p->sites);
     p->operands = keep(region, c.operands.items, c.operands.count, sizeof *p->operands);
     p->bases = keep(region, c.bases.items, c.bases.count, sizeof *p->bases);
+    p->links = keep(region, c.links.items, c.links.count, sizeof *p->links);
     p->pieces = keep(region, origins->pieces, origins->piece_count, sizeof *p->pieces);
     uint32_t *pieces = mr_region_alloc(region, p->piece_count * sizeof *pieces + 1);
     for (uint32_t k = 0; k < p->piece_count && pieces; k++)
@@ -554,6 +573,6 @@ const access_program *access_compile(access_graph *graph, const access_origins *
     p->param_offsets = param_offsets;
     p->piece_offsets = pieces;
     bool kept = p->nodes && p->blocks && p->atoms && p->tests && p->sites && p->operands &&
-                p->bases && p->pieces && pieces;
+                p->bases && p->links && p->pieces && pieces;
     return kept ? p : NULL;
 }

@@ -24,7 +24,9 @@ int64_t launch_canonical(uint64_t x, uint32_t bits) {
 linear_form launch_symbol(launch_run *r, int64_t low, int64_t high) {
     linear_form f = linear_constant(0);
     if (!linear_new_symbol(r->system, low, high, &f)) r->is_exhausted = true;
-    if (f.count) r->holds[f.terms[0].symbol] = r->taint;
+    if (!f.count) return f;
+    r->holds[f.terms[0].symbol] = r->taint;
+    r->why[f.terms[0].symbol] = (uint8_t)r->cause;
     return f;
 }
 
@@ -162,7 +164,10 @@ static linear_form quotient(launch_run *r, const launch_node *node, const linear
     linear_form q;
     uint32_t before = r->system->symbol_count;
     bool done = linear_quotient_of(r->system, f, divisor, launch_at(r, node->block), &q);
-    for (uint32_t k = before; k < r->system->symbol_count; k++) r->holds[k] = r->taint;
+    for (uint32_t k = before; k < r->system->symbol_count; k++) {
+        r->holds[k] = r->taint;
+        r->why[k] = MR_PTX_ARITHMETIC;
+    }
     if (!done) return launch_unknown(r, node->bits);
     return launch_settle(r, &q, node->bits, node->block);
 }
@@ -370,8 +375,18 @@ static uint64_t taint_of(const launch_run *r, const launch_node *node) {
     return held;
 }
 
+static mr_ptx_reason cause_of(const launch_node *node) {
+    switch ((access_op)node->op) {
+    case ACCESS_LOAD: return MR_PTX_INDEX;
+    case ACCESS_SELECT:
+    case ACCESS_PHI: return MR_PTX_CONDITION;
+    default: return MR_PTX_ARITHMETIC;
+    }
+}
+
 linear_form launch_evaluate(launch_run *r, const launch_node *node) {
     r->taint = taint_of(r, node);
+    r->cause = cause_of(node);
     linear_form f = evaluate(r, node);
     r->taint = 0;
     return f;

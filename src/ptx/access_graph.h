@@ -4,6 +4,7 @@
  *     access_blocks.c   the blocks, with copies of called functions; dominators, loops
  *     access_values.h   the values: how they are made
  *     access_origin.c   which pointers a value can be derived from
+ *     access_certain.c  the conditions on which an access depends
  *     access_linear.c   linear forms and facts about them, with the numbers of one launch
  *     access_launch.c   the values' linear forms in one launch, and the bytes that are accessed
  *     access.c          puts them together
@@ -123,6 +124,7 @@ typedef struct {
     uint8_t space;
     uint8_t element; /* ptx_type */
     bool is_atomic;  /* for the whole device */
+    bool is_guarded; /* the instruction has a predicate */
     bool
         is_followed; /* taken for a known place in local memory, because the last attempt found that */
 } access_site;
@@ -241,6 +243,29 @@ static inline bool access_has(const uint64_t *set, uint32_t bit) {
 }
 /* The bases that an address can point into. */
 void access_bases(const access_origins *origins, uint32_t address, uint64_t *out);
+/* ---- what an access depends on: access_certain.c */
+
+typedef struct access_paths access_paths;
+
+enum {
+    ACCESS_LINK_CONDITION, /* the condition of `block` holds */
+    ACCESS_LINK_TESTED, /* the loop at header `block` goes on, which a condition before this one in the chain says */
+    ACCESS_LINK_LOOP, /* the loop at header `block` has gone on so far */
+};
+
+typedef struct {
+    uint32_t kind, block;
+} access_link;
+
+enum { ACCESS_MOST_LINKS = 24 };
+
+/* Of the graph as it is. */
+const access_paths *access_find_paths(access_graph *graph);
+/* The links, at most ACCESS_MOST_LINKS, from `block` up to the entry. A thread comes to the block, in an iteration of the
+ * loops around it, exactly if all of them hold. Not MR_PTX_CERTAIN: why that cannot be said. */
+mr_ptx_reason access_links(const access_paths *paths, uint32_t block, access_link *out,
+                           uint32_t *out_count);
+
 /* The kernel may call this without an effect on memory that counts: vprintf, __assertfail, malloc, free. */
 bool access_is_harmless(const ptx_function *function);
 

@@ -30,36 +30,94 @@ static void enter_block(launch_run *r, uint32_t k) {
 
 /* ---- extents */
 
-enum { READ_PLAINLY, WRITE_PLAINLY, ATOMICALLY, WAYS };
+enum { READ_PLAINLY, WRITE_PLAINLY, ATOMICALLY, WAYS, MOST_CERTAIN = 4 };
 
+/* What is known of the accesses of one pointer in one way. */
 typedef struct {
-    int64_t first, end;
-    mr_ptx_reason reason;
+    mr_ptx_extent assumed; /* all others together; with bounds if there is one */
     bool is_there;
-} extent;
+    mr_ptx_extent certain[MOST_CERTAIN];
+    uint32_t certain_count;
+} way;
 
 typedef struct {
     launch_run run;
-    extent *extents; /* by piece, then by way */
+    way *ways; /* by piece, then by way */
 } evaluation;
 
-static void widen(extent *e, int64_t first, int64_t end, mr_ptx_reason reason) {
-    bool is_wider = !e->is_there || first < e->first || end > e->end;
-    if (!e->is_there || first < e->first) e->first = first;
-    if (!e->is_there || end > e->end) e->end = end;
-    if (is_wider && reason) e->reason = reason;
-    e->is_there = true;
+/* The reason is that of what is widest. */
+static void widen(way *w, int64_t first, int64_t end, mr_ptx_reason reason) {
+    mr_ptx_extent *e = &w->assumed;
+    if (!w->is_there || (first <= e->first && end >= e->end)) e->reason = reason;
+    if (!w->is_there || first < e->first) e->first = first;
+    if (!w->is_there || end > e->end) e->end = end;
+    w->is_there = true;
+}
+
+static bool is_same_grid(const mr_ptx_extent *a, const mr_ptx_extent *b) {
+    bool same = a->dim_count == b->dim_count;
+    for (uint32_t k = 0; k < a->dim_count && same; k++)
+        same = a->dims[k].count == b->dims[k].count && a->dims[k].stride == b->dims[k].stride;
+    return same;
+}
+
+/* Runs that have grown up to the next ones are one. */
+static void close_gaps(mr_ptx_extent *e) {
+    while (e->dim_count && e->run >= e->dims[0].stride) {
+        e->run += e->dims[0].stride * (e->dims[0].count - 1);
+        e->dim_count--;
+        for (uint32_t k = 0; k < e->dim_count; k++) e->dims[k] = e->dims[k + 1];
+    }
+}
+
+/* True: `into` is both. */
+static bool join(mr_ptx_extent *into, const mr_ptx_extent *e) {
+    if (!into->dim_count && e->first >= into->first && e->end <= into->end) return true;
+    if (!is_same_grid(into, e) || e->first > into->first + into->run ||
+        into->first > e->first + e->run)
+        return false;
+    int64_t first = e->first < into->first ? e->first : into->first;
+    int64_t end =
+        e->first + e->run > into->first + into->run ? e->first + e->run : into->first + into->run;
+    if (into->dim_count && end - first > into->dims[0].stride) return false;
+    into->first = first;
+    into->run = end - first;
+    if (e->end > into->end) into->end = e->end;
+    close_gaps(into);
+    return true;
+}
+
+static void add_certain(way *w, const mr_ptx_extent *e) {
+    for (uint32_t k = 0; k < w->certain_count; k++) {
+        if (!join(&w->certain[k], e)) continue;
+        for (uint32_t i = 0; i < w->certain_count; i++) { /* it may have met another one */
+            if (i == k || !join(&w->certain[k < i ? k : i], &w->certain[k < i ? i : k])) continue;
+            w->certain[k < i ? i : k] = w->certain[--w->certain_count];
+            break;
+        }
+        return;
+    }
+    if (w->certain_count < MOST_CERTAIN) w->certain[w->certain_count++] = *e;
+    else widen(w, e->first, e->end, MR_PTX_GAPS);
+}
+
+/* An extent with a reason is all between its bounds. */
+static void add_extent(evaluation *v, const launch_site *site, uint32_t piece,
+                       const mr_ptx_extent *e) {
+    for (uint32_t k = 0; k < WAYS; k++) {
+        way *w = &v->ways[(size_t)piece * WAYS + k];
+        bool is_its_way = site->is_atomic ? k == ATOMICALLY
+                          : k == READ_PLAINLY
+                              ? site->access & MR_PTX_READS
+                              : k == WRITE_PLAINLY && (site->access & MR_PTX_WRITES);
+        if (is_its_way && e->reason) widen(w, e->first, e->end, e->reason);
+        else if (is_its_way) add_certain(w, e);
+    }
 }
 
 static void widen_piece(evaluation *v, const launch_site *site, uint32_t piece, int64_t first,
                         int64_t end, mr_ptx_reason reason) {
-    extent *ways = &v->extents[(size_t)piece * WAYS];
-    if (site->is_atomic) {
-        widen(&ways[ATOMICALLY], first, end, reason);
-        return;
-    }
-    if (site->access & MR_PTX_READS) widen(&ways[READ_PLAINLY], first, end, reason);
-    if (site->access & MR_PTX_WRITES) widen(&ways[WRITE_PLAINLY], first, end, reason);
+    add_extent(v, site, piece, &(mr_ptx_extent){.first = first, .end = end, .reason = reason});
 }
 
 /* The pointers that the address can be derived from: all that they point to. */
@@ -138,17 +196,26 @@ static void add_site(evaluation *v, const launch_site *site) {
     }
     linear_range range = launch_bounds(r, &offset, site->block);
     if (range.low > range.high) return; /* the conditions contradict each other: not reached */
-    int64_t end = linear_plus(range.high, site->bytes);
+    mr_ptx_extent e = {.first = range.low, .end = linear_plus(range.high, site->bytes)}, shape = e;
     uint64_t holds = r->holds[base->symbol];
-    mr_ptx_reason reason = holds & (holds - 1) ? MR_PTX_CHOSEN : MR_PTX_CERTAIN;
-    if (range.low == LINEAR_LEAST || end == LINEAR_MOST) reason = MR_PTX_INDEX;
+    bool is_one = !(holds & (holds - 1)) && holds != launch_bit(LAUNCH_SHARED_BIT);
+    e.reason = is_one ? launch_shape(r, site, &offset, &shape) : MR_PTX_CHOSEN;
+    if (!e.reason) e = shape;
     for (uint32_t k = 0; k < site->base_count + site->unclear_count; k++) {
         uint32_t piece = bases[k];
         if (!r->is_pointer[piece]) continue;
         if (k >= site->base_count)
             widen_piece(v, site, piece, LINEAR_LEAST, LINEAR_MOST, MR_PTX_ARITHMETIC);
-        else if (holds & launch_bit(piece)) widen_piece(v, site, piece, range.low, end, reason);
+        else if (holds & launch_bit(piece)) add_extent(v, site, piece, &e);
     }
+}
+
+static bool is_certain(const way *w, const mr_ptx_extent *e) {
+    for (uint32_t k = 0; k < w->certain_count; k++)
+        if (!w->certain[k].dim_count && e->first >= w->certain[k].first &&
+            e->end <= w->certain[k].end)
+            return true;
+    return false;
 }
 
 static uint32_t list_extents(const evaluation *v, mr_ptx_extent *out, uint32_t most) {
@@ -157,16 +224,18 @@ static uint32_t list_extents(const evaluation *v, mr_ptx_extent *out, uint32_t m
     const access_program *program = v->run.program;
     uint32_t count = 0;
     for (uint32_t k = 0; k < WAYS * program->piece_count; k++) {
-        const extent *e = &v->extents[k];
+        const way *w = &v->ways[k];
         const access_piece *piece = &program->pieces[k / WAYS];
-        if (!e->is_there || count++ >= most) continue;
-        out[count - 1] = (mr_ptx_extent){.param = piece->param,
-                                         .offset = piece->offset,
-                                         .access = accesses[k % WAYS],
-                                         .is_atomic = k % WAYS == ATOMICALLY,
-                                         .reason = e->reason,
-                                         .first = e->first,
-                                         .end = e->end};
+        bool adds = w->is_there && !is_certain(w, &w->assumed);
+        for (uint32_t i = 0; i < w->certain_count + adds; i++) {
+            if (count++ >= most) continue;
+            mr_ptx_extent *to = &out[count - 1];
+            *to = i < w->certain_count ? w->certain[i] : w->assumed;
+            to->param = piece->param;
+            to->offset = piece->offset;
+            to->access = accesses[k % WAYS];
+            to->is_atomic = k % WAYS == ATOMICALLY;
+        }
     }
     return count;
 }
@@ -196,6 +265,7 @@ static void prepare(launch_run *r) {
         r->indices[0][k] = launch_symbol(r, 0, (int64_t)r->plan->block[k] - 1);
         r->indices[1][k] = launch_symbol(r, 0, (int64_t)r->plan->grid[k] - 1);
     }
+    r->cause = MR_PTX_ARITHMETIC; /* it is not free beside the indices of the thread */
     r->lane = launch_symbol(r, 0, 31);
 }
 
@@ -234,18 +304,20 @@ uint32_t access_evaluate(const access_program *program, const mr_ptx_plan *plan,
     launch_run *r = &v.run;
     uint32_t nodes = program->node_count, pieces = program->piece_count;
     size_t forms = ((size_t)nodes + pieces) * sizeof(linear_form);
-    size_t extents = WAYS * (size_t)pieces * sizeof(extent);
+    size_t ways = WAYS * (size_t)pieces * sizeof(way);
+    size_t loops = program->block_count * sizeof(launch_loop);
     size_t flags = (size_t)program->block_count + nodes + pieces;
-    char *memory = malloc(sizeof(linear_system) + forms + extents + flags);
+    char *memory = malloc(sizeof(linear_system) + forms + loops + ways + flags);
     if (!memory) return without_memory(program, out, most);
     r->system = (linear_system *)memory;
     r->forms = (linear_form *)(memory + sizeof(linear_system));
     r->pieces = r->forms + nodes;
-    v.extents = (extent *)(r->pieces + pieces);
-    r->is_dead = (bool *)(v.extents + WAYS * (size_t)pieces);
+    r->loops = (launch_loop *)(r->pieces + pieces);
+    v.ways = (way *)(r->loops + program->block_count);
+    r->is_dead = (bool *)(v.ways + WAYS * (size_t)pieces);
     r->is_defined = r->is_dead + program->block_count;
     r->is_pointer = r->is_defined + nodes;
-    memset(v.extents, 0, extents + flags);
+    memset(r->loops, 0, loops + ways + flags);
     uint32_t count = evaluate_all(&v, out, most);
     free(memory);
     return count;

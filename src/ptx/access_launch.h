@@ -50,6 +50,9 @@ typedef struct {
     uint8_t access;
     bool is_atomic;
     uint32_t bases, base_count; /* in program->bases: pieces that it is plus a number */
+    uint32_t links,
+        link_count;         /* in program->links: what it depends on, of blocks of the program */
+    mr_ptx_reason doubt;    /* why the links do not tell */
     uint32_t unclear_count; /* right behind: pieces that it can point into, nobody knows where */
 } launch_site;
 
@@ -60,6 +63,7 @@ typedef struct access_program {
     const launch_test *tests;
     const launch_site *sites;
     const uint32_t *operands, *bases;
+    const access_link *links;
     const access_piece *pieces;
     const uint32_t *piece_offsets; /* in the block of parameters */
     const uint32_t *param_offsets;

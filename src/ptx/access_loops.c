@@ -104,6 +104,9 @@ static void judge_test(launch_run *r, const launch_test *t, uint32_t header, lin
     d.constant = linear_plus(d.constant, -c.step);
     int64_t slack = linear_upper(r->system, &d, launch_at(r, header));
     if (slack == LINEAR_MOST || !linear_add(&d, iteration, c.step, &f)) return;
+    r->loops[header].is_known = r->program->blocks[header].test_count == 1;
+    r->loops[header].has_bound = slack <= 0;
+    r->loops[header].bound = f;
     if (slack > 0) f.constant = linear_plus(f.constant, -slack);
     linear_assume_closely(r->system, &f, launch_scope_of(r, header));
 }
@@ -129,12 +132,16 @@ void launch_enter_loop(launch_run *r, uint32_t header) {
     if (!count) return;
     linear_form *starts = malloc(count * sizeof *starts);
     r->taint = 0;
+    r->cause = MR_PTX_CERTAIN;
     linear_form iteration = launch_symbol(r, 0, LINEAR_MOST);
     if (!starts || !iteration.count) {
         free(starts);
         r->is_exhausted = true;
         return;
     }
+    r->cause = MR_PTX_LOOP;
+    launch_loop *loop = &r->loops[header];
+    loop->counter = iteration.terms[0].symbol;
     for (uint32_t k = 0; k < count; k++)
         starts[k] = launch_merge_phi(r, launch_node_at(r, b->nodes + k));
     r->is_counter[iteration.terms[0].symbol] = true;

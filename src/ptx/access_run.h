@@ -3,6 +3,7 @@
  *     access_forms.c     numbers, arithmetic, parameters: the form of each value
  *     access_several.c   conditions; values that are one of several
  *     access_loops.c     counters of loops
+ *     access_shape.c     bytes that are accessed for certain
  *     access_launch.c    goes through the blocks; the bytes that are accessed
  *
  * A pointer is a symbol whose number nobody knows: it lies anywhere from 1 up. So a comparison of pointers decides only
@@ -20,6 +21,14 @@
  * address plus a number do not overflow. */
 #define LAUNCH_MOST_ADDRESS (INT64_C(1) << 60)
 
+/* A loop of which one test decides whether it goes on. */
+typedef struct {
+    bool is_known;
+    uint32_t counter;  /* symbol */
+    bool has_bound;    /* an iteration is reached exactly if this is at most 0: */
+    linear_form bound; /* of all but the first one always */
+} launch_loop;
+
 typedef struct {
     const access_program *program;
     const mr_ptx_plan *plan;
@@ -34,8 +43,13 @@ typedef struct {
     uint64_t holds[LINEAR_SYMBOLS];  /* by symbol: a set of pointers */
     bool is_base[LINEAR_SYMBOLS];    /* by symbol: the address of the start of one of them */
     bool is_counter[LINEAR_SYMBOLS]; /* by symbol: counts the iterations of a loop */
-    uint64_t taint;                  /* what a new symbol holds */
-    bool is_exhausted;               /* no memory for more symbols: nothing is bounded */
+    /* By symbol: why it is not known; CERTAIN: in a launch it is every number of its interval, whatever the others of that
+     * kind are. */
+    uint8_t why[LINEAR_SYMBOLS];
+    launch_loop *loops;  /* by block, of headers */
+    uint64_t taint;      /* what a new symbol holds, */
+    mr_ptx_reason cause; /* and why it is not known */
+    bool is_exhausted;   /* no memory for more symbols: nothing is bounded */
 } launch_run;
 
 static inline const launch_node *launch_node_at(const launch_run *r, uint32_t n) {
@@ -86,5 +100,12 @@ linear_form launch_merge_select(launch_run *r, const launch_node *node);
 /* ---- access_loops.c */
 
 void launch_enter_loop(launch_run *r, uint32_t header);
+
+/* ---- access_shape.c */
+
+/* Where the bytes of a site lie behind its base if all threads access them for certain: MR_PTX_CERTAIN, and the place, run
+ * and dims of *out are set. Else why not. */
+mr_ptx_reason launch_shape(launch_run *r, const launch_site *site, const linear_form *offset,
+                           mr_ptx_extent *out);
 
 #endif

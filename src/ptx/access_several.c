@@ -133,6 +133,7 @@ static linear_form merged_base(launch_run *r, const merged *m) {
     if (m->has_numbers && m->numbers.high > high) high = m->numbers.high;
     r->taint = m->held;
     linear_form f = launch_symbol(r, low, high);
+    if (f.count) r->why[f.terms[0].symbol] = MR_PTX_CHOSEN;
     if (f.count) r->is_base[f.terms[0].symbol] = true;
     return f;
 }

@@ -196,6 +196,8 @@ typedef enum {
     MR_PTX_SIZE,
 } mr_ptx_reason;
 
+enum { MR_PTX_EXTENT_DIMS = 2 };
+
 /* Of one launch: bytes relative to the pointer's value that it may access in one way. The extents of a pointer together
  * are never less than what the launch accesses; one without a reason is never more, either. */
 typedef struct {
@@ -205,6 +207,13 @@ typedef struct {
     bool is_atomic; /* by atomic instructions only, of scope .gpu or .sys; access is both then */
     mr_ptx_reason reason;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
+    /* Without a reason: where between `first` and `end`: `run` bytes at each place of a grid with these dims, inner ones
+     * first, whose places do not overlap. */
+    int64_t run;
+    uint32_t dim_count;
+    struct {
+        int64_t count, stride;
+    } dims[MR_PTX_EXTENT_DIMS];
 } mr_ptx_extent;
 typedef struct {
     uint32_t at; /* in the parameters */

@@ -1,6 +1,8 @@
 /* What a kernel accesses, against random kernels: each is written as PTX, and carried out here, thread by thread, by a
  * walk over the same statements with plain C integers. What a thread touches must lie in the extents, and must be an
- * access that the inference allows.
+ * access that the inference allows. Where all threads of a launch end, extents without a reason must be touched to the
+ * last byte. Kernels choose between pointers, compare them with each other, with null and with numbers, round them,
+ * and add their differences; memory holds other numbers at each read.
  *
  * MR_ACCESS_ROUNDS: kernels to try; 400 unless given. MR_ACCESS_SEED: of the first. */
 #include <setjmp.h>
@@ -61,6 +63,9 @@ typedef enum {
     SPILL_WORD,
     RELOAD_WORD,
     CALL, /* pointer = f(pointer, word) */
+    ROUND_POINTER,
+    DISTANCE, /* long = pointer - pointer */
+    OR_NULL,  /* pointer or null */
     READ,
     WRITE,
     ATOMIC,
@@ -73,8 +78,24 @@ typedef enum {
 
 typedef enum { LT_S, LE_S, GT_S, GE_S, LT_U, LE_U, GT_U, GE_U, EQ, NE, COMPARISONS } comparison;
 
+/* What a condition is about. */
+typedef enum {
+    OF_WORDS,
+    IS_NULL,
+    NOT_NULL,
+    IS_SAME,
+    IS_BELOW,
+    IS_BELOW_END, /* p < q + a number of bytes */
+    IS_ALIGNED,
+    IS_LARGE,
+    IS_NEAR, /* p - q < a number */
+    SUBJECTS
+} subject;
+
 typedef struct {
     kind kind;
+    subject subject;
+    int p, q; /* pointers of the condition */
     int to, a, b, c;
     bool b_is_immediate;
     int32_t immediate;
@@ -122,6 +143,9 @@ static void make_condition(statement *s) {
     s->limit = (int32_t)((uint32_t)draw_immediate() + draw(60));
     s->second = draw(4) == 0 ? 1 + (int)draw(2) : 0;
     s->through_selp = draw(4) == 0;
+    s->subject = draw(3) ? OF_WORDS : (subject)draw(SUBJECTS);
+    s->p = (int)draw(POINTERS);
+    s->q = (int)draw(POINTERS);
 }
 
 static void make_body(kernel *k, int depth, int length);
@@ -184,7 +208,25 @@ static int put_condition(kernel *k, const statement *s) {
     char right[16];
     snprintf(right, sizeof right, s->right < 0 ? "%d" : "%%r%d",
              s->right < 0 ? s->limit : s->right);
-    put(k, "setp.%s %%p%d, %%r%d, %s;\n", compare_text[s->comparison], p, s->left, right);
+    switch (s->subject) {
+    case IS_NULL: put(k, "setp.eq.s64 %%p%d, %%p_%d, 0;\n", p, s->p); break;
+    case NOT_NULL: put(k, "setp.ne.s64 %%p%d, %%p_%d, 0;\n", p, s->p); break;
+    case IS_SAME: put(k, "setp.eq.s64 %%p%d, %%p_%d, %%p_%d;\n", p, s->p, s->q); break;
+    case IS_BELOW: put(k, "setp.lt.u64 %%p%d, %%p_%d, %%p_%d;\n", p, s->p, s->q); break;
+    case IS_BELOW_END:
+        put(k, "add.s64 %%a0, %%p_%d, %d;\nsetp.lt.u64 %%p%d, %%p_%d, %%a0;\n", s->q,
+            s->limit & 255, p, s->p);
+        break;
+    case IS_ALIGNED:
+        put(k, "and.b64 %%a0, %%p_%d, 15;\nsetp.eq.s64 %%p%d, %%a0, %d;\n", s->p, p, s->limit & 4);
+        break;
+    case IS_LARGE: put(k, "setp.gt.u64 %%p%d, %%p_%d, %d;\n", p, s->p, s->limit & 1023); break;
+    case IS_NEAR:
+        put(k, "sub.s64 %%a0, %%p_%d, %%p_%d;\nsetp.lt.s64 %%p%d, %%a0, %d;\n", s->p, s->q, p,
+            s->limit);
+        break;
+    default: put(k, "setp.%s %%p%d, %%r%d, %s;\n", compare_text[s->comparison], p, s->left, right);
+    }
     if (s->second) {
         put(k, "setp.%s %%p%d, %%r%d, %%r%d;\n", compare_text[(s->comparison + 3) % COMPARISONS],
             p + 1, s->b, s->left);
@@ -268,6 +310,13 @@ static void put_simple(kernel *k, const statement *s) {
         break;
     }
     case ADVANCE: put(k, "add.s64 %%p_%d, %%p_%d, %%l%d;\n", p, q, to); break;
+    case ROUND_POINTER: put(k, "and.b64 %%p_%d, %%p_%d, -16;\n", p, q); break;
+    case DISTANCE: put(k, "sub.s64 %%l%d, %%p_%d, %%p_%d;\n", to, q, o); break;
+    case OR_NULL: {
+        int c = put_condition(k, s);
+        put(k, "selp.b64 %%p_%d, %%p_%d, 0, %%p%d;\n", p, q, c);
+        break;
+    }
     case SPILL: put(k, "st.u64 [%%SP+%d], %%p_%d;\n", s->b % SLOTS * 8, p); break;
     case RELOAD: put(k, "ld.local.u64 %%p_%d, [%%SPL+%d];\n", p, s->b % SLOTS * 8); break;
     case SPILL_WORD:
@@ -369,12 +418,21 @@ static void put_kernel(kernel *k) {
 
 typedef struct {
     uint64_t value;
-    int param;
+    int param; /* whose memory it points into; < 0: nobody's, so that an access ends the launch */
 } pointer;
+
+typedef struct {
+    uint32_t param;
+    int64_t first, end;
+    uint8_t access;
+    bool is_atomic;
+} access_made;
+enum { MOST_MADE = 1 << 16, MOST_SPAN = 1 << 16 };
 
 typedef struct {
     uint32_t words[WORDS], slot_words[SLOTS];
     uint64_t longs[LONGS];
+    bool is_distance[LONGS];
     pointer pointers[POINTERS], slots[SLOTS];
     uint32_t tid[2], ctaid[2];
     long steps;
@@ -393,7 +451,11 @@ typedef struct {
     uint32_t extent_count;
     uint32_t threads;
     bool is_large;
-    bool is_long;            /* ran too many steps */
+    bool is_long; /* ran too many steps, or failed */
+    bool is_cut;  /* some thread did */
+    access_made *made;
+    uint32_t made_count;
+    uint64_t certain;        /* bytes that had to be touched */
     uint64_t touched, tight; /* accesses; those at the very end of their extent */
 } trial;
 
@@ -412,9 +474,26 @@ static bool compare(comparison c, uint32_t a, uint32_t b) {
     }
 }
 
+static bool holds_first(const thread *t, const statement *s) {
+    uint64_t p = t->pointers[s->p].value, q = t->pointers[s->q].value;
+    switch (s->subject) {
+    case IS_NULL: return p == 0;
+    case NOT_NULL: return p != 0;
+    case IS_SAME: return p == q;
+    case IS_BELOW: return p < q;
+    case IS_BELOW_END: return p < q + (uint64_t)(s->limit & 255);
+    case IS_ALIGNED: return (p & 15) == (uint64_t)(s->limit & 4);
+    case IS_LARGE: return p > (uint64_t)(s->limit & 1023);
+    case IS_NEAR: return (int64_t)(p - q) < s->limit;
+    default:
+        return compare(s->comparison, t->words[s->left],
+                       s->right < 0 ? (uint32_t)s->limit : t->words[s->right]);
+    }
+}
+
 static bool holds(const thread *t, const statement *s) {
     uint32_t left = t->words[s->left];
-    bool p = compare(s->comparison, left, s->right < 0 ? (uint32_t)s->limit : t->words[s->right]);
+    bool p = holds_first(t, s);
     if (!s->second) return p;
     bool q = compare((comparison)((s->comparison + 3) % COMPARISONS), t->words[s->b], left);
     return s->second == 1 ? p && q : p || q;
@@ -450,26 +529,83 @@ static void complain(const trial *r, const char *what, int param, int64_t first,
            r->kernel->text, param, (long long)first, (long long)end, r->grid[0], r->grid[1],
            r->block[0], r->block[1], r->params.size);
     for (uint32_t k = 0; k < r->extent_count; k++)
-        printf("extent: parameter %u access %u [%lld, %lld)\n", r->extents[k].param,
-               r->extents[k].access, (long long)r->extents[k].first, (long long)r->extents[k].end);
+        printf("extent: parameter %u access %u%s reason %u [%lld, %lld) run %lld dims %u\n",
+               r->extents[k].param, r->extents[k].access, r->extents[k].is_atomic ? " atomic" : "",
+               r->extents[k].reason, (long long)r->extents[k].first, (long long)r->extents[k].end,
+               (long long)r->extents[k].run, r->extents[k].dim_count);
     fail_msg("%s", what);
 }
 
+static bool is_covered(const trial *r, const access_made *m, uint8_t way, bool by_atomic) {
+    for (uint32_t k = 0; k < r->extent_count; k++) {
+        const mr_ptx_extent *e = &r->extents[k];
+        if (e->param == m->param && (e->access & way) && e->is_atomic == by_atomic &&
+            e->first <= m->first && m->end <= e->end)
+            return true;
+    }
+    return false;
+}
+
+/* An atomic access is one of an atomic extent, or else two plain ones. */
+static void check_cover(trial *r, const access_made *m) {
+    if (m->is_atomic && is_covered(r, m, 3, true)) return;
+    for (uint8_t one = 1; one <= 2; one++)
+        if ((m->access & one) && !is_covered(r, m, one, false))
+            complain(r, "an access outside of the extents", (int)m->param, m->first, m->end);
+}
+
 static void touch(trial *r, const pointer *p, uint64_t address, int bytes, uint8_t access) {
+    if (p->param < 0) {
+        r->is_long = true;
+        return;
+    }
     int64_t first = (int64_t)(address - r->params.pointers[p->param]), end = first + bytes;
     if ((r->access[p->param].access & access) != access)
         complain(r, "an access that the inference does not know", p->param, first, end);
-    for (uint8_t one = 1; one <= 2; one++) {
-        if (!(access & one)) continue;
-        bool found = false;
-        for (uint32_t k = 0; k < r->extent_count && !found; k++) {
-            const mr_ptx_extent *e = &r->extents[k];
-            found = e->param == (uint32_t)p->param && (e->access & one) && e->first <= first &&
-                    end <= e->end;
-            r->tight += found && (e->end == end || e->first == first);
+    access_made m = {.param = (uint32_t)p->param, .first = first, .end = end, .access = access};
+    m.is_atomic = access == (MR_PTX_READS | MR_PTX_WRITES);
+    check_cover(r, &m);
+    r->touched++;
+    for (uint32_t k = 0; k < r->extent_count; k++)
+        r->tight += r->extents[k].param == m.param &&
+                    (r->extents[k].end == end || r->extents[k].first == first);
+    if (r->made_count < MOST_MADE) r->made[r->made_count] = m;
+    r->made_count++;
+}
+
+/* ---- extents without a reason: every byte, and in between none that they leave out */
+
+static bool is_in_grid(const mr_ptx_extent *e, int64_t byte) {
+    int64_t at = byte - e->first;
+    for (uint32_t k = e->dim_count; k-- > 0;) {
+        int64_t place = at / e->dims[k].stride;
+        if (place >= e->dims[k].count) place = e->dims[k].count - 1;
+        at -= place * e->dims[k].stride;
+    }
+    return at < e->run;
+}
+
+static void check_certain(trial *r) {
+    static bool is_touched[MOST_SPAN];
+    if (r->is_large || r->is_cut || r->made_count > MOST_MADE) return;
+    for (uint32_t k = 0; k < r->extent_count; k++) {
+        const mr_ptx_extent *e = &r->extents[k];
+        if (e->reason || e->end - e->first > MOST_SPAN) continue;
+        memset(is_touched, 0, (size_t)(e->end - e->first));
+        for (uint32_t i = 0; i < r->made_count; i++) {
+            const access_made *m = &r->made[i];
+            if (m->param != e->param || (m->access & e->access) != e->access ||
+                m->is_atomic != e->is_atomic)
+                continue;
+            for (int64_t b = m->first; b < m->end; b++)
+                if (b >= e->first && b < e->end) is_touched[b - e->first] = true;
         }
-        if (!found) complain(r, "an access outside of the extents", p->param, first, end);
-        r->touched++;
+        for (int64_t b = e->first; b < e->end; b++) {
+            if (!is_in_grid(e, b)) continue;
+            r->certain++;
+            if (!is_touched[b - e->first])
+                complain(r, "a byte that nobody touches is certain", (int)e->param, b, b + 1);
+        }
     }
 }
 
@@ -491,9 +627,22 @@ static void carry_out_access(trial *r, thread *t, const statement *s) {
     }
 }
 
+/* With a distance between pointers, a pointer leads to whatever is there. */
+static pointer advance(const trial *r, pointer p, uint64_t by, bool is_distance) {
+    pointer to = {p.value + by, p.param};
+    for (int i = 0; i < POINTERS && is_distance; i++) {
+        int64_t offset = (int64_t)(to.value - r->params.pointers[i]);
+        if (!i) to.param = -1;
+        if (offset > -(INT64_C(1) << 40) && offset < INT64_C(1) << 40) to.param = i;
+    }
+    return to;
+}
+
 static void carry_out_simple(trial *r, thread *t, const statement *s) {
     uint64_t *to = &t->longs[s->to % LONGS], a = t->longs[s->a % LONGS], b = t->longs[s->b % LONGS];
     pointer *p = &t->pointers[s->to % POINTERS], q = t->pointers[s->a % POINTERS];
+    bool *d = &t->is_distance[s->to % LONGS];
+    bool d_a = t->is_distance[s->a % LONGS], d_b = t->is_distance[s->b % LONGS];
     uint32_t specials[] = {t->tid[0], t->tid[1], t->ctaid[0], t->ctaid[1], r->block[0], r->grid[0]};
     switch (s->kind) {
     case SPECIAL: t->words[s->to] = specials[(unsigned)s->a % 6]; break;
@@ -502,19 +651,25 @@ static void carry_out_simple(trial *r, thread *t, const statement *s) {
     case GUARDED_MOVE:
         if (holds(t, s) != s->through_selp) t->words[s->to] = t->words[s->a];
         break;
-    case WIDEN_S: *to = (uint64_t)(int64_t)(int32_t)t->words[s->a]; break;
-    case WIDEN_U: *to = t->words[s->a]; break;
-    case WIDE_MUL: *to = (uint64_t)((int64_t)(int32_t)t->words[s->a] * s->immediate); break;
-    case LONG_ADD: *to = a + b; break;
-    case LONG_SUB: *to = a - b; break;
-    case LONG_MUL: *to = a * (uint64_t)(int64_t)s->immediate; break;
-    case LONG_SHL: *to = s->immediate > 63 ? 0 : a << s->immediate; break;
-    case LONG_SIZE: *to = r->params.long_size; break;
+    case WIDEN_S: *to = (uint64_t)(int64_t)(int32_t)t->words[s->a], *d = false; break;
+    case WIDEN_U: *to = t->words[s->a], *d = false; break;
+    case WIDE_MUL:
+        *to = (uint64_t)((int64_t)(int32_t)t->words[s->a] * s->immediate);
+        *d = false;
+        break;
+    case LONG_ADD: *to = a + b, *d = d_a || d_b; break;
+    case LONG_SUB: *to = a - b, *d = d_a || d_b; break;
+    case LONG_MUL: *to = a * (uint64_t)(int64_t)s->immediate, *d = d_a; break;
+    case LONG_SHL: *to = s->immediate > 63 ? 0 : a << s->immediate, *d = d_a; break;
+    case LONG_SIZE: *to = r->params.long_size, *d = false; break;
     case NARROW: t->words[s->to] = (uint32_t)a; break;
     case POINT: *p = (pointer){r->params.pointers[s->a % POINTERS], s->a % POINTERS}; break;
     case MOVE_POINTER: *p = q; break;
     case SELECT_POINTER: *p = holds(t, s) ? q : t->pointers[s->b % POINTERS]; break;
-    case ADVANCE: *p = (pointer){q.value + *to, q.param}; break;
+    case ADVANCE: *p = advance(r, q, *to, *d); break;
+    case ROUND_POINTER: *p = (pointer){q.value & ~UINT64_C(15), q.param}; break;
+    case DISTANCE: *to = q.value - t->pointers[s->b % POINTERS].value, *d = true; break;
+    case OR_NULL: *p = holds(t, s) ? q : (pointer){0, -1}; break;
     case SPILL: t->slots[s->b % SLOTS] = *p; break;
     case RELOAD: *p = t->slots[s->b % SLOTS]; break;
     case SPILL_WORD: t->slot_words[s->b % SLOTS] = t->words[s->to]; break;
@@ -605,8 +760,10 @@ static void launch(trial *r, const ptx_access *access) {
         for (int d = 0, rest = (int)k; d < 4; rest /= (int)most[d++])
             at[d] = r->is_large ? draw_index(most[d]) : (uint32_t)rest % most[d];
         run_thread(r, at[0], at[1], at[2], at[3]);
+        r->is_cut |= r->is_long;
         r->is_long = false; /* what a thread did before it was cut short counts */
     }
+    check_certain(r);
 }
 
 static uint64_t number(const char *name, uint64_t otherwise) {
@@ -618,7 +775,8 @@ static void what_random_kernels_touch_lies_in_the_extents(void **unused) {
     (void)unused;
     static kernel k;
     uint64_t rounds = number("MR_ACCESS_ROUNDS", 400), seed = number("MR_ACCESS_SEED", 1);
-    uint64_t touched = 0, bounded = 0, tight = 0, extents = 0;
+    static access_made made[MOST_MADE];
+    uint64_t touched = 0, bounded = 0, tight = 0, extents = 0, certain = 0, bytes = 0;
     for (uint64_t round = 0; round < rounds; round++) {
         state = (seed + round) * 0xd1342543de82ef95u;
         k.count = 0;
@@ -634,13 +792,18 @@ static void what_random_kernels_touch_lies_in_the_extents(void **unused) {
             if (tree.functions[i].is_entry) f = &tree.functions[i];
         ptx_access *access = ptx_access_infer(&tree, f);
         assert_non_null(access);
-        assert_false(ptx_access_follows_pointers(access));
+
         for (int launches = 0; launches < 4; launches++) {
-            trial r = {.kernel = &k, .access = ptx_access_params(access)};
-            for (int i = 0; i < POINTERS; i++) r.params.pointers[i] = (uint64_t)(i + 1) << 44;
+            trial r = {.kernel = &k, .access = ptx_access_params(access), .made = made};
+            /* Far apart, and not so that a sum of distances leads from one to another. */
+            for (int i = 0; i < POINTERS; i++)
+                r.params.pointers[i] =
+                    ((uint64_t)(i << 12 | draw(4096)) << 44) + (UINT64_C(1) << 43) + 4 * draw(4);
             launch(&r, access);
             touched += r.touched;
             tight += r.tight;
+            bytes += r.certain;
+            for (uint32_t i = 0; i < r.extent_count; i++) certain += !r.extents[i].reason;
             for (uint32_t i = 0; i < r.extent_count; i++)
                 bounded += r.extents[i].first != INT64_MIN && r.extents[i].end != INT64_MAX;
             extents += r.extent_count;
@@ -649,10 +812,11 @@ static void what_random_kernels_touch_lies_in_the_extents(void **unused) {
         ptx_tree_free(&tree);
     }
     if (getenv("MR_ACCESS_ROUNDS"))
-        printf("%llu accesses, %llu of %llu extents bounded, %llu accesses at an end\n",
+        printf("%llu accesses, %llu of %llu extents bounded, %llu certain; %llu certain bytes\n",
                (unsigned long long)touched, (unsigned long long)bounded,
-               (unsigned long long)extents, (unsigned long long)tight);
+               (unsigned long long)extents, (unsigned long long)certain, (unsigned long long)bytes);
     assert_true(touched > rounds && bounded * 4 > extents && tight > rounds);
+    assert_true(certain * 10 > extents && bytes > rounds);
 }
 
 int main(void) {
