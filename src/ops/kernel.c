@@ -11,6 +11,7 @@
 
 #include "model/backend.h"
 #include "ops/call.h"
+#include "ops/kernel_profile.h"
 
 /* ---- modules */
 
@@ -521,13 +522,22 @@ static double passes_of(const mr_kernel_once *once, double threads, double bytes
     return inside > 0 && bytes > outside + inside ? (bytes - outside) / inside : 1;
 }
 
+/* Memory moves in sectors. */
+static double moved_bytes(const mr_tensor *view) {
+    int64_t run = view->shape[view->ndim - 1];
+    if (view->ndim < 2) return (double)view->numel;
+    int64_t stride = view->stride[view->ndim - 2];
+    int64_t sectors = (run + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    return (double)view->numel / (double)run * (double)(sectors < stride ? sectors : stride);
+}
+
 static void estimate(mr_kernel_arguments *a, const operand_list *list) {
     const mr_kernel_once *once = mr_kernel_code_once(a->code, a->kernel);
     double threads = (double)mr_kernel_blocks(a) * a->block[0] * a->block[1] * a->block[2];
     for (uint32_t i = 0; i < list->count; i++) {
         uint8_t access = list->items[i].access;
         int ways = (access & MR_READ ? 1 : 0) + (access & MR_WRITE ? 1 : 0);
-        a->bytes += (double)list->items[i].tensor->numel * ways;
+        a->bytes += moved_bytes(list->items[i].tensor) * ways;
     }
     a->passes = passes_of(once, threads, a->bytes);
     a->instructions = threads * ((double)once->course[PTX_STRAIGHT].instructions +

@@ -10,7 +10,6 @@
 #define SHARED_UNIT   128 /* bytes, likewise to blocks */
 #define RESERVED_SHARED                                                                            \
     1024 /* bytes of each block that the system takes (compute capability 8.0 and up) */
-#define SECTOR_BYTES 32
 #define REACHED      0.9 /* of the bandwidth on the data sheet: a copy on an H200 */
 
 /* Latencies, as seen on an H200 (docs/performance.md, "Kernels of your own"). */

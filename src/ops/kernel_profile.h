@@ -5,6 +5,8 @@
 #include "ops/kernel.h"
 #include "ptx/profile.h"
 
+#define SECTOR_BYTES 32 /* what memory moves at least */
+
 typedef struct {
     int blocks_per_sm;      /* that are resident at once */
     double occupancy;       /* of the warps that an SM can hold: 0 to 1 */
