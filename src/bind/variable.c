@@ -1,7 +1,9 @@
 /* Finds the variable of the script that holds an object: first on the Lua stack, then among the globals.
  * This is done only when a report is written. For a line that is added to the script, only variables that
  * are visible at its place count: the declaration that is visible there must be the one whose variable
- * exists now. */
+ * exists now, and the text must not assign to it between that place and the line that runs. A variable
+ * that keeps its value comes first: the object's name rather than one that follows it around. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +18,7 @@ typedef struct {
     mr_script *script; /* of that file, or NULL */
     char *out;
     size_t size;
+    bool only_constant; /* variables that the text assigns to once */
 } wanted;
 
 static bool is_wanted(const wanted *w, int at) {
@@ -73,6 +76,42 @@ static bool sees_global(const wanted *w, const char *name) {
     return !w->script || !mr_script_binding(w->script, name, w->front.line);
 }
 
+/* ---- variables that change */
+
+/* The line of the code that runs now in the function that `front` is in; 0: none does. */
+static int line_that_runs(const wanted *w) {
+    lua_Debug frame;
+    int function = mr_script_function(w->script, w->front.line);
+    for (int level = 0; mr_bind_frame(w->L, &level, &frame); level++)
+        if (mr_bind_file(mr_bind_module(w->L), &frame) == w->front.file &&
+            mr_source_function(w->script, &frame) == function)
+            return frame.currentline;
+    return 0;
+}
+
+/* `first`: how many statements may give it the value that it keeps. */
+static bool keeps_value(const wanted *w, const mr_script *script, const char *name, int binding,
+                        int first) {
+    int all = script ? mr_script_assigns(script, name, binding, 1, INT_MAX) : 0;
+    if (w->only_constant && all > first) return false;
+    if (!all || !w->front.file) return true;
+    int here = line_that_runs(w), front = w->front.line;
+    if (!here) return all <= first;
+    return front <= here ? !mr_script_assigns(script, name, binding, front, here)
+                         : !mr_script_assigns(script, name, binding, here, front - 1);
+}
+
+/* Of a local or upvalue of the frame. */
+static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const char *name, int line) {
+    mr_script *read = NULL;
+    const mr_script *script = w->script;
+    if (!script) script = read = mr_source_read(w->L, mr_bind_file(mr_bind_module(w->L), frame));
+    int binding = script ? mr_script_binding(script, name, line) : 0;
+    bool keeps = !binding || keeps_value(w, script, name, binding, 0);
+    mr_script_free(read);
+    return keeps;
+}
+
 /* ---- steps */
 
 /* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there:
@@ -119,7 +158,8 @@ static bool in_table(const wanted *w, const char *name) {
                     snprintf(index, sizeof index, "%d", (int)value);
                 snprintf(w->out, w->size, "%s[%s]", name, index);
                 found = true;
-            } else if (lua_type(L, -2) == LUA_TSTRING && is_name(lua_tostring(L, -2))) {
+            } else if (lua_type(L, -2) == LUA_TSTRING && is_name(lua_tostring(L, -2)) &&
+                       keeps_value(w, w->script, lua_tostring(L, -2), MR_SCRIPT_FIELD, 1)) {
                 snprintf(w->out, w->size, "%s.%s", name, lua_tostring(L, -2));
                 found = true;
             }
@@ -147,14 +187,16 @@ static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
     bool found = false, own = has_own_lines(w, frame);
     int line = own ? frame->currentline : frame->linedefined;
     for (int i = 1; own && !found && (name = lua_getlocal(w->L, frame, i)) != NULL; i++) {
-        if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line))
+        if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line) &&
+            local_keeps_value(w, frame, name, line))
             found = holds(w, name, tables);
         else lua_pop(w->L, 1);
     }
     if (found) return true;
     lua_getinfo(w->L, "f", frame);
     for (int i = 1; !found && (name = lua_getupvalue(w->L, -1, i)) != NULL; i++)
-        if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line))
+        if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line) &&
+            local_keeps_value(w, frame, name, line))
             found = holds(w, name, tables);
         else lua_pop(w->L, 1);
     lua_pop(w->L, 1);
@@ -181,7 +223,8 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
     while (lua_next(L, -2)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
         if (are_locals && lua_getupvalue(L, -1, 1)) lua_remove(L, -2);
-        if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
+        if (!is_name(name) || is_of_library(name) || !sees_global(w, name) ||
+            !keeps_value(w, w->script, name, 0, 1)) {
             lua_pop(L, 1);
         } else if (holds(&inner, name, tables) && (!best[0] || strcmp(place, best) < 0)) {
             snprintf(best, sizeof best, "%s", place);
@@ -211,15 +254,25 @@ static bool find_variable(const wanted *w, bool tables) {
     return in_prompt(w, tables) || in_globals(w, tables);
 }
 
+static bool find(wanted *w) {
+    for (int tables = 0; tables < 2; tables++) {
+        w->only_constant = true;
+        if (find_variable(w, tables)) return true;
+        w->only_constant = false;
+        if (find_variable(w, tables)) return true;
+    }
+    return false;
+}
+
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size) {
     if (!L || !lua_checkstack(L, 16)) return false;
-    wanted w = {L, *object, front, NULL, out, size};
+    wanted w = {.L = L, .object = *object, .front = front, .out = out, .size = size};
     if (front.file) w.script = mr_source_read(L, front.file);
-    bool found = find_variable(&w, false) || find_variable(&w, true);
+    bool found = find(&w);
     if (!found && object->tensor) { /* another view of the same memory, then */
         w.object = (mr_hazard_object){.storage = object->tensor->storage};
-        found = find_variable(&w, false) || find_variable(&w, true);
+        found = find(&w);
     }
     mr_script_free(w.script);
     return found;

@@ -19,6 +19,39 @@ int mr_script_binding(const mr_script *s, const char *name, int front) {
     return found;
 }
 
+/* The `=` of the assignment that the statement is; 0: it is none. */
+static int assignment(const mr_script *s, int statement) {
+    const word *w = s->words.items;
+    int open = 0;
+    if (!w[statement].begins || w[statement].kind == KEYWORD) return 0;
+    for (int i = statement; w[i].kind != END_OF_TEXT; i++) {
+        if (i > statement && w[i].begins) return 0;
+        if (w[i].kind != SYMBOL) continue;
+        if (strchr("({[", *w[i].text)) open++;
+        if (strchr(")}]", *w[i].text)) open--;
+        if (!open && says(&w[i], "=")) return i;
+    }
+    return 0;
+}
+
+int mr_script_assigns(const mr_script *s, const char *name, int binding, int first, int last) {
+    const word *w = s->words.items;
+    int count = 0;
+    for (int i = mr_script_word_at(s, first); w[i].kind != END_OF_TEXT && w[i].line <= last; i++) {
+        int end = assignment(s, i), open = 0;
+        for (int k = i; k < end; k++) {
+            if (w[k].kind == SYMBOL && strchr("({[", *w[k].text)) open++;
+            if (w[k].kind == SYMBOL && strchr(")}]", *w[k].text)) open--;
+            bool is_target = says(&w[k + 1], ",") || k + 1 == end;
+            if (open || !is_target || w[k].kind != NAME || !says(&w[k], name)) continue;
+            bool is_field = k > i && says(&w[k - 1], ".");
+            count += is_field ? binding == MR_SCRIPT_FIELD
+                              : mr_script_binding(s, name, w[k].line) == binding;
+        }
+    }
+    return count;
+}
+
 bool mr_script_declares(const mr_script *s, const char *name, int line) {
     for (size_t i = 0; i < s->declarations.count; i++) {
         const declaration *d = &s->declarations.items[i];

@@ -74,6 +74,10 @@ bool mr_script_has_several(const mr_script *script, int front); /* statements be
 
 /* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
+/* How many statements that begin on these lines assign to the variable of that binding (see mr_script_binding), or with
+ * MR_SCRIPT_FIELD to a field of that name of any table. A declaration is no assignment. */
+enum { MR_SCRIPT_FIELD = -1 };
+int mr_script_assigns(const mr_script *script, const char *name, int binding, int first, int last);
 /* A local that is declared at the place `from` is in force at the place `to`, behind it. */
 bool mr_script_reaches(const mr_script *script, int from, int to);
 bool mr_script_declares(const mr_script *script, const char *name,

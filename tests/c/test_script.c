@@ -1,5 +1,6 @@
 /* A script's text: wherever it says that a line can stand, Lua takes one; names, loops and functions by hand. */
 #include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,6 +194,33 @@ static void names_are_in_force(void **unused) {
     mr_script_free(s);
 }
 
+static void assignments_are_counted(void **unused) {
+    (void)unused;
+    const char *text = "local a, last = f{last = 1}\n"
+                       "local self = {last = a}\n"
+                       "for i = 1, 3 do\n"
+                       "  if last ~= a and last == i then g(last) end\n"
+                       "  last = a\n"
+                       "  a.b, self.last, last = 1, 2, function() last = 3 end\n"
+                       "  local last = 4\n"
+                       "  last = 5; (h or k).last = last\n"
+                       "end\n"
+                       "t[last], t[1] = last, last\n"
+                       "function m() last = 6 end\n"
+                       "last = 7\n";
+    mr_script *s = script_of(text);
+    int outer = mr_script_binding(s, "last", 3), inner = mr_script_binding(s, "last", 8);
+    assert_true(outer && inner && outer != inner);
+    assert_int_equal(mr_script_assigns(s, "last", outer, 1, INT_MAX), 5);
+    assert_int_equal(mr_script_assigns(s, "last", outer, 1, 4), 0);
+    assert_int_equal(mr_script_assigns(s, "last", outer, 5, 5), 1);
+    assert_int_equal(mr_script_assigns(s, "last", outer, 7, 10), 0);
+    assert_int_equal(mr_script_assigns(s, "last", inner, 1, INT_MAX), 1);
+    assert_int_equal(mr_script_assigns(s, "last", MR_SCRIPT_FIELD, 1, INT_MAX), 2);
+    assert_int_equal(mr_script_assigns(s, "a", mr_script_binding(s, "a", 3), 1, INT_MAX), 0);
+    mr_script_free(s);
+}
+
 /* Torn and shuffled text: no answer is wrong there, but one there has to be. */
 static void torn_text_harms_nothing(void **unused) {
     (void)unused;
@@ -231,10 +259,10 @@ static void torn_text_harms_nothing(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lua_takes_a_line_at_every_place),
-                                       cmocka_unit_test(statements_and_comments),
-                                       cmocka_unit_test(names_are_in_force),
-                                       cmocka_unit_test(torn_text_harms_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lua_takes_a_line_at_every_place),
+        cmocka_unit_test(statements_and_comments), cmocka_unit_test(names_are_in_force),
+        cmocka_unit_test(assignments_are_counted), cmocka_unit_test(torn_text_harms_nothing)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     mr_scripts_free(&read_last);
     return failed;
