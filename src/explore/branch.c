@@ -284,8 +284,8 @@ static bool share_bytes(const mr_tensor *a, const mr_tensor *b) {
     uint64_t first_a, end_a, first_b, end_b;
     mr_tensor_extent(a, &first_a, &end_a);
     mr_tensor_extent(b, &first_b, &end_b);
-    uint64_t at_a = a->storage->address, at_b = b->storage->address;
-    return at_a + first_a < at_b + end_b && at_b + first_b < at_a + end_a && first_a < end_a &&
+    return branch_place(a->storage, first_a) < branch_place(b->storage, end_b) &&
+           branch_place(b->storage, first_b) < branch_place(a->storage, end_a) && first_a < end_a &&
            first_b < end_b;
 }
 

@@ -71,10 +71,14 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
 mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed);
 void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
+/* Where a byte of device memory lies. Addresses do not tell it: gaps between them move as blocks are split. */
+static inline uintptr_t branch_place(const mr_storage *storage, uint64_t byte) {
+    return (uintptr_t)storage->host + byte;
+}
 /* Whether both lie in the same memory, one after the other. */
 static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b) {
-    return a->device == b->device && a->address < b->address + b->bytes &&
-           b->address < a->address + a->bytes;
+    return a->device == b->device && branch_place(a, 0) < branch_place(b, b->bytes) &&
+           branch_place(b, 0) < branch_place(a, a->bytes);
 }
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);

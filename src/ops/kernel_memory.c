@@ -72,37 +72,54 @@ static void describe_storage(const mr_storage *storage, char *out, size_t size) 
              storage->name ? mr_name_text(storage->name) : "a tensor", storage->bytes, made);
 }
 
-/* What is there or near: "y (...)", "4 bytes past the end of y (...)", "8 bytes before y (...)". */
 #define NEAR ((uint64_t)1 << 20) /* bytes: farther away, a tensor has nothing to do with it */
 
-static void describe(void *context, uint64_t address, char *out, size_t size) {
-    const mr_command *command = context;
+static uint64_t distance_of(const mr_storage *s, uint64_t address) {
+    if (address < s->address) return s->address - address;
+    uint64_t inside = address - s->address;
+    return inside < s->bytes ? 0 : inside - s->bytes;
+}
+
+static bool is_of_compiler(const mr_storage *s) {
+    return s->name && s->name->text[0] == '$'; /* a string */
+}
+
+/* Of the tensors that the launch can name; NULL: none is near. */
+static const mr_storage *nearest_storage(const mr_command *command, uint64_t address) {
     const mr_storage *nearest = NULL;
-    uint64_t distance = UINT64_MAX;
-    bool after = false;
     for (uint32_t i = 0; i < command->operand_count; i++) {
         const mr_storage *s = command->operands[i].tensor->storage;
-        if (s->name && s->name->text[0] == '$') continue; /* a string of the compiler's */
-        bool past = address >= s->address;
-        uint64_t d = !past                             ? s->address - address
-                     : address - s->address < s->bytes ? 0
-                                                       : address - s->address - s->bytes;
-        if (d >= distance) continue;
-        nearest = s;
-        distance = d;
-        after = past;
+        if (is_of_compiler(s) || distance_of(s, address) > NEAR) continue;
+        if (!nearest || distance_of(s, address) < distance_of(nearest, address)) nearest = s;
     }
+    return nearest;
+}
+
+static void describe_outside(const mr_storage *storage, uint64_t address, char *out, size_t size) {
     char text[200];
-    if (!nearest || distance > NEAR) {
-        snprintf(out, size, "where no tensor is");
-        return;
-    }
-    describe_storage(nearest, text, sizeof text);
-    uint64_t inside = address - nearest->address;
-    if (inside < nearest->bytes) snprintf(out, size, "%s", text);
-    else if (after && !distance) snprintf(out, size, "just past the end of %s", text);
-    else if (after) snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
-    else snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
+    uint64_t distance = distance_of(storage, address);
+    describe_storage(storage, text, sizeof text);
+    if (address < storage->address)
+        snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
+    else if (!distance) snprintf(out, size, "just past the end of %s", text);
+    else snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
+}
+
+static void describe(void *context, uint64_t address, uint64_t meant, char *out, size_t size) {
+    const mr_command *command = context;
+    const mr_storage *there = mr_kernel_storage_at(command, address),
+                     *wanted = meant ? mr_kernel_storage_at(command, meant) : NULL;
+    char text[200], outside[260];
+    if (there) describe_storage(there, text, sizeof text);
+    if (!wanted && !there) wanted = nearest_storage(command, address);
+    if (wanted && wanted != there) describe_outside(wanted, address, outside, sizeof outside);
+    if (there && (!wanted || wanted == there))
+        snprintf(out, size, "byte %" PRIu64 " of %s", address - there->address, text);
+    else if (there)
+        snprintf(out, size, "%s, where byte %" PRIu64 " of %s is", outside,
+                 address - there->address, text);
+    else if (wanted) snprintf(out, size, "%s", outside);
+    else snprintf(out, size, "where no tensor is");
 }
 
 mr_ptx_memory mr_kernel_memory_of(const mr_command *command) {

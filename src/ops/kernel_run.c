@@ -123,6 +123,8 @@ static mr_ptx_launch launch_of(const mr_command *command) {
                    .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
         .check = setting(machine, "kernel_checks") > 0,
+        .check_sources =
+            setting(machine, "kernel_checks") > 0 && !setting(machine, "packed_memory"),
         .print = machine->replays ? NULL : print,
         .interrupted = interrupted,
         .context = (void *)(uintptr_t)command,

@@ -12,6 +12,7 @@
 
 #include "ptx/access_graph.h"
 #include "ptx/access_launch.h"
+#include "ptx/access_sources.h"
 
 enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 
@@ -21,6 +22,7 @@ struct ptx_access {
     bool follows_pointers, follows_memory;
     mr_region region;              /* of all that is here */
     const access_program *program; /* NULL: nothing is known of a launch */
+    const access_sources *sources; /* NULL: nothing is known of them */
     uint32_t *param_offsets;
     access_piece *pieces; /* what can be a pointer in the parameters */
     uint32_t piece_count;
@@ -244,8 +246,9 @@ static bool analyse(ptx_access *access, access_graph *graph) {
     in.is_pointer = access_take(graph, origins.piece_count);
     in.has_element = access_take(graph, access->param_count);
     judge(&in);
+    access->sources = access_find_sources(graph, &origins, &access->region);
     access->program = access_compile(graph, &origins, access->param_offsets, &access->region);
-    return access->program != NULL;
+    return access->program && access->sources;
 }
 
 ptx_access *ptx_access_infer(const ptx_tree *tree, const ptx_function *kernel) {
@@ -281,6 +284,11 @@ const mr_ptx_param_access *ptx_access_params(const ptx_access *access) {
 
 bool ptx_access_follows_pointers(const ptx_access *access) {
     return access->follows_pointers;
+}
+
+uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,
+                            const ptx_pointer_place **out_list) {
+    return access->sources ? access_sources_of(access->sources, instruction, out_list) : 0;
 }
 
 /* ---- launches */

@@ -11,6 +11,15 @@ typedef struct ptx_access ptx_access;
 ptx_access *ptx_access_infer(const ptx_tree *tree, const ptx_function *kernel);
 void ptx_access_free(ptx_access *access); /* accepts NULL */
 
+/* A pointer in the parameters, or 8 bytes that could be one. */
+typedef struct {
+    uint32_t param, offset; /* in the parameter */
+} ptx_pointer_place;
+/* All pointers that the accesses of `instruction` compute their addresses from, wherever its function was called. 0: they
+ * are not known, or there are others than those in the parameters. */
+uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,
+                            const ptx_pointer_place **out_list);
+
 /* By parameter of the kernel. */
 const mr_ptx_param_access *ptx_access_params(const ptx_access *access);
 bool ptx_access_follows_pointers(const ptx_access *access);

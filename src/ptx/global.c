@@ -2,8 +2,9 @@
  * so that the usual one costs one comparison for all lanes. Easiest to break: other threads run other blocks, so
  * nothing here is changed that belongs to the launch, except bits of `unset`, atomically. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 
+#include "ptx/ranges.h"
 #include "ptx/space.h"
 
 static void clear_bits(uint8_t *byte, uint8_t bits) {
@@ -25,56 +26,49 @@ static void clear_unset(uint8_t *unset, uint64_t offset, uint64_t bytes) {
     clear_bits(&unset[last], high);
 }
 
+static ptx_known_range *allowed_range(ptx_warp *warp, const ptx_code *code,
+                                      const ptx_memory_code *m, uint64_t address) {
+    ptx_known_range *known = ptx_range_at(warp, address);
+    bool is_allowed =
+        known && ptx_range_holds(known, address, m->bytes) && ptx_range_is_meant(warp, code, known);
+    return is_allowed ? known : NULL;
+}
+
+/* Which other lanes of the access are outside, too. */
+static void put_others(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
+                       uint32_t others, const ptx_reach *r, char *out, size_t size) {
+    unsigned count = 0;
+    for (; others; others &= others - 1)
+        count += !allowed_range(warp, code, m, r->address[ptx_first_lane(others)]);
+    out[0] = 0;
+    if (count)
+        snprintf(out, size, ", as do%s %u more thread%s of its warp", count == 1 ? "es" : "", count,
+                 count == 1 ? "" : "s");
+}
+
+/* The first lane of `mask` is outside of all that it may access. */
 static bool fail_outside(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
-                         unsigned lane, uint64_t address, uint64_t wrong) {
+                         uint32_t mask, const ptx_reach *r) {
     const mr_ptx_memory *memory = &warp->run->launch->memory;
-    char what[512] = "";
-    if (memory->describe) memory->describe(memory->context, wrong, what, sizeof what);
+    unsigned lane = ptx_first_lane(mask);
+    uint64_t address = r->address[lane], wrong = address;
+    char what[600] = "", others[64];
+    const ptx_known_range *known = ptx_range_at(warp, address);
+    if (known && !ptx_range_holds(known, address, m->bytes)) wrong = known->range.end;
+    if (memory->describe)
+        memory->describe(memory->context, wrong, ptx_meant_address(warp, code, wrong), what,
+                         sizeof what);
+    put_others(warp, code, m, mask & (mask - 1), r, others, sizeof others);
     if (address < 4096) {
         ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "%s %u bytes at address 0x%" PRIx64 ", through a null pointer",
-                  ptx_access_verb(m), m->bytes, address);
+                  "%s %u bytes at address 0x%" PRIx64 ", through a null pointer%s",
+                  ptx_access_verb(m), m->bytes, address, others);
     } else {
-        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS, "%s %u bytes at 0x%" PRIx64 "%s%s",
+        ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS, "%s %u bytes at 0x%" PRIx64 "%s%s%s",
                   ptx_access_verb(m), m->bytes, address, what[0] ? ", " : ", where no memory is",
-                  what);
+                  what, others);
     }
     return false;
-}
-
-static ptx_known_range *add_range(ptx_run_state *run, const mr_ptx_range *range) {
-    if (run->range_count == run->range_capacity) {
-        uint32_t capacity = run->range_capacity ? 2 * run->range_capacity : 16;
-        ptx_known_range **grown = realloc(run->ranges, capacity * sizeof *grown);
-        if (!grown) return NULL;
-        run->ranges = grown;
-        run->range_capacity = capacity;
-    }
-    ptx_known_range *known = calloc(1, sizeof *known);
-    if (!known) return NULL;
-    known->range = *range;
-    run->ranges[run->range_count++] = known;
-    return known;
-}
-
-/* The range in which `address` lies; NULL: none, or memory is out (then run->failure is set). */
-static ptx_known_range *find_range(ptx_warp *warp, uint64_t address) {
-    ptx_run_state *run = warp->run;
-    for (uint32_t i = 0; i < run->range_count; i++) {
-        const mr_ptx_range *r = &run->ranges[i]->range;
-        if (address >= r->first && address < r->end) return run->ranges[i];
-    }
-    const mr_ptx_memory *memory = &run->launch->memory;
-    mr_ptx_range range;
-    if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
-    ptx_known_range *known = add_range(run, &range);
-    if (!known) ptx_fault_memory(warp);
-    return known;
-}
-
-static inline bool holds(const ptx_known_range *known, uint64_t address, uint64_t bytes) {
-    return address >= known->range.first && address <= known->range.end &&
-           bytes <= known->range.end - address;
 }
 
 /* What is checked where the range is known. */
@@ -101,12 +95,12 @@ static void note_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_co
         ptx_any_unset(known->range.unset, offset, m->bytes)) {
         const mr_ptx_memory *memory = &warp->run->launch->memory;
         char what[512] = "";
-        if (memory->describe) memory->describe(memory->context, address, what, sizeof what);
+        if (memory->describe) memory->describe(memory->context, address, 0, what, sizeof what);
         ptx_tell_unset(
             warp, code, m, lane,
             (mr_ptx_unset_read){.space = PTX_GLOBAL, .address = address, .bytes = m->bytes},
             "reads %u bytes at 0x%" PRIx64 "%s%s, which nothing has written", m->bytes, address,
-            what[0] ? ", in " : "", what);
+            what[0] ? ", " : "", what);
     }
     if (m->access & MR_PTX_WRITES) clear_unset(known->range.unset, offset, m->bytes);
 }
@@ -120,15 +114,9 @@ static bool global_apart(ptx_warp *warp, const ptx_code *code, const ptx_memory_
         unsigned lane = ptx_first_lane(left);
         uint64_t address = r->address[lane];
         ptx_known_range *known = *last;
-        if (!holds(known, address, m->bytes)) {
-            known = find_range(warp, address);
-            if (!known) {
-                if (warp->run->failure) return false;
-                return fail_outside(warp, code, m, lane, address, address);
-            }
-            if (!holds(known, address, m->bytes)) {
-                return fail_outside(warp, code, m, lane, address, known->range.end);
-            }
+        if (!ptx_range_holds(known, address, m->bytes)) {
+            known = allowed_range(warp, code, m, address);
+            if (!known) return !warp->run->failure && fail_outside(warp, code, m, left, r);
             *last = known;
         }
         if (known != entered) {
@@ -148,9 +136,11 @@ static bool global_together(ptx_warp *warp, const ptx_code *code, const ptx_memo
     unsigned first = ptx_first_lane(mask), end = 32 - (unsigned)__builtin_clz(mask);
     uint64_t from = base + first * stride, bytes = (end - 1 - first) * stride + m->bytes;
     ptx_known_range **last = &warp->run->last[m->index];
-    if (!holds(*last, from, bytes)) {
-        ptx_known_range *known = find_range(warp, from);
-        if (!known || !holds(known, from, bytes)) return false;
+    if (!ptx_range_holds(*last, from, bytes)) {
+        ptx_known_range *known = ptx_range_at(warp, from);
+        if (!known || !ptx_range_holds(known, from, bytes) ||
+            !ptx_range_is_meant(warp, code, known))
+            return false;
         *last = known;
     }
     ptx_known_range *known = *last;

@@ -53,13 +53,13 @@ static bool fail_aligned(ptx_warp *warp, const ptx_code *code, const ptx_memory_
         const mr_ptx_memory *memory = &warp->run->launch->memory;
         bool global = r->space == PTX_GLOBAL || r->space == PTX_CONST;
         if (global && memory->describe) {
-            memory->describe(memory->context, r->address[lane], what, sizeof what);
+            memory->describe(memory->context, r->address[lane], 0, what, sizeof what);
         }
         ptx_fault(warp, code, lane, MR_CODE_MISALIGNED_ADDRESS,
                   "%s %u bytes at address 0x%" PRIx64
                   " of %s memory, which is no multiple of %u%s%s",
                   ptx_access_verb(m), m->bytes, r->address[lane], space_names[r->space], m->align,
-                  what[0] ? "; it is in " : "", what);
+                  what[0] ? "; it is " : "", what);
         return false;
     }
     return false;

@@ -78,9 +78,10 @@ typedef struct {
     bool (*find)(void *context, uint64_t address, mr_ptx_range *out_range);
     /* Before the first write of a call of mr_ptx_run to a range. May be NULL. Any thread. */
     void (*will_write)(void *context, const mr_ptx_range *range);
-    /* For messages: "x (f32 tensor of 1000 elements, made at a.lua:3)", or what is near an address where
-     * nothing is: "16 bytes past the end of y (...)", "in z, freed at a.lua:9"; size and text may be cut. */
-    void (*describe)(void *context, uint64_t address, char *out, size_t size);
+    /* For messages, where an address lies: "byte 8 of x (4000 bytes, made at a.lua:3)", "16 bytes past the end of y (...)",
+     * "where no tensor is". `meant`: the pointer that it was computed from, or 0 if that is not known. The text may be
+     * cut. */
+    void (*describe)(void *context, uint64_t address, uint64_t meant, char *out, size_t size);
 } mr_ptx_memory;
 
 /* ---- launches */
@@ -132,8 +133,11 @@ typedef struct {
     mr_ptx_memory memory;
     mr_ptx_device device;
     mr_ptx_progress *progress; /* NULL: a block that waits for one of another call waits for ever */
-    bool check;              /* bounds by allocation, alignment; else only what keeps the host safe:
+    bool check; /* bounds by allocation, alignment; else only what keeps the host safe:
                                  * an access outside of every range is an error either way */
+    /* With `check`: an access must lie in the allocation of a pointer that its address was computed from, as far as the
+     * code tells; else in any allocation. */
+    bool check_sources;
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
     /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.

@@ -41,8 +41,8 @@ static void put_memory(mr_buffer *out, const ptx_tree *tree, const ptx_race *rac
     } else if (memory->find && memory->describe &&
                memory->find(memory->context, race->address, &range)) {
         char text[200];
-        memory->describe(memory->context, race->address, text, sizeof text);
-        mr_buffer_printf(out, "byte %" PRIu64 " of %s", race->address - range.first, text);
+        memory->describe(memory->context, race->address, 0, text, sizeof text);
+        mr_buffer_puts(out, text);
     } else {
         mr_buffer_printf(out, "global memory at 0x%" PRIx64, race->address);
     }

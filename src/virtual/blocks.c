@@ -205,11 +205,12 @@ static void drop_blocks(pool *p) {
     p->lowest = NULL;
 }
 
-mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t limit) {
+mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t spread, uint64_t limit) {
     mr_pool_forget(p);
     drop_blocks(p);
     mr_arena_close(&p->space->arena);
     p->address = address;
+    p->spread = spread;
     p->space->arena.limit = limit / BLOCK_GRANULE * BLOCK_GRANULE;
     memset(&p->space->unreserved, 0, sizeof p->space->unreserved);
     lay_out(p);

@@ -5,7 +5,11 @@
 
 /* What scripts see as addresses: far apart, so that no two memories look like neighbours. */
 #define DEVICE_ADDRESS      ((uint64_t)0x7f0000000000)
-#define DEVICE_ADDRESS_STEP ((uint64_t)1 << 40)
+#define DEVICE_ADDRESS_STEP ((uint64_t)1 << 44)
+
+/* Bytes of address for each byte of memory (mr_pool_address). The gap behind an allocation holds what a kernel reaches that takes
+ * its elements for larger ones: the widest has 8 times the bytes of the narrowest. The smallest gap is 3.5 KiB. */
+#define SPREAD 8
 
 void mr_virtual_device_setup(vdevice *device) {
     const device_model *model = &device->gpu->model;
@@ -45,5 +49,5 @@ mr_status mr_virtual_pool_setup(vdevice *device) {
     device->device->properties.memory_limit_source =
         limit < wanted ? gpu->backing.source : "what the device has";
     uint64_t address = DEVICE_ADDRESS + (uint64_t)device->device->index * DEVICE_ADDRESS_STEP;
-    return mr_pool_set_limit(&device->pool, address, limit);
+    return mr_pool_set_limit(&device->pool, address, gpu->set.packed_memory ? 1 : SPREAD, limit);
 }

@@ -134,7 +134,7 @@ static mr_status alloc_on_device(mr_storage *storage) {
     b->asked = storage->bytes;
     storage->impl = b;
     storage->host = device->pool.space->arena.base + b->offset;
-    storage->address = device->pool.address + b->offset;
+    storage->address = mr_pool_address(&device->pool, b);
     return MR_OK;
 }
 
@@ -226,14 +226,14 @@ bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block
     const vgpu *gpu = vgpu_of(machine);
     for (int i = 0; i < gpu->device_count; i++) {
         const pool *p = &gpu->devices[i].pool;
-        if (address - p->address >= p->space->arena.limit) continue;
-        uint64_t offset = address - p->address;
+        uint64_t offset = mr_pool_offset(p, address);
+        if (address < p->address || offset >= p->space->arena.limit) continue;
         for (const block *b = p->lowest; b && b->offset <= offset; b = b->above) {
             if (offset - b->offset >= b->size) continue;
-            if (b->state != BLOCK_USED || offset - b->offset >= b->asked) return false;
-            *out_block = (mr_memory_block){.first = p->address + b->offset,
-                                           .end = p->address + b->offset + b->asked,
-                                           .host = p->space->arena.base + b->offset};
+            uint64_t first = mr_pool_address(p, b);
+            if (b->state != BLOCK_USED || address - first >= b->asked) return false;
+            *out_block = (mr_memory_block){
+                .first = first, .end = first + b->asked, .host = p->space->arena.base + b->offset};
             return true;
         }
     }

@@ -77,6 +77,7 @@ typedef struct {
 typedef struct {
     pool_space *space;
     uint64_t address; /* what the script sees for its base */
+    uint64_t spread; /* bytes of address that go with each byte of the arena: see mr_pool_address */
     uint64_t reserved;
     backing *backing;
     undo *undo;
@@ -87,12 +88,23 @@ typedef struct {
     mr_slab blocks;
 } pool;
 
+/* Addresses lie farther apart than the blocks: with a spread of n, a block of k bytes has n * k bytes of address, of which
+ * only the first ones can be accessed. So a gap that is never handed out lies behind each allocation and before the next
+ * one, as large as the allocation n - 1 times, and takes no memory. */
+static inline uint64_t mr_pool_address(const pool *p, const block *b) {
+    return p->address + b->offset * p->spread;
+}
+/* The same in reverse, rounded down; `address` is one of the pool's. */
+static inline uint64_t mr_pool_offset(const pool *p, uint64_t address) {
+    return (address - p->address) / p->spread;
+}
+
 /* ---- blocks.c: ranges and their lists; no policy */
 
 mr_status mr_pool_open(pool *p, struct vdevice *device); /* of no bytes */
 void mr_pool_close(pool *p);                             /* its blocks are the region's */
-/* Begins anew with so many bytes of address space. */
-mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t limit);
+/* Begins anew with so many bytes. */
+mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t spread, uint64_t limit);
 void mr_pool_forget(pool *p);                 /* all blocks are gone; contents too */
 block *mr_pool_carve(pool *p, uint64_t size); /* from free memory; NULL: none fits */
 block *mr_pool_grow(pool *p, uint64_t size);  /* from address space; NULL: the limit is reached */

@@ -36,6 +36,9 @@
       "what the user's kernels execute is counted, for k:profile()")                               \
     X(kernel_instructions, "integer", (int64_t)1 << 30, 0, INT64_MAX,                              \
       "instructions after which a warp of a user's kernel counts as endless; 0: no limit")         \
+    X(packed_memory, "boolean", 0, 0, 1,                                                           \
+      "tensors are neighbours, as in CUDA's pool: a kernel that leaves one may hit the next one; "   \
+      "else a gap lies between them, and such an access is an error")                              \
     X(memory_bytes, "bytes", 0, 0, INT64_MAX,                                                      \
       "memory of each device; 0: that of the model, or less if this computer cannot provide it")
 // clang-format on

@@ -241,10 +241,14 @@ static mr_status set_setting(mr_machine *machine, const char *name, int64_t valu
     int64_t before;
     MR_TRY(mr_settings_get(&gpu->set, name, &before));
     if (value == before) return MR_OK; /* writing back what settings() returned is always fine */
-    bool memory = strcmp(name, "memory_bytes") == 0;
-    if (memory) MR_TRY(check_idle(gpu, "setting `memory_bytes`"));
+    bool is_layout = strcmp(name, "memory_bytes") == 0 || strcmp(name, "packed_memory") == 0;
+    if (is_layout) {
+        char what[64];
+        snprintf(what, sizeof what, "setting `%s`", name);
+        MR_TRY(check_idle(gpu, what));
+    }
     MR_TRY(mr_settings_set(&gpu->set, name, value));
-    return memory ? set_up_devices(gpu) : MR_OK;
+    return is_layout ? set_up_devices(gpu) : MR_OK;
 }
 
 /* What was pending was dropped with the loss. */

@@ -61,13 +61,15 @@ static inline void tell_piece(void *context, const mr_ptx_range *range) {
     (void)context;
     ((piece *)range->owner)->told++;
 }
-static inline void describe_address(void *context, uint64_t address, char *out, size_t size) {
+static inline void describe_address(void *context, uint64_t address, uint64_t meant, char *out,
+                                    size_t size) {
     device *d = context;
+    (void)meant;
     out[0] = 0;
     for (int i = 0; i < d->piece_count; i++) {
         piece *p = &d->pieces[i];
         if (address >= p->first && address < p->first + p->bytes) {
-            snprintf(out, size, "%s", p->name);
+            snprintf(out, size, "byte %d of %s", (int)(address - p->first), p->name);
         } else if (address >= p->first + p->bytes && address < p->first + p->bytes + 4096) {
             snprintf(out, size, "%d bytes past the end of %s", (int)(address - p->first - p->bytes),
                      p->name);

@@ -672,7 +672,7 @@ static void wrong_addresses_are_errors(void **state) {
     expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; ld.global.u32 %result, [%a2+2];\n"), 1, 32,
                    0, MR_CODE_MISALIGNED_ADDRESS,
                    "reads 4 bytes at address 0x700000002 of global memory, which is no multiple of "
-                   "4; it is in out");
+                   "4; it is byte 2 of out");
     expect_failure(KERNEL("", "ld.param.u64 %a2, [out]; st.global.u32 [%a2+128], %t;\n"), 1, 32, 0,
                    MR_CODE_ILLEGAL_ADDRESS,
                    "writes 4 bytes at 0x700000080, 0 bytes past the end of out");
@@ -704,7 +704,7 @@ static void reads_of_what_nothing_has_written_are_told(void **state) {
     PASS(&d, float, 1.0f);
     PASS(&d, uint32_t, 100);
     run(&d);
-    expect_unset(&d, "reads 4 bytes at 0x700000000, in y, which nothing has written");
+    expect_unset(&d, "reads 4 bytes at 0x700000000, byte 0 of y, which nothing has written");
     for (int i = 0; i < 400; i++) assert_false(d.pieces[0].unset[i / 8] >> (i % 8) & 1);
     d.param_index = 0; /* what was written is no longer told */
     PASS(&d, uint64_t, to);

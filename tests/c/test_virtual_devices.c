@@ -143,7 +143,7 @@ static void memory_is_each_devices_own(void **state) {
     (void)state;
     mr_stream *a = stream_on(device), *b = stream_on(other);
     mr_tensor *x = tensor(a, 8), *y = tensor(b, 8);
-    assert_true(y->storage->address - x->storage->address == (uint64_t)1 << 40);
+    assert_true(y->storage->address - x->storage->address == (uint64_t)1 << 44);
     assert_int_equal(mr_device_memory(machine->devices[2]).reserved, 0);
     /* Used by another device's stream (R33). */
     uint64_t before = x->storage->address;

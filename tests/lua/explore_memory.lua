@@ -15,6 +15,7 @@ local PROGRAMS = tonumber(os.getenv("MR_EXPLORE_MEMORY_PROGRAMS")) or 80
 local SEED = tonumber(os.getenv("MR_EXPLORE_MEMORY_SEED")) or 1
 local STREAMS, MOST_RUNS = 3, 1500
 local SMALL, LARGE = 128, 256 -- elements of f32: one block of the pool, and two
+local SPREAD = 8 -- bytes of address for a byte of memory
 
 -- Tensors are numbers, in the order of their allocations; those of the list `live` may be used.
 local function make(seed)
@@ -115,7 +116,9 @@ local function steered(steps, choices)
   function watch.op(stream, write, read)
     number = number + 1
     local function range(t, writes)
-      return t and { first = t.data_ptr, last = t.data_ptr + 4 * t.numel - 1, writes = writes } or nil
+      if not t then return nil end
+      local first = t.data_ptr // SPREAD -- where it lies, up to a constant
+      return { first = first, last = first + 4 * t.numel - 1, writes = writes }
     end
     table.insert(queues[stream], { number = number, range(write, true), range(read, false) })
   end
@@ -214,6 +217,22 @@ for seed = SEED, SEED + PROGRAMS - 1 do
     if expected.count > 1 then several = several + 1 end
   end
 end
+-- The second half of a tensor that was freed too early is another tensor's: it is read before or after that is written.
+local halves = mr.explore(function()
+  local main, side = mr.stream{name = "main"}, mr.stream{name = "side"}
+  local sum
+  mr.with(main, function()
+    local x = mr.full(2 * SMALL, 2)
+    side:wait_stream(main)
+    sum = mr.with(side, function() return x[{{SMALL + 1, 2 * SMALL}}]:sum() end)
+    x:free()
+    return mr.full(SMALL, 100), mr.full(SMALL, 100)
+  end)
+  mr.synchronize()
+  return sum:item()
+end)
+T.equal(#halves.outcomes, 2, "the read of the half before and after it is written")
+
 print(("%d programs, %d with several classes, %d runs"):format(compared, several, runs))
 T.at_least(compared, PROGRAMS // 2, "programs that are small enough")
 T.at_least(several, PROGRAMS // 10, "programs with several classes")

@@ -1,0 +1,84 @@
+/* Allocations of a run: see ranges.h. All of this runs only when an access leaves the allocation that it used last, so
+ * checks cost nothing where kernels spend their time. */
+#include "ptx/ranges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/access.h"
+#include "ptx/fault.h"
+
+static ptx_known_range *add_range(ptx_run_state *run, const mr_ptx_range *range) {
+    if (run->range_count == run->range_capacity) {
+        uint32_t capacity = run->range_capacity ? 2 * run->range_capacity : 16;
+        ptx_known_range **grown = realloc(run->ranges, capacity * sizeof *grown);
+        if (!grown) return NULL;
+        run->ranges = grown;
+        run->range_capacity = capacity;
+    }
+    ptx_known_range *known = calloc(1, sizeof *known);
+    if (!known) return NULL;
+    known->range = *range;
+    run->ranges[run->range_count++] = known;
+    return known;
+}
+
+ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address) {
+    ptx_run_state *run = warp->run;
+    for (uint32_t i = 0; i < run->range_count; i++) {
+        const mr_ptx_range *r = &run->ranges[i]->range;
+        if (address >= r->first && address < r->end) return run->ranges[i];
+    }
+    const mr_ptx_memory *memory = &run->launch->memory;
+    mr_ptx_range range;
+    if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
+    ptx_known_range *known = add_range(run, &range);
+    if (!known) ptx_fault_memory(warp);
+    return known;
+}
+
+/* ---- the pointers that an address was computed from */
+
+static uint32_t sources_of(const ptx_warp *warp, const ptx_code *code,
+                           const ptx_pointer_place **out_list) {
+    const mr_ptx_launch *launch = warp->run->launch;
+    if (!launch->check_sources || !code->source || !launch->kernel->access) return 0;
+    return ptx_access_sources(launch->kernel->access, code->source, out_list);
+}
+
+static uint64_t pointer_at(const ptx_warp *warp, const ptx_pointer_place *source) {
+    const mr_ptx_param *param = &warp->run->launch->kernel->params[source->param];
+    uint64_t pointer;
+    memcpy(&pointer, warp->run->params + param->offset + source->offset, sizeof pointer);
+    return pointer;
+}
+
+/* A source that is in no allocation is NULL, or no pointer. If none is in one, there is nothing to compare with. */
+bool ptx_range_is_meant(ptx_warp *warp, const ptx_code *code, const ptx_known_range *known) {
+    const ptx_pointer_place *sources;
+    uint32_t count = sources_of(warp, code, &sources);
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const ptx_known_range *to = ptx_range_at(warp, pointer_at(warp, &sources[i]));
+        if (to == known) return true;
+        any |= to != NULL;
+    }
+    return !any;
+}
+
+uint64_t ptx_meant_address(ptx_warp *warp, const ptx_code *code, uint64_t address) {
+    const ptx_pointer_place *sources;
+    uint32_t count = sources_of(warp, code, &sources);
+    uint64_t nearest = 0, least = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t pointer = pointer_at(warp, &sources[i]);
+        const ptx_known_range *to = ptx_range_at(warp, pointer);
+        if (!to) continue;
+        uint64_t distance =
+            address < to->range.first ? to->range.first - address : address - to->range.first;
+        if (distance >= least) continue;
+        least = distance;
+        nearest = pointer;
+    }
+    return nearest;
+}
