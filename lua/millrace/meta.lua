@@ -891,7 +891,7 @@ function mr.help(what) end
 ---Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, part=} for
 ---each function and property, in the order of the reference page; then {name=, text=} for each class
 ---and table; then {name=, kind=, text=} for each word of the hazard checker: a "kind" of hazard, a
----"reason", or a kind of "advice".
+---"reason", a kind of "advice", a "limit" or a "condition" of its verdict.
 ---@return table[] entries
 ---@return table[] classes
 ---@return table[] words
@@ -1950,12 +1950,11 @@ function mr.hazard.advice(on) end
 ---@return boolean ordered
 function mr.hazard.why(first, second) end
 
----"no hazards: every legal schedule ..." or how many there were, and what was ignored; and the
----numbers, since the last clear(): operations, hazards, reports (pairs of places), follow_ups (other
----accesses that the same fixes order), unspecified (uses of pageable memory under asynchronous
----copies), ignored, dropped, forgotten, checked_apart (operations inside check()), cleared (hazards
----that clear() forgot), not_run (host functions that have not run, so that what they touch is not
----known), not_looked_inside (launches of kernels inside which nobody looked for races).
+---"no hazards: every legal schedule ..." or how many there were, and a line for each thing that was
+---not followed; and the numbers, since the last clear(): claim ("every-legal-schedule", "conditional",
+---"none"), operations, hazards, reports (pairs of places), follow_ups (other accesses that the same
+---fixes order), checked_apart (operations inside check()), and how much of each row in docs/hazards.md
+---was not followed: failed, not_run, queries and the others.
 ---@return string text
 ---@return table totals
 function mr.hazard.summary() end

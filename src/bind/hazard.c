@@ -218,13 +218,17 @@ static void push_reports(lua_State *L) {
 
 /* --- host functions ----------------------------------------------------------------------------- */
 
-/* Lets those run that the checker has seen and that have not run, so that what they touch is judged whether or
- * not the script waits for them. No order follows: the script did not ask for it. */
+/* Lets those run that the checker has seen and that have not run, and kernels of the script's own, so that what they do is
+ * judged whether or not the script waits for them. No order follows: the script did not ask for it. */
 static mr_status run_functions(const state *s) {
     mr_machine *machine = s->machine;
-    for (int i = 0; i < machine->device_count && !machine->in_host_function; i++)
-        if (mr_hazard_awaits_function(s->hazard, machine->devices[i]))
-            MR_TRY(mr_device_drain(machine->devices[i]));
+    for (int i = 0; i < machine->device_count && !machine->in_host_function; i++) {
+        if (!mr_hazard_awaits_work(s->hazard, machine->devices[i])) continue;
+        mr_status status = mr_device_drain(machine->devices[i]);
+        if (status) mr_hazard_script_failed(s->hazard, status);
+        MR_TRY(status);
+        mr_hazard_drained(s->hazard, machine->devices[i]);
+    }
     return MR_OK;
 }
 
@@ -233,6 +237,20 @@ static void refuse_in_function(lua_State *L, const char *what) {
     if (state_of(L)->machine->in_host_function)
         mr_raise(L,
                  mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what));
+}
+
+/* --- totals ------------------------------------------------------------------------------------- */
+
+static void push_totals(lua_State *L, const mr_hazard_totals *t) {
+    lua_createtable(L, 0, 6 + MR_CLAIM_COUNT);
+    mr_set_text(L, "claim", mr_claim_text(mr_hazard_claim(t)));
+    mr_set_integer(L, "operations", t->operations);
+    mr_set_integer(L, "hazards", t->hazards);
+    mr_set_integer(L, "reports", t->reports);
+    mr_set_integer(L, "follow_ups", t->follow_ups);
+    mr_set_integer(L, "checked_apart", t->checked_apart);
+    for (int i = 0; i < MR_CLAIM_COUNT; i++)
+        mr_set_integer(L, mr_claim_rows[i].key, t->claims.count[i]);
 }
 
 /* --- functions ---------------------------------------------------------------------------------- */
@@ -314,13 +332,15 @@ MR_FUNCTION(
         status = lua_pcall(L, 0, 0, 0);
     }
     mr_set_context(L);
-    mr_hazard_check_end(hazard, &first);
+    mr_hazard_totals inside;
+    mr_hazard_check_end(hazard, &first, &inside);
     copy_reports(hazard, first, false, copies);
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
     lua_pushvalue(L, 1);
     push_reports(L);
-    return 1;
+    push_totals(L, &inside);
+    return 2;
 }
 
 MR_FUNCTION(hazard_ignore, "ignore",
@@ -423,32 +443,19 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
-    "\"no hazards: every legal schedule ...\" or how many there were, and what was "
-    "ignored; and the numbers, since the last clear(): operations, hazards, reports "
-    "(pairs of places), follow_ups (other accesses that the same fixes order), unspecified (uses "
-    "of pageable memory under asynchronous copies), ignored, dropped, forgotten, "
-    "checked_apart (operations inside check()), cleared (hazards that clear() forgot), "
-    "not_run (host functions that have not run, so that what they touch is not known), "
-    "not_looked_inside (launches of kernels inside which nobody looked for races).") {
+    "\"no hazards: every legal schedule ...\" or how many there were, and a line for each thing "
+    "that was not followed; and the numbers, since the last clear(): claim "
+    "(\"every-legal-schedule\", \"conditional\", \"none\"), operations, hazards, reports "
+    "(pairs of places), follow_ups (other accesses that the same fixes order), checked_apart "
+    "(operations inside check()), and how much of each row in docs/hazards.md was not followed: "
+    "failed, not_run, queries and the others.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     mr_buffer *text = mr_push_buffer(L);
     mr_hazard_totals t = mr_hazard_get_totals(hazard, false);
     mr_hazard_summary(hazard, false, text);
     mr_buffer_to_text(L);
-    lua_createtable(L, 0, 12);
-    mr_set_integer(L, "operations", t.operations);
-    mr_set_integer(L, "hazards", t.hazards);
-    mr_set_integer(L, "reports", t.reports);
-    mr_set_integer(L, "follow_ups", t.follow_ups);
-    mr_set_integer(L, "unspecified", t.unspecified);
-    mr_set_integer(L, "ignored", t.ignored);
-    mr_set_integer(L, "dropped", t.dropped);
-    mr_set_integer(L, "forgotten", t.forgotten);
-    mr_set_integer(L, "checked_apart", t.checked_apart);
-    mr_set_integer(L, "cleared", t.cleared);
-    mr_set_integer(L, "not_run", t.not_run);
-    mr_set_integer(L, "not_looked_inside", t.not_looked_inside);
+    push_totals(L, &t);
     return 2;
 }
 
@@ -480,7 +487,11 @@ int mr_bind_check_run_pending(lua_State *L) {
     return 0;
 }
 
-uint64_t mr_bind_check_end(lua_State *L, bool summary) {
+void mr_bind_check_stopped(lua_State *L) {
+    mr_hazard_script_failed(hazard_of(L), NULL);
+}
+
+mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
     state *s = state_of(L);
     s->machine->hook_context = L;
     mr_hazard_check_abandon(s->hazard);
@@ -500,7 +511,8 @@ uint64_t mr_bind_check_end(lua_State *L, bool summary) {
     if (text.data) mr_output_write(stderr, text.data, text.size);
     mr_buffer_free(&text);
     mr_error_destroy(mr_hazard_set_mode(s->hazard, MR_HAZARD_OFF));
-    return mr_hazard_get_totals(s->hazard, true).hazards;
+    if (mr_hazard_get_totals(s->hazard, true).hazards) return MR_CHECK_HAZARDS;
+    return s->machine->lost ? MR_CHECK_LOST : MR_CHECK_WELL;
 }
 
 void mr_bind_check_prompt(lua_State *L) {

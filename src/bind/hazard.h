@@ -21,9 +21,19 @@ int mr_bind_check_run_pending(lua_State *L);
  * run the finalizers of all that the script made, and closes the checker and the machine next. */
 void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
 
+/* The script ended with an error: what it did not reach is not judged. */
+void mr_bind_check_stopped(lua_State *L);
+
+/* What a run comes to that did well itself. */
+typedef enum {
+    MR_CHECK_WELL,
+    MR_CHECK_HAZARDS, /* not counting advice */
+    MR_CHECK_LOST, /* no hazard, but a failure has lost the device, and the script did not reset it */
+} mr_check_end;
+
 /* The verdict: advice that only the end can give, and the summary on standard error when `summary`. Switches the
- * checker off. Returns how many hazards there were, not counting advice: the exit code is 3 if there were any. */
-uint64_t mr_bind_check_end(lua_State *L, bool summary);
+ * checker off. */
+mr_check_end mr_bind_check_end(lua_State *L, bool summary);
 
 /* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next time. */
 void mr_bind_check_prompt(lua_State *L);

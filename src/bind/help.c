@@ -109,18 +109,26 @@ static bool add_entry(void *context, const entry *e) {
     return true;
 }
 
+static void add_word(lua_State *L, const char *name, const char *kind, const char *text) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, kind);
+    lua_setfield(L, -2, "kind");
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, "text");
+    lua_seti(L, -2, luaL_len(L, -2) + 1);
+}
+
 static void add_words(lua_State *L) {
     mr_hazard_word word;
     lua_newtable(L);
-    for (int i = 0; mr_hazard_word_at(i, &word); i++) {
-        lua_createtable(L, 0, 3);
-        lua_pushstring(L, word.word);
-        lua_setfield(L, -2, "name");
-        lua_pushstring(L, word.sort);
-        lua_setfield(L, -2, "kind");
-        lua_pushstring(L, word.meaning);
-        lua_setfield(L, -2, "text");
-        lua_seti(L, -2, luaL_len(L, -2) + 1);
+    for (int i = 0; mr_hazard_word_at(i, &word); i++)
+        add_word(L, word.word, word.sort, word.meaning);
+    for (int i = 0; i < MR_CLAIM_COUNT; i++) {
+        const mr_claim_row *row = &mr_claim_rows[i];
+        add_word(L, row->key, row->effect == MR_CLAIM_FORBIDS ? "limit" : "condition",
+                 row->several);
     }
 }
 
@@ -129,7 +137,9 @@ MR_FUNCTION(
     "Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, "
     "part=} for each function and property, in the order of the reference page; then {name=, "
     "text=} for each class and table; then {name=, kind=, text=} for each word of the hazard "
-    "checker: a \"kind\" of hazard, a \"reason\", or a kind of \"advice\".") {
+    "checker: a \"kind\" of hazard, a \"reason\", a kind of \"advice\", a \"limit\" or a "
+    "\"condition\" of "
+    "its verdict.") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);

@@ -24,16 +24,23 @@ static void copy_command(checker *c, const mr_command *command, actor *a, bool h
     if (MR_BROKEN(COPY_ASYNC)) host_waits = true;
     if (MR_BROKEN(COPY_D2D) && synchronous && direction == MR_COPY_D2D) host_waits = true;
     if (MR_BROKEN(STAGED) && rules.staged) host_waits = true;
-
-    if (direction == MR_COPY_D2H &&
-        command->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE)
-        c->totals.decided_by_host++; /* item, totable, print: values are taken from there unseen */
     if (host_waits) mr_hazard_order_stream_sync(c, a, command->seq);
 }
 
 /* ---- mr.reset */
 
+/* Device memory goes; pinned memory keeps what a copy has written of it so far. */
+static bool host_memory_is_written(const checker *c) {
+    for (const history *h = c->histories; h; h = h->next)
+        for (uint32_t i = 0; h->storage->kind != MR_MEMORY_DEVICE && i < h->count; i++)
+            if ((h->entries[i]->access & MR_WRITE) &&
+                !mr_hazard_host_knows(c, h->entries[i]->actor, h->entries[i]->seq))
+                return true;
+    return mr_hazard_functions_left(c, -1) > 0;
+}
+
 static void forget_everything(checker *c) {
+    if (host_memory_is_written(c)) mr_claims_add(&c->totals.claims, MR_CLAIM_RESET);
     mr_hazard_drop_collected(c);
     mr_hazard_history_drop_all(c);
     c->first_storage = c->machine->next_storage; /* host memory has kept its values */
@@ -78,7 +85,10 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
     if (!marks) a->worked = a->did = command->seq;
     switch (command->kind) {
-    case MR_COMMAND_OP: c->totals.operations++; break;
+    case MR_COMMAND_OP:
+        c->totals.operations++;
+        if (mr_hazard_is_kernel(command)) a->launched = command->seq;
+        break;
     case MR_COMMAND_COPY:
         c->totals.operations++;
         copy_command(c, command, a, host_waited);
@@ -131,7 +141,6 @@ static void order_host(checker *c, const mr_command *command) {
 static void host_did(checker *c, const mr_command *command) {
     bool access = command->kind == MR_COMMAND_HOST_ACCESS;
     bool query = mr_command_is(command, MR_TRAIT_QUERY);
-    if (access || query) c->totals.decided_by_host++;
     if (!access) c->functions_may_be_done = c->functions.count > 0;
     if (access) mr_hazard_host_access(c, command, false);
     else if (command->kind == MR_COMMAND_RESET) forget_everything(c);
@@ -187,11 +196,21 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_log_command(c, command);
     if (c->advice) mr_hazard_advise_command(c, command);
-    if (mr_hazard_is_unseen_launch(c, command)) c->totals.not_looked_inside++;
+    mr_claims_did(&c->totals.claims, command);
     if (mr_command_is(command, MR_TRAIT_SUBMITTED)) submitted(c, command, host_waited);
     else host_did(c, command);
     if (__builtin_expect(c->held.count != 0, 0) && !c->machine->host_function)
         mr_hazard_publish_held(c);
+}
+
+static void failed(mr_observer *observer, const mr_command *command, const mr_error *status) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    mr_claims_failed(&c->totals.claims, command, status);
+}
+
+static void drew(mr_observer *observer) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    mr_claims_add(&c->totals.claims, MR_CLAIM_DRAWN);
 }
 
 static void function_ran(mr_observer *observer, const mr_command *command) {
@@ -240,6 +259,8 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .as_written = true,
                                         .may = may,
                                         .did = did,
+                                        .failed = failed,
+                                        .drew = drew,
                                         .found = mr_hazard_found_in_kernel,
                                         .unset = mr_hazard_unset_before,
                                         .function_ran = function_ran,

@@ -64,7 +64,9 @@ void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
 /* kernel.c */
 /* Only a simulated device tells what happens inside a launch. */
-bool mr_hazard_is_unseen_launch(const checker *c, const mr_command *command);
+bool mr_hazard_is_kernel(const mr_command *command); /* of an OP: a launch of a user's kernel */
+/* Streams whose launches may not have finished: on the device with that index; < 0: on any. */
+uint64_t mr_hazard_kernels_left(const checker *c, int device);
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
                                const mr_kernel_finding *finding);
 /* names.c: what a person calls it: its name, a variable that holds it, or what it is. */

@@ -9,14 +9,16 @@ static void switch_on(checker *c) {
     if (!c->log) c->log = calloc(MR_HAZARD_LOG + 1, sizeof *c->log); /* one may be taken back */
     if (!c->log) c->out_of_memory = true;
     c->logged = 0;
-    c->totals.cleared = 0;
+    c->totals.claims.count[MR_CLAIM_CLEARED] = 0;
     c->first_storage = c->machine->next_storage;
-    if (c->off_since && c->machine->next_seq > c->off_since) c->missed = true;
+    if (c->machine->next_seq > c->off_since)
+        mr_claims_add(&c->totals.claims, MR_CLAIM_SWITCHED_OFF);
     mr_hazard_order_open(c);
 }
 
 static void switch_off(checker *c) {
-    c->totals.not_run += mr_hazard_functions_left(c, -1);
+    c->totals.claims.count[MR_CLAIM_NOT_RUN] += mr_hazard_functions_left(c, -1);
+    c->totals.claims.count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
     mr_hazard_drop_collected(c);
     mr_hazard_history_drop_all(c);
     mr_hazard_order_close(c);
@@ -83,22 +85,39 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     c->mode_before_check = before;
     c->check_first = c->reports.count;
     c->totals_before_check = c->totals;
+    c->totals = (mr_hazard_totals){0};
     c->floor = c->opened = c->machine->next_seq - 1;
     c->functions_may_be_done = c->functions.count > 0;
     tell_turn(c, MR_HAZARD_TURN_CHECK_BEGIN, c->mode);
     return MR_OK;
 }
 
-void mr_hazard_check_end(mr_hazard *c, size_t *out_first) {
+/* What was counted inside is of the check. What reaches beyond its end counts outside, too. */
+static void end_totals(checker *c, mr_hazard_totals *out_inside) {
+    mr_hazard_totals inside = mr_hazard_get_totals(c, false);
+    c->totals = c->totals_before_check;
+    c->totals.checked_apart += inside.operations;
+    mr_claims beyond = {.where = inside.claims.where, .code = inside.claims.code};
+    if (c->machine->lost) beyond.count[MR_CLAIM_FAILED] = inside.claims.count[MR_CLAIM_FAILED];
+    beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
+    beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
+    beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
+    mr_claims_merge(&c->totals.claims, &beyond);
+    c->last_apart = inside.operations;
+    if (out_inside) *out_inside = inside;
+}
+
+void mr_hazard_check_was_explored(mr_hazard *c) {
+    c->totals.explored += c->last_apart;
+    c->last_apart = 0;
+}
+
+void mr_hazard_check_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_inside) {
     *out_first = c->check_first;
+    if (out_inside) *out_inside = (mr_hazard_totals){0};
     if (!c->checking) return;
     mr_hazard_flush_collected(c);
-    mr_hazard_totals inside = c->totals;
-    c->totals = c->totals_before_check;
-    c->totals.ignored = inside.ignored;
-    c->totals.forgotten = inside.forgotten;
-    c->totals.dropped = inside.dropped; /* its list is not whole: that must be told somewhere */
-    c->totals.checked_apart += inside.operations - c->totals.operations;
+    end_totals(c, out_inside);
     c->checking = false;
     c->returned = c->returned_before_check;
     c->check_first = 0;
@@ -116,12 +135,29 @@ void mr_hazard_returned(mr_hazard *c) {
 void mr_hazard_check_abandon(mr_hazard *c) {
     size_t first;
     if (!c->checking) return;
-    mr_hazard_check_end(c, &first);
+    mr_hazard_check_end(c, &first, NULL);
     mr_hazard_drop_from(c, first);
 }
 
-bool mr_hazard_awaits_function(const mr_hazard *c, const mr_device *device) {
-    return mr_hazard_functions_left(c, device->index) > 0;
+bool mr_hazard_awaits_work(const mr_hazard *c, const mr_device *device) {
+    return mr_hazard_functions_left(c, device->index) || mr_hazard_kernels_left(c, device->index);
+}
+
+void mr_hazard_drained(mr_hazard *c, const mr_device *device) {
+    for (actor *a = c->actors; a; a = a->next)
+        if (a->device == device->index) a->launched = 0;
+}
+
+void mr_hazard_script_failed(mr_hazard *c, const mr_error *status) {
+    mr_claims *claims = &c->totals.claims;
+    if (claims->count[MR_CLAIM_FAILED]) return;
+    if (status && status->code != MR_CODE_INTERRUPTED) {
+        claims->where = status->where;
+        claims->code = status->code;
+    }
+    mr_claims_add(claims, !status                               ? MR_CLAIM_STOPPED
+                          : status->code == MR_CODE_INTERRUPTED ? MR_CLAIM_INTERRUPTED
+                                                                : MR_CLAIM_FAILED);
 }
 
 bool mr_hazard_checking(const mr_hazard *c) {
@@ -140,6 +176,7 @@ mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
     *out_hazard = NULL;
     if (!c) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker");
     c->machine = machine;
+    c->off_since = machine->next_seq;
     c->barrier_count = machine->device_count;
     c->barriers = calloc((size_t)machine->device_count, sizeof *c->barriers);
     if (!c->barriers) {

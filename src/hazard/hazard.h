@@ -4,7 +4,7 @@
  * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G]
  * rules of docs/semantics.md). Order between streams is fixed by what was submitted and not by when it
  * ran, so a program without a report gives the same values under every schedule of the same host path.
- * The exception is what the host's path depends on: answers of queries, and values that the host read.
+ * What the checker could not follow limits that: claims.h has the list, and decides what the verdict may say.
  *
  * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (reason.c, fix.c,
  * report.c): the first runs for every command, the second only for a pair that is about to be reported. */
@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/intern.h"
+#include "hazard/claims.h"
 #include "model/observer.h"
 
 typedef struct mr_hazard mr_hazard;
@@ -301,6 +302,16 @@ typedef struct {
     bool (*is_set_later)(void *context, const mr_hazard_spot *spot, const char *expression);
 } mr_hazard_hooks;
 
+typedef struct {
+    uint64_t operations;    /* seen with the checker on */
+    uint64_t hazards;       /* pairs found, not counting follow-ups and ignored ones */
+    uint64_t reports;       /* hazards kept as reports, by pair of places */
+    uint64_t follow_ups;    /* other pairs that the fix of a reported one also orders */
+    uint64_t checked_apart; /* operations in checks, which answer for themselves */
+    uint64_t explored;      /* those of them that mr.explore checked */
+    mr_claims claims;       /* what was not followed, and what is not shown */
+} mr_hazard_totals;
+
 /* Created in mode off. `hooks` is copied. The machine must outlive it. */
 mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
                            mr_hazard **out_hazard);
@@ -347,9 +358,11 @@ void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the
  * reports found since begin are those from *out_first on. Neither they nor the operations count in the
- * totals, which say only how many operations there were (`checked_apart`). */
+ * totals, which say only how many operations there were (`checked_apart`). *out_inside: those of the check; may be NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
-void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first);
+void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
+/* The operations of the last check were a run of mr.explore, whose result tells about them. */
+void mr_hazard_check_was_explored(mr_hazard *hazard);
 /* The code that is judged has returned: the function of a check, else the script. What Lua's collector frees from
  * then on, until the check ends, is no act of that code: it is not judged. All else still is. */
 void mr_hazard_returned(mr_hazard *hazard);
@@ -367,10 +380,11 @@ typedef struct {
  * write that nothing orders before it. Changes nothing. */
 bool mr_hazard_can_read(mr_hazard *hazard, const mr_tensor *tensor, mr_stream *stream,
                         mr_hazard_writer *out_writer);
-/* Whether a host function that was submitted to this device has not run yet. Before a verdict, and before
- * the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
- * timing which accesses were seen. */
-bool mr_hazard_awaits_function(const mr_hazard *hazard, const mr_device *device);
+/* Whether a host function or a user's kernel that was submitted to this device may not have run yet. Before a verdict, and
+ * before the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
+ * timing which accesses and which races were seen. */
+bool mr_hazard_awaits_work(const mr_hazard *hazard, const mr_device *device);
+void mr_hazard_drained(mr_hazard *hazard, const mr_device *device); /* it has been done */
 
 /* Reports in the order of finding, hazards and advice. Pointers are valid until clear or the next
  * command. At most MR_HAZARD_MAX_REPORTS are kept; the rest is counted. */
@@ -382,24 +396,13 @@ void mr_hazard_clear(mr_hazard *hazard);
 /* Forgets the reports from `first` on: those of a check, which the caller has copied. */
 void mr_hazard_drop_from(mr_hazard *hazard, size_t first);
 
-typedef struct {
-    uint64_t operations;  /* seen with the checker on */
-    uint64_t hazards;     /* pairs found, not counting follow-ups and ignored ones */
-    uint64_t reports;     /* hazards kept as reports, by pair of places */
-    uint64_t dropped;     /* pairs of places beyond MR_HAZARD_MAX_REPORTS */
-    uint64_t follow_ups;  /* other pairs that the fix of a reported one also orders */
-    uint64_t unspecified; /* uses of pageable memory that an asynchronous copy works on (R23) */
-    uint64_t ignored;
-    uint64_t forgotten; /* accesses given up to bound memory: a miss is possible if it is not 0 */
-    uint64_t decided_by_host; /* queries that said yes, and host reads: the caveats of the proof */
-    uint64_t checked_apart;   /* operations in checks, which answer for themselves */
-    uint64_t cleared; /* hazards that clear has forgotten since the checker was switched on */
-    uint64_t
-        not_looked_inside; /* launches of user's kernels inside which nobody looked for races */
-    uint64_t not_run; /* host functions that have not run, so that what they touch is not known */
-} mr_hazard_totals;
 /* Since the last clear; `whole_run`: of everything, also of what was forgotten. */
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *hazard, bool whole_run);
+/* What may be said of these operations: nothing where there was none, or a hazard. */
+mr_claim mr_hazard_claim(const mr_hazard_totals *totals);
+/* What no command tells: the script ended with an error, or with this one (not NULL), which work has caused that it
+ * did not wait for. */
+void mr_hazard_script_failed(mr_hazard *hazard, const mr_error *status);
 
 /* Suppression. Each text may be NULL (any). `where` is "file:line" or "file" and matches either side;
  * kind < 0: any. A line that no file can have is an invalid argument. */
@@ -428,8 +431,8 @@ bool mr_hazard_is_ordered(mr_hazard *hazard, mr_stream *first, uint64_t first_se
  * does not end in ":" and digits. False: those digits are no line, which is 1 to INT_MAX. */
 bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_line);
 
-/* "no hazards: ..." or the count, with what was ignored or dropped; since the last clear, or of the
- * whole run. */
+/* The claim or the count of hazards, then a line for each thing that was not followed (claims.h); since the last
+ * clear, or of the whole run. */
 void mr_hazard_summary(const mr_hazard *hazard, bool whole_run, mr_buffer *out);
 
 /* Writing. `colour`: ANSI sequences. */

@@ -98,7 +98,7 @@ static void forget_oldest(checker *c, history *h) {
     for (uint32_t i = h->count; i-- > 0;) {
         if (h->entries[i]->seq > least + (most - least) / 2) continue;
         mr_hazard_history_remove(c, h, h->entries[i]);
-        c->totals.forgotten++;
+        mr_claims_add(&c->totals.claims, MR_CLAIM_FORGOTTEN);
     }
 }
 

@@ -74,9 +74,17 @@ static void draft_unset_read(checker *c, const mr_command *command, const actor 
     mr_text_copy(draft->first.op, sizeof draft->first.op, "alloc");
 }
 
-bool mr_hazard_is_unseen_launch(const checker *c, const mr_command *command) {
-    return command->kind == MR_COMMAND_OP && command->u.op.row &&
-           command->u.op.row->id == MR_OP_kernel && !c->machine->backend->simulator;
+bool mr_hazard_is_kernel(const mr_command *command) {
+    return command->u.op.row && command->u.op.row->id == MR_OP_kernel;
+}
+
+uint64_t mr_hazard_kernels_left(const checker *c, int device) {
+    uint64_t left = 0;
+    if (c->machine->lost) return 0; /* they do not run any more */
+    for (const actor *a = c->actors; a; a = a->next)
+        left += a->launched && (device < 0 || a->device == device) &&
+                !mr_hazard_host_knows(c, a, a->launched);
+    return left;
 }
 
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
@@ -85,8 +93,8 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     mr_hazard_report draft;
     bool is_new;
     if (c->mode == MR_HAZARD_OFF) return;
+    mr_claims_found(&c->totals.claims, finding);
     if (finding->kind == MR_FINDING_NOT_LOOKED) {
-        c->totals.not_looked_inside++;
         mr_hazard_before_drop(c, command->seq);
         return;
     }

@@ -211,7 +211,7 @@ static mr_hazard_report *report_of(checker *c, mr_hazard_kind kind, mr_site firs
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new) {
     *out_new = false;
     if (ignored(c, draft, false)) {
-        c->totals.ignored++;
+        mr_claims_add(&c->totals.claims, MR_CLAIM_IGNORED);
         return NULL;
     }
     if (!make_places(c)) return NULL;
@@ -228,7 +228,7 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
     mr_hazard_report *report =
         c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
     if (!report || !mr_vec_push(&c->reports, report)) {
-        c->totals.dropped++;
+        mr_claims_add(&c->totals.claims, MR_CLAIM_DROPPED);
         free(report);
         return NULL;
     }
@@ -293,33 +293,42 @@ void mr_hazard_drop_from(mr_hazard *c, size_t first) {
 
 void mr_hazard_clear(mr_hazard *c) {
     mr_hazard_totals run = mr_hazard_get_totals(c, true);
-    run.not_run = c->before_clear.not_run + c->totals.not_run; /* the others may still run */
+    run.claims = c->totals.claims; /* what is pending now may still run */
+    mr_claims_merge(&run.claims, &c->before_clear.claims);
     c->check_first = 0;
     mr_hazard_drop_from(c, 0);
     mr_hazard_advice_clear(c);
     c->before_clear = run;
-    c->totals = (mr_hazard_totals){.cleared = run.hazards};
+    c->totals = (mr_hazard_totals){.claims.count[MR_CLAIM_CLEARED] = run.hazards};
+}
+
+/* What is so now, and may change. */
+static void add_present(const checker *c, mr_claims *claims) {
+    bool off = c->mode == MR_HAZARD_OFF;
+    if (off && c->machine->next_seq > c->off_since) claims->count[MR_CLAIM_SWITCHED_OFF]++;
+    if (off) return;
+    claims->count[MR_CLAIM_NOT_RUN] += mr_hazard_functions_left(c, -1);
+    claims->count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
 }
 
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     mr_hazard_totals t = c->totals;
     const mr_hazard_totals *before = &c->before_clear;
-    if (c->mode != MR_HAZARD_OFF) t.not_run += mr_hazard_functions_left(c, -1);
+    add_present(c, &t.claims);
     if (!whole_run) return t;
     t.operations += before->operations;
     t.hazards += before->hazards;
     t.reports += before->reports;
-    t.dropped += before->dropped;
     t.follow_ups += before->follow_ups;
-    t.unspecified += before->unspecified;
-    t.ignored += before->ignored;
-    t.forgotten += before->forgotten;
-    t.decided_by_host += before->decided_by_host;
     t.checked_apart += before->checked_apart;
-    t.cleared = before->hazards;
-    t.not_run += before->not_run;
-    t.not_looked_inside += before->not_looked_inside;
+    t.explored += before->explored;
+    mr_claims_merge(&t.claims, &before->claims);
+    t.claims.count[MR_CLAIM_CLEARED] = before->hazards;
     return t;
+}
+
+mr_claim mr_hazard_claim(const mr_hazard_totals *t) {
+    return t->hazards || !t->operations ? MR_CLAIM_IS_NONE : mr_claims_judge(&t->claims);
 }
 
 /* ---- from pair to report */
@@ -507,7 +516,7 @@ static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (c->watcher.only_tell) return;
     if (pair->advisory && pair->only_look) return;
-    if (pair->advisory) c->totals.unspecified++;
+    if (pair->advisory) mr_claims_add(&c->totals.claims, MR_CLAIM_UNSPECIFIED);
     if (pair->advisory && !c->advice) return;
     bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;

@@ -68,10 +68,10 @@ struct mr_hazard {
     bool returned, returned_before_check; /* the code that is judged */
     size_t check_first;
     mr_hazard_totals totals_before_check;
-    const char *prompt; /* how names of entries of a prompt begin, or NULL */
-    uint64_t opened;    /* what was submitted before the check, up to here */
-    uint64_t off_since; /* the seq that was next when it was switched off last; 0: never */
-    bool missed;        /* between two times on something was submitted */
+    const char *prompt;  /* how names of entries of a prompt begin, or NULL */
+    uint64_t opened;     /* what was submitted before the check, up to here */
+    uint64_t off_since;  /* the seq that was next when it was made, or switched off last */
+    uint64_t last_apart; /* operations of the check that ended last */
 
     /* order */
     actor host_actor;

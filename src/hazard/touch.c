@@ -70,27 +70,29 @@ static bool ordered(const checker *c, const touch *t, const entry *e) {
 
 static void races_with(checker *c, history *h, const touch *t, const byte_view *view,
                        const entry *e, mr_hazard_kind kind) {
-    found_pair pair = {.kind = kind,
-                       .history = h,
-                       .tensor = t->tensor,
-                       .first = e->actor,
-                       .second = t->actor,
-                       .first_seq = e->seq,
-                       .second_seq = t->seq,
-                       .first_access = e->access,
-                       .second_access = t->access,
-                       .first_op = e->op,
-                       .second_op = t->op,
-                       .first_where = e->where,
-                       .second_where = t->where,
-                       .first_view = &e->view,
-                       .second_view = view,
-                       .first_name = mr_name_text(e->tensor_name),
-                       .submitted = t->inside ? t->inside->where : (mr_site){0},
-                       .command = t->command,
-                       .covered_other = t->covered_other,
-                       .advisory = e->advisory || t->advisory,
-                       .only_look = t->only_look};
+    found_pair pair = {
+        .kind = kind,
+        .history = h,
+        .tensor = t->tensor,
+        .first = e->actor,
+        .second = t->actor,
+        .first_seq = e->seq,
+        .second_seq = t->seq,
+        .first_access = e->access,
+        .second_access = t->access,
+        .first_op = e->op,
+        .second_op = t->op,
+        .first_where = e->where,
+        .second_where = t->where,
+        .first_view = &e->view,
+        .second_view = view,
+        .first_name = mr_name_text(e->tensor_name),
+        .submitted = t->inside ? t->inside->where : (mr_site){0},
+        .command = t->command,
+        .covered_other = t->covered_other,
+        /* Had the copy waited: that orders what is submitted after it, and nothing before it. */
+        .advisory = e->seq < t->seq ? e->advisory : t->advisory,
+        .only_look = t->only_look};
     bool is_late = e->seq > t->seq; /* submitted after the host function that runs only now */
     if (is_late) {
         pair.first = t->actor, pair.second = e->actor;

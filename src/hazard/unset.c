@@ -365,7 +365,7 @@ static void event_free(checker *c, unset_event *e) {
 /* In the order of submission; those of one command as they come. */
 static void event_defer(checker *c, const unset_event *e) {
     if (c->unset_events.count >= MOST_DEFERRED) {
-        c->totals.forgotten++;
+        mr_claims_add(&c->totals.claims, MR_CLAIM_FORGOTTEN);
         return;
     }
     if (!mr_vec_push(&c->unset_events, *e)) {

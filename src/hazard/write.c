@@ -271,78 +271,57 @@ static void put_clean(const mr_hazard_totals *t, mr_buffer *out) {
     mr_buffer_printf(
         out, "no hazards: every legal schedule of %s %" PRIu64 " operation%s gives the same values",
         t->operations == 1 ? "this" : "these", t->operations, plural(t->operations));
-    if (t->unspecified)
-        mr_buffer_printf(out,
-                         ", except %" PRIu64
-                         " use%s of pageable memory during asynchronous copies, "
-                         "which CUDA does not specify (see --check=advice)",
-                         t->unspecified, plural(t->unspecified));
-    if (t->decided_by_host)
-        mr_buffer_puts(out,
-                       ", if queries and values that the host read do not change what it submits");
-    if (t->ignored) mr_buffer_puts(out, ", except for ignored reports");
-    if (t->not_looked_inside)
-        mr_buffer_puts(out, ", if no kernel has a race between its own threads");
 }
 
 static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
-    uint64_t places = t->reports + t->dropped;
+    uint64_t dropped = t->claims.count[MR_CLAIM_DROPPED];
+    uint64_t cleared = t->claims.count[MR_CLAIM_CLEARED];
+    uint64_t places = t->reports + dropped;
     mr_buffer_printf(
         out, "%" PRIu64 " hazard%s at %" PRIu64 " pair%s of places in %" PRIu64 " operation%s",
         t->hazards, plural(t->hazards), places, plural(places), t->operations,
         plural(t->operations));
-    if (t->dropped) mr_buffer_printf(out, " (%" PRIu64 " not shown)", t->dropped);
-    if (whole_run && t->cleared)
-        mr_buffer_printf(out, " (%" PRIu64 " before mr.hazard.clear())", t->cleared);
+    if (dropped) mr_buffer_printf(out, " (%" PRIu64 " not shown)", dropped);
+    if (whole_run && cleared)
+        mr_buffer_printf(out, " (%" PRIu64 " before mr.hazard.clear())", cleared);
     if (t->follow_ups)
         mr_buffer_printf(out, "; the same fixes also order %" PRIu64 " more access%s",
                          t->follow_ups, t->follow_ups == 1 ? "" : "es");
 }
 
-void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
-    mr_hazard_totals t = mr_hazard_get_totals(c, whole_run);
-    bool off = c->mode == MR_HAZARD_OFF;
-    bool missed = c->missed || (off && c->off_since && c->machine->next_seq > c->off_since);
-    if (t.hazards || t.forgotten) put_found(&t, whole_run, out);
-    else if (t.cleared)
-        mr_buffer_printf(out,
-                         "no hazards in the %" PRIu64
-                         " operation%s since mr.hazard.clear(), which forgot %" PRIu64,
-                         t.operations, plural(t.operations), t.cleared);
-    else if (t.not_run)
+/* The first line: what is claimed. */
+static void put_head(const checker *c, const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
+    if (t->hazards) put_found(t, whole_run, out);
+    else if (mr_hazard_claim(t) != MR_CLAIM_IS_NONE) put_clean(t, out);
+    else if (t->operations)
         mr_buffer_printf(out,
                          "no hazard was found in %" PRIu64
-                         " operation%s, but this is not a verdict: see the next line",
-                         t.operations, plural(t.operations));
-    else if (t.operations) put_clean(&t, out);
-    else if (t.checked_apart) mr_buffer_puts(out, "nothing was checked outside mr.hazard.check");
-    else if (off) mr_buffer_puts(out, "nothing was checked: the checker is off");
+                         " operation%s, but not every schedule is covered",
+                         t->operations, plural(t->operations));
+    else if (t->checked_apart)
+        mr_buffer_printf(out, "nothing was checked outside %s",
+                         t->explored == t->checked_apart ? "mr.explore" : "mr.hazard.check");
+    else if (c->mode == MR_HAZARD_OFF)
+        mr_buffer_puts(out, "nothing was checked: the checker is off");
     else mr_buffer_puts(out, "nothing was checked: no operation was submitted");
     mr_buffer_puts(out, "\n");
-    if (whole_run && missed)
-        mr_buffer_puts(out, "not checked: work that was submitted while the checker was off\n");
-    if (t.not_run)
-        mr_buffer_printf(out,
-                         "not checked: the accesses of %" PRIu64
-                         " host function%s that ha%s not run; wait for %s\n",
-                         t.not_run, plural(t.not_run), t.not_run == 1 ? "s" : "ve",
-                         t.not_run == 1 ? "it" : "them");
-    if (t.not_looked_inside)
-        mr_buffer_printf(out,
-                         "not checked: races inside %" PRIu64
-                         " launch%s of kernels; the virtual GPU looks for them while "
-                         "mr.machine.settings{kernel_checks = 2}\n",
-                         t.not_looked_inside, t.not_looked_inside == 1 ? "" : "es");
-    if (t.checked_apart)
-        mr_buffer_printf(out,
-                         "not counted: %" PRIu64 " operation%s inside mr.hazard.check, and their "
-                         "hazards, which are its result\n",
-                         t.checked_apart, plural(t.checked_apart));
-    if (t.forgotten)
-        mr_buffer_printf(out,
-                         "%" PRIu64 " accesses were forgotten to limit memory: hazards with them "
-                         "are not found\n",
-                         t.forgotten);
+}
+
+static void put_apart(uint64_t operations, const char *who, mr_buffer *out) {
+    if (operations)
+        mr_buffer_printf(
+            out, "not counted: %" PRIu64 " operation%s ran inside %s and %s reported there\n",
+            operations, plural(operations), who, operations == 1 ? "is" : "are");
+}
+
+void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
+    mr_hazard_totals t = mr_hazard_get_totals(c, whole_run);
+    put_head(c, &t, whole_run, out);
+    if (t.hazards) /* the first line has told these */
+        t.claims.count[MR_CLAIM_DROPPED] = t.claims.count[MR_CLAIM_CLEARED] = 0;
+    mr_claims_write(&t.claims, mr_hazard_claim(&t), out);
+    put_apart(t.checked_apart - t.explored, "mr.hazard.check", out);
+    put_apart(t.explored, "mr.explore", out);
     mr_hazard_describe_ignores(c, out);
 }
 
@@ -367,14 +346,14 @@ void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
     mr_hazard_summary(c, true, &text);
     while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
     mr_buffer_printf(out,
-                     "{\"type\":\"summary\",\"operations\":%" PRIu64 ",\"hazards\":%" PRIu64
-                     ",\"reports\":%" PRIu64 ",\"follow_ups\":%" PRIu64 ",\"unspecified\":%" PRIu64
-                     ",\"ignored\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"forgotten\":%" PRIu64
-                     ",\"checked_apart\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"not_run\":%" PRIu64
-                     ",\"not_looked_inside\":%" PRIu64 ",\"text\":",
-                     t.operations, t.hazards, t.reports, t.follow_ups, t.unspecified, t.ignored,
-                     t.dropped, t.forgotten, t.checked_apart, t.cleared, t.not_run,
-                     t.not_looked_inside);
+                     "{\"type\":\"summary\",\"claim\":\"%s\",\"operations\":%" PRIu64
+                     ",\"hazards\":%" PRIu64 ",\"reports\":%" PRIu64 ",\"follow_ups\":%" PRIu64
+                     ",\"checked_apart\":%" PRIu64,
+                     mr_claim_text(mr_hazard_claim(&t)), t.operations, t.hazards, t.reports,
+                     t.follow_ups, t.checked_apart);
+    for (int i = 0; i < MR_CLAIM_COUNT; i++)
+        mr_buffer_printf(out, ",\"%s\":%" PRIu64, mr_claim_rows[i].key, t.claims.count[i]);
+    mr_buffer_puts(out, ",\"text\":");
     mr_text_put_json(out, text.data ? text.data : "");
     put_json_counts(c, out);
     mr_buffer_puts(out, "}\n");

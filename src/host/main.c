@@ -65,14 +65,16 @@ static void note_status(int called) { /* what mr_host_call returned */
 }
 
 /* Closes the account of --check, once: says the summary, and turns the exit status of a script that did
- * well into that of a hazard. */
+ * well into that of a hazard, or of a failure that it caught and left behind. */
 static void give_verdict(lua_State *L) {
     bool asked = checked && checked->check;
     if (!checked) return;
     checked = NULL;
     fflush(stdout);
-    bool hazards = mr_bind_check_end(L, asked) != 0;
-    if (asked && hazards && (refused || exit_status == MR_EXIT_OK)) exit_status = MR_EXIT_HAZARD;
+    mr_check_end end = mr_bind_check_end(L, asked);
+    if (!asked || (exit_status != MR_EXIT_OK && !refused)) return;
+    if (end == MR_CHECK_HAZARDS) exit_status = MR_EXIT_HAZARD;
+    else if (end == MR_CHECK_LOST && exit_status == MR_EXIT_OK) exit_status = MR_EXIT_FAILED;
 }
 
 /* --waits: after a script that did well, which waits it needs. Not from inside a host function: those that are pending
@@ -109,7 +111,10 @@ static void end_script(lua_State *L) {
     give_waits(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);
-    if (exit_status != MR_EXIT_OK) return;
+    if (exit_status != MR_EXIT_OK) {
+        if (!refused) mr_bind_check_stopped(L);
+        return;
+    }
     lua_pushcfunction(L, mr_bind_check_run_pending);
     int settled = mr_host_call(L, 0, 0, prefix);
     if (checked->check) note_status(settled);

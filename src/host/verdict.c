@@ -49,7 +49,7 @@ static mr_status take_turn(mr_hazard *hazard, const mr_verdict_turn *turn) {
                                   turn->mode == MR_HAZARD_OFF ? MR_HAZARD_OFF : MR_HAZARD_COLLECT);
     case MR_HAZARD_TURN_CHECK_BEGIN: return mr_hazard_check_begin(hazard);
     case MR_HAZARD_TURN_CHECK_END:
-        mr_hazard_check_end(hazard, &first);
+        mr_hazard_check_end(hazard, &first, NULL);
         mr_hazard_drop_from(hazard, first);
         return MR_OK;
     case MR_HAZARD_TURN_RETURNED: mr_hazard_returned(hazard); return MR_OK;

@@ -193,10 +193,11 @@ void mr_command_did(const mr_command *command) {
 
 void mr_command_failed(const mr_command *command, mr_status status) {
     mr_machine *machine = command->machine;
-    if (!machine->everything_listeners) return;
+    bool is_account = mr_command_is(command, MR_TRAIT_ACCOUNT);
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
-        if (observer->everything && observer->failed) observer->failed(observer, command, status);
+        if (!observer->failed || (is_account && !observer->everything)) continue;
+        observer->failed(observer, command, status);
     }
 }
 

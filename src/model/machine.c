@@ -250,6 +250,7 @@ void mr_machine_set_launch_blocking(mr_machine *machine, bool on) {
 void mr_machine_seed(mr_machine *machine, uint64_t seed) {
     machine->seed = seed;
     machine->draws = 0;
+    if (machine->in_host_function) mr_observers_drew(machine);
 }
 
 void mr_machine_run_host_function(mr_machine *machine, const mr_command *command) {

@@ -115,3 +115,10 @@ void mr_observers_renumbered(mr_machine *machine, mr_event *event) {
         if (observer->renumbered && event->observed) observer->renumbered(observer, event);
     }
 }
+
+void mr_observers_drew(mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->drew) observer->drew(observer);
+    }
+}

@@ -106,9 +106,9 @@ struct mr_observer {
     void (*did)(mr_observer *observer, const mr_command *command, bool host_waited);
     /* Optional, with `everything`: something that has no `may` is about to be done, by which memory may change. */
     void (*before)(mr_observer *observer);
-    /* Optional, with `everything`: the call that made the command returns this error. Without a `did` before, the
-     * command was tried and not carried out, which may have cost time; after its `did`, the error came with it.
-     * `status` NULL: a query said no. What an observer refused is not told. */
+    /* Optional: the call that made the command returns this error. Without a `did` before, the command was tried and not
+     * carried out, which may have cost time; after its `did`, the error came with it. `status` NULL: a query said no. What
+     * an observer refused is not told, and of accounts only those who ask for everything are. */
     void (*failed)(mr_observer *observer, const mr_command *command, const mr_error *status);
     /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
      * (runs_start in backend.h), and gives an abridged command. */
@@ -125,6 +125,8 @@ struct mr_observer {
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
+    /* Optional: a host function has changed the state of the random numbers, which no command of it tells. */
+    void (*drew)(mr_observer *observer);
     /* Optional, with `as_written`: see mr_observers_reused and mr_observers_renumbered. */
     void (*reused)(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last);
     void (*renumbered)(mr_observer *observer, mr_event *event);
@@ -145,6 +147,9 @@ mr_status mr_observers_written(mr_machine *machine, const mr_command *command); 
 void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last);
 /* The record of the event that was told last as written has the number of the event's real one. */
 void mr_observers_renumbered(mr_machine *machine, mr_event *event);
+
+/* Inside a host function: tells `drew`. */
+void mr_observers_drew(mr_machine *machine);
 
 /* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
  * that knows. */

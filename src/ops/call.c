@@ -4,6 +4,7 @@
 #include "ops/body.h"
 
 #include "model/capture.h"
+#include "model/observer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -216,6 +217,7 @@ mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **
             captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->draws++;
         captured = stream && stream->capture; /* the draw may have ended it */
         launch->params.seed = captured ? 0 : machine->seed;
+        if (machine->in_host_function) mr_observers_drew(machine);
     }
     mr_launch_operand(launch, out, MR_WRITE);
     MR_TRY(mr_launch_go(launch));

@@ -126,30 +126,31 @@ static bool covers_byte(const sample_view *v, int byte) {
     return false;
 }
 
-/* The access of a step to a byte: READ, WRITE, both, or 0. Advisory ones are none, and the source of a
- * staged copy is pageable memory that the host reads itself: nothing else can be at it. */
-static uint8_t access_at(const sample_program *p, int step, int tensor, int byte) {
+/* The access of a step to a byte: READ, WRITE, both, or 0. The source of a staged copy is pageable memory that the host
+ * reads itself: nothing else can be at it. Advisory ones are none for what comes later, since the copy may have waited;
+ * that is no order for what came earlier. */
+static uint8_t access_at(const sample_program *p, int step, int tensor, int byte, bool later) {
     const sample_step *s = &p->step[step];
     uint8_t access = 0;
     copy_rules r = {0};
     if (s->kind == STEP_COPY) r = naive_copy_rules(p, s);
     if (s->kind == STEP_RUN) return 0; /* its accesses are the host function's */
     for (int i = 0; i < s->access_count; i++)
-        if (s->access[i].tensor == tensor && !r.advisory[i] && !(r.staged && i == 1) &&
+        if (s->access[i].tensor == tensor && (later || !r.advisory[i]) && !(r.staged && i == 1) &&
             covers_byte(&s->access[i].view, byte))
             access |= s->access[i].access;
     return access;
 }
 
 bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte) {
-    uint8_t a = access_at(p, i, tensor, byte), b = access_at(p, j, tensor, byte);
+    uint8_t a = access_at(p, i, tensor, byte, false), b = access_at(p, j, tensor, byte, true);
     return a && b && ((a | b) & NAIVE_WRITE);
 }
 
 /* access_at of every byte, asked once: each step is compared with each other one. */
 typedef struct {
-    bool any[MOST_STEPS][MOST_TENSORS];
-    uint8_t at[MOST_STEPS][MOST_TENSORS][MOST_BYTES];
+    bool any[MOST_STEPS][MOST_TENSORS], any_later[MOST_STEPS][MOST_TENSORS];
+    uint8_t at[MOST_STEPS][MOST_TENSORS][MOST_BYTES], later[MOST_STEPS][MOST_TENSORS][MOST_BYTES];
 } byte_accesses;
 
 static void find_accesses(const sample_program *p, byte_accesses *all) {
@@ -158,8 +159,10 @@ static void find_accesses(const sample_program *p, byte_accesses *all) {
         for (int k = 0; k < p->step[i].access_count; k++) {
             int t = p->step[i].access[k].tensor;
             for (int byte = 0; byte < MOST_BYTES; byte++) {
-                all->at[i][t][byte] = access_at(p, i, t, byte);
+                all->at[i][t][byte] = access_at(p, i, t, byte, false);
+                all->later[i][t][byte] = access_at(p, i, t, byte, true);
                 all->any[i][t] |= all->at[i][t][byte] != 0;
+                all->any_later[i][t] |= all->later[i][t][byte] != 0;
             }
         }
     }
@@ -167,8 +170,8 @@ static void find_accesses(const sample_program *p, byte_accesses *all) {
 
 static bool any_conflict(const sample_program *p, const byte_accesses *all, int i, int j) {
     for (int t = 0; t < p->tensor_count; t++) {
-        for (int byte = 0; byte < MOST_BYTES && all->any[i][t] && all->any[j][t]; byte++) {
-            uint8_t a = all->at[i][t][byte], b = all->at[j][t][byte];
+        for (int byte = 0; byte < MOST_BYTES && all->any[i][t] && all->any_later[j][t]; byte++) {
+            uint8_t a = all->at[i][t][byte], b = all->later[j][t][byte];
             if (a && b && ((a | b) & NAIVE_WRITE)) return true;
         }
     }

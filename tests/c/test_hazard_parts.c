@@ -203,7 +203,7 @@ static void memory_is_bounded_without_any_host_wait(void **unused) {
     assert_true(b.hazard->slots <= 8 * STREAMS);
     assert_true(b.hazard->clocks.live <= 8 * STREAMS);
     assert_true(mr_hazard_report_count(b.hazard) <= 3);
-    assert_int_equal(mr_hazard_get_totals(b.hazard, false).forgotten, 0);
+    assert_int_equal(mr_hazard_get_totals(b.hazard, false).claims.count[MR_CLAIM_FORGOTTEN], 0);
     printf("%u slots, %zu entries, %zu clocks\n", b.hazard->slots, b.hazard->entry_count,
            b.hazard->clocks.live);
     close_bench(&b);
@@ -260,7 +260,8 @@ static void memory_is_bounded_while_host_functions_are_pending(void **unused) {
             }
             assert_true(b.hazard->entry_count <= 100);
             assert_int_equal(mr_hazard_report_count(b.hazard), 0);
-            assert_int_equal(mr_hazard_get_totals(b.hazard, false).forgotten, 0);
+            assert_int_equal(mr_hazard_get_totals(b.hazard, false).claims.count[MR_CLAIM_FORGOTTEN],
+                             0);
             close_bench(&b);
         }
     }

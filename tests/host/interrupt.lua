@@ -116,9 +116,13 @@ print("ready")
 WAIT
 value = p[1]:item()
 print("found", #mr.hazard.reports(), mr.hazard.reports()[1].kind)
-]]):gsub("WAIT", wait) }
+mr.hazard.clear() print("before", select(2, mr.hazard.summary()).interrupted)
+mr.reset() mr.zeros(4)
+]]):gsub("WAIT", wait), "--check" }
     lu.assertStrContains(result.err, "interrupted")
     lu.assertStrContains(result.out, "found\t1\tread-after-write")
+    lu.assertStrContains(result.out, "before\t0")
+    lu.assertStrContains(result.err, "\na wait was interrupted; nothing is claimed about what came after\n")
   end
 end
 

@@ -10,7 +10,17 @@ do
   file:close()
 end
 
+-- Rows of the verdict's own tables: what limits it (hazard/claims.h).
+local function is_claim(word) return word.kind == "limit" or word.kind == "condition" end
+
+local verdict = page:match("\n## What a run without a report proves\n(.-)\n## ")
+
 local function in_page(word)
+  if is_claim(word) then
+    local heading = word.kind == "limit" and "\n| count | the line |\n" or "\n| count | the sentence |\n"
+    local rows = verdict:match(heading .. "(.-)\n\n")
+    return ("\n" .. rows .. "\n"):match("\n| `" .. word.name .. "` | ([^\n]*) |\n")
+  end
   if word.kind == "kind" then
     local paragraph = page:match("\n### " .. word.name:gsub("%-", "%%-") .. "\n\n(.-)\n\n")
     return paragraph and paragraph:gsub("\n", " ")
@@ -38,6 +48,15 @@ function TestWords.test_the_page_has_no_other_words()
   for _, word in ipairs(words) do known[word.name] = true end
   local tables = page:match("\n## Reasons\n(.-)\n## Asking\n")
   for name in tables:gmatch("\n| `([%l-]+)` |") do lu.assertTrue(known[name], name) end
+  local rows = 0
+  local others = { claim = true, conditional = true, none = true } -- what is claimed at all
+  for name in verdict:gmatch("\n| `([%l_]+)` |") do
+    lu.assertNotNil(known[name] or others[name], name)
+    rows = rows + 1
+  end
+  local claims = 3
+  for _, word in ipairs(words) do if is_claim(word) then claims = claims + 1 end end
+  lu.assertEquals(rows, claims)
   local kinds = page:match("\n## Kinds\n(.-)\n## Reasons\n")
   for name in kinds:gmatch("\n### ([^\n]+)") do lu.assertTrue(known[name], name) end
 end

@@ -1,0 +1,188 @@
+/* The ledger of what was not followed, and its clauses: see claims.h. */
+#include "hazard/claims.h"
+
+#include "base/text.h"
+#include "model/backend.h"
+#include "ops/kernel.h"
+#include "ops/op.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+const mr_claim_row mr_claim_rows[MR_CLAIM_COUNT] = {
+#define X(id, key, effect, concerns, one, several)                                                 \
+    {key, MR_CLAIM_##effect, MR_CLAIM_##concerns == MR_CLAIM_EXPLORED, one, several},
+    MR_CLAIM_LIST(X)
+#undef X
+};
+
+static const char *const words[] = {
+#define X(id, text) text,
+    MR_CLAIM_WORD_LIST(X)
+#undef X
+};
+
+const char *mr_claim_text(mr_claim claim) {
+    return words[claim];
+}
+
+void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
+    for (int i = 0; i < MR_CLAIM_COUNT; i++) claims->count[i] += earlier->count[i];
+    if (!earlier->count[MR_CLAIM_FAILED]) return;
+    claims->where = earlier->where;
+    claims->code = earlier->code;
+}
+
+/* ---- events */
+
+static bool is_kernel(const mr_command *command) {
+    return command->kind == MR_COMMAND_OP && command->u.op.row &&
+           command->u.op.row->id == MR_OP_kernel;
+}
+
+/* Values reach Lua through a read by the host, or through a copy to pageable memory, from which they are taken unseen. */
+static bool is_host_read(const mr_command *command) {
+    if (command->kind == MR_COMMAND_COPY)
+        return command->u.copy.direction == MR_COPY_D2H &&
+               command->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE;
+    if (command->kind != MR_COMMAND_HOST_ACCESS) return false;
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].access & MR_READ) return true;
+    return false;
+}
+
+static void note_launch(mr_claims *claims, const mr_command *command) {
+    if (mr_kernel_follows_data(command)) mr_claims_add(claims, MR_CLAIM_POINTERS);
+    if (!command->machine->backend->simulator) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
+}
+
+void mr_claims_did(mr_claims *claims, const mr_command *command) {
+    if (is_host_read(command)) mr_claims_add(claims, MR_CLAIM_HOST_READS);
+    else if (mr_command_is(command, MR_TRAIT_QUERY)) mr_claims_add(claims, MR_CLAIM_QUERIES);
+    else if (command->kind == MR_COMMAND_HOST_FUNCTION)
+        mr_claims_add(claims, MR_CLAIM_HOST_FUNCTIONS);
+    else if (is_kernel(command)) note_launch(claims, command);
+}
+
+/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was done. */
+static bool ends_run(const mr_error *status) {
+    return mr_code_sticky(status->code) || status->code == MR_CODE_HOST_FUNCTION ||
+           status->code == MR_CODE_UNKNOWN || status->code == MR_CODE_LAUNCH_OUT_OF_RESOURCES;
+}
+
+void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status) {
+    if (!status) {
+        mr_claims_add(claims, MR_CLAIM_QUERIES);
+        return;
+    }
+    if (status->code == MR_CODE_INTERRUPTED) {
+        mr_claims_add(claims, MR_CLAIM_INTERRUPTED);
+        return;
+    }
+    /* The function's error is told twice: of the function, and of the call in which it ran. */
+    bool is_told_again =
+        status->code == MR_CODE_HOST_FUNCTION && command->kind != MR_COMMAND_HOST_FUNCTION;
+    if (!ends_run(status) || is_told_again) return;
+    if (!claims->count[MR_CLAIM_FAILED]) {
+        claims->where = status->where.file ? status->where : command->where;
+        claims->code = status->code;
+    }
+    mr_claims_add(claims, MR_CLAIM_FAILED);
+}
+
+void mr_claims_found(mr_claims *claims, const mr_kernel_finding *finding) {
+    if (finding->kind == MR_FINDING_NOT_LOOKED) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
+}
+
+/* ---- judging */
+
+mr_claims mr_claims_explored(const mr_claims *claims) {
+    mr_claims explored = *claims;
+    for (int i = 0; i < MR_CLAIM_COUNT; i++)
+        if (!mr_claim_rows[i].is_explored) explored.count[i] = 0;
+    return explored;
+}
+
+mr_claim mr_claims_judge(const mr_claims *claims) {
+    mr_claim claim = MR_CLAIM_IS_EVERY;
+    for (int i = 0; i < MR_CLAIM_COUNT; i++) {
+        if (!claims->count[i]) continue;
+        if (mr_claim_rows[i].effect == MR_CLAIM_FORBIDS) return MR_CLAIM_IS_NONE;
+        claim = MR_CLAIM_IS_CONDITIONAL;
+    }
+    return claim;
+}
+
+/* ---- clauses */
+
+static void put_place(const mr_claims *claims, mr_buffer *out) {
+    if (claims->where.file) {
+        mr_text_put(out, claims->where.file);
+        mr_buffer_printf(out, ":%d", claims->where.line);
+    } else {
+        mr_buffer_puts(out, "an unknown line");
+    }
+    mr_buffer_printf(out, " (%s)", mr_code_text(claims->code));
+}
+
+void mr_claims_write_row(const mr_claims *claims, mr_claim_id id, mr_buffer *out) {
+    uint64_t count = claims->count[id];
+    for (const char *at = count == 1 ? mr_claim_rows[id].one : mr_claim_rows[id].several; *at;
+         at++) {
+        if (*at == '#') mr_buffer_printf(out, "%" PRIu64, count);
+        else if (*at == '@') put_place(claims, out);
+        else mr_buffer_add(out, at, 1);
+    }
+}
+
+void mr_claims_write(const mr_claims *claims, mr_claim claim, mr_buffer *out) {
+    for (int i = 0; i < MR_CLAIM_COUNT; i++) {
+        bool is_condition = mr_claim_rows[i].effect == MR_CLAIM_IF;
+        if (!claims->count[i] || (is_condition && claim == MR_CLAIM_IS_NONE)) continue;
+        mr_claims_write_row(claims, (mr_claim_id)i, out);
+        mr_buffer_puts(out, "\n");
+    }
+}
+
+/* ---- a ledger of its own */
+
+static mr_claims *claims_of(mr_observer *observer) {
+    return &((mr_ledger *)((char *)observer - offsetof(mr_ledger, observer)))->claims;
+}
+
+static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
+    (void)host_waited;
+    mr_claims_did(claims_of(observer), command);
+}
+
+static void failed(mr_observer *observer, const mr_command *command, const mr_error *status) {
+    mr_claims_failed(claims_of(observer), command, status);
+}
+
+static void drew(mr_observer *observer) {
+    mr_claims_add(claims_of(observer), MR_CLAIM_DRAWN);
+}
+
+static void found(mr_observer *observer, const mr_command *command,
+                  const mr_kernel_finding *finding) {
+    (void)command;
+    mr_claims_found(claims_of(observer), finding);
+}
+
+mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
+    *ledger = (mr_ledger){.observer = {.name = "claims",
+                                       .as_written = true,
+                                       .did = did,
+                                       .failed = failed,
+                                       .drew = drew,
+                                       .found = found}};
+    mr_status status = mr_observer_add(machine, &ledger->observer);
+    if (status) ledger->observer.did = NULL;
+    return status;
+}
+
+void mr_ledger_end(mr_ledger *ledger, mr_machine *machine) {
+    if (ledger->observer.did) mr_observer_remove(machine, &ledger->observer);
+    ledger->observer.did = NULL;
+}

@@ -1,0 +1,152 @@
+/* What the final sentence of a check may claim. A ledger counts what was not followed; each row of the list below is one
+ * thing that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the same
+ * values" or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of --check,
+ * its JSON, and what mr.explore and mr.waits say all ask here.
+ *
+ * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a count
+ * says nothing. docs/hazards.md has the same rows, word for word (tests/lua/hazard_claims.lua). */
+#ifndef MR_HAZARD_CLAIMS_H
+#define MR_HAZARD_CLAIMS_H
+
+#include "base/buffer.h"
+#include "model/observer.h"
+
+typedef enum {
+    MR_CLAIM_FORBIDS, /* nothing is claimed about every schedule */
+    MR_CLAIM_IF,      /* the claim holds under this condition */
+} mr_claim_effect;
+
+/* The explorer carries out every schedule. It follows by itself what a value decides, and it reports a failure as an
+ * outcome. Rows with EXPLORED concern it nevertheless: they say that accesses are missing. */
+enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
+
+/* id, key (stable: JSON and mr.hazard.summary), effect, whether it concerns the explorer, the clause for one, the clause for
+ * several. In a clause "#" is the count and "@" the place of the first failure with its code. */
+// clang-format off
+#define MR_CLAIM_LIST(X)                                                                                                        \
+    X(FAILED, "failed", FORBIDS, FOLLOWED,                                                                                      \
+      "the run failed at @; nothing is claimed about what came after",                                                          \
+      "the run failed # times, first at @; nothing is claimed about what came after")                                           \
+    X(STOPPED, "stopped", FORBIDS, FOLLOWED,                                                                                    \
+      "the script ended with an error; nothing is claimed about what it did not reach",                                         \
+      "the script ended with an error; nothing is claimed about what it did not reach")                                         \
+    X(INTERRUPTED, "interrupted", FORBIDS, FOLLOWED,                                                                            \
+      "a wait was interrupted; nothing is claimed about what came after",                                                       \
+      "# waits were interrupted; nothing is claimed about what came after")                                                     \
+    X(RESET, "reset", FORBIDS, FOLLOWED,                                                                                        \
+      "not checked: host memory that pending work was writing at a call of mr.reset()",                                         \
+      "not checked: host memory that pending work was writing at # calls of mr.reset()")                                        \
+    X(NOT_RUN, "not_run", FORBIDS, FOLLOWED,                                                                                    \
+      "not checked: the accesses of 1 host function that has not run; wait for it",                                             \
+      "not checked: the accesses of # host functions that have not run; wait for them")                                         \
+    X(UNFINISHED, "unfinished", FORBIDS, FOLLOWED,                                                                              \
+      "not checked: 1 stream whose kernels may not have finished; wait for it",                                                 \
+      "not checked: # streams whose kernels may not have finished; wait for them")                                              \
+    X(POINTERS, "pointers_as_data", FORBIDS, EXPLORED,                                                                          \
+      "not checked: what 1 launch accesses through a pointer that it was given as data",                                        \
+      "not checked: what # launches access through pointers that they were given as data")                                      \
+    X(DRAWN, "drawn_by_host_functions", FORBIDS, FOLLOWED,                                                                      \
+      "not checked: which random numbers 1 host function takes; that depends on when it runs",                                  \
+      "not checked: which random numbers # host functions take; that depends on when they run")                                 \
+    X(FORGOTTEN, "forgotten", FORBIDS, FOLLOWED,                                                                                \
+      "not checked: 1 access, which was forgotten to limit memory",                                                             \
+      "not checked: # accesses, which were forgotten to limit memory")                                                          \
+    X(DROPPED, "dropped", FORBIDS, FOLLOWED,                                                                                    \
+      "not shown: 1 report beyond the limit",                                                                                   \
+      "not shown: # reports beyond the limit")                                                                                  \
+    X(IGNORED, "ignored", FORBIDS, FOLLOWED,                                                                                    \
+      "not shown: 1 hazard that mr.hazard.ignore hides",                                                                        \
+      "not shown: # hazards that mr.hazard.ignore hides")                                                                       \
+    X(CLEARED, "cleared", FORBIDS, FOLLOWED,                                                                                    \
+      "not counted: 1 hazard, which mr.hazard.clear() forgot",                                                                  \
+      "not counted: # hazards, which mr.hazard.clear() forgot")                                                                 \
+    X(SWITCHED_OFF, "switched_off", IF, FOLLOWED,                                                                               \
+      "This holds for the operations that were checked: others were submitted while the checker was off.",                      \
+      "This holds for the operations that were checked: others were submitted while the checker was off.")                      \
+    X(HOST_READS, "host_reads", IF, FOLLOWED,                                                                                   \
+      "This holds if 1 value that the host read does not change what it submits.",                                              \
+      "This holds if # values that the host read do not change what it submits.")                                               \
+    X(QUERIES, "queries", IF, FOLLOWED,                                                                                         \
+      "This holds if 1 answer of a query does not change what the host does.",                                                  \
+      "This holds if # answers of queries do not change what the host does.")                                                   \
+    X(HOST_FUNCTIONS, "host_functions", IF, FOLLOWED,                                                                           \
+      "This holds if 1 host function uses nothing of Lua that other code changes.",                                             \
+      "This holds if # host functions use nothing of Lua that other code changes.")                                             \
+    X(UNSPECIFIED, "unspecified", IF, FOLLOWED,                                                                                 \
+      "This holds if an asynchronous copy of pageable memory waits, which CUDA does not specify (see --check=advice).",         \
+      "This holds if asynchronous copies of pageable memory wait (# uses), which CUDA does not specify (see --check=advice).")  \
+    X(COLLECTED, "collected", IF, FOLLOWED,                                                                                     \
+      "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
+      "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \
+    X(NOT_LOOKED, "not_looked_inside", IF, EXPLORED,                                                                            \
+      "This holds if no two threads race inside 1 launch of a kernel, which was not looked into (kernel_checks = 2 does).",     \
+      "This holds if no two threads race inside # launches of kernels, which were not looked into (kernel_checks = 2 does).")
+// clang-format on
+
+typedef enum {
+#define X(id, key, effect, concerns, one, several) MR_CLAIM_##id,
+    MR_CLAIM_LIST(X)
+#undef X
+        MR_CLAIM_COUNT
+} mr_claim_id;
+
+typedef struct {
+    const char *key;
+    mr_claim_effect effect;
+    bool is_explored; /* it concerns the explorer, too */
+    const char *one, *several;
+} mr_claim_row;
+
+extern const mr_claim_row mr_claim_rows[MR_CLAIM_COUNT];
+
+/* The ledger. All zero: everything was followed. It owns nothing; the place is the machine's. */
+typedef struct {
+    uint64_t count[MR_CLAIM_COUNT];
+    mr_site where; /* of the first failure; no file: not known */
+    mr_code code;
+} mr_claims;
+
+static inline void mr_claims_add(mr_claims *claims, mr_claim_id id) {
+    claims->count[id]++;
+}
+/* Only what concerns the explorer. */
+mr_claims mr_claims_explored(const mr_claims *claims);
+void mr_claims_merge(mr_claims *claims,
+                     const mr_claims *earlier); /* adds what was counted earlier */
+
+/* The events that every ledger hears of in the same way. For an observer's `did`, `failed` and `found`. */
+void mr_claims_did(mr_claims *claims, const mr_command *command);
+void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
+void mr_claims_found(mr_claims *claims, const mr_kernel_finding *finding);
+
+/* What may be said of a run without a hazard. */
+#define MR_CLAIM_WORD_LIST(X)                                                                      \
+    X(NONE, "none")                  /* nothing about schedules that were not seen */              \
+    X(CONDITIONAL, "conditional")    /* every legal schedule, under the conditions that follow */  \
+    X(EVERY, "every-legal-schedule") /* without a condition */
+
+typedef enum {
+#define X(id, text) MR_CLAIM_IS_##id,
+    MR_CLAIM_WORD_LIST(X)
+#undef X
+} mr_claim;
+
+mr_claim mr_claims_judge(const mr_claims *claims);
+const char *mr_claim_text(mr_claim claim);
+
+/* The clauses of what was counted, one a line with '\n', in the order of the list: those that forbid, then the conditions,
+ * which are left out where `claim` is NONE. */
+void mr_claims_write(const mr_claims *claims, mr_claim claim, mr_buffer *out);
+/* The clause of one row, without '\n'. */
+void mr_claims_write_row(const mr_claims *claims, mr_claim_id id, mr_buffer *out);
+
+/* A ledger of its own, for whoever has no checker: between begin and end it observes the machine. It must stay at its
+ * address. */
+typedef struct {
+    mr_observer observer;
+    mr_claims claims;
+} mr_ledger;
+mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine);
+void mr_ledger_end(mr_ledger *ledger, mr_machine *machine); /* the counts remain */
+
+#endif

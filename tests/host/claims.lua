@@ -1,0 +1,155 @@
+-- timeout: 120
+-- What the verdict of --check claims: for each thing that is not followed, a program with its count and its line.
+-- The rows are those of hazard/claims.h, and each has a program here.
+local lu = require "luaunit"
+local mr = require "millrace"
+local command = require "host.support.command"
+
+local KERNEL = [=[
+local kernel = mr.kernel([[extern "C" __global__ void f(int *a, int n) { if (threadIdx.x == 0) a[n] = 1; }]])
+local a = mr.zeros(8, {dtype = "i32"})
+]=]
+
+-- By row: the code; further options. The line is the row's own clause.
+local PROGRAMS = {
+  failed = { KERNEL .. "kernel[{1, 32}](a, 1 << 28) assert(not pcall(mr.synchronize)) mr.reset()" },
+  stopped = { "mr.zeros(4):add_(1) error 'broken'", status = 1 },
+  reset = { [[
+    local x, p = mr.ones(4), mr.zeros(4, {device = "cpu", pinned = true})
+    mr.synchronize() p:copy_(x, {non_blocking = true}) mr.reset()]] },
+  not_run = { [[
+    local s = mr.stream() mr.zeros(4)
+    s:host_func(function() os.exit(0) end) s:host_func(print) s:synchronize()]] },
+  unfinished = { KERNEL .. "kernel[{1, 32}](a, 1) text, totals = mr.hazard.summary()", at_call = true },
+  pointers_as_data = { [=[
+    local kernel = mr.kernel([[struct V { float *p; long n; };
+      extern "C" __global__ void f(V v) { if (threadIdx.x < v.n) v.p[threadIdx.x] = 1; }]])
+    local x = mr.zeros(32) mr.synchronize()
+    kernel[{1, 32}](string.pack("<i8i8", x.data_ptr, 32))]=] },
+  drawn_by_host_functions = { [[
+    local s, p = mr.stream(), mr.zeros(4, {device = "cpu", pinned = true})
+    s:host_func(function() p:uniform_() end)]] },
+  dropped = { [[
+    local lines = {}
+    for i = 1, 1001 do
+      lines[i] = "do local s, t = mr.stream(), mr.stream() " ..
+        "mr.with(s, function() x:fill_(1) end) mr.with(t, function() x:fill_(2) end) end mr.synchronize()"
+    end
+    x = mr.zeros(4) mr.synchronize()
+    assert(#mr.hazard.check(load(table.concat(lines, "\n"))) == 1000) x:fill_(1)]] },
+  ignored = { [[
+    mr.hazard.ignore{tensor = "x"}
+    local s, x = mr.stream(), mr.zeros(4, {name = "x"}) s:run(function() x:add_(1) end)]] },
+  cleared = { [[
+    local s, x = mr.stream(), mr.zeros(4) s:run(function() x:add_(1) end)
+    mr.hazard.clear() mr.zeros(4) text, totals = mr.hazard.summary()]], at_call = true, status = 3 },
+  switched_off = { "mr.zeros(4) mr.hazard.mode 'off' mr.zeros(4) mr.hazard.mode 'warn'" },
+  host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
+  queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
+  host_functions = { "local s = mr.stream() s:host_func(function() end)" },
+  unspecified = { [[
+    local s, x, q = mr.stream(), mr.ones(4), mr.zeros(4, {device = "cpu"}) mr.synchronize()
+    s:run(function() q:copy_(x, {non_blocking = true}) end) q:add_(1)]] },
+  collected = { [[
+    local s, x = mr.stream(), mr.ones(4)
+    s:wait_stream(mr.default_stream()) s:run(function() x:add_(1) end) s:synchronize()
+    x = nil collectgarbage() collectgarbage()]] },
+  not_looked_inside = { "mr.machine.settings{kernel_checks = 1}\n" .. KERNEL .. "kernel[{1, 32}](a, 1)" },
+}
+
+-- What a program cannot show here, and where it is shown.
+local ELSEWHERE = { interrupted = "host/interrupt.lua", forgotten = "c/test_hazard_parts.c" }
+
+local function rows()
+  local found = {}
+  for _, word in ipairs((select(3, mr.docs()))) do
+    if word.kind == "limit" or word.kind == "condition" then found[#found + 1] = word end
+  end
+  return found
+end
+
+local function run(program, ...)
+  local options = { "--check", ... }
+  local code = program[1]
+  if program.at_call then code = code .. "\nio.stderr:write('at the call: ', text, totals.claim, '\\n')" end
+  return command.with_file(code, function(path)
+    options[#options + 1] = path
+    return command.run(options)
+  end)
+end
+
+-- What the clause for one has in common with that for several, which the row has: its beginning or its end.
+local function common(row)
+  if row.kind == "limit" then return row.text:match("^[^#@]*") end
+  return row.text:match("%S+ %S+ %S+$")
+end
+
+TestRows = {}
+
+function TestRows.test_each_row_has_a_program_or_a_place()
+  for _, row in ipairs(rows()) do
+    lu.assertEquals(PROGRAMS[row.name] ~= nil, ELSEWHERE[row.name] == nil, row.name)
+  end
+end
+
+function TestRows.test_each_program_shows_its_row()
+  for _, row in ipairs(rows()) do
+    local program = PROGRAMS[row.name]
+    if program then
+      local result = run(program)
+      local text = result.err
+      lu.assertEquals(result.status, program.status or 0, row.name .. ": " .. text)
+      if program.at_call then text = text:match("at the call: (.*)") end
+      lu.assertStrContains(text, row.kind == "limit" and "but not every schedule is covered" or
+        "no hazards: every legal schedule of", false, row.name .. ": " .. text)
+      lu.assertStrContains(text, common(row), false, row.name)
+    end
+  end
+end
+
+-- The numbers and the word in JSON are those of the text.
+function TestRows.test_json_has_the_same()
+  for _, row in ipairs(rows()) do
+    local program = PROGRAMS[row.name]
+    if program and not program.at_call then
+      local summary = run(program, "--report=json").err:match('{"type":"summary".*')
+      lu.assertNotEquals(summary:match('"' .. row.name .. '":(%d+)'), "0", row.name)
+      lu.assertEquals(summary:match('"claim":"(.-)"'), row.kind == "limit" and "none" or "conditional", row.name)
+    end
+  end
+end
+
+function TestRows.test_what_is_followed_is_claimed_without_a_condition()
+  local result = run({ "local s, x = mr.stream(), mr.zeros(4) s:wait_stream(mr.default_stream()) " ..
+    "s:run(function() x:add_(1) end) s:synchronize()" }, "--report=json")
+  lu.assertStrContains(result.err, '"claim":"every-legal-schedule"')
+end
+
+-- A query that says no decides as much as one that says yes.
+function TestRows.test_a_query_that_says_no_is_a_condition()
+  local result = run{ [[
+    local s, x = mr.stream(), mr.zeros(4)
+    s:wait_stream(mr.default_stream()) s:run(function() mr.spin{ms = 5} x:fill_(1) end)
+    assert(not s:query())]] }
+  lu.assertStrContains(result.err, "This holds if 1 answer of a query does not change what the host does.")
+end
+
+-- The kernel's race and its fault are known only once it has run.
+function TestRows.test_a_kernel_that_nobody_waits_for_is_judged()
+  local race = KERNEL:gsub("if %(threadIdx.x == 0%) ", "") .. "kernel[{1, 32}](a, 1)"
+  lu.assertEquals(run({ race }).status, 3)
+  local result = run{ KERNEL .. "kernel[{1, 32}](a, 1 << 28)" }
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "the run failed at ")
+  lu.assertNotStrContains(result.err, "every legal schedule of")
+end
+
+-- A failure that the script caught is no hazard. It is no success either, while each call still fails.
+function TestRows.test_the_exit_status_after_a_failure()
+  local code = KERNEL .. "kernel[{1, 32}](a, 1 << 28) assert(not pcall(mr.synchronize))"
+  lu.assertEquals(run({ code }).status, 1)
+  lu.assertEquals(run({ code .. " mr.reset()" }).status, 0)
+  lu.assertEquals(run({ code .. " os.exit(7)" }).status, 7)
+end
+
+os.exit(lu.LuaUnit.run())
