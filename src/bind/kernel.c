@@ -97,6 +97,7 @@ void mr_push_kernel(lua_State *L, int at, const char *name) {
     char own[MR_LONGEST_NAME + 1];
     const mr_ptx_kernel *ptx = name ? find_kernel(unit, name) : only_kernel(unit);
     if (!ptx) no_such_kernel(L, unit, name);
+    if (ptx->problem) mr_raise(L, mr_fail(MR_CODE_NOT_SUPPORTED, "%s", ptx->problem));
     mr_kernel_box *box = mr_new(L, &mr_kind_kernel, sizeof *box);
     box->unit = unit;
     unit->refs++;

@@ -206,17 +206,50 @@ static mr_status keep(ptx_reader *r, ptx_function *f) {
     return ptx_find_blocks(f, r->arena) ? MR_OK : ptx_no_memory(r);
 }
 
-mr_status ptx_read_body(ptx_reader *r, ptx_function *f) {
+static void begin(ptx_reader *r) {
     ptx_body *b = &r->body;
     b->registers.count = b->variables.count = b->instructions.count = 0;
     b->targets.count = b->prototypes.count = b->label_uses.count = 0;
-    b->first_place = b->own_place = r->place = (ptx_place){0};
+    r->place = (ptx_place){0};
+}
+
+static mr_status read_body(ptx_reader *r, ptx_function *f) {
+    begin(r);
+    r->body.first_place = r->body.own_place = r->place;
     MR_TRY(ptx_expect(r, '{', "before the body of a function"));
     MR_TRY(ptx_open_scope(r));
     MR_TRY(bind_parameters(r, f->signature.parameters, f->signature.parameter_count, 0));
     MR_TRY(bind_parameters(r, f->signature.results, f->signature.result_count,
                            f->signature.parameter_count));
-    MR_TRY(read_statements(r));
+    return read_statements(r);
+}
+
+/* Takes the body as it stands, without a look at what is in it. */
+static mr_status skip_body(ptx_reader *r) {
+    begin(r);
+    MR_TRY(ptx_expect(r, '{', "before the body of a function"));
+    for (uint64_t depth = 1; depth > 0;) {
+        if (ptx_at(r, '}') && --depth == 0) break;
+        if (ptx_at(r, '{')) depth++;
+        if (r->token.kind == PTX_TOKEN_END) return ptx_expected(r, "`}` after the body");
+        MR_TRY(ptx_advance(r));
+    }
+    return MR_OK;
+}
+
+mr_status ptx_read_body(ptx_reader *r, ptx_function *f) {
+    ptx_lexer lexer = r->lexer;
+    ptx_token token = r->token;
+    size_t first_binding = r->names.bindings.count;
+    mr_status status = f->problem ? skip_body(r) : read_body(r, f);
+    if (status) {
+        MR_TRY(ptx_pardon(r, status, &f->problem));
+        ptx_unbind(r, first_binding);
+        r->depth = 0;
+        r->lexer = lexer;
+        r->token = token;
+        MR_TRY(skip_body(r));
+    }
     MR_TRY(keep(r, f));
     r->place = (ptx_place){0};
     return ptx_advance(r); /* the brace, only now: an error after it has no source line */

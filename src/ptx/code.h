@@ -135,6 +135,7 @@ struct ptx_routine {
     uint32_t *callees;  /* indices of functions */
     uint32_t callee_count;
     bool calls_indirectly;
+    const char *problem; /* what of it is not covered; then it has no codes. NULL: nothing */
 };
 
 /* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function; or

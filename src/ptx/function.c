@@ -50,6 +50,22 @@ static mr_status read_directive(ptx_reader *r, ptx_function *f) {
                     shown);
 }
 
+/* What is not covered there is a problem of this function; its directives are passed over. */
+static mr_status read_directives(ptx_reader *r, ptx_function *f) {
+    while (r->token.kind == PTX_TOKEN_DOT) {
+        ptx_lexer lexer = r->lexer;
+        ptx_token token = r->token;
+        mr_status status = read_directive(r, f);
+        if (!status) continue;
+        MR_TRY(ptx_pardon(r, status, &f->problem));
+        r->lexer = lexer;
+        r->token = token;
+        while (!ptx_at(r, '{') && !ptx_at(r, ';') && r->token.kind != PTX_TOKEN_END)
+            MR_TRY(ptx_advance(r));
+    }
+    return MR_OK;
+}
+
 /* ---- declarations and definitions */
 
 /* The function of that name, made if this is its first declaration. */
@@ -86,7 +102,7 @@ mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage) {
     }
     MR_TRY(ptx_read_signature(r, &f.signature, &name));
     f.name = ptx_record(r, name)->text;
-    while (r->token.kind == PTX_TOKEN_DOT) MR_TRY(read_directive(r, &f));
+    MR_TRY(read_directives(r, &f));
     MR_TRY(declare(r, name, &f, &index));
     MR_TRY(ptx_accept(r, ';', &ends));
     if (ends) {

@@ -279,6 +279,8 @@ static void run_all(grid_run *g) {
 }
 
 mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end) {
+    if (launch->kernel->problem)
+        return mr_fail(MR_CODE_NOT_SUPPORTED, "%s", launch->kernel->problem);
     grid_run g = {.launch = launch,
                   .next = first,
                   .end = end,

@@ -5,8 +5,9 @@
 #include "ptx/access.h"
 #include "ptx/decode.h"
 
-#define FRAME_ALIGN 16
-#define MOST_LOCAL  (512u << 10) /* as a thread on a device may have */
+#define FRAME_ALIGN        16
+#define MOST_LOCAL         (512u << 10) /* as a thread on a device may have */
+#define MOST_STATIC_SHARED (48u << 10)
 
 static uint64_t align_up(uint64_t at, uint64_t align) {
     if (align == 0) align = 1;
@@ -19,6 +20,16 @@ static mr_status no_memory(void) {
 
 static void *allocate(mr_ptx_module *m, size_t bytes) {
     return mr_region_alloc(&m->region, bytes ? bytes : 1);
+}
+
+/* What is not covered concerns the kernels that use it, and no other: its text becomes `problem`. */
+static mr_status pardon(mr_ptx_module *m, mr_status error, const char **problem) {
+    if (!error || error->code != MR_CODE_NOT_SUPPORTED) return error;
+    size_t size = strlen(error->message) + 1;
+    char *text = *problem ? NULL : allocate(m, size);
+    if (text) *problem = memcpy(text, error->message, size);
+    mr_error_destroy(error);
+    return *problem ? MR_OK : no_memory();
 }
 
 /* ---- where variables lie */
@@ -40,6 +51,9 @@ static mr_status lay_out(mr_ptx_module *m, uint32_t index) {
     uint32_t *of_variable = allocate(m, (f->variable_count + 1) * sizeof *of_variable);
     uint32_t *of_parameter = allocate(m, (parameters + 1) * sizeof *of_parameter);
     if (!of_variable || !of_parameter) return no_memory();
+    r->function = f;
+    r->variable_offset = of_variable;
+    r->parameter_offset = of_parameter;
     uint64_t local = 0, param = 0;
     for (uint32_t i = 0; i < parameters; i++) {
         uint64_t *at = f->is_entry ? &param : &local;
@@ -59,9 +73,6 @@ static mr_status lay_out(mr_ptx_module *m, uint32_t index) {
                            v->name);
         }
     }
-    r->function = f;
-    r->variable_offset = of_variable;
-    r->parameter_offset = of_parameter;
     r->local_bytes = (uint32_t)align_up(local, FRAME_ALIGN);
     return MR_OK;
 }
@@ -248,6 +259,18 @@ static uint32_t most_threads(const ptx_function *f) {
     return (uint32_t)most;
 }
 
+/* The driver's compiler refuses the module. Dynamic shared memory may be larger. */
+static mr_status check_shared(const mr_ptx_module *m, const ptx_function *f,
+                              const ptx_shared_layout *layout) {
+    char where[256];
+    if (layout->static_shared <= MOST_STATIC_SHARED) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: kernel `%s` has %u bytes of static shared memory; CUDA allows %u. Declare "
+                   "it as `extern __shared__`, and give its bytes to the launch as `shared`",
+                   ptx_place_text(&m->tree, &f->place, where, sizeof where), f->name,
+                   layout->static_shared, MOST_STATIC_SHARED);
+}
+
 static mr_status make_kernel(mr_ptx_module *m, walk *w, uint8_t *used, uint32_t index,
                              uint32_t at) {
     const ptx_function *f = &m->tree.functions[index];
@@ -257,17 +280,21 @@ static mr_status make_kernel(mr_ptx_module *m, walk *w, uint8_t *used, uint32_t 
     w->recursive = false;
     visit(w, index);
     uint32_t registers = 0;
+    const char *problem = m->routines[index].problem;
     for (uint32_t i = 0; i < count; i++) {
         if (w->state[i] && m->routines[i].registers > registers)
             registers = m->routines[i].registers;
+        if (w->state[i] && !problem) problem = m->routines[i].problem;
     }
     ptx_shared_layout *layout = &m->layouts[at];
-    MR_TRY(lay_out_shared(m, layout, w->state, used, f->name));
+    MR_TRY(pardon(m, lay_out_shared(m, layout, w->state, used, f->name), &problem));
+    MR_TRY(check_shared(m, f, layout));
     mr_ptx_kernel *k = &m->kernels[at];
     *k = (mr_ptx_kernel){
         .module = m,
         .function = f,
         .name = f->name,
+        .problem = problem,
         .param_count = f->signature.parameter_count,
         .shared_bytes = layout->static_shared,
         .local_bytes = w->depth[index] < UINT32_MAX ? (uint32_t)w->depth[index] : UINT32_MAX,
@@ -320,7 +347,11 @@ static mr_status decode_all(mr_ptx_module *m, ptx_run *const *lanes) {
     ptx_constants constants = {0};
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < m->tree.function_count && !status; i++) {
-        if (m->tree.functions[i].is_defined) status = ptx_decode(m, &constants, lanes, i);
+        const char **problem = &m->routines[i].problem;
+        if (!m->tree.functions[i].is_defined) continue;
+        if (!*problem) status = pardon(m, ptx_decode(m, &constants, lanes, i), problem);
+        /* Nobody may look at what the decoder has refused. */
+        if (!status && *problem && !ptx_tree_empty(&m->tree, i)) status = no_memory();
     }
     free(constants.slots);
     if (!status) {
@@ -342,7 +373,10 @@ static mr_status load(mr_ptx_module *m, const char *text, size_t size, const cha
     if (!m->name || !m->printing || !m->routines) return no_memory();
     pthread_mutex_init(m->printing, NULL);
     m->launch_bytes = PTX_LAUNCH_VECTORS * 4 * PTX_LANES;
-    for (uint32_t i = 0; i < m->tree.function_count; i++) MR_TRY(lay_out(m, i));
+    for (uint32_t i = 0; i < m->tree.function_count; i++) {
+        m->routines[i].problem = m->tree.functions[i].problem;
+        MR_TRY(pardon(m, lay_out(m, i), &m->routines[i].problem));
+    }
     MR_TRY(decode_all(m, lanes));
     return make_kernels(m);
 }

@@ -34,11 +34,13 @@ typedef struct {
         registers; /* 32-bit ones that are live at once at most: an estimate of what ptxas would use */
     uint32_t max_threads; /* a block; 1024 unless .maxntid says less */
     bool recursive;
+    const char *
+        problem; /* what it uses that is not covered, with the line: it cannot run. NULL: nothing */
     const struct ptx_access *access; /* access.h */
 } mr_ptx_kernel;
 
-/* Reads and decodes. `name` stands for the text in messages. What the machine does not cover is an error here
- * (NOT_SUPPORTED, with the source line), not when it runs. */
+/* Reads and decodes. `name` stands for the text in messages. What the machine does not cover in a function is the
+ * `problem` of the kernels that may call it; elsewhere it is an error here (NOT_SUPPORTED, with the source line). */
 mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
                              mr_ptx_module **out_module);
 void mr_ptx_module_retain(

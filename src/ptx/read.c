@@ -287,6 +287,12 @@ mr_status ptx_read(const char *text, size_t size, const char *name, ptx_tree *ou
     return status;
 }
 
+bool ptx_tree_empty(ptx_tree *tree, uint32_t function) {
+    ptx_function *f = (ptx_function *)(uintptr_t)&tree->functions[function]; /* the tree owns it */
+    f->instruction_count = f->variable_count = f->targets_count = 0;
+    return ptx_find_blocks(f, tree->arena);
+}
+
 void ptx_tree_free(ptx_tree *tree) {
     if (tree->arena) mr_region_free(tree->arena);
     free(tree->arena);

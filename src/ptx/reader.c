@@ -10,6 +10,8 @@
 
 /* Compilers write .file at the end of the text, so the name of a file may stand after the error. */
 static void find_file_names(ptx_reader *r) {
+    if (r->has_files) return;
+    r->has_files = true;
     while (r->token.kind != PTX_TOKEN_END) {
         bool is_file = ptx_at_dot(r, "file");
         ptx_lex(&r->lexer, &r->token);
@@ -45,6 +47,14 @@ mr_status ptx_wrong(ptx_reader *r, const char *format, ...) {
     mr_text_formatv(message, sizeof message, format, args);
     va_end(args);
     return ptx_fail(r, r->token.line, MR_CODE_INVALID_ARGUMENT, "%s", message);
+}
+
+mr_status ptx_pardon(ptx_reader *r, mr_status error, const char **problem) {
+    if (error->code != MR_CODE_NOT_SUPPORTED) return error;
+    if (!*problem) *problem = ptx_copy(r, error->message, strlen(error->message) + 1, 1);
+    mr_error_destroy(error);
+    r->failed = false;
+    return *problem ? MR_OK : ptx_no_memory(r);
 }
 
 mr_status ptx_no_memory(ptx_reader *r) {

@@ -47,6 +47,7 @@ typedef struct {
     uint32_t depth; /* 0: the module; else that of the innermost scope */
     ptx_body body;
     bool failed;     /* the error is made */
+    bool has_files;  /* all .file of the text are read, also those behind the next token */
     ptx_place place; /* where the last .loc says that the code is from; ptx_line is not kept here */
 
     int version_major, version_minor, target;
@@ -70,6 +71,9 @@ mr_status ptx_wrong(ptx_reader *r, const char *format, ...) __attribute__((forma
 /* "expected WHAT, found `...`" of the next token. */
 mr_status ptx_expected(ptx_reader *r, const char *what);
 mr_status ptx_no_memory(ptx_reader *r);
+/* Takes an error that concerns one function only: keeps its text as the function's problem, and the reader goes on. Any
+ * other error comes back. */
+mr_status ptx_pardon(ptx_reader *r, mr_status error, const char **problem);
 /* A token as a message shows it, quoted; what cannot be printed is escaped. */
 #define PTX_SHOWN 100
 const char *ptx_shown(const char *text, size_t size, char out[PTX_SHOWN]);
@@ -160,7 +164,7 @@ mr_status ptx_read_instruction(ptx_reader *r, int32_t guard, bool guard_negated,
                                ptx_name opcode);
 /* (results) name (parameters), where `_` is a name, too. */
 mr_status ptx_read_signature(ptx_reader *r, ptx_signature *out, ptx_name *out_name);
-/* `{ ... }` of a function whose signature is known, into the function. */
+/* `{ ... }` of a function whose signature is known, into the function. What is not covered becomes its problem. */
 mr_status ptx_read_body(ptx_reader *r, ptx_function *function);
 /* After `.entry` or `.func`. */
 mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage);

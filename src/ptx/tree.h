@@ -190,6 +190,8 @@ typedef struct {
     bool is_entry, is_visible, is_weak;
     bool is_defined; /* false: only declared (vprintf, __assertfail, malloc, free) */
     bool never_returns;
+    /* What of it is not covered, as a sentence with its line; then its body is empty. NULL: nothing that the reader sees. */
+    const char *problem;
     ptx_signature signature;
     uint32_t max_threads[3];    /* .maxntid; 0: not given */
     uint32_t wanted_threads[3]; /* .reqntid; 0: not given */
@@ -226,10 +228,13 @@ typedef struct {
 /* PTX of `.target sm_90` and older is read; it also runs on GPUs that are newer. */
 enum { PTX_NEWEST_TARGET = 90 };
 
-/* Reads PTX text. Errors (INVALID_ARGUMENT; NOT_SUPPORTED for PTX that is right but not covered) name the line of the
+/* Reads PTX text. What is right but not covered in a function is that function's `problem`, and elsewhere the error
+ * NOT_SUPPORTED. Errors (else INVALID_ARGUMENT) name the line of the
  * PTX text, and where .loc tells it the source line; they say what was expected. `name` stands in messages for the
  * text's origin. The text may be anything: truncated, hostile, without an end. */
 mr_status ptx_read(const char *text, size_t size, const char *name, ptx_tree *out_tree);
+/* Takes the body of a function away: it returns at once. False: no memory. */
+bool ptx_tree_empty(ptx_tree *tree, uint32_t function);
 void ptx_tree_free(ptx_tree *tree); /* accepts a zeroed one */
 
 bool ptx_has(const ptx_instruction *i, ptx_modifier m);

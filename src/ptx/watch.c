@@ -157,6 +157,13 @@ static void measure_addresses(ptx_turn *turn) {
     turn->bits = first | differs;
 }
 
+static bool has_several_addresses(const ptx_watched *a) {
+    uint64_t first = a->address[__builtin_ctz(a->mask)];
+    for (uint32_t rest = a->mask; rest; rest &= rest - 1)
+        if (a->address[__builtin_ctz(rest)] != first) return true;
+    return false;
+}
+
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
     ptx_running *r = ptx_watch_running(watch, access->block);
     if (!r || !access->bytes || !access->mask || access->warp >= r->warps) return;
@@ -169,6 +176,10 @@ void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
         ~((((uint64_t)1 << watch->block_shift) - 1) & ~(((uint64_t)1 << PTX_TIME_SHIFT) - 1));
     turn.at = ptx_instruction_number(watch, r, access->instruction);
     measure_addresses(&turn);
+    /* Volatile loads and stores of shared memory. Of more than one lane they are spread if not all are at one place. */
+    turn.is_exchange = turn.is_shared && access->order == PTX_VOLATILE &&
+                       access->access != (MR_PTX_READS | MR_PTX_WRITES);
+    turn.is_spread = turn.is_exchange && has_several_addresses(access);
     if (turn.is_shared) access_shared(&turn);
     else access_global(&turn);
     if (turn.failed) ptx_watch_stop(watch, "memory is out");

@@ -104,6 +104,14 @@ static uint64_t observed(const ptx_turn *turn, const ptx_history *h, uint32_t la
     return most;
 }
 
+/* Lanes of a warp that hand values to each other in volatile shared memory, as before Volta, when a warp ran in step. Neither
+ * access can be torn, so PTX calls this no race, but which value is read hangs on the timing. A flag is something else:
+ * there all lanes have one address. */
+static bool is_exchange(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
+    return turn->is_exchange && s->is_exchange && (turn->is_spread || s->is_spread) &&
+           s->writes != j->writes && ptx_epoch_warp(s->epoch) == turn->warp;
+}
+
 /* Morally strong to each other: neither can be torn or lost by the other. */
 static bool is_safe_with(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
     uint32_t shift = turn->watch->block_shift;
@@ -114,7 +122,8 @@ static bool is_safe_with(const ptx_turn *turn, const ptx_strong *s, const ptx_ju
 
 static void after_one_strong(ptx_turn *turn, const ptx_history *h, const ptx_judged *j,
                              const ptx_strong *s) {
-    if (!(s->writes || j->writes) || !s->lanes || is_safe_with(turn, s, j)) return;
+    bool exchanges = is_exchange(turn, s, j);
+    if (!(s->writes || j->writes) || !s->lanes || (!exchanges && is_safe_with(turn, s, j))) return;
     uint32_t lanes = ptx_unordered(turn, j->lane, s->epoch, s->lanes);
     if (lanes && s->writes) {
         uint64_t most = observed(turn, h, j->lane, s->chain);
@@ -130,7 +139,8 @@ static void after_one_strong(ptx_turn *turn, const ptx_history *h, const ptx_jud
                .lanes = lanes,
                .at = s->at,
                .access = (uint8_t)((s->reads ? MR_PTX_READS : 0) | (s->writes ? MR_PTX_WRITES : 0)),
-               .atomic = true,
+               .atomic = !exchanges,
+               .exchanged = exchanges,
                .sizes_differ = s->address != j->address || s->bytes != j->bytes});
 }
 
@@ -138,7 +148,7 @@ void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
     if (!h->strong_count) return;
     if (!h->strong_of_several && h->latest_strong - turn->block < turn->span) return;
     if (j->strong && !h->strong_mixed && h->strong[0].address == j->address &&
-        h->strong[0].bytes == j->bytes) {
+        h->strong[0].bytes == j->bytes && !(turn->is_exchange && h->strong_exchanged)) {
         bool wide = ptx_is_wide(turn->access->order, turn->access->scope);
         if (wide && !h->strong_narrow) return;
         uint32_t shift = turn->watch->block_shift;
@@ -175,7 +185,8 @@ enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds o
 
 /* What a later access of the same thread must agree in to stand for this one. */
 static uint64_t manner(const ptx_strong *s) {
-    return s->address << 8 | (uint64_t)s->bytes << 1 | s->wide;
+    return s->address << 9 | (uint64_t)s->is_exchange << 8 | (uint64_t)s->is_spread << 7 |
+           (uint64_t)s->bytes << 1 | s->wide;
 }
 
 static uint64_t met_key(const ptx_turn *turn, const ptx_strong *s, int kind) {
@@ -228,13 +239,14 @@ static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
 static void summarize(ptx_turn *turn, ptx_history *h) {
     uint32_t shift = turn->watch->block_shift;
     h->latest_strong = 0;
-    h->strong_of_several = h->strong_mixed = h->strong_narrow = false;
+    h->strong_of_several = h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
     for (uint32_t i = 0; i < h->strong_count; i++) {
         const ptx_strong *s = &h->strong[i];
         if (i && s->epoch >> shift != h->strong[0].epoch >> shift) h->strong_of_several = true;
         if (s->address != h->strong[0].address || s->bytes != h->strong[0].bytes)
             h->strong_mixed = true;
         if (!s->wide) h->strong_narrow = true;
+        if (s->is_exchange) h->strong_exchanged = true;
         if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
     }
 }

@@ -216,10 +216,12 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                                 .warp = a->warp,
                                 .lane = lane,
                                 .access = a->access,
-                                .atomic = a->atomic || a->order >= PTX_VOLATILE,
+                                .atomic = !e->exchanged && (a->atomic || a->order >= PTX_VOLATILE),
                                 .instruction = a->instruction},
                      .same_value = e->same_value};
-    race.advice = advise(w, &race, e->sizes_differ);
+    race.advice = e->exchanged ? "since Volta the lanes of a warp do not run in step, volatile or "
+                                 "not: __syncwarp() between the two orders them"
+                               : advise(w, &race, e->sizes_differ);
     bool is_collected = collect(turn, &race, e, is_new_pair(turn, lane, e));
     pthread_mutex_unlock(&w->lock);
     if (!is_collected) ptx_watch_stop(w, "memory is out");

@@ -51,6 +51,8 @@ typedef struct {
     uint32_t at;
     uint8_t bytes;
     bool reads, writes, wide; /* wide: a scope beyond the block */
+    bool is_exchange;         /* ptx_is_exchange: it may race with others of its warp */
+    bool is_spread;           /* lanes of one instruction had several addresses */
 } ptx_strong;
 
 /* One block's releases, for acquires whose scope is that block. */
@@ -92,6 +94,7 @@ typedef struct {
         compact_count; /* when it is compacted next; its count after the last time */
     uint64_t latest_strong;
     bool strong_of_several, strong_mixed, strong_narrow; /* blocks; locations; a block's scope */
+    bool strong_exchanged;                               /* there was one that is_exchange */
     ptx_chain *chain;                                    /* that its last write belongs to */
 } ptx_history;
 

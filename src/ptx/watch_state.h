@@ -114,6 +114,7 @@ typedef struct {
     uint32_t cell_bytes;      /* of the cells that are looked at now */
     uint64_t low, high, bits; /* of all addresses: the least, the greatest, all of their bits */
     bool is_shared, has_released, failed;
+    bool is_exchange, is_spread; /* as of ptx_strong */
     uint64_t
         counted_epoch; /* of the pair that was counted last: the cells of one pair count once */
     uint32_t counted_at, counted_lane;
@@ -198,6 +199,7 @@ typedef struct {
     uint32_t lanes, named, at; /* named: the lane that a report names, if it is one of them */
     uint8_t access;
     bool atomic, same_value, sizes_differ;
+    bool exchanged; /* by lanes of a warp in volatile shared memory */
 } ptx_earlier;
 /* The cell `bytes` wide at `address`. */
 void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,

@@ -45,7 +45,7 @@ static ptx_chain *chain_begin(ptx_turn *turn, const element *e, uint64_t address
 static bool extend(ptx_strong *last, const ptx_strong *s) {
     if (last->epoch != s->epoch || last->at != s->at || last->chain != s->chain ||
         last->address != s->address || last->bytes != s->bytes || last->writes != s->writes ||
-        last->reads != s->reads || last->wide != s->wide)
+        last->reads != s->reads || last->wide != s->wide || last->is_exchange != s->is_exchange)
         return false;
     uint32_t count = (uint32_t)__builtin_popcount(last->all);
     if (last->position + (s->writes ? count : 0) != s->position) return false;
@@ -73,6 +73,7 @@ static void log_strong(ptx_turn *turn, ptx_history *h, const ptx_strong *s) {
     if (first->epoch >> shift != s->epoch >> shift) h->strong_of_several = true;
     if (first->address != s->address || first->bytes != s->bytes) h->strong_mixed = true;
     if (!s->wide) h->strong_narrow = true;
+    if (s->is_exchange) h->strong_exchanged = true;
     if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
 }
 
@@ -98,7 +99,7 @@ static bool have_histories(ptx_turn *turn, const element *e) {
         /* What is before a barrier of its only block matters to nobody any more. */
         if (turn->is_shared && h->strong_count && h->latest_strong < turn->span) {
             h->strong_count = h->compact_at = h->compact_count = 0;
-            h->strong_mixed = h->strong_narrow = false;
+            h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
         }
     }
     return true;
@@ -143,6 +144,8 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
                     .bytes = (uint8_t)bytes,
                     .reads = reads,
                     .writes = writes,
-                    .wide = ptx_is_wide(a->order, a->scope)};
+                    .wide = ptx_is_wide(a->order, a->scope),
+                    .is_exchange = turn->is_exchange,
+                    .is_spread = turn->is_spread};
     for (uint32_t i = 0; i < e.count; i++) log_strong(turn, history(&e, i), &s);
 }

@@ -13,11 +13,13 @@ typedef struct {
 typedef enum { NODE_ACCESS, NODE_FENCE, NODE_JOIN } node_kind;
 typedef struct {
     node_kind kind;
-    uint32_t event, lane, block, thread; /* thread: of the launch */
+    uint32_t event, lane, block, warp, thread; /* thread: of the launch */
     ptx_space space;
     uint64_t address;
     uint32_t bytes;
     bool reads, writes, strong, wide, acquires, releases;
+    bool is_exchange; /* volatile, in shared memory */
+    bool is_spread;   /* lanes of one event at several places */
 } node;
 
 static node nodes[MOST_NODES];
@@ -106,6 +108,19 @@ static uint32_t thread_of(const trace *t, const event *e, uint32_t lane) {
     return e->block * t->threads + 32 * e->warp + lane;
 }
 
+static bool has_several_addresses(const event *e) {
+    for (uint32_t i = 0; i < 32; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (e->mask >> i & e->mask >> k & 1 && e->address[i] != e->address[k]) return true;
+    return false;
+}
+
+/* Lanes of a warp that exchange values in volatile shared memory: strong accesses, and yet unordered. */
+static bool exchange(const node *a, const node *b) {
+    return a->is_exchange && b->is_exchange && a->writes != b->writes &&
+           (a->is_spread || b->is_spread) && a->warp == b->warp;
+}
+
 static void access_node(const trace *t, uint32_t index, uint32_t lane, uint64_t address,
                         uint32_t bytes) {
     const event *e = &t->events[index];
@@ -113,20 +128,24 @@ static void access_node(const trace *t, uint32_t index, uint32_t lane, uint64_t 
         e->order == PTX_VOLATILE || e->scope == PTX_SCOPE_NONE || e->scope >= PTX_SCOPE_DEVICE;
     bool both = e->order == PTX_ACQ_REL || e->order == PTX_SEQ_CST;
     bool reads = e->access & MR_PTX_READS, writes = e->access & MR_PTX_WRITES;
-    uint32_t n = node_add((node){.kind = NODE_ACCESS,
-                                 .event = index,
-                                 .lane = lane,
-                                 .block = e->block,
-                                 .thread = thread_of(t, e, lane),
-                                 .space = e->space,
-                                 .address = address,
-                                 .bytes = bytes,
-                                 .reads = reads,
-                                 .writes = writes,
-                                 .strong = e->atomic || e->order >= PTX_VOLATILE,
-                                 .wide = wide,
-                                 .acquires = reads && (both || e->order == PTX_ACQUIRE),
-                                 .releases = writes && (both || e->order == PTX_RELEASE)});
+    uint32_t n = node_add(
+        (node){.kind = NODE_ACCESS,
+               .event = index,
+               .lane = lane,
+               .block = e->block,
+               .thread = thread_of(t, e, lane),
+               .warp = e->warp,
+               .space = e->space,
+               .address = address,
+               .bytes = bytes,
+               .reads = reads,
+               .writes = writes,
+               .strong = e->atomic || e->order >= PTX_VOLATILE,
+               .wide = wide,
+               .is_exchange = e->space == PTX_SHARED && e->order == PTX_VOLATILE && reads != writes,
+               .is_spread = has_several_addresses(e),
+               .acquires = reads && (both || e->order == PTX_ACQUIRE),
+               .releases = writes && (both || e->order == PTX_RELEASE)});
     after(n, last_of_thread[nodes[n].thread]);
     last_of_thread[nodes[n].thread] = (int)n;
     if (nodes[n].strong && reads) observe(n);
@@ -184,7 +203,8 @@ static bool is_seen(uint32_t x, uint32_t y) {
         const node *later = &nodes[w];
         if (later->kind != NODE_ACCESS || !later->strong || !later->writes ||
             later->thread != nodes[x].thread || !same_place(later, &nodes[x]) ||
-            later->wide != nodes[x].wide)
+            later->wide != nodes[x].wide || later->is_exchange != nodes[x].is_exchange ||
+            (later->is_exchange && later->is_spread != nodes[x].is_spread))
             continue;
         for (uint32_t z = w + 1; z < y; z++)
             if (has(&observed[z], w) && has(&before[y], z)) return true;
@@ -198,7 +218,7 @@ static bool races(uint32_t x, uint32_t y) {
     if (!(a->writes || b->writes) || a->space != b->space) return false;
     if (a->space == PTX_SHARED && a->block != b->block) return false;
     if (a->address + a->bytes <= b->address || b->address + b->bytes <= a->address) return false;
-    return !morally_strong(a, b) && !has(&before[y], x) && !is_seen(x, y);
+    return (exchange(a, b) || !morally_strong(a, b)) && !has(&before[y], x) && !is_seen(x, y);
 }
 
 bool naive_is_race(uint32_t first, uint32_t first_lane, uint32_t second, uint32_t second_lane) {

@@ -55,6 +55,70 @@ function TestFindings.test_an_update_is_one_report()
   lu.assertEquals({ reports[1].kind, reports[1].tensor }, { "race-in-kernel", "total" })
 end
 
+-- As before Volta, when the lanes of a warp ran in step.
+function TestFindings.test_lanes_that_exchange_values_in_volatile_memory()
+  local function races(step)
+    local kernel = mr.kernel(([=[
+      extern "C" __global__ void sum(int *out, const int *x) {
+        __shared__ int plain[64];
+        volatile int *s = plain;
+        int t = threadIdx.x;
+        s[t] = x[t];
+        __syncthreads();
+        if (t < 32) {
+          %s
+        }
+        if (t == 0) *out = s[0];
+      }]=]):format(step), "sum")
+    local out, x = mr.zeros(1, { dtype = "i32" }), mr.ones(64, { dtype = "i32" })
+    local reports = found(function() kernel[{ 1, 64 }](out, x) end)
+    lu.assertEquals(out:item(), 64, step)
+    return reports
+  end
+  local unrolled, synced = "s[t] += s[t + 32];\n", "s[t] += s[t + 32]; __syncwarp();\n"
+  for _, distance in ipairs{ 16, 8, 4, 2, 1 } do
+    unrolled = unrolled .. ("s[t] += s[t + %d];\n"):format(distance)
+    synced = synced .. ("{ int v = s[t + %d]; __syncwarp(); s[t] += v; __syncwarp(); }\n"):format(distance)
+  end
+  for _, racy in ipairs{
+    unrolled,
+    "for (int d = 32; d > 0; d >>= 1) s[t] += s[t + d];",
+    "for (int d = 32; d > 0; d >>= 1) { s[t] += s[t + d]; __threadfence_block(); }",
+  } do
+    local reports = races(racy)
+    lu.assertTrue(#reports > 0, racy)
+    lu.assertEquals(reports[1].kind, "race-in-kernel")
+    lu.assertStrContains(reports[1].message, "__syncwarp() between the two orders them")
+  end
+  for _, clean in ipairs{
+    synced,
+    "int v = s[t] + s[t + 32]; for (int d = 16; d > 0; d >>= 1) v += __shfl_down_sync(-1, v, d); " ..
+      "if (t == 0) s[0] = v;",
+    "if (t == 0) { int v = 0; for (int i = 0; i < 64; i++) v += s[i]; s[0] = v; }",
+  } do
+    lu.assertEquals(races(clean), {}, clean)
+  end
+end
+
+-- A flag is one place for all lanes: who sees it when is up to the program.
+function TestFindings.test_a_volatile_flag_is_no_exchange()
+  local kernel = mr.kernel([=[
+    extern "C" __global__ void search(int *out, const int *x) {
+      __shared__ int found_at;
+      volatile int *found = &found_at;
+      int t = threadIdx.x;
+      if (t == 0) *found = -1;
+      __syncthreads();
+      for (int i = t; i < 256 && *found < 0; i += blockDim.x) if (x[i] == 7) *found = i;
+      __syncthreads();
+      if (t == 0) *out = *found;
+    }]=])
+  local x, out = mr.zeros(256, { dtype = "i32" }), mr.zeros(1, { dtype = "i32" })
+  x[78] = 7
+  lu.assertEquals(found(function() kernel[{ 1, 64 }](out, x) end), {})
+  lu.assertEquals(out:item(), 77)
+end
+
 function TestFindings.test_two_tensors_on_one_line_are_two_reports()
   local kernel = mr.kernel([=[extern "C" __global__ void shift(int *a, int *b) { ]=] ..
     [=[a[threadIdx.x] = a[threadIdx.x + 1]; b[threadIdx.x] = b[threadIdx.x + 1]; }]=])
