@@ -32,6 +32,23 @@ void mr_cuda_lane_close_blas(cuda_lane *lane) {
     lane->blas = NULL;
 }
 
+/* Destroying a handle waits for the device, so a handle is kept until that closes. */
+void mr_cuda_lane_spare_blas(cuda_kernels *kernels, cuda_lane *lane) {
+    if (lane->blas) kernels->spare_blas.items[kernels->spare_blas.count++] = lane->blas;
+    lane->blas = NULL;
+    lane->attached = false;
+}
+
+static cublasStatus_t create_handle(cuda_kernels *kernels, cublasHandle_t *out_handle) {
+    while (kernels->spare_blas.capacity <= kernels->blas_count)
+        if (!mr_vec_grow_(&kernels->spare_blas.items, &kernels->spare_blas.capacity,
+                          sizeof *kernels->spare_blas.items))
+            return CUBLAS_STATUS_ALLOC_FAILED;
+    cublasStatus_t status = mr_cublas.Create(out_handle);
+    kernels->blas_count += status == CUBLAS_STATUS_SUCCESS;
+    return status;
+}
+
 static mr_status blas_failed(const mr_command *command, cublasStatus_t status) {
     if (status == CUBLAS_STATUS_ALLOC_FAILED)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: cuBLAS has no memory to work in", command->name);
@@ -68,7 +85,7 @@ static mr_status open_handle(const mr_command *command, cuda_lane *lane) {
     cuda_kernels *kernels = mr_cuda_kernels_of(command);
     cublasHandle_t handle;
     if (kernels->spare_blas.count) handle = mr_vec_pop(&kernels->spare_blas);
-    else BLAS_TRY(mr_cublas.Create(&handle));
+    else BLAS_TRY(create_handle(kernels, &handle));
     lane->blas = handle;
     return set_math(command, lane, command->u.op.params.tf32);
 }
@@ -92,8 +109,7 @@ mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count) {
     cuda_kernels *kernels = device->kernels;
     while (kernels->spare_blas.count < count && has_blas(kernels)) {
         cublasHandle_t handle;
-        if (!mr_vec_reserve_one(&kernels->spare_blas) ||
-            mr_cublas.Create(&handle) != CUBLAS_STATUS_SUCCESS)
+        if (create_handle(kernels, &handle) != CUBLAS_STATUS_SUCCESS)
             return mr_fail(MR_CODE_OUT_OF_MEMORY, "graph: cuBLAS has no memory to work in");
         kernels->spare_blas.items[kernels->spare_blas.count++] = handle;
     }
@@ -102,7 +118,7 @@ mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count) {
 
 static mr_status handle_of(const mr_command *command, cuda_lane *lane, cublasHandle_t *out_handle) {
     /* It loads each of its kernels at the first use, which waits for callbacks, which wait for us. */
-    MR_TRY(mr_cuda_host_wait_all(mr_cuda_device_of(command)->machine));
+    MR_TRY(mr_cuda_may_wait(mr_cuda_device_of(command), command->name));
     if (__builtin_expect(!lane->blas, 0)) MR_TRY(open_handle(command, lane));
     if (__builtin_expect(!lane->attached, 0)) MR_TRY(attach(command, lane));
     bool tf32 = command->u.op.params.tf32;

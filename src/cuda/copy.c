@@ -24,8 +24,7 @@ static mr_status wait_first(cuda_stream *stream) {
  * queue that they share. */
 static mr_status wait_for_all_in_front(cuda_stream *stream) {
     MR_TRY(wait_first(stream));
-    MR_TRY(mr_cuda_host_wait_all(stream->device->machine));
-    return mr_cuda_use(stream->device);
+    return mr_cuda_may_wait(stream->device, "a copy of pageable memory");
 }
 
 static mr_status host_to_device(cuda_stream *stream, const mr_command *command) {
@@ -131,7 +130,7 @@ static mr_status between_devices(cuda_stream *stream, const mr_command *command)
     bool access =
         stream->device->peers >> (stream->device == target ? source : target)->device->index & 1;
     if (!command->u.copy.synchronous && access) return copy_async(stream, command, target, source);
-    MR_TRY(mr_cuda_host_wait_all(stream->device->machine)); /* no stream may come to wait for us */
+    MR_TRY(mr_cuda_may_wait(stream->device, "a copy between devices"));
     if (!command->u.copy.synchronous) return copy_async(stream, command, target, source);
     MR_TRY(mr_cuda_barrier_before(stream, target));
     MR_TRY(mr_cuda_barrier_before(stream, source));

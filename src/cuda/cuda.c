@@ -161,11 +161,27 @@ static mr_status stay_lost(mr_machine *machine, mr_status status) {
     return error;
 }
 
+/* The driver would wait, too, and without an end at Ctrl-C. Host functions are dropped first, as they must not run any
+ * more, and streams wait for them. A failure of the device is what the reset is for. */
+static mr_status wait_for_the_rest(cuda_machine *cuda) {
+    bool had_functions = cuda->calls != NULL;
+    mr_cuda_host_abandon(cuda);
+    if (cuda->machine->lost) return MR_OK;
+    mr_status status = mr_cuda_wait_devices(cuda);
+    bool interrupted = status && status->code == MR_CODE_INTERRUPTED;
+    mr_error_destroy(status);
+    if (!interrupted) return MR_OK;
+    return mr_fail(MR_CODE_INTERRUPTED,
+                   "reset: interrupted while waiting for the device: nothing was reset%s",
+                   had_functions ? ", but the pending host functions were dropped" : "");
+}
+
 /* The contexts go, and with them memory, streams and whatever was under way. One that others in this
  * process hold as well only dies by the driver's own reset. */
 static mr_status reset(mr_machine *machine) {
     cuda_machine *cuda = mr_cuda_of(machine);
     uint64_t had_context = 0;
+    MR_TRY(wait_for_the_rest(cuda));
     for (int i = 0; i < cuda->device_count; i++)
         if (cuda->devices[i].context) had_context |= (uint64_t)1 << i;
     leave_contexts(cuda);

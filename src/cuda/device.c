@@ -124,7 +124,7 @@ mr_status mr_cuda_use_slowly(cuda_device *device) {
     if (mr_cuda_is_forked()) return mr_cuda_forked();
     if (!device->context) {
         CUcontext context;
-        MR_TRY(mr_cuda_host_wait_all(device->machine)); /* the driver may wait for other devices */
+        MR_TRY(mr_cuda_may_wait(device, "the first use of a device"));
         MR_TRY(retain(device->handle, device->device->index, &context));
         device->context = context;
         mr_status status = set_up(device);

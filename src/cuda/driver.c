@@ -74,6 +74,7 @@ static struct {
     char *problem; /* one sentence, NULL: none */
 } found[MR_CUDA_LIBRARY_COUNT];
 static int version;
+static bool eager;
 static atomic_bool forked;
 
 /* ---- finding */
@@ -251,6 +252,11 @@ static mr_status cannot_start(CUresult result) {
  * launches. The setting makes the start about ten milliseconds longer. A value that the user has set is kept. */
 static void load_eagerly(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    eager = strcmp(getenv("CUDA_MODULE_LOADING"), "EAGER") == 0;
+}
+
+bool mr_cuda_loads_eagerly(void) {
+    return eager;
 }
 
 /* Called once in a process, because setenv is not safe while another thread calls getenv. */

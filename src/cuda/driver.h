@@ -12,6 +12,7 @@
 
 #include <cublas_v2.h>
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The toolkit may have been installed without its profiling library's headers. */
@@ -274,6 +275,9 @@ const char *mr_cuda_library_path(mr_cuda_library library);
 
 /* Opens the driver, checks its version and starts it. Idempotent like mr_cuda_library_open. */
 mr_status mr_cuda_driver_start(void);
+
+/* Modules are loaded with all their kernels; else, by the user's wish, each kernel at its first use. */
+bool mr_cuda_loads_eagerly(void);
 
 int mr_cuda_driver_version(void); /* 13000 for CUDA 13.0; 0 before the start */
 

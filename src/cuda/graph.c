@@ -124,7 +124,7 @@ static mr_status build(cuda_graph *g, const mr_graph_plan *plan, mr_stream *stre
 static mr_status build_new(const mr_graph_plan *plan, mr_stream *stream, cuda_graph *earlier,
                            cuda_graph **out_graph) {
     cuda_device *device = ((cuda_stream *)stream->impl)->device;
-    MR_TRY(mr_cuda_host_wait_all(device->machine)); /* a new stream may wait in the driver */
+    MR_TRY(mr_cuda_may_wait(device, "making a graph of the driver"));
     MR_TRY(mr_cuda_use(device));
     cuda_graph *g = calloc(1, sizeof *g);
     if (!g) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
@@ -171,7 +171,7 @@ static void note_nodes(const cuda_graph *g, mr_stream *stream, uint64_t seq) {
                 mr_cuda_hold(stream->impl, node->operands[k].tensor->storage);
         if (node->kind != MR_COMMAND_OP) continue;
         if (node->u.op.row->family->id == MR_FAMILY_KERNEL)
-            mr_cuda_user_kernel_launched(device, node, seq);
+            mr_cuda_user_kernel_launched(device, node);
         if (i + TRAIL_LENGTH < g->nodes.commands.count) continue;
         cuda_trail *trail = &device->trail[device->launches++ % TRAIL_LENGTH];
         mr_name_release(trail->own_name);
@@ -218,7 +218,7 @@ static void note_last(cuda_graph *g, cuda_stream *stream) {
 mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, const mr_graph_launch *launch) {
     cuda_graph *g = graph;
     cuda_stream *s = stream->impl;
-    if (g->device->machine->calls) MR_TRY(mr_cuda_host_wait_all(g->device->machine));
+    if (g->device->machine->calls) MR_TRY(mr_cuda_may_wait(g->device, "the launch of a graph"));
     MR_TRY(mr_cuda_use(g->device));
     MR_TRY(wait_ready(g, s));
     MR_TRY(write_draws(g, s, launch));

@@ -102,14 +102,3 @@ mr_status mr_cuda_host_limit(cuda_machine *cuda) {
         MR_TRY(mr_cuda_wait_call(cuda));
     return MR_OK;
 }
-
-/* Inside a host function the host cannot wait, because the function's own stream is stopped until it
- * returns. */
-mr_status mr_cuda_host_wait_all(cuda_machine *cuda) {
-    if (cuda->machine->in_host_function)
-        return mr_fail(MR_CODE_NOT_PERMITTED,
-                       "not permitted inside a host function: pinning more memory may wait for the "
-                       "device, which waits for this function; make the tensor before");
-    while (cuda->calls) MR_TRY(mr_cuda_wait_call(cuda));
-    return MR_OK;
-}

@@ -83,8 +83,7 @@ mr_status mr_cuda_find(const mr_command *command, CUfunction *slot, cuda_module 
     va_start(args, format);
     mr_number_formatv(name + 9, sizeof name - 9, format, args);
     va_end(args);
-    MR_TRY(mr_cuda_host_wait_all(
-        device->machine)); /* loading waits for callbacks, which wait for us */
+    MR_TRY(mr_cuda_may_wait(device, command->name)); /* a kernel may be loaded only now */
     MR_CUDA_TRY(device, mr_cu.ModuleGetFunction(slot, kernels->modules[module], name),
                 "%s: kernel %s", command->name, name);
     return MR_OK;
@@ -165,8 +164,7 @@ void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream) {
     cuda_lane *lane = *at;
     if (!lane) return;
     *at = lane->next;
-    if (lane->blas && mr_vec_push(&kernels->spare_blas, lane->blas)) lane->blas = NULL;
-    mr_cuda_lane_close_blas(lane);
+    mr_cuda_lane_spare_blas(kernels, lane);
     free(lane);
 }
 
@@ -185,7 +183,7 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
     }
     /* The driver is out of events, or lost: give the memory back behind the stream's own work. */
     if (lane->left) mr_cuda_event_give(device, lane->left);
-    mr_cuda_lane_close_blas(lane);
+    mr_cuda_lane_spare_blas(kernels, lane);
     if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, stream);
     if (lane->scratch) mr_cu.MemFreeAsync(lane->scratch, stream);
     free(lane);

@@ -85,7 +85,6 @@ typedef struct {
     mr_kernel_code *code; /* one reference */
     CUmodule module;
     cuda_user_kernel *kernels; /* as mr_ptx_kernel_at counts */
-    uint64_t last_seq;         /* of the last launch of one of them */
     bool prints;               /* calls printf somewhere */
 } cuda_code;
 
@@ -117,8 +116,9 @@ typedef struct {
         select_write[MR_DTYPE_COUNT], select_digit;
     int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
     cuda_lane *lanes, *free_lanes;
-    cuda_graph_memory *captured; /* of the graph that is being captured; NULL: none is */
-    MR_VEC(cublasHandle_t) spare_blas;
+    cuda_graph_memory *captured;       /* of the graph that is being captured; NULL: none is */
+    MR_VEC(cublasHandle_t) spare_blas; /* with room for all handles that there are */
+    size_t blas_count;
     MR_VEC(cuda_code) codes;            /* the user's, by id */
     void (*close_codes)(void *kernels); /* gives them back, if there ever was one */
     bool no_blas;                       /* the library could not be opened */
@@ -244,6 +244,7 @@ mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
 /* blas.c: drops a lane's handle. */
 void mr_cuda_lane_close_blas(cuda_lane *lane);
+void mr_cuda_lane_spare_blas(cuda_kernels *kernels, cuda_lane *lane);
 /* Opens so many handles for graphs, unless cuBLAS cannot be used: a handle that is opened in a capture may fail it. */
 mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count);
 bool mr_cuda_uses_blas(const mr_command *command);

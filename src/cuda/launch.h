@@ -31,8 +31,8 @@ mr_status mr_cuda_kernels_registers(mr_device *device, mr_kernel_code *code, con
  * another stream, which waits for what is pending in this one. */
 void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 
-/* Kernels of the user's, launched as a part of a graph: they are pending until `seq` is done. */
-void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command, uint64_t seq);
+/* A kernel of the user's was launched as a part of a graph. */
+void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command);
 
 /* The backend's slots for graphs (graph.c). */
 mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **graph);

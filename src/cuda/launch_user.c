@@ -2,9 +2,8 @@
  * command.
  *
  * A code is loaded once for each device that uses it, and found by its id. It is unloaded when nobody else holds the code
- * and no kernel of it is pending; that is looked for where another one is loaded, since loading and unloading may
- * wait for the device. Kernels in streams hold no reference, as commands are not kept, so easiest to break is the second
- * half of that condition. */
+ * and no kernel of it is pending. Kernels in streams hold no reference, as commands are not kept. So that is looked for
+ * where another one is loaded: the device is idle then, since loading and unloading wait for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,23 +56,13 @@ static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
     return MR_OK;
 }
 
-/* Whether all that the device was given up to `seq` is done, without waiting. The reclaim stream is behind those that
- * were closed. */
-static bool is_done(const cuda_device *device, uint64_t seq) {
-    for (const cuda_stream *s = device->first; s; s = s->next) {
-        bool may_pend = s->done_seq < s->last_seq && s->done_seq < seq;
-        if (may_pend && mr_cu.StreamQuery(s->handle) != CUDA_SUCCESS) return false;
-    }
-    return mr_cu.StreamQuery(device->reclaim) == CUDA_SUCCESS;
-}
-
+/* Of a device that is idle. */
 static void unload_unused(cuda_device *device) {
     cuda_kernels *kernels = device->kernels;
     size_t kept = 0;
     for (size_t i = 0; i < kernels->codes.count; i++) {
         cuda_code *c = &kernels->codes.items[i];
-        bool may_pend = c->last_seq && !is_done(device, c->last_seq);
-        if (mr_kernel_code_is_shared(c->code) || may_pend) {
+        if (mr_kernel_code_is_shared(c->code)) {
             kernels->codes.items[kept++] = *c;
             continue;
         }
@@ -112,8 +101,9 @@ static mr_status load_module(cuda_device *device, const mr_kernel_code *code,
 }
 
 /* The handles are asked for now, so that a launch asks for nothing. One that is missing is asked for again at a launch,
- * which then says so. */
+ * which then says so. Where the driver loads each kernel only at its first use, that launch first waits. */
 static void find_functions(cuda_code *c) {
+    if (!mr_cuda_loads_eagerly()) return;
     for (uint32_t i = 0; i < mr_ptx_kernel_count(c->code->ptx); i++)
         if (mr_cu.ModuleGetFunction(&c->kernels[i].function, c->module,
                                     mr_ptx_kernel_at(c->code->ptx, i)->name) != CUDA_SUCCESS)
@@ -138,8 +128,7 @@ static mr_status load(cuda_device *device, mr_kernel_code *code) {
 mr_status mr_cuda_kernels_load(mr_device *of, mr_kernel_code *code) {
     cuda_device *device = of->impl;
     if (device->kernels && find_code(device->kernels, code)) return mr_cuda_use(device);
-    /* Loading may wait for the device, and it for the functions. */
-    MR_TRY(mr_cuda_host_wait_all(device->machine));
+    MR_TRY(mr_cuda_waits(device, "loading a kernel"));
     MR_TRY(mr_cuda_use(device)); /* at the first use it makes device->kernels */
     MR_TRY(load(device, code));
     unload_unused(device);
@@ -187,6 +176,7 @@ static mr_status allow_shared(const mr_command *command, cuda_user_kernel *kerne
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     if (a->shared <= kernel->shared_limit || a->shared + a->kernel->shared_bytes <= SHARED_FOR_ALL)
         return MR_OK;
+    MR_TRY(mr_cuda_may_wait(mr_cuda_device_of(command), command->name));
     MR_CUDA_TRY(mr_cuda_device_of(command),
                 mr_cu.FuncSetAttribute(kernel->function,
                                        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -205,11 +195,13 @@ static mr_status find_kernel(const mr_command *command, cuda_code **out_code,
         c = find_code(mr_cuda_kernels_of(command), a->code);
     }
     cuda_user_kernel *kernel = &c->kernels[a->kernel - mr_ptx_kernel_at(a->code->ptx, 0)];
-    if (__builtin_expect(!kernel->function, 0))
+    if (__builtin_expect(!kernel->function, 0)) {
+        MR_TRY(mr_cuda_may_wait(mr_cuda_device_of(command), command->name));
         MR_CUDA_TRY(mr_cuda_device_of(command),
                     mr_cu.ModuleGetFunction(&kernel->function, c->module, a->kernel->name),
                     "%s: the driver does not find the kernel `%s` in its module", command->name,
                     a->kernel->name);
+    }
     *out_code = c;
     *out_kernel = kernel;
     return MR_OK;
@@ -261,14 +253,11 @@ mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream) {
     MR_TRY(find_kernel(command, &c, &kernel));
     MR_TRY(allow_shared(command, kernel));
     MR_TRY(launch_function(command, stream, kernel->function));
-    c->last_seq = command->seq;
     if (c->prints) mr_cuda_device_of(command)->prints = true;
     return MR_OK;
 }
 
-void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command, uint64_t seq) {
-    cuda_code *c = find_code(device->kernels, mr_kernel_arguments_of(command)->code);
-    if (!c) return;
-    c->last_seq = seq;
-    if (c->prints) device->prints = true;
+void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command) {
+    const cuda_code *c = find_code(device->kernels, mr_kernel_arguments_of(command)->code);
+    if (c && c->prints) device->prints = true;
 }

@@ -93,8 +93,8 @@ static mr_status find_address(cuda_stream *stream, mr_storage *storage, CUdevice
         result = mr_cu.MemAllocFromPoolAsync(out_address, bytes, device->pool, stream->handle);
     }
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        mr_cu.MemPoolTrimTo(device->pool,
-                            0); /* what the attempt took, and other processes may need */
+        /* What the attempt took, and other processes may need. */
+        if (!device->machine->calls) mr_cu.MemPoolTrimTo(device->pool, 0);
         return out_of_memory(device, storage);
     }
     MR_CUDA_TRY(device, result, "alloc of %" PRIu64 " bytes in %s", storage->bytes, stream->text);
@@ -231,8 +231,8 @@ static void see_frees(cuda_device *device) {
 mr_status mr_cuda_memory_trim(mr_device *device) {
     cuda_device *d = device->impl;
     mr_cuda_hold_collect(d->machine);
-    MR_TRY(mr_cuda_host_wait_all(d->machine));
-    mr_cuda_pinned_trim(d->machine);
+    MR_TRY(mr_cuda_may_wait(d, "empty_cache"));
+    MR_TRY(mr_cuda_pinned_trim(d->machine));
     if (!d->context) return MR_OK;
     MR_TRY(mr_cuda_use(d));
     see_frees(d);

@@ -23,8 +23,8 @@ mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer) {
                        "between them go through the host",
                        device->index, peer->index);
     if (d->peers & bit) return already(device, peer);
-    MR_TRY(mr_cuda_host_wait_all(d->machine)); /* the driver may wait for both devices */
-    MR_TRY(mr_cuda_use(p));                    /* makes its context */
+    MR_TRY(mr_cuda_may_wait(d, "enable_peer_access"));
+    MR_TRY(mr_cuda_use(p)); /* makes its context */
     MR_TRY(mr_cuda_use(d));
     CUmemAccessDesc access = {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = d->handle},

@@ -146,11 +146,11 @@ mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t wanted, cuda_pinned_b
     if (class == CLASSES) return out_of_memory(cuda, wanted);
     if (!pinned->free[class]) mr_cuda_hold_collect(cuda);
     if (!pinned->free[class]) {
+        MR_TRY(mr_cuda_may_wait(cuda->home, "pinning more memory"));
         MR_TRY(mr_cuda_use(cuda->home));
-        MR_TRY(mr_cuda_host_wait_all(cuda)); /* registering may wait for the device */
         CUresult result = refill(pinned, class, bytes);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-            mr_cuda_pinned_trim(cuda);
+            MR_TRY(mr_cuda_pinned_trim(cuda));
             result = refill(pinned, class, bytes);
         }
         if (result == CUDA_ERROR_OUT_OF_MEMORY) return out_of_memory(cuda, wanted);
@@ -187,15 +187,16 @@ void mr_cuda_pinned_release(mr_storage *storage) {
     mr_cuda_pinned_give(mr_cuda_of(storage->machine), storage->impl);
 }
 
-/* Regions of which nothing is in use go back to the system. */
-void mr_cuda_pinned_trim(cuda_machine *cuda) {
+static bool has_unused(const cuda_pinned *pinned) {
+    for (const region *r = pinned->regions; r; r = r->next)
+        if (!r->used) return true;
+    return false;
+}
+
+mr_status mr_cuda_pinned_trim(cuda_machine *cuda) {
     cuda_pinned *pinned = cuda->pinned;
-    if (cuda->machine->lost) return;
-    mr_status status = mr_cuda_use(cuda->home);
-    if (status) {
-        mr_error_destroy(status);
-        return;
-    }
+    if (cuda->machine->lost || !has_unused(pinned)) return MR_OK;
+    MR_TRY(mr_cuda_waits_for_all(cuda, "giving back pinned memory"));
     for (unsigned i = 0; i < CLASSES; i++) {
         for (block **link = &pinned->free[i]; *link;) {
             if ((*link)->region->used) link = &(*link)->next;
@@ -206,6 +207,7 @@ void mr_cuda_pinned_trim(cuda_machine *cuda) {
         next = r->next;
         if (!r->used) destroy_region(pinned, r);
     }
+    return MR_OK;
 }
 
 /* ---- the pool's life */

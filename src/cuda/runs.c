@@ -4,6 +4,9 @@
  * command and one behind it. Both give them later, so a command waits in a list until then. A command may be
  * several calls of the driver (a reduction in two kernels): it is told of when all of them are over, as one run.
  *
+ * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may; an end may
+ * be a finalizer's, so it is put off until they are idle (cuda->unused_runs).
+ *
  * Easiest to break: nothing here may cost anything, or call the driver, while cuda->runs is NULL. */
 #include "cuda/runs.h"
 
@@ -170,6 +173,9 @@ mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how) {
             return status;
         }
         cuda->runs = runs;
+    } else if (cuda->unused_runs) {
+        cuda->unused_runs = false;
+        cuda->runs->source->rest(cuda->runs, false);
     }
     cuda->runs->users++;
     *out_how = cuda->runs->source->how;
@@ -181,28 +187,52 @@ void mr_cuda_runs_flush(mr_machine *machine) {
     if (cuda->runs) collect(cuda->runs, true);
 }
 
+static void drop_all(cuda_runs *runs) {
+    for (size_t i = 0; i < runs->list.count; i++)
+        if (!runs->list.items[i].told) drop(runs, &runs->list.items[i]);
+    drop_first(runs, runs->list.count);
+    runs->calls.count = 0;
+}
+
+/* It is called by finalizers, too, so it waits for nothing: a source that would wait rests until the devices are idle. */
 void mr_cuda_runs_stop(mr_machine *machine) {
     cuda_machine *cuda = mr_cuda_of(machine);
-    if (!cuda->runs) return;
-    collect(cuda->runs, true);
-    if (--cuda->runs->users) return;
+    cuda_runs *runs = cuda->runs;
+    if (!runs) return;
+    collect(runs, true);
+    if (--runs->users) return;
+    if (runs->source->rest && !mr_cuda_is_idle(cuda)) {
+        drop_all(runs);
+        runs->source->rest(runs, true);
+        cuda->unused_runs = true;
+        return;
+    }
+    destroy(runs);
+    cuda->runs = NULL;
+}
+
+void mr_cuda_runs_leave(cuda_machine *cuda) {
+    if (!mr_cuda_is_idle(cuda)) return;
     destroy(cuda->runs);
     cuda->runs = NULL;
+    cuda->unused_runs = false;
 }
 
 /* The contexts are about to go, and with them what is pending. Whoever has asked goes on being told in the next ones. */
 void mr_cuda_runs_forget(cuda_machine *cuda) {
     cuda_runs *runs = cuda->runs;
     if (!runs) return;
+    if (cuda->unused_runs) {
+        mr_cuda_runs_close(cuda);
+        return;
+    }
     collect(runs, true);
-    for (size_t i = 0; i < runs->list.count; i++)
-        if (!runs->list.items[i].told) drop(runs, &runs->list.items[i]);
-    drop_first(runs, runs->list.count);
-    runs->calls.count = 0;
+    drop_all(runs);
     if (runs->source->forget) runs->source->forget(runs);
 }
 
 void mr_cuda_runs_close(cuda_machine *cuda) {
     if (cuda->runs) destroy(cuda->runs);
     cuda->runs = NULL;
+    cuda->unused_runs = false;
 }

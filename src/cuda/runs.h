@@ -36,6 +36,9 @@ typedef struct {
     /* Finds times that are known now. `flush`: also those for which the source has to be asked. */
     void (*collect)(cuda_runs *runs, bool flush);
     void (*drop)(cuda_runs *runs, cuda_run *run); /* it will not be told of, or has been */
+    /* Nothing of what comes is of interest, or again it is: at once, as `stop` waits for the devices. NULL: `stop` does
+     * not wait. */
+    void (*rest)(cuda_runs *runs, bool rests);
     /* The contexts are about to go; optional. */
     void (*forget)(cuda_runs *runs);
 } cuda_run_source;

@@ -23,6 +23,7 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     cuda_runs *owner; /* NULL: nobody uses CUPTI */
+    bool rests;       /* what arrives is thrown away */
     CUpti_SubscriberHandle subscriber;
     MR_VEC(activity) arrived;
 } shared;
@@ -65,7 +66,7 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     pthread_mutex_lock(&lock);
     while (mr_cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
         /* A time of 0 means that CUPTI could not find it. */
-        if (shared.owner && read_record(record, &a) && a.begin && a.end &&
+        if (shared.owner && !shared.rests && read_record(record, &a) && a.begin && a.end &&
             !mr_vec_push(&shared.arrived, a))
             break;
     pthread_mutex_unlock(&lock);
@@ -155,12 +156,14 @@ static bool claim(cuda_runs *runs) {
 static void unclaim(void) {
     pthread_mutex_lock(&lock);
     shared.owner = NULL;
+    shared.rests = false;
     mr_vec_free(&shared.arrived);
     pthread_mutex_unlock(&lock);
 }
 
 static mr_status start(cuda_runs *runs) {
     MR_TRY(mr_cuda_library_open(MR_CUDA_LIBRARY_CUPTI));
+    MR_TRY(mr_cuda_waits_for_all(runs->cuda, "the start of a trace"));
     if (!claim(runs))
         return mr_fail(MR_CODE_NOT_SUPPORTED, "another machine of this process uses CUPTI");
     CUptiResult result = mr_cupti.Subscribe(&shared.subscriber, call_begins, NULL);
@@ -178,6 +181,15 @@ static void stop(cuda_runs *runs) {
     calling = NULL;
     leave_cupti();
     unclaim();
+}
+
+static void rest(cuda_runs *runs, bool rests) {
+    (void)runs;
+    calling = NULL; /* a host function may end it within a call */
+    pthread_mutex_lock(&lock);
+    shared.rests = rests;
+    shared.arrived.count = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 static void enter(cuda_runs *runs, cuda_run *run, cuda_stream *stream) {
@@ -244,6 +256,7 @@ const cuda_run_source mr_cuda_runs_by_cupti = {
     .how = "by CUPTI's records of what the device did",
     .start = start,
     .stop = stop,
+    .rest = rest,
     .enter = enter,
     .leave = leave,
     .collect = collect,

@@ -11,7 +11,8 @@
  *
  * The invariant easiest to break: a call that can block inside the driver must not be made while a host
  * function is pending, because it is this thread that has to run it. Streams may share a hardware queue
- * (R55), so it does not matter in which stream (mr_cuda_unblock, mr_cuda_host_wait_all). */
+ * (R55), so it does not matter in which stream (mr_cuda_unblock, mr_cuda_may_wait, mr_cuda_waits). The table
+ * of such calls is in docs/semantics.md, "Calls that wait inside the driver". */
 #ifndef MR_CUDA_STATE_H
 #define MR_CUDA_STATE_H
 
@@ -169,8 +170,9 @@ struct cuda_machine {
 
     cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
 
-    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
-    void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
+    cuda_runs *runs;  /* NULL: nobody wants to know when commands ran (runs.c) */
+    bool unused_runs; /* nobody does any more, and `runs` is there until the devices are idle */
+    void *ranges;     /* NULL: no tool wants the names of operations (nvtx.c) */
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
@@ -256,7 +258,22 @@ void mr_cuda_event_in_launch(mr_event *event, cuda_stream *stream);
 mr_status mr_cuda_wait_stream(cuda_stream *stream); /* the legacy stream: with blocking ones, P1 */
 mr_status mr_cuda_wait_event(cuda_event *event, bool yielding);
 mr_status mr_cuda_wait_device(cuda_device *device);
-mr_status mr_cuda_wait_call(cuda_machine *cuda); /* until the oldest host function has run */
+mr_status mr_cuda_wait_devices(cuda_machine *cuda); /* all of them */
+mr_status mr_cuda_wait_call(cuda_machine *cuda);    /* until the oldest host function has run */
+
+/* Without waiting: nothing is under way on any device, and no host function is pending. May change the current
+ * context. */
+bool mr_cuda_is_idle(cuda_machine *cuda);
+
+/* To be called before a call of the driver, of cuBLAS or of CUPTI that may wait for a device. It waits until no host
+ * function is pending, runs them meanwhile, and can be interrupted. Inside a host function it is an error that says
+ * `what` may wait. Afterwards `device` is current, if it has a context. */
+mr_status mr_cuda_may_wait(cuda_device *device, const char *what);
+/* The same before a call that does wait for the device, or for all devices: waits for it here, so that the call need
+ * not, and Ctrl-C ends the wait. */
+mr_status mr_cuda_waits(cuda_device *device, const char *what);
+mr_status mr_cuda_waits_for_all(cuda_machine *cuda,
+                                const char *what); /* the home device is current */
 
 /* ---- turn.c: the place of a host function in its stream. The stream says when it gets there, and goes no
  * further until it is told to. */
@@ -290,10 +307,6 @@ void mr_cuda_host_abandon(cuda_machine *cuda);
 uint64_t mr_cuda_host_number(const cuda_call *call); /* no other call ever has the same */
 cuda_stream *mr_cuda_host_stream(const cuda_call *call);
 mr_status mr_cuda_host_limit(cuda_machine *cuda); /* the slow path of mr_cuda_unblock */
-
-/* Call this before anything that may block inside the driver for longer. It waits until no host function
- * is pending. */
-mr_status mr_cuda_host_wait_all(cuda_machine *cuda);
 
 /* Submissions to all streams behind a pending host function. Each takes up to three places in the launch queue,
  * which has some 1,000 and may be shared (R55, R56). */
@@ -334,7 +347,8 @@ void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
  * costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)
 bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t bytes); /* free, and pinned already */
-void mr_cuda_pinned_trim(cuda_machine *cuda);
+/* Regions of which nothing is in use go back to the system, once the devices are idle: the driver waits for them. */
+mr_status mr_cuda_pinned_trim(cuda_machine *cuda);
 void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
 mr_status
 mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
@@ -360,6 +374,12 @@ mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);
 void mr_cuda_run_enter(cuda_runs *runs, const mr_command *command);
 void mr_cuda_run_leave(cuda_runs *runs, const mr_command *command, bool taken);
 void mr_cuda_runs_forget(cuda_machine *cuda); /* the contexts are about to go, and are idle */
+void mr_cuda_runs_leave(
+    cuda_machine *cuda); /* gives up what nobody uses any more, if the devices are idle */
+/* Interest in times that is over, but could not be given up yet, since that waits for the devices. */
+static inline void mr_cuda_runs_settle(cuda_machine *cuda) {
+    if (__builtin_expect(cuda->unused_runs, 0)) mr_cuda_runs_leave(cuda);
+}
 void mr_cuda_runs_close(cuda_machine *cuda);
 mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how);
 void mr_cuda_runs_flush(mr_machine *machine);

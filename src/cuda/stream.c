@@ -11,7 +11,7 @@ static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstr
     }
     unsigned flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
     /* A new stream may make the driver wait until the streams that share a hardware queue are idle. */
-    MR_TRY(mr_cuda_host_wait_all(device->machine));
+    MR_TRY(mr_cuda_may_wait(device, "a new stream"));
     MR_TRY(mr_cuda_use(device));
     MR_CUDA_TRY(device, mr_cu.StreamCreateWithPriority(out_handle, flags, stream->priority),
                 "stream");

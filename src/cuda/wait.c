@@ -85,7 +85,8 @@ mr_status mr_cuda_wait_stream(cuda_stream *stream) {
     mr_cuda_stream_release(stream);
     MR_TRY(status);
     mr_cuda_hold_poll(device);
-    return MR_OK;
+    mr_cuda_runs_settle(device->machine);
+    return mr_cuda_use(device);
 }
 
 mr_status mr_cuda_wait_event(cuda_event *event, bool yielding) {
@@ -114,6 +115,12 @@ mr_status mr_cuda_wait_device(cuda_device *device) {
     MR_TRY(wait_for(&g, "synchronize"));
     MR_CUDA_TRY(device, mr_cu.CtxSynchronize(), "synchronize of device %d", device->device->index);
     device->prints = false;
+    mr_cuda_runs_settle(device->machine);
+    return MR_OK;
+}
+
+mr_status mr_cuda_wait_devices(cuda_machine *cuda) {
+    for (int i = 0; i < cuda->device_count; i++) MR_TRY(mr_cuda_wait_device(&cuda->devices[i]));
     return MR_OK;
 }
 
@@ -128,4 +135,51 @@ mr_status mr_cuda_wait_call(cuda_machine *cuda) {
 
 mr_status mr_cuda_device_synchronize(mr_device *device) {
     return mr_cuda_wait_device(device->impl);
+}
+
+/* ---- before the driver waits */
+
+/* Inside a host function the host cannot wait, because the function's own stream is stopped until it
+ * returns. */
+mr_status mr_cuda_may_wait(cuda_device *device, const char *what) {
+    cuda_machine *cuda = device->machine;
+    if (cuda->machine->in_host_function)
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "not permitted inside a host function: %s may wait for the device, which "
+                       "waits for this function; do it before",
+                       what);
+    while (cuda->calls) MR_TRY(mr_cuda_wait_call(cuda));
+    return device->context ? mr_cuda_use(device) : MR_OK;
+}
+
+mr_status mr_cuda_waits(cuda_device *device, const char *what) {
+    MR_TRY(mr_cuda_may_wait(device, what));
+    MR_TRY(mr_cuda_wait_device(device));
+    return device->context ? mr_cuda_use(device) : MR_OK;
+}
+
+mr_status mr_cuda_waits_for_all(cuda_machine *cuda, const char *what) {
+    MR_TRY(mr_cuda_may_wait(cuda->home, what));
+    MR_TRY(mr_cuda_wait_devices(cuda));
+    return mr_cuda_use(cuda->home);
+}
+
+static bool is_done(CUstream stream) {
+    return mr_cu.StreamQuery(stream) == CUDA_SUCCESS;
+}
+
+static bool device_is_idle(cuda_device *device) {
+    mr_status status = mr_cuda_use(device);
+    bool idle = !status && is_done(device->reclaim);
+    mr_error_destroy(status);
+    for (const cuda_stream *s = device->first; s && idle; s = s->next)
+        idle = (!s->legacy && s->last_seq <= s->done_seq) || is_done(s->handle);
+    return idle;
+}
+
+bool mr_cuda_is_idle(cuda_machine *cuda) {
+    if (cuda->calls || cuda->machine->in_host_function) return false;
+    for (int i = 0; i < cuda->device_count; i++)
+        if (cuda->devices[i].context && !device_is_idle(&cuda->devices[i])) return false;
+    return true;
 }

@@ -128,8 +128,8 @@ struct mr_backend {
      * no stream and no operands, and nobody may keep it. They are told in runs_flush and in runs_stop, and
      * when many of them are over also in `submit`; each by one run, and those of one stream in their order.
      *
-     * runs_start does not wait for the device. *out_how: a sentence, static, that says how
-     * times are found. An error (OUT_OF_MEMORY, a lost device): nothing has been started.
+     * runs_start may wait for the devices. *out_how: a sentence, static, that says how
+     * times are found. An error (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started.
      * runs_flush tells of all that is over, without waiting for the device. What runs on is told of by a later call.
      * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize before. */
     mr_status (*runs_start)(mr_machine *machine, const char **out_how);

@@ -81,7 +81,13 @@ void fake_finished(const task *t, uint64_t begin) {
     done[done_count++] = (finished){kind, t->correlation, begin, fake_now()};
 }
 
-/* ---- subscribing */
+/* ---- subscribing: like the real one, starting and ending waits for the devices */
+
+static void wait_for_devices(void) {
+    pthread_mutex_lock(&fake_lock);
+    fake_wait_as_allowed();
+    pthread_mutex_unlock(&fake_lock);
+}
 
 CUptiResult fake_cupti_GetVersion(uint32_t *version) {
     *version = (uint32_t)fake_number_of("FAKE_CUPTI_VERSION", CUPTI_API_VERSION);
@@ -92,6 +98,7 @@ CUptiResult fake_cupti_Subscribe(CUpti_SubscriberHandle *subscriber, CUpti_Callb
                                  void *context) {
     if (cupti.subscribed || fake_cuda.cupti_refuses || getenv("FAKE_CUPTI_REFUSES"))
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    wait_for_devices();
     cupti.subscribed = true;
     fake_cuda.subscribers++;
     cupti.callback = callback;
@@ -103,6 +110,7 @@ CUptiResult fake_cupti_Subscribe(CUpti_SubscriberHandle *subscriber, CUpti_Callb
 CUptiResult fake_cupti_Unsubscribe(CUpti_SubscriberHandle subscriber) {
     (void)subscriber;
     if (!cupti.subscribed) return CUPTI_ERROR_INVALID_PARAMETER;
+    wait_for_devices();
     cupti.subscribed = false;
     fake_cuda.subscribers--;
     memset(cupti.wanted, 0, sizeof cupti.wanted);
@@ -119,6 +127,7 @@ CUptiResult fake_cupti_EnableCallback(uint32_t enable, CUpti_SubscriberHandle su
 }
 
 CUptiResult fake_cupti_Finalize(void) {
+    wait_for_devices();
     memset(cupti.enabled, 0, sizeof cupti.enabled);
     cupti.timestamp = NULL;
     cupti.give = NULL;
@@ -144,11 +153,13 @@ CUptiResult fake_cupti_ActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFun
 }
 
 CUptiResult fake_cupti_ActivityEnable(CUpti_ActivityKind kind) {
+    wait_for_devices();
     cupti.enabled[kind] = true;
     return cupti.give ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
 CUptiResult fake_cupti_ActivityDisable(CUpti_ActivityKind kind) {
+    wait_for_devices();
     cupti.enabled[kind] = false;
     return CUPTI_SUCCESS;
 }

@@ -62,6 +62,7 @@ CUresult fake_Init(unsigned flags) {
         sscanf(lose, "%d:%d", &fake_cuda.lose_at, &code);
         fake_cuda.lose_with = (CUresult)code;
     }
+    if (fake_device_count < 0) fake_cuda.waits = fake_number_of("FAKE_CUDA_WAITS", 0);
     fake_device_count = count;
     return CUDA_SUCCESS;
 }
@@ -143,6 +144,7 @@ CUresult fake_DevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
         return (CUresult)refused;
     pthread_mutex_lock(&fake_lock);
     if (d->lost && !d->retained && fake_cuda.lost_for_good) return fake_leave(d->lost);
+    if (!d->retained) fake_wait_as_allowed();
     if (!d->retained++) {
         d->lost = CUDA_SUCCESS;
         d->context.device = device;
@@ -170,12 +172,14 @@ static void destroy_context(int device) {
 CUresult fake_DevicePrimaryCtxRelease(CUdevice device) {
     pthread_mutex_lock(&fake_lock);
     if (!fake_devices[device].retained) return fake_leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (fake_devices[device].retained == 1) fake_wait_as_allowed();
     if (!--fake_devices[device].retained) destroy_context(device);
     return fake_leave(CUDA_SUCCESS);
 }
 
 CUresult fake_DevicePrimaryCtxReset(CUdevice device) {
     pthread_mutex_lock(&fake_lock);
+    fake_wait_as_allowed();
     if (fake_devices[device].retained) destroy_context(device);
     fake_devices[device].retained = 0;
     return fake_leave(CUDA_SUCCESS);
@@ -202,5 +206,6 @@ CUresult fake_CtxGetStreamPriorityRange(int *least, int *greatest) {
 
 CUresult fake_CtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     (void)peer, (void)flags;
-    return fake_state();
+    ENTER();
+    return fake_leave(fake_wait_as_allowed());
 }

@@ -72,6 +72,7 @@ struct task {
     task_kind kind;
     uint64_t number; /* order of submission, over all streams */
     int ticks;
+    uint64_t until; /* TASK_KERNEL: the time at which it is over; 0: it has not begun */
     void *to;
     const void *from;
     void *staged;       /* owned; TASK_KERNEL: the block of parameters */
@@ -161,6 +162,13 @@ CUresult fake_leave(CUresult result);
             return fake_leave(fake_cuda.fail_call_with);                                           \
     } while (0)
 
+/* In calls that may wait for the device (R7, R27, R46), behind ENTER. */
+#define WAIT_AS_ALLOWED()                                                                          \
+    do {                                                                                           \
+        CUresult wait_result_ = fake_wait_as_allowed();                                            \
+        if (wait_result_) return fake_leave(wait_result_);                                         \
+    } while (0)
+
 int fake_number_of(const char *variable, int otherwise); /* of the environment */
 size_t fake_total_memory(void);                          /* of a device */
 
@@ -182,8 +190,10 @@ void fake_bind_event(task *t, CUevent event);      /* the record that a wait fin
 void fake_move(void);                              /* carries out whatever can go on */
 bool fake_stream_done(CUstream stream);            /* the legacy stream: with blocking ones */
 CUresult fake_finish(CUstream stream);             /* waits for it; NULL: for the current device */
-bool fake_uses(const fake_module *module);         /* a kernel of it is pending */
-void fake_drop(int device); /* the context is gone, and with it streams and events */
+CUresult fake_wait_as_allowed(
+    void); /* a call that may wait for all devices, and here does if it is told to */
+bool fake_uses(const fake_module *module); /* a kernel of it is pending */
+void fake_drop(int device);                /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
 
 /* activity.c, under the lock: the number of a call of the driver, of which the subscriber is told; the time that records have;

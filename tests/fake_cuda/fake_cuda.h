@@ -23,6 +23,9 @@
  *   FAKE_CUDA_MEMORY_OPERATIONS=0   no stream memory operations
  *   FAKE_CUDA_KERNELS=1         built-in kernels run as well, from PTX that the build made of them
  *   FAKE_CUDA_LOSE=3:700        the third launch makes the device lost with that result
+ *   FAKE_CUDA_WAITS=1           calls that CUDA allows to wait for the device (docs/semantics.md) do wait, inside the driver,
+ *                               until nothing pends: what is held up by a host function then never ends
+ *   FAKE_CUDA_KERNEL_MS=500     each kernel takes so long, from when its stream gets to it
  *   FAKE_CUPTI_VERSION=120000   what cuptiGetVersion says; FAKE_CUPTI_REFUSES=1: it takes no subscriber */
 #ifndef TESTS_FAKE_CUDA_H
 #define TESTS_FAKE_CUDA_H
@@ -56,6 +59,7 @@ typedef struct {
     int cupti_skips;       /* numbers that calls of other threads have taken, before each */
     int cupti_lose_at;     /* counts down: the n-th record from now is lost */
     bool count_bytes;      /* of global memory, that kernels access: in `global_bytes` */
+    bool waits;            /* as FAKE_CUDA_WAITS, which sets it at the start */
     int hardware_queues;   /* streams share so many, each in order of submission; 0: one each */
 
     int launches, kernels_run, copies_run, callbacks_run;

@@ -92,6 +92,7 @@ CUresult fake_StreamEndCapture(CUstream handle, CUgraph *graph) {
 
 CUresult fake_GraphInstantiate(CUgraphExec *executable, CUgraph graph, unsigned long long flags) {
     ENTER_OR_FAIL();
+    WAIT_AS_ALLOWED();
     (void)flags;
     if (fake_cuda.refuse_graphs) return fake_leave(CUDA_ERROR_NOT_SUPPORTED);
     CUgraphExec made = calloc(1, sizeof *made);
@@ -120,6 +121,7 @@ static bool are_alike(const task *a, const task *b) {
 CUresult fake_GraphExecUpdate(CUgraphExec executable, CUgraph graph,
                               CUgraphExecUpdateResultInfo *info) {
     ENTER_OR_FAIL();
+    WAIT_AS_ALLOWED();
     *info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
     if (fake_cuda.refuse_updates || !are_alike(executable->first, graph->first)) {
         info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -150,6 +152,7 @@ void fake_free_executables(int device) {
 
 CUresult fake_GraphLaunch(CUgraphExec executable, CUstream handle) {
     ENTER_OR_FAIL();
+    WAIT_AS_ALLOWED();
     CUstream stream = fake_stream_of(handle);
     if (stream->device != executable->device) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     for (const task *t = executable->first; t; t = t->next) {

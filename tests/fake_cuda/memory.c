@@ -9,6 +9,7 @@
 
 CUresult fake_MemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     ENTER();
+    WAIT_AS_ALLOWED();
     *pool = (CUmemoryPool)&fake_devices[properties->location.id];
     return fake_leave(CUDA_SUCCESS);
 }
@@ -34,6 +35,7 @@ CUresult fake_MemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribu
 CUresult fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count) {
     if (fake_cuda.no_peers) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     ENTER();
+    WAIT_AS_ALLOWED();
     for (size_t i = 0; i < count; i++)
         ((fake_device *)pool)->open_to |= 1u << access[i].location.id;
     return fake_leave(CUDA_SUCCESS);
@@ -42,15 +44,20 @@ CUresult fake_MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access,
 CUresult fake_MemPoolTrimTo(CUmemoryPool pool, size_t bytes_to_keep) {
     fake_device *device = (fake_device *)pool;
     ENTER();
+    WAIT_AS_ALLOWED();
     device->reserved = device->used > bytes_to_keep ? device->used : bytes_to_keep;
     return fake_leave(CUDA_SUCCESS);
 }
 
 /* ---- blocks */
 
+/* Where the built-in kernels do not run, counts that they would have written are 0. */
 void *fake_alloc(size_t bytes) {
+    enum { MOST_CLEARED = 1 << 20 };
     void *memory;
-    return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : NULL;
+    if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) return NULL;
+    if (bytes <= MOST_CLEARED && !fake_number_of("FAKE_CUDA_KERNELS", 0)) memset(memory, 0, bytes);
+    return memory;
 }
 
 CUresult fake_MemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
@@ -150,6 +157,7 @@ void fake_free_all(int device) {
 
 CUresult fake_MemHostRegister(void *host, size_t bytes, unsigned flags) {
     ENTER();
+    WAIT_AS_ALLOWED();
     (void)flags;
     if (fake_cuda.fail_register_at && --fake_cuda.fail_register_at == 0)
         return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -168,6 +176,7 @@ CUresult fake_MemHostRegister(void *host, size_t bytes, unsigned flags) {
 CUresult fake_MemHostUnregister(void *host) {
     ENTER();
     CUresult result = fake_finish(NULL);
+    if (!result) result = fake_wait_as_allowed();
     int i = find_range(host);
     if (i < 0) return fake_leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     ranges[i].host = NULL;

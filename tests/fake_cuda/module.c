@@ -137,6 +137,7 @@ CUresult fake_load(CUmodule *module, const void *image, char *log, size_t log_si
 
 CUresult fake_ModuleLoadData(CUmodule *module, const void *image) {
     ENTER();
+    WAIT_AS_ALLOWED();
     return fake_leave(fake_load(module, image, NULL, 0));
 }
 
@@ -149,12 +150,14 @@ CUresult fake_ModuleLoadDataEx(CUmodule *module, const void *image, unsigned opt
         if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) log_size = (uintptr_t)values[i];
     }
     ENTER();
+    WAIT_AS_ALLOWED();
     return fake_leave(fake_load(module, image, log, log_size));
 }
 
 /* One that a kernel is still running from is not unloaded by a program that knows what it does. */
 CUresult fake_ModuleUnload(CUmodule module) {
     ENTER();
+    WAIT_AS_ALLOWED();
     fake_module *m = module_of(module);
     if (!m) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     if (fake_uses(m)) abort();
@@ -182,6 +185,7 @@ static bool is_left_out(const char *name) {
 
 CUresult fake_ModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     ENTER();
+    WAIT_AS_ALLOWED();
     fake_module *m = module_of(module);
     if (!m) return fake_leave(CUDA_ERROR_INVALID_HANDLE);
     if (!m->ptx && fake_number_of("FAKE_CUDA_KERNELS", 0))
@@ -228,6 +232,7 @@ CUresult fake_FuncGetAttribute(int *value, CUfunction_attribute attribute, CUfun
 
 CUresult fake_FuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     ENTER();
+    WAIT_AS_ALLOWED();
     fake_function *f = (fake_function *)function;
     if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
         return fake_leave(CUDA_SUCCESS);

@@ -143,6 +143,18 @@ static void *run_callback(void *context) {
     return NULL;
 }
 
+/* A kernel that takes its time: asking shows when it is over. */
+static bool still_runs(task *t) {
+    static int ms = -1;
+    struct timespec now;
+    if (ms < 0) ms = fake_number_of("FAKE_CUDA_KERNEL_MS", 0);
+    if (!ms) return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t time = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (!t->until) t->until = time + (uint64_t)ms;
+    return time < t->until;
+}
+
 /* True when it is done. */
 static bool carry_out_task(CUstream stream, task *t) {
     struct timespec now;
@@ -150,7 +162,7 @@ static bool carry_out_task(CUstream stream, task *t) {
     CUresult result;
     switch (t->kind) {
     case TASK_KERNEL:
-        if (t->ticks-- > 0) return false;
+        if (t->ticks-- > 0 || still_runs(t)) return false;
         fake_cuda.kernels_run++;
         result = fake_run(&t->launch, t->staged);
         if (fake_cuda.lose_at && --fake_cuda.lose_at == 0) result = fake_cuda.lose_with;
@@ -236,6 +248,25 @@ CUresult fake_finish(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+static bool all_done(void) {
+    for (int i = 0; i < fake_device_count; i++)
+        for (CUstream s = fake_devices[i].streams; s; s = s->next)
+            if (s->first && !fake_devices[i].lost) return false;
+    return true;
+}
+
+CUresult fake_wait_as_allowed(void) {
+    if (!fake_cuda.waits) return CUDA_SUCCESS;
+    for (fake_move(); !all_done(); fake_move()) {
+        fake_cuda.hold = false;
+        fake_cuda.blocking_calls++;
+        pthread_mutex_unlock(&fake_lock);
+        usleep(50);
+        pthread_mutex_lock(&fake_lock);
+    }
+    return fake_state();
+}
+
 bool fake_uses(const fake_module *module) {
     for (CUstream s = fake_devices[module->device].streams; s; s = s->next)
         for (const task *t = s->first; t; t = t->next)
@@ -269,6 +300,7 @@ void fake_drop(int device) {
 
 CUresult fake_StreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
     ENTER_OR_FAIL();
+    WAIT_AS_ALLOWED();
     (void)priority;
     *stream = malloc(sizeof **stream);
     if (!*stream) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);

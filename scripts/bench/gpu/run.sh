@@ -32,7 +32,7 @@ first_result() { # program, command...: from nothing to the first result, whole 
     done
     for round in $(seq "${RATE_ROUNDS:-2}"); do
         "$work/raw" large | sed 's/^/raw\t/'
-        "$host" --device cuda "$here/ours.lua" large halves products convolutions networks pinned peer pipeline | sed 's/^/millrace\t/'
+        "$host" --device cuda "$here/ours.lua" large halves products convolutions networks order pinned peer pipeline | sed 's/^/millrace\t/'
         python3 "$here/peers.py"
         first_result raw "$work/context"
         first_result millrace "$host" --device cuda -e 'print((mr.rand(1000) + 1):sum():item())'
