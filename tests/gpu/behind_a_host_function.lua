@@ -37,10 +37,10 @@ end
 
 -- Printing and reading files of the project is not about the device. The others are refused by a real GPU.
 local LEFT_OUT = { ["mr.help"] = "prints", ["mr.docs"] = "asks no device", ["mr.explore"] = "virtual",
-  ["mr.waits"] = "virtual", ["mr.replay"] = "virtual", ["mr.stress"] = "runs a function many times", ["kernel.profile"] = "virtual",
-      ["tensor.peek"] = "virtual",
-  ["kernel.__index"] = "is a part of the launch", ["tensor.__close"] = "is tensor.free",
-  ["tensor.__newindex"] = "is tensor.copy_", ["tensor.name"] = "asks no device" }
+  ["mr.waits"] = "virtual", ["mr.replay"] = "virtual", ["mr.stress"] = "runs a function many times",
+  ["kernel.profile"] = "virtual", ["tensor.peek"] = "virtual", ["kernel.__index"] = "is a part of the launch",
+  ["tensor.__close"] = "is tensor.free", ["tensor.__newindex"] = "is tensor.copy_",
+  ["tensor.name"] = "asks no device" }
 local LEFT_OUT_OWNERS = { ["mr.machine"] = "virtual", ["mr.nn"] = "makes tables and tensors", graph_pool = "has none",
   ["mr.nn.Module"] = "is written in Lua", ["mr.optim.lr_scheduler"] = "asks no device",
   ["mr.optim.lr_scheduler.Scheduler"] = "asks no device" }
