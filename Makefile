@@ -445,7 +445,8 @@ DIST := $(BUILD)/dist/millrace-$(VERSION)-linux-$(shell uname -m)
 
 .PHONY: dist
 dist: $(IMAGES)  ## a self-contained tarball that needs only glibc
-	@$(MAKE) --no-print-directory LTO=1 BUILD=$(BUILD)/release IMAGE_DIR=$(IMAGE_DIR) all
+	@$(MAKE) --no-print-directory LTO=1 BUILD=$(BUILD)/release IMAGE_DIR=$(IMAGE_DIR) all \
+	    $(if $(filter-out 0,$(CUDA)),$(BUILD)/release/compare_ops)
 	@scripts/dist $(BUILD)/release $(DIST)
 
 .PHONY: clean

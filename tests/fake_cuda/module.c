@@ -332,8 +332,8 @@ void fake_write_prints(void) {
 
 /* ---- running */
 
-static void describe(void *context, uint64_t address, char *out, size_t size) {
-    (void)context;
+static void describe(void *context, uint64_t address, uint64_t meant, char *out, size_t size) {
+    (void)context, (void)meant;
     snprintf(out, size, "address 0x%llx", (unsigned long long)address);
 }
 
