@@ -1,4 +1,5 @@
 /* The userdata of an event; the box owns one reference, like that of a stream. */
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/registry.h"
@@ -131,12 +132,14 @@ MR_FUNCTION(
     event_close, "close", "e:close()",
     "Closes the event. Returns at once; waits that are already submitted stay valid (R19).") {
     mr_set_context(L);
+    mr_bind_explore_closes_event(L, mr_event_at(L, 1));
     mr_raise(L, mr_event_close(mr_event_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(event_close_variable, "__close", "", "The end of a <close> variable: e:close().") {
     mr_set_context(L);
+    mr_bind_explore_closes_event(L, mr_event_at(L, 1));
     mr_error_destroy(mr_event_close(mr_event_at(L, 1)));
     return 0;
 }

@@ -1,9 +1,11 @@
-/* What the host program needs of mr.explore. */
+/* What the host program and other calls of scripts need of mr.explore. */
 #ifndef MR_BIND_EXPLORE_H
 #define MR_BIND_EXPLORE_H
 
 #include <lua.h>
 #include <stdbool.h>
+
+#include "model/command.h"
 
 /* The options of mr.explore that are numbers, which --explore takes, too. The last row has no name. */
 typedef struct {
@@ -23,5 +25,13 @@ int mr_bind_explore_script(lua_State *L);
 /* Raises an error at the script's line, and ends the search, if mr.explore is trying all schedules of the function that
  * calls. `what`: a call, and why no search can follow it. mr.replay and mr.stress permit it. */
 void mr_bind_explore_refuse(lua_State *L, const char *what);
+/* The same with the reason of mr_explore_refusal. */
+void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind);
+
+/* Raises an error if the script asks to end something that was there before a function of mr.explore, mr.replay or
+ * mr.stress, and this function calls. Its other runs need it. */
+void mr_bind_explore_frees(lua_State *L, const mr_storage *storage);
+void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream);
+void mr_bind_explore_closes_event(lua_State *L, const mr_event *event);
 
 #endif

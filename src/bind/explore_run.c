@@ -23,7 +23,7 @@
 #include "tensor/tensor.h"
 
 static const char
-    is_busy; /* its address is a registry key: true while a function is being explored */
+    busy; /* its address is a registry key: the mr_explore_keeper while a function is being explored */
 static const char search; /* likewise: its caller_state while all schedules of it are searched */
 
 /* --- keeping what the function changes ----------------------------------------------------------- */
@@ -36,7 +36,7 @@ static int drop_keeper(lua_State *L) {
     mr_explore_let_go(*keeper);
     *keeper = NULL;
     lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &busy);
     return 0;
 }
 
@@ -44,7 +44,7 @@ static int drop_keeper(lua_State *L) {
 int mr_explore_tool_keep(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const char *what = luaL_checkstring(L, 1);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &is_busy) != LUA_TNIL)
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &busy) != LUA_TNIL)
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
     if (mr_bind_waits_running(L))
         return mr_misuse(L,
@@ -55,8 +55,8 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
-    lua_pushboolean(L, true);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &is_busy);
+    lua_pushlightuserdata(L, *keeper);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &busy);
     return 1;
 }
 
@@ -112,6 +112,36 @@ void mr_bind_explore_refuse(lua_State *L, const char *what) {
     snprintf(s->refused, sizeof s->refused, "the function calls %s (%s:%d)", what,
              where.file ? where.file : "?", where.line);
     mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
+
+void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind) {
+    mr_bind_explore_refuse(L, mr_explore_refusal(kind));
+}
+
+static mr_explore_keeper *keeper_of(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &busy);
+    mr_explore_keeper *keeper = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return keeper;
+}
+
+static void refuse_end(lua_State *L, mr_explore_keeper *keeper, const char *what) {
+    mr_raise(L, mr_explore_refuse_end(keeper, what, mr_enter(L).where));
+}
+
+void mr_bind_explore_frees(lua_State *L, const mr_storage *storage) {
+    mr_explore_keeper *keeper = keeper_of(L);
+    if (keeper && mr_explore_had_storage(keeper, storage)) refuse_end(L, keeper, "frees a tensor");
+}
+
+void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream) {
+    mr_explore_keeper *keeper = keeper_of(L);
+    if (keeper && mr_explore_had_stream(keeper, stream)) refuse_end(L, keeper, "closes a stream");
+}
+
+void mr_bind_explore_closes_event(lua_State *L, const mr_event *event) {
+    mr_explore_keeper *keeper = keeper_of(L);
+    if (keeper && mr_explore_had_event(keeper, event)) refuse_end(L, keeper, "closes an event");
 }
 
 static void put_text(mr_buffer *out, const char *text, size_t size) {

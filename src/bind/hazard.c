@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "bind/explore.h"
 #include "bind/field.h"
 #include "hazard/hazard.h"
 
@@ -279,6 +280,9 @@ MR_FUNCTION(
     if (!lua_isnoneornil(L, 1)) {
         mr_hazard_mode mode = check_mode(L, 1);
         refuse_in_function(L, "hazard.mode");
+        if (mode == MR_HAZARD_ERROR)
+            mr_bind_explore_refuse(L,
+                                   "mr.hazard.mode(\"error\"): no schedule goes on after a hazard");
         if (mode == MR_HAZARD_OFF && !mr_hazard_checking(hazard))
             mr_raise(L, run_functions(state_of(L)));
         mr_raise(L, mr_hazard_set_mode(hazard, mode));

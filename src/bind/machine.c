@@ -1,6 +1,7 @@
 /* The machine as a whole: what is current, waiting for a device, the clock, the seed. */
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "model/capture.h"
@@ -78,6 +79,7 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
     bool before = machine->launch_blocking;
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_isboolean(L, 1)) mr_bad_argument(L, 1, "true or false");
+        mr_bind_explore_refuse_kind(L, MR_COMMAND_LAUNCH_BLOCKING);
         mr_raise(L,
                  mr_capture_ask_host(&caller, MR_ASK_ACCESS, "launch_blocking", NULL, NULL, NULL));
         mr_machine_set_launch_blocking(machine, lua_toboolean(L, 1));
@@ -108,6 +110,7 @@ MR_FUNCTION(machine_reset, "reset", "mr.reset()",
             "values. On a real GPU, after some failures (such as an illegal address), the driver "
             "gives the process no new context; the error then says to restart the program.") {
     mr_caller caller = mr_enter(L);
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_RESET);
     mr_raise(L, mr_machine_reset(&caller));
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/open.h"
 #include "model/backend.h"
 
@@ -19,7 +20,9 @@ MR_FUNCTION(machine_model, "model", "mr.machine.model([name: string]) -> before:
     mr_machine *machine = mr_set_context(L);
     lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->model(machine));
-    if (!lua_isnil(L, 1)) mr_raise(L, mr_machine_set_model(machine, mr_check_name(L, 1)));
+    if (lua_isnil(L, 1)) return 1;
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_MODEL);
+    mr_raise(L, mr_machine_set_model(machine, mr_check_name(L, 1)));
     return 1;
 }
 
@@ -55,6 +58,7 @@ MR_FUNCTION(machine_settings, "settings",
     const mr_simulator *simulator = simulator_of(machine);
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table {setting=value}");
+        mr_bind_explore_refuse_kind(L, MR_COMMAND_SETTING);
         for (int pass = 0; pass < 2; pass++) { /* all are looked at before the first is changed */
             for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
                 if (lua_type(L, -2) != LUA_TSTRING)

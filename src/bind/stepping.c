@@ -3,6 +3,7 @@
  * What going back takes along, and what ends the history, is in model/history.h. */
 #include <math.h>
 
+#include "bind/explore.h"
 #include "bind/open.h"
 #include "bind/pending.h"
 #include "model/backend.h"
@@ -17,7 +18,9 @@ MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> b
     mr_machine *machine = mr_set_context(L);
     lua_settop(L, 1);
     lua_pushstring(L, machine->backend->simulator->chooser(machine));
-    if (!lua_isnil(L, 1)) mr_raise(L, mr_machine_set_chooser(machine, mr_check_name(L, 1)));
+    if (lua_isnil(L, 1)) return 1;
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_CHOOSER);
+    mr_raise(L, mr_machine_set_chooser(machine, mr_check_name(L, 1)));
     return 1;
 }
 
@@ -42,6 +45,7 @@ MR_FUNCTION(
     mr_machine *machine = mr_set_context(L);
     mr_stream *stream = lua_isnoneornil(L, 1) ? NULL : mr_check_stream(L, 1);
     uint32_t count = check_count(L, 2), done = 0;
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_STEP);
     lua_settop(L, 1); /* the stream stays */
     lua_pushnil(L);
     while (done < count && moved) {
@@ -78,6 +82,7 @@ MR_FUNCTION(
     const char *why;
     mr_machine *machine = mr_set_context(L);
     uint32_t count = check_count(L, 1);
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_BACK);
     mr_raise(L, mr_machine_back(machine, count, &undone));
     mr_history_count(machine, &why);
     lua_pushinteger(L, undone);
@@ -98,6 +103,7 @@ MR_FUNCTION(machine_pass, "pass", "mr.machine.pass(ms: number)",
     lua_Number ms = lua_tonumber(L, 1);
     if (lua_type(L, 1) != LUA_TNUMBER || !(ms >= 0) || !(ms <= 1e12))
         mr_bad_argument(L, 1, "milliseconds from 0 to 1e12");
+    mr_bind_explore_refuse_kind(L, MR_COMMAND_PASS);
     mr_raise(L, mr_machine_pass(machine, (uint64_t)(ms * 1e6 + 0.5)));
     return 0;
 }
@@ -127,6 +133,7 @@ MR_FUNCTION(
         limits.steps = (uint32_t)limit_of(L, &options, "steps", limits.steps, UINT32_MAX / 2);
         limits.bytes = limit_of(L, &options, "bytes", limits.bytes, (uint64_t)1 << 50);
         limits.always = mr_option_boolean(L, &options, "always", limits.always);
+        mr_bind_explore_refuse_kind(L, MR_COMMAND_HISTORY);
         mr_raise(L, mr_machine_set_history(machine, &limits));
     }
     const char *why;

@@ -2,6 +2,7 @@
  * twice has no effect. */
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "graph/graph.h"
 #include "bind/open.h"
@@ -260,12 +261,14 @@ MR_FUNCTION(stream_close, "close", "s:close()",
             "an error; closing it again is not. A stream on which a capture began is closed after "
             "the end of that.") {
     mr_caller caller = mr_enter(L);
+    mr_bind_explore_closes_stream(L, mr_stream_at(L, 1));
     mr_raise(L, mr_stream_close(&caller, mr_stream_at(L, 1)));
     return 0;
 }
 
 MR_FUNCTION(stream_close_variable, "__close", "", "The end of a <close> variable: s:close().") {
     mr_caller caller = mr_enter(L);
+    mr_bind_explore_closes_stream(L, mr_stream_at(L, 1));
     end_capture(mr_stream_at(L, 1));
     mr_error_destroy(mr_stream_close(&caller, mr_stream_at(L, 1)));
     return 0;

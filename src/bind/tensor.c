@@ -1,5 +1,6 @@
 /* The class of tensors: free, record_stream, and the metamethods. The box is in tensor_box.c; properties,
  * views, indexing and copies have files of their own. */
+#include "bind/explore.h"
 #include "bind/open.h"
 #include "bind/record.h"
 #include "bind/tensor.h"
@@ -23,6 +24,7 @@ MR_FUNCTION(tensor_free, "free", "t:free([{stream: stream, sync: boolean=false}]
         if (stream) return mr_misuse(L, "free: expected stream= or sync=true, not both");
         mode = MR_FREE_SYNC;
     }
+    mr_bind_explore_frees(L, t->storage);
     mr_raise(L, mr_storage_free(&caller, t->storage, mode, stream));
     return 0;
 }

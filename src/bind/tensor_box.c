@@ -5,6 +5,7 @@
  * freed in stream order, although pending work may still name it. */
 #include <stdio.h>
 
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/tensor.h"
 
@@ -173,6 +174,7 @@ void mr_close_tensor(lua_State *L, int index) {
     box *b = mr_test(L, index, &mr_kind_tensor);
     if (!b || !b->tensor || b->closed) return;
     mr_caller caller = mr_enter(L);
+    if (b->tensor->storage->handles == 1) mr_bind_explore_frees(L, b->tensor->storage);
     b->where = caller.where;
     mr_raise(L, mr_storage_close_handle(&caller, b->tensor->storage));
     b->closed = true;

@@ -76,7 +76,7 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
     size_t next = 0;
     for (size_t i = 0; i < schedule->steps.count; i++) {
         const plan_step *step = &schedule->steps.items[i];
-        if (b->order.items[b->items_at[step->command]].kind != MR_COMMAND_HOST_FUNCTION) continue;
+        if (b->order.items[step->command].kind != MR_COMMAND_HOST_FUNCTION) continue;
         if (next == ran->count || ran->items[next].at != step->at ||
             ran->items[next].command != step->command)
             return false;
@@ -147,9 +147,10 @@ static mr_status look_at_items(branch *b) {
         if (b->classes[i] != ITEM_REFUSED) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
         if (!it.where.file)
-            return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s", order_refusal(it.kind));
+            return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s",
+                           mr_explore_refusal(it.kind));
         return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s (%s:%d)",
-                       order_refusal(it.kind), it.where.file, it.where.line);
+                       mr_explore_refusal(it.kind), it.where.file, it.where.line);
     }
     uint32_t next = b->count;
     for (uint32_t i = b->count; i-- > 0;) {
@@ -158,20 +159,6 @@ static mr_status look_at_items(branch *b) {
     }
     b->breaks_at[b->count] = b->count;
     return MR_OK;
-}
-
-static bool count_ordinals(branch *b) {
-    uint32_t next = 0;
-    b->ordinals = calloc(b->count + 1, sizeof *b->ordinals);
-    b->items_at = calloc(b->count + 2, sizeof *b->items_at);
-    if (!b->ordinals || !b->items_at) return false;
-    for (uint32_t i = 0; i < b->count; i++) {
-        b->ordinals[i] = next;
-        if (!mr_program_is_late(mr_program_item_at(b->program, i).kind)) b->items_at[next++] = i;
-    }
-    b->ordinals[b->count] = next;
-    b->items_at[next] = b->count;
-    return true;
 }
 
 static mr_status make_tables(branch *b) {
@@ -185,7 +172,7 @@ static mr_status make_tables(branch *b) {
     b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
     b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
     b->known = calloc(nodes + 1, sizeof *b->known);
-    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known || !count_ordinals(b))
+    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
     return look_at_items(b);
 }
@@ -267,8 +254,6 @@ void branch_destroy(explorer *e, branch *b) {
     mr_vec_free(&b->variants);
     mr_program_release(b->program);
     free(b->classes);
-    free(b->ordinals);
-    free(b->items_at);
     free(b->breaks_at);
     free(b->conflicts);
     free(b->known);

@@ -43,7 +43,7 @@ static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
 }
 
 static bool plan_node(search *s, uint32_t n) {
-    plan_step step = {search_ordinal(s, s->at.item), search_ordinal(s, search_node(s, n)->item)};
+    plan_step step = {s->at.item, search_node(s, n)->item};
     order_add(s->o, order_done(s->o), n);
     return mr_vec_push(&s->plan.steps, step) && mr_vec_push(&s->e->wanted, command_of(s, n));
 }
@@ -55,7 +55,7 @@ mr_status search_plan_needed(search *s) {
     uint32_t lane = NONE;
     order_close_scratch(o);
     if (planned) {
-        uint32_t item = s->b->items_at[s->plan.steps.items[planned - 1].command];
+        uint32_t item = s->plan.steps.items[planned - 1].command;
         lane = search_node(s, o->first_node[item + 1] - 1)->lane;
     }
     for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
@@ -133,7 +133,7 @@ static void has_gone(void *context, const mr_command *command) {
     search *s = context;
     uint32_t n = next_part(s, command);
     if (n == NONE) return;
-    plan_step step = {search_ordinal(s, s->at.item), search_ordinal(s, search_node(s, n)->item)};
+    plan_step step = {s->at.item, search_node(s, n)->item};
     order_add(s->o, order_done(s->o), n);
     order_add(s->o, order_host(s->o), n);
     if (!mr_vec_push(&s->plan.steps, step)) s->o->failed = true;
@@ -184,8 +184,7 @@ mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out
     if (b->steer->next < before && !mr_player_machine(b->player)->lost) note_stricter(s);
     if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
         *out_asked = true;
-        b->steer->answered =
-            search_answer_for(&s->plan, search_ordinal(s, s->at.item), &b->steer->answer);
+        b->steer->answered = search_answer_for(&s->plan, s->at.item, &b->steer->answer);
         status = mr_player_run(b->player, s->at.item + 1, d);
         b->steer->answered = false;
         if (search_is_interrupted(status)) return status;

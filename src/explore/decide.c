@@ -96,7 +96,7 @@ static bool choose(search *s, decision kind, bool second) {
         else search_take_place(s);
         return true;
     case DECIDE_OPEN: {
-        plan_answer a = {search_ordinal(s, s->at.item), s->at.asked ^ second};
+        plan_answer a = {s->at.item, s->at.asked ^ second};
         s->at.asked = a.yes;
         s->at.stage = STAGE_OPEN;
         return mr_vec_push(&s->plan.answers, a);

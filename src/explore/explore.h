@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/vec.h"
+#include "model/command.h"
 #include "model/tensor.h"
 
 /* What a run of the function came to: bytes that say it, except for the values of some tensors. Two outcomes are the same if
@@ -94,6 +95,10 @@ typedef struct {
     mr_explore_outcome witness[2];
     MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
 } mr_explore_result;
+
+/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. A search that
+ * meets it ends with an error; whoever can know before should refuse the call, so that nothing has happened. */
+const char *mr_explore_refusal(mr_command_id kind);
 
 /* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. What
  * the function is not repeatable in is an error, with the first difference. *out_result is to be freed, also after an

@@ -28,7 +28,6 @@ typedef struct {
     mr_machine *machine;
     const mr_backend *backend;
     mr_recorder *recorder;
-    item_count items;
     const plan *plan;
     uint64_t patience_ns;
     mr_stream **streams;  /* by step: where it was submitted, a reference each; NULL: not yet */
@@ -40,7 +39,7 @@ typedef struct {
 } follower;
 
 static uint32_t present(const follower *f) {
-    return item_count_present(&f->items);
+    return (uint32_t)mr_recorder_count(f->recorder);
 }
 
 static size_t count_of(const follower *f) {
@@ -192,7 +191,6 @@ static void follow_before(mr_observer *observer) {
 static void follow_did(mr_observer *observer, const mr_command *command, bool host_waited) {
     follower *f = follower_of(observer);
     (void)host_waited;
-    item_count_did(&f->items, command);
     if (is_quiet(f)) return;
     if (mr_command_is(command, MR_TRAIT_LAUNCH)) let_on(f);
     come(f, false);
@@ -201,7 +199,6 @@ static void follow_did(mr_observer *observer, const mr_command *command, bool ho
 static void follow_failed(mr_observer *observer, const mr_command *command,
                           const mr_error *status) {
     follower *f = follower_of(observer);
-    item_count_failed(&f->items);
     if (!is_quiet(f) && status && mr_command_is(command, MR_TRAIT_LAUNCH)) let_on(f);
 }
 
@@ -226,7 +223,6 @@ static mr_status check_plan(const plan *p) {
 static mr_status observed_run(follower *f, const mr_explore_subject *subject,
                               mr_explore_value *out_value) {
     MR_TRY(mr_program_record(f->machine, 0, &f->recorder));
-    item_count_begin(&f->items, f->recorder);
     mr_status status = mr_observer_add(f->machine, &f->observer);
     if (!status) {
         status = subject->run(subject->context, out_value);

@@ -1,5 +1,5 @@
-/* Keeps the bytes of what a function of the script finds outside of itself: see keep.h. An observer, which is asked before
- * each command; bytes that nothing is going to touch are never copied. */
+/* Keeps what a function of the script finds outside of itself and may change: see keep.h. Bytes are kept by an observer,
+ * which is asked before each command; what nothing is going to touch is never copied. */
 #include "explore/keep.h"
 
 #include <stdio.h>
@@ -18,10 +18,14 @@ struct mr_explore_keeper {
     mr_observer observer;
     mr_machine *machine;
     uint64_t newest;        /* id of a storage */
-    uint32_t newest_stream; /* id of a stream */
-    char ended[200];        /* what of outside the function has freed or closed; "" */
+    uint32_t newest_stream; /* ids of a stream and of an event */
+    uint32_t newest_event;
+    char ended[200]; /* what of outside the function has freed or closed; "" */
     uint32_t epoch;
     bool failed;
+    bool allow_tf32;
+    mr_device *device;   /* that was current */
+    mr_stream **streams; /* by device: likewise; one reference each */
     MR_VEC(kept) kept;
 };
 
@@ -57,16 +61,65 @@ static void note_end(mr_explore_keeper *k, const char *what, mr_site where) {
              where.line);
 }
 
-/* What is gone cannot be put back. Lua's collector frees at no line: that was out of the function's reach. */
+bool mr_explore_had_storage(const mr_explore_keeper *k, const mr_storage *storage) {
+    return storage->id <= k->newest;
+}
+
+bool mr_explore_had_stream(const mr_explore_keeper *k, const mr_stream *stream) {
+    return stream->id <= k->newest_stream;
+}
+
+bool mr_explore_had_event(const mr_explore_keeper *k, const mr_event *event) {
+    return event->id <= k->newest_event;
+}
+
+static const char cure[] = "make what it frees or closes inside of it";
+
+mr_status mr_explore_refuse_end(mr_explore_keeper *k, const char *what, mr_site where) {
+    note_end(k, what, where);
+    return mr_fail(MR_CODE_NOT_PERMITTED,
+                   "not permitted here: the function %s from outside, and its other runs need it: "
+                   "%s",
+                   what, cure);
+}
+
+/* What is gone cannot be put back: a graph has freed it. Lua's collector frees at no line: that was out of the function's
+ * reach. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
     (void)host_waited;
     if (!command->where.file) return;
-    if (command->kind == MR_COMMAND_FREE && command->u.storage->id <= k->newest)
+    if (command->kind == MR_COMMAND_FREE && mr_explore_had_storage(k, command->u.storage))
         note_end(k, "frees a tensor", command->where);
-    if (command->kind == MR_COMMAND_STREAM_CLOSE && command->stream->id <= k->newest_stream)
-        note_end(k, "closes a stream", command->where);
+}
+
+/* What is current, and what a setting of the machine says. */
+static bool keep_current(mr_explore_keeper *k) {
+    mr_machine *machine = k->machine;
+    k->allow_tf32 = machine->allow_tf32;
+    k->device = machine->current_device;
+    k->streams = calloc((size_t)machine->device_count, sizeof(mr_stream *));
+    for (int i = 0; k->streams && i < machine->device_count; i++) {
+        k->streams[i] = machine->devices[i]->current;
+        mr_stream_retain(k->streams[i]);
+    }
+    return k->streams != NULL;
+}
+
+/* A stream of before a reset stays gone. */
+static void put_back_current(const mr_explore_keeper *k) {
+    mr_machine *machine = k->machine;
+    machine->allow_tf32 = k->allow_tf32;
+    for (int i = 0; i < machine->device_count && k->epoch == machine->epoch; i++)
+        mr_error_destroy(mr_stream_set_current(k->streams[i]));
+    mr_machine_set_device(machine, k->device);
+}
+
+static void forget_current(mr_explore_keeper *k) {
+    for (int i = 0; k->streams && i < k->machine->device_count; i++)
+        mr_stream_release(k->streams[i]);
+    free(k->streams);
 }
 
 mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
@@ -76,9 +129,13 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     k->machine = machine;
     k->newest = machine->next_storage;
     k->newest_stream = machine->next_stream;
+    k->newest_event = machine->next_event;
     k->epoch = machine->epoch;
-    mr_status status = mr_observer_add(machine, &k->observer);
+    mr_status status = keep_current(k) ? mr_observer_add(machine, &k->observer)
+                                       : mr_fail(MR_CODE_OUT_OF_MEMORY,
+                                                 "no memory to keep what a function changes");
     if (!status) return MR_OK;
+    forget_current(k);
     free(k);
     *out_keeper = NULL;
     return status;
@@ -90,6 +147,7 @@ static bool is_there(const mr_explore_keeper *k, const mr_storage *storage) {
 }
 
 mr_status mr_explore_put_back(mr_explore_keeper *k) {
+    put_back_current(k);
     for (size_t i = 0; i < k->kept.count; i++) {
         const kept *one = &k->kept.items[i];
         if (is_there(k, one->storage)) memcpy(one->storage->host, one->bytes, one->storage->bytes);
@@ -97,10 +155,8 @@ mr_status mr_explore_put_back(mr_explore_keeper *k) {
     if (k->failed)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to keep what a function changes");
     if (!*k->ended) return MR_OK;
-    mr_status status = mr_fail(MR_CODE_NOT_PERMITTED,
-                               "%s, so it cannot be called again: make what it frees or closes "
-                               "inside of it",
-                               k->ended);
+    mr_status status =
+        mr_fail(MR_CODE_NOT_PERMITTED, "%s, so it cannot be called again: %s", k->ended, cure);
     *k->ended = 0; /* it is raised once; the last putting back is not to hide the first error */
     return status;
 }
@@ -113,5 +169,6 @@ void mr_explore_let_go(mr_explore_keeper *k) {
         free(k->kept.items[i].bytes);
     }
     mr_vec_free(&k->kept);
+    forget_current(k);
     free(k);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explore/explore.h"
 #include "model/backend.h"
 #include "ops/op.h"
 
@@ -243,24 +244,25 @@ item_class order_class(const order *o, size_t i) {
     case MR_COMMAND_HOST_READ:
     case MR_COMMAND_DEVICE_TIME:
     case MR_COMMAND_MEMORY_LOOK: return ITEM_LOOK;
-    case MR_COMMAND_STEP:
-    case MR_COMMAND_RESET:
-    case MR_COMMAND_CHOOSER:
-    case MR_COMMAND_MODEL:
-    case MR_COMMAND_LAUNCH_BLOCKING:
-    case MR_COMMAND_SETTING: return ITEM_REFUSED;
-    default: return ITEM_PLAIN;
+    default: return mr_explore_refusal(it->kind) ? ITEM_REFUSED : ITEM_PLAIN;
     }
 }
 
-const char *order_refusal(mr_command_id kind) {
+const char *mr_explore_refusal(mr_command_id kind) {
     switch (kind) {
     case MR_COMMAND_STEP: return "mr.machine.step(): the exploration takes the steps";
+    case MR_COMMAND_BACK: return "mr.machine.back(): the exploration takes the steps";
+    case MR_COMMAND_PASS:
+        return "mr.machine.pass(ms): the exploration says when the device goes on";
+    case MR_COMMAND_HISTORY: return "mr.machine.history{...}: the exploration takes the steps";
     case MR_COMMAND_RESET: return "mr.reset(): what was before it is gone";
     case MR_COMMAND_CHOOSER: return "mr.machine.chooser(name): the exploration chooses";
-    case MR_COMMAND_MODEL: return "mr.machine.model(name)";
-    case MR_COMMAND_LAUNCH_BLOCKING: return "mr.launch_blocking(on)";
-    default: return "mr.machine.settings{...}";
+    case MR_COMMAND_MODEL: return "mr.machine.model(name): all schedules are those of one model";
+    case MR_COMMAND_LAUNCH_BLOCKING:
+        return "mr.launch_blocking(on): there is one schedule only with it";
+    case MR_COMMAND_SETTING:
+        return "mr.machine.settings{...}: all schedules are those of the same settings";
+    default: return NULL;
     }
 }
 

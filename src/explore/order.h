@@ -100,7 +100,6 @@ typedef enum {
     ITEM_REFUSED, /* cannot be explored */
 } item_class;
 item_class order_class(const order *o, size_t i);
-const char *order_refusal(mr_command_id kind); /* of ITEM_REFUSED: why */
 /* How a copy behaves towards the host (R20-R24). */
 typedef struct {
     bool after_stream; /* the host first waits for the stream */

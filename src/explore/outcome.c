@@ -61,8 +61,7 @@ static bool grow(outcome_table *table, size_t outcomes) {
 
 /* ---- the schedule, told */
 
-static uint32_t lane_of(const branch *b, uint32_t ordinal) {
-    uint32_t item = b->items_at[ordinal];
+static uint32_t lane_of(const branch *b, uint32_t item) {
     return b->order.nodes.items[b->order.first_node[item + 1] - 1].lane;
 }
 
@@ -146,7 +145,7 @@ static uint32_t number_of(const explorer *e, const mr_player_item *it) {
 
 static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
     char stream[80], name[120];
-    uint32_t item = b->items_at[step->command];
+    uint32_t item = step->command;
     mr_player_item it = b->order.items[item];
     const order_node *n = &b->order.nodes.items[b->order.first_node[item + 1] - 1];
     snprintf(name, sizeof name, n->parts > 1 ? "%.100s, a part" : "%.100s",
@@ -162,7 +161,7 @@ static void write_step(const explorer *e, const branch *b, const plan_step *step
 static void write_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
     size_t next = 0;
     for (uint32_t item = 0; item <= b->count; item++) {
-        for (; next < p->steps.count && p->steps.items[next].at <= b->ordinals[item]; next++)
+        for (; next < p->steps.count && p->steps.items[next].at <= item; next++)
             write_step(e, b, &p->steps.items[next], out);
         if (item < b->count && is_shown(b, item)) write_host_step(b, item, out);
     }

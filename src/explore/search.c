@@ -23,11 +23,10 @@ static uint64_t stir(uint64_t value) {
 }
 
 static branch_key key_of(const search *s, uint32_t item, const mr_difference *d) {
-    branch_key key = {.item = search_ordinal(s, item), .kind = d->kind, .value = d->value};
+    branch_key key = {.item = item, .kind = d->kind, .value = d->value};
     for (size_t i = 0; i < s->plan.steps.count; i++) {
-        uint64_t ordinal = s->plan.steps.items[i].command;
-        if (s->o->items[s->b->items_at[ordinal]].kind == MR_COMMAND_HOST_FUNCTION)
-            key.functions += stir(ordinal);
+        uint32_t command = s->plan.steps.items[i].command;
+        if (s->o->items[command].kind == MR_COMMAND_HOST_FUNCTION) key.functions += stir(command);
     }
     return key;
 }
@@ -60,14 +59,14 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const bran
         plan_free(&forced);
         return search_no_memory();
     }
-    forced.until = search_ordinal(s, item) + (until > item);
+    forced.until = item + (until > item);
     forced.grain = s->e->options.grain;
     mr_status status = branch_run(s->e, &forced, out_child);
     plan_free(&forced);
     MR_TRY(status);
     branch *child = *out_child;
     child->key = *key;
-    status = not_repeatable(s->b, child, search_ordinal(s, item));
+    status = not_repeatable(s->b, child, item);
     if (!status && child->strayed)
         explore_incomplete(s->e, "a run of the function did not follow a schedule, and what comes "
                                  "after that was not tried");
@@ -105,7 +104,6 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
     journey j = {.at = undo->at, .plan = s->plan};
-    j.at.item = search_ordinal(s, undo->at.item);
     j.polls.items = s->polls.items;
     j.polls.count = undo->polls;
     mr_status status = search_branch(s->e, child, &j, s->o, s->depth + 1);
@@ -142,7 +140,7 @@ static mr_status finish(search *s) {
     explorer *e = s->e;
     size_t text_size;
     if (e->estimating) return MR_OK;
-    s->plan.until = search_ordinal(s, s->b->count);
+    s->plan.until = s->b->count;
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
     MR_TRY(outcome_count(e, s->b, &s->plan, &e->value, text_size));
@@ -366,9 +364,8 @@ static mr_status replay(search *s) {
         mr_difference d = {0};
         size_t before = 0;
         s->e->wanted.count = 0;
-        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= search_ordinal(s, i);
-             next++) {
-            uint32_t command = b->items_at[s->plan.steps.items[next].command];
+        for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= i; next++) {
+            uint32_t command = s->plan.steps.items[next].command;
             if (!mr_vec_push(&s->e->wanted, s->o->items[command].command))
                 return search_no_memory();
             before += command != i;
@@ -377,7 +374,7 @@ static mr_status replay(search *s) {
         mr_status status = before ? mr_player_let_move(b->player, &d) : MR_OK;
         if (search_is_interrupted(status)) return status;
         mr_error_destroy(status);
-        b->steer->answered = search_answer_for(&s->plan, search_ordinal(s, i), &b->steer->answer);
+        b->steer->answered = search_answer_for(&s->plan, i, &b->steer->answer);
         status = mr_player_run(b->player, i + 1, &d);
         b->steer->answered = false;
         if (search_is_interrupted(status)) return status;
@@ -399,11 +396,10 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
         o->placed = 0;
     }
     if (!begin) return MR_OK;
-    s->at = begin->at; /* its item by ordinal, and its nodes are yet to come */
-    if (s->at.item > s->b->ordinals[s->b->count])
+    s->at = begin->at; /* the item's nodes are yet to come */
+    if (s->at.item > s->b->count)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called again, it ends too early");
-    s->at.item = s->b->items_at[s->at.item];
     if (!plan_copy(&s->plan, &begin->plan)) return search_no_memory();
     for (size_t i = 0; i < begin->polls.count; i++)
         if (!mr_vec_push(&s->polls, begin->polls.items[i])) return search_no_memory();

@@ -50,10 +50,6 @@ static inline const order_node *search_node(const search *s, uint32_t n) {
     return &s->o->nodes.items[n];
 }
 
-static inline uint32_t search_ordinal(const search *s, uint32_t item) {
-    return s->b->ordinals[item];
-}
-
 static inline void search_join_scratch(order *o, uint32_t set) {
     for (uint32_t i = 0; i < o->words_in_set; i++)
         o->words[order_scratch(o) + i] |= o->words[set + i];
@@ -96,7 +92,7 @@ mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out
 /* The player's chooser is to take the first `count` of e->wanted. */
 void search_give(search *s, size_t count);
 bool search_is_interrupted(mr_status status);
-/* The plan's answer to what is left open at this item, given by its ordinal; false: it has none. */
+/* The plan's answer to what is left open at this item; false: it has none. */
 bool search_answer_for(const plan *p, uint32_t at, bool *out_yes);
 
 #endif

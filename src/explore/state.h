@@ -30,7 +30,7 @@ typedef struct {
 
 /* Where and how a child goes another way than its parent. */
 typedef struct {
-    uint32_t item; /* its ordinal */
+    uint32_t item;
     mr_difference_kind kind;
     uint64_t value;
     uint64_t
@@ -47,10 +47,8 @@ struct branch {
     uint8_t *classes; /* item_class, by item */
     uint32_t
         *breaks_at; /* by item: the first one from there on at which the host looks; count: none */
-    uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
-    bool *known;         /* by node: that row is filled in */
-    /* Plans count items by ordinals (program.h), which are the same in all branches: by item, and back. */
-    uint32_t *ordinals, *items_at;
+    uint64_t *conflicts;      /* by node: the earlier nodes that touch the same bytes */
+    bool *known;              /* by node: that row is filled in */
     uint32_t count;           /* items */
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;

@@ -125,30 +125,11 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer) {
     return MR_OK;
 }
 
-/* ---- the item that the host is at */
-
-void item_count_begin(item_count *c, const mr_recorder *recorder) {
-    *c = (item_count){recorder, 0, mr_recorder_count(recorder)};
-}
-
-uint32_t item_count_present(const item_count *c) {
-    return c->recorder ? (uint32_t)(mr_recorder_count(c->recorder) - c->late) : UINT32_MAX;
-}
-
-void item_count_did(item_count *c, const mr_command *command) {
-    size_t count = mr_recorder_count(c->recorder);
-    if (mr_program_is_late(command->kind)) c->late += count - c->told;
-    c->told = count;
-}
-
-void item_count_failed(item_count *c) {
-    c->told = mr_recorder_count(c->recorder);
-}
-
 /* ---- for a run of the function */
 
+/* The item that the host is at. */
 static uint32_t present(const steer_script *s) {
-    return item_count_present(&s->items);
+    return s->recorder ? (uint32_t)mr_recorder_count(s->recorder) : UINT32_MAX;
 }
 
 static uint32_t item_of(const steer_script *s, const mr_command *command) {
@@ -269,16 +250,8 @@ static mr_status script_may(mr_observer *observer, const mr_command *command) {
     return MR_OK;
 }
 
-/* The recorder has been told before. */
 static void script_did(mr_observer *observer, const mr_command *command, bool host_waited) {
-    (void)host_waited;
-    item_count_did(&steer_of(observer)->items, command);
-}
-
-static void script_failed(mr_observer *observer, const mr_command *command,
-                          const mr_error *status) {
-    (void)command, (void)status;
-    item_count_failed(&steer_of(observer)->items);
+    (void)observer, (void)command, (void)host_waited;
 }
 
 static void script_before(mr_observer *observer) {
@@ -304,12 +277,11 @@ mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script *
 }
 
 mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder) {
-    item_count_begin(&s->items, recorder);
+    s->recorder = recorder;
     s->observer = (mr_observer){.name = "explorer",
                                 .everything = true,
                                 .may = script_may,
                                 .did = script_did,
-                                .failed = script_failed,
                                 .before = script_before};
     MR_TRY(mr_observer_add(machine, &s->observer));
     s->machine = machine;
@@ -322,5 +294,5 @@ void steer_script_detach(steer_script *s) {
     s->gone = NULL;
     if (s->machine) mr_observer_remove(s->machine, &s->observer);
     s->machine = NULL;
-    s->items.recorder = NULL;
+    s->recorder = NULL;
 }

@@ -10,8 +10,8 @@
 
 /* ---- plans: a schedule as numbers */
 
-/* Items are counted by ordinals here (program.h). While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the command
- * is carried out that item `command` submitted. */
+/* While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the
+ * command is carried out that item `command` submitted. */
 typedef struct {
     uint32_t at, command;
 } plan_step;
@@ -34,19 +34,6 @@ bool plan_copy(plan *to, const plan *from); /* false: no memory */
 /* "mr1 g2 -7 @4 2 1 @7 3 .9", and back; false: it is no such text. */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
-
-/* ---- the item that the host is at, by its ordinal, while a recorder records */
-
-/* Its owner is an observer that is told after the recorder, and passes on what it is told. */
-typedef struct {
-    const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */
-    size_t late, told; /* items that have no ordinal; all of them, when an item was told last */
-} item_count;
-
-void item_count_begin(item_count *c, const mr_recorder *recorder);
-uint32_t item_count_present(const item_count *c);
-void item_count_did(item_count *c, const mr_command *command);
-void item_count_failed(item_count *c);
 
 /* ---- for a player */
 
@@ -73,7 +60,7 @@ typedef struct {
     size_t next, next_answer;
     mr_observer observer;
     mr_machine *machine;
-    item_count items;
+    const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */
     MR_VEC(struct submitted {
         uint64_t seq;
         uint32_t item;

@@ -52,7 +52,7 @@ static bool touches_again(const mr_player_item *it, const mr_storage *freed) {
 static uint32_t moment_of_reuse(const branch *b, const plan *p, uint32_t freeing) {
     const mr_storage *freed = b->order.items[freeing].command->u.storage;
     for (size_t i = 0; i < p->steps.count; i++) {
-        uint32_t item = b->items_at[p->steps.items[i].command];
+        uint32_t item = p->steps.items[i].command;
         if (item > freeing && touches_again(&b->order.items[item], freed))
             return 2 * (uint32_t)i + 1;
     }
@@ -66,11 +66,11 @@ static uint32_t moment_of(const explorer *e, const branch *b, const plan *p, int
     if (known != UINT32_MAX && b->order.items[known].kind == MR_COMMAND_FREE)
         return moment_of_reuse(b, p, known);
     for (size_t i = 0; i < p->steps.count; i++)
-        if (is_side(b, b->items_at[p->steps.items[i].command], e, side)) return 2 * (uint32_t)i + 1;
+        if (is_side(b, p->steps.items[i].command, e, side)) return 2 * (uint32_t)i + 1;
     for (uint32_t item = 0; item < b->count; item++) {
         if (b->classes[item] != ITEM_HOST || !is_side(b, item, e, side)) continue;
         uint32_t before = 0;
-        while (before < p->steps.count && p->steps.items[before].at <= b->ordinals[item]) before++;
+        while (before < p->steps.count && p->steps.items[before].at <= item) before++;
         return 2 * before;
     }
     return UINT32_MAX;

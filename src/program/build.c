@@ -214,26 +214,54 @@ static void make_all(mr_player *p, packer *pk, counts c) {
 }
 
 /* The commands that use each storage of host memory: by storage, counted first. */
+typedef struct {
+    mr_player *p;
+    size_t *next; /* of storage i: how many use the one before; then where its next one goes */
+    bool counts;
+    size_t all;
+} user_search;
+
+static void note_user(user_search *u, size_t storage, size_t command) {
+    if (u->p->storages[storage].kind == MR_MEMORY_DEVICE) return;
+    u->all++;
+    if (u->counts) u->next[storage + 1]++;
+    else u->p->users[u->next[storage]++] = (uint32_t)command;
+}
+
+static void note_operands(user_search *u, const mr_operand *operands, uint32_t count,
+                          size_t command) {
+    for (uint32_t k = 0; k < count; k++)
+        note_user(u, (size_t)(operands[k].tensor->storage - u->p->storages), command);
+}
+
+static void note_users(user_search *u, size_t commands) {
+    const mr_player *p = u->p;
+    for (size_t i = 0; i < commands; i++) {
+        const mr_command *command = &p->commands[i];
+        note_operands(u, command->operands, command->operand_count, i);
+        if (command->kind != MR_COMMAND_HOST_FUNCTION) continue;
+        const item *function = ((const function_context *)command->u.host.context)->item;
+        for (uint32_t k = 0; k < function->inner_count; k++) {
+            const item *it = &p->program->inner.items[function->inner + k];
+            note_operands(u, &p->operands[it->first_operand], it->operand_count, i);
+            if (it->kind != MR_COMMAND_HOST_ALLOC || it->object == NO_SLOT) continue;
+            note_user(u, it->object, i);
+            u->p->made_inside = true;
+        }
+    }
+}
+
 static mr_status find_users(mr_player *p, size_t commands) {
     const size_t storages = p->program->storages.count;
-    size_t all = 0;
-    for (size_t i = 0; i < commands; i++) all += p->commands[i].operand_count;
-    p->users = malloc((all + 1) * sizeof *p->users);
     p->users_from = calloc(storages + 2, sizeof *p->users_from);
-    if (!p->users || !p->users_from)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
-    size_t *next =
-        p->users_from + 1; /* of i: where storage i's begin, then where its next one goes */
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < commands; i++)
-            for (uint32_t k = 0; k < p->commands[i].operand_count; k++) {
-                const mr_storage *s = p->commands[i].operands[k].tensor->storage;
-                if (s->kind == MR_MEMORY_DEVICE) continue;
-                if (pass == 0) next[s - p->storages + 1]++;
-                else p->users[next[s - p->storages]++] = (uint32_t)i;
-            }
-        for (size_t i = 1; i <= storages && pass == 0; i++) next[i] += next[i - 1];
-    }
+    if (!p->users_from) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    user_search u = {.p = p, .next = p->users_from + 1, .counts = true};
+    note_users(&u, commands);
+    p->users = malloc((u.all + 1) * sizeof *p->users);
+    if (!p->users) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    for (size_t i = 1; i <= storages; i++) u.next[i] += u.next[i - 1];
+    u.counts = false;
+    note_users(&u, commands);
     return MR_OK;
 }
 

@@ -32,8 +32,7 @@ static mr_player_item look_at(const mr_player *p, const item *it) {
     case MR_COMMAND_WAIT:
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_EVENT_QUERY:
-    case MR_COMMAND_EVENT_CREATE:
-    case MR_COMMAND_EVENT_CLOSE: out.event_slot = it->object; break;
+    case MR_COMMAND_EVENT_CREATE: out.event_slot = it->object; break;
     case MR_COMMAND_ELAPSED:
         out.event_slot = it->object;
         out.other_event_slot = it->other;
@@ -46,7 +45,6 @@ static mr_player_item look_at(const mr_player *p, const item *it) {
     case MR_COMMAND_FREE:
     case MR_COMMAND_FREE_WAIT:
     case MR_COMMAND_HOST_ALLOC:
-    case MR_COMMAND_HOST_FREE:
     case MR_COMMAND_RECORD_STREAM: out.storage_slot = it->object; break;
     default: break;
     }
@@ -196,25 +194,11 @@ static void describe_difference(const item *x, const item *y, const char *what, 
              x ? first : "nothing");
 }
 
-bool mr_program_is_late(mr_command_id kind) {
-    return kind == MR_COMMAND_EVENT_CLOSE || kind == MR_COMMAND_STREAM_DROP ||
-           kind == MR_COMMAND_HOST_FREE;
-}
-
-/* The next item that is not late, from *io_at on; NULL: there is none. */
-static const item *next_item(const mr_program *p, size_t *io_at) {
-    while (*io_at < p->items.count) {
-        const item *it = &p->items.items[(*io_at)++];
-        if (!mr_program_is_late((mr_command_id)it->kind)) return it;
-    }
-    return NULL;
-}
-
 bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, char *text,
                      size_t size) {
-    size_t at_a = 0, at_b = 0;
-    for (size_t ordinal = 0; ordinal < until; ordinal++) {
-        const item *x = next_item(a, &at_a), *y = next_item(b, &at_b);
+    for (size_t i = 0; i < until; i++) {
+        const item *x = i < a->items.count ? &a->items.items[i] : NULL;
+        const item *y = i < b->items.count ? &b->items.items[i] : NULL;
         if (!x && !y) return true;
         const char *what = x && y ? what_differs(a, x, b, y) : "a call more or less";
         if (!what) continue;

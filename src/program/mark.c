@@ -9,7 +9,7 @@
 struct mr_player_mark {
     mr_player *player;
     mr_checkpoint *checkpoint; /* owned */
-    size_t position;
+    size_t position, dropped;
     uint32_t epoch;
     char bytes[]; /* the counts, then the block */
 };
@@ -25,6 +25,7 @@ mr_status mr_player_mark_make(mr_player *p, mr_player_mark **out_mark) {
     if (!mark) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to mark a point of a program");
     mark->player = p;
     mark->position = p->position;
+    mark->dropped = p->dropped;
     mark->epoch = p->machine->epoch;
     mr_status status = simulator_of(p)->checkpoint(p->machine, &mark->checkpoint);
     if (status) {
@@ -48,6 +49,7 @@ mr_status mr_player_go_back(mr_player *p, mr_player_mark *mark) {
     mr_error_destroy(p->host_work);
     p->host_work = MR_OK;
     p->position = mark->position;
+    p->dropped = mark->dropped;
     return MR_OK;
 }
 

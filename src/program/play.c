@@ -179,15 +179,9 @@ static void free_due(mr_player *p) {
     for (uint32_t i = 1; i <= p->due[0]; i++) {
         uint32_t storage = p->due[i];
         if (is_used(p, storage)) p->due[++kept] = storage;
-        else mr_storage_drop_given(&p->storages[storage]);
+        else if (p->storages[storage].host) mr_storage_drop_given(&p->storages[storage]);
     }
     p->due[0] = kept;
-}
-
-static mr_status host_free(mr_player *p, const item *it) {
-    p->due[++p->due[0]] = it->object;
-    free_due(p);
-    return MR_OK;
 }
 
 /* ---- what is submitted */
@@ -323,16 +317,29 @@ static mr_status configure(mr_player *p, const item *it) {
 
 /* ---- objects come and go */
 
-static mr_status event_close(const mr_player *p, mr_event *event) {
-    if (event->closed) return MR_OK;
-    if (!p->machine->in_host_function) return mr_event_close(event);
-    mr_event_drop_given(event); /* the collector's, in a host function */
-    return MR_OK;
+/* A stream of before a reset that was before the recording was never opened here. */
+static void drop(mr_player *p, const object_drop *d) {
+    switch (d->kind) {
+    case MR_COMMAND_EVENT_CLOSE:
+        if (!p->events[d->slot].closed) mr_event_drop_given(&p->events[d->slot]);
+        break;
+    case MR_COMMAND_STREAM_DROP:
+        if (p->stream_at[d->slot]->impl || p->stream_at[d->slot]->closed)
+            mr_stream_drop_given(p->stream_at[d->slot]);
+        break;
+    default:
+        p->due[++p->due[0]] = d->slot;
+        free_due(p);
+        break;
+    }
 }
 
-/* One of before a reset that was before the recording was never opened here. */
-static void stream_drop(mr_stream *stream) {
-    if (stream->impl || stream->closed) mr_stream_drop_given(stream);
+/* What goes in front of the item at hand. */
+static void carry_out_drops(mr_player *p) {
+    const mr_program *program = p->program;
+    while (p->dropped < program->drops.count &&
+           program->drops.items[p->dropped].before <= p->position)
+        drop(p, &program->drops.items[p->dropped++]);
 }
 
 static mr_status object_life(mr_player *p, const item *it) {
@@ -340,11 +347,8 @@ static mr_status object_life(mr_player *p, const item *it) {
     switch (it->kind) {
     case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
     case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
-    case MR_COMMAND_STREAM_DROP: stream_drop(p->stream_at[it->stream]); return MR_OK;
     case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);
-    case MR_COMMAND_EVENT_CLOSE: return event_close(p, &p->events[it->object]);
     case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);
-    case MR_COMMAND_HOST_FREE: return host_free(p, it);
     case MR_COMMAND_FREE_WAIT: return mr_storage_free_wait(&p->storages[it->object]);
     default:
         return mr_storage_record_stream_at(&p->storages[it->object], p->stream_at[it->stream],
@@ -388,8 +392,24 @@ static mr_status dispatch(mr_player *p, const item *it) {
     }
 }
 
+/* Under another schedule a host function may run later than what uses its memory. The script would have asked for something
+ * else then. */
+static bool is_missing_memory(const mr_player *p, const item *it) {
+    for (uint32_t i = 0; i < it->operand_count; i++) {
+        const mr_storage *storage = p->operands[it->first_operand + i].tensor->storage;
+        if (storage->kind != MR_MEMORY_DEVICE && !storage->host && storage->bytes) return true;
+    }
+    return false;
+}
+
 mr_status mr_player_carry_out(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
+    if (__builtin_expect(p->made_inside, 0) && is_missing_memory(p, it)) {
+        differs(p, MR_DIFFERS_ERROR, "%s: the host function that makes its memory has not run",
+                it->name);
+        p->stopped = true;
+        return MR_OK;
+    }
     mr_command *command = command_at(p, it);
     mr_status status;
     if (command && command->stream) {
@@ -452,12 +472,16 @@ mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference
     p->difference = io_difference;
     p->stopped = false;
     while (p->position < until && !status && !p->stopped) {
+        carry_out_drops(p);
         if (p->edit) status = carry_out_added(p);
         if (!status && !is_left_out(p, p->position))
             status = mr_player_carry_out(p, &program->items.items[p->position]);
         if (!status && !p->stopped) p->position++;
     }
-    if (!status && !p->stopped && p->position == program->items.count) status = carry_out_added(p);
+    if (!status && !p->stopped && p->position == program->items.count) {
+        carry_out_drops(p);
+        status = carry_out_added(p);
+    }
     p->difference = NULL;
     return status;
 }

@@ -63,6 +63,11 @@ static mr_status make_events(mr_player *p) {
     return MR_OK;
 }
 
+/* A reset takes device memory only. */
+static bool was_there(const storage_slot *slot) {
+    return slot->before && (slot->kind != MR_MEMORY_DEVICE || slot->epoch == 1);
+}
+
 static mr_status make_memory(mr_player *p, size_t i) {
     mr_storage *storage = &p->storages[i];
     if (storage->kind != MR_MEMORY_DEVICE) return mr_storage_place(storage, NULL);
@@ -95,8 +100,7 @@ static mr_status set_up(mr_player *p) {
     MR_TRY(make_streams(p));
     MR_TRY(make_events(p));
     for (size_t i = 0; i < program->storages.count; i++)
-        if (program->storages.items[i].before && p->storages[i].epoch == 1)
-            MR_TRY(make_memory(p, i));
+        if (was_there(&program->storages.items[i])) MR_TRY(make_memory(p, i));
     for (int i = 0; i < program->device_count && !program->from_the_start; i++)
         MR_TRY(mr_device_drain(p->machine->devices[i]));
     fill_memory(p);

@@ -35,11 +35,13 @@ struct mr_player {
 
     mr_stream **stream_at;   /* by slot; those of devices are the machine's own */
     mr_command **command_of; /* by item, then by inner item; NULL: it has none */
-    uint32_t *users; /* of storage i, those from users_from[i] to [i + 1]: indices of commands */
+    /* Of host storage i, those from users_from[i] to [i + 1]: indices of commands. A host function uses what its items do. */
+    uint32_t *users;
     size_t *users_from;
+    bool made_inside; /* host functions make memory, which is not there before they run */
 
     mr_status (*run_function)(void *context);
-    size_t position;
+    size_t position, dropped;  /* items carried out, and drops */
     uint64_t reader;           /* which access of which host function; 0: the script itself */
     mr_difference *difference; /* of the run that is under way */
     bool stopped;              /* an error came that was not recorded, or the other way round */

@@ -28,6 +28,7 @@ static void destroy(mr_program *p) {
     mr_vec_free(&p->storages);
     mr_vec_free(&p->views);
     mr_vec_free(&p->items);
+    mr_vec_free(&p->drops);
     mr_vec_free(&p->inner);
     mr_vec_free(&p->operands);
     mr_vec_free(&p->params);

@@ -63,11 +63,7 @@ mr_program_facts mr_program_facts_of(const mr_program *program);
 
 #define MR_PROGRAM_NONE UINT32_MAX /* no slot */
 
-/* Items that come when the last reference to an object goes. Pending commands hold some, so when that is depends on the
- * schedule, unlike all else that a function asks for. An ordinal counts the other items. */
-bool mr_program_is_late(mr_command_id kind);
-
-/* Whether the items of both with ordinals below `until` ask for the same, as the same function does when it is called twice
+/* Whether the first `until` items of both ask for the same, as the same function does when it is called twice
  * and reads the same values. Numbers of objects and what the items found (values, times) are not compared. False: text says what
  * differs first. */
 bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, char *text,

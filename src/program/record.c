@@ -196,7 +196,6 @@ static void keep_storage_life(mr_recorder *r, const item *it, const mr_command *
         mr_record_capture(r, (capture){.storage = command->u.account.storage, .slot = it->object});
         break;
     case MR_COMMAND_ALLOC: r->alive.items[it->object] = command->u.storage; break;
-    case MR_COMMAND_HOST_FREE:
     case MR_COMMAND_FREE: r->alive.items[it->object] = NULL; break;
     case MR_COMMAND_RECORD_STREAM: r->program->storages.items[it->object].used_by++; break;
     default: break;
@@ -235,20 +234,34 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     function->flag = true;
 }
 
-/* Memory whose last reference goes, and that nothing ever used here. */
-static bool is_unknown(const mr_recorder *r, const mr_command *command) {
-    if (command->kind == MR_COMMAND_EVENT_CLOSE)
-        return mr_slot_find(&r->events, command->u.event.event->id) == NO_SLOT;
-    if (command->kind == MR_COMMAND_HOST_FREE)
-        return mr_slot_find(&r->storages, command->u.account.storage->id) == NO_SLOT;
-    return false;
+static bool is_drop(const mr_command *command) {
+    return command->kind == MR_COMMAND_EVENT_CLOSE || command->kind == MR_COMMAND_STREAM_DROP ||
+           command->kind == MR_COMMAND_HOST_FREE;
+}
+
+/* What no item has used is not known here, and no player has it. */
+static void keep_drop(mr_recorder *r, const mr_command *command) {
+    object_drop drop = {.kind = command->kind, .before = r->program->items.count};
+    switch (command->kind) {
+    case MR_COMMAND_EVENT_CLOSE:
+        drop.slot = mr_slot_find(&r->events, command->u.event.event->id);
+        break;
+    case MR_COMMAND_STREAM_DROP: drop.slot = mr_slot_find(&r->streams, command->stream->id); break;
+    default: drop.slot = mr_slot_find(&r->storages, command->u.account.storage->id); break;
+    }
+    if (drop.slot == NO_SLOT || r->full) return;
+    if (command->kind == MR_COMMAND_HOST_FREE) r->alive.items[drop.slot] = NULL;
+    if (!mr_vec_push(&r->program->drops, drop)) r->failed = true;
 }
 
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_recorder *r = recorder_of(observer);
     (void)host_waited; /* false: interrupted, which `failed` tells */
     mr_record_flush(r, command);
-    if (is_unknown(r, command)) return;
+    if (is_drop(command)) {
+        keep_drop(r, command);
+        return;
+    }
     item *it = add_item(r, command, CAME_TRUE);
     if (!it) return;
     keep_storage_life(r, it, command);
@@ -411,6 +424,7 @@ static void note_end(mr_recorder *r) {
 mr_status mr_recorder_finish(mr_recorder *r, mr_program **out_program) {
     *out_program = NULL;
     mr_record_flush(r, NULL);
+    if (!r->failed) mr_record_number(r);
     note_end(r);
     mr_status status = MR_OK;
     if (r->failed) {

@@ -44,6 +44,9 @@ uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created);
 uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created);
 uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t);
 
+/* number.c. At the end: numbers storages by what the program asks for. */
+void mr_record_number(mr_recorder *r);
+
 /* captures.c */
 /* The host writes these bytes until the next thing that the recorder is told. */
 void mr_record_capture(mr_recorder *r, capture c);

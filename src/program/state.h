@@ -122,6 +122,14 @@ typedef struct {
     uint8_t access;
 } item_operand;
 
+/* An object that is closed or freed in front of item `before`. No item: pending commands hold references, so when the last
+ * one goes depends on the schedule, unlike all that a function asks for. */
+typedef struct {
+    mr_command_id kind; /* EVENT_CLOSE, STREAM_DROP or HOST_FREE */
+    uint32_t slot;
+    size_t before;
+} object_drop;
+
 typedef struct {
     char *name;
     int64_t value;
@@ -145,6 +153,7 @@ struct mr_program {
     MR_VEC(storage_slot) storages;
     MR_VEC(view_slot) views;
     item_list items, inner;
+    MR_VEC(object_drop) drops; /* by `before` */
     MR_VEC(item_operand) operands;
     MR_VEC(mr_params) params;
     MR_VEC(char *) texts;

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -83,10 +84,17 @@ bool mr_arena_extend(arena *a, uint64_t end) {
     return true;
 }
 
+/* Whole pages go back to the system. The rest is cleared, so that what a program finds in new memory does not depend on
+ * what this process had there before. */
 void mr_arena_clear(arena *a, uint64_t from, uint64_t to) {
-    from = round_up(from, PAGE);
-    to = to / PAGE * PAGE;
-    if (from < to) madvise(a->base + from, to - from, MADV_DONTNEED);
+    uint64_t first = round_up(from, PAGE), end = to / PAGE * PAGE;
+    if (first >= end) {
+        memset(a->base + from, 0, to - from);
+        return;
+    }
+    madvise(a->base + first, end - first, MADV_DONTNEED);
+    memset(a->base + from, 0, first - from);
+    memset(a->base + end, 0, to - end);
 }
 
 void mr_arena_shrink(arena *a, uint64_t end) {

@@ -15,7 +15,7 @@ typedef struct {
 
 /* Makes [0, end) usable. False: the system gives no more address space, and nothing has changed. */
 bool mr_arena_extend(arena *a, uint64_t end);
-/* [from, to) is not used any more: its whole pages read as zero again. */
+/* [from, to) is not used any more: it reads as zero again, and its whole pages go back to the system. */
 void mr_arena_clear(arena *a, uint64_t from, uint64_t to);
 /* Nothing from `end` on is used any more: gives that address space back if it is worth a call. */
 void mr_arena_shrink(arena *a, uint64_t end);
