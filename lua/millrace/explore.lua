@@ -29,11 +29,13 @@ return function(tools)
     return left_open and results[1] and table.pack(false, left_open) or results
   end
 
-  -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`.
+  -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`. An error of work that the
+  -- function has not waited for is the outcome, too.
   local function runner(fn, last)
     return function()
       last.results = call(fn)
-      local text, tensors = values.pack_results(last.results)
+      local left = tools.drained()
+      local text, tensors = values.pack_results(left and { false, left } or last.results)
       return text, unpack(tensors)
     end
   end

@@ -1,9 +1,10 @@
 /* What the files of mr.explore share: explore.c has what scripts call, explore_run.c the search and the calls of the
- * function, explore_tools.c what else the Lua module needs. */
+ * function, explore_guard.c what the function may not do, explore_tools.c what else the Lua module needs. */
 #ifndef MR_BIND_EXPLORE_PARTS_H
 #define MR_BIND_EXPLORE_PARTS_H
 
 #include "bind/bind.h"
+#include "explore/keep.h"
 
 /* ---- explore_run.c */
 
@@ -20,6 +21,18 @@ int mr_explore_tool_follow(lua_State *L);
 bool mr_explore_stop_collector(lua_State *L);             /* whether it ran */
 void mr_explore_start_collector(lua_State *L, bool runs); /* as it was before */
 
+/* ---- explore_guard.c */
+
+/* What the function did that no search can follow; "" */
+typedef struct {
+    char text[240];
+} mr_explore_refused;
+
+void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
+bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
+/* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
+void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
+
 /* ---- explore_tools.c */
 
 int mr_explore_tool_is_tensor(lua_State *L);
@@ -29,6 +42,7 @@ int mr_explore_tool_fill(lua_State *L);
 int mr_explore_tool_delay(lua_State *L);
 int mr_explore_tool_attempt(lua_State *L);
 int mr_explore_tool_drain(lua_State *L);
+int mr_explore_tool_drained(lua_State *L);
 int mr_explore_tool_end_captures(lua_State *L);
 int mr_explore_tool_bytes(lua_State *L);
 int mr_explore_tool_misuse(lua_State *L);

@@ -22,10 +22,6 @@
 #include "model/simulator.h"
 #include "tensor/tensor.h"
 
-static const char
-    busy; /* its address is a registry key: the mr_explore_keeper while a function is being explored */
-static const char search; /* likewise: its caller_state while all schedules of it are searched */
-
 /* --- keeping what the function changes ----------------------------------------------------------- */
 
 /* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so this is
@@ -35,8 +31,7 @@ static int drop_keeper(lua_State *L) {
     if (!*keeper) return 0;
     mr_explore_let_go(*keeper);
     *keeper = NULL;
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &busy);
+    mr_explore_guard_keep(L, NULL);
     return 0;
 }
 
@@ -44,7 +39,7 @@ static int drop_keeper(lua_State *L) {
 int mr_explore_tool_keep(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const char *what = luaL_checkstring(L, 1);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &busy) != LUA_TNIL)
+    if (mr_explore_guard_is_busy(L))
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
     if (mr_bind_waits_running(L))
         return mr_misuse(L,
@@ -55,8 +50,7 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
-    lua_pushlightuserdata(L, *keeper);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &busy);
+    mr_explore_guard_keep(L, *keeper);
     return 1;
 }
 
@@ -93,63 +87,8 @@ typedef struct {
     bool shown;
     mr_explore_keeper *keeper;
     mr_explore_value *value;
-    char refused[240]; /* what the function did that no search can follow; "" */
+    mr_explore_refused refused;
 } caller_state;
-
-static void set_search(lua_State *L, caller_state *s) {
-    if (s) lua_pushlightuserdata(L, s);
-    else lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &search);
-}
-
-/* The function may catch the error, so it is noted for run_function, too. */
-void mr_bind_explore_refuse(lua_State *L, const char *what) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &search);
-    caller_state *s = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    if (!s) return;
-    mr_site where = mr_enter(L).where;
-    snprintf(s->refused, sizeof s->refused, "the function calls %s (%s:%d)", what,
-             where.file ? where.file : "?", where.line);
-    mr_misuse(L, "not permitted inside mr.explore: %s", what);
-}
-
-void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind) {
-    mr_bind_explore_refuse(L, mr_explore_refusal(kind));
-}
-
-static mr_explore_keeper *keeper_of(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &busy);
-    mr_explore_keeper *keeper = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return keeper;
-}
-
-static void refuse_end(lua_State *L, mr_explore_keeper *keeper, const char *what) {
-    mr_raise(L, mr_explore_refuse_end(keeper, what, mr_enter(L).where));
-}
-
-void mr_bind_explore_frees(lua_State *L, const mr_storage *storage) {
-    mr_explore_keeper *keeper = keeper_of(L);
-    if (keeper && mr_explore_had_storage(keeper, storage)) refuse_end(L, keeper, "frees a tensor");
-}
-
-void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream) {
-    mr_explore_keeper *keeper = keeper_of(L);
-    if (keeper && mr_explore_had_stream(keeper, stream)) refuse_end(L, keeper, "closes a stream");
-}
-
-void mr_bind_explore_closes_event(lua_State *L, const mr_event *event) {
-    mr_explore_keeper *keeper = keeper_of(L);
-    if (keeper && mr_explore_had_event(keeper, event)) refuse_end(L, keeper, "closes an event");
-}
-
-static void put_text(mr_buffer *out, const char *text, size_t size) {
-    uint32_t length = (uint32_t)size;
-    mr_buffer_add(out, "e", 1);
-    mr_buffer_add(out, (const char *)&length, sizeof length);
-    mr_buffer_add(out, text, size);
-}
 
 /* What the function returned is text and tensors: as the Lua module has made of it. */
 static int call_function(lua_State *L) {
@@ -165,20 +104,6 @@ static int call_function(lua_State *L) {
             mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome"));
         mr_tensor_retain(t);
     }
-    return 0;
-}
-
-/* An error of work that the function has not waited for is the outcome, too. */
-static int end_function(lua_State *L) {
-    caller_state *s = lua_touserdata(L, 1);
-    mr_status status = mr_machine_drain(mr_set_context(L));
-    if (!status) return 0;
-    if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
-    mr_push_error(L, status);
-    size_t size;
-    const char *text = luaL_tolstring(L, -1, &size);
-    mr_explore_value_free(s->value);
-    put_text(&s->value->text, text, size);
     return 0;
 }
 
@@ -211,11 +136,8 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
     lua_pushvalue(s->L, 1);
     lua_pushlightuserdata(s->L, s);
     MR_TRY(call_protected(s, 2));
-    if (*s->refused) return mr_fail(MR_CODE_NOT_PERMITTED, "%s", s->refused);
-    mr_push_module(s->L);
-    lua_pushcclosure(s->L, end_function, 1);
-    lua_pushlightuserdata(s->L, s);
-    return call_protected(s, 1);
+    if (*s->refused.text) return mr_fail(MR_CODE_NOT_PERMITTED, "%s", s->refused.text);
+    return MR_OK;
 }
 
 /* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing that a
@@ -367,9 +289,9 @@ int mr_explore_tool_explore(lua_State *L) {
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = mr_explore_stop_collector(L);
-    set_search(L, &s);
+    mr_explore_guard_search(L, &s.refused);
     mr_status status = mr_explore(&subject, &options, result);
-    set_search(L, NULL);
+    mr_explore_guard_search(L, NULL);
     mr_explore_start_collector(L, runs);
     if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
     if (status) raise_failure(&s, status);

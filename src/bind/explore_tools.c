@@ -88,6 +88,15 @@ int mr_explore_tool_drain(lua_State *L) {
     return 0;
 }
 
+/* drained(): all devices are done; an error of theirs is returned, but for an interruption, which is raised */
+int mr_explore_tool_drained(lua_State *L) {
+    mr_status status = mr_machine_drain(mr_set_context(L));
+    if (!status) return 0;
+    if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
+    mr_push_error(L, status);
+    return 1;
+}
+
 /* bytes(t): of a tensor of the host */
 int mr_explore_tool_bytes(lua_State *L) {
     mr_set_context(L);

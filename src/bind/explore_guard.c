@@ -1,0 +1,70 @@
+/* What a function may not do while it is explored: other calls of scripts ask here before they do anything.
+ *
+ * Easiest to break: the function may catch the error. So what was refused is noted, too, and ends the exploration. */
+#include <stdio.h>
+
+#include "bind/explore.h"
+#include "bind/explore_parts.h"
+#include "explore/explore.h"
+
+/* Their addresses are registry keys. */
+static const char
+    busy; /* the mr_explore_keeper while a function is explored, replayed or stressed */
+static const char search; /* the mr_explore_refused while all schedules of it are searched */
+
+static void put(lua_State *L, const char *key, void *value) {
+    if (value) lua_pushlightuserdata(L, value);
+    else lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+static void *get(lua_State *L, const char *key) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    void *value = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper) {
+    put(L, &busy, keeper);
+}
+
+bool mr_explore_guard_is_busy(lua_State *L) {
+    return get(L, &busy) != NULL;
+}
+
+void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused) {
+    put(L, &search, refused);
+}
+
+void mr_bind_explore_refuse(lua_State *L, const char *what) {
+    mr_explore_refused *refused = get(L, &search);
+    if (!refused) return;
+    mr_site where = mr_enter(L).where;
+    snprintf(refused->text, sizeof refused->text, "the function calls %s (%s:%d)", what,
+             where.file ? where.file : "?", where.line);
+    mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
+
+void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind) {
+    mr_bind_explore_refuse(L, mr_explore_refusal(kind));
+}
+
+static void refuse_end(lua_State *L, mr_explore_keeper *keeper, const char *what) {
+    mr_raise(L, mr_explore_refuse_end(keeper, what, mr_enter(L).where));
+}
+
+void mr_bind_explore_frees(lua_State *L, const mr_storage *storage) {
+    mr_explore_keeper *keeper = get(L, &busy);
+    if (keeper && mr_explore_had_storage(keeper, storage)) refuse_end(L, keeper, "frees a tensor");
+}
+
+void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream) {
+    mr_explore_keeper *keeper = get(L, &busy);
+    if (keeper && mr_explore_had_stream(keeper, stream)) refuse_end(L, keeper, "closes a stream");
+}
+
+void mr_bind_explore_closes_event(lua_State *L, const mr_event *event) {
+    mr_explore_keeper *keeper = get(L, &busy);
+    if (keeper && mr_explore_had_event(keeper, event)) refuse_end(L, keeper, "closes an event");
+}
