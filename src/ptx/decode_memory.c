@@ -294,16 +294,33 @@ static void decode_atomic(ptx_decoder *d, bool has_result) {
     if (code) code->memory = m;
 }
 
-/* cp.async copies at once, so there is nothing to wait for. */
+/* cp.async.commit_group, .wait_group N, .wait_all: cp.async copies at once, so only the watch wants to know. */
+static void decode_copies(ptx_decoder *d) {
+    const ptx_instruction *i = d->instruction;
+    if (ptx_take(d, PTX_MOD_commit_group)) {
+        ptx_emit(d, ptx_run_copy_commit, PTX_NO_PART, 0, 0, 0);
+        return;
+    }
+    uint64_t most = PTX_WAIT_ALL;
+    if (ptx_take(d, PTX_MOD_wait_group) &&
+        (i->operand_count != 1 || !ptx_is_constant(&i->operands[0], &most) || most > UINT32_MAX)) {
+        ptx_refuse(d, "it must name a number of groups");
+        return;
+    }
+    ptx_take(d, PTX_MOD_wait_all);
+    ptx_code *code = ptx_emit(d, ptx_run_copy_wait, PTX_NO_PART, 0, 0, 0);
+    if (code) code->bits = most;
+}
+
 static void decode_cp(ptx_decoder *d) {
     const ptx_instruction *i = d->instruction;
     if (!ptx_take(d, PTX_MOD_async)) {
         ptx_refuse(d, "only cp.async is interpreted");
         return;
     }
-    if (ptx_take(d, PTX_MOD_commit_group) || ptx_take(d, PTX_MOD_wait_group) ||
-        ptx_take(d, PTX_MOD_wait_all)) {
-        ptx_emit(d, ptx_run_nothing, PTX_NO_PART, 0, 0, 0);
+    if (ptx_has(i, PTX_MOD_commit_group) || ptx_has(i, PTX_MOD_wait_group) ||
+        ptx_has(i, PTX_MOD_wait_all)) {
+        decode_copies(d);
         return;
     }
     take_cache_hints(d);

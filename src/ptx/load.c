@@ -211,6 +211,32 @@ const ptx_code *ptx_run_store(ptx_warp *warp, const ptx_code *code, uint32_t mas
     return let_go(watch, code + 1);
 }
 
+/* The bytes are there at once. That they need not be is the watch's business. */
+static void tell_copy(ptx_warp *warp, const ptx_code *code, uint32_t mask, const ptx_reach *to) {
+    mr_ptx_watch *watch = warp->run->launch->watch;
+    const ptx_watched copy = {.block = warp->block->linear,
+                              .warp = warp->number,
+                              .mask = mask,
+                              .space = PTX_SHARED,
+                              .address = to->address,
+                              .bytes = code->memory->bytes,
+                              .access = MR_PTX_WRITES,
+                              .instruction = code->source};
+    if (watch) ptx_watch_copy(watch, &copy);
+}
+
+const ptx_code *ptx_run_copy_commit(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    mr_ptx_watch *watch = warp->run->launch->watch;
+    if (watch) ptx_watch_commit(watch, warp->block->linear, warp->number, mask);
+    return code + 1;
+}
+
+const ptx_code *ptx_run_copy_wait(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    mr_ptx_watch *watch = warp->run->launch->watch;
+    if (watch) ptx_watch_wait(watch, warp->block->linear, warp->number, mask, code->bits);
+    return code + 1;
+}
+
 /* d: how many bytes are copied (a number), c: how many of them come from memory, the rest being zeros, or PTX_NO_PART */
 const ptx_code *ptx_run_copy_async(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     const ptx_memory_code *to = code->memory, *from = to + 1;
@@ -231,5 +257,6 @@ const ptx_code *ptx_run_copy_async(ptx_warp *warp, const ptx_code *code, uint32_
         if (bytes) memcpy(at, ptx_lane_at(&here, i), bytes);
         memset(at + bytes, 0, to->bytes - bytes);
     }
+    tell_copy(warp, code, mask, &there);
     return code + 1;
 }

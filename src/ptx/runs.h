@@ -28,6 +28,8 @@ ptx_run ptx_run_isspacep;    /* d: predicate, a: address of 64 bits, bits: PTX_T
 
 /* load.c */
 ptx_run ptx_run_load, ptx_run_store, ptx_run_copy_async; /* memory, a: address */
+ptx_run ptx_run_copy_commit;
+ptx_run ptx_run_copy_wait; /* bits: groups that need not be over, or PTX_WAIT_ALL */
 
 ptx_load *ptx_find_load(unsigned part_bytes, bool is_signed, unsigned register_bytes);
 ptx_load *ptx_find_load_strong(unsigned part_bytes, bool is_signed, unsigned register_bytes);

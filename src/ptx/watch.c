@@ -164,9 +164,7 @@ static bool has_several_addresses(const ptx_watched *a) {
     return false;
 }
 
-void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
-    ptx_running *r = ptx_watch_running(watch, access->block);
-    if (!r || !access->bytes || !access->mask || access->warp >= r->warps) return;
+void ptx_judge(mr_ptx_watch *watch, ptx_running *r, const ptx_watched *access) {
     ptx_turn turn = {.watch = watch, .running = r, .access = access, .warp = access->warp};
     turn.is_shared = access->space == PTX_SHARED;
     turn.block = turn.is_shared ? 0 : (access->block + 1) << watch->block_shift;

@@ -94,6 +94,15 @@ void ptx_watch_arrive(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32
 void ptx_watch_arrived(mr_ptx_watch *watch, uint64_t block, uint32_t barrier, const uint64_t *warps,
                        uint32_t warp_count);
 
+/* cp.async: the lanes have begun to copy to shared memory; the write has been told before. Until a lane waits for its copy,
+ * whoever touches the bytes races, this lane, too. ptx_watch_commit makes a group of a lane's copies, and ptx_watch_wait
+ * ends all groups but its last `most` ones; PTX_WAIT_ALL: all copies. */
+#define PTX_WAIT_ALL UINT64_MAX
+void ptx_watch_copy(mr_ptx_watch *watch, const ptx_watched *access);
+void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask);
+void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
+                    uint64_t most);
+
 /* What a strong read has seen is taken from the order in which accesses are told. So where blocks of one launch run on
  * several threads, a strong access to global memory is told and carried out between these two: else another thread may
  * come in between. Of a warp, lanes count as carried out in ascending order. */

@@ -448,6 +448,8 @@ static void forget_sync(ptx_running *r, uint32_t warp) {
 
 static void forget_order(ptx_running *r) {
     forget_known(r);
+    ptx_copies_free(r->copies);
+    r->copies = NULL;
     for (uint32_t w = 0; w < 32; w++) forget_sync(r, w);
     for (uint32_t b = 0; b < PTX_BARRIERS; b++) ptx_clock_set(&r->arrived[b], NULL);
 }

@@ -219,9 +219,12 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                                 .atomic = !e->exchanged && (a->atomic || a->order >= PTX_VOLATILE),
                                 .instruction = a->instruction},
                      .same_value = e->same_value};
-    race.advice = e->exchanged ? "since Volta the lanes of a warp do not run in step, volatile or "
-                                 "not: __syncwarp() between the two orders them"
-                               : advise(w, &race, e->sizes_differ);
+    race.advice = e->copies ? "cp.async copies in the background: its thread must wait for it "
+                              "(__pipeline_wait_prior), then __syncthreads()"
+                  : e->exchanged
+                      ? "since Volta the lanes of a warp do not run in step, volatile or not: "
+                        "__syncwarp() between the two orders them"
+                      : advise(w, &race, e->sizes_differ);
     bool is_collected = collect(turn, &race, e, is_new_pair(turn, lane, e));
     pthread_mutex_unlock(&w->lock);
     if (!is_collected) ptx_watch_stop(w, "memory is out");

@@ -15,6 +15,13 @@ void ptx_chain_release(ptx_chain *chain) {
     free(chain);
 }
 
+void ptx_copies_free(ptx_copies *copies) {
+    if (!copies) return;
+    free(copies->items);
+    free(copies->of_word);
+    free(copies);
+}
+
 /* ---- histories */
 
 void ptx_history_forget_readers(ptx_history *h) {

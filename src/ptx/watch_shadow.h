@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "ptx/tree.h"
 #include "ptx/watch_clock.h"
 
 #define PTX_LANE_BITS  5
@@ -138,6 +139,26 @@ static inline bool ptx_row_is_divided(const ptx_row *row) {
     return row->more == PTX_ROW_DIVIDED;
 }
 
+/* cp.async: a copy of one lane that is under way. */
+typedef struct {
+    uint64_t epoch; /* of its lane */
+    uint64_t group; /* number of its thread's group */
+    uint32_t address, bytes, lane;
+    uint32_t at; /* of a free one, which has no bytes: the next free one + 1 */
+    const ptx_instruction *instruction;
+} ptx_copy_item;
+
+#define PTX_COPY_WORD 4 /* bytes, which a copy's address is a multiple of */
+/* Those of a block. */
+typedef struct {
+    ptx_copy_item *items;
+    uint32_t count, capacity, under_way;
+    uint32_t free_item; /* the first + 1; 0: none */
+    uint32_t *of_word;  /* index + 1 of the copy that a word of shared memory belongs to */
+    uint32_t word_count;
+    uint64_t committed[1024]; /* groups of each thread */
+} ptx_copies;
+
 /* A page of global memory, or the shared memory of a block. */
 typedef struct {
     ptx_row *rows;
@@ -189,5 +210,6 @@ void ptx_history_forget_readers(ptx_history *h);
 void ptx_history_forget(ptx_history *h); /* all of it */
 
 void ptx_chain_release(ptx_chain *chain);
+void ptx_copies_free(ptx_copies *copies); /* accepts NULL */
 
 #endif

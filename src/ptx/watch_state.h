@@ -1,6 +1,6 @@
 /* Private to watch*.c: the state of a watch, of a block that runs, and of one access that is being judged.
  *
- * Files: watch.c judges accesses (weak ones by itself), watch_strong.c atomic and volatile ones, watch_order.c knows who
+ * Files: watch_copies.c takes accesses and knows of copies that are under way, watch.c judges accesses, watch_strong.c atomic and volatile ones, watch_order.c knows who
  * comes after whom, watch_report.c collects races, watch_shadow.c and watch_clock.c are containers. */
 #ifndef MR_PTX_WATCH_STATE_H
 #define MR_PTX_WATCH_STATE_H
@@ -56,6 +56,7 @@ struct ptx_running {
     ptx_clock **known;       /* by thread: what it knows beyond the floors; NULL: nobody does */
     ptx_warp_sync *sync[32]; /* NULL: none */
     ptx_clock *arrived[PTX_BARRIERS];
+    ptx_copies *copies; /* cp.async; NULL: there was none */
     ptx_area shared;
     ptx_page *pages[PTX_RECENT];
     struct {
@@ -179,6 +180,11 @@ void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane
 /* Divides rows and cells until [address, address + bytes) consists of whole cells. */
 bool ptx_fit(ptx_turn *turn, ptx_area *area, uint64_t start, uint64_t address, uint32_t bytes);
 
+/* ---- watch.c */
+
+/* An access of a block that runs, by itself: without a look at copies. */
+void ptx_judge(mr_ptx_watch *watch, ptx_running *running, const ptx_watched *access);
+
 /* ---- watch_row.c */
 
 /* An access of a whole warp that covers whole rows: judges it row by row. False: it is of another kind. */
@@ -200,6 +206,7 @@ typedef struct {
     uint8_t access;
     bool atomic, same_value, sizes_differ;
     bool exchanged; /* by lanes of a warp in volatile shared memory */
+    bool copies;    /* it is a cp.async that nobody has waited for */
 } ptx_earlier;
 /* The cell `bytes` wide at `address`. */
 void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,

@@ -100,6 +100,67 @@ function TestFindings.test_lanes_that_exchange_values_in_volatile_memory()
   end
 end
 
+local COPIES = [=[
+  __device__ void copy(int *to, const int *from) {
+    asm volatile("cp.async.ca.shared.global [%%0], [%%1], 4;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+  }
+  __device__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+  #define wait(groups) asm volatile("cp.async.wait_group " #groups ";" ::: "memory")
+  __device__ void wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+  extern "C" __global__ void k(int *out, const int *x) {
+    __shared__ int a[64], b[64];
+    int t = threadIdx.x;
+    %s
+  }]=]
+
+function TestFindings.test_copies_that_nobody_has_waited_for()
+  local out, x = mr.zeros(64, { dtype = "i32" }), mr.arange(64, { dtype = "i32" })
+  local function races(body)
+    local list = {}
+    for _, r in ipairs(found(function() mr.kernel(COPIES:format(body))[{ 1, 64 }](out, x) end)) do
+      list[#list + 1] = r.message
+    end
+    return list
+  end
+  for _, racy in ipairs{
+    "copy(&a[t], &x[t]); __syncthreads(); out[t] = a[63 - t];",
+    "copy(&a[t], &x[t]); commit(); __syncthreads(); out[t] = a[63 - t];",
+    "copy(&a[t], &x[t]); out[t] = a[t];", -- its own bytes
+    "copy(&a[t], &x[t]); a[t] = 3; wait_all(); out[t] = a[t];",
+    "copy(&a[t], &x[t]); wait(0); __syncthreads(); out[t] = a[63 - t];", -- it is in no group
+    "copy(&a[t], &x[t]); commit(); copy(&b[t], &x[t]); commit(); wait(1); __syncthreads(); out[t] = b[t];",
+    "copy(&a[t], &x[t]); commit(); wait(1); __syncthreads(); out[t] = a[t];",
+    "if (t < 32) { copy(&a[t], &x[t]); copy(&a[t + 32], &x[t]); } else wait_all(); __syncthreads(); out[t] = a[t];",
+  } do
+    local list = races(racy)
+    lu.assertTrue(#list > 0, racy)
+    lu.assertStrContains(list[1], "must wait for it (__pipeline_wait_prior), then __syncthreads()", false, false, racy)
+  end
+  -- The wait makes it visible to its own thread only.
+  local list = races("if (t >= 32) copy(&a[t], &x[t]); __syncthreads(); " ..
+    "if (t >= 32) wait_all(); else out[t] = a[t + 32];")
+  lu.assertTrue(#list > 0)
+  lu.assertStrContains(list[1], "__syncthreads() between the two orders them")
+  for _, clean in ipairs{
+    "copy(&a[t], &x[t]); wait_all(); out[t] = a[t];",
+    "copy(&a[t], &x[t]); wait_all(); __syncthreads(); out[t] = a[63 - t];",
+    "copy(&a[t], &x[t]); commit(); wait(0); __syncthreads(); out[t] = a[63 - t];",
+    "copy(&a[t], &x[t]); commit(); copy(&b[t], &x[t]); commit(); wait(1); __syncthreads(); out[t] = a[63 - t];",
+    "copy(&a[t], &x[t]); commit(); b[t] = 4; __syncthreads(); out[t] = b[63 - t];", -- never looked at
+    [[copy(&a[t], &x[t]); commit(); int sum = 0;
+      for (int i = 0; i < 9; i++) {
+        copy(i % 2 ? &a[t] : &b[t], &x[t]); commit();
+        wait(1); __syncthreads();
+        sum += (i % 2 ? b : a)[63 - t];
+        __syncthreads();
+      }
+      out[t] = sum;]],
+  } do
+    lu.assertEquals(races(clean), {}, clean)
+  end
+end
+
 -- A flag is one place for all lanes: who sees it when is up to the program.
 function TestFindings.test_a_volatile_flag_is_no_exchange()
   local kernel = mr.kernel([=[
