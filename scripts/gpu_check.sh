@@ -24,8 +24,9 @@
 #   JOBS=N         so many scripts at once in all parts but `rules`; default 1
 #   OTHERS=N       processes beside those of `shared`; default 6
 #
-# A script may use 60 seconds of processor time, or what its line `-- timeout:` says, and last four times as long: the
-# rest of a busy machine may slow it down. Ends with one line a part; exits with 1 if one failed.
+# A script may use 60 seconds of processor time, or what its line `-- timeout:` says, and last four times as long, as
+# the rest of a busy machine may slow it down; but no longer than 20 seconds after BUDGET. Ends with one line a part;
+# exits with 1 if one failed.
 set -u
 build=$1
 shift
@@ -34,6 +35,8 @@ logs=${LOGS:-$build/gpu}
 mkdir -p "$logs"
 export LUA_PATH="./tests/?.lua;$build/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua"
 export MILLRACE="$host"
+
+AFTER_THE_END=20 # seconds that a script has to end once the time is over
 
 now() { date +%s; }
 
@@ -84,8 +87,10 @@ run_one() { # work folder, file
     limit=$(sed -n 's/^-- timeout: \([0-9]*\).*/\1/p' "$file" | head -n 1)
     limit=${limit:-60}
     began=$(now)
+    wall=$((4 * limit)) left=$((GPU_CHECK_END - began + AFTER_THE_END))
+    [ "$wall" -lt "$left" ] || wall=$left
     # shellcheck disable=SC2016 # it is the inner shell that expands them
-    on_devices "$(needs "$file")" timeout -k 5 $((4 * limit)) sh -c 'ulimit -t "$1"; shift; exec "$@"' sh "$limit" \
+    on_devices "$(needs "$file")" timeout -k 5 "$wall" sh -c 'ulimit -t "$1"; shift; exec "$@"' sh "$limit" \
         "$host" --device cuda "$file" > "$name.out" 2>&1 < /dev/null
     status=$?
     took=$(($(now) - began))
