@@ -198,10 +198,11 @@ local CALLS = {
   end,
 
   ["kernel.launch"] = has_compiler and function()
-    local k = mr.kernel(new_source(), "add")
+    local k, x = mr.kernel(new_source(), "add"), small()
     pend()
-    k:launch({ grid = 1, block = 32 }, small(), 16)
-    k:launch({ grid = 1, block = 32, shared = 100 << 10 }, small(), 16) -- more than all may have
+    k:launch({ grid = 1, block = 32 }, x, 16)
+    pend()
+    k:launch({ grid = 1, block = 32, shared = 100 << 10 }, x, 16) -- more than all may have
   end or nothing,
   ["kernel.access"] = has_compiler and function() return mr.kernel(SOURCE, "add"):access() end or nothing,
   ["module.get"] = has_compiler and function() return mr.module(SOURCE):get("add") end or nothing,
