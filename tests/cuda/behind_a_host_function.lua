@@ -57,8 +57,8 @@ end
 -- Behind a kernel that takes a minute. A later Ctrl-C ends the program, whose end waits for the device.
 TestInterrupt = {}
 
-local WAITING = { "mr.reset()", "mr.default_stream():host_func(print) mr.reset()", "mr.trace.start()", "mr.memory.empty_cache()",
-  "mr.kernel{ptx = PTX}" }
+local WAITING = { "mr.reset()", "mr.default_stream():host_func(print) mr.reset()", "mr.trace.start()",
+  "mr.memory.empty_cache()", "mr.kernel{ptx = PTX}" }
 
 function TestInterrupt.test_what_would_wait_in_the_driver()
   for _, case in ipairs(WAITING) do
