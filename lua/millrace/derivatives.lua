@@ -14,6 +14,7 @@
 --   arguments optional: a function(...) that returns a, b, c and d from the arguments of the call, where they do not
 --             stand in this order or are options. Those that gradients are made for come first
 --   second    d is the second result
+--   constant  the name of an option, a tensor, that has no derivative: it must not require gradients
 --   view      the result shares the memory of its input
 --   list      the inputs are the list that is the first argument
 --   moves     the function may return its input itself, or a tensor of integers

@@ -21,6 +21,8 @@ return function(tools, graph, recording, checks)
           i, type_text(list[i])))
       end
     end
+    list.versions = {}
+    for i = 1, list.n do list.versions[i] = list[i] and version(list[i]) end
     rawset(self, "saved", list)
   end
 
@@ -61,7 +63,7 @@ return function(tools, graph, recording, checks)
   local function function_back(gradients, n)
     local saved = rawget(n.context, "saved")
     for i = 1, saved and saved.n or 0 do
-      if saved[i] and version(saved[i]) ~= n.versions[i] then tools.was_changed(n, saved[i]) end
+      if saved[i] and version(saved[i]) ~= saved.versions[i] then tools.was_changed(n, saved[i]) end
     end
     for k = 1, n.outputs do
       gradients[k] = gradients[k] or mr.zeros(n.shapes[k], { dtype = n.dtypes[k], device = n.devices[k] })
@@ -113,13 +115,11 @@ return function(tools, graph, recording, checks)
       end
       if any then
         local n = new_node(rule, results[1])
-        n.n, n.context, n.likes, n.versions = args.n, ctx, {}, {}
+        n.n, n.context, n.likes = args.n, ctx, {}
         for i = 1, args.n do
           n[i] = targets[i]
           if targets[i] then n.likes[i] = args[i] end
         end
-        local saved = rawget(ctx, "saved")
-        for i = 1, saved and saved.n or 0 do n.versions[i] = saved[i] and version(saved[i]) end
         attach_results(n, results)
       end
       return table.unpack(results, 1, results.n)

@@ -97,10 +97,25 @@ R.adaptive_avg_pool2d_backward = {
 
 -- ---------------------------------------------------------------- losses
 
+-- The weights of the classes are an option, and are read again: they are kept like the other tensors.
+local function weight_of(options) return options and options.weight or nil end
+
+local function keep_loss_options(n, options)
+  n.options = copy_of(options)
+  n.options.weight, n.options.return_total_weight, n.options.total_weight = nil, nil, nil
+end
+
+local function with_weight(n, weight, total)
+  local options = copy_of(n.options)
+  options.weight, options.total_weight = weight, total
+  return options
+end
+
 R.nll_loss = {
   formula = "nll_loss_backward(g, target)",
   inputs = 2,
-  needs = { "b d", "" },
+  constant = "weight",
+  needs = { "b c d", "" },
   second = true,
   arrange = function(x, target, options)
     options = copy_of(options)
@@ -108,26 +123,22 @@ R.nll_loss = {
     return x, target, options
   end,
   asked = function(_, _, options) return options and options.return_total_weight end,
+  arguments = function(x, target, options) return x, target, weight_of(options) end,
   keep = function(n, _, x, _, options)
-    n.shape, n.options = x.shape, copy_of(options)
-    n.options.return_total_weight = nil
+    n.shape = x.shape
+    keep_loss_options(n, options)
   end,
-  back = function(g, n)
-    local options = copy_of(n.options)
-    options.total_weight = n.d
-    return mr.nll_loss_backward(n.shape, g, n.b, options)
-  end,
+  back = function(g, n) return mr.nll_loss_backward(n.shape, g, n.b, with_weight(n, n.c, n.d)) end,
 }
 
 R.nll_loss_backward = {
   formula = "-; nll_loss(g, target)",
   inputs = 3,
-  needs = { "", "c", "" },
-  keep = function(n, _, _, _, _, options)
-    n.options = copy_of(options)
-    n.options.total_weight = nil
-  end,
-  back = function(g, n) return g:nll_loss(n.c, n.options) end,
+  constant = "weight",
+  needs = { "", "c d", "" },
+  arguments = function(shape, gradient, target, options) return shape, gradient, target, weight_of(options) end,
+  keep = function(n, _, _, _, _, options) keep_loss_options(n, options) end,
+  back = function(g, n) return g:nll_loss(n.c, with_weight(n, n.d)) end,
 }
 
 return R

@@ -15,11 +15,14 @@ return function(tools, graph)
   local new_node, target, attach, change = graph.new_node, graph.target, graph.attach, graph.change
   local select, type = select, type
 
-  local function save(n, reads, a, b, c, d, out)
+  local function save(n, reads, a, b, c, d)
     if reads.a and n.va == nil then n.a, n.va = a, type(a) == "userdata" and version(a) end
     if reads.b and n.vb == nil then n.b, n.vb = b, type(b) == "userdata" and version(b) end
     if reads.c and n.vc == nil then n.c, n.vc = c, type(c) == "userdata" and version(c) end
     if reads.d and n.vd == nil then n.d, n.vd = d, type(d) == "userdata" and version(d) end
+  end
+
+  local function save_out(n, reads, out)
     if reads.out and n.vout == nil then n.out, n.vout = out, version(out) end
   end
 
@@ -36,6 +39,16 @@ return function(tools, graph)
     end
   end
 
+  -- An option that the result depends on, and that has no derivative.
+  local function refuse_constant(rule, ...)
+    local options = select(-1, ...)
+    local t = type(options) == "table" and options[rule.constant]
+    if t and target(t) then
+      misuse(("%s: %s=%s requires gradients, and its derivative is not known: use its detach()"):format(rule.name,
+        rule.constant, describe(t)))
+    end
+  end
+
   local function give(out, second)
     if second ~= nil then return out, second end
     return out
@@ -44,6 +57,7 @@ return function(tools, graph)
   local function call_op(rule, run, ...)
     local inputs = rule.inputs
     if select("#", ...) > inputs then refuse_out(rule, ...) end
+    if rule.constant then refuse_constant(rule, ...) end
     local out, second = run(...)
     local a, b, c, d = ...
     if rule.arguments then a, b, c, d = rule.arguments(...) end
@@ -59,17 +73,20 @@ return function(tools, graph)
     n.n = inputs
     if ta then
       n[1] = ta
-      save(n, needs[1], a, b, c, d, out)
+      save(n, needs[1], a, b, c, d)
+      save_out(n, needs[1], out)
       if rule.broadcasts and not same_form(a, out) then note_form(n, 1, a) end
     end
     if tb then
       n[2] = tb
-      save(n, needs[2], a, b, c, d, out)
+      save(n, needs[2], a, b, c, d)
+      save_out(n, needs[2], out)
       if rule.broadcasts and not same_form(b, out) then note_form(n, 2, b) end
     end
     if tc then
       n[3] = tc
-      save(n, needs[3], a, b, c, d, out)
+      save(n, needs[3], a, b, c, d)
+      save_out(n, needs[3], out)
       if rule.broadcasts and not same_form(c, out) then note_form(n, 3, c) end
     end
     if rule.keep then rule.keep(n, out, ...) end
@@ -169,11 +186,14 @@ return function(tools, graph)
       before = unrecorded(clone, t)
       if ta then set_state(before, ta, true) end -- for gradients of gradients
     end
-    run(...)
     local n = new_node(rule, t)
     n.n, n[1], n[2], n[3] = inputs, ta, tb, tc
     for i = 1, inputs do
-      if n[i] then save(n, needs[i], before, b, c, d, t) end
+      if n[i] then save(n, needs[i], before, b, c, d) end -- an operand in the memory of t loses these values
+    end
+    run(...)
+    for i = 1, inputs do
+      if n[i] then save_out(n, needs[i], t) end
     end
     if rule.broadcasts then
       local b_fits = type(b) ~= "userdata" or same_form(b, t)

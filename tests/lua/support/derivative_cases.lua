@@ -130,6 +130,8 @@ function by_name.adaptive_avg_pool2d_backward() return { { { 1, 2, 5, 7 }, any(1
 function by_name.nll_loss()
   return { { any(3, 4), classes(2, 4, 1) }, { any(3, 4), classes(2, -100, 1), { reduction = "sum" } },
     { any(4), mr.tensor(3, { device = "cpu" }) },
+    { any(3, 4), classes(2, 4, 1), { weight = positive(4) } },
+    { any(3, 4), classes(2, 4, 1), { weight = positive(4), reduction = "none" } },
     { any(2, 3, 2), classes(1, 3, 2, 2):view(2, 2), { reduction = "none", ignore_index = 2 } } }
 end
 function by_name.nll_loss_backward()

@@ -83,6 +83,15 @@ end
 -- Checks the gradients of the gradients of f(...).
 function M.check_second(what, f, ...) M.check(what .. ", second derivative", gradients_of(f), ...) end
 
+-- An argument on this device; of options, a copy with the tensors among them there.
+local function placed(v, device)
+  if type(v) == "userdata" then return v:to(device):clone() end
+  if type(v) ~= "table" then return v end
+  local copy = {}
+  for key, entry in pairs(v) do copy[key] = type(entry) == "userdata" and entry:to(device) or entry end
+  return copy
+end
+
 -- The same with device tensors has the same gradients, up to rounding.
 function M.check_on_device(what, f, ...)
   local inputs = table.pack(...)
@@ -90,8 +99,7 @@ function M.check_on_device(what, f, ...)
   for place, device in ipairs { "cpu", 0 } do
     local leaves = { n = inputs.n }
     for i = 1, inputs.n do
-      local t = inputs[i]
-      if type(t) == "userdata" then t = t:to(device):clone() end
+      local t = placed(inputs[i], device)
       leaves[i] = is_float(t) and t:requires_grad_() or t
     end
     loss_of(f, leaves):backward()
