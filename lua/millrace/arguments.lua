@@ -30,6 +30,9 @@ return function(tools)
     end
   end
 
+  -- What a function of several operations computes with: f16 and bf16 as f32, so that only its result is rounded.
+  function check.wide(x) return x and x.dtype:find "16" and x:to "f32" or x end
+
   -- A copy of the table of options, of which all names are keys of `known`.
   function check.options(name, options, known)
     if options == nil then return {} end
@@ -104,13 +107,14 @@ return function(tools)
     return value
   end
 
-  -- The dim as a number from 1.
+  -- The dim as a number from 1. A tensor without dims counts as one with a dim of one element, as in the rows.
   function check.dim(name, x, dim)
-    local whole = check.whole(name, "the dim", dim, -x.ndim)
-    if whole == 0 or whole > x.ndim then
+    local ndim = math.max(x.ndim, 1)
+    local whole = math.type(dim) == "integer" and dim or check.whole(name, "the dim", dim, math.mininteger)
+    if whole == 0 or whole > ndim or whole < -ndim then
       misuse(("%s: there is no dim %d: x has the shape %s"):format(name, whole, shape_text(x.shape)))
     end
-    return whole < 0 and whole + x.ndim + 1 or whole
+    return whole < 0 and whole + ndim + 1 or whole
   end
 
   -- The dims as a list of numbers from 1; nil: all of them.

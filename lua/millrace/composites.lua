@@ -138,6 +138,7 @@ return function(tools, check)
     check.tensor("repeat_interleave", "x", x)
     times = check.whole("repeat_interleave", "the number of repeats", times, 0)
     if dim == nil then x, dim = x:reshape(x.numel), 1 end
+    if x.ndim == 0 then misuse "repeat_interleave: a 0-dim tensor has no dims" end
     dim = check.dim("repeat_interleave", x, dim)
     local repeated, result = x.shape, x.shape
     table.insert(repeated, dim + 1, times)
@@ -207,10 +208,12 @@ return function(tools, check)
     check.floats("logsumexp", x)
     dims, keepdim = check.dims("logsumexp", x, dims), check.switch("logsumexp", "keepdim", keepdim)
     if x.ndim == 0 then return x:clone() end
+    local dtype = x.dtype
+    x = check.wide(x)
     local greatest = mr.no_grad(M.amax, x, dims, true)
     local shift = mr.where(greatest:isfinite(), greatest, 0)
     local out = (x - shift):exp():sum(dims, keepdim or false):log()
-    return out + shift:reshape(out.shape)
+    return (out + shift:reshape(out.shape)):to(dtype)
   end
 
   local NORM = { p = true, dim = true, keepdim = true, out = true }
@@ -251,7 +254,7 @@ return function(tools, check)
     if p == 1 then return x:abs():sum(dims, keepdim) end
     if p == math.huge then return x:abs():amax(dims, keepdim) end
     if p == -math.huge then return x:abs():amin(dims, keepdim) end
-    return norm_of_powers((dtype:find "16" and x:to "f32" or x):abs(), p, dims, keepdim):to(dtype)
+    return norm_of_powers(check.wide(x):abs(), p, dims, keepdim):to(dtype)
   end
 
   -- ---------------------------------------------------------------- comparing

@@ -65,8 +65,8 @@ formulas {
   mul = "g * b; g * a",
   div = "g / b; -g * (a / b / b)",
   pow = "pow_base(g, a, b); pow_exponent(g, a, b, out)",
-  maximum = "share(g, gt(a, b), eq(a, b)); share(g, lt(a, b), eq(a, b))",
-  minimum = "share(g, lt(a, b), eq(a, b)); share(g, gt(a, b), eq(a, b))",
+  maximum = "share(g, lt(a, b), eq(a, b)); share(g, gt(a, b), eq(a, b))",
+  minimum = "share(g, gt(a, b), eq(a, b)); share(g, lt(a, b), eq(a, b))",
   remainder = "g; -g * floor_of(a, b)",
   relu_backward = "g:relu_backward(b); zeros(g)",
   tanh_backward = "g:tanh_backward(b); -2 * g * a * b",
@@ -175,11 +175,53 @@ R.mean = {
   back = function(g, n) return spread(g / n.count, n) end,
 }
 
+-- A pass that is recorded has derivatives of its own: there nothing is divided by an element, which may be 0.
+
+-- t moved by `distance` places towards the end of the dim (or the begin, below 0), and `fill` in the free ones.
+local function moved_along(t, dim, distance, fill)
+  local shape, by = t.shape, math.abs(distance)
+  local rest = shape[dim] - by
+  shape[dim] = by
+  local free = mr.full(shape, fill, { dtype = t.dtype, device = t.device })
+  if distance > 0 then return mr.cat({ free, t:narrow(dim, 1, rest) }, dim) end
+  return mr.cat({ t:narrow(dim, by + 1, rest), free }, dim)
+end
+
+-- The products of the elements before each one.
+local function products_before(a, dim) return moved_along(a, dim, 1, 1):cumprod(dim) end
+
+-- The dims `dims` of a as the last one, and the function that undoes it.
+local function as_last_dim(a, dims)
+  local order, seen, sizes = {}, {}, {}
+  for _, d in ipairs(dims) do seen[d] = true end
+  for d = 1, a.ndim do
+    if not seen[d] then order[#order + 1], sizes[#sizes + 1] = d, a:size(d) end
+  end
+  sizes[#sizes + 1] = -1
+  for _, d in ipairs(dims) do order[#order + 1] = d end
+  local moved, inverse = a:permute(order), {}
+  for at, d in ipairs(order) do inverse[d] = at end
+  return moved:reshape(sizes), function(t) return t:reshape(moved.shape):permute(inverse) end
+end
+
+local function products_of_others(n)
+  if n.a.numel == 0 or n.a.ndim == 0 then return mr.ones_like(n.a) end
+  local dims = n.dims
+  if not dims then
+    dims = {}
+    for d = 1, n.a.ndim do dims[d] = d end
+  end
+  local line, back = as_last_dim(n.a, dims)
+  local dim = line.ndim
+  return back(products_before(line, dim) * products_before(line:flip(dim), dim):flip(dim))
+end
+
 -- The product of all others is out / a, unless there is a 0.
 R.prod = {
   formula = "g * (the product of all other elements)",
   keep = keep_reduction, needs = { "a out" },
   back = function(g, n)
+    if mr.is_grad_enabled() then return as_kept(g, n) * products_of_others(n) end
     local a, zero = n.a, n.a:eq(0)
     local function reduce(t, name)
       return n.dims and t[name](t, n.dims, true) or as_kept(t[name](t), { shape = n.shape })
@@ -191,7 +233,8 @@ R.prod = {
   end,
 }
 
--- Over one dim, the element that was found has the gradient; else all that are equal to the result share it. The result
+-- Over one dim, the element that was found has the gradient; else all that are equal to the result share it, or all
+-- that are NaN if it is. The result
 -- is not kept, and with one dim the input is not, either: they may be changed in place.
 local function keep_extreme(n, ...)
   keep_reduction(n, ...)
@@ -203,7 +246,8 @@ local function extreme_back(name)
   return function(g, n)
     if #n.shape == 0 then return g end
     if n.one then return zeros_of(n.shape, g):scatter_(n.dims[1], as_kept(n.d, n), as_kept(g, n)) end
-    local same = n.a:eq(n.dims and n.a[name](n.a, n.dims, true) or n.a[name](n.a))
+    local found = n.dims and n.a[name](n.a, n.dims, true) or n.a[name](n.a)
+    local same = n.a:eq(found) + (n.a:isnan() * found:isnan()) -- of bools: or, and
     local count = n.dims and same:sum(n.dims, true) or same:sum()
     return mr.where(same, as_kept(g, n) / count:to(g.dtype), 0)
   end
@@ -468,16 +512,17 @@ R.cat = {
   formula = "g, the part of each tensor", list = true, needs = { "" },
   keep = function(n, _, list, dim)
     keep_list(n, list)
-    n.dim, n.start = dim or 1, {}
+    n.dim, n.start, n.sizes = dim or 1, {}, {}
     local at = 1
     for i, t in ipairs(list) do
-      n.start[i] = at
-      at = at + t:size(n.dim)
+      n.start[i], n.sizes[i] = at, t.numel > 0 and t:size(n.dim) or 0
+      at = at + n.sizes[i]
     end
-    n.sizes = {}
-    for i, t in ipairs(list) do n.sizes[i] = t:size(n.dim) end
   end,
-  back = function(g, n, i) return g:narrow(n.dim, n.start[i], n.sizes[i]):to(n.dtypes[i]) end,
+  back = function(g, n, i)
+    if n.sizes[i] == 0 then return mr.zeros(n.shapes[i], { dtype = n.dtypes[i], device = g.device }) end
+    return g:narrow(n.dim, n.start[i], n.sizes[i]):to(n.dtypes[i])
+  end,
 }
 
 R.stack = {
@@ -590,12 +635,29 @@ R.cumsum = {
   back = function(g, n) return reversed_sums(g, n.dim) end,
 }
 
+-- sums[i] = g[i] + a[i + 1] * sums[i + 1], in as many steps as the length has bits.
+local function carried_sums(g, a, dim)
+  local sums, factors, length = g, moved_along(a, dim, -1, 0), a:size(dim)
+  local distance = 1
+  while distance < length do
+    sums = sums + factors * moved_along(sums, dim, -distance, 0)
+    factors = factors * moved_along(factors, dim, -distance, 0)
+    distance = distance * 2
+  end
+  return sums
+end
+
 -- Before the first 0 the derivative is out / a; at it, the products without it count; behind it, nothing.
 R.cumprod = {
   formula = "the sums of g * out from the end, / a; exact also where a has zeros",
   keep = keep_dim, needs = { "a out" },
   back = function(g, n)
     local a, dim = n.a, n.dim
+    if a.numel == 0 or a.ndim == 0 then return g end
+    if mr.is_grad_enabled() then
+      dim = dim < 0 and dim + a.ndim + 1 or dim
+      return products_before(a, dim) * carried_sums(g, a, dim)
+    end
     local zero = a:eq(0)
     local seen = zero:cumsum(dim)
     local first = zero * seen:eq(1)

@@ -116,6 +116,11 @@ return function(tools)
 
   -- ---------------------------------------------------------------- norms
 
+  local function scaled(y, weight, bias)
+    if weight then y = y * weight end
+    return bias and y + bias or y
+  end
+
   local LAYER_NORM = { weight = true, bias = true, eps = true }
 
   function M.layer_norm(x, shape, options)
@@ -136,17 +141,20 @@ return function(tools)
     local eps = check.number("layer_norm", "eps", options.eps, 1e-5, 0, math.huge)
     check.like("layer_norm", "the weight", options.weight, x, shape)
     check.like("layer_norm", "the bias", options.bias, x, shape)
+    local dtype = x.dtype
+    x = check.wide(x)
     local centred = x - x:mean(dims, true)
     local y = centred * (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
-    if options.weight then y = y * options.weight end
-    return options.bias and y + options.bias or y
+    return scaled(y, options.weight, options.bias):to(dtype)
   end
 
   local BATCH_NORM = { weight = true, bias = true, training = true, momentum = true, eps = true }
 
   -- running <- (1 - momentum) * running + momentum * new
   local function follow(running, new, momentum)
-    if running then running:mul_(1 - momentum):add_(new * momentum) end
+    if not running then return end
+    if running.dtype == new.dtype then running:mul_(1 - momentum):add_(new * momentum)
+    else running:copy_(check.wide(running) * (1 - momentum) + new * momentum) end
   end
 
   function M.batch_norm(x, running_mean, running_var, options)
@@ -163,7 +171,8 @@ return function(tools)
     check.like("batch_norm", "the running variance", running_var, x, channels)
     check.like("batch_norm", "the weight", options.weight, x, channels)
     check.like("batch_norm", "the bias", options.bias, x, channels)
-    local mean, var = running_mean, running_var
+    local dtype, mean, var = x.dtype, check.wide(running_mean), check.wide(running_var)
+    x = check.wide(x)
     if options.training then
       local items = x.numel // math.max(channels[1], 1)
       if items < 2 then
@@ -181,7 +190,7 @@ return function(tools)
     local scale = (var + eps):rsqrt()
     if options.weight then scale = scale * options.weight end
     local y = (x - mean:view(across)) * scale:view(across)
-    return options.bias and y + options.bias:view(across) or y
+    return scaled(y, nil, options.bias and options.bias:view(across)):to(dtype)
   end
 
   -- ---------------------------------------------------------------- losses
@@ -258,12 +267,13 @@ return function(tools)
     if options.ignore_index ~= nil and math.type(options.ignore_index) ~= "integer" then
       misuse(("cross_entropy: ignore_index is %s, expected an integer"):format(tostring(options.ignore_index)))
     end
-    if is_probable then
-      if options.ignore_index then misuse "cross_entropy: ignore_index is for targets that are classes" end
-      return of_probabilities(x:log_softmax(classes), target, classes, part, options)
+    if is_probable and options.ignore_index then
+      misuse "cross_entropy: ignore_index is for targets that are classes"
     end
-    if part == 0 then return x:log_softmax(classes):nll_loss(target, options) end
-    return smoothed(x:log_softmax(classes), target, classes, part, options)
+    local logs = check.wide(x):log_softmax(classes)
+    options.weight = check.wide(options.weight)
+    if is_probable then return of_probabilities(logs, check.wide(target), classes, part, options):to(x.dtype) end
+    return (part == 0 and logs:nll_loss(target, options) or smoothed(logs, target, classes, part, options)):to(x.dtype)
   end
 
   local MSE = { reduction = true }
@@ -274,9 +284,11 @@ return function(tools)
     options = check.options("mse_loss", options, MSE)
     local reduction = check_reduction("mse_loss", options)
     check_pair(misuse, "mse_loss", x, target)
-    local squares = (x - target):square()
-    if reduction == "none" then return squares end
-    return reduction == "mean" and squares:mean() or squares:sum()
+    local dtype = x.dtype == target.dtype and x.dtype:find "16" and x.dtype
+    if dtype then x, target = check.wide(x), check.wide(target) end
+    local loss = (x - target):square()
+    if reduction ~= "none" then loss = reduction == "mean" and loss:mean() or loss:sum() end
+    return dtype and loss:to(dtype) or loss
   end
 
   return M

@@ -644,8 +644,8 @@ function mr.addmm(x, a, b, options) end
 ---@return millrace.Tensor
 function mr.outer(x, y) end
 
----Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the result is the
----one to which their dtypes promote.
+---Concatenates the tensors along a dim. All other sizes must be equal, but a vector without elements
+---joins with anything. The dtype of the result is the one to which their dtypes promote.
 ---@param tensors millrace.Tensor[]
 ---@param dim? integer
 ---@return millrace.Tensor
@@ -1670,12 +1670,14 @@ function mr.nn.Module:cpu() end
 function mr.nn.Module:cuda(device) end
 
 ---Returns the parameters and buffers by name, as tensors with the same memory:
----mr.save("m.safetensors", m:state_dict()).
+---mr.save("m.safetensors", m:state_dict()). The names are PyTorch's, so the modules of a Sequential or
+---a list count from 0 in them: the weight of m[1] is "0.weight".
 ---@return table state
 function mr.nn.Module:state_dict() end
 
 ---Copies the values of these tensors into the parameters and buffers. All names and shapes are checked
----first; with strict=false, names that only one side has are returned instead.
+---first; with strict=false, names that only one side has are returned instead. A state in which the
+---modules of all containers count from 1 is taken, too, if all names fit.
 ---@param state table
 ---@param options? { strict?: boolean }
 ---@return string[] missing

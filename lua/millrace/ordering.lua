@@ -28,6 +28,7 @@ return function(tools, check)
 
   local function median_along(x, dim, keepdim)
     dim = check.dim("median", x, dim)
+    if x.ndim == 0 then x, keepdim = x:reshape(1), false end
     local count = x:size(dim)
     if count == 0 then misuse(("median: dim %d has no elements"):format(dim)) end
     local values, positions = x:sort(dim)

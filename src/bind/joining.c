@@ -23,17 +23,30 @@ static mr_tensor **check_parts(lua_State *L, const char *what, int *out_count) {
     return parts;
 }
 
+/* As in PyTorch, an empty vector joins with anything: cat may begin with one and add to it in a loop. */
+static bool is_nothing(const mr_tensor *t) {
+    return t->ndim == 1 && t->shape[0] == 0;
+}
+
+/* The part whose shape the others must have. */
+static const mr_tensor *model_of(mr_tensor *const *parts, int count) {
+    for (int i = 0; i < count; i++)
+        if (!is_nothing(parts[i])) return parts[i];
+    return parts[0];
+}
+
 /* All parts must be in one place and agree in all dims but `free_dim` (-1: in all); returns the dtype
- * that can hold them all, and in *out_sum their sizes in that dim together. */
+ * that can hold them all, and in *out_sum their sizes in that dim together. With a free dim, empty vectors pass. */
 static mr_dtype check_sizes(lua_State *L, const char *what, mr_tensor **parts, int count,
-                            int free_dim, int64_t *out_sum) {
-    const mr_tensor *first = parts[0];
+                            const mr_tensor *first, int free_dim, int64_t *out_sum) {
     mr_dtype dtype = (mr_dtype)first->dtype;
     char shape[128], expected[128];
     *out_sum = 0;
     for (int i = 0; i < count; i++) {
         const mr_tensor *t = parts[i];
         mr_check_same_place(L, what, first, t);
+        dtype = mr_dtype_promote(dtype, (mr_dtype)t->dtype);
+        if (free_dim >= 0 && is_nothing(t)) continue;
         bool same = t->ndim == first->ndim;
         for (int d = 0; same && d < t->ndim; d++)
             same = d == free_dim || t->shape[d] == first->shape[d];
@@ -41,7 +54,6 @@ static mr_dtype check_sizes(lua_State *L, const char *what, mr_tensor **parts, i
             mr_misuse(L, "%s: entry %d has the shape %s, which does not match %s", what, i + 1,
                       mr_shape_text(t->ndim, t->shape, shape, sizeof shape),
                       mr_shape_text(first->ndim, first->shape, expected, sizeof expected));
-        dtype = mr_dtype_promote(dtype, (mr_dtype)t->dtype);
         if (free_dim >= 0 && __builtin_add_overflow(*out_sum, t->shape[free_dim], out_sum))
             mr_misuse(L, "%s: the result would have too many elements", what);
     }
@@ -60,24 +72,26 @@ static void fill_part(lua_State *L, const mr_caller *caller, mr_status status, m
 
 MR_RECORDED_FUNCTION(
     joining_cat, "cat", "mr.cat(tensors: tensor[] [, dim: integer=1]) -> tensor",
-    "Concatenates the tensors along a dim. All other sizes must be equal. The dtype of the "
-    "result is the one to which their dtypes promote.") {
+    "Concatenates the tensors along a dim. All other sizes must be equal, but a vector without "
+    "elements joins with anything. The dtype of the result is the one to which their dtypes "
+    "promote.") {
     mr_caller caller = mr_enter_as(L, "cat");
     bool dim_given = !lua_isnoneornil(L, 2);
     int count;
     mr_tensor **parts = check_parts(L, "cat", &count);
-    const mr_tensor *first = parts[0];
+    const mr_tensor *first = model_of(parts, count);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS], sum, start = 0;
     if (first->ndim == 0)
         return mr_misuse(L, "cat: 0-dim tensors cannot be concatenated: use stack");
     int dim = dim_given ? mr_check_dim(L, "cat", 2, first->ndim) : 0;
     mr_check_new_options(L, 0, first, MR_F32, &options);
-    options.dtype = check_sizes(L, "cat", parts, count, dim, &sum);
+    options.dtype = check_sizes(L, "cat", parts, count, first, dim, &sum);
     for (int d = 0; d < first->ndim; d++) shape[d] = d == dim ? sum : first->shape[d];
     mr_tensor *result = mr_push_empty(L, &caller, &options, first->ndim, shape);
     for (int i = 0; i < count; i++) {
         mr_check_stop(L, caller.machine, i + 1, "joining tensors");
+        if (is_nothing(parts[i])) continue;
         int64_t length = parts[i]->shape[dim];
         mr_tensor **view = mr_new_tensor(L);
         mr_status status = mr_tensor_narrow(&caller, result, dim, start, length, 1, view);
@@ -102,7 +116,7 @@ MR_RECORDED_FUNCTION(
         return mr_misuse(L, "stack: the result would have more than %d dims", MR_MAX_DIMS);
     int dim = dim_given ? mr_check_dim(L, "stack", 2, first->ndim + 1) : 0;
     mr_check_new_options(L, 0, first, MR_F32, &options);
-    options.dtype = check_sizes(L, "stack", parts, count, -1, &sum);
+    options.dtype = check_sizes(L, "stack", parts, count, first, -1, &sum);
     for (int d = 0; d < dim; d++) shape[d] = first->shape[d];
     shape[dim] = count;
     for (int d = dim; d < first->ndim; d++) shape[d + 1] = first->shape[d];

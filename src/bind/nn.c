@@ -156,14 +156,15 @@ MODULE(cuda, "cuda", "m:cuda([device: device|integer=current]) -> m: table",
        "Moves the parameters and buffers to a device. Returns m.")
 MODULE(state_dict, "state_dict", "m:state_dict() -> state: table",
        "Returns the parameters and buffers by name, as tensors with the same memory: "
-       "mr.save(\"m.safetensors\", "
-       "m:state_dict()).")
+       "mr.save(\"m.safetensors\", m:state_dict()). The names are PyTorch's, so the modules of a "
+       "Sequential or a list count from 0 in them: the weight of m[1] is \"0.weight\".")
 MODULE(
     load_state_dict, "load_state_dict",
     "m:load_state_dict(state: table [, {strict: boolean=true}]) -> missing: string[], unexpected: "
     "string[]",
     "Copies the values of these tensors into the parameters and buffers. All names and shapes are "
-    "checked first; with strict=false, names that only one side has are returned instead.")
+    "checked first; with strict=false, names that only one side has are returned instead. A state "
+    "in which the modules of all containers count from 1 is taken, too, if all names fit.")
 MODULE(requires_grad, "requires_grad_", "m:requires_grad_([on: boolean=true]) -> m: table",
        "Calls requires_grad_ of all parameters. Returns m.")
 MODULE(zero_grad, "zero_grad", "m:zero_grad([set_to_none: boolean=true])",

@@ -33,6 +33,8 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
     }
 _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
 
+#define IS_WHOLE(A_) _Generic((A_)0, float : false, double : false, default : true)
+
 /* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. */
 #define FOLD(name, tag, T_, load, A_, at_once, begin, step, joined, final_)                        \
     MR_CLONES static void name##_leaf_##tag(const void *x_, int64_t n, int64_t first,              \
@@ -129,33 +131,80 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
             l[w] = (A)(joined);                                                                    \
         }                                                                                          \
     }                                                                                              \
+    enum { name##_whole_##tag = IS_WHOLE(A_) };                                                    \
     static void name##_cell_##tag(const void *accumulators, int64_t column, mr_cell *out) {        \
         const A_ *acc = accumulators;                                                              \
         memset(out, 0, sizeof *out);                                                               \
         memcpy(out, &acc[column], sizeof *acc);                                                    \
     }
 
+/* The same as `leaf` of each row, for rows side by side: a lane is a vector over the rows. Lanes that have no element are
+ * left out, as joining with what a fold begins with changes nothing. */
+#define FOLD_ROWS(name, tag, T_, load, A_, begin, step, joined, final_)                            \
+    MR_CLONES static void name##_rows_##tag(const void *x_, int64_t apart, int64_t n_,             \
+                                            int64_t count, const mr_params *params, void *out_) {  \
+        typedef T_ T;                                                                              \
+        typedef A_ A;                                                                              \
+        const T *p = x_;                                                                           \
+        A lane[MR_SHORT][MR_SHORT_ROWS];                                                           \
+        int64_t lanes = n_, n = n_;                                                                \
+        (void)params, (void)n;                                                                     \
+        if (count < MR_SHORT_ROWS) memset(lane, 0, (size_t)lanes * sizeof *lane);                  \
+        for (int64_t l = 0; l < lanes; l++)                                                        \
+            for (int64_t w = 0; w < count; w++) {                                                  \
+                T x = load(p[w * apart + l]);                                                      \
+                A s = (A)begin(tag);                                                               \
+                lane[l][w] = (A)(step);                                                            \
+            }                                                                                      \
+        for (int64_t half = MR_LANES / 2; half > 0; half /= 2) {                                   \
+            for (int64_t l = 0; l + half < lanes; l++)                                             \
+                for (int w = 0; w < MR_SHORT_ROWS; w++) {                                          \
+                    A s = lane[l][w], o = lane[l + half][w];                                       \
+                    lane[l][w] = (A)(joined);                                                      \
+                }                                                                                  \
+            if (lanes > half) lanes = half;                                                        \
+        }                                                                                          \
+        for (int64_t w = 0; w < count; w++) {                                                      \
+            A s = lane[0][w];                                                                      \
+            STORE_ROW(out_, w, final_);                                                            \
+        }                                                                                          \
+    }
+
+static inline void store_real(void *out, int64_t w, double v) {
+    ((double *)out)[w] = v;
+}
+
+static inline void store_whole(void *out, int64_t w, int64_t v) {
+    ((int64_t *)out)[w] = v;
+}
+
+#define STORE_ROW(out, w, v)                                                                       \
+    _Generic((v), float : store_real, double : store_real, default : store_whole)(out, w, v)
+
 #define LOAD(v)      (v)
 #define LOAD_BOOL(v) ((v) != 0)
+#define FOLD_BOTH(name, tag, T, load, A, at_once, begin, step, join, final)                        \
+    FOLD(name, tag, T, load, A, at_once, begin, step, join, final)                                 \
+    FOLD_ROWS(name, tag, T, load, A, begin, step, join, final)
 #define ALL_FOLDS(name, kind, begin, step, join, final)                                            \
-    FOLD(name, f32, float, LOAD, A_##kind(float, double), AT_ONCE_##kind, begin, step, join,       \
-         final)                                                                                    \
-    FOLD(name, f64, double, LOAD, A_##kind(double, double), AT_ONCE_##kind, begin, step, join,     \
-         final)                                                                                    \
-    FOLD(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin, step, join,   \
-         final)                                                                                    \
-    FOLD(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), AT_ONCE_##kind, begin, step, join,  \
-         final)                                                                                    \
-    FOLD(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), AT_ONCE_##kind, begin, step, join,  \
-         final)                                                                                    \
-    FOLD(name, b8, uint8_t, LOAD_BOOL, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin, step,    \
-         join, final)
+    FOLD_BOTH(name, f32, float, LOAD, A_##kind(float, double), AT_ONCE_##kind, begin, step, join,  \
+              final)                                                                               \
+    FOLD_BOTH(name, f64, double, LOAD, A_##kind(double, double), AT_ONCE_##kind, begin, step,      \
+              join, final)                                                                         \
+    FOLD_BOTH(name, u8, uint8_t, LOAD, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin, step,    \
+              join, final)                                                                         \
+    FOLD_BOTH(name, i32, int32_t, LOAD, A_##kind(int32_t, int64_t), AT_ONCE_##kind, begin, step,   \
+              join, final)                                                                         \
+    FOLD_BOTH(name, i64, int64_t, LOAD, A_##kind(int64_t, int64_t), AT_ONCE_##kind, begin, step,   \
+              join, final)                                                                         \
+    FOLD_BOTH(name, b8, uint8_t, LOAD_BOOL, A_##kind(uint8_t, int64_t), AT_ONCE_##kind, begin,     \
+              step, join, final)
 
 #define ENTRY(name, tag)                                                                           \
     {                                                                                              \
         .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = name##_final_##tag,         \
         .columns = name##_columns_##tag, .join_columns = name##_join_columns_##tag,                \
-        .cell = name##_cell_##tag                                                                  \
+        .cell = name##_cell_##tag, .rows = name##_rows_##tag, .rows_are_whole = name##_whole_##tag \
     }
 
 #define X(name, kind, begin, step, join, final)                                                    \
@@ -204,6 +253,21 @@ FOLDS(X)
         memcpy(&a, left, sizeof a);                                                                \
         memcpy(&b, right, sizeof b);                                                               \
         if (!IS_NAN(a) && (IS_NAN(b) || IS_BETTER_##base(b, a))) *left = *right;                   \
+    }                                                                                              \
+    MR_CLONES static void name##_rows_##tag(const void *x, int64_t apart, int64_t n,               \
+                                            int64_t count, const mr_params *params, void *out) {   \
+        const T *p = x;                                                                            \
+        T best[MR_SHORT_ROWS] = {0};                                                               \
+        int64_t *position = out;                                                                   \
+        (void)params;                                                                              \
+        for (int64_t w = 0; w < count; w++) best[w] = load(p[w * apart]), position[w] = 1;         \
+        for (int64_t i = 1; i < n; i++)                                                            \
+            for (int64_t w = 0; w < count; w++) {                                                  \
+                T v = load(p[w * apart + i]), b = best[w];                                         \
+                bool better = (b == b) & (IS_NAN(v) | IS_BETTER_##base(v, b));                     \
+                best[w] = better ? v : b;                                                          \
+                position[w] = better ? i + 1 : position[w];                                        \
+            }                                                                                      \
     }
 
 static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params *params) {
@@ -214,7 +278,7 @@ static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params 
 #define ARG_ENTRY(name, tag)                                                                       \
     {                                                                                              \
         .leaf = name##_leaf_##tag, .join = name##_join_##tag, .final = position_final,             \
-        .locate = name##_locate_##tag                                                              \
+        .locate = name##_locate_##tag, .rows = name##_rows_##tag, .rows_are_whole = true           \
     }
 #define ARG_REDUCTION(name, base)                                                                  \
     ARG_FOLD(name, base, f32, float, LOAD)                                                         \
@@ -258,6 +322,35 @@ ARG_REDUCTION(argmin, min)
             for (int l = 0; l < half; l++) lane[l] += lane[l + half];                              \
         *out = (mr_cell){.f = mean, .g = lane[0], .i = n};                                         \
     }
+
+static double var_of(double squares, int64_t n, const mr_params *params) {
+    double freedom = (double)n - params->scalar[0].f;
+    return squares / (freedom > 0 ? freedom : 0);
+}
+
+#define VAR_ROWS(name, tag, T, load, result)                                                       \
+    MR_CLONES static void name##_rows_##tag(const void *x, int64_t apart, int64_t n,               \
+                                            int64_t count, const mr_params *params, void *out) {   \
+        const T *p = x;                                                                            \
+        double mean[MR_SHORT_ROWS] = {0}, squares[MR_SHORT_ROWS] = {0}, *v = out;                  \
+        mean_rows_##tag(x, apart, n, count, params, mean);                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            for (int64_t w = 0; w < count; w++) {                                                  \
+                double d = (double)load(p[w * apart + i]) - mean[w];                               \
+                squares[w] += d * d;                                                               \
+            }                                                                                      \
+        for (int64_t w = 0; w < count; w++) v[w] = result(var_of(squares[w], n, params));          \
+    }
+#define ALL_VAR_ROWS(name, result)                                                                 \
+    VAR_ROWS(name, f32, float, LOAD, result)                                                       \
+    VAR_ROWS(name, f64, double, LOAD, result)                                                      \
+    VAR_ROWS(name, u8, uint8_t, LOAD, result)                                                      \
+    VAR_ROWS(name, i32, int32_t, LOAD, result)                                                     \
+    VAR_ROWS(name, i64, int64_t, LOAD, result)                                                     \
+    VAR_ROWS(name, b8, uint8_t, LOAD_BOOL, result)
+ALL_VAR_ROWS(var, LOAD)
+ALL_VAR_ROWS(std, sqrt)
+
 VAR_FOLD(f32, float, LOAD)
 VAR_FOLD(f64, double, LOAD)
 VAR_FOLD(u8, uint8_t, LOAD)
@@ -274,26 +367,25 @@ static void var_join(mr_cell *left, const mr_cell *right) {
 }
 
 static mr_scalar var_final(const mr_cell *cell, int64_t n, const mr_params *params) {
-    double freedom = (double)n - params->scalar[0].f;
-    return real_scalar(cell->g / (freedom > 0 ? freedom : 0));
+    return real_scalar(var_of(cell->g, n, params));
 }
 
 static mr_scalar std_final(const mr_cell *cell, int64_t n, const mr_params *params) {
     return real_scalar(sqrt(var_final(cell, n, params).f));
 }
 
-#define VAR_ENTRY(tag, final_)                                                                     \
-    { .leaf = var_leaf_##tag, .join = var_join, .final = final_ }
-#define VAR_REDUCTION(final_)                                                                      \
+#define VAR_ENTRY(name, tag)                                                                       \
+    { .leaf = var_leaf_##tag, .join = var_join, .final = name##_final, .rows = name##_rows_##tag }
+#define VAR_REDUCTION(name)                                                                        \
     {                                                                                              \
         .fold = {                                                                                  \
-            [MR_F32] = VAR_ENTRY(f32, final_),                                                     \
-            [MR_F64] = VAR_ENTRY(f64, final_),                                                     \
-            [MR_U8] = VAR_ENTRY(u8, final_),                                                       \
-            [MR_I32] = VAR_ENTRY(i32, final_),                                                     \
-            [MR_I64] = VAR_ENTRY(i64, final_),                                                     \
-            [MR_BOOL] = VAR_ENTRY(b8, final_)                                                      \
+            [MR_F32] = VAR_ENTRY(name, f32),                                                       \
+            [MR_F64] = VAR_ENTRY(name, f64),                                                       \
+            [MR_U8] = VAR_ENTRY(name, u8),                                                         \
+            [MR_I32] = VAR_ENTRY(name, i32),                                                       \
+            [MR_I64] = VAR_ENTRY(name, i64),                                                       \
+            [MR_BOOL] = VAR_ENTRY(name, b8)                                                        \
         }                                                                                          \
     }
-const mr_reduction mr_reduction_var = VAR_REDUCTION(var_final);
-const mr_reduction mr_reduction_std = VAR_REDUCTION(std_final);
+const mr_reduction mr_reduction_var = VAR_REDUCTION(var);
+const mr_reduction mr_reduction_std = VAR_REDUCTION(std);

@@ -11,6 +11,7 @@
 #include "ops/table.h"
 
 enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
+enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 }; /* of rows that are folded side by side */
 
 /* The value of a leaf or of several joined. What the fields hold is the fold's business. */
 typedef struct {
@@ -30,6 +31,12 @@ typedef struct {
                     void *accumulators);
     void (*join_columns)(void *left, const void *right, int64_t width);
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
+    /* Optional, for outputs of few elements: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_SHORT) dense elements each,
+     * from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same bits, as
+     * double or, with `rows_are_whole`, as i64. */
+    void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, const mr_params *params,
+                 void *out);
+    bool rows_are_whole;
     /* Optional: the cell's `i` is the position of a leaf, of the elements x, and becomes that of its element. Asked of
      * the one leaf whose value is left, or of each. */
     void (*locate)(const void *x, int64_t n, mr_cell *cell);

@@ -29,6 +29,7 @@ typedef struct {
     bool dense;            /* the elements of one output are neighbours */
     bool columns; /* no, but the elements of neighbouring outputs are, and the fold can use that */
     bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
+    bool rows;    /* outputs of few dense elements, which are folded side by side */
 } plan;
 
 static void count(const mr_command *command, plan *p) {
@@ -69,6 +70,8 @@ static void make_plan(const mr_command *command, plan *p) {
         !p->dense && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
     p->columns = neighbours && p->fold->columns;
     p->tiles = neighbours && !p->fold->columns;
+    p->rows = p->dense && p->fold->rows && p->length <= MR_SHORT && p->length > 0 &&
+              p->outputs > 1 && (!p->widens || p->kept.stride[0][last] == p->length);
 }
 
 int64_t mr_reduce_items(const mr_command *command) {
@@ -249,6 +252,31 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
     for (int64_t w = 0; w < width; w++) out_cells[w] = tree_result(&trees[w], p->fold);
 }
 
+/* ------------------------------------------------------------------------- short outputs */
+
+/* `width` outputs from `output` on, which are at equal distances. */
+static void reduce_rows(const plan *p, const mr_command *command, int64_t output, int64_t width) {
+    const char *from = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
+    int64_t apart = p->kept.stride[0][p->kept.ndim - 1];
+    leaf_block widened;
+    union {
+        double real[MR_SHORT_ROWS];
+        int64_t whole[MR_SHORT_ROWS];
+    } results;
+    mr_output out;
+    mr_dtype made = p->fold->rows_are_whole ? MR_I64 : MR_F64;
+    mr_output_init(&out, p->out, made);
+    for (int64_t done = 0; done < width;) {
+        int64_t count = width - done < MR_SHORT_ROWS ? width - done : MR_SHORT_ROWS;
+        const void *x =
+            folded(p, from + done * apart * (int64_t)p->size, count * p->length, &widened);
+        p->fold->rows(x, apart, p->length, count, &command->u.op.params, &results);
+        memcpy(mr_output_begin(&out, output + done), &results, (size_t)count * sizeof(double));
+        mr_output_end(&out, output + done, count);
+        done += count;
+    }
+}
+
 /* ------------------------------------------------------------------------- the command */
 
 int64_t mr_reduce_state_bytes(const mr_command *command) {
@@ -266,6 +294,13 @@ mr_status mr_reduce_run(const mr_command *command, void *state, int64_t first, i
     for (int64_t item = first; item < end;) {
         /* Items of one chunk of neighbouring outputs are neighbours too. */
         int64_t chunk = item / p.outputs, output = item % p.outputs, width = 1;
+        if (p.rows) {
+            width = run - output % run;
+            if (width > end - item) width = end - item;
+            reduce_rows(&p, command, output, width);
+            item += width;
+            continue;
+        }
         bool last = chunk == p.chunks - 1;
         int64_t from = chunk * p.chunk, to = last ? p.length : from + p.chunk;
         mr_cell cells[MR_COLUMNS];

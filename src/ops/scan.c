@@ -2,7 +2,8 @@
  * double for floats and in i64 for all others, and each result is rounded to the output's dtype: so a line does not depend
  * on the others, and its sums are as good as those of `sum`.
  *
- * Lines whose elements are neighbours go through a block together, which the compiler makes vectors of. */
+ * Lines go through a block side by side, which the compiler makes vectors of: those whose elements are neighbours, and
+ * those that are dense themselves, which are turned on their way in and out. */
 #include "ops/body.h"
 #include "ops/line.h"
 
@@ -11,6 +12,15 @@ enum { MOST_LINES = 16 }; /* in a block */
 #define STEP(name, T, expression)                                                                  \
     MR_CLONES static void name(void *block, void *last_, int64_t rows, int64_t width) {            \
         T *x = block, *last = last_;                                                               \
+        if (width == 1) {                                                                          \
+            T a = last[0];                                                                         \
+            for (int64_t j = 0; j < rows; j++) {                                                   \
+                T b = x[j];                                                                        \
+                x[j] = a = (expression);                                                           \
+            }                                                                                      \
+            last[0] = a;                                                                           \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t j = 0; j < rows; j++)                                                         \
             for (int64_t w = 0; w < width; w++) {                                                  \
                 T a = last[w], b = x[j * width + w];                                               \
@@ -54,11 +64,30 @@ static side side_of(const mr_tensor *t, const mr_lines *lines, int dim, int64_t 
 static void load(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
                  void *block) {
     size_t size = mr_dtype_size(s->dtype);
+    const char *from = s->first + row * s->step * (int64_t)size;
     mr_block raw;
     void *to = s->dtype == computed ? block : &raw;
-    mr_gather(s->first + row * s->step * (int64_t)size, size, 2, (const int64_t[]){rows, width},
+    if (width == 1 && s->step == 1) {
+        mr_convert(computed, block, s->dtype, from, rows);
+        return;
+    }
+    mr_gather(from, size, width == 1 ? 1 : 2, (const int64_t[]){rows, width},
               (const int64_t[]){s->step, s->across}, 0, rows * width, to);
     if (to != block) mr_convert(computed, block, s->dtype, to, rows * width);
+}
+
+/* Of dense lines: each as a piece. */
+static void store_turned(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
+                         const void *block) {
+    int64_t size = (int64_t)mr_dtype_size(s->dtype);
+    mr_block turned;
+    const char *from = block;
+    if (width > 1) {
+        mr_transpose(&turned, rows, block, width, mr_dtype_size(computed), width, rows);
+        from = turned.bytes;
+    }
+    for (int64_t w = 0; w < width; w++, from += rows * (int64_t)mr_dtype_size(computed))
+        mr_convert(s->dtype, s->first + (row + w * s->across) * size, computed, from, rows);
 }
 
 static void store(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
@@ -66,6 +95,10 @@ static void store(const side *s, int64_t row, int64_t rows, int64_t width, mr_dt
     size_t size = mr_dtype_size(s->dtype);
     mr_block raw;
     const void *from = block;
+    if (s->step == 1 && (width == 1 || s->across != 1)) {
+        store_turned(s, row, rows, width, computed, block);
+        return;
+    }
     if (s->dtype != computed) {
         mr_convert(s->dtype, &raw, computed, block, rows * width);
         from = &raw;
@@ -107,7 +140,7 @@ mr_status mr_scan_run(const mr_command *command, void *state, int64_t first, int
     while (first < end) {
         side from = side_of(in, &lines, dim, first), to = side_of(out, &lines, dim, first);
         int64_t run = lines.ndim > 0 ? lines.shape[lines.ndim - 1] : 1, width = 1;
-        if (from.across == 1 && from.step != 1) {
+        if (from.across == 1 || from.step == 1) {
             width = run - first % run;
             if (width > MOST_LINES) width = MOST_LINES;
             if (width > end - first) width = end - first;

@@ -119,6 +119,41 @@ function TestEdges.test_a_gradient_has_the_dtype_of_its_tensor()
   lu.assertFalse(x:to("i32").requires_grad)
 end
 
+-- Of operands of all dtypes, also integers: what a derivative makes of them has a dtype of its own.
+function TestEdges.test_a_gradient_has_the_dtype_of_its_leaf_whatever_the_other_operand_is()
+  local others = { 2, 2.5, mr.tensor(2), mr.tensor(2.5), mr.tensor({ 2, 3 }), mr.tensor({ 2, 3 }, { dtype = "u8" }),
+    mr.tensor(2.5, { dtype = "f64" }), mr.tensor({ 2.5, 3 }, { dtype = "bf16" }) }
+  for _, name in ipairs { "add", "sub", "mul", "div", "pow", "maximum", "minimum", "remainder", "fmod", "atan2" } do
+    for k, other in ipairs(others) do
+      for _, dtype in ipairs { "f16", "bf16", "f32", "f64" } do
+        for turned = 1, 2 do
+          local x = mr.tensor({ 1, 2 }, { dtype = dtype }):requires_grad_()
+          local y
+          if turned == 1 then y = mr[name](x, other) else y = mr[name](other, x) end
+          y:sum():backward()
+          lu.assertEquals(x.grad.dtype, dtype, ("%s with operand %d in place %d"):format(name, k, 3 - turned))
+        end
+      end
+    end
+  end
+end
+
+-- NaN is neither greater nor less, so no gradient stops there.
+function TestEdges.test_nan_passes_gradients_on()
+  local nan = 0 / 0
+  local function three(name) return function(x) return x[name](x) end end
+  for _, name in ipairs { "max", "min", "amax", "amin", "median" } do
+    lu.assertEquals(gradient_of(three(name), { 1, nan, 3 }), { 0, 1, 0 }, name)
+  end
+  lu.assertEquals(gradient_of(function(x) return x:amax(2) end, { { 1, nan }, { nan, nan }, { 2, 3 } }),
+    { { 0, 1 }, { 0.5, 0.5 }, { 0, 1 } })
+  local one = mr.tensor(1, { dtype = "f64" })
+  for _, name in ipairs { "maximum", "minimum" } do
+    lu.assertEquals(gradient_of(function(x) return x[name](x, one) end, { nan, 1 }), { 1, 0.5 }, name)
+    lu.assertEquals(gradient_of(function(x) return one[name](one, x) end, { nan, 1 }), { 1, 0.5 }, name)
+  end
+end
+
 function TestEdges.test_products_with_zeros()
   lu.assertEquals(gradient_of(function(x) return x:prod() end, { 2, 0, 3 }), { 0, 6, 0 })
   lu.assertEquals(gradient_of(function(x) return x:prod() end, { 2, 0, 0 }), { 0, 0, 0 })

@@ -6,6 +6,7 @@ local naive = require "lua.support.naive"
 local nn = mr.nn
 local refused = naive.assert_raises
 local DATA = mr.load("tests/data/nn/layers.safetensors")
+for name, t in pairs((mr.load("tests/data/nn/more.safetensors"))) do DATA[name] = t end
 
 local function near(actual, expected, what)
   lu.assertEquals(actual.shape, expected.shape, what)
@@ -435,6 +436,35 @@ function TestModules.test_states()
   end
   local x = mr.rand(5, 2)
   lu.assertTrue(mr.equal(a:eval()(x):detach(), b:eval()(x):detach()))
+end
+
+-- A file of PyTorch's, as it is: its modules count from 0.
+function TestModules.test_the_names_in_a_state_are_those_of_pytorch()
+  local function new()
+    local net = nn.Module()
+    net.body = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 4)), nn.BatchNorm1d(4))
+    net.heads = nn.ModuleList { nn.Linear(4, 1), nn.Linear(4, 2) }
+    return net
+  end
+  local net, state = new(), part "nested.p."
+  lu.assertNotNil(state["body.2.0.weight"])
+  lu.assertEquals({ net:load_state_dict(state) }, { {}, {} })
+  local own = net:state_dict()
+  for name, value in pairs(state) do lu.assertTrue(mr.equal(value:to("device"), own[name]), name) end
+  for name in pairs(own) do lu.assertNotNil(state[name], name) end
+  local y = net.body:eval()(DATA["nested.x"]:to("device"))
+  near(mr.cat({ net.heads[1](y), net.heads[2](y) }, 2), DATA["nested.y"], "nested")
+
+  local from_one = {}
+  for name, value in pairs(state) do
+    from_one[name:gsub("%.(%d+)%f[.]", function(n) return "." .. n + 1 end)] = value
+  end
+  lu.assertNotNil(from_one["body.3.1.weight"])
+  local other = new()
+  lu.assertEquals({ other:load_state_dict(from_one) }, { {}, {} })
+  lu.assertTrue(mr.equal(other.heads[2].bias:detach(), net.heads[2].bias:detach()))
+  from_one["heads.2.bias"] = nil
+  refused({ "`heads.0.weight`" }, other.load_state_dict, other, from_one)
 end
 
 function TestModules.test_a_state_that_does_not_fit_changes_nothing()

@@ -28,15 +28,15 @@ end
 
 -- The gradient of the exponent: g * out * log(a), but 0 where a is 0 and b at least 0.
 function H.pow_exponent(g, a, b, out)
-  local grad = g * (out * H.log(a))
+  local grad = (g * (out * H.log(a))):to(g.dtype) -- the logarithms of integers are f32
   if type(a) == "number" then return a == 0 and mr.where(b:ge(0), 0, grad) or grad end
   local zero = a:eq(0)
   if type(b) == "number" then return b >= 0 and mr.where(zero, 0, grad) or grad end
   return mr.where(zero * b:ge(0), 0, grad)
 end
 
--- maximum and minimum: two that are equal share the gradient. `first` and `second`: of which it is all.
-function H.share(g, wins, ties) return mr.where(wins, g, mr.where(ties, g * 0.5, 0)) end
+-- maximum and minimum: two that are equal share the gradient, and it is 0 for the one that loses. NaN loses to nothing.
+function H.share(g, loses, ties) return mr.where(loses, 0, mr.where(ties, g * 0.5, g)) end
 function H.gt(x, y) return H.lt(y, x) end
 function H.eq(x, y) if type(x) == "number" then return y:eq(x) end return x:eq(y) end
 

@@ -394,14 +394,21 @@ return function(tools)
 
   -- ---------------------------------------------------------------- states
 
-  -- { {name, tensor}, ... } of parameters and buffers; one that is shared has all its names.
-  local function named_state(m, what)
+  -- The name of a module in a state. Files have PyTorch's names, in which the modules of a container count from 0.
+  local function state_name(name, from)
+    local number = tostring(name):match "^[1-9]%d*$"
+    return number and ("%d"):format(number - 1 + from) or name
+  end
+
+  -- { {name, tensor}, ... } of parameters and buffers; one that is shared has all its names. The modules of a container
+  -- count from `from`.
+  local function named_state(m, what, from)
     local list = {}
     state_of(m, what)
     local function add(module, prefix)
       local s = rawget(module, STATE)
       for _, name in ipairs(s.order) do
-        if s.kinds[name] == "module" then add(s.values[name], prefix .. name .. ".")
+        if s.kinds[name] == "module" then add(s.values[name], prefix .. state_name(name, from or 0) .. ".")
         elseif not s.transient[name] then list[#list + 1] = { prefix .. name, s.values[name] } end
       end
     end
@@ -437,6 +444,11 @@ return function(tools)
     end
     local own = named_state(m, "load_state_dict")
     local missing, unexpected = compare_names(own, dict)
+    if #missing > 0 and #unexpected > 0 then -- the names of m[1], m[2], ... are taken if all of them fit
+      local from_one = named_state(m, "load_state_dict", 1)
+      local not_there, not_known = compare_names(from_one, dict)
+      if #not_there == 0 and #not_known == 0 then own, missing, unexpected = from_one, not_there, not_known end
+    end
     local strict = type(options) ~= "table" or options.strict ~= false
     if strict and #missing > 0 then
       misuse(("load_state_dict: `%s` is missing"):format(table.concat(missing, "`, `")))

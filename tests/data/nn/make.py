@@ -85,6 +85,26 @@ def layers():
     write_safetensors("layers.safetensors", pieces(out))
 
 
+def nested(out):
+    """The state of a module of containers under its own names, and what it computes."""
+    nn = torch.nn
+    net = nn.Module()
+    net.body = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 4)), nn.BatchNorm1d(4))
+    net.heads = nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 2)])
+    for key, value in net.state_dict().items():
+        out[f"nested.p.{key}"] = value
+    out["nested.x"] = torch.randn(5, 3)
+    y = net.eval().body(out["nested.x"])
+    out["nested.y"] = torch.cat([head(y) for head in net.heads], 1)
+
+
+def more():
+    torch.manual_seed(4)
+    out = {}
+    nested(out)
+    write_safetensors("more.safetensors", pieces(out))
+
+
 def pair_losses(out):
     """loss.KIND.REDUCTION of loss.x and loss.target, and its gradient .g; x has 0, and values at which exp overflows."""
     nn = torch.nn
@@ -170,4 +190,5 @@ def optimisers():
 
 
 layers()
+more()
 optimisers()

@@ -16,6 +16,17 @@ local by_family = {
 }
 
 local function mask(...) return any(...):gt(0) end
+-- Every third element is 0.
+local function with_zeros(...)
+  local t = any(...)
+  return t * mr.arange(t.numel, { dtype = "f64", device = "cpu" }):remainder(3):ne(1):view(t.shape)
+end
+
+local function reductions(x)
+  return { { x }, { x, 1 }, { x, 2, true }, { x, { 1, 3 } }, { x, { -1, 1 }, true },
+    { x, { dim = 2, keepdim = true } } }
+end
+
 local function index(values) return mr.tensor(values, { dtype = "i64", device = "cpu" }) end
 
 -- Of single rows.
@@ -74,7 +85,15 @@ local by_name = {
   index_add = function() return { { any(3, 2), 1, index { 3, 1, 3 }, any(3, 2) } } end,
   masked_select = function() return { { any(2, 3), mask(2, 3) }, { any(2, 1), mask(3) }, { any(2, 3), mask(3) } } end,
   cumsum = function() return { { any(2, 3), 2 }, { any(2, 3), 1 } } end,
-  cumprod = function() return { { any(2, 4), 2 }, { any(3, 2), -2 } } end,
+  cumprod = function()
+    return { { any(2, 4), 2 }, { any(3, 2), -2 }, { with_zeros(2, 5), 2 }, { with_zeros(6, 1), 1 }, { any(1, 2), 1 },
+      { any(), 1 } }
+  end,
+  prod = function()
+    local list = reductions(any(2, 3, 2))
+    for _, case in ipairs(reductions(with_zeros(2, 3, 2))) do list[#list + 1] = case end
+    return list
+  end,
   sort = function() return { { any(2, 4) }, { any(3, 2), 1, true }, { any(2, 3), { dim = 1 } } } end,
   topk = function() return { { any(2, 4), 2 }, { any(3, 2), 1, 1, false } } end,
   flip = function() return { { any(2, 3), 1 }, { any(2, 3), 1, 2 }, { any(2, 3), { -1 } } } end,
@@ -138,11 +157,6 @@ function by_name.nll_loss_backward()
   return { { { 3, 4 }, any(3), classes(2, 4, 1), { reduction = "none" } } }
 end
 
-local reductions = function(x)
-  return { { x }, { x, 1 }, { x, 2, true }, { x, { 1, 3 } }, { x, { -1, 1 }, true },
-    { x, { dim = 2, keepdim = true } } }
-end
-
 -- Random values, of which the test gives the gradient 0 by hand: their difference quotients are noise.
 local RANDOM = { uniform = true, normal = true, bernoulli = true }
 
@@ -191,6 +205,7 @@ local functions = {
   cuda_and_cpu = { function(x) return (x:cuda() * 2):cpu() end, any(3) },
   pin_memory = { function(x) return x:pin_memory() * 3 end, any(3) },
   cat = { function(x, y) return mr.cat({ x, y, x }, 2) end, any(2, 3), any(2, 1) },
+  cat_with_an_empty_vector = { function(x, none) return mr.cat({ none, x, none, x }, 2) end, any(2, 3), any(0) },
   cat_with_a_constant = { function(x) return mr.cat { mr.ones_like(x), x } end, any(2) },
   stack = { function(x, y) return mr.stack({ x, y }, -1) end, any(2, 3), any(2, 3) },
   addmm = { function(x, a, b) return x:addmm(a, b, { beta = 0.5, alpha = -2 }) end, any(2, 1), any(2, 3), any(3, 4) },
