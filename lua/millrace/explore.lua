@@ -163,23 +163,24 @@ return function(tools)
   -- a report again. So this run is like one of the search, in which the collector does not free either.
   local function check(fn)
     local first
-    local fine, reports = tools.uncollected(mr.hazard.check, function()
+    local fine, reports, totals = tools.uncollected(mr.hazard.check, function()
       first = tools.next_number()
       call(fn)
       pcall(tools.drain)
     end)
-    return first, fine, reports
+    if fine then tools.explored() end
+    return first, fine, reports, totals
   end
 
   local function hazards_of(fn)
-    local first_number, fine, reports = check(fn)
+    local first_number, fine, reports, totals = check(fn)
     if not fine then return {} end
     for _, report in ipairs(reports) do
       local numbers = { report.first.seq - first_number + 1, report.second.seq - first_number + 1 }
       function report.witness(self) return witness(fn, self, numbers) end
       setmetatable(report, report_meta)
     end
-    return reports
+    return reports, totals
   end
 
   function parts.explore(fn, given)
@@ -194,7 +195,13 @@ return function(tools)
         seed)
       local result = read_result(raw, fn)
       tools.put_back(keeper)
-      result.hazards = raw.schedules > 0 and hazards_of(fn) or {} -- a function that never ended is not run once more
+      local totals
+      result.hazards = {}
+      if raw.schedules > 0 then result.hazards, totals = hazards_of(fn) end -- one that never ended is not run again
+      if totals and #totals.unexplored > 0 then
+        result.not_followed = totals.unexplored
+        result.deterministic = result.deterministic and totals.unexplored.claim ~= "none"
+      end
       result.drawn = seeds > 0 or nil
       return result
     end)

@@ -831,14 +831,14 @@ function mr.sync_debug(mode) end
 ---Runs `fn` under every order that CUDA's rules allow and that can make a difference: one schedule of
 ---each class of equivalent ones (virtual GPU only). What `fn` returns, or the error that it raises, is
 ---the outcome; tensors count by their bytes after all work. Returns {schedules=, complete=,
----incomplete= (why not), deterministic=, outcomes={{value=, error=, count=, schedule=, steps=}, ...},
----hazards= (as mr.hazard.check), runs=, interrupted= (by Ctrl-C: what was found by then)}; print it.
----`fn` must do the same when it is called again and reads the same values; it is called again only
----where it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation into
----so many parts; `preempt` bounds the pairs that run against the order of submission, and tries those
----schedules first that have the fewest; `polls` is how often in a row a query says no; `unspecified`
----also tries what CUDA leaves open besides the order; with `seeds` so many schedules are drawn at
----random instead.
+---incomplete= (why not), deterministic=, not_followed= (clauses, or nil), outcomes={{value=, error=,
+---count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=, interrupted= (by Ctrl-C:
+---what was found by then)}; print it. `fn` must do the same when it is called again and reads the same
+---values; it is called again only where it reads others. `max` and `time` (seconds) bound the search;
+---`grain` cuts each operation into so many parts; `preempt` bounds the pairs that run against the
+---order of submission, and tries those schedules first that have the fewest; `polls` is how often in a
+---row a query says no; `unspecified` also tries what CUDA leaves open besides the order; with `seeds`
+---so many schedules are drawn at random instead.
 ---@param fn function
 ---@param options? { max?: integer, time?: number, grain?: integer, preempt?: integer, polls?: integer, unspecified?: boolean, seeds?: integer, seed?: integer }
 ---@return table result

@@ -47,6 +47,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"bounds", bounds},
                                  {"next_number", mr_explore_tool_next_number},
                                  {"uncollected", mr_explore_tool_uncollected},
+                                 {"explored", mr_explore_tool_explored},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */
@@ -75,7 +76,8 @@ MR_FUNCTION(
     "Runs `fn` under every order that CUDA's rules allow and that can make a difference: one "
     "schedule of each class of equivalent ones (virtual GPU only). What `fn` returns, or the error "
     "that it raises, is the outcome; tensors count by their bytes after all work. Returns "
-    "{schedules=, complete=, incomplete= (why not), deterministic=, outcomes={{value=, error=, "
+    "{schedules=, complete=, incomplete= (why not), deterministic=, not_followed= (clauses, or "
+    "nil), outcomes={{value=, error=, "
     "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=, interrupted= (by "
     "Ctrl-C: what was found by then)}; print it. `fn` must "
     "do the same when it is called again and reads the same values; it is called again only where "

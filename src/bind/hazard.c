@@ -242,8 +242,23 @@ static void refuse_in_function(lua_State *L, const char *what) {
 
 /* --- totals ------------------------------------------------------------------------------------- */
 
+/* A list of the clauses that concern the explorer, with what they leave of the claim. */
+static void push_unexplored(lua_State *L, const mr_hazard_totals *t) {
+    const mr_claims explored = mr_claims_explored(&t->claims);
+    lua_newtable(L);
+    mr_set_text(L, "claim", mr_claim_text(mr_claims_judge(&explored)));
+    for (int i = 0, count = 0; i < MR_CLAIM_COUNT; i++) {
+        if (!explored.count[i]) continue;
+        mr_claims_write_row(&explored, (mr_claim_id)i, mr_push_buffer(L));
+        mr_buffer_to_text(L);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "unexplored");
+}
+
 static void push_totals(lua_State *L, const mr_hazard_totals *t) {
-    lua_createtable(L, 0, 6 + MR_CLAIM_COUNT);
+    lua_createtable(L, 0, 7 + MR_CLAIM_COUNT);
+    push_unexplored(L, t);
     mr_set_text(L, "claim", mr_claim_text(mr_hazard_claim(t)));
     mr_set_integer(L, "operations", t->operations);
     mr_set_integer(L, "hazards", t->hazards);

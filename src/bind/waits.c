@@ -35,6 +35,7 @@ typedef struct {
     mr_machine *machine;
     mr_recorder *recorder; /* NULL: nothing is recorded */
     size_t returned;       /* items when the script's code had returned */
+    mr_ledger ledger;      /* what was not followed */
     name_list streams, storages;
 } recording;
 
@@ -103,6 +104,7 @@ static const char *storage_name(void *context, uint64_t id) {
 
 static void forget(recording *r) {
     mr_recorder_abandon(r->recorder);
+    mr_ledger_end(&r->ledger, r->machine);
     if (r->observer.did) mr_observer_remove(r->machine, &r->observer);
     mr_vec_free(&r->streams.items);
     mr_vec_free(&r->storages.items);
@@ -115,6 +117,7 @@ static mr_status begin(mr_machine *machine, recording *r) {
     r->observer = (mr_observer){.name = "names", .did = did};
     mr_status status = mr_observer_add(machine, &r->observer);
     if (status) r->observer.did = NULL;
+    if (!status) status = mr_ledger_begin(&r->ledger, machine);
     if (status) forget(r);
     return status;
 }
@@ -155,6 +158,7 @@ static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **
                          "waits: the program has more than %d commands: call it with fewer rounds",
                          MOST_ITEMS);
     if (!status) status = mr_waits_find(program, &options, out_waits);
+    if (!status) (*out_waits)->claims = r->ledger.claims;
     mr_program_release(program);
     return status;
 }

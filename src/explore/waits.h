@@ -4,6 +4,7 @@
 #define MR_EXPLORE_WAITS_H
 
 #include "base/buffer.h"
+#include "hazard/claims.h"
 #include "program/program.h"
 
 /* What the script called. */
@@ -83,6 +84,8 @@ typedef struct {
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
     char *no_costs; /* why there are none, or not all; or NULL */
+    mr_claims
+        claims; /* what was not followed when the program was recorded; set by whoever recorded it */
 } mr_waits;
 
 typedef struct {

@@ -96,6 +96,22 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
 
 /* ---- hazards */
 
+/* "nothing then orders `fill_` at line 4 and `zeros` at line 3, which both write `x`" */
+static void say_two_writes(const wait_judge *j, const new_hazard *h, mr_site beside,
+                           mr_buffer *out) {
+    mr_buffer_puts(out, "nothing then orders ");
+    put_item(j, h->first, beside, out);
+    mr_buffer_puts(out, " and ");
+    put_item(j, h->second, beside, out);
+    mr_buffer_puts(out, ", which both write ");
+    put_tensor(j, h, out);
+}
+
+/* The free of a tensor that Lua's collector took has no line. */
+static bool is_collected(const wait_judge *j, size_t item) {
+    return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
+}
+
 void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     if (h->is_time) {
         mr_buffer_puts(out, "elapsed_time may be asked for the time of ");
@@ -103,15 +119,20 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
         mr_buffer_puts(out, " before that is complete");
         return;
     }
-    put_item(j, h->second, beside, out);
+    if (h->kind == MR_HAZARD_WRITE_AFTER_WRITE && !h->is_reset) {
+        say_two_writes(j, h, beside, out);
+        return;
+    }
+    if (h->kind == MR_HAZARD_USE_AFTER_FREE && is_collected(j, h->second))
+        mr_buffer_puts(out, "Lua's collector");
+    else put_item(j, h->second, beside, out);
     if (h->is_reset) {
         mr_buffer_puts(out, " may drop work that is pending");
         return;
     }
     switch (h->kind) {
     case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " may read "); break;
-    case MR_HAZARD_WRITE_AFTER_READ:
-    case MR_HAZARD_WRITE_AFTER_WRITE: mr_buffer_puts(out, " may write "); break;
+    case MR_HAZARD_WRITE_AFTER_READ: mr_buffer_puts(out, " may write "); break;
     case MR_HAZARD_USE_AFTER_FREE: mr_buffer_puts(out, " may free "); break;
     case MR_HAZARD_USE_BEFORE_ALLOC: mr_buffer_puts(out, " may use "); break;
     default: mr_buffer_puts(out, " may read bytes that nothing has written of "); break;
@@ -121,7 +142,6 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
     case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " before "); break;
     case MR_HAZARD_WRITE_AFTER_READ:
     case MR_HAZARD_USE_AFTER_FREE: mr_buffer_puts(out, " while "); break;
-    case MR_HAZARD_WRITE_AFTER_WRITE: mr_buffer_puts(out, " before or after "); break;
     case MR_HAZARD_USE_BEFORE_ALLOC: mr_buffer_puts(out, " before it is allocated"); return;
     default: return;
     }
@@ -129,8 +149,7 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
     switch (h->kind) {
     case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " has written it"); break;
     case MR_HAZARD_WRITE_AFTER_READ: mr_buffer_puts(out, " still reads it"); break;
-    case MR_HAZARD_USE_AFTER_FREE: mr_buffer_puts(out, " still uses it"); break;
-    default: mr_buffer_puts(out, " writes it"); break;
+    default: mr_buffer_puts(out, " still uses it"); break;
     }
 }
 

@@ -41,9 +41,13 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
                          "The program has hazards with all its waits (%zu access%s): fix those "
-                         "first. Verdicts are about hazards that come in addition.\n",
+                         "first. The verdicts count only races that removing a wait would add.\n",
                          w->hazards, w->hazards == 1 ? "" : "es");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
+    }
+    if (mr_claims_judge(&w->claims) == MR_CLAIM_IS_NONE) {
+        mr_buffer_puts(out, "Not everything was followed, so a redundant wait may be needed:\n");
+        mr_claims_write(&w->claims, MR_CLAIM_IS_NONE, out);
     }
     mr_buffer_printf(out, "%zu wait%s", w->total, w->total == 1 ? "" : "s");
     if (!w->searched && w->interrupted) {

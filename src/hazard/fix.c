@@ -253,10 +253,8 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
     mr_site front = {spot->where.file, spot->front};
     bool is_known = !c->hooks.is_running || c->hooks.is_running(c->hooks.context, front);
-    const char *form =
-        is_known
-            ? "mr.synchronize(%s) -- no variable in scope here leads to %s"
-            : "mr.synchronize(%s) -- this code is not running now, so no variable for %s is known";
+    const char *form = is_known ? "mr.synchronize(%s) -- no variable in scope here leads to %s"
+                                : "mr.synchronize(%s) -- %s has no name here; use its variable";
     put_line(report, spot, form, device, shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
 }

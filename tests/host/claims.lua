@@ -152,4 +152,39 @@ function TestRows.test_the_exit_status_after_a_failure()
   lu.assertEquals(run({ code .. " os.exit(7)" }).status, 7)
 end
 
+-- mr.explore and mr.waits claim no more than what was followed.
+TestOthers = {}
+
+local function pointers(f)
+  return [=[
+    local kernel = mr.kernel([[struct V { float *p; long n; };
+      extern "C" __global__ void f(V v) { if (threadIdx.x < v.n) v.p[threadIdx.x] = 1; }]])
+    local function work()
+      local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(32)
+      mr.synchronize()
+      kernel[{1, 32, 0, a}](string.pack("<i8i8", x.data_ptr, 32))
+      b:wait_stream(a)
+      local sum = b:run(function() return x:sum() end)
+      b:synchronize()
+      return sum:item()
+    end
+    ]=] .. f
+end
+
+function TestOthers.test_explore_calls_nothing_deterministic_whose_accesses_are_missing()
+  local result = run{ pointers "local r = mr.explore(work) print(r, r.deterministic, #r.not_followed)" }
+  lu.assertStrContains(result.out, "1 schedule, 1 outcome\n")
+  lu.assertStrContains(result.out, "not checked: what 1 launch accesses through a pointer")
+  lu.assertStrContains(result.out, "\tfalse\t1\n")
+  lu.assertStrContains(result.err, "ran inside mr.explore and are reported there")
+end
+
+function TestOthers.test_waits_says_what_was_not_followed()
+  local result = run{ pointers "print(mr.waits(work))" }
+  lu.assertStrContains(result.out, "Not everything was followed, so a redundant wait may be needed:\n" ..
+    "not checked: what 1 launch accesses through a pointer")
+  result = run{ "print(mr.waits(function() mr.zeros(4) mr.synchronize() end))" }
+  lu.assertNotStrContains(result.out, "followed")
+end
+
 os.exit(lu.LuaUnit.run())

@@ -97,8 +97,8 @@ t:host_func(function() P:fill_(4) end)
   local result = run(code .. "t:synchronize()", "--check")
   lu.assertStrContains(result.err, "add   t:wait_stream(s)\n")
   result = run(code, "--check")
-  lu.assertStrMatches(result.err, ".*mr.synchronize%(0%) %-%- this code is not running now, so " ..
-    "no variable for stream #%d+ is known\n.*")
+  lu.assertStrMatches(result.err, ".*mr.synchronize%(0%) %-%- stream #%d+ has no name here; " ..
+    "use its variable\n.*")
 end
 
 function TestSubmitted.test_by_a_finalizer()

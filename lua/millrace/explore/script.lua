@@ -124,6 +124,7 @@ return function(tools, explore, core)
       end, read_bounds(bounds))
     end)
     for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
+    r.shows_hazards = "--check instead of --explore shows " .. (#r.hazards == 1 and "it" or "them")
     print(r)
     if r.interrupted then return -1 end
     local only = #r.outcomes == 1 and r.outcomes[1]

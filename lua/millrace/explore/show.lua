@@ -95,7 +95,11 @@ return function(tools, values)
       if #r.outcomes > 1 then add_steps(out, list, front, rear) end
     end
     if #r.outcomes > SHOWN then out[#out + 1] = ("  and %d more, in outcomes"):format(#r.outcomes - SHOWN) end
-    if #r.hazards > 0 then out[#out + 1] = ("  %s: see hazards"):format(plural(#r.hazards, "hazard")) end
+    for _, line in ipairs(r.not_followed or {}) do out[#out + 1] = "  " .. line end
+    if #r.hazards > 0 then
+      out[#out + 1] = ("  %s: %s"):format(plural(#r.hazards, "hazard"), r.shows_hazards
+        or "print(result.hazards[1]) shows " .. (#r.hazards == 1 and "it" or "the first"))
+    end
     return table.concat(out, "\n")
   end
 
