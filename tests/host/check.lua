@@ -230,8 +230,8 @@ print(g[1]:item())
 ]]
   local result = run(code, "--check")
   lu.assertEquals(result.status, 0)
-  lu.assertStrContains(result.err, "This holds if an asynchronous copy of pageable memory waits, which CUDA does not " ..
-    "specify (see --check=advice).")
+  lu.assertStrContains(result.err, "This holds if an asynchronous copy of pageable memory waits, which CUDA does " ..
+    "not specify (see --check=advice).")
   result = run(code, "--check=error", "--report=json")
   lu.assertEquals(parse_lines(result.err)[1].unspecified, 1)
   result = run((code:gsub('"cpu"', '"cpu", pinned = true'):gsub("print", "s:synchronize() print")), "--check")
