@@ -1828,8 +1828,9 @@ function mr.optim.lr_scheduler.Scheduler:load_state_dict(state) end
 ---@return function iterator
 function mr.data.batches(tensors, options) end
 
----Launches the kernel, as k[{grid, block, shared, stream}](...) does.
----@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream }
+---Launches the kernel, as k[{grid, block, shared, stream}](...) does. `cooperative`: all blocks run at
+---once, and may wait for each other in grid.sync().
+---@param options { grid?: integer|integer[], block?: integer|integer[], shared?: integer, stream?: millrace.Stream, cooperative?: boolean }
 ---@param ... any
 function Kernel:launch(options, ...) end
 

@@ -121,17 +121,18 @@ static mr_kernel_box *check_kernel(lua_State *L, int arg) {
 typedef struct {
     int64_t grid[3], block[3]; /* as the script gave them */
     uint32_t shared;
+    bool cooperative;
 } sizes;
 
 /* As an upvalue they are a string. Lua keeps short strings once and finds them again, so those of the usual sizes cost no
  * memory: numbers of 32 bits, as all that can be launched are. */
 typedef struct {
     int32_t grid[3], block[3];
-    uint32_t shared;
+    uint32_t shared, cooperative;
 } short_sizes;
 
 static void push_sizes(lua_State *L, const sizes *size) {
-    short_sizes small = {.shared = size->shared};
+    short_sizes small = {.shared = size->shared, .cooperative = size->cooperative};
     bool fits = true;
     for (int d = 0; d < 3; d++) {
         small.grid[d] = (int32_t)size->grid[d];
@@ -154,7 +155,8 @@ static sizes sizes_at(lua_State *L, int at) {
     memcpy(&small, from, sizeof small);
     return (sizes){.grid = {small.grid[0], small.grid[1], small.grid[2]},
                    .block = {small.block[0], small.block[1], small.block[2]},
-                   .shared = small.shared};
+                   .shared = small.shared,
+                   .cooperative = small.cooperative != 0};
 }
 
 #define MOST_ON_STACK 16
@@ -184,6 +186,7 @@ static void launch(lua_State *L, mr_kernel_box *kernel, const sizes *size, mr_st
         .grid = {size->grid[0], size->grid[1], size->grid[2]},
         .block = {size->block[0], size->block[1], size->block[2]},
         .shared = size->shared,
+        .cooperative = size->cooperative,
         .stream = stream,
         .params = a.params,
         .pointers = a.pointers,
@@ -217,7 +220,7 @@ static void read_size(lua_State *L, int at, const char *name, int64_t out[3]) {
 
 /* The table at `arg`; the stream stays on the stack. */
 static mr_stream *read_config(lua_State *L, int arg, sizes *out) {
-    static const char *const known[] = {"grid", "block", "shared", "stream", NULL};
+    static const char *const known[] = {"grid", "block", "shared", "stream", "cooperative", NULL};
     mr_option_slots fields = mr_check_fields(L, arg, known);
     int grid = mr_option_at(L, &fields, "grid"), block = mr_option_at(L, &fields, "block");
     if (!grid || !block)
@@ -234,6 +237,7 @@ static mr_stream *read_config(lua_State *L, int arg, sizes *out) {
     if (shared < 0 || shared > UINT32_MAX)
         mr_misuse(L, "option `shared`: %" PRId64 " is no number of bytes", (int64_t)shared);
     out->shared = (uint32_t)shared;
+    out->cooperative = mr_option_boolean(L, &fields, "cooperative", false);
     return mr_option_stream(L, &fields, "stream");
 }
 
@@ -269,7 +273,8 @@ MR_FUNCTION(
     "numbers or lists of up to three. `shared` is dynamic shared memory in bytes. Without "
     "`stream` it runs on the current stream of the device of its first tensor. The "
     "arguments are those of the kernel, and are checked against its declaration: tensors "
-    "for pointers (nil for NULL), numbers for scalars, strings (string.pack) for structs.") {
+    "for pointers (nil for NULL), numbers for scalars, strings (string.pack) for structs. "
+    "k[{grid, block, cooperative = true}] launches all blocks at once, for grid.sync().") {
     if (lua_istable(L, 2)) return push_configured(L);
     if (lua_type(L, 2) == LUA_TNUMBER)
         return mr_misuse(L, "a launch needs a grid and a block: k[{grid, block}](...)");
@@ -284,8 +289,9 @@ MR_FUNCTION(kernel_call, "__call", "", "Says how a kernel is launched.") {
 MR_FUNCTION(
     kernel_launch, "launch",
     "k:launch({grid: integer|integer[], block: integer|integer[], shared: integer=0, stream: "
-    "stream}, ...)",
-    "Launches the kernel, as k[{grid, block, shared, stream}](...) does.") {
+    "stream, cooperative: boolean=false}, ...)",
+    "Launches the kernel, as k[{grid, block, shared, stream}](...) does. `cooperative`: all "
+    "blocks run at once, and may wait for each other in grid.sync().") {
     sizes size;
     mr_kernel_box *kernel = check_kernel(L, 1);
     int last = lua_gettop(L);

@@ -114,6 +114,10 @@ typedef enum {
       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
        void **parameters, void **extra))                                                           \
+    X(LaunchCooperativeKernel, "cuLaunchCooperativeKernel",                                        \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                 \
+       void **parameters))                                                                         \
     X(ModuleLoadData, "cuModuleLoadData", (CUmodule * module, const void *image))                  \
     X(ModuleLoadDataEx, "cuModuleLoadDataEx",                                                      \
       (CUmodule * module, const void *image, unsigned option_count, CUjit_option *options,         \

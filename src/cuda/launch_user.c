@@ -207,6 +207,20 @@ static mr_status find_kernel(const mr_command *command, cuda_code **out_code,
     return MR_OK;
 }
 
+/* This call takes a list of pointers to the parameters and no buffer. */
+static CUresult launch_cooperative(const mr_kernel_arguments *a, CUstream stream,
+                                   CUfunction function, char *params) {
+    void **list = calloc(a->kernel->param_count + (size_t)1, sizeof *list);
+    if (!list) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < a->kernel->param_count; i++)
+        list[i] = params + a->kernel->params[i].offset;
+    CUresult result =
+        mr_cu.LaunchCooperativeKernel(function, a->grid[0], a->grid[1], a->grid[2], a->block[0],
+                                      a->block[1], a->block[2], a->shared, stream, list);
+    free(list);
+    return result;
+}
+
 /* cuLaunchKernel and not cuLaunchKernelEx: what the latter adds are attributes (clusters, priorities, the overlap of
  * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The parameters
  * go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to be made. */
@@ -217,10 +231,17 @@ static mr_status launch_with(const mr_command *command, CUstream stream, CUfunct
     mr_kernel_fill_params(command, params);
     void *buffer[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, params, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                       CU_LAUNCH_PARAM_END};
-    CUresult result =
-        mr_cu.LaunchKernel(function, a->grid[0], a->grid[1], a->grid[2], a->block[0], a->block[1],
-                           a->block[2], a->shared, stream, NULL, bytes ? buffer : NULL);
+    CUresult result = a->cooperative
+                          ? launch_cooperative(a, stream, function, params)
+                          : mr_cu.LaunchKernel(function, a->grid[0], a->grid[1], a->grid[2],
+                                               a->block[0], a->block[1], a->block[2], a->shared,
+                                               stream, NULL, bytes ? buffer : NULL);
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) return MR_OK;
+    if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION,
+                       "%s: a cooperative launch of %u x %u x %u blocks is too large: the device "
+                       "does not run so many at once",
+                       command->name, a->grid[0], a->grid[1], a->grid[2]);
     if (result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
         return mr_cuda_fail(mr_cuda_device_of(command), result,
                             "%s: blocks of %u x %u x %u: use fewer threads, or say "

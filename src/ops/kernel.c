@@ -184,6 +184,21 @@ mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
 #define MOST_GRID_YZ 65535u
 #define MOST_BLOCK_Z 64u
 
+/* R69. A driver knows better than an estimate of registers how many blocks fit: it refuses by itself. */
+static mr_status check_cooperative(const mr_kernel_call *call, const mr_device *device,
+                                   uint32_t threads) {
+    mr_kernel_occupancy o = mr_kernel_occupancy_of(device, call->kernel, threads, call->shared);
+    uint64_t most = (uint64_t)o.blocks_per_sm * (uint64_t)device->properties.sm_count;
+    uint64_t blocks = (uint64_t)call->grid[0] * (uint64_t)call->grid[1] * (uint64_t)call->grid[2];
+    if (device->machine->backend->simulator && blocks > most)
+        return mr_fail(MR_CODE_INVALID_CONFIGURATION,
+                       "%s: a cooperative launch of %" PRIu64 " blocks is too large: the device "
+                       "runs %" PRIu64 " such blocks at once (%u on each of %d multiprocessors)",
+                       call->name->text, blocks, most, (unsigned)o.blocks_per_sm,
+                       device->properties.sm_count);
+    return MR_OK;
+}
+
 static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device) {
     const mr_device_properties *p = &device->properties;
     const uint32_t most_threads = (uint32_t)p->max_threads_per_block;
@@ -215,7 +230,7 @@ static mr_status check_sizes(const mr_kernel_call *call, const mr_device *device
                        " static, %" PRIu32 " dynamic), the device has at most %d",
                        call->name->text, shared, call->kernel->shared_bytes, call->shared,
                        p->shared_per_block);
-    return MR_OK;
+    return call->cooperative ? check_cooperative(call, device, (uint32_t)threads) : MR_OK;
 }
 
 static const char *param_name(const mr_kernel_call *call, const mr_kernel_pointer *pointer) {
@@ -578,7 +593,8 @@ static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call 
         .kernel = call->kernel,
         .grid = {(uint32_t)call->grid[0], (uint32_t)call->grid[1], (uint32_t)call->grid[2]},
         .block = {(uint32_t)call->block[0], (uint32_t)call->block[1], (uint32_t)call->block[2]},
-        .shared = call->shared};
+        .shared = call->shared,
+        .cooperative = call->cooperative};
     MR_TRY(find_operands(list, a, call, variables, variable_count, &a->follows_data));
     MR_TRY(fill_addresses(a, list, call, variables, variable_count));
     estimate(a, list);

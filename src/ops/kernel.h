@@ -105,6 +105,7 @@ typedef struct {
     mr_name *name;             /* as the script calls it */
     int64_t grid[3], block[3]; /* any numbers: the launch checks them */
     uint32_t shared;           /* dynamic, bytes */
+    bool cooperative;          /* all blocks run at once, and may meet in grid.sync() (R69) */
     mr_stream *stream;         /* NULL: the current one of the device of the first tensor */
     const void *params;        /* kernel->param_bytes; pointers are filled in here */
     const mr_kernel_pointer *pointers;
@@ -129,6 +130,7 @@ typedef struct {
     uint32_t grid[3], block[3];
     uint32_t shared;
     bool follows_data; /* see mr_kernel_follows_data */
+    bool cooperative;
     uint32_t pointer_count, variable_count;
     double bytes, instructions; /* for the cost model: see estimate() */
     double passes;              /* of its loops, if they are what it takes to touch those bytes */

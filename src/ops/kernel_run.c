@@ -148,6 +148,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     launch.variables = space;
     launch.params = space + variables;
     launch.progress = state;
+    if (a->cooperative) launch.workspace = ((mr_ptx_progress *)state)->workspace;
     launch.profile = count_of(command->machine, a);
     mr_kernel_findings_attach(command, &launch);
     mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);

@@ -152,8 +152,23 @@ const ptx_code *ptx_run_end(ptx_warp *warp, const ptx_code *code, uint32_t mask)
     return ptx_run_return(warp, code, mask);
 }
 
+/* cooperative_groups: grid.sync() of a grid without a barrier traps. */
+static bool asks_for_grid(const ptx_function *f) {
+    for (uint32_t i = 0; i < f->instruction_count; i++)
+        for (uint32_t k = 0; k < f->instructions[i].operand_count; k++) {
+            const ptx_operand *o = &f->instructions[i].operands[k];
+            if (o->kind == PTX_SPECIAL && o->index == PTX_SREG_envreg) return true;
+        }
+    return false;
+}
+
 const ptx_code *ptx_run_trap(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
-    return ptx_fault(warp, code, ptx_first_lane(mask), MR_CODE_LAUNCH_FAILURE, "executes `trap`");
+    bool may_be_sync =
+        !warp->run->launch->workspace && asks_for_grid(warp->frame->routine->function);
+    return ptx_fault(warp, code, ptx_first_lane(mask), MR_CODE_LAUNCH_FAILURE, "executes `trap`%s",
+                     may_be_sync ? ": grid.sync() needs a cooperative launch: "
+                                   "k[{grid, block, cooperative = true}](...)"
+                                 : "");
 }
 
 const ptx_code *ptx_run_fence(ptx_warp *warp, const ptx_code *code, uint32_t mask) {

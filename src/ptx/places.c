@@ -254,8 +254,11 @@ static ptx_place_of special_place(ptx_decoder *d, const ptx_operand *o, unsigned
     case PTX_SREG_cluster_ctaid:
     case PTX_SREG_cluster_ctarank:
     case PTX_SREG_reserved_smem_offset_begin:
-    case PTX_SREG_reserved_smem_offset_end:
-    case PTX_SREG_envreg: return ptx_constant_of(d, 0, 4);
+    case PTX_SREG_reserved_smem_offset_end: return ptx_constant_of(d, 0, 4);
+    /* The address of the grid's workspace: the upper half in %envreg1, the lower one in %envreg2. */
+    case PTX_SREG_envreg:
+        if (o->component != 1 && o->component != 2) return ptx_constant_of(d, 0, 4);
+        return launch_vector_place(PTX_LAUNCH_WORKSPACE + o->component - 1);
     default:
         ptx_refuse(d, "special register %%%s can be read by mov only", ptx_special_names[which]);
         return 0;

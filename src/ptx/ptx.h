@@ -113,13 +113,19 @@ typedef struct {
     uint64_t start_ns;
 } mr_ptx_device;
 
+/* Where kernels of a cooperative launch find the barrier of the grid (%envreg1, %envreg2): a size and the barrier. It is an
+ * address of global memory that no allocation has. */
+#define MR_PTX_WORKSPACE       ((uint64_t)1 << 60)
+#define MR_PTX_WORKSPACE_WORDS 4
+
 /* How far the blocks of one launch are: shared by all calls of mr_ptx_run for it. Zeros before the first one. While
  * none is under way, a copy of the bytes is as good. */
 typedef struct {
     uint32_t active; /* calls under way */
     uint64_t
         epoch; /* changes when a block has ended, or has changed memory while others wait (grid.c) */
-    uint8_t begun[]; /* by block, one bit each */
+    uint32_t workspace[MR_PTX_WORKSPACE_WORDS]; /* for a cooperative launch */
+    uint8_t begun[];                            /* by block, one bit each */
 } mr_ptx_progress;
 static inline size_t mr_ptx_progress_bytes(uint64_t blocks) {
     return sizeof(mr_ptx_progress) + (size_t)(blocks / 8 + 1);
@@ -130,6 +136,8 @@ typedef struct {
     const char *name;           /* of the kernel, in messages; NULL: its symbol */
     uint32_t grid[3], block[3]; /* checked by the caller against R48's limits; none is 0 */
     uint32_t dynamic_shared;
+    uint32_t *
+        workspace; /* zeros at first, the same in all calls of mr_ptx_run; NULL: not a cooperative launch */
     const void *params;        /* kernel->param_bytes */
     const uint64_t *variables; /* addresses, by index of the module's variables */
     mr_ptx_memory memory;

@@ -31,9 +31,16 @@ ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address) {
     }
     const mr_ptx_memory *memory = &run->launch->memory;
     mr_ptx_range range;
-    if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
+    uint32_t *workspace = run->launch->workspace;
+    if (workspace && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * sizeof *workspace)
+        range = (mr_ptx_range){.first = MR_PTX_WORKSPACE,
+                               .end = MR_PTX_WORKSPACE + MR_PTX_WORKSPACE_WORDS * sizeof *workspace,
+                               .host = (char *)workspace};
+    else if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
     ptx_known_range *known = add_range(run, &range);
     if (!known) ptx_fault_memory(warp);
+    else if (range.first == MR_PTX_WORKSPACE)
+        known->told = known->may_write = true; /* not the caller's */
     return known;
 }
 

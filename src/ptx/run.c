@@ -68,6 +68,9 @@ static void fill_launch_area(ptx_run_state *run) {
     fill_32(launch_vector(run, PTX_LAUNCH_NSMID), launch->device.sm_count);
     fill_32(launch_vector(run, PTX_LAUNCH_TOTAL_SHARED), run->block.shared_bytes);
     fill_32(launch_vector(run, PTX_LAUNCH_DYNAMIC_SHARED), launch->dynamic_shared);
+    uint64_t workspace = launch->workspace ? MR_PTX_WORKSPACE : 0;
+    fill_32(launch_vector(run, PTX_LAUNCH_WORKSPACE), (uint32_t)(workspace >> 32));
+    fill_32(launch_vector(run, PTX_LAUNCH_WORKSPACE + 1), (uint32_t)workspace);
     for (size_t i = 0; i < run->module->slots.count; i++) {
         const ptx_address_slot *slot = &run->module->slots.items[i];
         char *at = run->launch_area + slot->offset;

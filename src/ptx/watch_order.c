@@ -450,6 +450,7 @@ static void forget_order(ptx_running *r) {
     forget_known(r);
     ptx_copies_free(r->copies);
     r->copies = NULL;
+    r->grid_rounds = 0;
     for (uint32_t w = 0; w < 32; w++) forget_sync(r, w);
     for (uint32_t b = 0; b < PTX_BARRIERS; b++) ptx_clock_set(&r->arrived[b], NULL);
 }

@@ -8,6 +8,7 @@
 
 void ptx_chain_release(ptx_chain *chain) {
     if (!chain || --chain->references) return;
+    ptx_chain_release(chain->previous); /* which has none itself */
     ptx_clock_release(chain->wide);
     for (size_t i = 0; i < chain->narrow.count; i++)
         ptx_clock_release(chain->narrow.items[i].clock);

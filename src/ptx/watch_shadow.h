@@ -64,17 +64,21 @@ typedef struct {
 
 /* A strong write to a location and the atomic operations that follow it, each of which read what the one before wrote:
  * who reads the last one's value has synchronised with all of them. Counted by the cells that it covers. */
-typedef struct {
+typedef struct ptx_chain ptx_chain;
+struct ptx_chain {
     uint32_t references;
     uint32_t bytes;
     uint64_t address;
     uint64_t number; /* no two chains have the same */
+    /* Of the barrier of a grid: how often it was complete before, and the chain of the last time. */
+    uint64_t round;
+    ptx_chain *previous;
     uint64_t length;
     uint64_t last_block;
     bool last_wide;
     ptx_clock *wide; /* what its releases of a scope beyond the block publish */
     MR_VEC(ptx_block_clock) narrow;
-} ptx_chain;
+};
 
 /* What does not fit into a cell: several warps as readers, strong accesses. What each reading looks at comes first. */
 typedef struct {

@@ -56,7 +56,8 @@ struct ptx_running {
     ptx_clock **known;       /* by thread: what it knows beyond the floors; NULL: nobody does */
     ptx_warp_sync *sync[32]; /* NULL: none */
     ptx_clock *arrived[PTX_BARRIERS];
-    ptx_copies *copies; /* cp.async; NULL: there was none */
+    ptx_copies *copies;   /* cp.async; NULL: there was none */
+    uint64_t grid_rounds; /* how often the block has come to the barrier of the grid */
     ptx_area shared;
     ptx_page *pages[PTX_RECENT];
     struct {

@@ -105,6 +105,38 @@ static bool have_histories(ptx_turn *turn, const element *e) {
     return true;
 }
 
+/* ---- the barrier of a grid (a cooperative launch)
+ *
+ * A block that waits may look at the barrier only when others have gone on and come to it again. What they did in between
+ * is nothing that it has waited for, though this run read their value. So each round of the barrier is a chain of its
+ * own, and a block takes over what was published in the last round that it took part in. */
+
+static bool is_grid_barrier(const ptx_turn *turn, uint64_t address) {
+    return !turn->is_shared && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * 4;
+}
+
+static ptx_chain *chain_waited_for(const ptx_turn *turn, ptx_chain *chain) {
+    return chain && chain->round >= turn->running->grid_rounds ? chain->previous : chain;
+}
+
+/* The chain that an arrival belongs to; NULL: memory is out. */
+static ptx_chain *arrive(ptx_turn *turn, const element *e, uint64_t address, uint32_t bytes,
+                         ptx_chain *chain) {
+    turn->running->grid_rounds++;
+    if (chain && chain->length < turn->watch->blocks) return chain;
+    if (chain) chain->references++;
+    ptx_chain *next = chain_begin(turn, e, address, bytes);
+    if (!chain || !next) {
+        ptx_chain_release(chain);
+        return next;
+    }
+    ptx_chain_release(chain->previous);
+    chain->previous = NULL;
+    next->previous = chain;
+    next->round = chain->round + 1;
+    return next;
+}
+
 void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_t lane,
                        uint64_t address, uint32_t bytes) {
     const ptx_watched *a = turn->access;
@@ -116,13 +148,16 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
     }
     /* What an acquire operation takes over holds for itself, too. */
     ptx_chain *chain = reads ? chain_read(turn, &e, address, bytes) : NULL;
+    bool is_barrier = is_grid_barrier(turn, address);
+    if (is_barrier && !writes) chain = chain_waited_for(turn, chain);
     if (reads) ptx_observe(turn, lane, address, bytes, chain);
     ptx_judged j = {
         .lane = lane, .bytes = bytes, .address = address, .writes = writes, .strong = true};
     judge(turn, &e, start, &j);
     bool saw = chain != NULL;
     if (writes) {
-        if (!chain) chain = chain_begin(turn, &e, address, bytes);
+        if (is_barrier) chain = arrive(turn, &e, address, bytes, chain);
+        else if (!chain) chain = chain_begin(turn, &e, address, bytes);
         if (!chain) {
             turn->failed = true;
             return;

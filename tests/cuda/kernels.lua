@@ -53,6 +53,11 @@ function TestKernels.test_a_launch_computes_in_its_stream()
   ]])
 end
 
+function TestKernels.test_a_cooperative_launch()
+  local rule = "tests/conformance/r69_a_cooperative_launch_has_a_barrier_of_its_grid.lua"
+  luaunit.assertStrContains(fake.run_script(60, rule), " checks")
+end
+
 function TestKernels.test_variables_of_a_module()
   assert_says("5 15\n1 10 100\n21\n", [[
     local counter = m:global "counter"

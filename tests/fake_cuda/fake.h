@@ -62,6 +62,7 @@ struct fake_module {
 typedef struct {
     const fake_function *function; /* NULL: none */
     unsigned grid[3], block[3], shared;
+    bool is_cooperative;
 } fake_launch;
 
 /* ---- work */

@@ -282,18 +282,41 @@ static CUresult check_sizes(const fake_launch *l) {
     return fake_cuda.refuse_launch;
 }
 
+#define MOST_COOPERATIVE 64 /* blocks: of any size */
+
+static CUresult launch(fake_launch launch, CUstream stream, void **parameters, void **extra);
+
+CUresult fake_LaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                      unsigned grid_z, unsigned block_x, unsigned block_y,
+                                      unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                      void **parameters) {
+    return launch((fake_launch){.function = (const fake_function *)function,
+                                .grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z},
+                                .shared = shared_bytes,
+                                .is_cooperative = true},
+                  stream, parameters, NULL);
+}
+
 CUresult fake_LaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, CUstream stream, void **parameters,
                            void **extra) {
+    return launch((fake_launch){.function = (const fake_function *)function,
+                                .grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z},
+                                .shared = shared_bytes},
+                  stream, parameters, extra);
+}
+
+static CUresult launch(fake_launch launch, CUstream stream, void **parameters, void **extra) {
     ENTER_OR_FAIL();
-    fake_launch launch = {.function = (const fake_function *)function,
-                          .grid = {grid_x, grid_y, grid_z},
-                          .block = {block_x, block_y, block_z},
-                          .shared = shared_bytes};
     const mr_ptx_kernel *kernel = launch.function->kernel;
     char *taken = or_abort(calloc(1, kernel ? kernel->param_bytes + (size_t)1 : 1));
     CUresult result = check_sizes(&launch);
+    uint64_t blocks = (uint64_t)launch.grid[0] * launch.grid[1] * launch.grid[2];
+    if (!result && launch.is_cooperative && blocks > MOST_COOPERATIVE)
+        result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (!result && kernel) result = take_parameters(kernel, parameters, extra, taken);
     if (result) {
         free(taken);
@@ -366,6 +389,11 @@ CUresult fake_run(const fake_launch *launch, const void *params) {
         .print = print,
     };
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    uint32_t workspace[MR_PTX_WORKSPACE_WORDS] = {0};
+    if (launch->is_cooperative) {
+        run.workspace = workspace;
+        run.device.resident_blocks = blocks;
+    }
     if (!fake_cuda.count_bytes) return result_of(mr_ptx_run(&run, 0, blocks));
     run.profile = or_abort(mr_ptx_profile_create(f->module->ptx));
     CUresult result = result_of(mr_ptx_run(&run, 0, blocks));

@@ -317,7 +317,7 @@ function TestSizes.test_wrong_grids_and_blocks()
   fails("option `shared`", 1, 4, 1 << 40)
   fails("option `stream`: expected a stream, got a number", 1, 4, 0, 7)
   fails("got a stream, which is the fourth: k[{grid, block, 0, stream}](...)", 1, 4, mr.stream())
-  fails("at most 4 values are expected here", 1, 4, 0, nil, 5)
+  fails("at most 5 values are expected here", 1, 4, 0, nil, false, 5)
 end
 
 function TestSizes.test_wrong_ways_to_launch()

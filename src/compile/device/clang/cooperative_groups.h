@@ -36,7 +36,32 @@ MR_DEVICE thread_block this_thread_block() {
 
 class grid_group {
   public:
-    MR_STATIC bool is_valid() { return false; } /* there is no barrier of the grid */
+    /* The upper and the lower half of the address of the grid's workspace. Its second word is the barrier. */
+    MR_STATIC unsigned int *barrier_of_grid() {
+        unsigned int high, low;
+        asm("mov.u32 %0, %%envreg1;" : "=r"(high));
+        asm("mov.u32 %0, %%envreg2;" : "=r"(low));
+        unsigned long long at = (unsigned long long)high << 32 | low;
+        return at ? (unsigned int *)at + 1 : (unsigned int *)0;
+    }
+    MR_STATIC bool is_valid() { return barrier_of_grid() != 0; }
+    /* The upper bit of the barrier turns over when as many threads as blocks have added to it. */
+    MR_STATIC void sync() {
+        unsigned int *barrier = barrier_of_grid();
+        if (!barrier) __trap();
+        __syncthreads();
+        if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+            unsigned int blocks = (unsigned int)num_blocks(), before, now;
+            unsigned int mine = block_rank() == 0 ? 0x80000000u - (blocks - 1) : 1;
+            asm volatile("atom.add.release.gpu.u32 %0, [%1], %2;"
+                         : "=r"(before)
+                         : "l"(barrier), "r"(mine)
+                         : "memory");
+            do asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(barrier) : "memory");
+            while (!((before ^ now) & 0x80000000u));
+        }
+        __syncthreads();
+    }
     MR_STATIC unsigned long long size() {
         return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * mr_block_size();
     }

@@ -1,0 +1,93 @@
+-- timeout: 120
+-- virtual only: races inside launches, and what a trap says, are the virtual GPU's
+-- Cooperative launches: blocks that meet in grid.sync().
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local function kernel(body)
+  return mr.kernel(([[
+    #include <cooperative_groups.h>
+    extern "C" __global__ void k(int *x, int *y) {
+      cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+      int i = grid.thread_rank(), n = grid.size();
+      %s
+    }]]):format(body), "k")
+end
+
+local function races(k, config, ...)
+  local arguments, list = { ... }, {}
+  local reports = mr.hazard.check(function()
+    k[config](table.unpack(arguments))
+    mr.synchronize()
+  end)
+  for _, r in ipairs(reports) do list[#list + 1] = r.kind end
+  return list
+end
+
+TestCooperative = {}
+
+function TestCooperative.test_the_barrier_orders_blocks()
+  local x, y = mr.zeros(6 * 96, {dtype = "i32"}), mr.zeros(6 * 96, {dtype = "i32"})
+  local ordered = kernel "x[i] = i; grid.sync(); y[i] = x[n - 1 - i];"
+  for _, config in ipairs{ { 6, 96, cooperative = true }, { { 3, 2 }, { 8, 4, 3 }, cooperative = true } } do
+    lu.assertEquals(races(ordered, config, x, y), {})
+    for i, value in ipairs(y:totable()) do lu.assertEquals(value, 6 * 96 - i) end
+  end
+  local unordered = kernel "x[i] = i; if (i < 0) grid.sync(); y[i] = x[n - 1 - i];"
+  lu.assertEquals(races(unordered, { 6, 96, cooperative = true }, x, y)[1], "race-in-kernel")
+  local late = kernel "grid.sync(); x[i] = i; y[i] = x[n - 1 - i]; grid.sync();"
+  lu.assertEquals(races(late, { 6, 96, cooperative = true }, x, y)[1], "race-in-kernel")
+end
+
+function TestCooperative.test_many_rounds_and_launches()
+  local k = kernel "for (int r = 0; r < 20; r++) { if (i == r) x[0] += r; grid.sync(); }"
+  local x = mr.zeros(1, {dtype = "i32"})
+  for _ = 1, 3 do k:launch({ grid = 4, block = 32, cooperative = true }, x, nil) end
+  lu.assertEquals(x:item(), 3 * 190)
+end
+
+function TestCooperative.test_what_it_reads_and_writes_is_known()
+  local k = kernel "x[i] = i; grid.sync(); y[i] = x[n - 1 - i];"
+  lu.assertEquals(k:access(), { x = "rw", y = "w" })
+end
+
+function TestCooperative.test_a_grid_that_does_not_fit()
+  local k = kernel "grid.sync();"
+  local ok, err = pcall(k[{ 100000, 1024, cooperative = true }], nil, nil)
+  lu.assertFalse(ok)
+  lu.assertEquals(err.code, "invalid-configuration")
+  lu.assertStrMatches(tostring(err), ".*k: a cooperative launch of 100000 blocks is too large: the device runs %d+ " ..
+    "such blocks at once.*")
+  k[{ 4, 1024, cooperative = true }](nil, nil)
+  mr.synchronize()
+end
+
+function TestCooperative.test_without_it_there_is_no_barrier()
+  local k = kernel "grid.sync();"
+  local ok, err = pcall(function()
+    k[{ 2, 32 }](nil, nil)
+    mr.synchronize()
+  end)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err),
+    "grid.sync() needs a cooperative launch: k[{grid, block, cooperative = true}](...)")
+  mr.reset()
+  k = mr.kernel[[extern "C" __global__ void k() { __trap(); }]]
+  ok, err = pcall(function()
+    k[{ 2, 32 }]()
+    mr.synchronize()
+  end)
+  lu.assertFalse(ok)
+  lu.assertNotStrContains(tostring(err), "grid.sync")
+  mr.reset()
+end
+
+function TestCooperative.test_it_is_a_boolean()
+  local k = kernel "grid.sync();"
+  local ok, err = pcall(function() return k[{ 2, 32, cooperative = 1 }] end)
+  lu.assertFalse(ok)
+  lu.assertStrContains(tostring(err), "cooperative")
+end
+
+require "lua.support.compilers" "tests/lua/kernels_cooperative.lua"
+os.exit(lu.LuaUnit.run())
