@@ -96,10 +96,10 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
 
 /* ---- hazards */
 
-/* "nothing then orders `fill_` at line 4 and `zeros` at line 3, which both write `x`" */
+/* "nothing orders `fill_` at line 4 and `zeros` at line 3, which both write `x`" */
 static void say_two_writes(const wait_judge *j, const new_hazard *h, mr_site beside,
                            mr_buffer *out) {
-    mr_buffer_puts(out, "nothing then orders ");
+    mr_buffer_puts(out, "nothing orders ");
     put_item(j, h->first, beside, out);
     mr_buffer_puts(out, " and ");
     put_item(j, h->second, beside, out);
