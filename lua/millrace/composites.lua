@@ -257,6 +257,46 @@ return function(tools, check)
     return norm_of_powers(check.wide(x):abs(), p, dims, keepdim):to(dtype)
   end
 
+  -- ---------------------------------------------------------------- options of rows
+
+  local function check_options(name, x, options, option)
+    check.tensor(name, "x", x)
+    return check.options(name, options, { [option] = true })[option]
+  end
+
+  -- x:add(y, {alpha=}): x + alpha * y
+  local function scaled(name, row)
+    M[name] = function(x, y, options)
+      local alpha = check_options(name, x, options, "alpha")
+      if type(alpha) ~= "number" then
+        misuse(("%s: alpha is %s, expected a number"):format(name, type_text(alpha)))
+      end
+      if math.type(alpha) == "float" and not x.dtype:find "f" and not (is_tensor(y) and y.dtype:find "f") then
+        misuse(("%s: alpha is %s, expected an integer for integers"):format(name, tostring(alpha)))
+      end
+      return x[row](x, y * alpha)
+    end
+  end
+  for _, row in ipairs { "add", "add_", "sub", "sub_" } do scaled(row, row) end
+
+  -- x:div(y, {rounding_mode="floor" or "trunc"}): integers stay integers.
+  local function rounded(name, in_place)
+    local divide = in_place and "div_" or "div"
+    M[name] = function(x, y, options)
+      local mode = check_options(name, x, options, "rounding_mode")
+      if mode ~= "floor" and mode ~= "trunc" then
+        misuse(("%s: rounding_mode=%s, expected \"floor\" or \"trunc\""):format(name, tostring(mode)))
+      end
+      if mode == "floor" then return x["floor_" .. (in_place and "divide_" or "divide")](x, y) end
+      local whole = not x.dtype:find "f" and (is_tensor(y) and not y.dtype:find "f" or math.type(y) == "integer")
+      if not whole then return in_place and x:div_(y):trunc_() or x[divide](x, y):trunc() end
+      local exact = x - x:fmod(y) -- a multiple of y
+      return in_place and x:copy_(exact:floor_divide(y)) or exact:floor_divide(y)
+    end
+  end
+  rounded("div", false)
+  rounded("div_", true)
+
   -- ---------------------------------------------------------------- comparing
 
   local CLOSE = { rtol = 1e-5, atol = 1e-8, equal_nan = false }

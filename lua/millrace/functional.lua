@@ -13,6 +13,10 @@ return function(tools)
   local shape_text = check.shape_text
   local M = require "millrace.composites"(tools, check)
   for name, fn in pairs(require "millrace.ordering"(tools, check)) do M[name] = fn end
+  for name, fn in pairs(require "millrace.shaping"(tools, check, { get = M.get_index, set = M.set_index })) do
+    M[name] = fn
+  end
+  for name, fn in pairs(require "millrace.resampling"(tools, check)) do M[name] = fn end
   M.einsum = require "millrace.einsum"(tools, check)
 
   -- ---------------------------------------------------------------- layers
@@ -276,19 +280,54 @@ return function(tools)
     return (part == 0 and logs:nll_loss(target, options) or smoothed(logs, target, classes, part, options)):to(x.dtype)
   end
 
-  local MSE = { reduction = true }
+  local PAIRS = { reduction = true }
 
-  function M.mse_loss(x, target, options)
-    check.tensor("mse_loss", "x", x)
-    check.tensor("mse_loss", "the target", target)
-    options = check.options("mse_loss", options, MSE)
-    local reduction = check_reduction("mse_loss", options)
-    check_pair(misuse, "mse_loss", x, target)
+  -- each(x, target) gives the losses of the elements.
+  local function loss_of_pairs(name, x, target, options, each)
+    check.tensor(name, "x", x)
+    check.tensor(name, "the target", target)
+    local reduction = check_reduction(name, check.options(name, options, PAIRS))
+    check_pair(misuse, name, x, target)
     local dtype = x.dtype == target.dtype and x.dtype:find "16" and x.dtype
     if dtype then x, target = check.wide(x), check.wide(target) end
-    local loss = (x - target):square()
+    local loss = each(x, target)
     if reduction ~= "none" then loss = reduction == "mean" and loss:mean() or loss:sum() end
     return dtype and loss:to(dtype) or loss
+  end
+
+  function M.mse_loss(x, target, options)
+    return loss_of_pairs("mse_loss", x, target, options, function(a, b) return (a - b):square() end)
+  end
+
+  function M.l1_loss(x, target, options)
+    return loss_of_pairs("l1_loss", x, target, options, function(a, b) return (a - b):abs() end)
+  end
+
+  local function bounded_log(x) return x:log():clamp(-100, nil) end
+
+  local cross_entropy_of_two -- made at the first use: mr.autograd is not there yet
+
+  -- The logarithms are at least -100, so the loss is finite where x is 0 or 1; the gradient is, too.
+  local function new_cross_entropy_of_two()
+    return mr.autograd.Function {
+      name = "binary_cross_entropy",
+      forward = function(ctx, x, target)
+        ctx:save_for_backward(x, target)
+        return -(target * bounded_log(x) + (1 - target) * bounded_log(1 - x))
+      end,
+      backward = function(ctx, g)
+        local x, target = ctx:saved_tensors()
+        return g * (x - target) / ((1 - x) * x):clamp(1e-12, nil), g * (bounded_log(1 - x) - bounded_log(x))
+      end,
+    }
+  end
+
+  function M.binary_cross_entropy(x, target, options)
+    local name = "binary_cross_entropy"
+    check.floats(name, check.tensor(name, "x", x))
+    check.like(name, "the target", check.tensor(name, "the target", target), x, x.shape)
+    cross_entropy_of_two = cross_entropy_of_two or new_cross_entropy_of_two()
+    return loss_of_pairs(name, x, target, options, cross_entropy_of_two)
   end
 
   return M

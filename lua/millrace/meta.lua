@@ -497,6 +497,47 @@ function mr.cross_entropy(x, target, options) end
 ---@return millrace.Tensor
 function mr.mse_loss(x, target, options) end
 
+---The absolute differences: their mean, their sum, or ("none") all of them.
+---@param x millrace.Tensor
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function mr.l1_loss(x, target, options) end
+
+---The cross entropy of two classes: x has the probabilities of the target 1, and the targets are
+---floats from 0 to 1. Logarithms count as at least -100.
+---@param x millrace.Tensor
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function mr.binary_cross_entropy(x, target, options) end
+
+---The transposed convolution of images (images, inputs, rows, columns) with weights (inputs, outputs /
+---groups, rows, columns): the gradient of conv2d with the same options.
+---@param x millrace.Tensor
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@param options? { bias?: millrace.Tensor, stride?: integer|table, padding?: integer|table, output_padding?: integer|table, dilation?: integer|table, groups?: integer }
+---@return millrace.Tensor
+function mr.conv_transpose2d(x, w, bias, options) end
+
+---Another size of the dims behind items and channels, by size= or scale_factor=. The modes are
+---"nearest", "linear" for sequences and "bilinear" for images.
+---@param x millrace.Tensor
+---@param options { size?: integer|table, scale_factor?: number|table, mode?: string, align_corners?: boolean }
+---@return millrace.Tensor
+function mr.interpolate(x, options) end
+
+---softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; one of floats is
+---added. is_causal lets query i see the keys up to i. The scale is 1 / sqrt(the last size of q) by
+---default.
+---@param q millrace.Tensor
+---@param k millrace.Tensor
+---@param v millrace.Tensor
+---@param options? { attn_mask?: millrace.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number }
+---@return millrace.Tensor
+function mr.scaled_dot_product_attention(q, k, v, options) end
+
 ---The greatest element over everything, a dim or several. In place of max, it returns no positions,
 ---and equal elements share the gradient.
 ---@param x millrace.Tensor
@@ -538,8 +579,9 @@ function mr.expand_as(x, other) end
 ---@return millrace.Tensor
 function mr.view_as(x, other) end
 
----Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of the last
----ones; for more, x gets dims in front. They can also be one table.
+---Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word of Lua's).
+---Numbers for fewer dims are those of the last ones; for more, x gets dims in front. They can also be
+---one table.
 ---@param x millrace.Tensor
 ---@param ... integer
 ---@return millrace.Tensor
@@ -596,6 +638,22 @@ function mr.unique(x, options) end
 ---@return millrace.Tensor positions
 function mr.multinomial(x, count, replacement) end
 
+---More elements around x. The sizes are those in front and behind, for each dim from the last one on:
+---{left, right, top, bottom}. The modes are "constant", "reflect", "replicate" and "circular"; with
+---"constant", a size below 0 takes elements away. {mode=, value=} can be given instead.
+---@param x millrace.Tensor
+---@param sizes integer[]
+---@param mode? string
+---@param value? number
+---@return millrace.Tensor
+function mr.pad(x, sizes, mode, value) end
+
+---A list of x:select(dim, i) for each index of the dim.
+---@param x millrace.Tensor
+---@param dim? integer
+---@return millrace.Tensor[] views
+function mr.unbind(x, dim) end
+
 ---Products of the operands, summed over all dims that the result has not: mr.einsum("ij,jk->ik", a, b)
 ---is the matrix product. A letter names a dim; the same letter twice in one operand takes its
 ---diagonal; `...` stands for further dims, which broadcast. Without an arrow, the result has the
@@ -604,6 +662,95 @@ function mr.multinomial(x, count, replacement) end
 ---@param ... millrace.Tensor
 ---@return millrace.Tensor
 function mr.einsum(equation, ...) end
+
+---For each vector a view in which its elements stand along its dim, and are repeated along the dims of
+---the others. With the indexing "xy" the first two dims change places.
+---@param ... millrace.Tensor|{ indexing?: string }
+---@return millrace.Tensor[] grids
+function mr.meshgrid(...) end
+
+---Returns the same elements in another shape. One size may be -1; it is computed from the others. The
+---result is a view if the strides allow it, otherwise a copy.
+---@param t millrace.Tensor
+---@param ... integer
+---@return millrace.Tensor
+function mr.reshape(t, ...) end
+
+---Joins the dims from `first` to `last` into one. The result is a view if the strides allow it,
+---otherwise a copy.
+---@param t millrace.Tensor
+---@param first? integer
+---@param last? integer
+---@return millrace.Tensor
+function mr.flatten(t, first, last) end
+
+---Returns the transposed matrix, as a view. A tensor with fewer than 2 dims is returned unchanged.
+---@param t millrace.Tensor
+---@return millrace.Tensor
+function mr.t(t) end
+
+---Returns a view with two dims exchanged.
+---@param t millrace.Tensor
+---@param dim1 integer
+---@param dim2 integer
+---@return millrace.Tensor
+function mr.transpose(t, dim1, dim2) end
+
+---Returns a view with the dims in another order. Each dim must be given once.
+---@param t millrace.Tensor
+---@param ... integer
+---@return millrace.Tensor
+function mr.permute(t, ...) end
+
+---Returns a view of `length` elements of a dim, starting at element `start` (from 1; negative: from
+---the end).
+---@param t millrace.Tensor
+---@param dim integer
+---@param start integer
+---@param length integer
+---@return millrace.Tensor
+function mr.narrow(t, dim, start, length) end
+
+---Returns a view of one index of a dim, without that dim.
+---@param t millrace.Tensor
+---@param dim integer
+---@param index integer
+---@return millrace.Tensor
+function mr.select(t, dim, index) end
+
+---Returns a view without this dim if its size is 1; without an argument, a view without all dims of
+---size 1.
+---@param t millrace.Tensor
+---@param dim? integer
+---@return millrace.Tensor
+function mr.squeeze(t, dim) end
+
+---Returns a view with a new dim of size 1 at this position: 1 is first, -1 is last.
+---@param t millrace.Tensor
+---@param dim integer
+---@return millrace.Tensor
+function mr.unsqueeze(t, dim) end
+
+---Returns a list of at most `count` views of equal size along a dim. The last one may be smaller.
+---@param t millrace.Tensor
+---@param count integer
+---@param dim? integer
+---@return millrace.Tensor[]
+function mr.chunk(t, count, dim) end
+
+---Returns a list of views along a dim: views of this size (the last one may be smaller), or of the
+---listed sizes, whose sum must be the size of the dim.
+---@param t millrace.Tensor
+---@param size integer|integer[]
+---@param dim? integer
+---@return millrace.Tensor[]
+function mr.split(t, size, dim) end
+
+---Returns a contiguous copy on the same device, made in its current stream. A copy of a host tensor is
+---in pageable memory.
+---@param t millrace.Tensor
+---@return millrace.Tensor
+function mr.clone(t) end
 
 ---Returns a copy of x in which scatter_ has set elements.
 ---@param x millrace.Tensor
@@ -1225,6 +1372,42 @@ function Tensor:cross_entropy(target, options) end
 ---@return millrace.Tensor
 function Tensor:mse_loss(target, options) end
 
+---The absolute differences: their mean, their sum, or ("none") all of them.
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function Tensor:l1_loss(target, options) end
+
+---The cross entropy of two classes: x has the probabilities of the target 1, and the targets are
+---floats from 0 to 1. Logarithms count as at least -100.
+---@param target millrace.Tensor
+---@param options? { reduction?: string }
+---@return millrace.Tensor
+function Tensor:binary_cross_entropy(target, options) end
+
+---The transposed convolution of images (images, inputs, rows, columns) with weights (inputs, outputs /
+---groups, rows, columns): the gradient of conv2d with the same options.
+---@param w millrace.Tensor
+---@param bias? millrace.Tensor
+---@param options? { bias?: millrace.Tensor, stride?: integer|table, padding?: integer|table, output_padding?: integer|table, dilation?: integer|table, groups?: integer }
+---@return millrace.Tensor
+function Tensor:conv_transpose2d(w, bias, options) end
+
+---Another size of the dims behind items and channels, by size= or scale_factor=. The modes are
+---"nearest", "linear" for sequences and "bilinear" for images.
+---@param options { size?: integer|table, scale_factor?: number|table, mode?: string, align_corners?: boolean }
+---@return millrace.Tensor
+function Tensor:interpolate(options) end
+
+---softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; one of floats is
+---added. is_causal lets query i see the keys up to i. The scale is 1 / sqrt(the last size of q) by
+---default.
+---@param k millrace.Tensor
+---@param v millrace.Tensor
+---@param options? { attn_mask?: millrace.Tensor, dropout_p?: number, is_causal?: boolean, scale?: number }
+---@return millrace.Tensor
+function Tensor:scaled_dot_product_attention(k, v, options) end
+
 ---The greatest element over everything, a dim or several. In place of max, it returns no positions,
 ---and equal elements share the gradient.
 ---@param dim? integer|integer[]
@@ -1260,8 +1443,9 @@ function Tensor:expand_as(other) end
 ---@return millrace.Tensor
 function Tensor:view_as(other) end
 
----Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of the last
----ones; for more, x gets dims in front. They can also be one table.
+---Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word of Lua's).
+---Numbers for fewer dims are those of the last ones; for more, x gets dims in front. They can also be
+---one table.
 ---@param ... integer
 ---@return millrace.Tensor
 function Tensor:tile(...) end
@@ -1310,6 +1494,20 @@ function Tensor:unique(options) end
 ---@param replacement? boolean
 ---@return millrace.Tensor positions
 function Tensor:multinomial(count, replacement) end
+
+---More elements around x. The sizes are those in front and behind, for each dim from the last one on:
+---{left, right, top, bottom}. The modes are "constant", "reflect", "replicate" and "circular"; with
+---"constant", a size below 0 takes elements away. {mode=, value=} can be given instead.
+---@param sizes integer[]
+---@param mode? string
+---@param value? number
+---@return millrace.Tensor
+function Tensor:pad(sizes, mode, value) end
+
+---A list of x:select(dim, i) for each index of the dim.
+---@param dim? integer
+---@return millrace.Tensor[] views
+function Tensor:unbind(dim) end
 
 ---Returns a copy of x in which scatter_ has set elements.
 ---@param dim integer
@@ -1450,6 +1648,40 @@ function mr.nn.Conv1d(inputs, outputs, kernel_size, options) end
 ---@param options? { stride?: integer|table, padding?: integer|table|string, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
 ---@return table module
 function mr.nn.Conv2d(inputs, outputs, kernel_size, options) end
+
+---The transposed convolution of images: x:conv_transpose2d.
+---@param inputs integer
+---@param outputs integer
+---@param kernel_size integer|table
+---@param options? { stride?: integer|table, padding?: integer|table, output_padding?: integer|table, dilation?: integer|table, groups?: integer, bias?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.ConvTranspose2d(inputs, outputs, kernel_size, options) end
+
+---x:interpolate with these options.
+---@param options { size?: integer|table, scale_factor?: number|table, mode?: string, align_corners?: boolean }
+---@return table module
+function mr.nn.Upsample(options) end
+
+---lstm(x, {h, c}) returns the results of all steps and the list {h, c} of the last states. x has the
+---shape (steps, sequences, inputs), or with batch_first (sequences, steps, inputs); a state (layers *
+---directions, sequences, size). Without states, they are 0.
+---@param inputs integer
+---@param size integer
+---@param options? { num_layers?: integer, bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.LSTM(inputs, size, options) end
+
+---gru(x, h) returns the results of all steps and the last state. Shapes are those of LSTM.
+---@param inputs integer
+---@param size integer
+---@param options? { num_layers?: integer, bias?: boolean, batch_first?: boolean, dropout?: number, bidirectional?: boolean, dtype?: string, device?: millrace.Device }
+---@return table module
+function mr.nn.GRU(inputs, size, options) end
+
+---x:binary_cross_entropy(target): loss(probabilities, target).
+---@param options? { weight?: millrace.Tensor, reduction?: string }
+---@return table module
+function mr.nn.BCELoss(options) end
 
 ---As BatchNorm2d, for rows (rows, channels) or sequences (sequences, channels, elements).
 ---@param channels integer
@@ -1712,6 +1944,22 @@ function mr.nn.init.normal_(t, mean, std) end
 ---@param value number
 ---@return millrace.Tensor t
 function mr.nn.init.constant_(t, value) end
+
+---t:zero_(), which no gradient records.
+---@param t millrace.Tensor
+---@return millrace.Tensor t
+function mr.nn.init.zeros_(t) end
+
+---t:fill_(1), which no gradient records.
+---@param t millrace.Tensor
+---@return millrace.Tensor t
+function mr.nn.init.ones_(t) end
+
+---Normal numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.
+---@param t millrace.Tensor
+---@param options? { a?: number }
+---@return millrace.Tensor t
+function mr.nn.init.kaiming_normal_(t, options) end
 
 ---Uniform numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.
 ---@param t millrace.Tensor

@@ -5,10 +5,12 @@ return function(tools)
   local init = require "millrace.nn.init" (tools)
   local layers = require "millrace.nn.layers" (tools, module, init)
   local losses = require "millrace.nn.losses" (tools, module)
+  local recurrent = require "millrace.nn.recurrent" (tools, module, init)
   local utils = require "millrace.nn.utils" (tools, module)
   local nn = { Module = module.methods, plain_module = module.plain, init = init, utils = utils,
     Parameter = module.parameter }
   for name, class in pairs(layers) do nn[name] = class end
+  for name, class in pairs(recurrent) do nn[name] = class end
   for name, class in pairs(losses) do nn[name] = class end
   return nn
 end

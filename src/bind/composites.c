@@ -40,10 +40,11 @@ MR_FUNCTION(composite_view_as, "view_as", "x:view_as(other: tensor) -> tensor",
     return mr_functional_call(L, "view_as");
 }
 
-MR_FUNCTION(
-    composite_tile, "tile", "x:tile(times: integer...) -> tensor",
-    "Repeats x so many times along each dim, as a copy. Numbers for fewer dims are those of "
-    "the last ones; for more, x gets dims in front. They can also be one table.") {
+MR_FUNCTION(composite_tile, "tile", "x:tile(times: integer...) -> tensor",
+            "Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word "
+            "of Lua's). "
+            "Numbers for fewer dims are those of "
+            "the last ones; for more, x gets dims in front. They can also be one table.") {
     return mr_functional_call(L, "tile");
 }
 
@@ -94,6 +95,28 @@ MR_FUNCTION(
     return mr_functional_call(L, "multinomial");
 }
 
+MR_FUNCTION(composite_pad, "pad",
+            "x:pad(sizes: integer[] [, mode: string=\"constant\" [, value: number=0]]) -> tensor",
+            "More elements around x. The sizes are those in front and behind, for each dim from "
+            "the last one on: {left, right, top, bottom}. The modes are \"constant\", "
+            "\"reflect\", \"replicate\" and \"circular\"; with \"constant\", a size below 0 takes "
+            "elements away. {mode=, value=} can be given instead.") {
+    return mr_functional_call(L, "pad");
+}
+
+MR_FUNCTION(composite_unbind, "unbind", "x:unbind([dim: integer=1]) -> views: tensor[]",
+            "A list of x:select(dim, i) for each index of the dim.") {
+    return mr_functional_call(L, "unbind");
+}
+
+MR_FUNCTION(composite_meshgrid, "meshgrid",
+            "mr.meshgrid(vector: tensor... [, {indexing: string=\"ij\"}]) -> grids: tensor[]",
+            "For each vector a view in which its elements stand along its dim, and are repeated "
+            "along the dims of the others. With the indexing \"xy\" the first two dims change "
+            "places.") {
+    return mr_functional_call(L, "meshgrid");
+}
+
 MR_FUNCTION(composite_einsum, "einsum", "mr.einsum(equation: string, operand: tensor...) -> tensor",
             "Products of the operands, summed over all dims that the result has not: "
             "mr.einsum(\"ij,jk->ik\", a, b) is the matrix product. A letter names a dim; the same "
@@ -110,8 +133,10 @@ static const mr_function *const functions[] = {
     &composite_tile_function,        &composite_repeat_interleave_function,
     &composite_diag_function,        &composite_one_hot_function,
     &composite_median_function,      &composite_unique_function,
-    &composite_multinomial_function, NULL};
-static const mr_function *const only_functions[] = {&composite_einsum_function, NULL};
+    &composite_multinomial_function, &composite_pad_function,
+    &composite_unbind_function,      NULL};
+static const mr_function *const only_functions[] = {&composite_einsum_function,
+                                                    &composite_meshgrid_function, NULL};
 
 const mr_class mr_composite_class = {"tensor", "Made of several operations.", functions, NULL,
                                      &mr_kind_tensor};

@@ -54,8 +54,6 @@ static const struct {
     {"mr", "Module", "write mr.nn.Module.class(\"Net\")"},
     {"mr.nn", "functional", "functions are methods of tensors: x:relu(), x:cross_entropy(classes)"},
     {"mr", "svd", NOT_HERE},
-    {"mr.nn", "LSTM", NOT_HERE},
-    {"mr.nn", "GRU", NOT_HERE},
     {"mr.nn", "RNN", NOT_HERE},
     {"mr.nn", "Transformer", NOT_HERE},
     {"mr.nn", "MultiheadAttention", NOT_HERE},

@@ -111,11 +111,59 @@ MR_FUNCTION(functional_mse_loss, "mse_loss",
     return mr_functional_call(L, "mse_loss");
 }
 
-static const mr_function *const functions[] = {
-    &functional_linear_function,     &functional_conv1d_function,
-    &functional_dropout_function,    &functional_layer_norm_function,
-    &functional_batch_norm_function, &functional_cross_entropy_function,
-    &functional_mse_loss_function,   NULL};
+MR_FUNCTION(functional_l1_loss, "l1_loss",
+            "x:l1_loss(target: tensor [, {reduction: string=\"mean\"}]) -> tensor",
+            "The absolute differences: their mean, their sum, or (\"none\") all of them.") {
+    return mr_functional_call(L, "l1_loss");
+}
+
+MR_FUNCTION(functional_binary_cross_entropy, "binary_cross_entropy",
+            "x:binary_cross_entropy(target: tensor [, {reduction: string=\"mean\"}]) -> tensor",
+            "The cross entropy of two classes: x has the probabilities of the target 1, and the "
+            "targets are floats from 0 to 1. Logarithms count as at least -100.") {
+    return mr_functional_call(L, "binary_cross_entropy");
+}
+
+MR_FUNCTION(functional_conv_transpose2d, "conv_transpose2d",
+            "x:conv_transpose2d(w: tensor [, bias: tensor] [, {bias: tensor, stride: "
+            "integer|table=1, padding: integer|table=0, output_padding: integer|table=0, dilation: "
+            "integer|table=1, groups: integer=1}]) -> tensor",
+            "The transposed convolution of images (images, inputs, rows, columns) with weights "
+            "(inputs, outputs / groups, rows, columns): the gradient of conv2d with the same "
+            "options.") {
+    return mr_functional_call(L, "conv_transpose2d");
+}
+
+MR_FUNCTION(functional_interpolate, "interpolate",
+            "x:interpolate({size: integer|table, scale_factor: number|table, mode: "
+            "string=\"nearest\", align_corners: boolean=false}) -> tensor",
+            "Another size of the dims behind items and channels, by size= or scale_factor=. The "
+            "modes are \"nearest\", \"linear\" for sequences and \"bilinear\" for images.") {
+    return mr_functional_call(L, "interpolate");
+}
+
+MR_FUNCTION(functional_attention, "scaled_dot_product_attention",
+            "q:scaled_dot_product_attention(k: tensor, v: tensor [, {attn_mask: tensor, dropout_p: "
+            "number=0, is_causal: boolean=false, scale: number}]) -> tensor",
+            "softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; "
+            "one of floats is added. is_causal lets query i see the keys up to i. The scale is 1 / "
+            "sqrt(the last size of q) by default.") {
+    return mr_functional_call(L, "scaled_dot_product_attention");
+}
+
+static const mr_function *const functions[] = {&functional_linear_function,
+                                               &functional_conv1d_function,
+                                               &functional_dropout_function,
+                                               &functional_layer_norm_function,
+                                               &functional_batch_norm_function,
+                                               &functional_cross_entropy_function,
+                                               &functional_mse_loss_function,
+                                               &functional_l1_loss_function,
+                                               &functional_binary_cross_entropy_function,
+                                               &functional_conv_transpose2d_function,
+                                               &functional_interpolate_function,
+                                               &functional_attention_function,
+                                               NULL};
 
 const mr_class mr_functional_class = {"tensor", "Networks.", functions, NULL, &mr_kind_tensor};
 const mr_class mr_functional_functions_class = {"mr", "Networks.", functions, NULL, NULL};

@@ -191,6 +191,28 @@ NN(conv2d, "Conv2d",
    "The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, "
    "columns}. With the padding \"same\" the result has as many rows and columns as the input; "
    "\"valid\" is none.")
+NN(conv_transpose2d, "ConvTranspose2d",
+   "mr.nn.ConvTranspose2d(inputs: integer, outputs: integer, kernel_size: integer|table [, "
+   "{stride: integer|table=1, padding: integer|table=0, output_padding: integer|table=0, dilation: "
+   "integer|table=1, groups: integer=1, bias: boolean=true, dtype: string, device: device}]) -> "
+   "module: table",
+   "The transposed convolution of images: x:conv_transpose2d.")
+NN(upsample, "Upsample",
+   "mr.nn.Upsample({size: integer|table, scale_factor: number|table, mode: string=\"nearest\", "
+   "align_corners: boolean=false}) -> module: table",
+   "x:interpolate with these options.")
+NN(lstm, "LSTM",
+   "mr.nn.LSTM(inputs: integer, size: integer [, {num_layers: integer=1, bias: boolean=true, "
+   "batch_first: boolean=false, dropout: number=0, bidirectional: boolean=false, dtype: string, "
+   "device: device}]) -> module: table",
+   "lstm(x, {h, c}) returns the results of all steps and the list {h, c} of the last states. x has "
+   "the shape (steps, sequences, inputs), or with batch_first (sequences, steps, inputs); a state "
+   "(layers * directions, sequences, size). Without states, they are 0.")
+NN(gru, "GRU",
+   "mr.nn.GRU(inputs: integer, size: integer [, {num_layers: integer=1, bias: boolean=true, "
+   "batch_first: boolean=false, dropout: number=0, bidirectional: boolean=false, dtype: string, "
+   "device: device}]) -> module: table",
+   "gru(x, h) returns the results of all steps and the last state. Shapes are those of LSTM.")
 NN(conv1d, "Conv1d",
    "mr.nn.Conv1d(inputs: integer, outputs: integer, kernel_size: integer [, {stride: integer=1, "
    "padding: integer|string=0, dilation: integer=1, groups: integer=1, bias: boolean=true, dtype: "
@@ -261,6 +283,8 @@ NN(huber, "HuberLoss",
 NN(smooth_l1, "SmoothL1Loss",
    "mr.nn.SmoothL1Loss([{beta: number=1, reduction: string=\"mean\"}]) -> module: table",
    "HuberLoss with delta=beta, divided by beta.")
+NN(bce, "BCELoss", "mr.nn.BCELoss([{weight: tensor, reduction: string=\"mean\"}]) -> module: table",
+   "x:binary_cross_entropy(target): loss(probabilities, target).")
 NN(bce_logits, "BCEWithLogitsLoss",
    "mr.nn.BCEWithLogitsLoss([{weight: tensor, pos_weight: tensor, reduction: string=\"mean\"}]) "
    "-> module: table",
@@ -292,6 +316,13 @@ INIT(normal, "normal_",
      "t:normal_(mean, std), which no gradient records.")
 INIT(constant, "constant_", "mr.nn.init.constant_(t: tensor, value: number) -> t: tensor",
      "t:fill_(value), which no gradient records.")
+INIT(zeros, "zeros_", "mr.nn.init.zeros_(t: tensor) -> t: tensor",
+     "t:zero_(), which no gradient records.")
+INIT(ones, "ones_", "mr.nn.init.ones_(t: tensor) -> t: tensor",
+     "t:fill_(1), which no gradient records.")
+INIT(kaiming_normal, "kaiming_normal_",
+     "mr.nn.init.kaiming_normal_(t: tensor [, {a: number=0}]) -> t: tensor",
+     "Normal numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.")
 INIT(kaiming, "kaiming_uniform_",
      "mr.nn.init.kaiming_uniform_(t: tensor [, {a: number=0}]) -> t: tensor",
      "Uniform numbers whose variance is 2 / (1 + a^2) / inputs, for layers before a ReLU.")
@@ -439,27 +470,49 @@ static const mr_function *const module_functions[] = {&module_class_function,
                                                       &module_requires_grad_function,
                                                       &module_zero_grad_function,
                                                       NULL};
-static const mr_function *const nn_functions[] = {
-    &nn_parameter_function,     &nn_sequential_function,
-    &nn_module_list_function,   &nn_linear_function,
-    &nn_conv1d_function,        &nn_conv2d_function,
-    &nn_batch_norm_1d_function, &nn_batch_norm_function,
-    &nn_embedding_function,     &nn_layer_norm_function,
-    &nn_relu_function,          &nn_gelu_function,
-    &nn_silu_function,          &nn_softplus_function,
-    &nn_leaky_relu_function,    &nn_elu_function,
-    &nn_tanh_function,          &nn_sigmoid_function,
-    &nn_softmax_function,       &nn_log_softmax_function,
-    &nn_dropout_function,       &nn_identity_function,
-    &nn_flatten_function,       &nn_max_pool_function,
-    &nn_avg_pool_function,      &nn_adaptive_function,
-    &nn_mse_function,           &nn_l1_function,
-    &nn_huber_function,         &nn_smooth_l1_function,
-    &nn_bce_logits_function,    &nn_nll_function,
-    &nn_cross_entropy_function, NULL};
-static const mr_function *const init_functions[] = {&init_uniform_function,  &init_normal_function,
-                                                    &init_constant_function, &init_kaiming_function,
-                                                    &init_xavier_function,   NULL};
+static const mr_function *const nn_functions[] = {&nn_parameter_function,
+                                                  &nn_sequential_function,
+                                                  &nn_module_list_function,
+                                                  &nn_linear_function,
+                                                  &nn_conv1d_function,
+                                                  &nn_conv2d_function,
+                                                  &nn_conv_transpose2d_function,
+                                                  &nn_upsample_function,
+                                                  &nn_lstm_function,
+                                                  &nn_gru_function,
+                                                  &nn_bce_function,
+                                                  &nn_batch_norm_1d_function,
+                                                  &nn_batch_norm_function,
+                                                  &nn_embedding_function,
+                                                  &nn_layer_norm_function,
+                                                  &nn_relu_function,
+                                                  &nn_gelu_function,
+                                                  &nn_silu_function,
+                                                  &nn_softplus_function,
+                                                  &nn_leaky_relu_function,
+                                                  &nn_elu_function,
+                                                  &nn_tanh_function,
+                                                  &nn_sigmoid_function,
+                                                  &nn_softmax_function,
+                                                  &nn_log_softmax_function,
+                                                  &nn_dropout_function,
+                                                  &nn_identity_function,
+                                                  &nn_flatten_function,
+                                                  &nn_max_pool_function,
+                                                  &nn_avg_pool_function,
+                                                  &nn_adaptive_function,
+                                                  &nn_mse_function,
+                                                  &nn_l1_function,
+                                                  &nn_huber_function,
+                                                  &nn_smooth_l1_function,
+                                                  &nn_bce_logits_function,
+                                                  &nn_nll_function,
+                                                  &nn_cross_entropy_function,
+                                                  NULL};
+static const mr_function *const init_functions[] = {
+    &init_uniform_function, &init_normal_function, &init_constant_function,
+    &init_zeros_function,   &init_ones_function,   &init_kaiming_normal_function,
+    &init_kaiming_function, &init_xavier_function, NULL};
 static const mr_function *const utils_functions[] = {&utils_clip_function,
                                                      &utils_clip_value_function, NULL};
 static const mr_function *const optim_functions[] = {&optim_sgd_function, &optim_rmsprop_function,

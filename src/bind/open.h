@@ -23,7 +23,7 @@ extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, 
     mr_graph_pool_class, mr_graph_pools_class, mr_graph_inputs_class;
 extern const mr_class mr_functional_class, mr_functional_functions_class;
 extern const mr_class mr_composite_class, mr_composite_functions_class,
-    mr_composite_only_functions_class;
+    mr_composite_only_functions_class, mr_tensor_view_functions_class;
 extern const mr_class mr_indexing_class, mr_indexing_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */

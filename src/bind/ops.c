@@ -262,11 +262,21 @@ static int call_row_in_place(lua_State *L) {
     return mr_record(L, function_of(op, true), op->name_in_place);
 }
 
-/* Rows that an option makes a function of several rows, of lua/millrace/functional.lua: norm with p, and conv2d with a
- * word for its padding. */
+/* The option that makes a row a function of several rows, of lua/millrace/functional.lua. NULL: the row has none. */
+static const char *composing_option(const mr_op *op) {
+    switch (op->id) {
+    case MR_OP_norm: return "p";
+    case MR_OP_conv2d: return "padding"; /* if it is a word */
+    case MR_OP_add:
+    case MR_OP_sub: return "alpha";
+    case MR_OP_div: return "rounding_mode";
+    default: return NULL;
+    }
+}
+
 static bool is_composed(lua_State *L, const mr_op *op) {
-    if (op->id == MR_OP_norm) return mr_last_option_type(L, "p") != LUA_TNIL;
-    return mr_last_option_type(L, "padding") == LUA_TSTRING;
+    int type = mr_last_option_type(L, composing_option(op));
+    return op->id == MR_OP_conv2d ? type == LUA_TSTRING : type != LUA_TNIL;
 }
 
 static int call_row_or_composed(lua_State *L) {
@@ -274,9 +284,14 @@ static int call_row_or_composed(lua_State *L) {
     return is_composed(L, op) ? mr_functional_call(L, op->name) : call_row(L);
 }
 
+static int call_row_in_place_or_composed(lua_State *L) {
+    const mr_op *op = lua_touserdata(L, UP_OP);
+    return is_composed(L, op) ? mr_functional_call(L, op->name_in_place) : call_row_in_place(L);
+}
+
 static lua_CFunction row_function(const mr_op *op, bool in_place) {
-    if (in_place) return call_row_in_place;
-    return op->id == MR_OP_norm || op->id == MR_OP_conv2d ? call_row_or_composed : call_row;
+    if (!composing_option(op)) return in_place ? call_row_in_place : call_row;
+    return in_place ? call_row_in_place_or_composed : call_row_or_composed;
 }
 
 /* Sets the function in the table at the top of the stack. */

@@ -57,6 +57,18 @@ MR_FUNCTION(tensor_close, "__close", "local t <close> = ...",
 
 /* --- metamethods -------------------------------------------------------------------------------- */
 
+/* Whether a tensor stands among the entries of t[{...}]. */
+static bool has_tensor(lua_State *L, int index) {
+    if (lua_type(L, index) != LUA_TTABLE) return false;
+    bool found = false;
+    for (int i = 1; !found && lua_rawgeti(L, index, i) != LUA_TNIL; i++) {
+        found = lua_type(L, -1) == LUA_TUSERDATA && mr_test_tensor(L, -1);
+        lua_pop(L, 1);
+    }
+    if (!found) lua_pop(L, 1); /* the nil */
+    return found;
+}
+
 MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "Returns a view; nothing is copied. t[i] is element or row i, from 1; a negative i "
             "counts from the end. For a 1-D tensor this is a 0-dim tensor; item() reads its value. "
@@ -66,10 +78,11 @@ MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "tensor as index makes a copy: t[index], of integers, has the rows that it names "
             "(index_select), and t[mask], of bools, the elements or rows where the mask, whose "
             "dims are the first ones of t, is true (masked_select; the host waits for their "
-            "number).") {
+            "number). One of the entries of t[{...}] can be such a tensor, for its dim.") {
     int type = lua_type(L, 2);
     if (type == LUA_TSTRING) return mr_class_lookup(L);
     if (type == LUA_TUSERDATA && mr_test_tensor(L, 2)) return mr_functional_get_index(L);
+    if (has_tensor(L, 2)) return mr_functional_call(L, "get_entries");
     if (type == LUA_TNUMBER && mr_tensor_ends_ipairs(L)) return 0;
     return mr_record(L, mr_tensor_get_index, "__index");
 }
@@ -81,6 +94,7 @@ MR_FUNCTION(tensor_newindex, "__newindex", "t[i] = value",
             "value the row gets is not defined.") {
     if (lua_type(L, 2) == LUA_TSTRING) return mr_gradient_set_field(L);
     if (mr_test_tensor(L, 2)) return mr_functional_set_index(L);
+    if (has_tensor(L, 2)) return mr_functional_call(L, "set_entries");
     return mr_record(L, mr_tensor_set_index, "__newindex");
 }
 

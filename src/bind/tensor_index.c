@@ -17,9 +17,10 @@ static void keep(view *v, const mr_tensor *t, int dim) {
     v->stride[v->ndim++] = t->stride[dim];
 }
 
-/* One end of a range, as its position from 0. `low` and `high`: what is allowed. */
+/* One end of a range, as its position from 0. An end that is outside counts as the nearest one of `low` and `high`, as in
+ * PyTorch and string.sub; with `exact` it is an error. */
 static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, int entry,
-                         int64_t low, int64_t high) {
+                         int64_t low, int64_t high, bool exact) {
     char name[160];
     lua_Integer i;
     lua_rawgeti(L, range, entry);
@@ -28,6 +29,7 @@ static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, i
                   mr_tensor_describe(t, name, sizeof name), dim + 1, entry, mr_type_text(L, -1));
     lua_pop(L, 1);
     int64_t at = i < 0 ? t->shape[dim] + i : i - 1;
+    if (i != 0 && !exact) return at < low ? low : at > high ? high : at;
     if (i == 0 || at < low || at > high)
         mr_misuse(L,
                   "%s: %" PRId64 " in the range for dim %d is outside its %" PRId64 " elements%s",
@@ -50,8 +52,8 @@ static lua_Integer range_step(lua_State *L, const mr_tensor *t, int dim, int ran
     return step;
 }
 
-/* {} all, {i} one that keeps its dim, {first, last [, step]}. `last` just before `first` gives an empty
- * range, as in string.sub and numeric loops. */
+/* {} all, {i} one that keeps its dim, {first, last [, step]}. `last` before `first` gives an empty range, as in string.sub
+ * and numeric loops. */
 static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int range) {
     char name[160];
     int entries = (int)lua_rawlen(L, range);
@@ -67,8 +69,9 @@ static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int ra
     int64_t size = t->shape[dim];
     if (entries == 3)
         step = range_step(L, t, dim, range); /* before the ends: it says how they are meant */
-    int64_t first = range_end(L, t, dim, range, 1, 0, entries == 1 ? size - 1 : size);
-    int64_t last = entries == 1 ? first : range_end(L, t, dim, range, 2, first - 1, size - 1);
+    bool one = entries == 1;
+    int64_t first = range_end(L, t, dim, range, 1, 0, one ? size - 1 : size, one);
+    int64_t last = one ? first : range_end(L, t, dim, range, 2, first - 1, size - 1, false);
     if (step > size)
         step = size ? size : 1; /* one element anyway; and the stride cannot overflow */
     v->shape[v->ndim] = (last - first + step) / step;

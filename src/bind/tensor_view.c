@@ -329,6 +329,23 @@ const mr_class mr_tensor_view_class = {
     &mr_kind_tensor,
 };
 
+/* Those that PyTorch has as functions, too. */
+static const mr_function *const plain[] = {&tensor_reshape_function,
+                                           &tensor_flatten_function,
+                                           &tensor_t_function,
+                                           &tensor_transpose_function,
+                                           &tensor_permute_function,
+                                           &tensor_narrow_function,
+                                           &tensor_select_function,
+                                           &tensor_squeeze_function,
+                                           &tensor_unsqueeze_function,
+                                           &tensor_chunk_function,
+                                           &tensor_split_function,
+                                           &tensor_clone_function,
+                                           NULL};
+
+const mr_class mr_tensor_view_functions_class = {"mr", "Views of a tensor.", plain, NULL, NULL};
+
 /* `t.contiguous` is a fact, a boolean, and `t:contiguous()` a method. Lua has one slot for both, so the
  * fact stays there and booleans learn to be called: on a tensor, and on nothing else. */
 static int call_boolean(lua_State *L) {
@@ -357,5 +374,6 @@ static void make_contiguous_both(lua_State *L) {
 
 void mr_open_tensor_view(lua_State *L) {
     mr_class_extend(L, &mr_tensor_view_class);
+    mr_table_open(L, &mr_tensor_view_functions_class);
     make_contiguous_both(L);
 }

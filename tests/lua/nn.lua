@@ -536,7 +536,7 @@ function TestModules.test_a_module_is_no_table_of_tensors()
 end
 
 function TestModules.test_names_that_are_not_there()
-  refused({ "there is no `mr.nn.LSTM`: not in this version" }, function() return nn.LSTM end)
+  refused({ "there is no `mr.nn.RNN`: not in this version" }, function() return nn.RNN end)
   refused({ "`mr.nn.Linaer`: did you mean `mr.nn.Linear`?" }, function() return nn.Linaer end)
   refused({ "`mr.nn.functional`: functions are methods" }, function() return nn.functional.relu end)
   refused({ "mr.data.batches" }, function() return mr.data.DataLoader end)

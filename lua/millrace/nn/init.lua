@@ -29,12 +29,21 @@ return function(tools)
   function init.normal_(t, mean, std) return without_gradients("normal_", t, mean or 0, std or 1) end
   function init.constant_(t, value) return without_gradients("fill_", t, value) end
 
+  function init.zeros_(t) return without_gradients("zero_", t) end
+  function init.ones_(t) return without_gradients("fill_", t, 1) end
+
   -- options: {a=0}: the slope of a leaky ReLU that follows
   function init.kaiming_uniform_(t, options)
     local fan_in = fans("kaiming_uniform_", t)
     local a = type(options) == "table" and options.a or 0
     local bound = math.sqrt(3) * math.sqrt(2 / (1 + a * a)) / math.sqrt(math.max(fan_in, 1))
     return init.uniform_(t, -bound, bound)
+  end
+
+  function init.kaiming_normal_(t, options)
+    local fan_in = fans("kaiming_normal_", t)
+    local a = type(options) == "table" and options.a or 0
+    return init.normal_(t, 0, math.sqrt(2 / (1 + a * a) / math.max(fan_in, 1)))
   end
 
   function init.xavier_uniform_(t, options)

@@ -184,6 +184,43 @@ return function(tools, module, init)
   conv("Conv1d", "conv1d", FORMS[1])
   conv("Conv2d", "conv2d", FORMS[2])
 
+  -- conv2d from its results to its inputs.
+  layer("ConvTranspose2d", 3, "stride padding output_padding groups bias dilation dtype device", {
+    init = function(m, options, channels, outputs, size)
+      local name = "ConvTranspose2d"
+      m.in_channels, m.out_channels = whole(name, "in_channels", channels), whole(name, "out_channels", outputs)
+      m.kernel_size, m.stride = pair(name, "kernel_size", size), pair(name, "stride", options.stride or 1)
+      m.padding = pair(name, "padding", options.padding or 0, 0)
+      m.output_padding = pair(name, "output_padding", options.output_padding or 0, 0)
+      m.dilation, m.groups = pair(name, "dilation", options.dilation or 1), whole(name, "groups", options.groups or 1)
+      check_groups(name, channels, outputs, m.groups)
+      local fan_in = outputs // m.groups * m.kernel_size[1] * m.kernel_size[2]
+      m.weight = uniform({ channels, outputs // m.groups, m.kernel_size[1], m.kernel_size[2] }, 1 / math.sqrt(fan_in),
+        options)
+      m.bias = new_bias(outputs, fan_in, options)
+    end,
+    forward = function(m, x)
+      return x:conv_transpose2d(m.weight, { bias = m.bias, stride = m.stride, padding = m.padding,
+        output_padding = m.output_padding, dilation = m.dilation, groups = m.groups })
+    end,
+    extra_repr = function(m)
+      return ("%d, %d, kernel_size=%s, stride=%s"):format(m.in_channels, m.out_channels, pair_text(m.kernel_size),
+        pair_text(m.stride))
+    end,
+  })
+
+  layer("Upsample", 0, "size scale_factor mode align_corners", {
+    init = function(m, options)
+      m.size, m.scale_factor = options.size, options.scale_factor
+      m.mode, m.align_corners = options.mode or "nearest", options.align_corners
+    end,
+    forward = function(m, x)
+      return x:interpolate { size = m.size, scale_factor = m.scale_factor, mode = m.mode,
+        align_corners = m.align_corners }
+    end,
+    extra_repr = function(m) return "mode=" .. m.mode end,
+  })
+
   -- `dims`: what the input can have.
   local function batch_norm(name, dims, expected)
     layer(name, 1, "eps momentum affine track_running_stats dtype device", {

@@ -61,7 +61,9 @@ return function(tools, module)
     end)
   end
 
-  loss_of_pairs("L1Loss", {}, function(_, x, target) return (x - target):abs() end)
+  loss_of_pairs("L1Loss", {}, function(_, x, target)
+    return x:l1_loss(target, { reduction = "none" })
+  end)
 
   local function threshold(name, what, value)
     if value == nil then return 1 end
@@ -85,6 +87,11 @@ return function(tools, module)
   loss_of_pairs("SmoothL1Loss", { beta = true }, function(m, x, target)
     local beta = threshold("SmoothL1Loss", "beta", m.beta)
     return huber(x, target, beta) / beta
+  end)
+
+  loss_of_pairs("BCELoss", { weight = true }, function(m, x, target)
+    local each = x:binary_cross_entropy(target, { reduction = "none" })
+    return m.weight and each * m.weight or each
   end)
 
   -- softplus(-x) is the negative logarithm of sigmoid(x), without its overflow.

@@ -98,10 +98,69 @@ def nested(out):
     out["nested.y"] = torch.cat([head(y) for head in net.heads], 1)
 
 
+def recurrent(out):
+    """NAME.p.*, .x, the first state .h0 (and .c0), the results .y, the last state .h (and .c), the gradient of sum(y * w)."""
+    nn = torch.nn
+    cases = {
+        "lstm": nn.LSTM(3, 4),
+        "lstm_deep": nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True),
+        "gru": nn.GRU(3, 4, bias=False),
+        "gru_deep": nn.GRU(3, 4, num_layers=2, bidirectional=True),
+    }
+    for name, module in cases.items():
+        x = torch.randn(2, 5, 3) if module.batch_first else torch.randn(5, 2, 3)
+        x.requires_grad_()
+        layers = module.num_layers * (2 if module.bidirectional else 1)
+        h0, c0 = torch.randn(layers, 2, 4), torch.randn(layers, 2, 4)
+        lstm = name.startswith("lstm")
+        y, last = module(x, (h0, c0) if lstm else h0)
+        w = torch.randn(y.shape)
+        (y * w).sum().backward()
+        for key, value in module.state_dict().items():
+            out[f"{name}.p.{key}"] = value
+        out.update({f"{name}.{k}": v for k, v in dict(x=x, h0=h0, y=y, w=w, g=x.grad).items()})
+        out[f"{name}.h"] = last[0] if lstm else last
+        if lstm:
+            out[f"{name}.c0"], out[f"{name}.c"] = c0, last[1]
+        for key, p in module.named_parameters():
+            out[f"{name}.d.{key}"] = p.grad
+
+
+def resampled(out):
+    f = torch.nn.functional
+    x, w, b = torch.randn(2, 4, 3, 5), torch.randn(4, 3, 3, 2), torch.randn(6)
+    out["up.x"], out["up.w"], out["up.b"] = x, w, b
+    out["up.transposed"] = f.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=(1, 0), groups=2)
+    out["up.transposed_dilated"] = f.conv_transpose2d(x, w[:, :2], stride=(1, 3), dilation=2)
+    out["up.nearest"] = f.interpolate(x, scale_factor=2.5)
+    out["up.nearest_size"] = f.interpolate(x, size=(2, 7))
+    out["up.bilinear"] = f.interpolate(x, scale_factor=2, mode="bilinear")
+    out["up.bilinear_size"] = f.interpolate(x, size=(2, 8), mode="bilinear", align_corners=True)
+    out["up.linear"] = f.interpolate(x[0], size=9, mode="linear")
+    for mode in ["constant", "reflect", "replicate", "circular"]:
+        out[f"pad.{mode}"] = f.pad(x, (2, 1, 1, 2), mode=mode)
+    out["pad.value"] = f.pad(x, (1, -2, -1, 3), value=1.5)
+    q, k, v = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5), torch.randn(2, 3, 6, 2)
+    out["attention.q"], out["attention.k"], out["attention.v"] = q, k, v
+    scores = q @ k.transpose(-2, -1) / 5**0.5
+    causal = torch.full((4, 6), -float("inf")).triu(1)
+    out["attention.mask"] = torch.randn(4, 6)
+    out["attention.plain"] = scores.softmax(-1) @ v
+    out["attention.causal"] = (scores + causal).softmax(-1) @ v
+    out["attention.masked"] = (scores + out["attention.mask"]).softmax(-1) @ v
+    p = torch.tensor([[0.0, 1.0, 0.3], [0.999, 1e-30, 0.5]], requires_grad=True)
+    target = torch.tensor([[1.0, 0.0, 0.25], [1.0, 1.0, 0.5]])
+    loss = f.binary_cross_entropy(p, target, reduction="none")
+    loss.sum().backward()
+    out["bce.p"], out["bce.target"], out["bce.y"], out["bce.g"] = p, target, loss, p.grad
+
+
 def more():
     torch.manual_seed(4)
     out = {}
     nested(out)
+    recurrent(out)
+    resampled(out)
     write_safetensors("more.safetensors", pieces(out))
 
 
