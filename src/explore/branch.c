@@ -314,6 +314,7 @@ static bool function_conflicts(const branch *b, const mr_player_item *function, 
 static bool items_conflict(const branch *b, const order_node *m, const order_node *n) {
     mr_player_item x = b->order.items[m->item], y = b->order.items[n->item];
     touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
+    if (m->marker || n->marker) return false;
     if (a.everything || c.everything) return true;
     bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
          function_y = y.kind == MR_COMMAND_HOST_FUNCTION;

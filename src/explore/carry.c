@@ -22,7 +22,8 @@ static bool comes_next(const search *s, uint32_t n) {
     for (uint32_t i = 0; i < o->words_in_set; i++) {
         uint64_t rest = o->words[before + i] & ~o->words[done + i];
         for (; rest; rest &= rest - 1)
-            if (search_node(s, i * 64 + (uint32_t)__builtin_ctzll(rest))->parts) return false;
+            if (order_is_operation(search_node(s, i * 64 + (uint32_t)__builtin_ctzll(rest))))
+                return false;
     }
     return true;
 }
@@ -35,7 +36,7 @@ static bool is_free(const search *s, uint32_t n, uint32_t need) {
 static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
     uint32_t first = NONE;
     for (uint32_t n = 0; n < s->o->placed; n++) {
-        if (!search_node(s, n)->parts || !is_free(s, n, need)) continue;
+        if (!order_is_operation(search_node(s, n)) || !is_free(s, n, need)) continue;
         if (search_node(s, n)->lane == lane) return n;
         if (first == NONE) first = n;
     }

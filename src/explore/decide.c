@@ -38,6 +38,22 @@ static void answer_no(search *s, uint32_t look) {
         }
 }
 
+/* An operation of the scratch set has not been carried out by then: the query says no by itself. */
+static bool waits_for_operation(const search *s, uint32_t look) {
+    const order *o = s->o;
+    for (uint32_t n = 0; n < look; n++)
+        if (order_is_operation(search_node(s, n)) && order_has(o, order_scratch(o), n) &&
+            !order_has(o, order_before(o, look), n))
+            return true;
+    return false;
+}
+
+/* Only records and waits are not over: the device is told to say no. */
+static bool note_no(search *s, uint32_t look) {
+    plan_answer no = {s->at.item, false};
+    return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
+}
+
 static bool note_poll(search *s, bool yes) {
     poll p = {s->o->items[s->at.item].where, yes};
     return mr_vec_push(&s->polls, p);
@@ -90,7 +106,7 @@ static bool choose(search *s, decision kind, bool second) {
         else search_answer_yes(s, look);
         s->at.asked = !second;
         s->at.stage = STAGE_LOOK;
-        return note_poll(s, !second);
+        return (!second || note_no(s, look)) && note_poll(s, !second);
     case DECIDE_PLACE:
         if (second) s->at.place = s->at.next_place;
         else search_take_place(s);

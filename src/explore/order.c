@@ -177,7 +177,7 @@ static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
 /* A command that may write pageable memory has been submitted and not been carried out. */
 static bool has_pageable_writer(const order *o) {
     for (uint32_t n = 0; n < o->placed; n++) {
-        if (order_has(o, order_done(o), n) || !o->nodes.items[n].parts) continue;
+        if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
         const mr_player_item *it = &o->items[o->nodes.items[n].item];
         if (it->kind == MR_COMMAND_HOST_FUNCTION ||
             (it->kind == MR_COMMAND_COPY && memory_of(it, 0) == MR_MEMORY_PAGEABLE))
@@ -279,14 +279,22 @@ static uint32_t parts_of(const mr_player_item *it, uint32_t grain) {
 
 static bool add_nodes(order *o, uint32_t item, uint32_t lane, uint32_t parts) {
     for (uint32_t part = 0; part < (parts ? parts : 1); part++)
-        if (!mr_vec_push(&o->nodes, ((order_node){item, part, parts, lane}))) return false;
+        if (!mr_vec_push(&o->nodes, ((order_node){item, part, parts, lane, false}))) return false;
     return true;
+}
+
+static bool is_marker(const mr_player_item *it) {
+    if (it->failed) return false;
+    if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
+    return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
 }
 
 static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
     const mr_player_item *it = &o->items[i];
     uint32_t item = (uint32_t)i;
     if (it->kind == MR_COMMAND_FREE) o->aliases = true;
+    if (is_marker(it))
+        return mr_vec_push(&o->nodes, ((order_node){item, 0, 1, it->stream_slot, true}));
     switch (order_class(o, i)) {
     case ITEM_COPY: /* the host's reading of the source, where it does */
         return (it->kind != MR_COMMAND_COPY || add_nodes(o, item, NONE, 0)) &&
@@ -403,10 +411,19 @@ static void leave_free(order *o, size_t i, const mr_player_item *free_) {
     }
 }
 
+/* It comes after the scratch set and the host, and what is behind it comes after it alone. */
+static void place_marker(order *o, uint32_t node) {
+    scratch_join(o, order_host(o));
+    order_place(o, node, order_scratch(o));
+    scratch_clear(o);
+    o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
+}
+
 static void leave_marker(order *o, size_t i, const mr_player_item *it) {
     scratch_clear(o);
     join_stream(o, it);
     if (it->kind == MR_COMMAND_WAIT) scratch_join(o, order_record(o, it->event_slot));
+    if (is_marker(it)) place_marker(o, o->first_node[i]);
     leave_stream(o, it);
     if (it->kind == MR_COMMAND_RECORD) assign(o, order_record(o, it->event_slot), order_scratch(o));
     if (it->kind == MR_COMMAND_FREE && !it->command->u.at_once) leave_free(o, i, it);

@@ -1,9 +1,9 @@
 /* Who comes before whom: the order that the rules give to the commands of a program, and on top of it the decisions of a
  * search, which can be taken back.
  *
- * The nodes are what takes time: commands that a device carries out (several nodes for one command that is cut into parts)
- * and what the host does by itself (accesses, waits, queries). Records, waits and frees are no nodes: they only say what
- * their stream comes after. A set of nodes is a row of bits. For each node there is the set of all that comes before it,
+ * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the host
+ * does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no step: a query
+ * may come before one of them, and so say no, although all operations are done. A set of nodes is a row of bits. For each node there is the set of all that comes before it,
  * closed transitively; for each stream, record and the host, the set of what a next node of theirs comes after.
  *
  * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back is
@@ -19,6 +19,8 @@ typedef struct {
     uint32_t part;  /* of `parts` of the command */
     uint32_t parts; /* 0: the host's */
     uint32_t lane;  /* slot of the stream; UINT32_MAX: the host */
+    bool
+        marker; /* a record, a wait, a free: of the device, and over as soon as what it comes behind is */
 } order_node;
 
 typedef struct {
@@ -62,6 +64,10 @@ static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
 void order_add(order *o, uint32_t set, uint32_t node);
 void order_join(order *o, uint32_t set, uint32_t other); /* set |= other */
 void order_clear(order *o, uint32_t set);
+/* Whether the node is an operation of the device, which a step carries out. */
+static inline bool order_is_operation(const order_node *node) {
+    return node->parts && !node->marker;
+}
 bool order_within(const order *o, uint32_t set, uint32_t other); /* set is a part of other */
 /* Of the scratch set: adds all that comes before its members. */
 void order_close_scratch(order *o);

@@ -35,12 +35,13 @@ typedef struct {
 } mr_moment;
 
 /* What CUDA leaves open besides the order of steps: questions with the answers yes and no. (Whether a query finds
- * its work done is no such question: it does if `take` lets the device get there at MR_CHOICE_QUERY.) */
+ * operations done is no such question: it does if `take` lets the device get there at MR_CHOICE_QUERY.) */
 typedef enum {
-    MR_OPEN_H2D_ASYNC,   /* R23: this async copy from pageable memory returns once it is staged */
-    MR_OPEN_D2H_ASYNC,   /* R23: this async copy to pageable memory returns before it is done */
-    MR_OPEN_FREE_WAITS,  /* R27: this cudaFree waits for the device */
-    MR_OPEN_REUSE_EVENT, /* R30, policy 1: this allocation may look for such memory */
+    MR_OPEN_H2D_ASYNC,  /* R23: this async copy from pageable memory returns once it is staged */
+    MR_OPEN_D2H_ASYNC,  /* R23: this async copy to pageable memory returns before it is done */
+    MR_OPEN_FREE_WAITS, /* R27: this cudaFree waits for the device */
+    MR_OPEN_QUERY, /* R10: this query sees the records and waits it asks for, behind work that is done */
+    MR_OPEN_REUSE_EVENT,    /* R30, policy 1: this allocation may look for such memory */
     MR_OPEN_REUSE_COMPLETE, /* R30, policy 2 */
     MR_OPEN_REUSE_WAIT,     /* R30, policy 3 */
 } mr_open_choice;
@@ -58,6 +59,8 @@ struct mr_chooser {
     /* True: it decides at every submission but a free how far the device moves. False: it is asked now
      * and then, so that what is done goes. */
     bool every_submission;
+    /* True: of the memory that a stream has freed, its next allocation gets such as pending work of another stream uses. */
+    bool seeks_used_memory;
 
     /* False when memory is out. */
     bool (*offer)(mr_chooser *chooser, const mr_step *step);

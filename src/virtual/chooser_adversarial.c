@@ -10,6 +10,9 @@
  * Records, waits, allocations and frees have no effect that could be missed: they run only on the way
  * to something else.
  *
+ * Of the memory that a stream has freed, its next allocation gets such as pending work of another stream uses: the pool asks
+ * for it (`seeks_used_memory`). Else it would depend on what Lua's collector has freed in between.
+ *
  * A conflict is looked for once, when a work is first seen; that the older one is done by the time its
  * turn comes changes nothing but the order of the harmless.
  *
@@ -244,6 +247,7 @@ mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser) {
     if (!chooser) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
     chooser->base = (mr_chooser){.name = "adversarial",
                                  .whole = true,
+                                 .seeks_used_memory = true,
                                  .offer = offer,
                                  .take = take,
                                  .withdraw = withdraw,

@@ -21,7 +21,7 @@ mr_status mr_virtual_event_query(mr_event *event, bool *out_done) {
     mark *m = event->impl;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, m->record));
-    *out_done = m->done;
+    *out_done = m->done && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     return MR_OK;
 }
 
@@ -32,10 +32,10 @@ mr_status mr_virtual_event_synchronize(mr_event *event) {
     return MR_OK;
 }
 
-static mr_status check_done(const mr_event *event) {
+static mr_status check_done(const vgpu *gpu, const mr_event *event) {
     const mark *m = event->impl;
     char text[80];
-    if (m->done) return MR_OK;
+    if (m->done && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true)) return MR_OK;
     return mr_fail(MR_CODE_NOT_READY,
                    "elapsed_time: %s is not complete: call synchronize() on it first",
                    mr_event_describe(event, text, sizeof text));
@@ -46,8 +46,8 @@ mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_mil
     const mark *first = from->impl, *second = to->impl;
     gpu->host_ns += (uint64_t)gpu->model.query_ns; /* polling with it comes to an end */
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, second->record));
-    MR_TRY(check_done(from));
-    MR_TRY(check_done(to));
+    MR_TRY(check_done(gpu, from));
+    MR_TRY(check_done(gpu, to));
     *out_milliseconds = (double)((int64_t)second->time - (int64_t)first->time) / 1e6;
     return MR_OK;
 }

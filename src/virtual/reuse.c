@@ -9,8 +9,9 @@
 
 #include "virtual/state.h"
 
-#define LOOK             8 /* entries of a bin that are looked at for the best fit */
-#define EVENT_CANDIDATES 4 /* blocks for which the order of events is searched, an allocation */
+#define LOOK             8    /* entries of a bin that are looked at for the best fit */
+#define LOOK_AT_WORKS    1024 /* newest works of which it is asked what memory they use */
+#define EVENT_CANDIDATES 4    /* blocks for which the order of events is searched, an allocation */
 
 /* ---- a stream's own cache */
 
@@ -48,10 +49,36 @@ static void stream_remove(block *b) {
     if (!cached->first[bin]) cached->occupied &= ~((uint64_t)1 << bin);
 }
 
+/* Pending work of another stream touches it. */
+static bool is_used(const queue *q, const block *b) {
+    const char *first = q->device->pool.space->arena.base + b->offset, *end = first + b->size;
+    const vgpu *gpu = q->device->gpu;
+    int looked = 0;
+    for (const work *w = gpu->newest; w && looked < LOOK_AT_WORKS; w = w->older, looked++)
+        for (uint32_t i = 0; w->queue != q && i < w->command->operand_count; i++) {
+            const mr_storage *s = w->command->operands[i].tensor->storage;
+            const char *at = s->host;
+            if (s->kind == MR_MEMORY_DEVICE && at < end && first < at + s->bytes) return true;
+        }
+    return false;
+}
+
+/* For a chooser that wants mistakes to show: the newest block of this size that is still in use; else the newest. */
+static block *find_used(const queue *q, uint64_t size) {
+    block *newest = NULL;
+    for (block *b = q->cached->first[cache_bin(size)]; b; b = b->queue_next) {
+        if (b->size != size) continue;
+        if (is_used(q, b)) return b;
+        if (!newest) newest = b;
+    }
+    return newest;
+}
+
 static block *stream_find(const queue *q, uint64_t size) {
     if (!q->cached || !q->cached->occupied) return NULL;
     int bin = cache_bin(size), looked = 0;
-    block *best = NULL;
+    block *best = q->device->gpu->chooser->seeks_used_memory ? find_used(q, size) : NULL;
+    if (best) return best;
     for (block *b = q->cached->first[bin]; b && looked < LOOK; b = b->queue_next, looked++) {
         if (b->size == size) return b;
         if (b->size > size && (!best || b->size < best->size)) best = b;

@@ -33,7 +33,8 @@ mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
     vgpu *gpu = device->gpu;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, q->tail));
-    *out_done = !q->head && !(q->legacy && device->busy_blocking); /* P1 */
+    bool is_over = !q->head && !(q->legacy && device->busy_blocking); /* P1 */
+    *out_done = is_over && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     if (*out_done) q->proven = q->completed;
     return MR_OK;
 }

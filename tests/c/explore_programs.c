@@ -19,7 +19,7 @@ static int below(int count) {
     return (int)(draw() % (uint64_t)count);
 }
 
-enum { ELEMENTS = 4, BOUND = 1 };
+enum { ELEMENTS = 4, BOUND = 1, HIDDEN_EVENT = MOST_EVENTS - 1 };
 
 static sample_access whole(int tensor, uint8_t access) {
     return (sample_access){tensor, {0, 1, {ELEMENTS}, {1}, 4}, access};
@@ -108,6 +108,16 @@ static void random_free(const sample_program *p, sample_step *s) {
     s->kind = STEP_FREE;
 }
 
+/* `to` waits for `from` through an event that the program has no name for (wait_stream): a record and a wait of the
+ * judge's, one call of the program's. That event is the last one. */
+static void random_join(sample_program *p, int from, int to) {
+    p->step[p->step_count].kind = STEP_NOTHING;
+    if (from == to || p->step_count + 1 >= MOST_STEPS) return;
+    sample_step *record = &p->step[p->step_count++], *wait = &p->step[p->step_count];
+    *record = (sample_step){.kind = STEP_RECORD, .stream = from, .event = HIDDEN_EVENT};
+    *wait = (sample_step){.kind = STEP_WAIT, .stream = to, .event = HIDDEN_EVENT};
+}
+
 static void random_step(const sample_program *p, sample_step *s, bool asks) {
     static const step_kind others[] = {STEP_RECORD,     STEP_RECORD,     STEP_WAIT,
                                        STEP_WAIT,       STEP_WAIT,       STEP_STREAM_SYNC,
@@ -149,7 +159,10 @@ void explore_random_program(uint64_t seed, sample_program *p) {
     if (p->tensor_count > 2 && below(2)) p->tensor[1].memory = MEMORY_PAGEABLE;
     int count = 3 + below(9);
     bool asks = seed % 3 == 0;
-    for (; p->step_count < count; p->step_count++) random_step(p, &p->step[p->step_count], asks);
+    for (; p->step_count < count; p->step_count++) {
+        if (below(8)) random_step(p, &p->step[p->step_count], asks);
+        else random_join(p, below(p->stream_count), below(p->stream_count));
+    }
 }
 
 /* ---- the judge */
@@ -159,9 +172,10 @@ enum { MOST_CLASSES = 1 << 16, MOST_WAYS = 400000 };
 typedef struct {
     const sample_program *program;
     naive_verdict verdict;
-    sample_program without_queries;   /* the host does nothing there */
-    int node[MOST_STEPS], node_count; /* steps that touch memory, and queries */
-    int asked_for[MOST_STEPS];        /* of a query: the step that must be over; -1: none */
+    sample_program without_queries; /* the host does nothing there */
+    int node[MOST_STEPS],
+        node_count;            /* steps that touch memory, queries, and what only they tell */
+    int asked_for[MOST_STEPS]; /* of a query: the step that must be over; -1: none */
     bool done[MOST_STEPS];
     int way[MOST_STEPS], length;
     uint64_t ways;
@@ -180,7 +194,11 @@ static bool is_query(const sample_step *s) {
     return s->kind == STEP_STREAM_QUERY || s->kind == STEP_EVENT_QUERY;
 }
 
-/* Records and waits are over as soon as what they come behind is. */
+/* A record or a wait is over at some moment behind what it comes behind; only a query can tell. */
+static bool is_marker(const sample_step *s) {
+    return s->kind == STEP_RECORD || s->kind == STEP_WAIT || s->kind == STEP_FREE;
+}
+
 static bool says_yes(int query, const int *position) {
     int goal = j.asked_for[query];
     for (int i = 0; i < j.node_count && goal >= 0; i++) {
@@ -385,7 +403,9 @@ void explore_judge(const sample_program *p, judgement *out) {
     }
     naive_check(&j.without_queries, &j.verdict);
     for (int i = 0; i < p->step_count; i++) {
-        if (p->step[i].access_count || is_query(&p->step[i])) j.node[j.node_count++] = i;
+        if (p->step[i].access_count || is_query(&p->step[i]) ||
+            (out->has_query && is_marker(&p->step[i])))
+            j.node[j.node_count++] = i;
         for (int k = 0; k < i; k++) {
             out->has_race = out->has_race || j.verdict.race[k][i];
             out->has_pair = out->has_pair || is_pair(k, i);
@@ -501,8 +521,11 @@ static mr_status run_step(const sample_step *s, int number, mr_buffer *out) {
         return mr_stream_host_function(&caller, stream, run_function, drop_function,
                                        (void *)(uintptr_t)s);
     case STEP_FREE: return run_free(s);
-    case STEP_RECORD: return mr_event_record(&caller, event, stream);
-    case STEP_WAIT: return mr_stream_wait_event(&caller, stream, event);
+    case STEP_RECORD:
+        return s->event == HIDDEN_EVENT ? MR_OK : mr_event_record(&caller, event, stream);
+    case STEP_WAIT:
+        if (s->event != HIDDEN_EVENT) return mr_stream_wait_event(&caller, stream, event);
+        return mr_stream_wait_stream(&caller, stream, running.stream[s[-1].stream]);
     case STEP_STREAM_SYNC: return mr_stream_synchronize(&caller, stream);
     case STEP_EVENT_SYNC: return mr_event_synchronize(&caller, event);
     case STEP_DEVICE_SYNC: return mr_device_synchronize(&caller, device);
