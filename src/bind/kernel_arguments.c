@@ -68,9 +68,12 @@ static void set_pointer(lua_State *L, mr_kernel_passed *a, uint32_t i) {
         bad_kernel_argument(L, a, i, "a tensor or nil", mr_type_text(L, at));
     mr_tensor *t = mr_check_tensor(L, at);
     check_pointed(L, a, i, t);
-    a->pointers[a->pointer_count++] =
-        (mr_kernel_pointer){i, a->kernel->ptx->params[i].offset, t, a->kernel->params[i].access,
-                            a->kernel->params[i].c.name};
+    a->pointers[a->pointer_count++] = (mr_kernel_pointer){i,
+                                                          a->kernel->ptx->params[i].offset,
+                                                          t,
+                                                          a->kernel->params[i].access,
+                                                          a->kernel->params[i].c.name,
+                                                          false};
 }
 
 /* ---- numbers, structs */

@@ -93,6 +93,7 @@ struct mr_machine {
 
     mr_slab commands;
     mr_slab storages;
+    mr_storage *newest_storage; /* and by it all others; see mr_storage_at */
     mr_slab tensors;
     MR_VEC(mr_observer *) observers;
     unsigned ran_listeners;              /* observers that have a `ran` */

@@ -81,7 +81,29 @@ mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
     return MR_OK;
 }
 
+static void link_record(mr_storage *storage) {
+    mr_machine *machine = storage->machine;
+    storage->older = machine->newest_storage;
+    if (storage->older) storage->older->newer = storage;
+    machine->newest_storage = storage;
+}
+
+static void unlink_record(mr_storage *storage) {
+    if (storage->older) storage->older->newer = storage->newer;
+    if (storage->newer) storage->newer->older = storage->older;
+    else storage->machine->newest_storage = storage->older;
+}
+
+mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address) {
+    for (mr_storage *s = machine->newest_storage; s; s = s->older)
+        if (!s->freed && s->epoch == machine->epoch && s->address && address >= s->address &&
+            address - s->address < s->bytes)
+            return s;
+    return NULL;
+}
+
 static void discard(mr_storage *storage) {
+    unlink_record(storage);
     mr_stream_release(storage->stream);
     mr_name_release(storage->name);
     mr_name_release(storage->writer_name);
@@ -127,6 +149,7 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
                             .fixed_address = fixed_address,
                             .machine = machine,
                             .made = caller->where};
+    link_record(storage);
     mr_status status;
     if (kind == MR_MEMORY_DEVICE) {
         storage->device = stream->device;

@@ -56,7 +56,11 @@ struct mr_storage {
     uint32_t launched; /* the generation of the graph of the pool that was launched last; 0: none */
     void *impl;        /* the backend's */
     void *observed;    /* the checker's access history */
+    mr_storage *older, *newer; /* of all that the machine has */
 };
+
+/* The memory that is there now at an address, of any device or the host; NULL: none. Takes time for each tensor. */
+mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address);
 
 /* Device memory is allocated in the order of `stream` (an ALLOC command); for host memory `stream`
  * is NULL. The caller owns one reference and one handle. Contents are undefined. Out of memory: the

@@ -1,7 +1,4 @@
-/* Modules and launches of the user's kernels: see kernel.h.
- *
- * Easiest to break: a pointer whose bytes are not touched is an operand, too (of no bytes), since the operand keeps its
- * storage alive and tells the address. */
+/* Modules and launches of the user's kernels: see kernel.h. */
 #include "base/text.h"
 #include "ops/kernel.h"
 
@@ -11,6 +8,7 @@
 
 #include "model/backend.h"
 #include "ops/call.h"
+#include "ops/kernel_operands.h"
 #include "ops/kernel_profile.h"
 
 /* ---- modules */
@@ -267,237 +265,6 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
     return MR_OK;
 }
 
-/* ---- which bytes it may touch */
-
-#define FEW_OPERANDS 8
-
-typedef struct {
-    const mr_caller *caller;
-    mr_operand *items; /* their tensors are views of their own; `few`, or owned */
-    uint32_t count, capacity;
-    mr_operand few[FEW_OPERANDS];
-} operand_list;
-
-static bool grow(operand_list *list) {
-    bool is_few = list->items == list->few;
-    uint32_t larger = 2 * list->capacity;
-    mr_operand *grown = realloc(is_few ? NULL : list->items, larger * sizeof *grown);
-    if (!grown) return false;
-    if (is_few) memcpy(grown, list->few, sizeof list->few);
-    list->items = grown;
-    list->capacity = larger;
-    return true;
-}
-
-/* What differs in how sure it is, or in being atomic, stays apart. */
-static bool merges(uint8_t a, uint8_t b) {
-    return ((a ^ b) & ~MR_ACCESSES) == 0 && !(a & MR_ATOMIC);
-}
-
-static mr_status push_operand(operand_list *list, mr_tensor *view, uint8_t access) {
-    if (list->count == list->capacity && !grow(list)) {
-        mr_tensor_release(view);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
-    }
-    list->items[list->count++] = (mr_operand){view, access};
-    return MR_OK;
-}
-
-/* Bytes [first, end) of base's storage, as a view; of none: a place to point to. */
-static mr_status add_operand(operand_list *list, mr_tensor *base, uint64_t first, uint64_t end,
-                             uint8_t access) {
-    for (uint32_t i = 0; i < list->count; i++) {
-        mr_operand *o = &list->items[i];
-        if (o->tensor->storage != base->storage || (uint64_t)o->tensor->offset != first ||
-            o->tensor->ndim != 1 || (uint64_t)o->tensor->numel != end - first ||
-            !(merges(o->access, access) || o->access == access))
-            continue;
-        o->access |= access;
-        return MR_OK;
-    }
-    int64_t size = (int64_t)(end - first), stride = 1;
-    mr_tensor *view;
-    MR_TRY(mr_tensor_alias(list->caller, base, MR_U8, 1, &size, &stride, (int64_t)first, &view));
-    return push_operand(list, view, access);
-}
-
-static uint64_t pointer_offset(const mr_tensor *t) {
-    return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
-}
-
-/* The bytes of an extent from where the pointer points, inside of the storage. */
-static void place_extent(const mr_tensor *t, const mr_ptx_extent *extent, uint64_t *out_first,
-                         uint64_t *out_end) {
-    const int64_t at = (int64_t)pointer_offset(t), size = (int64_t)t->storage->bytes;
-    uint64_t first = 0, end = (uint64_t)size;
-    if (extent->first > -at) first = (uint64_t)(extent->first + at);
-    if (extent->end < size - at) end = extent->end + at < 0 ? 0 : (uint64_t)(extent->end + at);
-    if (first > end) first = end;
-    *out_first = first;
-    *out_end = end;
-}
-
-static uint8_t access_of(const mr_kernel_call *call, const mr_kernel_pointer *pointer) {
-    if (pointer->access) return pointer->access;
-    const mr_ptx_param_access *inferred = &mr_ptx_kernel_access(call->kernel)[pointer->param];
-    _Static_assert((int)MR_PTX_READS == (int)MR_READ && (int)MR_PTX_WRITES == (int)MR_WRITE, "");
-    return inferred->known ? inferred->access : MR_ACCESSES | MR_GUESSED;
-}
-
-static mr_assumed assumed_because(mr_ptx_reason reason) {
-    static const mr_assumed of[] = {
-        [MR_PTX_CERTAIN] = MR_CERTAIN,       [MR_PTX_GAPS] = MR_ASSUMED_GAPS,
-        [MR_PTX_INDEX] = MR_ASSUMED_INDEX,   [MR_PTX_CONDITION] = MR_ASSUMED_CONDITION,
-        [MR_PTX_LOOP] = MR_ASSUMED_LOOP,     [MR_PTX_ARITHMETIC] = MR_ASSUMED_ARITHMETIC,
-        [MR_PTX_CHOSEN] = MR_ASSUMED_CHOSEN, [MR_PTX_KEPT] = MR_ASSUMED_KEPT,
-        [MR_PTX_SIZE] = MR_ASSUMED_SIZE,
-    };
-    return of[reason];
-}
-
-/* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it out. */
-static uint8_t access_to(const mr_ptx_extent *extent, uint8_t wanted) {
-    uint8_t access = extent->access & wanted & MR_ACCESSES;
-    if (!access) return 0;
-    if (extent->is_atomic && access == MR_ACCESSES) access |= MR_ATOMIC;
-    return mr_access_assume(access | (wanted & MR_GUESSED), assumed_because(extent->reason));
-}
-
-/* With gaps, a view with strides. */
-static mr_status add_grid(operand_list *list, mr_tensor *t, const mr_ptx_extent *extent,
-                          uint8_t access) {
-    int64_t sizes[MR_PTX_EXTENT_DIMS + 1], strides[MR_PTX_EXTENT_DIMS + 1];
-    uint32_t n = extent->dim_count;
-    for (uint32_t k = 0; k < n; k++) {
-        sizes[k] = extent->dims[n - 1 - k].count;
-        strides[k] = extent->dims[n - 1 - k].stride;
-    }
-    sizes[n] = extent->run;
-    strides[n] = 1;
-    mr_tensor *view;
-    MR_TRY(mr_tensor_alias(list->caller, t, MR_U8, (int)n + 1, sizes, strides,
-                           (int64_t)pointer_offset(t) + extent->first, &view));
-    return push_operand(list, view, access);
-}
-
-/* What lies outside of the storage is an error when the launch runs. */
-static mr_status add_extent(operand_list *list, mr_tensor *t, const mr_ptx_extent *extent,
-                            uint8_t access) {
-    uint64_t first, end;
-    place_extent(t, extent, &first, &end);
-    if (first >= end) return MR_OK;
-    bool is_grid = !extent->reason && extent->dim_count;
-    bool is_inside = (int64_t)(end - first) == extent->end - extent->first;
-    if (is_grid && is_inside) return add_grid(list, t, extent, access);
-    if (is_grid) access = mr_access_assume(access, MR_ASSUMED_GAPS);
-    return add_operand(list, t, first, end, access);
-}
-
-static mr_status add_pointer(operand_list *list, const mr_kernel_call *call,
-                             const mr_kernel_pointer *pointer, const mr_ptx_extent *extents,
-                             uint32_t extent_count) {
-    uint8_t wanted = access_of(call, pointer), found = 0;
-    uint64_t first, end;
-    for (uint32_t i = 0; i < extent_count; i++) {
-        uint32_t at = call->kernel->params[extents[i].param].offset + extents[i].offset;
-        uint8_t access = at == pointer->at ? access_to(&extents[i], wanted) : 0;
-        if (!access) continue;
-        found |= access;
-        MR_TRY(add_extent(list, pointer->tensor, &extents[i], access));
-    }
-    mr_tensor_extent(pointer->tensor, &first, &end);
-    uint8_t rest = pointer->access & (uint8_t)~found & MR_ACCESSES; /* what only the script says */
-    if (rest && first < end)
-        MR_TRY(add_operand(list, pointer->tensor, first, end,
-                           mr_access_assume(rest, MR_ASSUMED_DECLARED)));
-    return MR_OK;
-}
-
-/* The operand whose storage holds `t`, or a new one of no bytes. */
-static mr_status operand_of(operand_list *list, mr_tensor *t, uint32_t *out_operand) {
-    for (uint32_t i = 0; i < list->count; i++) {
-        *out_operand = i;
-        if (list->items[i].tensor->storage == t->storage) return MR_OK;
-    }
-    *out_operand = list->count;
-    uint64_t at = pointer_offset(t);
-    return add_operand(list, t, at, at, MR_READ);
-}
-
-/* Does the launch use a number as a pointer? At address 0 there is no memory. */
-static bool is_from_number(const mr_kernel_call *call, const mr_ptx_extent *extent) {
-    uint32_t at = call->kernel->params[extent->param].offset + extent->offset;
-    uint64_t number;
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        if (call->pointers[i].at == at) return false;
-    memcpy(&number, (const char *)call->params + at, sizeof number);
-    return number != 0;
-}
-
-#define FEW_EXTENTS 32
-
-typedef struct {
-    mr_ptx_extent few[FEW_EXTENTS], *items; /* `few`, or owned */
-    uint32_t count;
-} extent_list;
-
-static mr_status find_extents(const mr_kernel_call *call, const mr_ptx_plan *plan,
-                              extent_list *out) {
-    out->items = out->few;
-    out->count = mr_ptx_launch_extents(call->kernel, plan, out->few, FEW_EXTENTS);
-    if (out->count <= FEW_EXTENTS) return MR_OK;
-    out->items = calloc(out->count, sizeof *out->items);
-    if (!out->items)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
-    out->count = mr_ptx_launch_extents(call->kernel, plan, out->items, out->count);
-    return MR_OK;
-}
-
-#define FEW_POINTERS 16
-
-/* The extents of the launch: its pointers are those of tensors, which are not null if they have bytes. */
-static mr_status plan_launch(const mr_kernel_call *call, const mr_kernel_arguments *a,
-                             extent_list *out) {
-    mr_ptx_pointer few[FEW_POINTERS], *pointers = few;
-    if (call->pointer_count > FEW_POINTERS)
-        pointers = calloc(call->pointer_count, sizeof *pointers);
-    if (!pointers)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        pointers[i] = (mr_ptx_pointer){.at = call->pointers[i].at,
-                                       .may_be_null = !call->pointers[i].tensor->storage->bytes};
-    mr_ptx_plan plan = {.grid = {a->grid[0], a->grid[1], a->grid[2]},
-                        .block = {a->block[0], a->block[1], a->block[2]},
-                        .params = call->params,
-                        .pointers = pointers,
-                        .pointer_count = call->pointer_count};
-    mr_status status = find_extents(call, &plan, out);
-    if (pointers != few) free(pointers);
-    return status;
-}
-
-static mr_status find_operands(operand_list *list, const mr_kernel_arguments *a,
-                               const mr_kernel_call *call, mr_tensor **variables,
-                               uint32_t variable_count, bool *out_follows_data) {
-    extent_list extents;
-    MR_TRY(plan_launch(call, a, &extents));
-    mr_status status = MR_OK;
-    for (uint32_t i = 0; i < call->pointer_count && !status; i++)
-        status = add_pointer(list, call, &call->pointers[i], extents.items, extents.count);
-    *out_follows_data = mr_ptx_kernel_follows_memory(call->kernel);
-    for (uint32_t i = 0; i < extents.count; i++)
-        *out_follows_data |= is_from_number(call, &extents.items[i]);
-    if (extents.items != extents.few) free(extents.items);
-    MR_TRY(status);
-    const uint8_t *uses = mr_kernel_code_uses(call->module->code, call->kernel);
-    for (uint32_t i = 0; i < variable_count; i++) {
-        if (!variables[i] || !uses[i]) continue;
-        MR_TRY(add_operand(list, variables[i], 0, variables[i]->storage->bytes,
-                           mr_access_assume(uses[i], MR_ASSUMED_VARIABLE)));
-    }
-    return MR_OK;
-}
-
 /* ---- the command */
 
 bool mr_kernel_follows_data(const mr_command *command) {
@@ -511,20 +278,21 @@ static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
            call->kernel->param_bytes;
 }
 
-static mr_status fill_addresses(mr_kernel_arguments *a, operand_list *list,
+static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list,
                                 const mr_kernel_call *call, mr_tensor **variables,
                                 uint32_t variable_count) {
     for (uint32_t i = 0; i < call->pointer_count; i++) {
         const mr_kernel_pointer *pointer = &call->pointers[i];
         mr_kernel_address *to = &a->addresses[a->pointer_count++];
-        *to = (mr_kernel_address){.at = pointer->at, .offset = pointer_offset(pointer->tensor)};
-        MR_TRY(operand_of(list, pointer->tensor, &to->operand));
+        *to = (mr_kernel_address){.at = pointer->at,
+                                  .offset = mr_kernel_pointer_offset(pointer->tensor)};
+        MR_TRY(mr_kernel_operand_of(list, pointer->tensor, &to->operand));
     }
     for (uint32_t i = 0; i < variable_count; i++) {
         if (!variables[i]) continue;
         mr_kernel_address *to = &a->addresses[a->pointer_count + a->variable_count++];
         *to = (mr_kernel_address){.at = i};
-        MR_TRY(operand_of(list, variables[i], &to->operand));
+        MR_TRY(mr_kernel_operand_of(list, variables[i], &to->operand));
     }
     return MR_OK;
 }
@@ -546,7 +314,7 @@ static double moved_bytes(const mr_tensor *view) {
     return (double)view->numel / (double)run * (double)(sectors < stride ? sectors : stride);
 }
 
-static void estimate(mr_kernel_arguments *a, const operand_list *list) {
+static void estimate(mr_kernel_arguments *a, const mr_kernel_operands *list) {
     const mr_kernel_once *once = mr_kernel_code_once(a->code, a->kernel);
     double threads = (double)mr_kernel_blocks(a) * a->block[0] * a->block[1] * a->block[2];
     for (uint32_t i = 0; i < list->count; i++) {
@@ -560,7 +328,7 @@ static void estimate(mr_kernel_arguments *a, const operand_list *list) {
 }
 
 static mr_status submit(const mr_caller *caller, const mr_kernel_call *call, mr_stream *stream,
-                        mr_kernel_arguments **io_a, size_t size, const operand_list *list) {
+                        mr_kernel_arguments **io_a, size_t size, const mr_kernel_operands *list) {
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, stream, "kernel", list->count, &command));
     for (uint32_t i = 0; i < list->count; i++)
@@ -584,9 +352,10 @@ static mr_stream *stream_of(const mr_caller *caller, const mr_kernel_call *call)
     return caller->machine->current_device->current;
 }
 
-static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call *call,
-                                  mr_stream *stream, mr_tensor **variables, uint32_t variable_count,
-                                  operand_list *list, mr_kernel_arguments **io_a) {
+static mr_status build_and_submit(const mr_caller *caller, mr_stream *stream, mr_tensor **variables,
+                                  uint32_t variable_count, mr_kernel_operands *list,
+                                  mr_kernel_arguments **io_a) {
+    const mr_kernel_call *call = &list->call;
     mr_kernel_arguments *a = *io_a;
     *a = (mr_kernel_arguments){
         .code = call->module->code,
@@ -594,8 +363,8 @@ static mr_status build_and_submit(const mr_caller *caller, const mr_kernel_call 
         .grid = {(uint32_t)call->grid[0], (uint32_t)call->grid[1], (uint32_t)call->grid[2]},
         .block = {(uint32_t)call->block[0], (uint32_t)call->block[1], (uint32_t)call->block[2]},
         .shared = call->shared,
-        .cooperative = call->cooperative};
-    MR_TRY(find_operands(list, a, call, variables, variable_count, &a->follows_data));
+        .cooperative = call->cooperative,
+        .follows_data = list->follows_data};
     MR_TRY(fill_addresses(a, list, call, variables, variable_count));
     estimate(a, list);
     if (call->kernel->param_bytes)
@@ -634,17 +403,17 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
     MR_TRY(keep_variables(variables, variable_count, stream));
 
-    operand_list list;
-    list.caller = caller;
-    list.items = list.few;
-    list.count = 0;
-    list.capacity = FEW_OPERANDS;
-    mr_kernel_arguments *a = calloc(1, arguments_size(call, variable_count));
+    mr_kernel_operands list;
+    mr_kernel_arguments *a = NULL;
+    mr_kernel_operands_open(&list);
     mr_status status =
-        a ? build_and_submit(caller, call, stream, variables, variable_count, &list, &a)
-          : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
-    for (uint32_t i = 0; i < list.count; i++) mr_tensor_release(list.items[i].tensor);
-    if (list.items != list.few) free(list.items);
+        mr_kernel_operands_find(&list, caller, call, stream->device, variables, variable_count);
+    if (!status) {
+        a = calloc(1, arguments_size(&list.call, variable_count));
+        status = a ? build_and_submit(caller, stream, variables, variable_count, &list, &a)
+                   : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
+    }
+    mr_kernel_operands_close(&list);
     free(a);
     return status;
 }

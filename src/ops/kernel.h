@@ -97,6 +97,7 @@ typedef struct {
     mr_tensor *tensor; /* it points to its first element */
     uint8_t access;    /* MR_READ | MR_WRITE as the script says; 0: as was inferred */
     const char *name;  /* of the parameter; NULL: as the PTX has it */
+    bool in_data;      /* a number among the arguments is its address (kernel_operands.c) */
 } mr_kernel_pointer;
 
 typedef struct {
@@ -123,6 +124,11 @@ typedef struct {
     uint32_t operand; /* whose storage it points into */
     uint64_t offset;  /* bytes from that storage's start */
 } mr_kernel_address;
+
+/* Bytes from the start of its storage to what a pointer to the tensor points to. */
+static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
+    return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
+}
 
 typedef struct {
     mr_kernel_code *code; /* one reference */

@@ -9,8 +9,8 @@
 #define REGISTER_UNIT 256 /* registers are given to warps in pieces */
 #define SHARED_UNIT   128 /* bytes, likewise to blocks */
 #define RESERVED_SHARED                                                                            \
-    1024 /* bytes of each block that the system takes (compute capability 8.0 and up) */
-#define REACHED      0.9 /* of the bandwidth on the data sheet: a copy on an H200 */
+    1024            /* bytes of each block that the system takes (compute capability 8.0 and up) */
+#define REACHED 0.9 /* of the bandwidth on the data sheet: a copy on an H200 */
 
 /* Latencies, as seen on an H200 (docs/performance.md, "Kernels of your own"). */
 #define L2_CLOCKS          280    /* a load that the L2 cache answers */

@@ -78,6 +78,56 @@ function TestPointers.test_no_access_is_left_out()
   end
 end
 
+-- The pointer of a struct that is passed by value is known by its number, as an argument that is a number is.
+function TestPointers.test_pointers_in_data()
+  local by_struct = mr.kernel [=[struct view { float *data; long size; };
+    extern "C" __global__ void k(view v) { if (threadIdx.x < v.size) v.data[threadIdx.x] = 1; }]=]
+  local by_number = mr.kernel [=[extern "C" __global__ void k(long p) { ((float *)p)[threadIdx.x] = 1; }]=]
+  local x, y = mr.zeros(64), mr.zeros(64)
+  local s, t = mr.stream(), mr.stream()
+  mr.synchronize()
+  local function races(launch, tensor)
+    return mr.hazard.check(function()
+      launch()
+      mr.with(t, function() return tensor:sum() end)
+      mr.synchronize()
+    end)
+  end
+  local function pass_struct() by_struct[{ 1, 32, 0, s }](string.pack("<i8i8", x.data_ptr + 64, 32)) end
+  local function pass_number() by_number[{ 1, 32, 0, s }](x.data_ptr) end
+  for _, launch in ipairs { pass_struct, pass_number } do
+    local found = races(launch, x)
+    lu.assertEquals(#found, 1)
+    local first = launch == pass_struct and 64 or 0
+    lu.assertEquals(found[1].bytes, { first, first + 127 })
+    lu.assertEquals(#races(launch, y), 0)
+  end
+end
+
+-- What two streams do side by side is no hazard where every byte has one owner.
+function TestPointers.test_strided_accesses_are_told_apart()
+  local kernel = mr.kernel [=[extern "C" __global__ void k(float *x, int first, int step, int width, int pitch) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < width) x[blockIdx.y * pitch + first + i * step] = 1;
+  }]=]
+  local function races(rows, ...)
+    local launches = { ... }
+    local x = mr.zeros(1024)
+    mr.synchronize()
+    return #mr.hazard.check(function()
+      for _, numbers in ipairs(launches) do kernel[{ { 2, rows }, 16, 0, mr.stream() }](x, table.unpack(numbers)) end
+      mr.synchronize()
+    end)
+  end
+  lu.assertEquals(races(1, { 0, 2, 32, 0 }, { 1, 2, 32, 0 }), 0) -- odd and even
+  lu.assertEquals(races(1, { 0, 2, 32, 0 }, { 2, 2, 32, 0 }), 1)
+  lu.assertEquals(races(8, { 0, 1, 32, 64 }, { 32, 1, 32, 64 }), 0) -- blocks of columns
+  lu.assertEquals(races(8, { 0, 1, 32, 64 }, { 31, 1, 32, 64 }), 1)
+  lu.assertEquals(races(8, { 0, 2, 32, 64 }, { 1, 2, 32, 64 }), 0)
+  lu.assertEquals(races(1, { 0, 1, 32, 0 }, { 63, -1, 32, 0 }), 0) -- two halves that meet
+  lu.assertEquals(races(1, { 0, 1, 32, 0 }, { 62, -1, 32, 0 }), 1)
+end
+
 -- A number that is null, or that is no pointer, decides a condition.
 function TestPointers.test_a_null_argument_is_a_number()
   local kernel = mr.kernel [=[extern "C" __global__ void k(float *x, float *bias) {
