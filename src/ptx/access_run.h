@@ -1,6 +1,7 @@
 /* What the evaluation of one launch shares between its files.
  *
- *     access_forms.c     numbers, arithmetic, parameters: the form of each value
+ *     access_numbers.c   forms as numbers of a register, and as pointers
+ *     access_forms.c     arithmetic, parameters: the form of each value
  *     access_several.c   conditions; values that are one of several
  *     access_loops.c     counters of loops
  *     access_shape.c     bytes that are accessed for certain
@@ -66,7 +67,7 @@ static inline uint32_t launch_at(const launch_run *r, uint32_t block) {
     return r->program->blocks[block].enter;
 }
 
-/* ---- access_forms.c */
+/* ---- access_numbers.c */
 
 linear_range launch_range_of(uint32_t bits);
 int64_t launch_canonical(uint64_t x, uint32_t bits);
@@ -85,6 +86,9 @@ linear_form launch_within(launch_run *r, const launch_node *node, int64_t low, i
 uint64_t launch_held(const launch_run *r, const linear_form *f);
 /* The base that the form is, plus numbers; NULL: it is a number, or (*out_is_mixed) nobody knows what. */
 const linear_term *launch_base(const launch_run *r, const linear_form *f, bool *out_is_mixed);
+
+/* ---- access_forms.c */
+
 linear_form launch_evaluate(launch_run *r, const launch_node *node);
 
 /* ---- access_several.c */

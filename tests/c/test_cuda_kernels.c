@@ -104,7 +104,7 @@ static mr_status try_launch(mr_kernel_module *module, const char *name, sizes si
         const mr_ptx_param *p = &kernel->params[i];
         if (given[i].tensor)
             pointers[call.pointer_count++] =
-                (mr_kernel_pointer){i, p->offset, given[i].tensor, MR_READ | MR_WRITE, NULL};
+                (mr_kernel_pointer){i, p->offset, given[i].tensor, MR_READ | MR_WRITE, NULL, false};
         else memcpy((char *)params + p->offset, given[i].bytes, p->bytes);
     }
     mr_status status = mr_kernel_launch(&caller, &call);
