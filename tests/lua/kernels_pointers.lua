@@ -1,7 +1,7 @@
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- Which accesses count of a kernel that chooses between pointers, compares them, or computes with them
--- Each body runs on one stream while another stream writes one of the tensors: a hazard if the kernel accesses that tensor.
+-- Each body runs on one stream while another stream writes one of the tensors: a hazard if the kernel accesses it.
 local lu = require "luaunit"
 local mr = require "millrace"
 
@@ -173,7 +173,8 @@ function TestPointers.test_waits_and_explorer_see_a_guarded_store()
   end
   lu.assertEquals(#mr.explore(function() return program(false) end).outcomes, 2)
   lu.assertEquals(#mr.explore(function() return program(true) end).outcomes, 1)
-  for _, wait in ipairs(mr.waits(function() return program(true) end).waits) do lu.assertEquals(wait.verdict, "needed") end
+  local waits = mr.waits(function() return program(true) end).waits
+  for _, wait in ipairs(waits) do lu.assertEquals(wait.verdict, "needed") end
 end
 
 os.exit(lu.LuaUnit.run())
