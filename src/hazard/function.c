@@ -170,6 +170,16 @@ uint64_t mr_hazard_functions_left(const checker *c, int device) {
     return left;
 }
 
+/* Kernels, too, tell what they do only when they run. */
+uint64_t mr_hazard_kernels_left(const checker *c, int device) {
+    uint64_t left = 0;
+    if (c->machine->lost) return 0; /* they do not run any more */
+    for (const actor *a = c->actors; a; a = a->next)
+        left += a->launched && (device < 0 || a->device == device) &&
+                !mr_hazard_host_knows(c, a, a->launched);
+    return left;
+}
+
 bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,
                               uint64_t seq) {
     if (a == f->actor || mr_hazard_past_knows(c, f->host, a, seq)) return true;

@@ -78,15 +78,6 @@ bool mr_hazard_is_kernel(const mr_command *command) {
     return command->u.op.row && command->u.op.row->id == MR_OP_kernel;
 }
 
-uint64_t mr_hazard_kernels_left(const checker *c, int device) {
-    uint64_t left = 0;
-    if (c->machine->lost) return 0; /* they do not run any more */
-    for (const actor *a = c->actors; a; a = a->next)
-        left += a->launched && (device < 0 || a->device == device) &&
-                !mr_hazard_host_knows(c, a, a->launched);
-    return left;
-}
-
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
                                const mr_kernel_finding *finding) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
