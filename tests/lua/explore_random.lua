@@ -14,7 +14,7 @@ local function make(seed)
   math.randomseed(seed)
   local steps = {}
   for i = 1, math.random(3, 8) do
-    steps[i] = { kind = math.random(14), stream = math.random(3), other = math.random(3), x = math.random(3),
+    steps[i] = { kind = math.random(17), stream = math.random(3), other = math.random(3), x = math.random(3),
       y = math.random(3) }
   end
   return steps
@@ -29,7 +29,7 @@ local function run(steps)
   mr.synchronize()
   for i, step in ipairs(steps) do
     local stream, x, y = s[step.stream], t[step.x], t[step.y]
-    writes = writes or step.kind == 8 or step.kind == 13
+    writes = writes or step.kind == 8 or step.kind == 13 or step.kind == 17
     if step.kind <= 3 then stream:run(function() x:mul_(2); x:add_(i) end)
     elseif step.kind <= 5 then stream:run(function() x:copy_(y) end)
     elseif step.kind == 6 then stream:run(function() pinned:copy_(x, {non_blocking = true}) end)
@@ -45,6 +45,9 @@ local function run(steps)
     elseif step.kind == 13 then stream:host_func(function() called = called .. i end)
     elseif step.kind == 14 then
       if stream:query() then seen[#seen + 1] = "done" end
+    elseif step.kind == 15 then s[step.other]:wait_stream(stream)
+    elseif step.kind == 16 then mr.barrier{s[step.x], s[step.x % 3 + 1]}
+    elseif step.kind == 17 then stream:host_func(function() pinned:fill_(i) end)
     end
   end
   mr.synchronize()
