@@ -190,6 +190,8 @@ static void add_site(evaluation *v, const launch_site *site) {
     }
     const linear_term *base = site->base_count ? base_of(r, site, address) : NULL;
     start = (linear_form){.count = 1, .terms = {{1, base ? base->symbol : 0}}};
+    /* A number can be what was chosen. */
+    if (!base || r->why[base->symbol]) widen_all(v, site, false, MR_PTX_CHOSEN);
     if (!base || !linear_add(address, &start, -1, &offset)) {
         widen_all(v, site, true, MR_PTX_ARITHMETIC);
         return;
@@ -198,7 +200,7 @@ static void add_site(evaluation *v, const launch_site *site) {
     if (range.low > range.high) return; /* the conditions contradict each other: not reached */
     mr_ptx_extent e = {.first = range.low, .end = linear_plus(range.high, site->bytes)}, shape = e;
     uint64_t holds = r->holds[base->symbol];
-    bool is_one = !(holds & (holds - 1)) && holds != launch_bit(LAUNCH_SHARED_BIT);
+    bool is_one = !r->why[base->symbol] && holds != launch_bit(LAUNCH_SHARED_BIT);
     e.reason = is_one ? launch_shape(r, site, &offset, &shape) : MR_PTX_CHOSEN;
     if (!e.reason) e = shape;
     for (uint32_t k = 0; k < site->base_count + site->unclear_count; k++) {

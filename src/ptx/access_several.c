@@ -57,7 +57,8 @@ bool launch_assume_atom(launch_run *r, const launch_atom *a, uint32_t block, lin
 
 typedef struct {
     linear_form first; /* the others are described by their differences from it */
-    linear_range difference, whole, numbers;
+    linear_range difference, whole;
+    linear_range bases; /* what the base can be, if it is a new one */
     uint32_t count;
     bool differ;
     const linear_term *base; /* of those before; NULL: none has one */
@@ -71,14 +72,15 @@ static void look_at(launch_run *r, merged *m, const linear_form *f, uint32_t pla
     const linear_term *base = launch_base(r, f, &is_mixed);
     m->is_mixed |= is_mixed;
     m->held |= launch_held(r, f);
+    if (is_mixed) return;
+    linear_range range =
+        base ? r->system->symbols[base->symbol] : linear_bounds(r->system, f, place);
+    if (!m->base && !m->has_numbers) m->bases = range;
+    if (range.low < m->bases.low) m->bases.low = range.low;
+    if (range.high > m->bases.high) m->bases.high = range.high;
     if (base && m->base) m->has_bases |= m->base->symbol != base->symbol;
     if (base) m->base = base;
-    if (base || is_mixed) return;
-    linear_range range = linear_bounds(r->system, f, place);
-    if (!m->has_numbers) m->numbers = range;
-    m->has_numbers = true;
-    if (range.low < m->numbers.low) m->numbers.low = range.low;
-    if (range.high > m->numbers.high) m->numbers.high = range.high;
+    else m->has_numbers = true;
 }
 
 static bool is_new_base(const merged *m) {
@@ -127,12 +129,9 @@ static linear_form merged_number(launch_run *r, const merged *m, uint32_t block)
 }
 
 static linear_form merged_base(launch_run *r, const merged *m) {
-    int64_t low = 1, high = LAUNCH_MOST_ADDRESS;
     if (!is_new_base(m)) return (linear_form){.count = 1, .terms = {{1, m->base->symbol}}};
-    if (m->has_numbers && m->numbers.low < low) low = m->numbers.low;
-    if (m->has_numbers && m->numbers.high > high) high = m->numbers.high;
     r->taint = m->held;
-    linear_form f = launch_symbol(r, low, high);
+    linear_form f = launch_symbol(r, m->bases.low, m->bases.high);
     if (f.count) r->why[f.terms[0].symbol] = MR_PTX_CHOSEN;
     if (f.count) r->is_base[f.terms[0].symbol] = true;
     return f;

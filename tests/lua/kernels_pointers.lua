@@ -83,6 +83,8 @@ function TestPointers.test_pointers_in_data()
   local by_struct = mr.kernel [=[struct view { float *data; long size; };
     extern "C" __global__ void k(view v) { if (threadIdx.x < v.size) v.data[threadIdx.x] = 1; }]=]
   local by_number = mr.kernel [=[extern "C" __global__ void k(long p) { ((float *)p)[threadIdx.x] = 1; }]=]
+  local either = mr.kernel [=[extern "C" __global__ void k(float *q, long p, int c) {
+    float *to = c > (int)threadIdx.x ? q : (float *)p; to[threadIdx.x] = 1; }]=]
   local x, y = mr.zeros(64), mr.zeros(64)
   local s, t = mr.stream(), mr.stream()
   mr.synchronize()
@@ -102,6 +104,9 @@ function TestPointers.test_pointers_in_data()
     lu.assertEquals(found[1].bytes, { first, first + 127 })
     lu.assertEquals(#races(launch, y), 0)
   end
+  local function pass_both() either[{ 1, 32, 0, s }](y, x.data_ptr, 16) end
+  lu.assertEquals(#races(pass_both, x), 1)
+  lu.assertEquals(#races(pass_both, y), 1)
 end
 
 -- What two streams do side by side is no hazard where every byte has one owner.
