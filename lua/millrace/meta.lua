@@ -2160,9 +2160,10 @@ function mr.memory.empty_cache(device) end
 function mr.hazard.mode(mode) end
 
 ---What has been found so far, one table for each pair of places: kind, reason, tensor, tensors (that
----one and the others of the same operation), bytes, first, second (op, access, stream, where, seq),
----fix (the lines to add, as text), fixes (the same as a list, with their places), count, stream_pairs
----(between how many pairs of streams), amended, why, message.
+---one and the others of the same operation), bytes, first, second (op, access, stream, where, seq; of
+---a kernel's launch: assumed, why it may not touch these bytes at all, and atomic, true for atomic
+---updates), fix (the lines to add, as text), fixes (the same as a list, with their places), count,
+---stream_pairs (between how many pairs of streams), amended, why, message.
 ---@return table[] reports
 function mr.hazard.reports() end
 

@@ -124,6 +124,11 @@ static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) 
     mr_set_text(L, "access", side->access ? access[side->access & 3] : side->op);
     mr_set_text(L, "stream", side->stream);
     mr_set_integer(L, "seq", side->seq);
+    if (side->assumed) mr_set_text(L, "assumed", mr_assumed_text((mr_assumed)side->assumed));
+    if (side->atomic) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "atomic");
+    }
     mr_push_site(L, side->where);
     lua_setfield(L, -2, "where");
     if (side->launched.file) {
@@ -310,7 +315,10 @@ MR_FUNCTION(
     hazard_reports, "reports", "mr.hazard.reports() -> reports: table[]",
     "What has been found so far, one table for each pair of places: kind, reason, tensor, tensors "
     "(that one and the others of the same operation), bytes, first, second (op, access, stream, "
-    "where, seq), fix (the lines to add, as text), fixes (the same as a list, with their places), "
+    "where, seq; of a kernel's launch: assumed, why it may not touch these bytes at all, and "
+    "atomic, "
+    "true for atomic updates), fix (the lines to add, as text), fixes (the same as a list, with "
+    "their places), "
     "count, stream_pairs (between how many pairs of streams), "
     "amended, why, message.") {
     mr_set_context(L);

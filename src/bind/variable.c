@@ -187,17 +187,15 @@ static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
     bool found = false, own = has_own_lines(w, frame);
     int line = own ? frame->currentline : frame->linedefined;
     for (int i = 1; own && !found && (name = lua_getlocal(w->L, frame, i)) != NULL; i++) {
-        if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line) &&
-            local_keeps_value(w, frame, name, line))
-            found = holds(w, name, tables);
+        if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line))
+            found = holds(w, name, tables) && local_keeps_value(w, frame, name, line);
         else lua_pop(w->L, 1);
     }
     if (found) return true;
     lua_getinfo(w->L, "f", frame);
     for (int i = 1; !found && (name = lua_getupvalue(w->L, -1, i)) != NULL; i++)
-        if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line) &&
-            local_keeps_value(w, frame, name, line))
-            found = holds(w, name, tables);
+        if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line))
+            found = holds(w, name, tables) && local_keeps_value(w, frame, name, line);
         else lua_pop(w->L, 1);
     lua_pop(w->L, 1);
     return found;
@@ -223,10 +221,10 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
     while (lua_next(L, -2)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
         if (are_locals && lua_getupvalue(L, -1, 1)) lua_remove(L, -2);
-        if (!is_name(name) || is_of_library(name) || !sees_global(w, name) ||
-            !keeps_value(w, w->script, name, 0, 1)) {
+        if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
             lua_pop(L, 1);
-        } else if (holds(&inner, name, tables) && (!best[0] || strcmp(place, best) < 0)) {
+        } else if (holds(&inner, name, tables) && keeps_value(w, w->script, name, 0, 1) &&
+                   (!best[0] || strcmp(place, best) < 0)) {
             snprintf(best, sizeof best, "%s", place);
         }
     }

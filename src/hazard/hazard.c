@@ -205,6 +205,7 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_vec_free(&c->ignores);
     mr_vec_free(&c->blames);
     mr_vec_free(&c->found);
+    mr_vec_free(&c->replaced);
     mr_vec_free(&c->collected);
     mr_vec_free(&c->free_slots);
     mr_vec_free(&c->functions);

@@ -172,6 +172,8 @@ bool mr_hazard_word_at(int i, mr_hazard_word *out_word);
 typedef struct {
     char op[MR_LONGEST_NAME + 1]; /* "normal_", "free", "alloc"; "": none */
     uint8_t access;               /* MR_READ | MR_WRITE; 0 for alloc and free */
+    uint8_t assumed;              /* mr_assumed: why it is not known to touch these bytes, or 0 */
+    bool atomic;                  /* each access is an atomic update */
     bool host;                    /* the host itself did it */
     char stream[64];              /* "copy", "default", "stream #3", "host" */
     mr_site where;                /* no file: collected by Lua */
@@ -247,6 +249,11 @@ typedef struct {
     bool amended; /* more became known after it was first written: `reason`, or other streams */
 } mr_hazard_report;
 
+/* One of the two sides may not touch the bytes at all. */
+static inline bool mr_hazard_is_assumed(const mr_hazard_report *report) {
+    return report->first.assumed || report->second.assumed;
+}
+
 /* One of the script's objects; the others are NULL. A storage: any tensor that shows it will do. */
 typedef struct {
     const mr_stream *stream;
@@ -320,7 +327,8 @@ void mr_hazard_destroy(mr_hazard *hazard); /* accepts NULL */
 /* An unordered pair, whether or not it is reported: it may be a follow-up, or ignored. */
 typedef struct {
     mr_hazard_kind kind;
-    bool ahead; /* error mode: of a command that has not been carried out and may be refused */
+    bool ahead;   /* error mode: of a command that has not been carried out and may be refused */
+    bool assumed; /* one of the two accesses may not touch the bytes */
     uint64_t first_seq, second_seq; /* in the order of submission */
     mr_site first_where, second_where;
     uint64_t storage;                 /* its id */

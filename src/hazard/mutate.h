@@ -29,6 +29,9 @@
     X(READ_READ)           /* two reads conflict */                                                \
     X(WRITE_FORGOTTEN)     /* a read replaces a write in the history */                            \
     X(READ_FORGOTTEN)      /* a read replaces an unordered read */                                 \
+    X(ATOMIC_PAIR)         /* two atomic updates conflict */                                       \
+    X(ATOMIC_REPLACES)     /* an atomic update replaces a plain access */                          \
+    X(ASSUMED_REPLACES)    /* what is only assumed replaces what is certain */                     \
     X(PARTIAL_COVER)       /* a write replaces what it covers only in part */                      \
     X(EXTENT_ONLY)         /* views overlap when their extents do */                               \
     X(START_ONLY)          /* views overlap only when they start together */                       \

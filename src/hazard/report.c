@@ -125,6 +125,7 @@ void mr_hazard_write_rest(checker *c) {
  * has and `r` has not becomes part of `r`. The first streams that `r` does not name are told. */
 static void merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft) {
     bool data = r->kind <= MR_HAZARD_WRITE_AFTER_WRITE, other_streams = false;
+    if (!mr_hazard_is_assumed(draft)) r->first.assumed = r->second.assumed = MR_CERTAIN;
     for (uint32_t i = 0; i < draft->stream_pairs; i++)
         if (add_streams(r, draft->streams[i].first, draft->streams[i].second)) other_streams = true;
     bool has_lines = (other_streams || !data) && mr_hazard_add_fixes(r, draft);
@@ -372,7 +373,9 @@ static void blame_pair(checker *c, const found_pair *pair, const mr_hazard_repor
 static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, uint8_t access,
                       const char *op, mr_site where, uint64_t seq) {
     mr_text_copy(side->op, sizeof side->op, op);
-    side->access = access;
+    side->access = access & MR_ACCESSES;
+    side->assumed = (uint8_t)mr_access_assumed(access);
+    side->atomic = access & MR_ATOMIC;
     side->host = a == &c->host_actor;
     const log_line *line = mr_hazard_log_find(c, seq);
     side->where = where;
@@ -408,6 +411,7 @@ void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
     byte_range range = shared_range(pair);
     mr_hazard_found found = {.kind = pair->kind,
                              .ahead = pair->only_look,
+                             .assumed = (pair->first_access | pair->second_access) & MR_ASSUMED,
                              .first_seq = pair->first_seq,
                              .second_seq = pair->second_seq,
                              .first_where = pair->first_where,

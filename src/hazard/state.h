@@ -98,6 +98,7 @@ struct mr_hazard {
     mr_slab history_slab, small_entries, large_entries;
     size_t entry_count;
     MR_VEC(entry *) found;
+    MR_VEC(entry *) replaced; /* of those found, by the access at hand */
     uint64_t stamp;
 
     /* explaining */

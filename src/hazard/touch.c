@@ -8,28 +8,36 @@
 
 /* ---- one access */
 
-/* How this access and one of before conflict; false: two reads. A write that also reads counts as a
- * read where the other writes: that the value read is wrong is the worse half. */
+/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the other in
+ * an order that nobody knows, without a loss. A write that also reads counts as a read where the other writes: that the
+ * value read is wrong is the worse half. */
 static bool conflict(uint8_t first, uint8_t second, mr_hazard_kind *out_kind) {
     if (MR_BROKEN(READ_READ)) first |= MR_WRITE;
     if (!((first | second) & MR_WRITE)) return false;
+    if ((first & second & MR_ATOMIC) && !MR_BROKEN(ATOMIC_PAIR)) return false;
     if ((first & MR_WRITE) && (second & MR_READ)) *out_kind = MR_HAZARD_READ_AFTER_WRITE;
     else if (first & MR_WRITE) *out_kind = MR_HAZARD_WRITE_AFTER_WRITE;
     else *out_kind = MR_HAZARD_WRITE_AFTER_READ;
     return true;
 }
 
-/* Whatever will conflict with the old access will conflict with the new one too. */
+/* Whatever will conflict with the old access will conflict with the new one too. Not with an atomic update, which is no
+ * conflict for others of its kind; and what is only assumed stands for nothing that is certain. */
 static bool replaces(uint8_t later, uint8_t earlier) {
+    if ((later & MR_ATOMIC) && !(earlier & MR_ATOMIC) && !MR_BROKEN(ATOMIC_REPLACES)) return false;
+    if ((later & MR_ASSUMED) && !(earlier & MR_ASSUMED) && !MR_BROKEN(ASSUMED_REPLACES))
+        return false;
     return (later & MR_WRITE) || !(earlier & MR_WRITE) || MR_BROKEN(WRITE_FORGOTTEN);
 }
 
 /* Of two conflicting pairs with the same stream, one fix orders both: a wait for the later of two that came before
- * the access at `seq`, or a wait in front of the earlier of two that came after it. */
+ * the access at `seq`, or a wait in front of the earlier of two that came after it. One that is only assumed does not
+ * take the place of a certain one. */
 static bool outdated(const checker *c, const entry *e, uint64_t seq) {
     for (size_t i = 0; i < c->found.count; i++) {
         const entry *other = c->found.items[i];
         if (!other || other->actor != e->actor) continue;
+        if ((other->access & MR_ASSUMED) && !(e->access & MR_ASSUMED)) continue;
         if (e->seq < seq ? other->seq > e->seq && other->seq < seq
                          : other->seq < e->seq && other->seq > seq)
             return true;
@@ -223,6 +231,9 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
             races = true;
             continue;
         }
+        if (!is_ordered && (e->access & t->access & MR_ATOMIC) && !t->only_look &&
+            mr_hazard_view_overlap(&e->view, view))
+            mr_claims_add(&c->totals.claims, MR_CLAIM_UPDATES);
         if (!is_ordered && !MR_BROKEN(READ_FORGOTTEN)) continue;
         if (!t->covered_other && e->actor != t->actor && e->seq < t->seq &&
             !mr_hazard_host_knows(c, e->actor, e->seq))
@@ -236,7 +247,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
         if (pending && is_same) keep_earlier(t, e);
         if (is_same) again = e;
-        else mr_hazard_history_remove(c, h, e);
+        else if (!mr_vec_push(&c->replaced, e)) c->out_of_memory = true;
     }
     for (size_t i = 0; i < c->found.count && races; i++) {
         entry *e = c->found.items[i];
@@ -253,6 +264,8 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
             mr_hazard_history_remove(c, h, e);
         }
     }
+    /* Only now: an explanation of a race looks for them. */
+    while (c->replaced.count) mr_hazard_history_remove(c, h, mr_vec_pop(&c->replaced));
     if (!races && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     if (leaves_entry) note(c, h, t, view, again);
     set_earlier(&t->earlier, (earlier_access){0});
@@ -301,7 +314,7 @@ void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, b
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < command->operand_count; i++) {
             t.tensor = command->operands[i].tensor;
-            t.access = command->operands[i].access & MR_ACCESSES;
+            t.access = command->operands[i].access & (MR_ACCESSES | MR_ATOMIC | MR_ASSUMED);
             if (((t.access & MR_WRITE) != 0) != (pass == 1) || (staged && i == 1)) continue;
             t.advisory = command->kind == MR_COMMAND_COPY && !command->u.copy.synchronous &&
                          command->u.copy.direction != MR_COPY_H2H &&

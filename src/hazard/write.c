@@ -18,6 +18,7 @@ static const palette plain = {"", "", "", "", ""};
 static const palette coloured = {"\033[1;31m", "\033[1m", "\033[2m", "\033[32m", "\033[0m"};
 
 static const char *access_text(const mr_hazard_side *side) {
+    if (side->atomic) return "updates";
     switch (side->access) {
     case MR_READ: return "reads";
     case MR_WRITE: return "writes";
@@ -109,12 +110,25 @@ static void put_keys(mr_buffer *out, const mr_hazard_report *r, const palette *p
         out, r->first.where.file ? mr_hazard_place(r->first.where, place, sizeof place) : none);
     mr_buffer_puts(out, " second=");
     mr_text_put_value(out, place_text(&r->second, place, sizeof place));
-    mr_buffer_printf(out, "%s\n", p->off);
+    mr_buffer_printf(out, "%s%s\n", mr_hazard_is_assumed(r) ? " assumed=yes" : "", p->off);
+}
+
+static void put_assumed(mr_buffer *out, const mr_hazard_side *side) {
+    char place[PLACE_SIZE];
+    if (!side->assumed) return;
+    mr_buffer_puts(out, "It is assumed that ");
+    mr_text_put(out, side->op);
+    mr_buffer_puts(out, " (");
+    mr_text_put(out, place_text(side, place, sizeof place));
+    mr_buffer_printf(out, ") accesses these bytes, because %s.\n",
+                     mr_assumed_text((mr_assumed)side->assumed));
 }
 
 static void put_why(mr_buffer *out, const mr_hazard_report *r) {
     mr_text_put(out, r->why);
     mr_buffer_puts(out, "\n");
+    put_assumed(out, &r->first);
+    put_assumed(out, &r->second);
 }
 
 /* "hazard: read-after-write on `A`" */
@@ -204,6 +218,11 @@ static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side 
         mr_buffer_puts(out, ",\"launched\":");
         mr_text_put_json(out, mr_hazard_place(side->launched, place, sizeof place));
     }
+    if (side->assumed) {
+        mr_buffer_puts(out, ",\"assumed\":");
+        mr_text_put_json(out, mr_assumed_text((mr_assumed)side->assumed));
+    }
+    if (side->atomic) mr_buffer_puts(out, ",\"atomic\":true");
     mr_buffer_printf(out, ",\"seq\":%" PRIu64 "}", side->seq);
 }
 

@@ -126,7 +126,23 @@ static bool covers_byte(const sample_view *v, int byte) {
     return false;
 }
 
-/* The access of a step to a byte: READ, WRITE, both, or 0. The source of a staged copy is pageable memory that the host
+/* What a step does to a byte, of its certain accesses, and shifted by BYTE_ASSUMED of those that are assumed. */
+enum { BYTE_READ = 1, BYTE_WRITE = 2, BYTE_UPDATE = 4, BYTE_ASSUMED = 4 };
+
+static uint8_t byte_access(uint8_t access) {
+    uint8_t at = access & NAIVE_ATOMIC ? BYTE_UPDATE : access & (NAIVE_READ | NAIVE_WRITE);
+    return access & NAIVE_ASSUMED ? (uint8_t)(at << BYTE_ASSUMED) : at;
+}
+
+static bool conflicting(uint8_t a, uint8_t b, bool certain) {
+    if (!certain) a |= a >> BYTE_ASSUMED, b |= b >> BYTE_ASSUMED;
+    uint8_t plain_a = a & (BYTE_READ | BYTE_WRITE), plain_b = b & (BYTE_READ | BYTE_WRITE);
+    if (plain_a && (b & BYTE_UPDATE)) return true;
+    if (plain_b && (a & BYTE_UPDATE)) return true;
+    return plain_a && plain_b && ((plain_a | plain_b) & BYTE_WRITE);
+}
+
+/* The access of a step to a byte: 0: none. The source of a staged copy is pageable memory that the host
  * reads itself: nothing else can be at it. Advisory ones are none for what comes later, since the copy may have waited;
  * that is no order for what came earlier. */
 static uint8_t access_at(const sample_program *p, int step, int tensor, int byte, bool later) {
@@ -138,13 +154,13 @@ static uint8_t access_at(const sample_program *p, int step, int tensor, int byte
     for (int i = 0; i < s->access_count; i++)
         if (s->access[i].tensor == tensor && (later || !r.advisory[i]) && !(r.staged && i == 1) &&
             covers_byte(&s->access[i].view, byte))
-            access |= s->access[i].access;
+            access |= byte_access(s->access[i].access);
     return access;
 }
 
-bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte) {
-    uint8_t a = access_at(p, i, tensor, byte, false), b = access_at(p, j, tensor, byte, true);
-    return a && b && ((a | b) & NAIVE_WRITE);
+bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte, bool certain) {
+    return conflicting(access_at(p, i, tensor, byte, false), access_at(p, j, tensor, byte, true),
+                       certain);
 }
 
 /* access_at of every byte, asked once: each step is compared with each other one. */
@@ -171,8 +187,7 @@ static void find_accesses(const sample_program *p, byte_accesses *all) {
 static bool any_conflict(const sample_program *p, const byte_accesses *all, int i, int j) {
     for (int t = 0; t < p->tensor_count; t++) {
         for (int byte = 0; byte < MOST_BYTES && all->any[i][t] && all->any_later[j][t]; byte++) {
-            uint8_t a = all->at[i][t][byte], b = all->later[j][t][byte];
-            if (a && b && ((a | b) & NAIVE_WRITE)) return true;
+            if (conflicting(all->at[i][t][byte], all->later[j][t][byte], false)) return true;
         }
     }
     return false;

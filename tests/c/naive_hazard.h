@@ -37,7 +37,8 @@ typedef enum {
     STEP_NOTHING,        /* shrunk away */
 } step_kind;
 
-enum { NAIVE_READ = 1, NAIVE_WRITE = 2 };
+/* The last two qualify the first, as MR_ATOMIC and MR_ASSUMED_INDEX do. */
+enum { NAIVE_READ = 1, NAIVE_WRITE = 2, NAIVE_ATOMIC = 8, NAIVE_ASSUMED = 2 << 4 };
 
 typedef struct {
     int offset, ndim, shape[2], stride[2]; /* in elements of `size` bytes */
@@ -96,8 +97,8 @@ void naive_check(const sample_program *p, naive_verdict *out);
 void naive_order(const sample_program *p, naive_verdict *out);
 /* Whether the host, going on after step j, knows that step i is done. */
 bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, int j);
-/* Whether the accesses of steps i and j conflict on this byte of this tensor. */
-bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte);
+/* Whether the accesses of steps i and j conflict on this byte of this tensor; `certain`: accesses that surely happen. */
+bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte, bool certain);
 
 /* How copies behave towards the host, by the table of R20-R24. */
 typedef struct {
