@@ -76,8 +76,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if an asynchronous copy of pageable memory waits, which CUDA does not specify (see --check=advice).",         \
       "This holds if asynchronous copies of pageable memory wait (# uses), which CUDA does not specify (see --check=advice).")  \
     X(UPDATES, "unordered_updates", IF, FOLLOWED,                                                                               \
-      "This holds if it makes no difference which of 2 atomic updates comes first: nothing orders them.",                       \
-      "This holds if it makes no difference which of two atomic updates comes first: nothing orders # pairs.")                  \
+      "This holds if 1 pair of atomic updates, which nothing orders, may come in either order.",                                \
+      "This holds if # pairs of atomic updates, which nothing orders, may come in either order.")                               \
     X(COLLECTED, "collected", IF, FOLLOWED,                                                                                     \
       "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
       "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \

@@ -26,6 +26,10 @@ local PROGRAMS = {
       extern "C" __global__ void f(V v) { if (threadIdx.x < v.n) v.p[threadIdx.x] = 1; }]])
     local x = mr.zeros(32) mr.synchronize()
     kernel[{1, 32}](string.pack("<i8i8", x.data_ptr, 32))]=] },
+  unordered_updates = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(int *x) { atomicAdd(x, 1); }]])
+    local x = mr.zeros(1, {dtype = "i32"}) mr.synchronize()
+    for _ = 1, 2 do kernel[{1, 32, stream = mr.stream()}](x) end]=] },
   drawn_by_host_functions = { [[
     local s, p = mr.stream(), mr.zeros(4, {device = "cpu", pinned = true})
     s:host_func(function() p:uniform_() end)]] },
