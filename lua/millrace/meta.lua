@@ -2456,9 +2456,11 @@ function Trace:idle(s) end
 function Trace:critical_path() end
 
 ---Says why two operations did not run at the same time: spans of tr.spans, their indices, or names of
----operations (the first of that name). Returns {overlapped=, ms=, cause=, text=, where=, holder=,
----saves_ms=}: `text` is the answer in words, `where` the line that is the cause, `saves_ms` how much
----earlier the later one could have begun without that.
+---operations (the first of that name). Returns {overlapped=, ms=, share=, cause=, text=, where=,
+---holder=, saves_ms=, exact=}: `text` is the answer in words, `where` the line that is the cause,
+---`saves_ms` how much earlier the later one could have begun without that. `exact` is true where a run
+---without it shows just that. Of two that overlapped, `share` is the part of the shorter one; the
+---cause is told where that is less than 0.9.
 ---@param a table|integer|string
 ---@param b table|integer|string
 ---@return table why

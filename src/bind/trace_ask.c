@@ -188,10 +188,12 @@ MR_SHARED_FUNCTION(
 MR_SHARED_FUNCTION(
     trace_why, "why", "tr:why(a: table|integer|string, b: table|integer|string) -> why: table",
     "Says why two operations did not run at the same time: spans of tr.spans, their indices, "
-    "or names of operations (the first of that name). Returns {overlapped=, ms=, cause=, text=, "
-    "where=, holder=, "
-    "saves_ms=}: `text` is the answer in words, `where` the line that is the cause, "
-    "`saves_ms` how much earlier the later one could have begun without that.") {
+    "or names of operations (the first of that name). Returns {overlapped=, ms=, share=, cause=, "
+    "text=, where=, holder=, saves_ms=, exact=}: `text` is the answer in words, `where` the line "
+    "that is the cause, `saves_ms` how much earlier the later one could have begun without that. "
+    "`exact` is true where a run without it shows just that. Of two that overlapped, `share` is "
+    "the "
+    "part of the shorter one; the cause is told where that is less than 0.9.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_span(L, 2, trace, MR_TRACE_NONE), b = mr_check_span(L, 3, trace, a);
     lua_settop(L, 3);
@@ -200,14 +202,17 @@ MR_SHARED_FUNCTION(
     mr_push_spans(L, 1);
     mr_buffer *text = mr_push_buffer(L);
     mr_text_put(text, why.text);
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 9);
     lua_pushboolean(L, why.overlapped);
     lua_setfield(L, -2, "overlapped");
     mr_set_ms(L, "ms", why.overlap);
     mr_set_text(L, "text", why.text);
-    if (!why.overlapped) {
+    if (why.overlapped) mr_set_number(L, "share", why.share);
+    if (why.cause != MR_CAUSE_NONE) {
         mr_set_text(L, "cause", mr_cause_text(why.cause));
         mr_set_ms(L, "saves_ms", why.saved);
+        lua_pushboolean(L, why.exact);
+        lua_setfield(L, -2, "exact");
     }
     if (why.holder != MR_TRACE_NONE) {
         mr_set_site(L, "where", mr_trace_spans(trace)[why.holder].where);

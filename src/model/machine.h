@@ -35,11 +35,11 @@ typedef struct {
     void (*destroy)(void *data);
 } mr_body_note;
 
-/* The host's waits for a device inside calls of a backend, which adds them up. */
+/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory. */
 typedef struct {
     uint64_t total;      /* nanoseconds so far */
     uint64_t begin, end; /* the last one */
-} mr_host_waits;
+} mr_host_times;
 
 struct mr_machine {
     const mr_backend *backend;
@@ -101,7 +101,11 @@ struct mr_machine {
     uint64_t runs_told;                  /* to observers; less again after a restored checkpoint */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
 
-    mr_host_waits host_waits;
+    mr_host_times host_waits;
+    mr_host_times host_works;    /* copied, filled or computed; only while there are observers */
+    mr_host_times host_makes;    /* likewise: made memory of the host, which may be pinned */
+    uint64_t host_access_end;    /* likewise: when the host began its last work of that kind */
+    const mr_storage *host_made; /* by the last of those; only its address counts */
     MR_VEC(mr_body_note) body_notes;
 
     /* Hooks of the program that embeds the machine; each may be NULL. */
@@ -117,12 +121,19 @@ struct mr_machine {
     void (*left_over)(const char *kind, size_t count);
 };
 
+static inline void mr_host_times_add(mr_host_times *times, uint64_t begin, uint64_t end) {
+    if (end <= begin) return;
+    times->total += end - begin;
+    times->begin = begin;
+    times->end = end;
+}
 /* For backends: the host stood from `begin` to `end` (of mr_machine_time) and waited for a device. */
 static inline void mr_machine_host_stood(mr_machine *machine, uint64_t begin, uint64_t end) {
-    if (end <= begin) return;
-    machine->host_waits.total += end - begin;
-    machine->host_waits.begin = begin;
-    machine->host_waits.end = end;
+    mr_host_times_add(&machine->host_waits, begin, end);
+}
+/* Likewise, it worked. */
+static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, uint64_t end) {
+    mr_host_times_add(&machine->host_works, begin, end);
 }
 
 /* Who asks. Every function that makes a command, or an object that remembers the line that made it, takes

@@ -35,6 +35,15 @@ typedef struct mr_chooser mr_chooser;               /* model/chooser.h */
 typedef struct mr_checkpoint mr_checkpoint;         /* the backend's */
 typedef struct mr_history_limits mr_history_limits; /* model/history.h */
 
+/* Nanoseconds. */
+typedef struct {
+    uint64_t
+        latency; /* from the end of a call to the begin; of work: from its begin, see `launch` */
+    uint64_t launch, copy_call; /* the last part of a call, which submits an operation or a copy */
+    uint64_t wait;              /* from the end of what another stream waits for */
+    uint64_t handover;          /* from the end of work on one engine to work on another */
+} mr_lags;
+
 typedef struct mr_simulator {
     /* "timed", "adversarial", "random:SEED", "manual". Legal at any time: pending work goes on under
      * the new one. Unknown names: invalid-argument with the list of known ones. */
@@ -100,6 +109,8 @@ typedef struct mr_simulator {
     void (*checkpoint_forget)(mr_machine *machine, mr_checkpoint *keep);
     /* Host memory that no checkpoint knows. */
     bool (*is_new)(mr_machine *machine, const mr_storage *storage);
+    /* What lies between a call or an end and what it lets begin, under a chooser that keeps to times. */
+    void (*lags)(mr_machine *machine, mr_lags *out_lags);
     /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->history_limit, and
      * none can be restored any more. */
     size_t (*checkpoint_bytes)(mr_machine *machine);

@@ -48,12 +48,18 @@ static void account(mr_storage *storage) {
 
 /* A try that failed may have cost time, so observers of everything hear of it. `alloc`: for device memory. */
 static mr_status ask_backend(mr_storage *storage, const mr_command *alloc) {
-    MR_ACCOUNT_BEFORE(storage->machine);
-    mr_status status = storage->machine->backend->memory_alloc(storage);
+    mr_machine *machine = storage->machine;
+    bool timed = !alloc && machine->observers.count;
+    uint64_t begin = timed ? machine->backend->host_time(machine) : 0;
+    MR_ACCOUNT_BEFORE(machine);
+    mr_status status = machine->backend->memory_alloc(storage);
+    if (timed) {
+        mr_host_times_add(&machine->host_makes, begin, machine->backend->host_time(machine));
+        machine->host_made = storage;
+    }
     if (status && alloc) mr_command_failed(alloc, status);
     else if (!alloc)
-        MR_ACCOUNT(storage->machine, status, .kind = MR_COMMAND_HOST_ALLOC,
-                   .u.account.storage = storage);
+        MR_ACCOUNT(machine, status, .kind = MR_COMMAND_HOST_ALLOC, .u.account.storage = storage);
     return status;
 }
 
@@ -440,6 +446,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     if (command && !status) mr_command_did(command);
     else if (command && allowed) mr_command_failed(command, status);
     mr_command_release(command);
+    if (command) machine->host_access_end = machine->backend->host_time(machine);
     if (!machine->in_host_function) mr_machine_free_dropped(machine);
     return status;
 }
@@ -453,6 +460,8 @@ mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *t
 void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status) {
     const mr_backend *backend = machine->backend;
     if (!status && backend && backend->host_work) backend->host_work(machine, bytes);
+    if (!status && backend && machine->observers.count)
+        mr_machine_host_worked(machine, machine->host_access_end, backend->host_time(machine));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_HOST_WORK, .u.account.value = bytes);
 }
 

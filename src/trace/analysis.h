@@ -30,15 +30,18 @@ typedef struct {
 typedef MR_VEC(mr_trace_link) mr_trace_path;
 mr_status mr_trace_critical_path(const mr_trace *trace, mr_trace_path *out_path);
 
-/* Why `a` and `b` (spans that ran) did not overlap, or that they did. */
+/* Why `a` and `b` (spans that ran) did not overlap, or only a little, or that they did. */
 typedef struct {
     bool overlapped;
     uint64_t overlap; /* for how long */
-    mr_cause cause;   /* the cause that would have to go first */
+    double share; /* of the shorter one, 0 to 1. The rest is filled in where it is less than 0.9 */
+    mr_cause cause; /* the cause that would have to go first */
     uint32_t
-        holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors; or NONE */
-    uint64_t saved; /* by the model: how much earlier the later one could have begun without it */
-    char text[768]; /* a sentence or two with names and lines */
+        holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
+                      call that came late; or NONE */
+    uint64_t saved;  /* how much earlier the later one could have begun without it */
+    bool exact;      /* a run without the cause shows just that; else it is a guess */
+    char text[1024]; /* a few sentences with names and lines */
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 

@@ -38,9 +38,18 @@ static bool same_name(const mr_trace *trace, const mr_lane *lane, size_t a, size
     return strcmp(span_at(trace, lane, a)->name, span_at(trace, lane, b)->name) == 0;
 }
 
-bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row) {
-    if (lane->stream == MR_TRACE_NONE) return span_at(trace, lane, index)->host_waited;
-    return lane->rows[index] == row;
+#define LEAST_CALL 8 /* places: of a call with a bar of its own, in which its name has room */
+
+static bool is_short(const mr_axis *axis, uint64_t length) {
+    return (double)length * axis->width < (double)axis->duration;
+}
+
+bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row,
+                     const mr_axis *axis) {
+    if (lane->stream != MR_TRACE_NONE) return lane->rows[index] == row;
+    const mr_span *span = span_at(trace, lane, index);
+    return mr_look_on_host(span) != MR_LOOK_HOST_CALL ||
+           !is_short(axis, (span->returned - span->call) / LEAST_CALL);
 }
 
 static bool can_join(const mr_bar *bar, const mr_bar *next, int axis_end) {
@@ -74,13 +83,13 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
     int axis_end = axis->first + axis->width;
     for (size_t i = 0; i < lane->count; i++) {
         const mr_span *span = span_at(trace, lane, i);
-        if (!mr_lane_row_has(trace, lane, i, row)) continue;
+        if (!mr_lane_row_has(trace, lane, i, row, axis)) continue;
         uint64_t begin = on_host ? span->call : span->begin;
         uint64_t end = on_host ? span->returned : span->end;
         int first = mr_axis_place(axis, begin), last = mr_axis_place(axis, end);
         mr_bar bar = {
             .index = i, .count = 1, .same_name = true, .longest = end - begin, .busy = end - begin};
-        bar.is_short = (double)(end - begin) * axis->width < (double)axis->duration;
+        bar.is_short = is_short(axis, end - begin);
         bar.first = first < axis_end ? first : axis_end - 1;
         bar.end = last > bar.first && !bar.is_short ? last : bar.first + 1;
         bar.look = on_host ? mr_look_on_host(span) : mr_look_of(span);

@@ -24,12 +24,13 @@ typedef struct {
 } mr_bar;
 typedef MR_VEC(mr_bar) mr_bars;
 
-/* The bars of one row of a lane. Of the host's lane: only what it waited in. */
+/* The bars of one row of a lane. Of the host's lane: what it waited or worked in, and what is long enough for a name. */
 mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, const mr_axis *axis,
                        mr_bars *out_bars);
 
 /* Whether span `index` of the lane belongs to that row's bars. */
-bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row);
+bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row,
+                     const mr_axis *axis);
 
 /* How much of the bar's time its spans take, in eighths: 8 for one that is a single span. */
 int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis);

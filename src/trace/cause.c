@@ -5,6 +5,7 @@
  * free. */
 #include <string.h>
 
+#include "trace/edit.h"
 #include "trace/kept.h"
 #include "trace/order.h"
 
@@ -14,7 +15,8 @@
 /* ---- the host's part, on every backend */
 
 /* What the host did while the span's stream was idle. */
-static void blame_host(mr_span *spans, size_t i, uint32_t waited, uint64_t idle_since) {
+static void blame_host(mr_span *spans, size_t count, size_t i, uint32_t waited,
+                       uint64_t idle_since) {
     mr_span *span = &spans[i];
     span->held_by = MR_CAUSE_HOST;
     span->holder = MR_TRACE_NONE;
@@ -25,7 +27,8 @@ static void blame_host(mr_span *spans, size_t i, uint32_t waited, uint64_t idle_
     if (wait->returned <= stood_since) return;
     if (span->call - wait->returned > wait->returned - stood_since)
         return; /* mostly otherwise busy */
-    bool async_copy = wait->kind == MR_COMMAND_COPY && !wait->synchronous;
+    bool async_copy = wait->kind == MR_COMMAND_COPY && !wait->synchronous &&
+                      !mr_trace_is_of_waiting_call(spans, count, waited);
     span->held_by = async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE;
     span->holder = waited;
 }
@@ -37,7 +40,7 @@ static void find_host_causes(mr_span *spans, size_t count, uint64_t *stream_end)
         bool in_stream = span->stream != MR_TRACE_NONE && span->ran;
         if (in_stream && span->called && span->held_by == MR_CAUSE_HOST &&
             span->kind != MR_COMMAND_HOST_FUNCTION)
-            blame_host(spans, i, waited, stream_end[span->stream]);
+            blame_host(spans, count, i, waited, stream_end[span->stream]);
         if (in_stream && mr_span_is_work(span) && span->end > stream_end[span->stream])
             stream_end[span->stream] = span->end;
         if (span->host_waited) waited = (uint32_t)i;

@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
     uint64_t seq;
-    uint64_t call, returned, waited;
+    uint64_t call, returned, waited, worked;
     uint64_t bytes;
     uint64_t record_seq; /* 0: none */
     const char *name;    /* static, or of: */

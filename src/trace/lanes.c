@@ -29,6 +29,8 @@ mr_look mr_look_of(const mr_span *span) {
 
 mr_look mr_look_on_host(const mr_span *span) {
     if (!span->called) return MR_LOOK_NONE;
+    if (span->worked > span->waited && 2 * span->worked > span->returned - span->call)
+        return MR_LOOK_HOST_WORK;
     return span->host_waited ? MR_LOOK_HOST_WAIT : MR_LOOK_HOST_CALL;
 }
 
@@ -83,8 +85,7 @@ static void find_rows(const mr_span *spans, mr_lane *lane) {
         lane->rows[i] = (uint8_t)row;
         if (ends[row] < end) ends[row] = end;
         if (lane->row_count <= row) lane->row_count = row + 1;
-        bool counts = lane->stream != MR_TRACE_NONE || span->host_waited;
-        if (counts && end > covered) {
+        if (end > covered) {
             lane->busy += end - (begin > covered ? begin : covered);
             covered = end;
         }

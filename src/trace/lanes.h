@@ -17,6 +17,7 @@
     X(COPY_PEER,     "copy between devices",  "copy-peer",     "~", "▞", 177)  \
     X(HOST_FUNCTION, "host function",         "host-function", "@", "▦", 222)  \
     X(HOST_WAIT,     "the host waits",        "host-wait",     "-", "░", 246)  \
+    X(HOST_WORK,     "the host works",        "host-work",     "%", "▥", 181)  \
     X(HOST_CALL,     "a call of the host",    "host-call",     "|", "╷", 244)
 // clang-format on
 
@@ -34,7 +35,7 @@ typedef struct {
 } mr_look_text;
 extern const mr_look_text mr_looks[];
 
-/* Of a span in its stream's lane, and in the host's. */
+/* Of a span in its stream's lane, and in the host's: what took most of the call, if the host did not wait. */
 mr_look mr_look_of(const mr_span *span);
 mr_look mr_look_on_host(const mr_span *span);
 

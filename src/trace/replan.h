@@ -9,26 +9,24 @@
 #ifndef MR_TRACE_REPLAN_H
 #define MR_TRACE_REPLAN_H
 
-#include "trace/order.h"
+#include "trace/edit.h"
 
 typedef struct mr_trace_replan mr_trace_replan;
 
 mr_status mr_trace_replan_open(const mr_trace *trace, mr_trace_replan **out_replan);
 void mr_trace_replan_close(mr_trace_replan *replan); /* accepts NULL */
-const mr_trace_order *mr_trace_replan_order(const mr_trace_replan *replan);
+const mr_trace *mr_trace_replan_trace(const mr_trace_replan *replan);
+const mr_trace_order *mr_trace_replan_order(const mr_trace_replan *replan); /* of the trace */
 
-/* What is removed: of `span`, what made it wait by that rule. STREAM: `span` itself, from its stream, whose later
- * operations then come after what is before `span`. EVENT, DEFAULT_STREAM, PEER_COPY, MEMORY: all edges
- * of the rule that lead to it; MULTIPROCESSORS, COPY_ENGINE: whoever had the engine; HOST: that it was submitted so
- * late; SYNCHRONIZE, PAGEABLE: that the host waits in its call; NONE: nothing. */
-typedef struct {
-    uint32_t span;
-    mr_cause rule;
-} mr_trace_removal;
+/* Works out the times of all spans without that; NONE: of the trace as it is. */
+mr_status mr_trace_replan_without(mr_trace_replan *replan, mr_trace_removal removal);
 
-/* When things happen then. Both may be earlier than the trace's begin. */
-int64_t mr_trace_replan_begin(mr_trace_replan *replan, mr_trace_removal removal, uint32_t span);
-int64_t
-mr_trace_replan_end(mr_trace_replan *replan); /* of all, as the last call of replan_begin had it */
+/* As of the last call of replan_without. */
+int64_t mr_trace_replan_begin(const mr_trace_replan *replan, uint32_t span);
+int64_t mr_trace_replan_ready(const mr_trace_replan *replan, uint32_t span);
+int64_t mr_trace_replan_end(const mr_trace_replan *replan); /* of all */
+bool mr_trace_replan_is_gone(const mr_trace_replan *replan, uint32_t span);
+/* room.c: whether the engines had room for what moved, up to the begin of `span`; where they had not, a begin is a guess. */
+mr_status mr_trace_replan_fits(const mr_trace_replan *replan, uint32_t span, bool *out_fits);
 
 #endif

@@ -81,6 +81,7 @@ static mr_span span_of(const draft *d, const row *r) {
         span.call = since(d, entry->call);
         span.returned = since(d, entry->returned);
         span.waited = entry->waited;
+        span.worked = entry->worked;
     }
     if (times->done) {
         span.ready = since(d, times->ready);

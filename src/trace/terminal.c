@@ -63,7 +63,7 @@ static void note_names(mr_terminal_view *v, const mr_lane *lane, int row, const 
     for (size_t i = g->index; left && i < lane->count; i++) {
         const mr_span *span = span_at(v, lane, i);
         bool on_host = lane->stream == MR_TRACE_NONE;
-        if (!mr_lane_row_has(v->trace, lane, i, row)) continue;
+        if (!mr_lane_row_has(v->trace, lane, i, row, &v->axis)) continue;
         left--;
         mr_terminal_entry *e = find_entry(&v->names, span);
         if (!e && v->names.count < MR_MOST_ENTRIES) {
@@ -77,10 +77,11 @@ static void note_names(mr_terminal_view *v, const mr_lane *lane, int row, const 
     }
 }
 
+static const char *const blocks[] = {"▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
+static const char *const dots[] = {".", ".", ".", ":", ":", ":", ":", "+"};
+
 /* A single span fills its cells. Several that are drawn as one fill so much of the cells' height as they take of the time. */
 static void fill_cells(mr_terminal_view *v, int row, const mr_bar *g, mr_style full) {
-    static const char *const blocks[] = {"▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
-    static const char *const dots[] = {".", ".", ".", ":", ":", ":", ":", "+"};
     const mr_look_text *look = &mr_looks[g->look];
     int eighths = mr_bar_coverage(g, &v->axis);
     if (eighths < 8) v->has_merged = true;
@@ -176,16 +177,37 @@ static void draw_gap(mr_terminal_view *v, const mr_lane *lane, int row, size_t b
 
 /* ---- lanes */
 
+static void put_calls(mr_terminal_view *v, int row, int column, double busy) {
+    const mr_look_text *look = &mr_looks[MR_LOOK_HOST_CALL];
+    double cell = (double)v->axis.duration / v->axis.width;
+    int eighths = (int)(8 * busy / cell + 0.5);
+    bool is_dense = eighths >= 2; /* less looks like a mark in any case */
+    if (eighths > 7) eighths = 7;
+    if (busy < 0 || !mr_grid_is_free(&v->grid, row, column, column + 1)) return;
+    mr_grid_put(&v->grid, row, column, is_dense ? blocks[eighths] : look->fill,
+                is_dense ? dots[eighths] : look->ascii, mr_terminal_color(v, look->color));
+    v->looks[MR_LOOK_HOST_CALL] = true;
+    v->has_merged |= is_dense;
+}
+
+/* Calls without a bar: a mark where one is, and where they take much of a cell's time, as much of its height. */
 static void draw_host_calls(mr_terminal_view *v, const mr_lane *lane, int row) {
+    double cell = (double)v->axis.duration / v->axis.width, busy = -1;
+    int column = v->axis.first;
     for (size_t i = 0; i < lane->count; i++) {
-        int column = column_of(v, span_at(v, lane, i)->call);
-        if (span_at(v, lane, i)->host_waited || !mr_grid_is_free(&v->grid, row, column, column + 1))
-            continue;
-        mr_grid_put(&v->grid, row, column, mr_looks[MR_LOOK_HOST_CALL].fill,
-                    mr_looks[MR_LOOK_HOST_CALL].ascii,
-                    mr_terminal_color(v, mr_looks[MR_LOOK_HOST_CALL].color));
-        v->looks[MR_LOOK_HOST_CALL] = true;
+        const mr_span *span = span_at(v, lane, i);
+        if (mr_lane_row_has(v->trace, lane, i, 0, &v->axis)) continue;
+        double begin = (double)span->call, end = (double)span->returned;
+        for (int first = column_of(v, span->call); column < first; column++, busy = -1)
+            put_calls(v, row, column, busy);
+        if (busy < 0) busy = 0;
+        for (double edge; (edge = (column - v->axis.first + 1) * cell) < end; begin = edge) {
+            put_calls(v, row, column++, busy + (begin < edge ? edge - begin : 0));
+            busy = 0;
+        }
+        busy += end - begin;
     }
+    put_calls(v, row, column, busy);
 }
 
 static mr_status draw_row(mr_terminal_view *v, const mr_lane *lane, int lane_row, int row) {

@@ -12,6 +12,7 @@
 #define MR_TRACE_TRACE_H
 
 #include "model/observer.h"
+#include "model/simulator.h"
 
 typedef struct mr_tracer mr_tracer;
 typedef struct mr_trace mr_trace;
@@ -58,10 +59,12 @@ typedef struct {
     bool called;     /* `call` and `returned` are known */
     bool
         ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
-    bool host_waited;           /* the host stood in the call until a device had done something */
-    bool synchronous;           /* a copy that the script asked to wait for (R20) */
-    uint64_t call, returned;    /* the host's clock around the call */
-    uint64_t waited;            /* how much of it the host stood waiting for a device */
+    bool host_waited;        /* the host stood in the call until a device had done something */
+    bool synchronous;        /* a copy that the script asked to wait for (R20) */
+    uint64_t call, returned; /* the host's clock around the call */
+    uint64_t waited;         /* how much of it the host stood waiting for a device */
+    uint64_t
+        worked; /* how much of it the host copied, filled or pinned memory, where that is known */
     uint64_t ready, begin, end; /* the device's; equal for records and waits */
     uint64_t bytes;             /* of a copy; of an operation: what its operands span */
     uint32_t blocks;            /* thread blocks, or 0: not known */
@@ -102,6 +105,9 @@ typedef struct {
     uint64_t duration;  /* the latest time of any span */
     uint64_t forgotten; /* spans that are no longer there */
     int device_count;
+    int sm_count, copy_engines; /* of each device; 0: not known */
+    bool exact;                 /* times follow from the program alone, by these: */
+    mr_lags lags;
 } mr_trace_facts;
 const mr_trace_facts *mr_trace_facts_of(const mr_trace *trace);
 

@@ -17,7 +17,7 @@
 
 /* What `may` saw of a call that is under way. */
 typedef struct {
-    uint64_t seq, time, waited;
+    uint64_t seq, time, waited, worked;
 } asked;
 
 struct mr_tracer {
@@ -27,10 +27,10 @@ struct mr_tracer {
     uint64_t began, first_seq;
     asked calls[CALLS_UNDER_WAY];
     unsigned newest_call;
-    uint64_t waited,
-        last_returned; /* machine->host_waits.total and the host's clock at the last `did` */
-    uint64_t last_seq; /* of it */
-    const char *how;   /* what runs_start said; NULL: the backend tells by itself */
+    uint64_t waited, worked, made; /* machine->host_waits.total and its like at the last `did` */
+    uint64_t last_returned;        /* the host's clock then */
+    uint64_t last_seq;             /* of it */
+    const char *how;               /* what runs_start said; NULL: the backend tells by itself */
     bool tells_runs;
 };
 
@@ -45,29 +45,51 @@ static uint64_t host_time(const mr_tracer *t) {
 
 /* ---- calls */
 
-/* With launch-blocking (R52) the host waits for a command after it was told. */
-static void end_last_call_later(mr_tracer *t) {
-    const mr_host_waits *waits = &t->machine->host_waits;
-    if (!t->machine->launch_blocking || waits->total == t->waited) return;
+static kept_entry *last_call(mr_tracer *t, const mr_host_times *times) {
     kept_entry *last = mr_kept_find(&t->kept, t->last_seq);
-    if (!last || !last->called || waits->begin < last->returned) return;
-    last->waited += waits->total - t->waited;
-    last->returned = waits->end;
-    t->waited = waits->total;
-    t->last_returned = waits->end;
+    return last && last->called && times->begin >= last->returned ? last : NULL;
+}
+
+/* With launch-blocking (R52) the host waits for a command after it was told, and its own work on memory it does then. */
+static void end_last_call_later(mr_tracer *t) {
+    const mr_host_times *waits = &t->machine->host_waits, *works = &t->machine->host_works;
+    kept_entry *last;
+    if (t->machine->launch_blocking && waits->total != t->waited && (last = last_call(t, waits))) {
+        last->waited += waits->total - t->waited;
+        last->returned = t->last_returned = waits->end;
+        t->waited = waits->total;
+    }
+    if (works->total != t->worked && (last = last_call(t, works)) &&
+        last->kind == MR_COMMAND_HOST_ACCESS) {
+        last->worked += works->total - t->worked;
+        last->returned = t->last_returned = works->end;
+        t->worked = works->total;
+    }
+}
+
+/* Memory of the host is made before the command that first writes it. */
+static void begin_with_memory(const mr_tracer *t, const mr_command *command, asked *call) {
+    const mr_host_times *makes = &t->machine->host_makes;
+    if (makes->total == t->made || makes->begin < t->last_returned || !command->operand_count ||
+        command->operands[0].tensor->storage != t->machine->host_made)
+        return;
+    call->time = makes->begin;
+    call->worked -= makes->end - makes->begin;
 }
 
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_tracer *t = tracer_of(observer);
-    const mr_host_waits *waits = &t->machine->host_waits;
+    const mr_host_times *waits = &t->machine->host_waits;
     end_last_call_later(t);
-    asked call = {command->seq, host_time(t), waits->total};
+    asked call = {command->seq, host_time(t), waits->total, t->machine->host_works.total};
     /* R27: cudaFree waits before its command is made. */
     if (command->kind == MR_COMMAND_FREE && command->u.at_once && waits->total != t->waited &&
         waits->begin >= t->last_returned) {
         call.time = waits->begin;
         call.waited = t->waited;
     }
+    if (command->kind == MR_COMMAND_HOST_ACCESS || command->kind == MR_COMMAND_COPY)
+        begin_with_memory(t, command, &call);
     t->newest_call = (t->newest_call + 1) % CALLS_UNDER_WAY;
     t->calls[t->newest_call] = call;
     return MR_OK;
@@ -82,7 +104,7 @@ static asked take_call(mr_tracer *t, uint64_t seq, uint64_t now) {
         t->newest_call = (at + CALLS_UNDER_WAY - 1) % CALLS_UNDER_WAY;
         return t->calls[at];
     }
-    return (asked){seq, now, t->machine->host_waits.total};
+    return (asked){seq, now, t->machine->host_waits.total, t->machine->host_works.total};
 }
 
 static uint64_t bytes_of(const mr_command *command) {
@@ -120,6 +142,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     (void)host_waited; /* also true of calls that found nothing to wait for */
     mr_tracer *t = tracer_of(observer);
     uint64_t now = host_time(t), waited = t->machine->host_waits.total;
+    uint64_t worked = t->machine->host_works.total;
     kept_entry *entry = mr_kept_add(&t->kept, command->seq);
     if (!entry) return;
     asked call = take_call(t, command->seq, now);
@@ -128,7 +151,10 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     entry->call = call.time;
     entry->returned = now;
     entry->waited = waited - call.waited;
+    entry->worked = worked - call.worked;
     t->waited = waited;
+    t->worked = worked;
+    t->made = t->machine->host_makes.total;
     t->last_returned = now;
     t->last_seq = command->seq;
     /* In a host function, the call that runs it has no entry yet, but may have run. */
@@ -175,7 +201,9 @@ mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **ou
         .kept = {.most = most_spans, .log_first = machine->runs_told},
         .began = machine->backend->host_time(machine),
         .first_seq = machine->next_seq,
-        .waited = machine->host_waits.total};
+        .waited = machine->host_waits.total,
+        .worked = machine->host_works.total,
+        .made = machine->host_makes.total};
     mr_kept_open(&t->kept, most_spans, machine->runs_told);
     t->tells_runs = machine->backend->runs_start != NULL;
     mr_status status = mr_observer_add(machine, &t->observer);
@@ -221,11 +249,15 @@ static mr_trace_facts facts_of(const mr_tracer *t) {
                             .device = machine->first_device->properties.name,
                             .began = t->began,
                             .device_count = machine->device_count,
+                            .sm_count = machine->first_device->properties.sm_count,
+                            .copy_engines = machine->first_device->properties.async_engine_count,
                             .how = t->how};
     if (simulator) {
         facts.model = simulator->model(t->machine);
         facts.chooser = simulator->chooser(t->machine);
-        facts.how = strcmp(facts.chooser, "timed") == 0
+        facts.exact = strcmp(facts.chooser, "timed") == 0;
+        simulator->lags(t->machine, &facts.lags);
+        facts.how = facts.exact
                         ? "virtual time: computed with the device model, the same in every run"
                         : "virtual time under a chooser that runs one operation after the other: "
                           "the order is what counts, not the times";

@@ -1,8 +1,9 @@
 /* Why two operations did not run at the same time, as a sentence: see analysis.h.
  *
  * First the rules are asked: if a way leads from one to the other, the step between two streams that is nearest to the
- * later one is the cause, also where the host was so late that nobody had to wait. Else what really held the later one up
- * counts: an engine that was taken, or the host. */
+ * later one is the cause, also where the host was so late that nobody had to wait. If nothing is saved without it, or there
+ * is no such way, what really held the later one up counts: an engine that was taken, or the host. What is saved is
+ * what a replan without the cause says (replan.h), and where that is only a guess, the sentence says "about". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,11 @@ typedef struct {
     const mr_trace_order *order;
     uint32_t early, late;
     mr_trace_removal removal; /* what would have to go */
-    uint32_t holder;
+    uint64_t saved;
+    bool exact; /* `saved` is what a run without the cause shows */
 } question;
+
+#define NOTHING_SAVED_NS 1000
 
 /* ---- by the rules */
 
@@ -54,13 +58,12 @@ static mr_cause rule_of(const question *q, uint32_t from, uint32_t to) {
 
 /* The last step that leads from one stream to another; all in one stream: the earlier one leaves it. */
 static void take_step(question *q, const uint32_t *next_of) {
-    q->removal = (mr_trace_removal){q->early, MR_CAUSE_STREAM};
-    q->holder = q->early;
+    q->removal = (mr_trace_removal){q->early, MR_CAUSE_STREAM, q->early};
     for (uint32_t at = q->early; at != q->late; at = next_of[at]) {
         mr_cause rule = rule_of(q, at, next_of[at]);
         if (rule == MR_CAUSE_STREAM) continue;
-        q->removal = (mr_trace_removal){next_of[at], rule};
-        q->holder = rule == MR_CAUSE_EVENT ? next_of[at] : at;
+        q->removal = (mr_trace_removal){next_of[at], rule, at};
+        if (rule == MR_CAUSE_EVENT) q->removal.holder = next_of[at];
     }
 }
 
@@ -82,19 +85,24 @@ static mr_status ask_rules(question *q, bool *out_found) {
 
 /* ---- by what happened */
 
+/* A copy that is staged is so after the wait. */
+static uint64_t stood_since(const mr_span *call) {
+    return call->returned - call->waited - call->worked;
+}
+
 /* A call in which the host stood when the earlier one ended, and after which it submitted `at`. */
 static void blame_host(question *q, uint32_t at) {
     const mr_span *early = &q->spans[q->early];
-    q->removal = (mr_trace_removal){at, MR_CAUSE_HOST};
-    q->holder = MR_TRACE_NONE;
+    q->removal = (mr_trace_removal){at, MR_CAUSE_HOST, early->called ? q->early : MR_TRACE_NONE};
     if (!q->spans[at].called) return;
     for (uint32_t c = q->order->call_before[at]; c != MR_TRACE_NONE; c = q->order->call_before[c]) {
         const mr_span *call = &q->spans[c];
         if (call->returned <= early->begin) return;
-        if (!call->host_waited || call->returned - call->waited > early->end) continue;
-        bool async_copy = call->kind == MR_COMMAND_COPY && !call->synchronous;
-        q->removal = (mr_trace_removal){c, async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE};
-        q->holder = c;
+        if (!call->host_waited || stood_since(call) > early->end) continue;
+        bool async_copy = call->kind == MR_COMMAND_COPY && !call->synchronous &&
+                          !mr_trace_is_of_waiting_call(q->spans, q->order->count, c);
+        mr_cause rule = async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE;
+        q->removal = (mr_trace_removal){c, rule, c};
         return;
     }
 }
@@ -108,14 +116,39 @@ static void ask_times(question *q) {
             return;
         }
         const mr_span *span = &q->spans[at];
-        q->removal = (mr_trace_removal){at, span->held_by};
-        q->holder = span->holder;
+        q->removal = (mr_trace_removal){at, span->held_by, span->holder};
         if (mr_cause_is_engine(span->held_by)) return;
         bool holder_goes = span->held_by == MR_CAUSE_EVENT || span->held_by == MR_CAUSE_STREAM;
         if (holder_goes) q->removal.span = span->holder;
         if (q->spans[behind].begin < q->spans[q->early].end) return;
         at = behind;
     }
+}
+
+/* ---- what is saved */
+
+/* They run when the host waits, and copies of pageable memory wait for them. */
+static bool host_functions_before(const question *q) {
+    for (size_t i = 0; i < q->order->count; i++) {
+        const mr_span *span = &q->spans[i];
+        if (span->kind == MR_COMMAND_HOST_FUNCTION && span->seq < q->spans[q->late].seq)
+            return true;
+    }
+    return false;
+}
+
+static mr_status find_saving(mr_trace_replan *replan, question *q) {
+    mr_cause rule = q->removal.rule;
+    const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
+    MR_TRY(mr_trace_replan_without(replan, q->removal));
+    int64_t begin = mr_trace_replan_begin(replan, q->late);
+    int64_t was = (int64_t)q->spans[q->late].begin;
+    q->saved = begin < was ? (uint64_t)(was - begin) : 0;
+    bool fits = facts->exact && !mr_cause_is_engine(rule) && rule != MR_CAUSE_MEMORY &&
+                q->spans[q->late].called && !host_functions_before(q);
+    if (fits) MR_TRY(mr_trace_replan_fits(replan, q->late, &fits));
+    q->exact = fits;
+    return MR_OK;
 }
 
 /* ---- sentences */
@@ -161,18 +194,45 @@ static void say_event(const question *q, char *out, size_t size) {
                    name_of(&q->spans[q->late]).text, recorded);
 }
 
-static void say_host(const question *q, char *out, size_t size) {
-    const mr_span *late = &q->spans[q->late], *early = &q->spans[q->early];
+/* How the host spent the time between two of its calls. */
+static void say_meanwhile(const question *q, uint32_t from, uint32_t to, char *out, size_t size) {
+    uint64_t in_calls = 0;
+    uint32_t calls = 0;
+    *out = '\0';
+    for (uint32_t c = q->order->call_before[to]; c != MR_TRACE_NONE && c != from;
+         c = q->order->call_before[c]) {
+        in_calls += q->spans[c].returned - q->spans[c].call;
+        calls++;
+    }
+    uint64_t begin = q->spans[from].returned, end = q->spans[to].call;
+    if (end <= begin) return;
+    uint64_t between = end - begin > in_calls ? end - begin - in_calls : 0;
     mr_text_format(out, size,
-                   "the host submitted %s at %.3f ms, when %s had ended or was about to (%.3f ms)",
-                   name_of(late).text, ms(late->call), name_of(early).text, ms(early->end));
+                   "; between both calls it made %u others, which took %.3f ms, and %.3f ms were "
+                   "the script's own",
+                   calls, ms(in_calls), ms(between));
+}
+
+/* Also where it is the record of an event, on which the later one depends. */
+static void say_host(const question *q, char *out, size_t size) {
+    const mr_span *late = &q->spans[q->removal.span], *early = &q->spans[q->early];
+    char meanwhile[160] = "", before[220] = "";
+    if (late->called && early->called && early->returned <= late->call)
+        say_meanwhile(q, q->early, q->removal.span, meanwhile, sizeof meanwhile);
+    if (q->removal.span != q->late)
+        mr_text_format(before, sizeof before, ", which %s comes after,",
+                       name_of(&q->spans[q->late]).text);
+    mr_text_format(out, size,
+                   "the host submitted %s%s at %.3f ms, and %s ran from %.3f to %.3f ms%s",
+                   name_of(late).text, before, ms(late->call), name_of(early).text,
+                   ms(early->begin), ms(early->end), meanwhile);
 }
 
 static void say_cause(const question *q, char *out, size_t size) {
     const mr_span *late = &q->spans[q->late], *early = &q->spans[q->early];
     name later = name_of(late), earlier = name_of(early);
     name holder = {"other work"};
-    if (q->holder != MR_TRACE_NONE) holder = name_of(&q->spans[q->holder]);
+    if (q->removal.holder != MR_TRACE_NONE) holder = name_of(&q->spans[q->removal.holder]);
     switch (q->removal.rule) {
     case MR_CAUSE_STREAM:
         mr_text_format(
@@ -186,14 +246,15 @@ static void say_cause(const question *q, char *out, size_t size) {
         mr_text_format(
             out, size,
             "the default stream waits for all blocking streams, and they wait for it (R3): "
-            "`%s` on stream `%s` comes after %s on stream `%s`. Use streams of mr.stream() "
-            "instead of the default stream",
+            "`%s` on stream `%s` comes after %s on stream `%s`. Make the other stream "
+            "non-blocking",
             q->spans[q->removal.span].name, stream_of(q, q->removal.span), holder.text,
-            q->holder == MR_TRACE_NONE ? "?" : stream_of(q, q->holder));
+            q->removal.holder == MR_TRACE_NONE ? "?" : stream_of(q, q->removal.holder));
         break;
     case MR_CAUSE_PEER_COPY:
         mr_text_format(out, size,
-                       "a synchronous copy between devices orders all streams of both (R60): %s",
+                       "a synchronous copy between devices orders all streams of both (R60): %s. "
+                       "Make it asynchronous (non_blocking=true)",
                        holder.text);
         break;
     case MR_CAUSE_MULTIPROCESSORS:
@@ -212,18 +273,19 @@ static void say_cause(const question *q, char *out, size_t size) {
             holder.text);
         break;
     case MR_CAUSE_SYNCHRONIZE:
-        mr_text_format(
-            out, size,
-            "the host waited in %s until %.3f ms, after %s had ended, and submitted %s only "
-            "then",
-            holder.text, ms(q->spans[q->holder].returned), earlier.text, later.text);
+        mr_text_format(out, size,
+                       "the host waited in %s until %.3f ms%s%s%s, and submitted %s only then",
+                       holder.text, ms(q->spans[q->removal.holder].returned),
+                       q->removal.holder == q->early ? "" : ", after ",
+                       q->removal.holder == q->early ? "" : earlier.text,
+                       q->removal.holder == q->early ? "" : " had ended", later.text);
         break;
     case MR_CAUSE_PAGEABLE:
         mr_text_format(
             out, size,
             "the host stood in %s until %.3f ms, because a copy of pageable memory waits "
             "(R23), and submitted %s only then. Use pinned memory (pinned=true)",
-            holder.text, ms(q->spans[q->holder].returned), later.text);
+            holder.text, ms(q->spans[q->removal.holder].returned), later.text);
         break;
     case MR_CAUSE_MEMORY:
         mr_text_format(
@@ -246,37 +308,90 @@ static void say_cause(const question *q, char *out, size_t size) {
     }
 }
 
-static void say(const question *q, mr_trace_why *why) {
-    char cause[400];
-    say_cause(q, cause, sizeof cause);
-    if (why->saved >= 1000)
-        mr_text_format(why->text, sizeof why->text,
-                       "%s. Without that it could have begun %.3f ms earlier.", cause,
-                       ms(why->saved));
+static bool is_host(const question *q) {
+    mr_cause rule = q->removal.rule;
+    return rule == MR_CAUSE_HOST || rule == MR_CAUSE_NONE || rule == MR_CAUSE_CONNECTION;
+}
+
+/* Only what a replan supports. Another chooser's times are no times that a device needs. */
+static void say_saving(const question *q, char *out, size_t size) {
+    const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
+    bool host = is_host(q);
+    const char *without = host ? "Submitted right behind that" : "Without that";
+    const char *about = q->exact ? "" : "about ";
+    if (facts->chooser && !facts->exact) mr_text_format(out, size, ".");
+    else if (q->saved >= NOTHING_SAVED_NS)
+        mr_text_format(out, size, ". %s it could have begun %s%.3f ms earlier.", without, about,
+                       ms(q->saved));
+    else if (host) mr_text_format(out, size, ".");
     else
-        mr_text_format(why->text, sizeof why->text,
-                       "%s. Removing only that saves nothing: something else comes next.", cause);
+        mr_text_format(out, size, ". Removing only that saves nothing: something else comes next.");
+}
+
+static void say(const question *q, mr_trace_why *why) {
+    char cause[480], saving[120];
+    say_cause(q, cause, sizeof cause);
+    say_saving(q, saving, sizeof saving);
+    if (why->overlapped)
+        mr_text_format(why->text + strlen(why->text), sizeof why->text - strlen(why->text),
+                       " It began no sooner because %s%s", cause, saving);
+    else mr_text_format(why->text, sizeof why->text, "%s%s", cause, saving);
 }
 
 /* ---- */
 
-static mr_status find_cause(question *q, mr_trace_why *why) {
+static mr_status find_cause(question *q, mr_trace_replan *replan) {
+    const bool after = q->spans[q->late].begin >= q->spans[q->early].end;
+    bool found = false;
+    q->order = mr_trace_replan_order(replan);
+    if (after) MR_TRY(ask_rules(q, &found));
+    if (found) {
+        MR_TRY(find_saving(replan, q));
+        if (q->saved >= NOTHING_SAVED_NS) return MR_OK;
+    }
+    question by_rules = *q;
+    ask_times(q);
+    MR_TRY(find_saving(replan, q));
+    if (found && q->saved <= by_rules.saved) *q = by_rules;
+    return MR_OK;
+}
+
+static mr_status explain(question *q, mr_trace_why *why) {
     mr_trace_replan *replan;
     MR_TRY(mr_trace_replan_open(q->trace, &replan));
-    q->order = mr_trace_replan_order(replan);
-    bool found;
-    mr_status status = ask_rules(q, &found);
-    if (!status && !found) ask_times(q);
+    mr_status status = find_cause(q, replan);
     if (!status) {
-        int64_t begin = mr_trace_replan_begin(replan, q->removal, q->late);
-        int64_t was = (int64_t)q->spans[q->late].begin;
-        why->saved = begin < was ? (uint64_t)(was - begin) : 0;
+        why->saved = q->saved;
+        why->exact = q->exact;
         why->cause = q->removal.rule;
-        why->holder = q->holder;
+        why->holder = is_host(q) ? q->removal.span : q->removal.holder;
         say(q, why);
     }
     mr_trace_replan_close(replan);
     return status;
+}
+
+/* Of the shorter one. From here on, both are said to have run together, and nobody asks why not. */
+#define TOGETHER 0.9
+
+static mr_status explain_overlap(question *q, mr_trace_why *why) {
+    const mr_span *early = &q->spans[q->early], *late = &q->spans[q->late];
+    bool late_is_shorter = late->end - late->begin <= early->end - early->begin;
+    const mr_span *shorter = late_is_shorter ? late : early;
+    uint64_t end = early->end < late->end ? early->end : late->end;
+    uint64_t length = shorter->end - shorter->begin;
+    why->overlapped = true;
+    why->overlap = end > late->begin ? end - late->begin : 0;
+    why->share = length ? (double)why->overlap / (double)length : 1;
+    mr_text_format(why->text, sizeof why->text, "%s and %s ran at the same time for %.3f ms",
+                   name_of(early).text, name_of(late).text, ms(why->overlap));
+    char *rest = why->text + strlen(why->text);
+    size_t size = sizeof why->text - strlen(why->text);
+    if (q->early == q->late || why->share >= 0.9995) mr_text_format(rest, size, ".");
+    else
+        mr_text_format(rest, size, ", %.1f %% of `%s` (%.3f ms).", 100 * why->share, shorter->name,
+                       ms(length));
+    return why->share < TOGETHER ? explain(q, why) : MR_OK;
 }
 
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why) {
@@ -289,19 +404,12 @@ mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_tra
                            mr_span_is_work(span) ? "has not run when the trace was made"
                                                  : "is no operation that a device runs");
     }
-    question q = {.trace = trace, .spans = spans, .early = a, .late = b, .holder = MR_TRACE_NONE};
+    question q = {.trace = trace, .spans = spans, .early = a, .late = b};
     bool swapped = b < a ? spans[b].begin <= spans[a].begin : spans[b].begin < spans[a].begin;
     if (swapped) {
         q.early = b;
         q.late = a;
     }
-    const mr_span *early = &spans[q.early], *late = &spans[q.late];
-    if (a != b && late->begin >= early->end) return find_cause(&q, out_why);
-    uint64_t end = early->end < late->end ? early->end : late->end;
-    out_why->overlapped = true;
-    out_why->overlap = end > late->begin ? end - late->begin : 0;
-    mr_text_format(out_why->text, sizeof out_why->text,
-                   "%s and %s ran at the same time for %.3f ms.", name_of(early).text,
-                   name_of(late).text, ms(out_why->overlap));
-    return MR_OK;
+    bool apart = spans[q.late].begin >= spans[q.early].end;
+    return a != b && apart ? explain(&q, out_why) : explain_overlap(&q, out_why);
 }

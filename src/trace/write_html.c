@@ -15,7 +15,7 @@
 
 #define MOST_SOURCE (4 << 20) /* bytes of one script */
 
-enum { FLAG_CALLED = 1, FLAG_RAN = 2, FLAG_HOST_WAITED = 4, CAUSE_SHIFT = 3 };
+enum { FLAG_CALLED = 1, FLAG_RAN = 2, FLAG_HOST_WAITED = 4, FLAG_HOST_WORKED = 8, CAUSE_SHIFT = 4 };
 
 typedef struct {
     const mr_writing *writing;
@@ -114,8 +114,8 @@ static void put_trace(page *p, int number) {
 static void put_words(mr_sink *sink) {
     static const char *const shows[] = {
         [MR_SHOWS_NAME] = "name", [MR_SHOWS_OBJECT] = "object", [MR_SHOWS_NOTHING] = "nothing"};
-    mr_sink_format(sink, "\"hostWait\":%d,\"hostCall\":%d,\"looks\":[", MR_LOOK_HOST_WAIT,
-                   MR_LOOK_HOST_CALL);
+    mr_sink_format(sink, "\"hostWait\":%d,\"hostWork\":%d,\"hostCall\":%d,\"looks\":[",
+                   MR_LOOK_HOST_WAIT, MR_LOOK_HOST_WORK, MR_LOOK_HOST_CALL);
     for (int i = 0; i < MR_LOOK_COUNT; i++) {
         put_text(sink, i ? ",{\"word\":" : "{\"word\":", mr_looks[i].word);
         put_text(sink, ",\"legend\":", mr_looks[i].legend);
@@ -188,9 +188,11 @@ static void put_other(mr_pack *pack, size_t span, uint32_t other) {
 
 static void put_span(mr_pack *pack, const mr_span *span, size_t i, uint32_t sort,
                      uint64_t *stream_end, last_values *last) {
+    mr_look look = mr_look_on_host(span);
     mr_pack_number(pack, sort);
     mr_pack_number(pack, (span->called ? FLAG_CALLED : 0) | (span->ran ? FLAG_RAN : 0) |
-                             (span->host_waited ? FLAG_HOST_WAITED : 0) |
+                             (look == MR_LOOK_HOST_WAIT ? FLAG_HOST_WAITED : 0) |
+                             (look == MR_LOOK_HOST_WORK ? FLAG_HOST_WORKED : 0) |
                              (uint64_t)span->held_by << CAUSE_SHIFT);
     mr_pack_difference(pack, last->seq, span->seq);
     last->seq = span->seq;

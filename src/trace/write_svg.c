@@ -25,7 +25,7 @@ static const char style[] =
     ".arrow{stroke:#475467;fill:none;marker-end:url(#tip)}"
     ".hazard path{stroke:#d92d50;stroke-width:2;fill:none;stroke-dasharray:5 3}.hazard circle{fill:#d92d50}"
     ".kernel{fill:#3f6fd8}.copy-in{fill:#20855a}.copy-out{fill:#b4590f}.copy-device{fill:#127c8c}"
-    ".copy-peer{fill:#8446c0}.host-function{fill:#8a6508}.host-wait{fill:#cfd4de}.host-call{fill:#98a2b3}"
+    ".copy-peer{fill:#8446c0}.host-function{fill:#8a6508}.host-wait{fill:#cfd4de}.host-work{fill:#a8763e}.host-call{fill:#98a2b3}"
     ".host-wait+.b,.faint{fill:#1d2330}";
 // clang-format on
 
@@ -146,7 +146,7 @@ static void draw_calls(picture *p, const mr_lane *lane, int y) {
     mr_sink_text(p->sink, "<path class=\"host-call\" d=\"");
     for (size_t i = 0; i < lane->count; i++) {
         int x = time_x(p, span_at(p, lane, i)->call);
-        if (x == last || span_at(p, lane, i)->host_waited) continue;
+        if (x == last || mr_lane_row_has(p->trace, lane, i, 0, &p->axis)) continue;
         mr_sink_format(p->sink, "M%d %dh1v%dh-1z", x, y + 5, BAR - 10);
         last = x;
         p->looks[MR_LOOK_HOST_CALL] = true;

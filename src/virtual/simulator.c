@@ -256,6 +256,15 @@ static void revive(mr_machine *machine) {
     vgpu_of(machine)->out_of_memory = false;
 }
 
+static void lags(mr_machine *machine, mr_lags *out) {
+    const device_model *model = &vgpu_of(machine)->model;
+    *out = (mr_lags){.latency = (uint64_t)model->launch_latency_ns,
+                     .launch = (uint64_t)model->launch_ns,
+                     .copy_call = (uint64_t)model->copy_call_ns,
+                     .wait = (uint64_t)model->wait_latency_ns,
+                     .handover = (uint64_t)model->handover_ns};
+}
+
 const mr_simulator mr_virtual_simulator = {
     .set_chooser = set_chooser,
     .use_chooser = use_chooser,
@@ -278,5 +287,6 @@ const mr_simulator mr_virtual_simulator = {
     .checkpoint_drop = mr_virtual_checkpoint_drop,
     .checkpoint_forget = mr_virtual_checkpoint_forget,
     .is_new = mr_virtual_is_new,
+    .lags = lags,
     .checkpoint_bytes = mr_virtual_checkpoint_bytes,
 };

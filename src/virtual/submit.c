@@ -112,7 +112,9 @@ static mr_status stage(vgpu *gpu, work *w) {
                        command->name, bytes);
     w->staged->refs = 1;
     memcpy(w->staged->bytes, mr_tensor_data(command->operands[1].tensor), bytes);
+    uint64_t begin = gpu->host_ns;
     gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.staging_gbs);
+    mr_machine_host_worked(gpu->machine, begin, gpu->host_ns);
     return MR_OK;
 }
 

@@ -357,7 +357,9 @@ static void replanning_nothing_changes_nothing(void **state) {
         mr_trace_replan *replan;
         OK(mr_trace_replan_open(t.trace, &replan));
         for (uint32_t i = 0; i < mr_trace_count(t.trace); i++) {
-            int64_t begin = mr_trace_replan_begin(replan, (mr_trace_removal){i, MR_CAUSE_NONE}, i);
+            OK(mr_trace_replan_without(replan,
+                                       (mr_trace_removal){i, MR_CAUSE_NONE, MR_TRACE_NONE}));
+            int64_t begin = mr_trace_replan_begin(replan, i);
             if (spans[i].ran) assert_int_equal(begin, spans[i].begin);
         }
         assert_int_equal(mr_trace_replan_end(replan), mr_trace_facts_of(t.trace)->duration);
@@ -380,10 +382,11 @@ static void without_a_wait_the_rules_say_the_same(void **state) {
             if (what == DO_SPIN || what == DO_RECORD || t.span[skip] == MR_TRACE_NONE) continue;
             naive without = simulate(&p, skip);
             mr_cause rule = what == DO_WAIT ? MR_CAUSE_EVENT : MR_CAUSE_SYNCHRONIZE;
-            mr_trace_removal removal = {t.span[skip], rule};
+            mr_trace_removal removal = {t.span[skip], rule, t.span[skip]};
+            OK(mr_trace_replan_without(replan, removal));
             for (int i = skip + 1; i < p.count; i++) {
                 if (p.steps[i].what != DO_SPIN) continue;
-                int64_t begin = mr_trace_replan_begin(replan, removal, t.span[i]);
+                int64_t begin = mr_trace_replan_begin(replan, t.span[i]);
                 assert_int_equal(begin, without.begin[i]);
                 earlier += without.begin[i] < n.begin[i];
                 if (i > skip + 3) i += 5; /* each is a pass over all */
@@ -412,8 +415,9 @@ static void without_a_wait_a_run_is_near(void **state) {
             traced without = run(&p, skip, "h200");
             for (int i = skip + 1; i < p.count; i++) {
                 if (p.steps[i].what != DO_SPIN) continue;
-                int64_t begin = mr_trace_replan_begin(
-                    replan, (mr_trace_removal){t.span[skip], rule}, t.span[i]);
+                OK(mr_trace_replan_without(replan,
+                                           (mr_trace_removal){t.span[skip], rule, t.span[skip]}));
+                int64_t begin = mr_trace_replan_begin(replan, t.span[i]);
                 int64_t ran = (int64_t)mr_trace_spans(without.trace)[without.span[i]].begin;
                 assert_true(llabs(begin - ran) < 30000); /* kernels take 20 to 800 us */
                 compared++;

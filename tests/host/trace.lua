@@ -89,4 +89,23 @@ function TestTrace.test_a_file_that_cannot_be_written_is_a_failure()
   lu.assertStrContains(result.err, "/nowhere/at/all.csv")
 end
 
+-- The host's lane: calls as dense as they are, and the host's own work on memory.
+local LANE = [[
+  local mr = require "millrace"
+  local d, h = mr.zeros(9), mr.zeros({ 1 << 20 }, { device = "cpu" })
+  mr.synchronize()
+  mr.timeline(function() for i = 1, 400 do d:add_(1) end end):print{ width = 100, ascii = true, color = false }
+  mr.timeline(function() h:pin_memory() mr.synchronize() end):print{ width = 100, ascii = true, color = false }]]
+
+TestHostLane = {}
+
+function TestHostLane.test_calls_and_work()
+  local result = command.run{ "--device", "virtual", "-e", LANE }
+  lu.assertEquals(result.err, "")
+  local lanes = {}
+  for lane in result.out:gmatch("\n(host[^\n]*)") do lanes[#lanes + 1] = lane end
+  lu.assertStrMatches(lanes[1], "host +[+:]+ +1?[09]%d %%") -- launches, one after the other
+  lu.assertStrMatches(lanes[2], "host +%%+ copy_ %%+.* +1?[09]%d %%")
+end
+
 os.exit(lu.LuaUnit.run())

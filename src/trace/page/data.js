@@ -2,7 +2,7 @@
 // numbers a span; write_html.c writes them, and says in which order. Texts come as JSON, and are only ever shown as text.
 
 const NONE = -1;
-const CALLED = 1, RAN = 2, HOST_WAITED = 4; // bits of flags
+const CALLED = 1, RAN = 2, HOST_WAITED = 4, HOST_WORKED = 8; // bits of flags
 const page = JSON.parse(document.getElementById("texts").textContent);
 
 function bytesOf(id) {
@@ -60,8 +60,8 @@ function readSpans(texts, bytes) {
     const stream = texts.sorts[sort].stream;
     const lane = stream === NONE ? texts.streams.length : stream;
     const flags = reader.number();
-    spans.flags[i] = flags & 7;
-    spans.cause[i] = flags >> 3;
+    spans.flags[i] = flags & 15;
+    spans.cause[i] = flags >> 4;
     spans.seq[i] = seq += reader.signed();
     if (flags & CALLED) {
       spans.call[i] = call += reader.signed();
@@ -90,6 +90,7 @@ const nameOf = (trace, span) => sortOf(trace, span).name;
 const ran = (trace, span) => (trace.spans.flags[span] & RAN) !== 0;
 const called = (trace, span) => (trace.spans.flags[span] & CALLED) !== 0;
 const hostWaited = (trace, span) => (trace.spans.flags[span] & HOST_WAITED) !== 0;
+const hostWorked = (trace, span) => (trace.spans.flags[span] & HOST_WORKED) !== 0;
 
 // ---- in words
 

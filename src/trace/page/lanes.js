@@ -8,7 +8,7 @@ const beginOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.call[span] : l
 const endOf = (lane, span) => isOnHost(lane) ? lane.trace.spans.returned[span] : lane.trace.spans.end[span];
 
 const lookNumber = (lane, span) => !isOnHost(lane) ? sortOf(lane.trace, span).look
-  : hostWaited(lane.trace, span) ? page.hostWait : page.hostCall;
+  : hostWaited(lane.trace, span) ? page.hostWait : hostWorked(lane.trace, span) ? page.hostWork : page.hostCall;
 const lookOf = (lane, span) => page.looks[lookNumber(lane, span)];
 
 function sortByBegin(lane) {
@@ -38,7 +38,7 @@ function measure(lane) {
     lane.rows = Math.max(lane.rows, row + 1);
     lane.latest[i] = latest = Math.max(latest, end);
     lane.sum[i + 1] = lane.sum[i] + end - begin;
-    if (end > covered && (!isOnHost(lane) || hostWaited(lane.trace, lane.spans[i]))) {
+    if (end > covered) {
       busy += end - Math.max(begin, covered);
       covered = end;
     }

@@ -359,7 +359,7 @@ function showWords() {
     $("difference").hidden = false;
   }
   const used = new Set(lanes.flatMap((lane) => isOnHost(lane) ? [] : lane.trace.texts.sorts.map((sort) => sort.look)));
-  used.add(page.hostWait).add(page.hostCall);
+  used.add(page.hostWait).add(page.hostWork).add(page.hostCall);
   page.looks.forEach((look, i) => {
     if (!used.has(i)) return;
     const swatch = make("i");
