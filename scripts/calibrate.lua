@@ -120,7 +120,7 @@ end
 
 -- ---------------------------------------------------------------- each figure: its value, and how it was got
 
-local PROPERTY = "property of the device"
+local PROPERTY = "[p] property of the device"
 local found = {} -- what has been measured so far
 
 local measure = {}
@@ -401,6 +401,28 @@ function measure.host_memory_gbs()
   end), ("mr.memcpy of %d MiB between pageable memory: one core"):format(BUS_BYTES // MIB)
 end
 
+-- What a script does between calls: a loop with calls, tables and numbers.
+local function some_lua(rounds)
+  local sum, list = 0.0, {}
+  local function add(a, b) return a + b end
+  for i = 1, rounds do
+    list[i % 8 + 1] = add(i, sum)
+    if list[1] and i % 3 == 0 then sum = sum + #list else sum = sum * 0.5 end
+  end
+  return sum
+end
+
+function measure.lua_ns()
+  local ROUNDS_OF_LUA, hundreds = 20000, 0
+  debug.sethook(function() hundreds = hundreds + 1 end, "", 100)
+  some_lua(ROUNDS_OF_LUA)
+  debug.sethook()
+  some_lua(ROUNDS_OF_LUA)
+  local ms = M.median_of(ROUNDS, function() return M.took(some_lua, ROUNDS_OF_LUA) end)
+  if ms == 0 then error("the script's own time does not pass here", 0) end
+  return ms * 1e6 / hundreds, "a hundred instructions of Lua, in a loop of 20000 rounds"
+end
+
 -- ---------------------------------------------------------------- the rest: properties
 
 local major, minor = device.compute_capability:match("(%d+)%.(%d+)")
@@ -427,23 +449,15 @@ local property = {
 
 -- ---------------------------------------------------------------- the shipped models
 
-local function read_model(path)
-  local model = { path = path }
-  for line in io.lines(path) do
-    local key, value = line:gsub("#.*", ""):match("^%s*([%w_]+)%s*=%s*(.-)%s*$")
-    if key then model[key] = tonumber(value) or value end
-  end
-  return model
-end
-
 -- The shipped model whose compute capability and size are nearest; an empty one where the sources are not at hand.
 local function nearest_model()
   local best, least
   local listing = assert(io.popen("ls " .. M.quote(M.folder .. "/../src/virtual/models") .. "/*.model 2>/dev/null"))
   for path in listing:lines() do
-    local model = read_model(path)
+    local model = M.read_model(path)
     local function distance(key) return math.abs(model[key] - property[key]) end
-    local far = 100 * distance("compute_major") + 10 * distance("compute_minor") + distance("sm_count") / 100
+    local memory = distance("total_memory_bytes") / (1 << 40) -- of two with the same multiprocessors
+    local far = memory + 100 * distance("compute_major") + 10 * distance("compute_minor") + distance("sm_count") / 100
     if not least or far < least then best, least = model, far end
   end
   listing:close()
@@ -461,7 +475,7 @@ local ORDER = {
   "h2d_gbs", "d2h_gbs", "copy_latency_ns", "peer_access", "peer_gbs", "peer_latency_ns", "",
   "launch_ns", "launch_latency_ns", "product_ns", "copy_call_ns", "record_ns", "record_timed_ns", "wait_event_ns",
   "alloc_ns", "free_ns", "synchronize_ns", "device_synchronize_ns", "wakeup_ns", "query_ns", "stream_create_ns",
-  "event_create_ns", "staging_gbs", "host_memory_gbs",
+  "event_create_ns", "staging_gbs", "host_memory_gbs", "lua_ns",
 }
 
 -- What others are worked out from comes first.
@@ -500,7 +514,7 @@ local function find(key)
     found[key], how[key] = property[key], PROPERTY
   else
     found[key] = tonumber(base[key]) or (key:find("latency") and 1800 or key:find("gbs") and 10 or 1)
-    how[key] = (base[key] and "as " .. base.name or "an assumption") .. (reason and ": " .. reason or "")
+    how[key] = "[a] " .. (base[key] and "as " .. base.name or "an assumption") .. (reason and ": " .. reason or "")
   end
 end
 
@@ -508,8 +522,8 @@ local function model_text()
   for _, key in ipairs(FIRST) do find(key) end
   local name = device.name:gsub(" %(virtual%)$", "")
   local lines = {
-    ("# %s, by scripts/calibrate.lua on the %s backend. Figures marked [m] were measured, as medians."):format(
-      name, mr.backend),
+    ("# %s, by scripts/calibrate.lua on the %s backend. Medians."):format(name, mr.backend),
+    "# [m] measured, [p] property that the driver tells, [a] as in another model, or an assumption.",
     "name = " .. name,
   }
   for _, key in ipairs(ORDER) do

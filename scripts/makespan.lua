@@ -1,50 +1,78 @@
--- What the virtual GPU predicts beside what a GPU takes: for each example, the time that its work needs.
+-- What the virtual GPU predicts beside what a GPU takes: for each example its makespan, and for kernels their launches.
 --
---     build/millrace --device cuda scripts/makespan.lua [--model NAME] [--lines] [EXAMPLE...]
+--     build/millrace --device cuda scripts/makespan.lua [--model NAME] [--lines] [--only examples|kernels] [EXAMPLE...]
 --
--- Each example runs in a process of its own on either backend, with its output thrown away. On a real GPU it runs
--- several times: the first use of kernels and memory costs much there, so that the first run does not count, and of the
--- others the shortest does, since whatever else a machine does only makes things slower. What counts is the time on
--- mr.clock() from one wait for the device (mr.synchronize) to the next, and not where the program makes memory of the
--- host in between: that is getting ready, and pinning pages is not what a device model predicts. --model takes the
--- predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote. Without a GPU there is
--- only the prediction.
+-- Each example runs in a process of its own on either backend, with its output thrown away and a limit of its time. What
+-- counts is the time on mr.clock() from the first call to the end of all work, the host's time included. What is getting
+-- ready does not count, on neither backend: compiling kernels, making graphs, and making memory of the host. The devices are waited
+-- for before that. On a real GPU an example runs several times: the first run does not count, since the first use of
+-- kernels and memory costs much, and of the others the shortest does, since whatever else a machine does only makes things
+-- slower.
 --
--- --lines says where the time of each example goes: for each line and operation, how long the device was busy with it,
--- as a trace of one run tells (mr.timeline), which is not the run that the makespan is of.
+-- The script's own time, between its calls, passes on the virtual GPU by the instructions of Lua's virtual machine: so much each as
+-- the model says (lua_ns, for a hundred). So the prediction is the same in every run.
+--
+-- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
+-- Without a GPU there is only the prediction. --lines says where the time of each example goes: for each line and
+-- operation, how long the device was busy with it, as a trace of one more run tells (mr.timeline).
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 
-local RUNS = 9 -- on a real GPU, that count
-
--- What is done after the last synchronize counts too, where an example waits for its events only.
-local WITH_TAIL = { event_timing = true }
+local LIMIT_S = 60 -- of an example, and of the kernels, on one backend
+local RUNS, ENOUGH_MS = 9, 1500 -- on a real GPU, that count; no further one after so long
+local LUA_STEP = 100 -- instructions of Lua
 
 -- ---------------------------------------------------------------- in the child: one example
 
--- What makes memory of the host if its options say so.
-local MAKERS = { "empty", "zeros", "ones", "full", "arange", "linspace", "tensor", "zeros_like", "ones_like",
-  "empty_like", "full_like", "eye" }
+-- What gets ready: it always does, or where its options ask for memory of the host.
+local ALWAYS = { "kernel", "module", "elementwise", "graph" }
+local ON_HOST = { "empty", "zeros", "ones", "full", "arange", "linspace", "tensor", "zeros_like", "ones_like",
+  "empty_like", "full_like", "eye", "rand", "randn", "randint" }
 
 local function on_host(...)
-  local opts = select(-1, ...)
+  local opts = select("#", ...) > 0 and select(-1, ...)
   return type(opts) == "table" and (opts.pinned or opts.device == "cpu")
 end
 
--- Runs the example once; the milliseconds between its waits. It sees a machine that it cannot step, so that it does
--- the same everywhere.
-local function run_once(path, tail)
-  local total, began, prepared = 0, mr.clock(), true -- before the first wait there is nothing to count
-  local watched = {}
-  local function wait(...)
-    mr.synchronize(...)
-    if not prepared then total = total + mr.clock() - began end
-    began, prepared = mr.clock(), false
+-- On the virtual GPU the script's own time passes, too.
+local function begin_lua_time(ns)
+  if not M.virtual or not ns or ns == 0 then return end
+  debug.sethook(function() mr.machine.pass(ns * 1e-6) end, "", LUA_STEP)
+end
+
+-- The milliseconds of one run. The example sees a machine that it cannot step, so that it does the same everywhere.
+local function run_once(path, lua_ns)
+  local total, began, depth = 0, 0, 0
+  local function stop()
+    debug.sethook()
+    M.wait_for_all()
+    total = total + mr.clock() - began
   end
-  watched.synchronize = wait
-  for _, name in ipairs(MAKERS) do
+  local function go_on(...)
+    depth = depth - 1
+    M.wait_for_all()
+    began = mr.clock()
+    begin_lua_time(lua_ns)
+    return ...
+  end
+  local function get_ready(fn, ...)
+    if depth > 0 then return fn(...) end
+    stop()
+    depth = depth + 1
+    return go_on(fn(...))
+  end
+  local watched = {}
+  for _, name in ipairs(ALWAYS) do
+    local fn = mr[name]
+    if type(fn) == "function" then
+      watched[name] = function(...) return get_ready(fn, ...) end
+    elseif fn then -- a table that can be called
+      watched[name] = setmetatable({}, { __index = fn, __call = function(_, ...) return get_ready(fn, ...) end })
+    end
+  end
+  for _, name in ipairs(ON_HOST) do
     watched[name] = function(...)
-      if select("#", ...) > 0 and on_host(...) then prepared = true end
+      if on_host(...) then return get_ready(mr[name], ...) end
       return mr[name](...)
     end
   end
@@ -57,15 +85,18 @@ local function run_once(path, tail)
     io = setmetatable({ write = function() end }, { __index = io }),
     mr = module,
   }
-  assert(loadfile(path, "t", setmetatable(quiet, { __index = _G })))()
-  if tail then wait() else M.wait_for_all() end
+  local chunk = assert(loadfile(path, "t", setmetatable(quiet, { __index = _G })))
+  began = mr.clock()
+  begin_lua_time(lua_ns)
+  chunk()
+  stop()
   return total
 end
 
 -- Where the device's time of one run goes, as lines for the parent.
-local function print_lines(path, tail)
+local function print_lines(path)
   local sums, order = {}, {}
-  for _, span in ipairs(mr.timeline(run_once, path, tail).spans) do
+  for _, span in ipairs(mr.timeline(run_once, path).spans) do
     if span.engine and span.engine ~= "host" and span.start and span.where then
       local key = ("%s %s"):format(span.where:match("[^/]*$"), span.name)
       if not sums[key] then order[#order + 1] = key end
@@ -75,31 +106,33 @@ local function print_lines(path, tail)
   for _, key in ipairs(order) do print(("line %.9g %s"):format(sums[key], key)) end
 end
 
-local function child(name, lines)
-  local path, tail = M.folder .. "/examples/" .. name .. ".lua", WITH_TAIL[name]
-  if not M.virtual then run_once(path, tail) end
-  M.wait_for_all()
-  local ms = math.huge
-  for _ = 1, M.virtual and 1 or RUNS do
-    ms = math.min(ms, run_once(path, tail))
+local function child(name, lua_ns, lines)
+  local path = M.folder .. "/examples/" .. name .. ".lua"
+  run_once(path, lua_ns)
+  local ms, spent, runs = math.huge, 0, 0
+  repeat
     collectgarbage()
     M.wait_for_all()
-  end
+    local one = run_once(path, lua_ns)
+    ms, spent, runs = math.min(ms, one), spent + one, runs + 1
+  until M.virtual or runs == RUNS or spent > ENOUGH_MS
   print(("makespan %.9g"):format(ms))
-  if lines then print_lines(path, tail) end
+  if lines then print_lines(path) end
 end
 
 -- ---------------------------------------------------------------- in the parent
 
-local with_lines = false
+local with_lines, lua_ns = false, 0
 
 -- The milliseconds of one example with these options of the host, and those of its lines; nil and why not.
 local function measure(name, ...)
   local words = table.pack(...)
-  table.move({ arg[0], "--child", name, with_lines and "lines" or nil }, 1, 4, words.n + 1, words)
-  local output = M.run(table.unpack(words))
+  for _, word in ipairs{ arg[0], "--child", name, tostring(lua_ns), with_lines and "lines" or nil } do
+    words[#words + 1] = word
+  end
+  local output, _, problem = M.run_within(LIMIT_S, M.host(), table.unpack(words))
   local ms = tonumber(output:match("makespan (%S+)"))
-  if not ms then return nil, "failed" end
+  if not ms then return nil, problem or output:match("millrace: ([^\n]+)") or "failed" end
   local lines = {}
   for time, key in output:gmatch("line (%S+) ([^\n]+)") do
     lines[#lines + 1] = { key = key, ms = tonumber(time) }
@@ -108,15 +141,25 @@ local function measure(name, ...)
   return ms, nil, lines
 end
 
--- Names of the examples, and how many devices each needs: what its header asks for.
+-- Why an example is left out, if it is.
+local function why_not(text)
+  for _, what in ipairs{ "mr%.explore", "mr%.waits", "mr%.stress", "mr%.steer", "millrace%.testing" } do
+    if text:find(what) then
+      return ("it tries schedules (%s): its time is that of the search"):format((what:gsub("%%", "")))
+    end
+  end
+end
+
+-- Names of the examples, how many devices each needs (what its header asks for), and why it is left out.
 local function find_examples()
   local list = {}
   local listing = assert(io.popen("ls " .. M.quote(M.folder .. "/examples") .. "/*.lua"))
   for path in listing:lines() do
     local file = assert(io.open(path))
-    local devices = file:read("a"):match("%-%- options: %-%-device virtual:(%d+)")
+    local text = file:read("a")
     file:close()
-    list[#list + 1] = { name = path:match("([^/]+)%.lua$"), devices = tonumber(devices) or 1 }
+    list[#list + 1] = { name = path:match("([^/]+)%.lua$"), why_not = why_not(text),
+      devices = tonumber(text:match("%-%- options: %-%-device virtual:(%d+)")) or 1 }
   end
   listing:close()
   return list
@@ -139,44 +182,83 @@ local function add_lines(rows, predicted, measured)
   end
 end
 
+-- How many examples are as near as they should be: from 1 ms on a tenth, below it a fifth.
+local near = { [true] = { 0, 0, "of 1 ms or more", 0.1 }, [false] = { 0, 0, "of less than 1 ms", 0.2 } }
+
+local function note(predicted, measured)
+  local class = near[measured >= 1]
+  class[2] = class[2] + 1
+  if math.abs(measured / predicted - 1) <= class[4] then class[1] = class[1] + 1 end
+end
+
 local function add_example(rows, example, model)
+  if example.why_not then
+    rows[#rows + 1] = { example.name, "-", "-", "-", example.why_not }
+    return
+  end
   local predicted, problem, lines = measure(example.name, "--device", "virtual:" .. example.devices, "--model", model)
   local measured, measured_lines
   if not M.virtual and example.devices > mr.device_count() then
-    problem = ("needs %d devices"):format(example.devices)
+    problem = ("needs %d devices, and there %s %d"):format(example.devices, mr.device_count() == 1 and "is" or "are",
+      mr.device_count())
   elseif not M.virtual then
     local failure
     measured, failure, measured_lines = measure(example.name, "--device", "cuda")
     problem = problem or failure
   end
+  if predicted and measured and predicted > 0 then note(predicted, measured) end
   rows[#rows + 1] =
     { example.name, cell(predicted), cell(measured), ratio_of(predicted, measured), problem or "" }
   if with_lines then add_lines(rows, lines or {}, measured_lines) end
 end
 
+local function print_kernels(model)
+  local script = M.folder .. "/bench/gpu/kernel_times.lua"
+  local backend, mode = M.virtual and "virtual" or "cuda", M.virtual and "say" or nil
+  local output, _, problem = M.run_within(3 * LIMIT_S, "env", "MILLRACE=" .. M.host(), "MODEL=" .. model, M.host(),
+    "--device", backend, script, mode)
+  print("\nkernels, in microseconds: what k:profile() tells, the virtual launch, and the GPU")
+  io.write(output)
+  if problem then print(problem) end
+end
+
 local function parent(words)
-  local wanted, model = {}, mr.machine and mr.machine.model() or "h200"
+  local wanted, only = {}, nil
+  local model = mr.machine and mr.machine.model() or "h200"
   local i = 1
+  local function value(what)
+    i = i + 1
+    return words[i] or error(("%s: expected %s"):format(words[i - 1], what), 0)
+  end
   while words[i] do
     if words[i] == "--lines" then
       with_lines = true
     elseif words[i] == "--model" then
-      i = i + 1
-      model = words[i] or error("--model: expected a name or a file", 0)
+      model = value("a name or a file")
+    elseif words[i] == "--only" then
+      only = value("examples or kernels")
     else
       wanted[words[i]] = true
     end
     i = i + 1
   end
+  lua_ns = M.model_figures(model).lua_ns or 0
+  print(("predicted with the model %s%s"):format(model, M.virtual and "; there is no GPU to measure" or
+    ", measured on " .. mr.device(0).name))
   local all = not next(wanted)
   local rows = { { "example", "predicted ms", "measured ms", "measured / predicted", "" } }
   for _, example in ipairs(find_examples()) do
-    if all or wanted[example.name] then add_example(rows, example, model) end
+    if only ~= "kernels" and (all or wanted[example.name]) then add_example(rows, example, model) end
     wanted[example.name] = nil
   end
   if next(wanted) then error(("there is no example `%s`"):format(next(wanted)), 0) end
-  print(("predicted with the model %s%s"):format(model, M.virtual and "; there is no GPU to measure" or ""))
-  M.print_table(rows)
+  if only ~= "kernels" then M.print_table(rows) end
+  for _, class in pairs(near) do
+    if class[2] > 0 then
+      print(("%d of %d examples %s are within %d %%"):format(class[1], class[2], class[3], class[4] * 100))
+    end
+  end
+  if all and only ~= "examples" then print_kernels(model) end
 end
 
-if arg[1] == "--child" then child(arg[2], arg[3]) else parent(arg) end
+if arg[1] == "--child" then child(arg[2], tonumber(arg[3]), arg[4]) else parent(arg) end

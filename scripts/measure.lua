@@ -58,13 +58,47 @@ function M.host()
   return word
 end
 
+local function run(words)
+  for i, word in ipairs(words) do words[i] = M.quote(word) end
+  local pipe = assert(io.popen(table.concat(words, " ") .. " </dev/null" .. (words.rest or "")))
+  local text = pipe:read("a")
+  local ok, _, status = pipe:close()
+  return text, ok == true, status
+end
+
 -- What the host prints when it is started with these words, and whether it ended well.
 function M.run(...)
-  local words = { M.quote(M.host()) }
-  for _, word in ipairs{ ... } do words[#words + 1] = M.quote(word) end
-  local pipe = assert(io.popen(table.concat(words, " ") .. " </dev/null"))
-  local text = pipe:read("a")
-  return text, pipe:close() == true
+  local text, ok = run{ M.host(), ... }
+  return text, ok
+end
+
+-- Likewise of any program, errors included, ended after so many seconds. Returns the text, whether it ended well, and if it
+-- was ended, that in words.
+function M.run_within(seconds, program, ...)
+  local text, ok, status = run{ rest = " 2>&1", "timeout", "-k", "5", tostring(seconds), program, ... }
+  local ended = status == 124 or status == 137
+  return text, ok, ended and ("ended after %d s"):format(seconds) or nil
+end
+
+-- ---------------------------------------------------------------- models
+
+-- The figures of a model file, by key; numbers where they are some.
+function M.read_model(path)
+  local model = { path = path }
+  for line in io.lines(path) do
+    local key, value = line:gsub("#.*", ""):match("^%s*([%w_]+)%s*=%s*(.-)%s*$")
+    if key then model[key] = tonumber(value) or value end
+  end
+  return model
+end
+
+-- Those of a shipped model or of a file; nothing where the sources are not at hand.
+function M.model_figures(name)
+  local path = name:find("[/.]") and name or ("%s/../src/virtual/models/%s.model"):format(M.folder, name)
+  local file = io.open(path)
+  if not file then return {} end
+  file:close()
+  return M.read_model(path)
 end
 
 -- ---------------------------------------------------------------- printing

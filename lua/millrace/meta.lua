@@ -2389,9 +2389,9 @@ function mr.machine.time() end
 ---@return table[] queues
 function mr.machine.queues() end
 
----Sets and returns the device model: "h200", "a100", "rtx4090", "t4", or the path of a model file. It
----can be changed only while nothing is pending and no device memory is in use. Returns the previous
----model.
+---Sets and returns the device model: "h200", "h100", "a100", "rtx4090", "t4", or the path of a model
+---file. It can be changed only while nothing is pending and no device memory is in use. Returns the
+---previous model.
 ---@param name? string
 ---@return string before
 function mr.machine.model(name) end

@@ -20,6 +20,7 @@
 #include "host/module.h"
 #include "model/backend.h"
 #include "model/device.h"
+#include "virtual/device_model.h"
 #include "ops/blas.h"
 #if MR_HAVE_CUDA
 #include "cuda/cuda.h"
@@ -50,19 +51,33 @@ static void say_build(void) {
 #endif
 }
 
+/* A model, and how many of its figures were measured: a prediction is as good as they are. */
+static void say_model(const char *name) {
+    device_model model;
+    mr_status status = mr_device_model_load(name, &model);
+    if (status) {
+        say(name, "%s", status->message);
+        mr_error_destroy(status);
+        return;
+    }
+    char label[80];
+    snprintf(label, sizeof label, "model %s", name);
+    say(label, "%s: %d figures measured, %d told by the driver, %d published, %d assumed",
+        model.name, model.figures.measured, model.figures.property, model.figures.published,
+        model.figures.assumed + model.figures.untold);
+}
+
 static void say_models(void) {
     static const char folder[] = "models/", ending[] = ".model";
-    mr_buffer names = {0};
     for (const mr_embedded *file = mr_embedded_files; file->name; file++) {
+        char name[64];
         size_t length = strlen(file->name);
         if (strncmp(file->name, folder, sizeof folder - 1) != 0) continue;
         length -= sizeof folder - 1;
         if (length > sizeof ending - 1) length -= sizeof ending - 1;
-        if (names.size) mr_buffer_puts(&names, ", ");
-        mr_buffer_add(&names, file->name + sizeof folder - 1, length);
+        snprintf(name, sizeof name, "%.*s", (int)length, file->name + sizeof folder - 1);
+        say_model(name);
     }
-    say("device models", "%s", names.data ? names.data : "none");
-    mr_buffer_free(&names);
 }
 
 static void say_devices(const mr_machine *machine) {

@@ -25,8 +25,9 @@ typedef struct mr_kernel_code {
     mr_ptx_module *ptx;
     char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
     size_t size;
-    struct mr_kernel_count *counts; /* by kernel */
-    struct mr_kernel_once *once;    /* by kernel */
+    struct mr_kernel_count *counts;   /* by kernel */
+    struct mr_kernel_timing *timings; /* by kernel: kernel_time.h */
+    struct mr_kernel_once *once;      /* by kernel */
     uint8_t *uses; /* by kernel, then by variable of the module: MR_READ | MR_WRITE, or 0 */
 } mr_kernel_code;
 
@@ -60,6 +61,8 @@ const mr_kernel_once *mr_kernel_code_once(const mr_kernel_code *code, const mr_p
 /* By variable of the module: how the kernel uses it. */
 const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 
+struct mr_kernel_timing *mr_kernel_code_timing(const mr_kernel_code *code,
+                                               const mr_ptx_kernel *kernel);
 mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel);
 

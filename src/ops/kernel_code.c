@@ -2,9 +2,13 @@
 #include <stdlib.h>
 
 #include "ops/kernel.h"
+#include "ops/kernel_time.h"
 #include "ptx/profile.h"
 
 static void destroy(mr_kernel_code *code) {
+    for (uint32_t i = 0; code->timings && i < mr_ptx_kernel_count(code->ptx); i++)
+        mr_kernel_timing_free(&code->timings[i]);
+    free(code->timings);
     for (uint32_t i = 0; code->counts && i < mr_ptx_kernel_count(code->ptx); i++)
         mr_ptx_profile_destroy(code->counts[i].profile);
     free(code->counts);
@@ -49,7 +53,8 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
     mr_status status = mr_ptx_module_load(text, size, name, &code->ptx);
     if (!status) {
         code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
-        if (!code->counts || !find_uses(code) || !find_courses(code))
+        code->timings = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->timings);
+        if (!code->counts || !code->timings || !find_uses(code) || !find_courses(code))
             status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
     }
     if (status) {
@@ -89,6 +94,10 @@ const uint8_t *mr_kernel_code_uses(const mr_kernel_code *code, const mr_ptx_kern
 
 const mr_kernel_once *mr_kernel_code_once(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
     return &code->once[index_of(code, kernel)];
+}
+
+mr_kernel_timing *mr_kernel_code_timing(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
+    return &code->timings[index_of(code, kernel)];
 }
 
 mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {

@@ -7,9 +7,9 @@
 #include "model/backend.h"
 #include "model/observer.h"
 #include "ops/kernel_findings.h"
-#include "ops/kernel_profile.h"
 #include "ops/kernel_memory.h"
 #include "ops/kernel_profile.h"
+#include "ops/kernel_time.h"
 #include "ptx/profile.h"
 
 int64_t mr_kernel_items(const mr_command *command) {
@@ -137,6 +137,22 @@ void mr_kernel_finish(const mr_command *command, void *state) {
     mr_kernel_findings_tell(command, &launch);
 }
 
+/* The first blocks of some launches are counted for their time, whether or not k:profile() wants them, too. */
+static mr_status run_blocks(const mr_command *command, mr_ptx_launch *launch, int64_t first,
+                            int64_t end) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    int64_t counted = end;
+    launch->profile = mr_kernel_time_begin(command, first, &counted);
+    if (launch->profile) {
+        mr_status status = mr_ptx_run(launch, (uint64_t)first, (uint64_t)counted);
+        mr_kernel_time_end(command, launch->profile, count_of(command->machine, a));
+        first = counted;
+        if (status || first == end) return status;
+    }
+    launch->profile = count_of(command->machine, a);
+    return mr_ptx_run(launch, (uint64_t)first, (uint64_t)end);
+}
+
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
@@ -149,9 +165,8 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     launch.params = space + variables;
     launch.progress = state;
     if (a->cooperative) launch.workspace = ((mr_ptx_progress *)state)->workspace;
-    launch.profile = count_of(command->machine, a);
     mr_kernel_findings_attach(command, &launch);
-    mr_status status = mr_ptx_run(&launch, (uint64_t)first, (uint64_t)end);
+    mr_status status = run_blocks(command, &launch, first, end);
     free(space);
     if (status && status->code == MR_CODE_INTERRUPTED) { /* half of a block cannot be taken back */
         mr_error_destroy(status);

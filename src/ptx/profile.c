@@ -109,7 +109,7 @@ static void add(mr_ptx_counts *to, const mr_ptx_counts *from) {
     to->bytes += from->bytes;
 }
 
-void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts) {
+static void merge(mr_ptx_profile *profile, const ptx_counts *counts) {
     pthread_mutex_lock(&profile->lock);
     profile->counts.blocks += counts->blocks;
     for (int i = 0; i < PTX_CACHE_PARTS; i++)
@@ -118,6 +118,14 @@ void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts) {
         add(&profile->counts.of_code[i], &counts->of_code[i]);
     }
     pthread_mutex_unlock(&profile->lock);
+}
+
+void mr_ptx_profile_add(mr_ptx_profile *to, const mr_ptx_profile *from) {
+    merge(to, &from->counts);
+}
+
+void ptx_counts_merge(mr_ptx_profile *profile, ptx_counts *counts) {
+    merge(profile, counts);
     free(counts->of_code);
     free(counts);
 }

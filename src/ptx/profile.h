@@ -40,6 +40,8 @@ typedef struct {
 
 mr_ptx_profile *mr_ptx_profile_create(const mr_ptx_module *module); /* NULL: memory is out */
 void mr_ptx_profile_destroy(mr_ptx_profile *profile);
+/* Adds the counts of another one of the same module. */
+void mr_ptx_profile_add(mr_ptx_profile *to, const mr_ptx_profile *from);
 uint64_t mr_ptx_profile_blocks(const mr_ptx_profile *profile);
 
 /* The instructions of a function that were executed: fills `out` with what instruction `i` of

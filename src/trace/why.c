@@ -1,8 +1,8 @@
 /* Why two operations did not run at the same time, as a sentence: see analysis.h.
  *
  * First the rules are asked: if a way leads from one to the other, the step between two streams that is nearest to the
- * later one is the cause, also where the host was so late that nobody had to wait. If nothing is saved without it, or there
- * is no such way, what really held the later one up counts: an engine that was taken, or the host. What is saved is
+ * later one is the cause, also where the host was so late that nobody had to wait. Else what really held the later one up
+ * counts: an engine that was taken, or the host. What is saved is
  * what a replan without the cause says (replan.h), and where that is only a guess, the sentence says "about". */
 #include <inttypes.h>
 #include <stdio.h>
@@ -345,15 +345,8 @@ static mr_status find_cause(question *q, mr_trace_replan *replan) {
     bool found = false;
     q->order = mr_trace_replan_order(replan);
     if (after) MR_TRY(ask_rules(q, &found));
-    if (found) {
-        MR_TRY(find_saving(replan, q));
-        if (q->saved >= NOTHING_SAVED_NS) return MR_OK;
-    }
-    question by_rules = *q;
-    ask_times(q);
-    MR_TRY(find_saving(replan, q));
-    if (found && q->saved <= by_rules.saved) *q = by_rules;
-    return MR_OK;
+    if (!found) ask_times(q);
+    return find_saving(replan, q);
 }
 
 static mr_status explain(question *q, mr_trace_why *why) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/kernel_time.h"
 #include "ops/op.h"
 #include "virtual/state.h"
 
@@ -183,6 +184,20 @@ static uint32_t slice_count(const vgpu *gpu, const mr_command *command, const bo
     if (chooser->whole) return 1;
     if ((int64_t)most > b->items) most = (uint64_t)b->items;
     return most ? (uint32_t)most : 1;
+}
+
+/* What was estimated before a user's launch ran is too short where its loops come back to the same bytes, or its atomic
+ * operations to the same address. Its counts tell, so each chunk ends as much later. */
+uint64_t mr_virtual_stretch(const work *w, uint64_t duration) {
+    const mr_command *command = w->command;
+    const body *b = w->body;
+    if (command->kind != MR_COMMAND_OP || command->u.op.row->id != MR_OP_kernel || b->failed)
+        return 0;
+    double counted = mr_kernel_time_ns(command);
+    if (counted <= 0) return 0;
+    double whole = w->queue->device->gpu->model.kernel_floor_ns + counted;
+    double missing = (whole - (double)b->duration) / (double)b->duration;
+    return b->duration && missing > 0 ? whole_ns((double)duration * missing) : 0;
 }
 
 bool mr_virtual_prepare(work *w) {

@@ -70,8 +70,23 @@ static mr_status set_number(reader *r, const char *key, const char *value) {
                    key);
 }
 
+/* "[m] a copy of 256 MiB" */
+static void count_source(reader *r, const char *comment) {
+    comment += strspn(comment, "# ");
+    char letter = comment[0] == '[' && comment[1] && comment[2] == ']' ? comment[1] : ' ';
+    switch (letter) {
+#define X(source, which)                                                                           \
+    case which: r->model.figures.source++; break;
+        MR_MODEL_SOURCES(X)
+#undef X
+    default: r->model.figures.untold++;
+    }
+}
+
 static mr_status read_line(reader *r, char *line) {
-    line[strcspn(line, "#")] = 0;
+    char *comment = line + strcspn(line, "#");
+    const char *said = *comment ? comment + 1 : comment;
+    *comment = 0;
     char *key = trim(line);
     if (!*key) return MR_OK;
     char *equals = strchr(key, '=');
@@ -81,7 +96,9 @@ static mr_status read_line(reader *r, char *line) {
     *equals = 0;
     char *value = trim(equals + 1);
     key = trim(key);
-    return strcmp(key, "name") == 0 ? set_name(r, value) : set_number(r, key, value);
+    if (strcmp(key, "name") == 0) return set_name(r, value);
+    count_source(r, said);
+    return set_number(r, key, value);
 }
 
 static mr_status check_complete(const reader *r) {

@@ -34,8 +34,13 @@
     X(synchronize_ns, 0) X(device_synchronize_ns, 0) X(wakeup_ns, 0) X(query_ns, 1)                \
     X(stream_create_ns, 0) X(event_create_ns, 0)                                                   \
     X(staging_gbs, 0)       /* pageable memory into the driver's buffer */                         \
-    X(host_memory_gbs, 0)
+    X(host_memory_gbs, 0)                                                                          \
+    X(lua_ns, 0)            /* a hundred instructions of Lua, between calls; for scripts/makespan.lua */
 // clang-format on
+
+/* Where a figure comes from: the letter in brackets that its comment begins with. */
+#define MR_MODEL_SOURCES(X)                                                                        \
+    X(measured, 'm') X(property, 'p') X(published, 'd') X(assumed, 'a') X(untold, ' ')
 
 typedef struct {
     char name[64];  /* "NVIDIA H200" */
@@ -43,6 +48,11 @@ typedef struct {
 #define X(key, least) double key;
     MR_DEVICE_MODEL_LIST(X)
 #undef X
+    struct {
+#define X(source, letter) int source;
+        MR_MODEL_SOURCES(X)
+#undef X
+    } figures; /* how many of each */
 } device_model;
 
 /* A name ("h200") or a path (with a slash or ".model"). `out` is unchanged after a failure. */

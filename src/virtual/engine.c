@@ -296,12 +296,26 @@ static mr_status run_slice(chunk *c) {
     return MR_OK;
 }
 
+/* Its slices have run: when it ends is known now. */
+static bool stretch(chunk *c) {
+    uint64_t more = mr_virtual_stretch(c->work, c->duration);
+    if (!more) return false;
+    c->stretched = true;
+    c->duration += more;
+    mr_virtual_offer(c->work, c->start + c->duration, c);
+    return true;
+}
+
 static mr_status step_chunk(vgpu *gpu, chunk *c, uint64_t now) {
+    if (c->stretched) {
+        chunk_done(gpu, c, now);
+        return MR_OK;
+    }
     mr_status status = run_slice(c);
     if (is_interruption(status)) offer_slice(c); /* it goes on when the device next moves */
     if (status) return status;
     if (c->slices_done < c->slices) offer_slice(c);
-    else chunk_done(gpu, c, now);
+    else if (!stretch(c)) chunk_done(gpu, c, now);
     return MR_OK;
 }
 

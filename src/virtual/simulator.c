@@ -52,7 +52,7 @@ static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t si
     if (!b || gpu->chooser->whole) return;
     const chunk *c = step->part;
     uint32_t done = c ? c->slices_done : b->slices_done, all = c ? c->slices : b->slices;
-    if (all > 1) snprintf(text + used, size - used, ", part %u of %u", done + 1, all);
+    if (all > 1 && done < all) snprintf(text + used, size - used, ", part %u of %u", done + 1, all);
 }
 
 /* A person has waited for it, so the host's clock follows. */

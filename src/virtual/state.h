@@ -60,6 +60,7 @@ struct chunk {
     uint32_t blocks;
     uint32_t slices, slices_done;
     uint64_t holder; /* the seq of what had the engine before */
+    bool stretched;  /* its slices have run, and it ends later than was known before */
 };
 
 typedef enum {
@@ -285,6 +286,8 @@ void mr_virtual_engines_reset(vdevice *device); /* nothing is under way there an
 mr_status mr_virtual_finish_started(vgpu *gpu); /* what has begun is run to its end */
 /* What a half-run body has in w->body->scratch; 0: nothing, or it has not begun. */
 int64_t mr_virtual_scratch_bytes(const work *w);
+/* By how much a part of `duration` takes longer than it was prepared to, now that it has run. */
+uint64_t mr_virtual_stretch(const work *w, uint64_t duration);
 bool mr_virtual_prepare(work *w); /* makes w->body; false when memory is out */
 void mr_virtual_body_free(work *w);
 /* Items [*io_first, end). INTERRUPTED: not done, but well; *io_first is where to go on. After any other failure it

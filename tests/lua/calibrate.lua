@@ -81,7 +81,7 @@ end
 
 function TestCalibrate.test_what_cannot_be_measured_says_so()
   local values, comments = parse(calibrate("--device", "virtual", "--model", "h200", SCRIPT))
-  lu.assertEquals(comments.peer_gbs, "as NVIDIA H200: there is one device")
+  lu.assertEquals(comments.peer_gbs, "[a] as NVIDIA H200: there is one device")
   lu.assertEquals(values.peer_gbs, parse(shipped("h200")).peer_gbs)
 end
 
