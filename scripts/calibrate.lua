@@ -404,9 +404,9 @@ end
 -- What a script does between calls: a loop with calls, tables and numbers.
 local function some_lua(rounds)
   local sum, list = 0.0, {}
-  local function add(a, b) return a + b end
+  local function plus(a, b) return a + b end
   for i = 1, rounds do
-    list[i % 8 + 1] = add(i, sum)
+    list[i % 8 + 1] = plus(i, sum)
     if list[1] and i % 3 == 0 then sum = sum + #list else sum = sum * 0.5 end
   end
   return sum

@@ -2,15 +2,15 @@
 --
 --     build/millrace --device cuda scripts/makespan.lua [--model NAME] [--lines] [--only examples|kernels] [EXAMPLE...]
 --
--- Each example runs in a process of its own on either backend, with its output thrown away and a limit of its time. What
--- counts is the time on mr.clock() from the first call to the end of all work, the host's time included. What is getting
--- ready does not count, on neither backend: compiling kernels, making graphs, and making memory of the host. The devices are waited
--- for before that. On a real GPU an example runs several times: the first run does not count, since the first use of
--- kernels and memory costs much, and of the others the shortest does, since whatever else a machine does only makes things
--- slower.
+-- Each example runs in a process of its own on either backend, with its output thrown away and a limit of its time.
+-- What counts is the time on mr.clock() from the first call to the end of all work, the host's time included. Getting
+-- ready does not count, on neither backend: compiling kernels, making graphs, and making memory of the host. The
+-- devices are waited for before that. On a real GPU an example runs several times. The first run does not count, since
+-- the first use of kernels and memory costs much. The shortest of the others does, since whatever else a machine does
+-- only makes things slower.
 --
--- The script's own time, between its calls, passes on the virtual GPU by the instructions of Lua's virtual machine: so much each as
--- the model says (lua_ns, for a hundred). So the prediction is the same in every run.
+-- The script's own time, between its calls, passes on the virtual GPU by the instructions of Lua's virtual machine: the
+-- model says how long a hundred of them take (lua_ns). So the prediction is the same in every run.
 --
 -- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
 -- Without a GPU there is only the prediction. --lines says where the time of each example goes: for each line and

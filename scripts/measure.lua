@@ -72,8 +72,8 @@ function M.run(...)
   return text, ok
 end
 
--- Likewise of any program, errors included, ended after so many seconds. Returns the text, whether it ended well, and if it
--- was ended, that in words.
+-- Likewise of any program, errors included, ended after so many seconds. Returns the text, whether it ended well, and
+-- that it was ended, in words.
 function M.run_within(seconds, program, ...)
   local text, ok, status = run{ rest = " 2>&1", "timeout", "-k", "5", tostring(seconds), program, ... }
   local ended = status == 124 or status == 137

@@ -8,7 +8,7 @@
 #define KERNEL_TIMES                                                                               \
     512 /* a power of two; the last launches of a kernel with more shapes and arguments have no time */
 
-/* Of one kernel of a code. */
+/* What is known of one kernel of a code. */
 typedef struct mr_kernel_timing {
     struct {
         uint64_t key; /* 0: none */
@@ -27,7 +27,7 @@ mr_ptx_profile *mr_kernel_time_begin(const mr_command *command, int64_t first, i
 /* They have run. Takes `counts`, and adds them to `too`, if it is not NULL. */
 void mr_kernel_time_end(const mr_command *command, mr_ptx_profile *counts, mr_ptx_profile *too);
 
-/* Nanoseconds of the whole launch, once some of it has run; 0: not known. A launch that is carried out again on another
+/* The nanoseconds of the whole launch, once some of it has run; 0: not known. A launch that is carried out again on another
  * machine takes as long as the first time. */
 double mr_kernel_time_ns(const mr_command *command);
 

@@ -364,7 +364,7 @@ static mr_status explain(question *q, mr_trace_why *why) {
     return status;
 }
 
-/* Of the shorter one. From here on, both are said to have run together, and nobody asks why not. */
+/* The share of the shorter one from which on both are said to have run together, and nobody asks why not. */
 #define TOGETHER 0.9
 
 static mr_status explain_overlap(question *q, mr_trace_why *why) {

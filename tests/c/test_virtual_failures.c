@@ -193,7 +193,7 @@ static void models_are_data(void **state) {
     const struct {
         const char *name;
         int sms;
-    } models[] = {{"h200", 132}, {"a100", 108}, {"rtx4090", 128}, {"t4", 40}};
+    } models[] = {{"h200", 132}, {"a100", 108}, {"rtx4090", 128}, {"t4", 40}, {"h100", 132}};
     const mr_simulator *simulator = mr_virtual_backend.simulator;
     for (int i = 0; i < 4; i++) {
         OK(simulator->set_model(machine, models[i].name));

@@ -36,14 +36,14 @@ function TestMakespan.test_another_model()
   lu.assertTrue(slow > 2 * predict("--model", "h200", "fan_out").fan_out)
 end
 
--- A folder with the script and these programs as its examples; what the script prints, the errors it shows, and the status.
+-- What the script prints, in a folder with these programs as its examples.
 local function predict_programs(programs)
   local name = os.tmpname()
   os.remove(name)
   local folder = name .. "_makespan"
   local scripts = folder .. "/scripts"
-  assert(os.execute(("mkdir -p %s/examples %s/src/virtual && cp scripts/makespan.lua scripts/measure.lua %s"):format(scripts,
-    folder, scripts)))
+  assert(os.execute(("mkdir -p %s/examples %s/src/virtual"):format(scripts, folder)))
+  assert(os.execute(("cp scripts/makespan.lua scripts/measure.lua %s"):format(scripts)))
   assert(os.execute(("cp -R src/virtual/models %s/src/virtual"):format(folder)))
   for program, text in pairs(programs) do command.write(("%s/examples/%s.lua"):format(scripts, program), text) end
   local result = command.run{ "--device", "virtual", scripts .. "/makespan.lua", "--only", "examples" }
@@ -72,7 +72,7 @@ function TestMakespan.test_why_a_program_is_left_out()
     searches = 'local mr = require "millrace" mr.explore(function() end)',
     fails = 'error("on purpose", 0)',
   }
-  lu.assertStrContains(out, "searches  -             -            -                     it tries schedules (mr.explore)")
+  lu.assertStrMatches(out, ".*\nsearches +%- +%- +%- +it tries schedules %(mr%.explore%).*")
   lu.assertStrMatches(out, ".*\nfails +%- +%- +%- +on purpose\n.*")
 end
 
@@ -84,7 +84,6 @@ function TestMakespan.test_the_time_of_lua()
   end
   local out = predict_programs{ few = program(10), many = program(1000000), again = program(1000000) }
   local few, many = tonumber(out:match("\nfew +([%d.]+)")), tonumber(out:match("\nmany +([%d.]+)"))
-  
   lu.assertAlmostEquals(few, 1, 0.1)
   lu.assertTrue(few + 10 < many, out) -- 4 million instructions
   lu.assertEquals(tonumber(out:match("\nagain +([%d.]+)")), many)

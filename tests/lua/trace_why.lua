@@ -18,9 +18,10 @@ local function any(list) return list[math.random(#list)] end
 -- A line: its text; the streams that it concerns; what its work is called, if it has some.
 local makers = {
   function(i)
-    local s, blocks = any(STREAMS), math.random(5) == 1 and (", blocks = %d"):format(math.random(20, 160)) or ""
-    return { text = ('%s:run(function() mr.op{name = "k%d", ms = %.2f%s} end)'):format(s, i, math.random() + 0.03, blocks),
-      streams = { s }, work = true }
+    local s, blocks = any(STREAMS), ""
+    if math.random(5) == 1 then blocks = (", blocks = %d"):format(math.random(20, 160)) end
+    local text = '%s:run(function() mr.op{name = "k%d", ms = %.2f%s} end)'
+    return { text = text:format(s, i, math.random() + 0.03, blocks), streams = { s }, work = true }
   end,
   function()
     local s, e = any(STREAMS), "e" .. math.random(3)
@@ -48,15 +49,18 @@ local makers = {
   end,
   function()
     local s, from = any(STREAMS), any{ "page", "pin" }
-    return { text = ("%s:run(function() dev:copy_(%s, {non_blocking = true}) end)"):format(s, from), streams = { s }, work = true }
+    local text = "%s:run(function() dev:copy_(%s, {non_blocking = true}) end)"
+    return { text = text:format(s, from), streams = { s }, work = true }
   end,
   function()
     local s, to = any(STREAMS), any{ "page", "pin" }
-    return { text = ("%s:run(function() %s:copy_(dev, {non_blocking = true}) end)"):format(s, to), streams = { s }, work = true }
+    local text = "%s:run(function() %s:copy_(dev, {non_blocking = true}) end)"
+    return { text = text:format(s, to), streams = { s }, work = true }
   end,
   function()
     local s = any(STREAMS)
-    return { text = ("%s:run(function() dev:copy_(pin, {non_blocking = false}) end)"):format(s), streams = { s }, work = true }
+    local text = "%s:run(function() dev:copy_(pin, {non_blocking = false}) end)"
+    return { text = text:format(s), streams = { s }, work = true }
   end,
   function()
     local s = any(STREAMS)
@@ -64,7 +68,8 @@ local makers = {
   end,
   function()
     local s = any(STREAMS)
-    return { text = ("%s:run(function() keep[#keep + 1] = dev + 1 end)"):format(s), streams = { s }, work = true }
+    local text = "%s:run(function() keep[#keep + 1] = dev + 1 end)"
+    return { text = text:format(s), streams = { s }, work = true }
   end,
   function()
     return { text = "if #keep > 0 then table.remove(keep):free() end", streams = {}, frees = true }
@@ -105,8 +110,8 @@ local function run(program)
   collectgarbage()
   mr.synchronize()
   collectgarbage("stop")
-  local tr = mr.timeline(chunk, mr, stream("a"), stream("b"), stream("c"), stream("x"), stream("y"), mr.default_stream(),
-    stream("fresh"), mr.event(), mr.event(), mr.event(), small, dev, page, pin, keep, copy_small)
+  local tr = mr.timeline(chunk, mr, stream("a"), stream("b"), stream("c"), stream("x"), stream("y"),
+    mr.default_stream(), stream("fresh"), mr.event(), mr.event(), mr.event(), small, dev, page, pin, keep, copy_small)
   collectgarbage("restart")
   return tr
 end
@@ -224,7 +229,8 @@ local function check_answer(program, tr, one, two)
   local again = span_of(run(changed), line)
   local saved = math.max(0, late.start - again.start)
   if math.abs(saved - why.saves_ms) > NEAR_MS then
-    lu.fail(show(program, why, ("a run without it begins line %d %.3f ms earlier"):format(line, late.start - again.start)))
+    local text = "a run without it begins line %d %.3f ms earlier"
+    lu.fail(show(program, why, text:format(line, late.start - again.start)))
   end
   counts.exact = counts.exact + 1
   counts[why.cause] = (counts[why.cause] or 0) + 1
