@@ -3168,21 +3168,21 @@ function Tensor:minimum_(y) end
 ---@return millrace.Tensor
 function mr.minimum(x, y, options) end
 
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
+---The gradient of relu: 0 where its result y is 0, x elsewhere, also where y is NaN. x is the gradient
+---of the result.
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function Tensor:relu_backward(y, options) end
 
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
+---The gradient of relu: 0 where its result y is 0, x elsewhere, also where y is NaN. x is the gradient
+---of the result.
 ---@param y millrace.Tensor|number
 ---@return millrace.Tensor
 function Tensor:relu_backward_(y) end
 
----The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the
----result.
+---The gradient of relu: 0 where its result y is 0, x elsewhere, also where y is NaN. x is the gradient
+---of the result.
 ---@param x millrace.Tensor
 ---@param y millrace.Tensor|number
 ---@param options? { out?: millrace.Tensor }

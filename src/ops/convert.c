@@ -1,5 +1,6 @@
 /* Dense blocks from one dtype to another: a loop for each pair, most of them from one list. Numbers convert as mr_dtype_store
- * says: float to integer truncates and saturates, NaN gives 0, integers wrap, bool is != 0. */
+ * says: float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0, integers wrap, bool is
+ * != 0. */
 #include "ops/body.h"
 
 #include "base/half.h"
@@ -20,11 +21,12 @@ static inline int64_t i64_from_f32(float v) {
 static inline int64_t i64_from_f64(double v) {
     return v >= 0x1p63 ? INT64_MAX : v >= -0x1p63 ? (int64_t)v : v != v ? 0 : INT64_MIN;
 }
+/* The integer modulo 256. From 2^31 on all integers that are f32 are multiples of 256, from 2^63 on all that are f64. */
 static inline uint8_t u8_from_f32(float v) {
-    return v >= 255.0f ? 255 : v > 0.0f ? (uint8_t)v : 0;
+    return v >= -0x1p31f && v < 0x1p31f ? (uint8_t)(int32_t)v : 0;
 }
 static inline uint8_t u8_from_f64(double v) {
-    return v >= 255.0 ? 255 : v > 0.0 ? (uint8_t)v : 0;
+    return v >= -0x1p63 && v < 0x1p63 ? (uint8_t)(int64_t)v : 0;
 }
 
 /* from, its C type, to, its C type, expression of v */

@@ -1,5 +1,5 @@
 /* Random numbers by position: element i takes its bits from Philox block i/4 (or i/2 where it needs 64
- * of them) of the call's seed and offset, so every slicing and every backend gives the same ones. */
+ * of them, i where it needs 128) of the call's seed and offset, so every slicing and every backend gives the same ones. */
 #include "ops/body.h"
 #include "ops/expr.h"
 
@@ -278,8 +278,23 @@ static mr_status prepare_bernoulli(const char *name, mr_dtype out, mr_params *pa
 const mr_generator mr_gen_bernoulli = {
     .computed = as_bool, .fill = bernoulli, .prepare = prepare_bernoulli};
 
-/* The high half of a 64 by 64 bit product maps 64 random bits to [0, range) with a bias below
- * range / 2^64. */
+/* The high half of a 64 by 64 bit product maps 64 random bits to [0, range): the probabilities of two numbers differ by
+ * a factor of less than 1 + range / 2^64. For ranges above 2^32 they are made of 128 bits: 1 + range / 2^128. */
+static bool is_wide(const mr_params *params) {
+    return (uint64_t)params->integer[1] - (uint64_t)params->integer[0] > UINT32_MAX;
+}
+
+static void randint_wide_run(const block_run *run, const mr_params *params, void *values) {
+    int64_t *v = values;
+    uint64_t low = (uint64_t)params->integer[0], range = (uint64_t)params->integer[1] - low;
+    for (int j = 0; j < BLOCKS; j++) {
+        uint64_t fine = (uint64_t)run->word[1][j] << 32 | run->word[0][j];
+        uint64_t coarse = (uint64_t)run->word[3][j] << 32 | run->word[2][j];
+        unsigned __int128 carry = ((unsigned __int128)fine * range) >> 64;
+        v[j] = (int64_t)(low + (uint64_t)(((unsigned __int128)coarse * range + carry) >> 64));
+    }
+}
+
 static void randint_run(const block_run *run, const mr_params *params, void *values) {
     int64_t *v = values;
     uint64_t low = (uint64_t)params->integer[0], range = (uint64_t)params->integer[1] - low;
@@ -294,7 +309,9 @@ static void randint_run(const block_run *run, const mr_params *params, void *val
 static void randint(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                     void *block) {
     (void)dtype;
-    for_runs(command, 2, sizeof(int64_t), randint_run, first, n, block);
+    bool wide = is_wide(&command->u.op.params);
+    for_runs(command, wide ? 1 : 2, sizeof(int64_t), wide ? randint_wide_run : randint_run, first,
+             n, block);
 }
 
 /* Of 300 a u8 would keep 44. bool takes 0 and 1, floats what is finite in them. */

@@ -69,7 +69,7 @@
     X(div,         FLOATS,  FLOAT, 4, a / b,                  "The quotient. Integers are converted to f32 first.") \
     X(maximum,     ALL,     SAME,  1, mr_maximum(a, b),       "The greater of two elements. NaN if one of them is NaN.") \
     X(minimum,     ALL,     SAME,  1, mr_minimum(a, b),       "The lesser of two elements. NaN if one of them is NaN.") \
-    X(relu_backward,    FLOATS, FLOAT, 1, b > 0 ? a : 0,           "The gradient of relu: x where its result y is positive, 0 elsewhere. x is the gradient of the result.") \
+    X(relu_backward,    FLOATS, FLOAT, 1, b <= 0 ? 0 : a,          "The gradient of relu: 0 where its result y is 0, x elsewhere, also where y is NaN. x is the gradient of the result.") \
     X(tanh_backward,    FLOATS, FLOAT, 4, a * (1 - mr_abs(b)) * (1 + mr_abs(b)), "The gradient of tanh, x * (1 - y * y), where y is its result and x the gradient of the result.") \
     X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b), "The gradient of sigmoid, x * y * (1 - y), where y is its result and x the gradient of the result.") \
     X(atan2,       FLOATS,  FLOAT, 16, mr_atan2(a, b),        "The angle of the point with height x and abscissa y, in radians from -pi to pi.") \

@@ -105,6 +105,11 @@ mr_dtype mr_promotion_result(const mr_promotion *promotion) {
     return result;
 }
 
+/* Modulo 256. From 2^63 on every double is a multiple of 256. */
+static uint8_t wrapped(double value) {
+    return value >= -0x1p63 && value < 0x1p63 ? (uint8_t)(int64_t)value : 0;
+}
+
 /* Beyond the type's range C leaves the conversion undefined; here it saturates, and NaN gives 0. */
 static int64_t saturate(double value, double low, double high, int64_t least, int64_t greatest) {
     if (isnan(value)) return 0;
@@ -121,8 +126,7 @@ void mr_dtype_store(mr_dtype dtype, void *address, mr_scalar value) {
         return;
     }
     case MR_U8: {
-        uint8_t v = value.is_integer ? (uint8_t)value.i
-                                     : (uint8_t)saturate(value.f, 0, UINT8_MAX, 0, UINT8_MAX);
+        uint8_t v = value.is_integer ? (uint8_t)value.i : wrapped(value.f);
         memcpy(address, &v, sizeof v);
         return;
     }

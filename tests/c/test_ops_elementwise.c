@@ -120,7 +120,7 @@ static double r_rem(double a, double b, double c) {
 }
 static double r_relu_backward(double a, double b, double c) {
     (void)c;
-    return b > 0 ? a : 0;
+    return b <= 0 ? 0 : a;
 }
 static double r_tanh_backward(double a, double b, double c) {
     (void)c;

@@ -84,11 +84,14 @@ static void numbers_beyond_the_range(void **state) {
     for (int i = 0; i < 4; i++) {
         assert_int_equal(stored(MR_I32, real(out_of_range[i])).i, INT32_MAX);
         assert_int_equal(stored(MR_I64, real(out_of_range[i])).i, INT64_MAX);
-        assert_int_equal(stored(MR_U8, real(out_of_range[i])).i, 255);
+        assert_int_equal(stored(MR_U8, real(out_of_range[i])).i, 0);
         assert_int_equal(stored(MR_I32, real(-out_of_range[i])).i, INT32_MIN);
         assert_int_equal(stored(MR_I64, real(-out_of_range[i])).i, INT64_MIN);
         assert_int_equal(stored(MR_U8, real(-out_of_range[i])).i, 0);
     }
+    assert_int_equal(stored(MR_U8, real(300.7)).i, 44);
+    assert_int_equal(stored(MR_U8, real(-1.5)).i, 255);
+    assert_int_equal(stored(MR_U8, real(NAN)).i, 0);
     assert_int_equal(stored(MR_I32, real(NAN)).i, 0);
     assert_int_equal(stored(MR_BOOL, real(NAN)).i, 1);
     assert_int_equal(stored(MR_BOOL, real(-0.0)).i, 0);

@@ -142,6 +142,7 @@ end
 function TestEdges.test_nan_passes_gradients_on()
   local nan = 0 / 0
   local function three(name) return function(x) return x[name](x) end end
+  lu.assertEquals(gradient_of(three "relu", { 1, nan, -3 }), { 1, 1, 0 })
   for _, name in ipairs { "max", "min", "amax", "amin", "median" } do
     lu.assertEquals(gradient_of(three(name), { 1, nan, 3 }), { 0, 1, 0 }, name)
   end

@@ -86,6 +86,43 @@ function TestFills.test_masked_fill_keeps_the_dtype()
   end
 end
 
+TestConversions = {}
+
+-- Floats to u8 wrap as integers do; to i32 and i64 they saturate. In memory as with one number.
+function TestConversions.test_floats_to_integers()
+  local values = { -1.5, -129, 255.7, 256, 300, 1e10, -1e10, 2 ^ 31, 2 ^ 32 + 256, 1e300, -1e300, math.huge,
+    -math.huge, 0 / 0 }
+  local whole = { 255, 127, 255, 0, 44, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  for _, device in ipairs { "cpu", 0 } do
+    for _, dtype in ipairs { "f32", "f64" } do
+      local x = mr.tensor(values, { dtype = dtype, device = device })
+      lu.assertEquals(x:to "u8":totable(), whole)
+      lu.assertEquals(x:to "i32":totable(), { -1, -129, 255, 256, 300, 0x7fffffff, -0x80000000, 0x7fffffff, 0x7fffffff,
+        0x7fffffff, -0x80000000, 0x7fffffff, -0x80000000, 0 })
+      lu.assertEquals(x[10]:to "i64":item(), math.maxinteger)
+    end
+  end
+  lu.assertEquals(mr.tensor({ 300, -1 }, { dtype = "f16" }):to "u8":totable(), { 44, 255 })
+  lu.assertEquals(mr.tensor({ 300, -1 }):to "u8":totable(), { 44, 255 })
+end
+
+TestRandom = {}
+
+-- Of 3 * 2^62 numbers: if 2^64 random words are spread over them, every third number comes twice as often.
+function TestRandom.test_wide_ranges_are_uniform()
+  mr.manual_seed(1)
+  local low = -(1 << 62) - 1
+  for _, device in ipairs { "cpu", 0 } do
+    local x, counts = mr.randint(low, math.maxinteger, { 20000 }, { device = device }), { [0] = 0, 0, 0 }
+    for _, v in ipairs(x:totable()) do
+      local distance = v - low -- without a sign
+      local rest = ((distance >> 1) % 3 * 2 + (distance & 1)) % 3
+      counts[rest] = counts[rest] + 1
+    end
+    for rest = 0, 2 do lu.assertAlmostEquals(counts[rest] / 20000, 1 / 3, 0.02) end
+  end
+end
+
 TestHalves = {}
 
 -- Functions of several operations round as one does: once.

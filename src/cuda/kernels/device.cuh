@@ -119,9 +119,8 @@ template <class T> MR_DEVICE T narrow(float x) {
     return v;
 }
 
-/* The rules of ops/convert.c: float to integer truncates and saturates, NaN gives 0; integers wrap; to f16 and bf16 all
- * is rounded once. To bool
- * is `!= 0` and at the place where it is done, as bool has no C type of its own. The device's conversions
+/* The rules of ops/convert.c: float to i32 and i64 truncates and saturates, to u8 it truncates and wraps, NaN gives 0;
+ * integers wrap; to f16 and bf16 all is rounded once. To bool is `!= 0` and at the place where it is done, as bool has no C type of its own. The device's conversions
  * saturate by themselves, and only that of NaN differs from type to type. */
 template <class To, class From> MR_DEVICE To convert(From v) {
     if constexpr (is_half<From>) {
@@ -134,7 +133,8 @@ template <class To, class From> MR_DEVICE To convert(From v) {
     } else if constexpr (is_integer<From> || !is_integer<To>) {
         return (To)v;
     } else if constexpr (sizeof(To) == 1) {
-        return v >= (From)255 ? 255 : v > (From)0 ? (To)v : 0;
+        const From limit = sizeof(From) == 4 ? (From)0x1p31 : (From)0x1p63; /* from there on, multiples of 256 */
+        return v >= -limit && v < limit ? (To)(int64_t)v : 0;
     } else if constexpr (sizeof(To) == 4) {
         if constexpr (sizeof(From) == 4) return v != v ? 0 : __float2int_rz(v);
         else return v != v ? 0 : __double2int_rz(v);

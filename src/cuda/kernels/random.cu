@@ -216,9 +216,19 @@ MAKE(GENERATOR, bernoulli, {
     for (int j = 0; j < 4; j++) v[j] = output_of((int64_t)(r.v[j] < (uint64_t)p.integer[0]));
 })
 
-/* 64 bits a value: two blocks for four of them. */
+/* 64 bits a value, two blocks for four of them; 128 bits for ranges above 2^32, as in ops/random.c. */
 MAKE(GENERATOR, randint, {
     uint64_t range = (uint64_t)p.integer[1] - (uint64_t)p.integer[0];
+    if (range >> 32) {
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            four r = philox(from, quad * 4 + j);
+            uint64_t fine = (uint64_t)r.v[1] << 32 | r.v[0], coarse = (uint64_t)r.v[3] << 32 | r.v[2];
+            uint64_t carry = __umul64hi(fine, range), sum = coarse * range + carry;
+            v[j] = output_of((int64_t)((uint64_t)p.integer[0] + __umul64hi(coarse, range) + (sum < carry)));
+        }
+        return;
+    }
     UNROLL
     for (int j = 0; j < 4; j += 2) {
         four r = philox(from, quad * 2 + j / 2);
