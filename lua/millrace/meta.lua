@@ -2090,11 +2090,12 @@ function Kernel:launch(options, ...) end
 function Kernel:access() end
 
 ---What the launches of the kernel did on the virtual GPU so far, or since the last `reset`: `blocks`
----that were counted (of `launched_blocks`; the first two million threads are), `instructions` of
----warps, `active_lanes` of 32 (the mean of the instructions that at least one lane executes),
----`classes` (counts by kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes
----over the banks), `occupancy` and `limited_by` for blocks of that size (those of the last launch),
----`ms` that a launch takes by the device's figures, `bound_by` and `times` of whatever may bound it;
+---that were counted (of `launched_blocks`: all of a kernel's first 2048 threads, then one of 64, or as
+---the setting `kernel_profile_every` says), `instructions` of warps, `active_lanes` of 32 (the mean of
+---the instructions that at least one lane executes), `classes` (counts by kind of instruction: memory
+---requests, sectors of 32 bytes, efficiency, passes over the banks; the same for its `loads` and its
+---`stores`), `occupancy` and `limited_by` for blocks of that size (those of the last launch), `ms`
+---that a launch takes by the device's figures, `bound_by` and `times` of whatever may bound it;
 ---p:lines() has the same counts for each line of the source. nil if nothing has run. Waits for
 ---nothing: synchronize first.
 ---@param options? { block?: integer, shared?: integer, reset?: boolean }

@@ -15,10 +15,22 @@ static void set_counts(lua_State *L, const mr_ptx_counts *c) {
     mr_set_integer(L, "bytes", c->bytes);
     if (c->sectors) {
         mr_set_integer(L, "sectors", c->sectors);
-        mr_set_number(L, "sectors_per_request", (double)c->sectors / (double)c->requests);
+        mr_set_number(L, "sectors_per_request", (double)c->sectors / (double)c->cached);
         mr_set_number(L, "efficiency", (double)c->least / (double)c->sectors);
     }
-    if (c->wavefronts) mr_set_number(L, "bank_passes", (double)c->wavefronts / (double)c->requests);
+    if (c->wavefronts) mr_set_number(L, "bank_passes", (double)c->wavefronts / (double)c->banked);
+}
+
+/* The same for loads and for stores, where there are any: their averages differ. */
+static void set_moves(lua_State *L, const mr_ptx_counts *loads, const mr_ptx_counts *stores) {
+    static const char *const names[] = {"loads", "stores"};
+    const mr_ptx_counts *const counts[] = {loads, stores};
+    for (int i = 0; i < 2; i++) {
+        if (!counts[i]->requests) continue;
+        lua_newtable(L);
+        set_counts(L, counts[i]);
+        lua_setfield(L, -2, names[i]);
+    }
 }
 
 static void add(mr_ptx_counts *sum, const mr_ptx_counts *c) {
@@ -31,12 +43,14 @@ static void push_classes(lua_State *L, const mr_ptx_profile *profile, mr_ptx_cou
     *out_sum = (mr_ptx_counts){0};
     lua_newtable(L);
     for (int i = 0; i < PTX_CLASS_COUNT; i++) {
-        mr_ptx_counts counts;
+        mr_ptx_counts counts, loads, stores;
         mr_ptx_profile_class(profile, (ptx_class)i, &counts);
+        mr_ptx_profile_moves(profile, (ptx_class)i, &loads, &stores);
         add(out_sum, &counts);
         if (!counts.warps) continue;
         lua_newtable(L);
         set_counts(L, &counts);
+        set_moves(L, &loads, &stores);
         lua_setfield(L, -2, ptx_class_text((ptx_class)i));
     }
 }
@@ -62,6 +76,7 @@ static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_p
         lua_setfield(L, -2, "file");
         mr_set_integer(L, "line", lines[i].line);
         set_counts(L, &lines[i].counts);
+        set_moves(L, &lines[i].loads, &lines[i].stores);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_remove(L, -2);
@@ -78,12 +93,14 @@ MR_FUNCTION(
     kernel_profile, "profile",
     "k:profile([{block: integer, shared: integer, reset: boolean=false}]) -> p: table",
     "What the launches of the kernel did on the virtual GPU so far, or since the last "
-    "`reset`: `blocks` that were counted (of `launched_blocks`; the first two million threads "
-    "are), `instructions` of warps, `active_lanes` of 32 (the mean of the instructions that at "
+    "`reset`: `blocks` that were counted (of `launched_blocks`: all of a kernel's first 2048 "
+    "threads, then one of 64, or as the setting `kernel_profile_every` says), `instructions` of "
+    "warps, `active_lanes` of 32 (the mean of the instructions that at "
     "least "
     "one lane executes), `classes` (counts by "
     "kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes over the "
-    "banks), `occupancy` and `limited_by` for blocks of that size (those of the last launch), "
+    "banks; the same for its `loads` and its `stores`), `occupancy` and `limited_by` for blocks of "
+    "that size (those of the last launch), "
     "`ms` that a launch takes by the device's figures, `bound_by` and `times` of whatever may "
     "bound it; p:lines() has the same counts for each line of the source. nil if nothing has "
     "run. Waits for nothing: synchronize first.") {

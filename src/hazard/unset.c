@@ -338,7 +338,7 @@ static void event_apply(checker *c, const unset_event *e) {
         gap g = missing_in(e->history, &view);
         if (!g.count) return;
         bool some_are_set = g.count < view.end - view.first;
-        if (e->at_most && (some_are_set || e->guessed)) {
+        if (e->at_most && (some_are_set || e->guessed || e->may_set)) {
             keep_before(c, e);
             return;
         }
@@ -431,6 +431,14 @@ static bool is_copy(const mr_command *command) {
     }
 }
 
+static bool writes_to(const mr_command *command, const mr_storage *storage) {
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_operand *o = &command->operands[i];
+        if (o->tensor->storage == storage && (o->access & MR_WRITE)) return true;
+    }
+    return false;
+}
+
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use) {
     unset_event e = {.seq = use->seq,
                      .actor = use->actor,
@@ -456,6 +464,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
             }
             e.access = command->operands[i].access & (pass ? MR_WRITE : MR_READ);
             e.guessed = (command->operands[i].access & (MR_GUESSED | MR_ASSUMED)) != 0;
+            e.may_set = e.at_most && writes_to(command, e.tensor.storage);
             if (e.access && e.history->watched && (!pass || !use->only_look)) event_happens(c, &e);
         }
     }

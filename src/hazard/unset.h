@@ -16,6 +16,7 @@ typedef struct {
     bool
         at_most; /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
     bool guessed; /* and maybe it does not read at all */
+    bool may_set; /* it writes to the tensor, too, so what it reads may be its own */
     bool only_look;
     actor *actor;
     const char *op;

@@ -13,11 +13,16 @@
 #include "model/history.h"
 #include "model/internal.h"
 
+uint64_t mr_machine_live_bytes(const mr_machine *machine) {
+    uint64_t live = machine->host_live_bytes;
+    for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
+    return live;
+}
+
 /* The sandbox's bound on what may be live at once, host and device together. */
 static mr_status check_limit(mr_machine *machine, uint64_t bytes) {
-    uint64_t live = machine->host_live_bytes;
     if (!machine->memory_limit) return MR_OK;
-    for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
+    uint64_t live = mr_machine_live_bytes(machine);
     if (bytes <= machine->memory_limit && live <= machine->memory_limit - bytes) return MR_OK;
     return mr_fail(MR_CODE_OUT_OF_MEMORY,
                    "out of memory: %" PRIu64 " bytes wanted, %" PRIu64 " live, the limit of this "

@@ -86,6 +86,9 @@ void mr_storage_drop_handle(mr_storage *storage);
 /* The same where the script says so: an observer may refuse, and the handle remains. */
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage);
 
+/* Bytes of all tensors, of host and devices: what mr_machine.memory_limit bounds. */
+uint64_t mr_machine_live_bytes(const mr_machine *machine);
+
 typedef enum {
     MR_FREE_OWN_STREAM, /* t:free() */
     MR_FREE_ON_STREAM,  /* t:free{stream=s}: cudaFreeAsync on s */

@@ -40,14 +40,21 @@ static inline bool mr_kernel_code_is_shared(const mr_kernel_code *code) {
     return atomic_load_explicit(&code->refs, memory_order_acquire) > 1;
 }
 
+/* A launch that is under way. */
+typedef struct {
+    const mr_command *command;
+    uint64_t count_from; /* mr_ptx_launch */
+} mr_kernel_counting;
+
 /* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on. Counting
- * doubles the time of a block, so it ends when enough blocks have been counted to tell what the kernel does. */
+ * takes several times as long as running, so only a sample of the blocks is counted. */
 typedef struct mr_kernel_count {
     mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */
     uint64_t launched;       /* blocks, counted or not */
     uint64_t launches;
     double bytes; /* that they may have read, and that they may have written, added up */
     uint32_t threads, shared; /* of a block of the last one; dynamic shared memory */
+    MR_VEC(mr_kernel_counting) running;
 } mr_kernel_count;
 
 /* What a warp does that executes each instruction of the kernel once, and how many bytes of global memory one of its threads
@@ -168,7 +175,7 @@ int64_t mr_kernel_state_bytes(const mr_command *command); /* mr_ptx_progress; 0:
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end);
 bool mr_kernel_runs_alone(const mr_command *command); /* not on several threads */
 void mr_kernel_begin(const mr_command *command, void *state);
-void mr_kernel_finish(const mr_command *command, void *state);
+void mr_kernel_finish(const mr_command *command, void *state); /* also after a failure */
 void mr_kernel_cost(const mr_command *command, mr_cost *out_cost);
 void mr_kernel_arguments_retain(void *arguments);
 void mr_kernel_arguments_release(void *arguments);

@@ -9,8 +9,10 @@ static void destroy(mr_kernel_code *code) {
     for (uint32_t i = 0; code->timings && i < mr_ptx_kernel_count(code->ptx); i++)
         mr_kernel_timing_free(&code->timings[i]);
     free(code->timings);
-    for (uint32_t i = 0; code->counts && i < mr_ptx_kernel_count(code->ptx); i++)
+    for (uint32_t i = 0; code->counts && i < mr_ptx_kernel_count(code->ptx); i++) {
         mr_ptx_profile_destroy(code->counts[i].profile);
+        mr_vec_free(&code->counts[i].running);
+    }
     free(code->counts);
     free(code->uses);
     free(code->once);
@@ -107,5 +109,6 @@ mr_kernel_count *mr_kernel_code_count(const mr_kernel_code *code, const mr_ptx_k
 void mr_kernel_code_forget(const mr_kernel_code *code, const mr_ptx_kernel *kernel) {
     mr_kernel_count *count = mr_kernel_code_count(code, kernel);
     mr_ptx_profile_destroy(count->profile);
+    mr_vec_free(&count->running);
     *count = (mr_kernel_count){0};
 }

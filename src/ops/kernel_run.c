@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "base/parallel.h"
 #include "model/backend.h"
 #include "model/observer.h"
 #include "ops/kernel_findings.h"
@@ -37,28 +38,44 @@ static int64_t setting(mr_machine *machine, const char *name) {
 
 /* ---- counts */
 
-#define ENOUGH_THREADS ((uint64_t)1 << 21)
-
 static bool is_counting(mr_machine *machine) {
     return !machine->replays && setting(machine, "kernel_profile");
 }
 
-static void begin_count(mr_machine *machine, const mr_kernel_arguments *a, int64_t blocks) {
+static mr_kernel_counting *counting_of(mr_kernel_count *count, const mr_command *command) {
+    for (size_t i = 0; i < count->running.count; i++)
+        if (count->running.items[i].command == command) return &count->running.items[i];
+    return NULL;
+}
+
+static void end_count(mr_kernel_count *count, const mr_command *command) {
+    mr_kernel_counting *counting = counting_of(count, command);
+    if (counting) *counting = count->running.items[--count->running.count];
+}
+
+static void begin_count(const mr_command *command) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     mr_kernel_count *count = mr_kernel_code_count(a->code, a->kernel);
-    if (!is_counting(machine)) return;
-    count->launched += (uint64_t)blocks;
+    if (!is_counting(command->machine)) return;
+    end_count(count, command); /* of a run that was given up */
+    if (!count->profile) count->profile = mr_ptx_profile_create(a->code->ptx); /* or not at all */
+    mr_kernel_counting counting = {command, count->launched};
+    if (!count->profile || !mr_vec_push(&count->running, counting)) return;
+    count->launched += mr_kernel_blocks(a);
     count->launches++;
     count->bytes += a->bytes;
     count->threads = a->block[0] * a->block[1] * a->block[2];
     count->shared = a->shared;
-    if (!count->profile) count->profile = mr_ptx_profile_create(a->code->ptx); /* or not at all */
 }
 
-static mr_ptx_profile *count_of(mr_machine *machine, const mr_kernel_arguments *a) {
-    mr_ptx_profile *profile = mr_kernel_code_count(a->code, a->kernel)->profile;
-    if (!profile || !is_counting(machine)) return NULL;
-    uint64_t threads = a->block[0] * a->block[1] * a->block[2];
-    return mr_ptx_profile_blocks(profile) * threads < ENOUGH_THREADS ? profile : NULL;
+static void attach_count(const mr_command *command, mr_ptx_launch *launch) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    mr_kernel_count *count = mr_kernel_code_count(a->code, a->kernel);
+    const mr_kernel_counting *counting =
+        is_counting(command->machine) ? counting_of(count, command) : NULL;
+    if (!counting) return;
+    launch->profile = count->profile;
+    launch->count_from = counting->count_from;
 }
 
 /* ---- the row */
@@ -74,8 +91,7 @@ int64_t mr_kernel_state_bytes(const mr_command *command) {
 void mr_kernel_begin(const mr_command *command, void *state) {
     if (state) memset(state, 0, (size_t)mr_kernel_state_bytes(command));
     mr_machine *machine = command->machine;
-    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
-    begin_count(machine, a, mr_kernel_items(command));
+    begin_count(command);
     mr_kernel_findings_begin(command, setting(machine, "kernel_checks") >= 2);
 }
 
@@ -105,6 +121,16 @@ static uint64_t resident_blocks(const mr_command *command) {
     return (uint64_t)o.blocks_per_sm * (uint64_t)device->properties.sm_count;
 }
 
+/* What a thread of the host may take for the local memory of the blocks that it runs. */
+static uint64_t local_limit(const mr_command *command) {
+    const mr_machine *machine = command->machine;
+    if (!machine->memory_limit) return 0;
+    uint64_t live = mr_machine_live_bytes(machine), limit = machine->memory_limit;
+    uint64_t threads = (uint64_t)mr_parallel_threads(), blocks = (uint64_t)mr_kernel_items(command);
+    uint64_t share = (live < limit ? limit - live : 0) / (threads < blocks ? threads : blocks);
+    return share ? share : 1;
+}
+
 /* Without params, variables and progress. */
 static mr_ptx_launch launch_of(const mr_command *command) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
@@ -119,6 +145,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
         .memory = mr_kernel_memory_of(command),
         .device = {.sm_count = (uint32_t)p->sm_count,
                    .max_shared = (uint32_t)p->shared_per_block,
+                   .local_limit = local_limit(command),
                    .resident_blocks = resident_blocks(command),
                    .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
@@ -126,6 +153,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
         .check_sources =
             setting(machine, "kernel_checks") > 0 && !setting(machine, "packed_memory"),
         .print = machine->replays ? NULL : print,
+        .count_every = (uint32_t)setting(machine, "kernel_profile_every"),
         .interrupted = interrupted,
         .context = (void *)(uintptr_t)command,
     };
@@ -133,23 +161,25 @@ static mr_ptx_launch launch_of(const mr_command *command) {
 
 void mr_kernel_finish(const mr_command *command, void *state) {
     (void)state;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     mr_ptx_launch launch = launch_of(command);
     mr_kernel_findings_tell(command, &launch);
+    if (is_counting(command->machine)) end_count(mr_kernel_code_count(a->code, a->kernel), command);
 }
 
-/* The first blocks of some launches are counted for their time, whether or not k:profile() wants them, too. */
-static mr_status run_blocks(const mr_command *command, mr_ptx_launch *launch, int64_t first,
+/* A sample of the first blocks of some launches is counted for their time, whether or not k:profile() wants it, too. */
+static mr_status run_blocks(const mr_command *command, const mr_ptx_launch *launch, int64_t first,
                             int64_t end) {
-    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    mr_ptx_launch timed = *launch;
     int64_t counted = end;
-    launch->profile = mr_kernel_time_begin(command, first, &counted);
-    if (launch->profile) {
-        mr_status status = mr_ptx_run(launch, (uint64_t)first, (uint64_t)counted);
-        mr_kernel_time_end(command, launch->profile, count_of(command->machine, a));
+    timed.profile = mr_kernel_time_begin(command, first, &counted);
+    timed.count_from = 0;
+    if (timed.profile) {
+        mr_status status = mr_ptx_run(&timed, (uint64_t)first, (uint64_t)counted);
+        mr_kernel_time_end(command, timed.profile, launch->profile);
         first = counted;
         if (status || first == end) return status;
     }
-    launch->profile = count_of(command->machine, a);
     return mr_ptx_run(launch, (uint64_t)first, (uint64_t)end);
 }
 
@@ -165,6 +195,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     launch.params = space + variables;
     launch.progress = state;
     if (a->cooperative) launch.workspace = ((mr_ptx_progress *)state)->workspace;
+    attach_count(command, &launch);
     mr_kernel_findings_attach(command, &launch);
     mr_status status = run_blocks(command, &launch, first, end);
     free(space);

@@ -112,6 +112,8 @@ struct mr_op {
     void (*begin)(const mr_command *command, void *state);
     /* Optional: the last step, after all items; not after a failure. Frees nothing. */
     void (*finish)(const mr_command *command, void *state);
+    /* Optional: the same after a failure. Writes to no operand. */
+    void (*fail)(const mr_command *command, void *state);
     void (*cost)(const mr_command *command, mr_cost *out_cost);
     /* Optional: the arguments refer to something that is counted: whoever copies their bytes retains it. */
     void (*arguments_retain)(void *arguments);
@@ -187,6 +189,8 @@ mr_status mr_op_run_items(const mr_command *command, void *state, int64_t *io_fi
 
 /* Last, after all items; the state is still the caller's to free. */
 void mr_op_finish(const mr_command *command, void *state);
+/* In its place, after mr_op_run_items has failed. */
+void mr_op_fail(const mr_command *command, void *state);
 
 /* All three at once: host tensors, and tests. Interrupted or failed, it leaves the output half written. */
 mr_status mr_op_run_now(const mr_command *command);

@@ -122,6 +122,11 @@ void mr_op_finish(const mr_command *command, void *state) {
     if (row->finish) row->finish(command, state);
 }
 
+void mr_op_fail(const mr_command *command, void *state) {
+    const mr_op *row = command->u.op.row;
+    if (row->fail) row->fail(command, state);
+}
+
 mr_status mr_op_run_now(const mr_command *command) {
     void *state;
     int64_t first = 0;
@@ -129,6 +134,7 @@ mr_status mr_op_run_now(const mr_command *command) {
     mr_status status =
         mr_op_run_items(command, state, &first, command->u.op.row->items(command), true);
     if (!status) mr_op_finish(command, state);
+    else mr_op_fail(command, state);
     free(state);
     return status;
 }

@@ -14,6 +14,16 @@ ptx_counts *ptx_counts_create(const mr_ptx_module *module) {
     return NULL;
 }
 
+#define FIRST_THREADS 2048 /* whose blocks are all counted: small launches are counted as a whole */
+
+bool mr_ptx_block_is_counted(const mr_ptx_launch *launch, uint64_t block) {
+    uint64_t number = launch->count_from + block, every = launch->count_every;
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    if (every <= 1 || number * threads < FIRST_THREADS) return true;
+    uint64_t group = number / every, hash = group * 0x9e3779b97f4a7c15u;
+    return number % every == (hash >> 32) % every;
+}
+
 void ptx_counts_block(ptx_counts *counts) {
     counts->blocks++;
 }
@@ -138,6 +148,8 @@ void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx
         (code->source->opcode == PTX_OP_atom || code->source->opcode == PTX_OP_red))
         count_atomics(counts, first, count, same == 0);
     c->requests++;
+    c->banked += space == PTX_SHARED;
+    c->cached += space == PTX_GLOBAL || space == PTX_CONST;
     c->bytes += (uint64_t)count * memory->bytes;
     if (row == 0 || same == 0) {
         count_together(c, space, first[0], same == 0 ? bytes : count * bytes, count, bytes);

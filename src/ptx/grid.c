@@ -26,6 +26,7 @@ typedef struct {
     size_t turns_left;    /* of the round in which each waiting one has a turn */
     ptx_run_state *spare; /* whose block is done */
     uint64_t done;        /* blocks */
+    uint64_t local_taken; /* by all runs */
     bool is_whole;        /* the call is for all blocks */
     bool is_stuck;        /* counted in progress->epoch */
     uint64_t seen_epoch, seen_changes, seen_done; /* at the end of the last round */
@@ -85,6 +86,7 @@ static ptx_run_state *take_run(grid_run *g) {
     g->spare = NULL;
     if (run) return run;
     run = calloc(1, sizeof *run);
+    if (run) run->local_taken = &g->local_taken;
     if (run && ptx_run_begin(run, g->launch)) return run;
     destroy_run(run);
     return NULL;

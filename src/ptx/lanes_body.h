@@ -164,7 +164,7 @@ typedef struct {
 static inline window window_global(const ptx_warp *warp, const ptx_memory_code *m, bool writes) {
     const ptx_known_range *known = warp->run->last[m->index];
     window w = {known->range.host, known->range.first, known->range.end - known->range.first};
-    bool may = !warp->run->counts && !known->range.unset && (!writes || known->may_write);
+    bool may = !warp->run->is_counted && !known->range.unset && (!writes || known->may_write);
     if (!may) w.bytes = 0;
     return w;
 }
@@ -172,7 +172,7 @@ static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *
     (void)m, (void)writes;
     const ptx_block_run *block = warp->block;
     window w = {block->shared, 0, block->shared_bytes};
-    if (warp->run->counts || block->shared_unset_left) w.bytes = 0;
+    if (warp->run->is_counted || block->shared_unset_left) w.bytes = 0;
     return w;
 }
 

@@ -6,6 +6,56 @@
 
 #include "ptx/space.h"
 
+static uint64_t row_bytes(const ptx_warp *warp) { /* a byte of each lane, and who has written it */
+    return PTX_LANES + (warp->run->follows_unset ? sizeof *warp->local_set : 0);
+}
+
+/* Counts `more` bytes of a lane against the limit of the call. */
+static bool may_take(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_t bytes,
+                     uint64_t more) {
+    const ptx_run_state *run = warp->run;
+    uint64_t limit = run->launch->device.local_limit, wanted = more * row_bytes(warp);
+    uint64_t taken = run->local_taken ? *run->local_taken : 0;
+    if (limit && (taken > limit || wanted > limit - taken)) {
+        ptx_fault(warp, code, ptx_first_lane(mask), MR_CODE_OUT_OF_MEMORY,
+                  "needs %" PRIu64
+                  " bytes of local memory, as each of the block's %u threads does: "
+                  "%" PRIu64 " bytes are left for all of them; use smaller arrays or blocks",
+                  bytes, run->threads, limit);
+        return false;
+    }
+    if (run->local_taken) *run->local_taken = taken + wanted;
+    return true;
+}
+
+static bool set_capacity(ptx_warp *warp, uint32_t capacity) {
+    uint32_t before = warp->local_capacity;
+    char *grown = realloc(warp->local, (size_t)capacity * PTX_LANES);
+    if (!grown) {
+        ptx_fault_memory(warp);
+        return false;
+    }
+    memset(grown + (size_t)before * PTX_LANES, 0, (size_t)(capacity - before) * PTX_LANES);
+    warp->local = grown;
+    if (warp->run->follows_unset) {
+        uint32_t *set = realloc(warp->local_set, capacity * sizeof *set);
+        if (!set) {
+            ptx_fault_memory(warp);
+            return false;
+        }
+        memset(set + before, 0, (capacity - before) * sizeof *set);
+        warp->local_set = set;
+    }
+    warp->local_capacity = capacity;
+    return true;
+}
+
+void ptx_local_give_back(ptx_warp *warp) {
+    if (warp->run->local_taken) *warp->run->local_taken -= warp->local_capacity * row_bytes(warp);
+    free(warp->local);
+    free(warp->local_set);
+}
+
 bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_t bytes) {
     if (bytes <= warp->local_capacity) return true;
     uint64_t limit = warp->run->launch->device.stack_bytes;
@@ -17,31 +67,17 @@ bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_
                   warp->frame->depth, limit);
         return false;
     }
-    uint64_t capacity = warp->local_capacity ? warp->local_capacity : 64;
-    while (capacity < bytes) capacity *= 2;
+    /* What the kernel needs from its start is known; only calls make it grow. */
+    uint64_t capacity = (bytes + 63) / 64 * 64;
+    if (warp->local_capacity && capacity < 2 * (uint64_t)warp->local_capacity)
+        capacity = 2 * (uint64_t)warp->local_capacity;
+    if (capacity > limit && bytes <= limit) capacity = limit;
     if (capacity > UINT32_MAX / 2) {
         ptx_fault_memory(warp);
         return false;
     }
-    char *grown = realloc(warp->local, capacity * PTX_LANES);
-    if (!grown) {
-        ptx_fault_memory(warp);
-        return false;
-    }
-    memset(grown + (size_t)warp->local_capacity * PTX_LANES, 0,
-           (size_t)(capacity - warp->local_capacity) * PTX_LANES);
-    warp->local = grown;
-    if (warp->run->follows_unset) {
-        uint32_t *set = realloc(warp->local_set, capacity * sizeof *set);
-        if (!set) {
-            ptx_fault_memory(warp);
-            return false;
-        }
-        memset(set + warp->local_capacity, 0, (capacity - warp->local_capacity) * sizeof *set);
-        warp->local_set = set;
-    }
-    warp->local_capacity = (uint32_t)capacity;
-    return true;
+    return may_take(warp, code, mask, bytes, capacity - warp->local_capacity) &&
+           set_capacity(warp, (uint32_t)capacity);
 }
 
 void ptx_local_forget(ptx_warp *warp, uint32_t first, uint32_t bytes, uint32_t mask) {

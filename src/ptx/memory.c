@@ -68,9 +68,9 @@ static bool fail_aligned(ptx_warp *warp, const ptx_code *code, const ptx_memory_
 static void tell(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
                  const ptx_reach *r) {
     const mr_ptx_launch *launch = warp->run->launch;
-    ptx_counts *counts = warp->run->counts;
-    if (counts) {
-        ptx_counts_access(counts, warp->frame->routine, code, m, r->space, mask, r->address);
+    if (warp->run->is_counted) {
+        ptx_counts_access(warp->run->counts, warp->frame->routine, code, m, r->space, mask,
+                          r->address);
     }
     if (!launch->watch || (r->space != PTX_GLOBAL && r->space != PTX_SHARED)) return;
     ptx_watched watched = {

@@ -35,6 +35,7 @@ char *ptx_reach_bytes(ptx_warp *warp, const ptx_code *code, unsigned lane, uint6
 
 /* Local memory of at least `bytes` a lane; false: beyond the limit, or memory is out (ptx_fault was called). */
 bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_t bytes);
+void ptx_local_give_back(ptx_warp *warp); /* at the end of the run */
 static inline char *ptx_local_at(const ptx_warp *warp, uint32_t offset, unsigned lane) {
     return warp->local + (size_t)(offset / 16) * (16 * PTX_LANES) + lane * 16 + offset % 16;
 }

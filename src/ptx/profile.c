@@ -102,6 +102,8 @@ static void add(mr_ptx_counts *to, const mr_ptx_counts *from) {
     to->executed += from->executed;
     to->lanes += from->lanes;
     to->requests += from->requests;
+    to->cached += from->cached;
+    to->banked += from->banked;
     to->sectors += from->sectors;
     to->least += from->least;
     to->lines += from->lines;
@@ -221,21 +223,50 @@ void mr_ptx_profile_class(const mr_ptx_profile *p, ptx_class which, mr_ptx_count
     for_each(p, add_class, &s);
 }
 
+static bool is_load(const ptx_instruction *i) {
+    return i->opcode == PTX_OP_ld || i->opcode == PTX_OP_ldu;
+}
+
+typedef struct {
+    ptx_class which;
+    mr_ptx_counts *loads, *stores;
+} move_sum;
+static void add_move(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
+    move_sum *s = context;
+    if (ptx_class_of(i) != s->which) return;
+    if (is_load(i)) add(s->loads, counts);
+    if (i->opcode == PTX_OP_st) add(s->stores, counts);
+}
+
+void mr_ptx_profile_moves(const mr_ptx_profile *p, ptx_class which, mr_ptx_counts *out_loads,
+                          mr_ptx_counts *out_stores) {
+    *out_loads = *out_stores = (mr_ptx_counts){0};
+    move_sum s = {which, out_loads, out_stores};
+    for_each(p, add_move, &s);
+}
+
 typedef struct {
     mr_ptx_line *lines;
     uint32_t count, most;
 } line_list;
+static void add_to_line(mr_ptx_line *line, const ptx_instruction *i, const mr_ptx_counts *counts) {
+    bool is_constant = ptx_class_of(i) == PTX_CLASS_CONSTANT; /* parameters, above all */
+    add(&line->counts, counts);
+    if (is_load(i) && !is_constant) add(&line->loads, counts);
+    if (i->opcode == PTX_OP_st && !is_constant) add(&line->stores, counts);
+}
 static void add_line(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
     line_list *list = context;
     for (uint32_t k = 0; k < list->count && k < list->most; k++) {
         mr_ptx_line *line = &list->lines[k];
         if (line->file != i->place.outer_file || line->line != i->place.outer_line) continue;
-        add(&line->counts, counts);
+        add_to_line(line, i, counts);
         return;
     }
     if (list->count < list->most) {
-        list->lines[list->count] = (mr_ptx_line){
-            .file = i->place.outer_file, .line = i->place.outer_line, .counts = *counts};
+        mr_ptx_line *line = &list->lines[list->count];
+        *line = (mr_ptx_line){.file = i->place.outer_file, .line = i->place.outer_line};
+        add_to_line(line, i, counts);
     }
     list->count++;
 }

@@ -30,13 +30,18 @@ typedef struct {
     uint64_t executed; /* how often at least one lane executed it */
     uint64_t lanes;    /* that executed it, added up; of a branch also those that did not take it */
     uint64_t requests; /* accesses of memory by warps */
-    uint64_t sectors;  /* of 32 bytes in global or local memory, added up over requests */
-    uint64_t least;    /* sectors that the bytes accessed would need at least */
+    uint64_t cached, banked; /* of them: to global memory, which has sectors; to shared memory */
+    uint64_t sectors;        /* of 32 bytes in global or local memory, added up over requests */
+    uint64_t least;          /* sectors that the bytes accessed would need at least */
     uint64_t
         lines; /* of 128 bytes in global or local memory: passes of the L1 cache, 1 a request at best */
     uint64_t wavefronts; /* shared memory: passes, 1 a request without conflicts of banks */
     uint64_t bytes;      /* that lanes accessed */
 } mr_ptx_counts;
+
+/* Whether a block is counted: the first ones of a kernel, and then one of each group, spread over the group by a hash. So
+ * the choice is always the same, and follows no pattern of the grid. */
+bool mr_ptx_block_is_counted(const mr_ptx_launch *launch, uint64_t block);
 
 mr_ptx_profile *mr_ptx_profile_create(const mr_ptx_module *module); /* NULL: memory is out */
 void mr_ptx_profile_destroy(mr_ptx_profile *profile);
@@ -50,10 +55,14 @@ bool mr_ptx_profile_instruction(const mr_ptx_profile *profile, const ptx_functio
                                 uint32_t i, mr_ptx_counts *out);
 void mr_ptx_profile_class(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out);
 
+/* Of a class: `ld` alone, `st` alone. */
+void mr_ptx_profile_moves(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out_loads,
+                          mr_ptx_counts *out_stores);
+
 /* Sums of a source line, for each line that was executed, by file and line. */
 typedef struct {
     uint32_t file, line; /* the outermost place: of the kernel where functions were inlined */
-    mr_ptx_counts counts;
+    mr_ptx_counts counts, loads, stores; /* all instructions; `ld` alone; `st` alone */
 } mr_ptx_line;
 /* Writes at most `most` lines to `out` in that order and returns how many there are. */
 uint32_t mr_ptx_profile_lines(const mr_ptx_profile *profile, mr_ptx_line *out, uint32_t most);

@@ -106,6 +106,7 @@ typedef struct {
     uint32_t max_shared; /* bytes a block may ask for, dynamic and static together */
     uint64_t
         stack_bytes; /* of local memory a thread; 0: 64 KiB (CUDA's default is 1 KiB, which grows) */
+    uint64_t local_limit; /* bytes of local memory that one call of mr_ptx_run may take; 0: none */
     uint64_t resident_blocks; /* of this kernel that run at once; 0: one */
     uint64_t
         instruction_limit; /* a warp may execute; 0: none. Beyond it: LAUNCH_TIMEOUT, which names the loop's line */
@@ -150,6 +151,10 @@ typedef struct {
     bool check_sources;
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
+    /* Counts one block of so many (0 or 1: each), by number among all of the kernel's blocks; block 0 of this launch has the
+     * number `count_from`. */
+    uint32_t count_every;
+    uint64_t count_from;
     /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.
      * NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);

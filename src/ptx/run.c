@@ -128,7 +128,6 @@ bool ptx_run_begin(ptx_run_state *run, const mr_ptx_launch *launch) {
     run->routine = &module->routines[launch->kernel->function - module->tree.functions];
     run->checks = launch->check;
     run->follows_unset = launch->check && launch->unset_read;
-    run->tells = launch->watch || launch->profile;
     run->threads = launch->block[0] * launch->block[1] * launch->block[2];
     run->warp_count = (run->threads + PTX_LANES - 1) / PTX_LANES;
     const ptx_shared_layout *layout = &module->layouts[launch->kernel - module->kernels];
@@ -158,8 +157,7 @@ bool ptx_run_begin(ptx_run_state *run, const mr_ptx_launch *launch) {
 void ptx_run_finish(ptx_run_state *run) {
     for (uint32_t w = 0; run->warps && w < run->warp_count; w++) {
         free(run->warps[w].vectors);
-        free(run->warps[w].local);
-        free(run->warps[w].local_set);
+        if (run->warps[w].run) ptx_local_give_back(&run->warps[w]);
     }
     for (uint32_t i = 0; i < run->range_count; i++) free(run->ranges[i]);
     for (size_t i = 0; i < run->owned.count; i++) free(run->owned.items[i]);
@@ -184,7 +182,7 @@ static bool begin_warp(ptx_run_state *run, ptx_warp *warp) {
         memset(warp->local, 0xff, (size_t)(warp->local_used + 15) / 16 * 16 * PTX_LANES);
     }
     warp->frame = warp->first_frame;
-    if (!ptx_local_grow(warp, run->routine->codes, PTX_ALL, bytes)) return false;
+    if (!ptx_local_grow(warp, run->routine->codes, warp->present, bytes)) return false;
     ptx_local_forget(warp, 0, bytes, PTX_ALL);
     warp->local_used = bytes;
     warp->alive = warp->present;
@@ -225,11 +223,13 @@ bool ptx_block_begin(ptx_run_state *run, uint64_t linear) {
     uint32_t sms = run->launch->device.sm_count;
     fill_32(launch_vector(run, PTX_LAUNCH_SMID), sms ? (uint32_t)(linear % sms) : 0);
     run->clock = 0;
+    run->is_counted = run->counts && mr_ptx_block_is_counted(run->launch, linear);
+    run->tells = run->launch->watch || run->is_counted;
     if (run->launch->watch) ptx_watch_block(run->launch->watch, linear, block->shared_bytes);
     for (uint32_t w = 0; w < run->warp_count; w++) {
         if (!begin_warp(run, &run->warps[w])) return false;
     }
-    if (run->counts) ptx_counts_block(run->counts);
+    if (run->is_counted) ptx_counts_block(run->counts);
     return true;
 }
 
@@ -292,9 +292,9 @@ static void run_slice(ptx_warp *warp) {
     if (limit && limit - warp->executed < slice) slice = limit - warp->executed;
     warp->slice = warp->budget = (int64_t)slice;
     const ptx_code *code = ptx_next_path(warp);
-    code = warp->is_probed ? ptx_run_probe(warp, code)
-           : run->counts   ? run_counted_codes(warp, code)
-                           : run_codes(warp, code);
+    code = warp->is_probed   ? ptx_run_probe(warp, code)
+           : run->is_counted ? run_counted_codes(warp, code)
+                             : run_codes(warp, code);
     uint64_t used = slice - (uint64_t)(warp->budget > 0 ? warp->budget : 0);
     warp->executed += used;
     run->clock += used;

@@ -155,6 +155,8 @@ struct ptx_run_state {
     uint64_t polls, changes;   /* spin.h */
     const uint64_t *values;    /* what the store that is being told writes; NULL: not known */
     struct ptx_counts *counts; /* profile.h: of this run, by code; NULL: nothing is counted */
+    bool is_counted;           /* the block that runs */
+    uint64_t *local_taken;     /* bytes of local memory that all runs of this call have */
 };
 
 /* A vector, or a predicate, that an operand names. */

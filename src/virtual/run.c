@@ -99,7 +99,9 @@ mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
     if (status && status->code == MR_CODE_INTERRUPTED) return status;
     *io_first = end;
     if (!status) return MR_OK;
+    bool is_begun = b->begun && !b->failed;
     b->failed = true;
+    if (is_begun && w->command->kind == MR_COMMAND_OP) mr_op_fail(w->command, b->scratch);
     free_scratch(b);
     return status;
 }

@@ -34,6 +34,8 @@
       "bytes), 2 also races inside a launch while the hazard checker is on; 0 nothing")            \
     X(kernel_profile, "boolean", 1, 0, 1,                                                          \
       "what the user's kernels execute is counted, for k:profile()")                               \
+    X(kernel_profile_every, "integer", 64, 1, 1 << 20,                                             \
+      "blocks of which one is counted, after the first 2048 threads of a kernel; 1: each")         \
     X(kernel_instructions, "integer", (int64_t)1 << 30, 0, INT64_MAX,                              \
       "instructions after which a warp of a user's kernel counts as endless; 0: no limit")         \
     X(packed_memory, "boolean", 0, 0, 1,                                                           \

@@ -842,6 +842,23 @@ static void rejects(const char *text, const char *part) {
     refuses_as(MR_CODE_INVALID_ARGUMENT, text, part);
 }
 
+/* 4096 bytes for each lane of two warps, and 4 bytes for each byte that say which lanes have written it. */
+static void local_memory_is_bounded(void **state) {
+    (void)state;
+    static const char text[] =
+        KERNEL("", ".local .b8 a[4096]; .reg .b64 %l<3>; mov.u64 %l1, a; st.local.u32 [%l1], %t;\n"
+                   "ld.local.u32 %result, [%l1];\n");
+    enum { NEEDED = 2 * 4096 * (32 + 4) };
+    device d;
+    start(&d, text, 3, 64, 192);
+    d.launch.device.local_limit = NEEDED;
+    expect_none(mr_ptx_run(&d.launch, 0, 3)); /* one block after the other */
+    d.launch.device.local_limit = NEEDED - 1;
+    run_fails(&d, MR_CODE_OUT_OF_MEMORY,
+              "needs 4096 bytes of local memory, as each of the block's 64 threads does");
+    unload(&d);
+}
+
 static void what_is_not_covered_is_refused_by_name(void **state) {
     (void)state;
     rejects(KERNEL("", "add.u64 %a2, %a3, %r1;\n"),
@@ -882,6 +899,7 @@ int main(void) {
         cmocka_unit_test(reads_of_what_nothing_has_written_are_told),
         cmocka_unit_test(instructions_and_accesses_are_counted),
         cmocka_unit_test(kernels_print_and_assert),
+        cmocka_unit_test(local_memory_is_bounded),
         cmocka_unit_test(what_is_not_covered_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

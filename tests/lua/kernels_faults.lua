@@ -119,4 +119,21 @@ function TestFaults.test_modules_must_be_loaded_again_after_a_reset()
   lu.assertEquals(double(mr.ones(2)):totable(), { 2, 2 }) -- it loads its kernel again
 end
 
+-- What a launch has found before it fails counts.
+function TestFaults.test_a_race_before_a_fault()
+  local k = mr.kernel([[extern "C" __global__ void f(int *a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    a[0] += i;
+    if (i == 200) a[n] = 1;
+  }]])
+  local failed
+  local reports = mr.hazard.check(function()
+    local a = mr.zeros(100, {dtype = "i32", name = "a"})
+    k[{4, 64}](a, 100)
+    failed = not pcall(mr.synchronize)
+  end)
+  local r = reports[1]
+  lu.assertEquals({ failed, #reports > 0, r and r.kind, r and r.tensor }, { true, true, "race-in-kernel", "a" })
+end
+
 os.exit(lu.LuaUnit.run())

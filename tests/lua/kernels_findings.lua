@@ -314,4 +314,24 @@ function TestMessages.test_instances_of_templates()
   fails("othr", "did you mean `other`?")
 end
 
+-- A kernel may read what it has written itself, and no more.
+local SOFTMAX = [=[
+  extern "C" __global__ void softmax(float *out, const float *in, int rows, int columns, int first) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows) return;
+    const float *x = in + i * columns;
+    float *o = out + i * columns, sum = 0;
+    for (int j = first; j < columns; j++) { o[j] = expf(x[j]); sum += o[j]; }
+    for (int j = 0; j < columns; j++) o[j] /= sum;
+  }]=]
+
+function TestFindings.test_a_kernel_reads_what_it_has_written()
+  local k = mr.kernel(SOFTMAX)
+  local function run(first)
+    return texts(found(function() k[{1, 32}](mr.empty(32, 100, {name = "out"}), mr.rand(32, 100), 32, 100, first) end))
+  end
+  lu.assertEquals(run(0), {})
+  lu.assertEquals(run(1), { "uninitialised-read out 0..3" })
+end
+
 os.exit(lu.LuaUnit.run())

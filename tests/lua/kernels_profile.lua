@@ -20,6 +20,9 @@ __global__ void banks(float *y, int stride) {
 
 TestProfile = {}
 
+-- Each block is counted, where a test does not say otherwise.
+function TestProfile.setUp() mr.machine.settings{ kernel_profile_every = 1 } end
+
 local function profile_of(kernel, options, ...)
   kernel:profile{ reset = true }
   kernel[options](...)
@@ -77,6 +80,46 @@ function TestProfile.test_lines_add_up()
   end
   lu.assertEquals(sum, p.instructions)
   lu.assertEquals(requests, p.classes["global memory"].requests)
+end
+
+-- Averages are those of the requests that they are about: a line with a load of another memory dilutes nothing.
+function TestProfile.test_loads_and_stores_of_a_line()
+  local k = mr.kernel([=[
+    extern "C" __global__ void f(float *o, const float *x) {
+      __shared__ float s[2048];
+      int t = threadIdx.x;
+      s[2 * t] = x[t];
+      __syncthreads();
+      o[32 * t] = s[4 * t];
+    }]=])
+  local p = profile_of(k, { 1, 32 }, mr.zeros(1024), mr.zeros(32))
+  local found = {}
+  for _, line in ipairs(p:lines()) do
+    if line.requests then
+      found[#found + 1] = { line.bank_passes, line.loads.sectors, line.stores.sectors, line.sectors_per_request,
+        line.loads.bank_passes, line.stores.bank_passes }
+    end
+  end
+  lu.assertEquals(found, { { 2, 4, nil, 4, nil, 2 }, { 4, nil, 32, 32, 4, nil } })
+  local shared = p.classes["shared memory"]
+  lu.assertEquals({ shared.bank_passes, shared.loads.bank_passes, shared.stores.bank_passes }, { 3, 4, 2 })
+end
+
+-- By default a sample stands for all blocks, and is the same each time.
+function TestProfile.test_a_sample_of_the_blocks()
+  local y, x = mr.zeros(1 << 16), mr.ones(1 << 16)
+  local all = profile_of(copy, { 256, 256 }, y, x, 1, 1 << 16)
+  mr.machine.settings{ kernel_profile_every = 64 }
+  local sample = profile_of(copy, { 256, 256 }, y, x, 1, 1 << 16)
+  lu.assertEquals({ all.blocks, sample.blocks, sample.launched_blocks }, { 256, 8 + 3, 256 })
+  for bound, ms in pairs(all.times) do
+    if bound ~= "atomics" then lu.assertAlmostEquals(sample.times[bound], ms, 1e-9) end
+  end
+  for _ = 1, 100 do copy[{ 1, 256 }](y, x, 1, 256) end -- one block a launch: some of them are counted
+  mr.synchronize()
+  local p = copy:profile()
+  lu.assertEquals({ p.launches, p.launched_blocks }, { 101, 356 })
+  lu.assertTrue(p.blocks >= 11 + 1 and p.blocks <= 11 + 3, p.blocks)
 end
 
 function TestProfile.test_nothing_has_run()
