@@ -40,6 +40,8 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
 /* One of the last, which nobody has seen: what it counted are follow-ups. */
 void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
+/* Whether the fix of a race that was reported orders this pair, too. */
+bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft);
 /* What has become part of reports since they were amended. */
 void mr_hazard_write_rest(checker *c);
 
@@ -48,8 +50,8 @@ void mr_hazard_write_rest(checker *c);
 /* To be published by mr_hazard_publish_held; `own`: then freed. */
 void mr_hazard_hold(checker *c, mr_hazard_report *report, bool own);
 void mr_hazard_publish_held(checker *c);
-/* A new report, of what a host function touches: it may do so in any order, and so may come to the race whose fix
- * orders others after those. The held ones that it orders become part of it. False: there is none. */
+/* A new report: the command at hand may come to the race whose fix orders the others only after those. The held ones
+ * that it orders become part of it. False: there is none. */
 bool mr_hazard_take_over(checker *c, mr_hazard_report *report);
 mr_hazard_report *mr_hazard_held(const checker *c, uint64_t number); /* NULL: it is not held */
 /* The report of this command, if one is held, whose fix orders these two streams. */

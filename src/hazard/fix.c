@@ -327,6 +327,7 @@ static bool delay_free(const checker *c, const found_pair *pair, const spots *wh
         if (!mr_hazard_stream_code(c, pair->second, spot, freeing, sizeof freeing)) continue;
         if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
         put_line(report, spot, "%s:wait_stream(%s)", freeing, stream);
+        report->joins = true;
         return true;
     }
     return false;
@@ -362,6 +363,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
         char text[NAME_SIZE];
         bool known = mr_hazard_stream_code(c, pair->first, &where.spot[0], text, sizeof text);
         wait_on_host(c, pair->first, known ? pair->second : pair->first, report, &where.spot[0]);
+        report->joins = true;
     }
 }
 

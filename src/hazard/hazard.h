@@ -238,6 +238,9 @@ typedef struct {
     /* The fix orders the first stream's work up to this seq before the second: a record's, or the
      * first access's; 0: all that was submitted before the second. */
     uint64_t covered;
+    /* A use-after-free: the fix makes the second stream, or the host, wait behind the place of the first access
+     * for all of the first stream. It is not a record_stream, which is for one tensor. */
+    bool joins;
     /* Different pairs of streams among `count`, and the ids of the first few; at the bound: or more. */
     uint32_t stream_pairs;
     struct {

@@ -106,24 +106,3 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     }
     if (!only_look) h->freed = true;
 }
-
-/* A tensor that the collector took while work on it was pending is a hazard of the program only if the
- * program goes on: at the end of the script everything is collected, and nothing can come after. */
-void mr_hazard_flush_collected(checker *c) {
-    for (size_t i = 0; i < c->collected.count; i++) {
-        mr_hazard_report *kept = c->collected.items[i];
-        bool is_new;
-        mr_hazard_report *report = mr_hazard_report_add(c, kept, &is_new);
-        bool shows = report && !is_new && c->mode == MR_HAZARD_ERROR;
-        if (report && is_new) mr_hazard_hold(c, report, false);
-        if (shows) mr_hazard_hold(c, kept, true);
-        else free(kept);
-    }
-    c->collected.count = 0;
-    mr_hazard_publish_held(c);
-}
-
-void mr_hazard_drop_collected(checker *c) {
-    for (size_t i = 0; i < c->collected.count; i++) free(c->collected.items[i]);
-    c->collected.count = 0;
-}

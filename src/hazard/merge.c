@@ -42,10 +42,11 @@ mr_hazard_report *mr_hazard_held_for(const checker *c, const found_pair *pair) {
 
 /* ---- taking over */
 
-/* The fix of `report` orders what the other one is about, too. */
+/* The fix of `report` orders what the other one is about, too. What is only assumed stands for nothing certain. */
 static bool orders(const mr_hazard_report *report, const mr_hazard_report *other) {
     uint64_t reach = report->covered ? report->covered : report->second.seq;
-    return other != report && other->kind <= MR_HAZARD_WRITE_AFTER_WRITE &&
+    bool hides = mr_hazard_is_assumed(report) && !mr_hazard_is_assumed(other);
+    return other != report && !hides && other->kind <= MR_HAZARD_WRITE_AFTER_WRITE &&
            other->stream_pairs == 1 && other->streams[0].first == report->streams[0].first &&
            other->streams[0].second == report->streams[0].second && other->first.seq <= reach &&
            report->second.seq <= other->second.seq;

@@ -334,12 +334,25 @@ mr_claim mr_hazard_claim(const mr_hazard_totals *t) {
 
 /* ---- from pair to report */
 
-static blame *blame_of(checker *c, const found_pair *pair) {
+static blame *blame_between(const checker *c, uint32_t first, uint32_t second) {
     for (size_t i = 0; i < c->blames.count; i++) {
         blame *b = &c->blames.items[i];
-        if (b->first == pair->first->id && b->second == pair->second->id) return b;
+        if (b->first == first && b->second == second) return b;
     }
     return NULL;
+}
+
+static blame *blame_of(const checker *c, const found_pair *pair) {
+    return blame_between(c, pair->first->id, pair->second->id);
+}
+
+static bool explains(const blame *b, uint64_t first_seq, uint64_t second_seq) {
+    return b && b->seq >= first_seq && b->from <= second_seq;
+}
+
+bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft) {
+    const blame *b = blame_between(c, draft->streams[0].first, draft->streams[0].second);
+    return c->mode != MR_HAZARD_ERROR && explains(b, draft->first.seq, draft->second.seq);
 }
 
 /* The last command of the first stream that a fix like that of `report` would order, at this place. */
@@ -493,9 +506,10 @@ static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bo
     mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
     mr_hazard_report *held = known ? mr_hazard_held(c, known->number) : NULL;
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
-    const blame *b = data && !refuses ? blame_of(c, pair) : NULL;
-    bool is_covered = refuses ? data && is_of_held(c, pair)
-                              : b && b->seq >= pair->first_seq && b->from <= pair->second_seq;
+    bool has_line = data || (kind == MR_HAZARD_USE_AFTER_FREE && pair->second_where.file);
+    bool is_covered =
+        refuses ? data && is_of_held(c, pair)
+                : has_line && explains(blame_of(c, pair), pair->first_seq, pair->second_seq);
     if (known && c->ignores.count == 0 && (!refuses || held) &&
         (is_covered || !may_add(known, pair))) {
         known->count++;
@@ -517,6 +531,13 @@ static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
     return copy;
 }
 
+/* Until the script goes on (collected.c). */
+static void keep_collected(checker *c, const mr_hazard_report *draft) {
+    bool fits = c->collected.count < MR_HAZARD_MAX_REPORTS;
+    mr_hazard_report *kept = fits ? copy_of(draft) : NULL;
+    if (kept && !mr_vec_push(&c->collected, kept)) free(kept);
+}
+
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (c->watcher.only_tell) return;
     if (pair->advisory && pair->only_look) return;
@@ -531,9 +552,7 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     draft_report(c, pair, &draft);
     if (pair->kind == MR_HAZARD_USE_AFTER_FREE && !pair->second_where.file &&
         !pair->second_access) {
-        bool fits = c->collected.count < MR_HAZARD_MAX_REPORTS;
-        mr_hazard_report *kept = fits ? copy_of(&draft) : NULL;
-        if (kept && !mr_vec_push(&c->collected, kept)) free(kept);
+        keep_collected(c, &draft);
         return;
     }
     if (pair->only_look && ignored(c, &draft, true)) return; /* counted when it is carried out */
@@ -541,7 +560,7 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (!report) return;
     if (data) blame_pair(c, pair, &draft);
     if (is_new && data && !refuses) remember(c, pair);
-    if (is_new && data && c->machine->host_function && mr_hazard_take_over(c, report)) {
+    if (is_new && data && mr_hazard_take_over(c, report)) {
         blame *b = blame_of(c, pair); /* only of what is still proposed */
         if (b) b->seq = reach_of(c, pair, report), b->from = pair->second_seq;
     }

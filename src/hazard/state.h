@@ -166,6 +166,8 @@ static inline bool mr_hazard_is_collected(const mr_command *command) {
 void mr_hazard_alloc(checker *c, actor *t, const mr_command *command);
 /* `only_look`: find hazards, change nothing. */
 void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool only_look);
+
+/* collected.c */
 void mr_hazard_flush_collected(checker *c);
 void mr_hazard_drop_collected(checker *c);
 

@@ -1,0 +1,21 @@
+-- The caller uses the result too early, and what the function lost is freed too early: one wait is missing.
+-- expect: kind=read-after-write tensor=y first=14 second=19 fix=mr.default_stream():wait_stream(s)
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local s = mr.stream{name = "s"}
+local x, y = mr.ones(8), mr.zeros(8)
+local function work()
+  local h = x * 2
+  local k = h + 1
+  s:wait_stream(mr.default_stream())
+  s:run(function()
+    h:add_(k)
+    y:add_(h)
+  end)
+end
+work()
+-- fix: mr.default_stream():wait_stream(s)
+local z = y * 3
+collectgarbage() collectgarbage()
+z:add_(1)

@@ -1,0 +1,23 @@
+-- A wait for one stream does not cover the other.
+-- expect: kind=use-after-free reason=collected-while-pending first=17 second=collected fix=mr.default_stream():wait_stream(b) place=after:17
+-- expect: kind=use-after-free reason=collected-while-pending first=15 second=collected fix=mr.default_stream():wait_stream(a) place=after:15
+if require "hazard_pair" () then return end
+local mr = require "millrace"
+
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local function work()
+  local x, y = mr.ones(8), mr.ones(8)
+  local z = mr.ones(8)
+  a:wait_stream(mr.default_stream())
+  b:wait_stream(mr.default_stream())
+  a:run(function()
+    x:add_(1)
+    y:add_(1)
+  end)
+  b:run(function() z:add_(1) end)
+  -- fix: mr.default_stream():wait_stream(a)
+  -- fix: mr.default_stream():wait_stream(b)
+end
+work()
+collectgarbage() collectgarbage()
+mr.ones(1)
