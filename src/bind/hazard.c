@@ -546,6 +546,10 @@ void mr_bind_check_prompt(lua_State *L) {
     mr_hazard_set_prompt(hazard_of(L), MR_SOURCE_ENTRY);
 }
 
+void mr_bind_check_script(lua_State *L, const char *path) {
+    mr_hazard_set_script(hazard_of(L), path);
+}
+
 /* --- opening ------------------------------------------------------------------------------------ */
 
 static int state_gc(lua_State *L) {

@@ -37,6 +37,8 @@ mr_check_end mr_bind_check_end(lua_State *L, bool summary);
 
 /* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next time. */
 void mr_bind_check_prompt(lua_State *L);
+/* The file that is run, which stays: sentences leave its folder out. */
+void mr_bind_check_script(lua_State *L, const char *path);
 
 /* For the checker's hooks, whose contracts are in hazard/hazard.h: names (variable.c) and places (place.c). */
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,

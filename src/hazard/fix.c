@@ -267,8 +267,8 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
         report->advice, sizeof report->advice,
         "make %s%s wait for %s, after the operation at %s and before the operation at %s",
         pair->second == &c->host_actor ? "the " : "", second, first,
-        mr_hazard_place(pair->first_where, place[0], sizeof place[0]),
-        mr_hazard_place(pair->second_where, place[1], sizeof place[1]));
+        mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[0], sizeof place[0]),
+        mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
@@ -339,8 +339,9 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
     mr_text_format(
         report->advice, sizeof report->advice,
         "call record_stream on the tensor that was made at %s, with %s, before the use at %s",
-        mr_hazard_place(pair->history->storage->made, place[0], sizeof place[0]), stream,
-        mr_hazard_place(pair->first_where, place[1], sizeof place[1]));
+        mr_hazard_place(mr_hazard_shown(c, pair->history->storage->made), place[0],
+                        sizeof place[0]),
+        stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
 }
 
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
@@ -373,13 +374,14 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_repo
         mr_hazard_stream_text(c, pair->second, stream, sizeof stream);
         mr_text_format(report->advice, sizeof report->advice,
                        "launch the graph before %s, on stream %s or on one that it waits for",
-                       mr_hazard_place(pair->second_where, place, sizeof place), stream);
+                       mr_hazard_place(mr_hazard_shown(c, pair->second_where), place, sizeof place),
+                       stream);
     } else if (pair->kind == MR_HAZARD_UNINITIALISED_READ) {
         char place[PLACE_SIZE];
         mr_text_format(
             report->advice, sizeof report->advice,
             "write all of the tensor before %s, or make it with mr.zeros instead of mr.empty",
-            mr_hazard_place(pair->second_where, place, sizeof place));
+            mr_hazard_place(mr_hazard_shown(c, pair->second_where), place, sizeof place));
     } else if (pair->kind == MR_HAZARD_USE_AFTER_FREE && pair->second != &c->host_actor) {
         keep_alive(c, pair, report);
     } else if (pair->second_where.file) {
@@ -387,15 +389,25 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_repo
     }
 }
 
-/* "before line 12"; "before mr:7" of an entry that has its own number, "before mr:7:2". */
-static void put_place(mr_buffer *out, const mr_hazard_fix *fix) {
+/* The lines of a report are mostly those of one file, which is named above. */
+static bool is_of_one_file(const mr_hazard_report *report, const mr_hazard_fix *fix) {
+    const char *first = report->first.where.file, *second = report->second.where.file;
+    return fix->where.file == first && (!second || first == second);
+}
+
+/* "before line 12"; "before race.lua:12" where several files are named; "before mr:7" of an entry that has its own
+ * number, "before mr:7:2". */
+static void put_place(mr_buffer *out, const mr_hazard_report *report, const mr_hazard_fix *fix) {
     bool is_within = fix->place == MR_HAZARD_WITHIN;
     bool is_first = fix->place == MR_HAZARD_BEFORE && fix->where.line == 1;
+    char place[PLACE_SIZE];
+    mr_site shown = {fix->file ? fix->file : fix->where.file, fix->where.line};
     mr_buffer_puts(out, is_within ? "split " : mr_hazard_place_text(fix->place));
     if (!is_within) mr_buffer_puts(out, " ");
-    if (!fix->typed) mr_buffer_printf(out, "line %d", fix->where.line);
-    else if (is_first) mr_text_put(out, fix->where.file);
-    else mr_buffer_printf(out, "%s:%d", fix->where.file, fix->where.line);
+    if (fix->typed && is_first) mr_text_put(out, fix->where.file);
+    else if (!fix->typed && is_of_one_file(report, fix))
+        mr_buffer_printf(out, "line %d", fix->where.line);
+    else mr_text_put(out, mr_hazard_place(shown, place, sizeof place));
     if (is_within) mr_buffer_puts(out, ", and between the two parts");
 }
 
@@ -403,7 +415,7 @@ void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out) {
     for (int i = 0; i < report->fix_count; i++) {
         const mr_hazard_fix *fix = &report->fix[i];
         mr_buffer_printf(out, "%s%s", i ? "\n     " : "", fix->typed ? "next time, " : "");
-        put_place(out, fix);
+        put_place(out, report, fix);
         mr_buffer_puts(out, fix->typed ? " enter   " : " add   ");
         mr_text_put(out, fix->text);
     }

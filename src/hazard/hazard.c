@@ -2,6 +2,7 @@
 #include "hazard/explain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- on and off */
 
@@ -166,6 +167,12 @@ bool mr_hazard_checking(const mr_hazard *c) {
 
 void mr_hazard_set_prompt(mr_hazard *c, const char *prefix) {
     c->prompt = prefix;
+}
+
+void mr_hazard_set_script(mr_hazard *c, const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    c->script = path;
+    c->folder_size = slash ? (size_t)(slash - path) + 1 : 0;
 }
 
 /* ---- create, destroy */

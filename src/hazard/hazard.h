@@ -178,6 +178,7 @@ typedef struct {
     char stream[64];              /* "copy", "default", "stream #3", "host" */
     mr_site where;                /* no file: collected by Lua */
     mr_site launched; /* of a node of a graph: where that was launched (R42); else no file */
+    const char *file, *launched_file; /* as sentences name those files; NULL: in full */
     uint64_t seq;
 } mr_hazard_side;
 
@@ -205,6 +206,7 @@ typedef struct {
     mr_hazard_fix_place place; /* seen from the line `where` */
     bool typed;                /* that line was entered at the prompt: it is for the next time */
     mr_site where;
+    const char *file; /* as sentences name it */
     char text[224];
 } mr_hazard_fix;
 
@@ -365,6 +367,9 @@ mr_hazard_mode mr_hazard_get_mode(const mr_hazard *hazard);
 void mr_hazard_set_advice(mr_hazard *hazard, bool on);
 /* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by address. */
 void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
+/* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
+ * the name. The text is kept by address; NULL: no file. */
+void mr_hazard_set_script(mr_hazard *hazard, const char *path);
 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the
@@ -431,7 +436,7 @@ void mr_hazard_finish(mr_hazard *hazard);
 #define MR_HAZARD_LOG 4096
 bool mr_hazard_why(mr_hazard *hazard, uint64_t first_seq, uint64_t second_seq, mr_buffer *out);
 /* The last operation submitted at a line (file NULL: any file; line 0: any line), else the last record, wait or
- * synchronise there; 0 if the log has none. */
+ * synchronise there; 0 if the log has none. If no file has that name, one whose name ends with it behind a '/'. */
 uint64_t mr_hazard_find_operation(const mr_hazard *hazard, const char *file, int line);
 
 /* Whether a next command of `second` (NULL: of the host) comes after all that `first` was given up to `first_seq`. */

@@ -73,16 +73,23 @@ const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {
     return NULL;
 }
 
-uint64_t mr_hazard_find_operation(const mr_hazard *c, const char *file, int where) {
+/* `is_whole`: by the whole name of the file, otherwise by its end. */
+static uint64_t find_operation(const checker *c, const char *file, int where, bool is_whole) {
     const log_line *line;
     uint64_t other = 0;
     for (uint64_t back = 0; c->log && (line = mr_hazard_log_back(c, back)); back++) {
         if ((where && line->where.line != where) || !line->where.file) continue;
-        if (file && strcmp(file, line->where.file) != 0) continue;
+        if (file && is_whole && strcmp(file, line->where.file) != 0) continue;
+        if (file && !mr_hazard_file_ends(line->where.file, file)) continue;
         bool work = mr_hazard_line_is(line, MR_TRAIT_LAUNCH) ||
                     line->kind == MR_COMMAND_HOST_ACCESS || line->kind == MR_COMMAND_FREE;
         if (work) return line->seq;
         if (!other) other = line->seq;
     }
     return other;
+}
+
+uint64_t mr_hazard_find_operation(const mr_hazard *c, const char *file, int where) {
+    uint64_t seq = find_operation(c, file, where, true);
+    return seq || !file ? seq : find_operation(c, file, where, false);
 }

@@ -55,6 +55,9 @@ static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
     return mr_hazard_line_after(line) == MR_AFTER_RECORD;
 }
 
+/* names.c: `end` is the name of the file, or all of it behind a '/': "race.lua" of "examples/race.lua". */
+bool mr_hazard_file_ends(const char *file, const char *end);
+
 void mr_hazard_log_command(checker *c, const mr_command *command);
 void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
 void mr_hazard_log_free(checker *c);

@@ -29,6 +29,20 @@ const char *mr_hazard_place(mr_site where, char *out, size_t size) {
     return out;
 }
 
+mr_site mr_hazard_shown(const checker *c, mr_site where) {
+    size_t size = c->folder_size;
+    if (!where.file || !size || strncmp(where.file, c->script, size) != 0) return where;
+    if (where.file[size] && !mr_is_interned(&c->machine->files, where.file + size))
+        where.file += size;
+    return where;
+}
+
+bool mr_hazard_file_ends(const char *file, const char *end) {
+    size_t have = strlen(file), want = strlen(end);
+    if (have < want || strcmp(file + have - want, end) != 0) return false;
+    return have == want || file[have - want - 1] == '/';
+}
+
 bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_line) {
     const char *colon = strrchr(text, ':');
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;

@@ -212,6 +212,7 @@ static bool read_what_was_written(const found_pair *pair, const log_line *back) 
 }
 
 typedef struct {
+    const checker *c;
     mr_hazard_report *report;
     char first[NAME_SIZE], second[NAME_SIZE], other[NAME_SIZE], event[80], place[2][120];
 } teller;
@@ -231,7 +232,7 @@ static const char *event_of(teller *t, const log_line *line) {
 }
 
 static const char *at(teller *t, int i, const log_line *line) {
-    return mr_hazard_place(line->where, t->place[i], sizeof t->place[i]);
+    return mr_hazard_place(mr_hazard_shown(t->c, line->where), t->place[i], sizeof t->place[i]);
 }
 
 static const char *stream_of(const checker *c, teller *t, uint32_t id) {
@@ -432,8 +433,8 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
 
 static void tell_lifetime(teller *t, const found_pair *pair) {
     char made[120];
-    mr_hazard_place(pair->unset_made.file ? pair->unset_made : pair->history->storage->made, made,
-                    sizeof made);
+    mr_site site = pair->unset_made.file ? pair->unset_made : pair->history->storage->made;
+    mr_hazard_place(mr_hazard_shown(t->c, site), made, sizeof made);
     if (mr_hazard_is_before_launch(pair)) {
         tell(t,
              pair->kind == MR_HAZARD_UNINITIALISED_READ ? MR_HAZARD_BECAUSE_NEVER_WRITTEN
@@ -478,7 +479,7 @@ static void tell_lifetime(teller *t, const found_pair *pair) {
 }
 
 void mr_hazard_explain(const checker *c, const found_pair *pair, mr_hazard_report *report) {
-    teller t = {.report = report};
+    teller t = {.c = c, .report = report};
     mr_hazard_stream_text(c, pair->first, t.first, sizeof t.first);
     mr_hazard_stream_text(c, pair->second, t.second, sizeof t.second);
     if (pair->second == &c->host_actor) snprintf(t.second, sizeof t.second, "the host");

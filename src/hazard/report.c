@@ -16,9 +16,7 @@
 
 static bool place_matches(const ignore_rule *rule, mr_site where) {
     if (!where.file) return false;
-    size_t have = strlen(where.file), want = strlen(rule->file->text);
-    if (have < want || strcmp(where.file + have - want, rule->file->text) != 0) return false;
-    if (have > want && where.file[have - want - 1] != '/') return false;
+    if (!mr_hazard_file_ends(where.file, rule->file->text)) return false;
     return rule->line == 0 || rule->line == where.line;
 }
 
@@ -209,8 +207,15 @@ static mr_hazard_report *report_of(checker *c, mr_hazard_kind kind, mr_site firs
     return index ? c->reports.items[index - 1] : NULL;
 }
 
+static void name_files(const checker *c, mr_hazard_side *side) {
+    side->file = mr_hazard_shown(c, side->where).file;
+    side->launched_file = mr_hazard_shown(c, side->launched).file;
+}
+
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new) {
     *out_new = false;
+    name_files(c, &draft->first);
+    name_files(c, &draft->second);
     if (ignored(c, draft, false)) {
         mr_claims_add(&c->totals.claims, MR_CLAIM_IGNORED);
         return NULL;
@@ -476,6 +481,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = fix->where.file && is_entry(c, fix->where.file);
+        fix->file = mr_hazard_shown(c, fix->where).file;
     }
 }
 
@@ -616,7 +622,7 @@ void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
                        "%s waits for %s at %s, but this wait was submitted after the use: a wait "
                        "delays only later work.",
                        report->second.stream, report->first.stream,
-                       mr_hazard_place(command->where, place, sizeof place));
+                       mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
         if (c->mode == MR_HAZARD_WARN && c->hooks.write)
             c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
     }

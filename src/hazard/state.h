@@ -69,6 +69,8 @@ struct mr_hazard {
     size_t check_first;
     mr_hazard_totals totals_before_check;
     const char *prompt;  /* how names of entries of a prompt begin, or NULL */
+    const char *script;  /* the file that is run, or NULL; its folder has that many bytes */
+    size_t folder_size;  /* with the '/' */
     uint64_t opened;     /* what was submitted before the check, up to here */
     uint64_t off_since;  /* the seq that was next when it was made, or switched off last */
     uint64_t last_apart; /* operations of the check that ended last */

@@ -175,7 +175,7 @@ static void put_command(const checker *c, const log_line *line, mr_buffer *out) 
             mr_buffer_printf(out, "device %d", line->device);
     }
     mr_buffer_puts(out, " at ");
-    mr_text_put(out, mr_hazard_place(line->where, place, sizeof place));
+    mr_text_put(out, mr_hazard_place(mr_hazard_shown(c, line->where), place, sizeof place));
     mr_buffer_printf(out, " (#%llu)", (unsigned long long)line->seq);
 }
 

@@ -31,6 +31,15 @@ static const char *place_text(const mr_hazard_side *side, char *out, size_t size
     return side->where.file ? mr_hazard_place(side->where, out, size) : "lua-collector";
 }
 
+/* For a sentence. */
+static const char *shown(mr_site where, const char *file, char *out, size_t size) {
+    return mr_hazard_place((mr_site){file ? file : where.file, where.line}, out, size);
+}
+
+static const char *shown_side(const mr_hazard_side *side, char *out, size_t size) {
+    return side->where.file ? shown(side->where, side->file, out, size) : "lua-collector";
+}
+
 static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *tensor,
                      const palette *p, int width) {
     char place[PLACE_SIZE];
@@ -46,11 +55,11 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
                                  : "on stream ");
     if (!side->host) mr_text_put(out, side->stream);
     mr_buffer_puts(out, " at ");
-    mr_text_put(out, side->where.file ? mr_hazard_place(side->where, place, sizeof place)
+    mr_text_put(out, side->where.file ? shown_side(side, place, sizeof place)
                                       : "the time that Lua collected it");
     if (side->launched.file) {
         mr_buffer_puts(out, ", in a graph launched at ");
-        mr_text_put(out, mr_hazard_place(side->launched, place, sizeof place));
+        mr_text_put(out, shown(side->launched, side->launched_file, place, sizeof place));
     }
     mr_buffer_puts(out, "\n");
 }
@@ -119,7 +128,7 @@ static void put_assumed(mr_buffer *out, const mr_hazard_side *side) {
     mr_buffer_puts(out, "It is assumed that ");
     mr_text_put(out, side->op);
     mr_buffer_puts(out, " (");
-    mr_text_put(out, place_text(side, place, sizeof place));
+    mr_text_put(out, shown_side(side, place, sizeof place));
     mr_buffer_printf(out, ") accesses these bytes, because %s.\n",
                      mr_assumed_text((mr_assumed)side->assumed));
 }
@@ -143,7 +152,7 @@ static void put_title(mr_buffer *out, const char *word, const mr_hazard_report *
 static void put_advice(const mr_hazard_report *r, const palette *p, mr_buffer *out) {
     char place[PLACE_SIZE];
     mr_buffer_printf(out, "%sadvice: %s%s at ", p->strong, mr_hazard_kind_text(r->kind), p->off);
-    mr_text_put(out, mr_hazard_place(r->second.where, place, sizeof place));
+    mr_text_put(out, shown_side(&r->second, place, sizeof place));
     mr_buffer_puts(out, "\n");
     put_why(out, r);
     put_keys(out, r, p);
@@ -175,9 +184,9 @@ void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, boo
     char place[PLACE_SIZE];
     put_title(out, "amended", r, p);
     mr_buffer_puts(out, ", ");
-    mr_text_put(out, place_text(&r->second, place, sizeof place));
+    mr_text_put(out, shown_side(&r->second, place, sizeof place));
     mr_buffer_puts(out, " after ");
-    mr_text_put(out, place_text(&r->first, place, sizeof place));
+    mr_text_put(out, shown_side(&r->first, place, sizeof place));
     mr_buffer_puts(out, "\n");
     if (news == MR_HAZARD_NEWS_STREAMS) {
         put_streams(out, r);
@@ -338,6 +347,7 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
     put_head(c, &t, whole_run, out);
     if (t.hazards) /* the first line has told these */
         t.claims.count[MR_CLAIM_DROPPED] = t.claims.count[MR_CLAIM_CLEARED] = 0;
+    t.claims.where = mr_hazard_shown(c, t.claims.where);
     mr_claims_write(&t.claims, mr_hazard_claim(&t), out);
     put_apart(t.checked_apart - t.explored, "mr.hazard.check", out);
     put_apart(t.explored, "mr.explore", out);

@@ -256,6 +256,8 @@ static void keep_names(lua_State *L, const mr_session *session) {
     mr_source_keep_name(L, "stdin"); /* a script from standard input */
     if (session->options.script < session->argc)
         mr_source_keep_name(L, session->argv[session->options.script]);
+    if (session->options.script < session->argc)
+        mr_bind_check_script(L, session->argv[session->options.script]);
 }
 
 /* --- running --------------------------------------------------------------------------------------- */
