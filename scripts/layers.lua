@@ -41,7 +41,7 @@ local circles = {
   model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
   hazard = { "advice", "function", "history", "merge", "order", "report", "unset", "write" },
   cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "pinned", "stream",
-           "turn", "wait" },
+           "runs", "runs_cupti", "runs_events", "turn", "wait" },
   host = { "call", "output" }, -- call.c says at the end what stopped the output, which complains through call.c
 }
 

@@ -12,6 +12,7 @@ local MAY_LOOK = {
   ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["tensor_box.c"] = true, ["gradient.c"] = true,
+  ["explore_guard.c"] = true,
   ["functional.c"] = true, ["graph_inputs.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
   ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,

@@ -17,7 +17,7 @@ local KNOWN = {
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
   ["cuda/device.c"] = { ["cuda/device.c"] = "mr_cuda_current is_kept kept" },
-  ["cuda/driver.c"] = { ["cuda/driver.c"] = "mr_cu mr_cublas mr_cupti lock forked found version once" },
+  ["cuda/driver.c"] = { ["cuda/driver.c"] = "mr_cu mr_cublas mr_cupti lock forked found version once eager" },
   ["cuda/runs_cupti.c"] = { ["cuda/runs_cupti.c"] = "lock shared calling" },
   ["cuda/nvtx.c"] = { ["cuda/nvtx.c"] = "nvtxGlobals_v3 InitializeInjectionNvtx2_fnptr" },
   ["cuda/turn.c"] = { ["cuda/turn.c"] = "lock passed ended" },

@@ -13,10 +13,11 @@ static const mr_simulator *simulator_of(const mr_machine *machine) {
 
 /* --- setting ------------------------------------------------------------------------------------ */
 
-MR_FUNCTION(machine_model, "model", "mr.machine.model([name: string]) -> before: string",
-            "Sets and returns the device model: \"h200\", \"h100\", \"a100\", \"rtx4090\", \"t4\", or the "
-            "path of a model file. It can be changed only while nothing is pending and no device "
-            "memory is in use. Returns the previous model.") {
+MR_FUNCTION(
+    machine_model, "model", "mr.machine.model([name: string]) -> before: string",
+    "Sets and returns the device model: \"h200\", \"h100\", \"a100\", \"rtx4090\", \"t4\", or the "
+    "path of a model file. It can be changed only while nothing is pending and no device "
+    "memory is in use. Returns the previous model.") {
     mr_machine *machine = mr_set_context(L);
     lua_settop(L, 1);
     lua_pushstring(L, simulator_of(machine)->model(machine));

@@ -6,8 +6,10 @@
 #include "ptx/profile.h"
 
 static void destroy(mr_kernel_code *code) {
-    for (uint32_t i = 0; code->timings && i < mr_ptx_kernel_count(code->ptx); i++)
-        mr_kernel_timing_free(&code->timings[i]);
+    for (uint32_t i = 0; code->timings && i < mr_ptx_kernel_count(code->ptx); i++) {
+        mr_ptx_profile_destroy(code->timings[i].sample);
+        free(code->timings[i].known);
+    }
     free(code->timings);
     for (uint32_t i = 0; code->counts && i < mr_ptx_kernel_count(code->ptx); i++) {
         mr_ptx_profile_destroy(code->counts[i].profile);

@@ -110,7 +110,7 @@ static bool interrupted(void *context) {
 }
 
 bool mr_kernel_runs_alone(const mr_command *command) {
-    return command->machine->watches_writes;
+    return command->machine->watches_writes || mr_kernel_time_samples(command);
 }
 
 static uint64_t resident_blocks(const mr_command *command) {

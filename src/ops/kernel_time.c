@@ -61,23 +61,32 @@ static void keep(mr_kernel_timing *t, uint64_t key, double ns) {
     t->count++;
 }
 
-void mr_kernel_timing_free(mr_kernel_timing *t) {
-    mr_ptx_profile_destroy(t->sample);
-    free(t->known);
-}
-
 static uint64_t threads_of(const mr_kernel_arguments *a) {
     return (uint64_t)a->block[0] * a->block[1] * a->block[2];
 }
 
+/* Of the sample at hand; false: the launch has none, or enough. */
+static bool is_sampled(const mr_command *command, mr_kernel_timing *t, uint64_t key,
+                       uint64_t *out_counted) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    if (command->machine->replays || find(t, key) || (t->sample && t->sampled != key) ||
+        !has_place(t))
+        return false;
+    *out_counted = t->sample ? mr_ptx_profile_blocks(t->sample) * threads_of(a) : 0;
+    return *out_counted < ENOUGH_THREADS;
+}
+
+bool mr_kernel_time_samples(const mr_command *command) {
+    uint64_t counted;
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    return is_sampled(command, timing_of(a), key_of(command, a), &counted);
+}
+
 mr_ptx_profile *mr_kernel_time_begin(const mr_command *command, int64_t first, int64_t *io_end) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
-    if (command->machine->replays) return NULL;
     mr_kernel_timing *t = timing_of(a);
-    uint64_t key = key_of(command, a);
-    if (find(t, key) || (t->sample && t->sampled != key) || !has_place(t)) return NULL;
-    uint64_t counted = t->sample ? mr_ptx_profile_blocks(t->sample) * threads_of(a) : 0;
-    if (counted >= ENOUGH_THREADS) return NULL;
+    uint64_t key = key_of(command, a), counted;
+    if (!is_sampled(command, t, key, &counted)) return NULL;
     uint64_t blocks = (ENOUGH_THREADS - counted + threads_of(a) - 1) / threads_of(a);
     /* The blocks of a cooperative launch wait for each other, so they stay together. */
     if (!a->cooperative && (uint64_t)(*io_end - first) > blocks) *io_end = first + (int64_t)blocks;

@@ -19,8 +19,9 @@ typedef struct mr_kernel_timing {
     mr_ptx_profile *sample; /* its counts so far; or NULL */
 } mr_kernel_timing;
 
-void mr_kernel_timing_free(mr_kernel_timing *timing); /* what it owns */
-
+/* Whether blocks of the command are still to be counted. They must then run on one thread: the counts are not locked, and
+ * which blocks are counted must not depend on which thread comes first. */
+bool mr_kernel_time_samples(const mr_command *command);
 /* Whether blocks [first, *io_end) are to be counted: then a new profile for them, and *io_end is lowered to what is
  * enough. NULL: nothing is. */
 mr_ptx_profile *mr_kernel_time_begin(const mr_command *command, int64_t first, int64_t *io_end);

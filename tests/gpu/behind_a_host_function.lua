@@ -365,7 +365,8 @@ local function make_operands()
   selves = { x, v, i, b, image, at, one, mr.ones(1, 1, 8), mr.ones(2, 4, 4), 4 }
   tuples = { {}, { y }, { 1 }, { 2 }, { v }, { i }, { b, 1 }, { b, y }, { b }, { y, y }, { 1, 2 }, { 1, 1, 1 },
     { 1, at }, { 1, i }, { 1, at, y }, { 1, i, y }, { 1, at, v }, { at }, { flags }, { filter }, { mr.ones(1, 1, 3) },
-    { 4, 4 }, { 2, 2, 2, 2 }, { { 4 } }, { { 4, 4 } }, { { 1, 2 } }, { { 2, 1 } }, { { 1, 1 } }, { 2, 1 }, { "f64" },
+    { 4, 4 }, { 2, 2, 2, 2 }, { { scale_factor = 2 } },
+    { { 4 } }, { { 4, 4 } }, { { 1, 2 } }, { { 2, 1 } }, { { 1, 1 } }, { 2, 1 }, { "f64" },
     { 0 }, { 0, 1 }, { y, 0.5 }, { x, y, 1 }, { v, v }, { v, v, v, v }, { { 4 }, v, v }, { mr.ones(2, 4, 4) },
     { 1, true }, { 4, 1 }, { true }, { 4 }, { 1, 5 }, { x, at }, { at, x }, { i, x } }
 end
@@ -409,16 +410,14 @@ end
 -- ---------------------------------------------------------------- all of them
 
 local OBJECTS = { trace = true, stream = true, event = true, device = true, kernel = true, module = true,
-      graph = true }
+  graph = true }
 local METHODS = { ["mr.optim.Optimizer.zero_grad"] = optimiser, ["mr.optim.Optimizer.state_dict"] = optimiser }
 
 local names, seen = {}, {}
 for _, entry in ipairs((mr.docs())) do
   local full = entry.owner .. "." .. entry.name
   local wanted = not only or full:find(only, 1, true)
-
-
-             local left_out = LEFT_OUT[full] or LEFT_OUT_OWNERS[entry.owner]
+  local left_out = LEFT_OUT[full] or LEFT_OUT_OWNERS[entry.owner]
   if entry.kind ~= "property" and wanted and not left_out and not seen[full] then
     seen[full] = true
     names[#names + 1] = { full = full, owner = entry.owner, name = entry.name }
