@@ -333,6 +333,7 @@ MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
     mr_set_context(L);
     if (mr_hazard_checking(hazard_of(L)))
         return mr_misuse(L, "hazard.clear: not inside hazard.check");
+    mr_hazard_write_waiting(hazard_of(L));
     mr_hazard_clear(hazard_of(L));
     return 0;
 }
@@ -523,6 +524,7 @@ mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
     s->machine->hook_context = L;
     mr_hazard_check_abandon(s->hazard);
     mr_hazard_finish(s->hazard);
+    mr_hazard_write_waiting(s->hazard);
     mr_buffer text = {0};
     /* In error mode a report is an error's text, whatever the form asked for. */
     for (size_t i = 0; s->json && mr_hazard_get_mode(s->hazard) == MR_HAZARD_ERROR &&

@@ -201,6 +201,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     else host_did(c, command);
     if (__builtin_expect(c->held.count != 0, 0) && !c->machine->host_function)
         mr_hazard_publish_held(c);
+    if (__builtin_expect(c->may_settle, 0) && !c->held.count) mr_hazard_settle(c);
 }
 
 static void failed(mr_observer *observer, const mr_command *command, const mr_error *status) {
@@ -262,6 +263,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .failed = failed,
                                         .drew = drew,
                                         .found = mr_hazard_found_in_kernel,
+                                        .touched = mr_hazard_touched,
                                         .unset = mr_hazard_unset_before,
                                         .function_ran = function_ran,
                                         .reused = reused,

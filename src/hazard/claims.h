@@ -78,6 +78,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(UPDATES, "unordered_updates", IF, FOLLOWED,                                                                               \
       "This holds if 1 pair of atomic updates, which nothing orders, may come in either order.",                                \
       "This holds if # pairs of atomic updates, which nothing orders, may come in either order.")                               \
+    X(WITHDRAWN, "withdrawn", IF, FOLLOWED,                                                                                     \
+      "This holds if 1 pair of launches, which touched no byte in common, uses no other indices under another schedule.",       \
+      "This holds if # pairs of launches, which touched no byte in common, use no other indices under another schedule.")       \
     X(COLLECTED, "collected", IF, FOLLOWED,                                                                                     \
       "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
       "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \

@@ -27,7 +27,8 @@ struct found_pair {
     uint64_t unset_bytes; /* of an uninitialised read: how many */
     mr_site unset_made;   /* and where they were allocated, if a copy has brought them */
     bool advisory;
-    bool only_look; /* error mode: it has not happened, and may be looked at again */
+    bool first_merged; /* the first stands for several launches (entry) */
+    bool only_look;    /* error mode: it has not happened, and may be looked at again */
 };
 
 /* report.c: tells the watcher of it. */
@@ -39,6 +40,8 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair);
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
 /* One of the last, which nobody has seen: what it counted are follow-ups. */
 void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
+/* Takes it off the list, with all that it counted. */
+void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
 /* Whether the fix of a race that was reported orders this pair, too. */
 bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft);
@@ -63,6 +66,23 @@ bool mr_hazard_add_fixes(mr_hazard_report *report, const mr_hazard_report *draft
 mr_status mr_hazard_refuse(checker *c);
 /* A wait of `t` may come after a use that was reported. */
 void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
+
+/* open_pairs.c */
+/* Whether it may turn out that the two touch no byte in common: then the pair must hide nothing. */
+bool mr_hazard_may_withdraw(const checker *c, const found_pair *pair);
+/* The pair has been counted in `report`. False: nothing will be known of it. */
+bool mr_hazard_open_pair(checker *c, const found_pair *pair, mr_hazard_report *report);
+/* The report, or each from that number on, is about to go. */
+void mr_hazard_close_pairs(checker *c, const mr_hazard_report *report);
+void mr_hazard_close_pairs_from(checker *c, uint64_t number);
+/* withdraw.c */
+/* Nobody will tell what this launch touches. */
+void mr_hazard_touched_unknown(checker *c, uint64_t seq);
+void mr_hazard_touched(mr_observer *observer, const mr_command *command,
+                       const mr_kernel_touched *touched);
+/* Judges the open pairs whose launches have run. Nothing may be held. */
+void mr_hazard_settle(checker *c);
+void mr_hazard_withdraw_forget(checker *c); /* what launches touched, and the open pairs */
 
 /* kernel.c */
 /* Only a simulated device tells what happens inside a launch. */

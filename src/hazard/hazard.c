@@ -21,6 +21,8 @@ static void switch_off(checker *c) {
     c->totals.claims.count[MR_CLAIM_NOT_RUN] += mr_hazard_functions_left(c, -1);
     c->totals.claims.count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
     mr_hazard_drop_collected(c);
+    mr_hazard_write_waiting(c);
+    mr_hazard_withdraw_forget(c);
     mr_hazard_history_drop_all(c);
     mr_hazard_order_close(c);
     mr_error_destroy(c->refusal);
@@ -62,6 +64,7 @@ static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
 }
 
 mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
+    if (!c->checking && mode != c->mode) mr_hazard_write_waiting(c);
     MR_TRY(set_mode(c, mode));
     tell_turn(c, MR_HAZARD_TURN_MODE, mode);
     return MR_OK;
@@ -217,6 +220,9 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_vec_free(&c->free_slots);
     mr_vec_free(&c->functions);
     mr_vec_free(&c->unset_events);
+    mr_hazard_withdraw_forget(c);
+    mr_vec_free(&c->touched);
+    mr_vec_free(&c->open_pairs);
     mr_hazard_before_forget(c);
     free(c->places);
     mr_hazard_log_free(c);

@@ -250,6 +250,8 @@ typedef struct {
     } streams[MR_HAZARD_STREAM_PAIRS];
     char also[2][64];         /* a first and a second stream unlike those of the sides; "": none */
     bool withdrawn;           /* advice that the script has since made wrong */
+    bool waits;               /* with being written, until its launches have run: withdraw.c */
+    uint64_t absent;          /* of `count`: pairs that touched no byte in common */
     mr_hazard_news unwritten; /* what became part of it since that was written; or NEWS_REPORT */
     bool amended; /* more became known after it was first written: `reason`, or other streams */
 } mr_hazard_report;
@@ -430,6 +432,8 @@ void mr_hazard_describe_ignores(const mr_hazard *hazard, mr_buffer *out);
 /* Gives the advice about lines, by all their occurrences so far, and writes what has become part of reports since
  * they were written: at the end of the run, or when asked. */
 void mr_hazard_finish(mr_hazard *hazard);
+/* Writes the reports that wait for launches to run: at the end of the run. */
+void mr_hazard_write_waiting(mr_hazard *hazard);
 
 /* The chain that orders two operations, one step a line, or why there is none. Looks at the last
  * MR_HAZARD_LOG commands, also after the checker was switched off. Returns whether a chain exists. */

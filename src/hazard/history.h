@@ -20,6 +20,7 @@ struct entry {
     uint64_t seq;
     uint8_t access;
     bool advisory;  /* pageable memory by an asynchronous copy: unspecified, not a hazard (R23) */
+    bool merged;    /* assumed: it has replaced the same of another launch, and stands for both */
     bool large;     /* which slab */
     uint32_t at;    /* in history.entries */
     uint64_t stamp; /* of the search that met it last */

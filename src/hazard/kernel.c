@@ -87,6 +87,7 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     mr_claims_found(&c->totals.claims, finding);
     if (finding->kind == MR_FINDING_NOT_LOOKED) {
         mr_hazard_before_drop(c, command->seq);
+        mr_hazard_touched_unknown(c, command->seq);
         return;
     }
     const actor *a = mr_hazard_actor_of(c, command->stream);

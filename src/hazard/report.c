@@ -101,7 +101,7 @@ static bool add_streams(mr_hazard_report *r, uint32_t first, uint32_t second) {
 
 /* The first time at once; what comes after that is written when the run ends. */
 static void amend(checker *c, mr_hazard_report *r, mr_hazard_news news) {
-    if (c->mode != MR_HAZARD_WARN || mr_hazard_held(c, r->number)) {
+    if (c->mode != MR_HAZARD_WARN || r->waits || mr_hazard_held(c, r->number)) {
         r->amended = true;
     } else if (r->amended) {
         r->unwritten = news;
@@ -114,6 +114,7 @@ static void amend(checker *c, mr_hazard_report *r, mr_hazard_news news) {
 void mr_hazard_write_rest(checker *c) {
     for (size_t i = 0; i < c->reports.count && c->mode == MR_HAZARD_WARN; i++) {
         mr_hazard_report *r = c->reports.items[i];
+        if (r->waits) continue;
         if (r->unwritten && c->hooks.write) c->hooks.write(c->hooks.context, r, r->unwritten);
         r->unwritten = MR_HAZARD_NEWS_REPORT;
     }
@@ -268,28 +269,47 @@ static void enter_places(checker *c) {
     c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
 }
 
-void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
+/* Returns its index. */
+static size_t unlist(checker *c, mr_hazard_report *report) {
     size_t at = c->reports.count;
     while (at-- && c->reports.items[at] != report) {}
-    for (size_t i = at + 1; i < c->reports.count; i++) {
+    for (size_t i = at + 1; i < c->reports.count; i++)
         c->reports.items[i - 1] = c->reports.items[i];
-        c->reports.items[i - 1]->number--;
-    }
     c->reports.count--;
-    c->numbered--;
-    c->totals.reports--;
-    c->totals.hazards -= report->count;
-    c->totals.follow_ups += report->count;
+    mr_hazard_close_pairs(c, report);
     for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
         if (c->recent[i].report == at + 1) c->recent[i].report = 0;
         else if (c->recent[i].report > at + 1) c->recent[i].report--;
     }
+    if (at < c->check_first) c->check_first--;
     enter_places(c);
+    return at;
+}
+
+void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
+    size_t at = unlist(c, report);
+    for (size_t i = at; i < c->reports.count; i++) c->reports.items[i]->number--;
+    c->numbered--;
+    c->totals.reports--;
+    c->totals.hazards -= report->count;
+    c->totals.follow_ups += report->count;
+    free(report);
+}
+
+/* Others keep their numbers: they may have been written. */
+void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
+    size_t check_first = c->check_first;
+    bool is_outside = unlist(c, report) < check_first;
+    mr_hazard_totals *totals = is_outside ? &c->totals_before_check : &c->totals;
+    totals->reports--;
+    totals->hazards -= report->count;
+    totals->claims.count[MR_CLAIM_WITHDRAWN] += report->count;
     free(report);
 }
 
 void mr_hazard_drop_from(mr_hazard *c, size_t first) {
     c->held.count = 0;
+    if (first < c->reports.count) mr_hazard_close_pairs_from(c, c->reports.items[first]->number);
     while (c->reports.count > first) free(mr_vec_pop(&c->reports));
     enter_places(c);
     c->blames.count = 0; /* what it blamed is no longer shown */
@@ -377,6 +397,7 @@ static void blame_pair(checker *c, const found_pair *pair, const mr_hazard_repor
     blame *b = blame_of(c, pair);
     uint64_t seq = reach_of(c, pair, report);
     if (c->mode == MR_HAZARD_ERROR) return; /* refused: there is nothing that it could explain */
+    if (mr_hazard_may_withdraw(c, pair)) return; /* likewise, if it is */
     /* Only a host function that runs late can make a pair whose second came before the fix. */
     if (b && c->functions.count && b->from < pair->second_seq) b->from = pair->second_seq;
     if (b) b->seq = b->seq > seq ? b->seq : seq;
@@ -507,6 +528,17 @@ static bool is_of_held(const checker *c, const found_pair *pair) {
     return held && (!held->covered || held->covered >= pair->first_seq);
 }
 
+/* The pair is one of those that `report` counts. True: the report waits for the launches to run. */
+static bool count_pair(checker *c, const found_pair *pair, mr_hazard_report *report) {
+    if (mr_hazard_open_pair(c, pair, report)) return true;
+    bool is_certain = !((pair->first_access | pair->second_access) & MR_ASSUMED);
+    if (is_certain) report->first.assumed = report->second.assumed = MR_CERTAIN;
+    bool is_late = report->waits && !mr_hazard_held(c, report->number);
+    report->waits = false;
+    if (is_late) mr_hazard_hold(c, report, false);
+    return false;
+}
+
 /* Counts it, where that is all: the places are known, or a fix that was proposed orders the pair. */
 static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bool data) {
     mr_hazard_report *known = report_of(c, kind, pair->first_where, pair->second_where);
@@ -519,6 +551,7 @@ static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bo
     if (known && c->ignores.count == 0 && (!refuses || held) &&
         (is_covered || !may_add(known, pair))) {
         known->count++;
+        count_pair(c, pair, known);
         if (!pair->advisory) c->totals.hazards++;
         add_streams(known, pair->first->id, pair->second->id);
         if (data) blame_pair(c, pair, known);
@@ -564,9 +597,11 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (pair->only_look && ignored(c, &draft, true)) return; /* counted when it is carried out */
     mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (!report) return;
+    bool waits = !pair->only_look && count_pair(c, pair, report);
+    if (is_new) report->waits = waits;
     if (data) blame_pair(c, pair, &draft);
     if (is_new && data && !refuses) remember(c, pair);
-    if (is_new && data && mr_hazard_take_over(c, report)) {
+    if (is_new && data && !waits && mr_hazard_take_over(c, report)) {
         blame *b = blame_of(c, pair); /* only of what is still proposed */
         if (b) b->seq = reach_of(c, pair, report), b->from = pair->second_seq;
     }
@@ -580,6 +615,7 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
 
 void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
     bool advice = mr_hazard_kind_is_advice(report->kind);
+    if (report->waits) return;
     if (c->hooks.write && (c->mode == MR_HAZARD_WARN || (c->mode == MR_HAZARD_ERROR && advice)))
         c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REPORT);
     if (c->mode != MR_HAZARD_ERROR || mr_hazard_kind_is_advice(report->kind) || c->refusal) return;
@@ -623,7 +659,7 @@ void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
                        "delays only later work.",
                        report->second.stream, report->first.stream,
                        mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
-        if (c->mode == MR_HAZARD_WARN && c->hooks.write)
+        if (c->mode == MR_HAZARD_WARN && c->hooks.write && !report->waits)
             c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
     }
 }

@@ -19,6 +19,7 @@
 #include "hazard/log.h"
 #include "hazard/mutate.h"
 #include "hazard/unset.h"
+#include "hazard/withdraw.h"
 
 /* A line that waits, records or synchronises the device, and whether it could go: only if it did
  * nothing at every occurrence, which is known at the end. */
@@ -122,6 +123,13 @@ struct mr_hazard {
     MR_VEC(held_report) held;              /* of the command in progress */
     mr_status
         refusal; /* error mode: what the command in progress, or the next one, is refused with */
+
+    /* withdrawing */
+    MR_VEC(touched_set) touched; /* oldest first */
+    size_t touched_ranges;       /* of all of them */
+    MR_VEC(open_pair) open_pairs;
+    bool may_settle; /* there are open pairs that have not been judged */
+    bool has_missed; /* and a launch has told what it touched while reports were held */
 
     /* advice */
     struct {

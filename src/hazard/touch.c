@@ -31,13 +31,13 @@ static bool replaces(uint8_t later, uint8_t earlier) {
 }
 
 /* Of two conflicting pairs with the same stream, one fix orders both: a wait for the later of two that came before
- * the access at `seq`, or a wait in front of the earlier of two that came after it. One that is only assumed does not
- * take the place of a certain one. */
-static bool outdated(const checker *c, const entry *e, uint64_t seq) {
+ * the access at `seq`, or a wait in front of the earlier of two that came after it. A pair of which one side is only
+ * assumed takes the place of no other, as it may be withdrawn. */
+static bool outdated(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
+    if (access & MR_ASSUMED) return false;
     for (size_t i = 0; i < c->found.count; i++) {
         const entry *other = c->found.items[i];
-        if (!other || other->actor != e->actor) continue;
-        if ((other->access & MR_ASSUMED) && !(e->access & MR_ASSUMED)) continue;
+        if (!other || other->actor != e->actor || (other->access & MR_ASSUMED)) continue;
         if (e->seq < seq ? other->seq > e->seq && other->seq < seq
                          : other->seq < e->seq && other->seq > seq)
             return true;
@@ -61,6 +61,7 @@ typedef struct {
     earlier_access earlier; /* of what this replaces, while host functions are pending */
     bool only_look;         /* find hazards, change nothing */
     bool covered_other;     /* an access of this command is ordered after another stream's */
+    bool merged;            /* as of an entry */
     bool watched;           /* some of the bytes' storage has not been written */
 } touch;
 
@@ -88,6 +89,7 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
         .second_seq = t->seq,
         .first_access = e->access,
         .second_access = t->access,
+        .first_merged = e->merged,
         .first_op = e->op,
         .second_op = t->op,
         .first_where = e->where,
@@ -110,7 +112,7 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
         pair.first_where = t->where, pair.second_where = e->where;
     }
     if (!pair.advisory) mr_hazard_tell_found(c, &pair);
-    if (outdated(c, e, t->seq)) return;
+    if (outdated(c, e, t->seq, t->access)) return;
     if (is_late) {
         const earlier_access *earlier = &e->earlier;
         if (earlier->seq > t->seq && conflict(t->access, earlier->access, &pair.kind)) {
@@ -150,6 +152,7 @@ static void note(checker *c, history *h, touch *t, const byte_view *view, entry 
     e->seq = t->seq;
     e->access = t->access;
     e->advisory = t->advisory;
+    e->merged = t->merged;
     e->op = t->op;
     e->where = t->where;
     mr_name_keep(&e->op_name, t->command->own_name);
@@ -199,6 +202,13 @@ static void keep_earlier(touch *t, const entry *e) {
     set_earlier(&t->earlier, e->earlier.seq ? e->earlier : self);
 }
 
+/* Whether the new access, which replaces that of `e`, stands for it from now on. A certain one covers what `e` may have
+ * touched; and what the host has waited for comes before everything that is still to come. */
+static bool merges(const checker *c, const touch *t, const entry *e) {
+    if (!(t->access & MR_ASSUMED) || !(e->access & MR_ASSUMED)) return false;
+    return (e->merged || e->seq != t->seq) && !mr_hazard_host_knows(c, e->actor, e->seq);
+}
+
 /* Whether the command writes there, too: a read that its own read replaces is gone when its writes are met. */
 static bool writes_there(const touch *t, const entry *e) {
     for (uint32_t i = 0; i < t->command->operand_count; i++) {
@@ -216,7 +226,7 @@ static bool writes_there(const touch *t, const entry *e) {
  * own: the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
-    bool races = false, pending = mr_hazard_functions_reach(c, h->storage);
+    bool races = false, certain = false, pending = mr_hazard_functions_reach(c, h->storage);
     /* What the host does itself comes before everything that it submits later: nothing can race with
      * it from behind, except a host function that was submitted before. */
     bool leaves_entry = (t->actor != &c->host_actor || pending) && !t->only_look;
@@ -229,6 +239,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (conflicts && !is_ordered && mr_hazard_view_overlap(&e->view, view)) {
             c->found.items[i] = e;
             races = true;
+            certain |= !((e->access | t->access) & MR_ASSUMED);
             continue;
         }
         if (!is_ordered && (e->access & t->access & MR_ATOMIC) && !t->only_look &&
@@ -246,6 +257,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (!is_same && !mr_hazard_view_covers(view, &e->view)) continue;
         if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
         if (pending && is_same) keep_earlier(t, e);
+        t->merged |= merges(c, t, e);
         if (is_same) again = e;
         else if (!mr_vec_push(&c->replaced, e)) c->out_of_memory = true;
     }
@@ -258,7 +270,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         /* The work of a stream that is gone can hardly be waited for any more. Once it has been reported
          * against what overwrites it, keeping it would only grow the history of a broken program. */
         if (!e->actor->stream && h->count > CROWDED && replaces(t->access, e->access) &&
-            !t->only_look && !pending && e->actor != &c->host_actor &&
+            !t->only_look && !pending && e->actor != &c->host_actor && !(t->access & MR_ASSUMED) &&
             mr_hazard_view_covers(view, &e->view)) {
             c->found.items[i] = NULL;
             mr_hazard_history_remove(c, h, e);
@@ -266,9 +278,10 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
     }
     /* Only now: an explanation of a race looks for them. */
     while (c->replaced.count) mr_hazard_history_remove(c, h, mr_vec_pop(&c->replaced));
-    if (!races && before_alloc(c, h, t)) used_before_alloc(c, h, t);
+    if (!certain && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     if (leaves_entry) note(c, h, t, view, again);
     set_earlier(&t->earlier, (earlier_access){0});
+    t->merged = false;
 }
 
 /* An operation's result, as a rule: all of memory that nothing has written, by what reads none such. */

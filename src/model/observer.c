@@ -76,6 +76,20 @@ void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
     }
 }
 
+bool mr_observers_want_touched(const mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++)
+        if (machine->observers.items[i]->touched) return true;
+    return false;
+}
+
+void mr_observers_tell_touched(mr_machine *machine, const mr_command *command,
+                               const mr_kernel_touched *touched) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->touched) observer->touched(observer, command, touched);
+    }
+}
+
 uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
                             const mr_storage *storage) {
     uint8_t *unset = NULL;

@@ -93,6 +93,20 @@ typedef struct {
     const char *advice; /* what to do */
 } mr_kernel_finding;
 
+/* Bytes that a launch has accessed in the same ways. */
+typedef struct {
+    uint64_t first, end; /* of the storage */
+    uint8_t access; /* MR_READ, MR_WRITE: plain ones; MR_ATOMIC: atomic updates, as of an operand */
+} mr_touched_range;
+
+/* What of one storage a launch of the user's kernel has really accessed. */
+typedef struct {
+    const mr_storage *storage;
+    bool is_known;                  /* false: it failed, or this would take too much memory */
+    const mr_touched_range *ranges; /* ascending; none meets another */
+    size_t count;
+} mr_kernel_touched;
+
 struct mr_observer {
     const char *name;
     /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
@@ -120,6 +134,10 @@ struct mr_observer {
      * done. Called while the device moves. */
     void (*found)(mr_observer *observer, const mr_command *command,
                   const mr_kernel_finding *finding);
+    /* Optional, with `found`: told once for each storage of an assumed operand when the launch is done, unless
+     * MR_FINDING_NOT_LOOKED is told of it. Called while the device moves. */
+    void (*touched)(mr_observer *observer, const mr_command *command,
+                    const mr_kernel_touched *touched);
     /* Optional, with `found`: the bytes of `storage` that nothing had written before `command`, a launch that is about to
      * begin: one bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not known. */
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
@@ -156,6 +174,9 @@ void mr_observers_drew(mr_machine *machine);
 bool mr_observers_want_findings(const mr_machine *machine);
 void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
                                const mr_kernel_finding *finding);
+bool mr_observers_want_touched(const mr_machine *machine);
+void mr_observers_tell_touched(mr_machine *machine, const mr_command *command,
+                               const mr_kernel_touched *touched);
 uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
                             const mr_storage *storage);
 

@@ -175,7 +175,8 @@ int64_t mr_kernel_state_bytes(const mr_command *command); /* mr_ptx_progress; 0:
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end);
 bool mr_kernel_runs_alone(const mr_command *command); /* not on several threads */
 void mr_kernel_begin(const mr_command *command, void *state);
-void mr_kernel_finish(const mr_command *command, void *state); /* also after a failure */
+void mr_kernel_finish(const mr_command *command, void *state);
+void mr_kernel_fail(const mr_command *command, void *state); /* what was found counts */
 void mr_kernel_cost(const mr_command *command, mr_cost *out_cost);
 void mr_kernel_arguments_retain(void *arguments);
 void mr_kernel_arguments_release(void *arguments);

@@ -8,6 +8,7 @@
 
 #include "model/observer.h"
 #include "ops/kernel_memory.h"
+#include "ops/kernel_touched.h"
 #include "ptx/watch.h"
 
 typedef struct {
@@ -22,8 +23,9 @@ typedef struct {
 
 typedef struct {
     mr_ptx_watch *watch;
-    MR_VEC(unset_bits) unset; /* by operand; set up before the first block */
-    pthread_mutex_t lock;     /* guards the list: blocks run on several threads */
+    mr_touched_marks *touched; /* NULL: nobody wants to know */
+    MR_VEC(unset_bits) unset;  /* by operand; set up before the first block */
+    pthread_mutex_t lock;      /* guards the list: blocks run on several threads */
     MR_VEC(unset_read) unset_reads;
 } findings;
 
@@ -52,6 +54,7 @@ static void drop_note(const mr_command *command) {
 static void destroy_findings(void *data) {
     findings *f = data;
     mr_ptx_watch_destroy(f->watch);
+    mr_touched_marks_destroy(f->touched);
     for (size_t i = 0; i < f->unset.count; i++) free(f->unset.items[i].bits);
     for (size_t i = 0; i < f->unset_reads.count; i++) free(f->unset_reads.items[i].text);
     mr_vec_free(&f->unset);
@@ -87,6 +90,7 @@ static findings *make_findings(const mr_command *command) {
         return NULL;
     }
     ask_unset(f, command);
+    f->touched = mr_touched_marks_create(command, f->watch);
     return f;
 }
 
@@ -191,7 +195,7 @@ static void tell_unset_read(const mr_command *command, const unset_read *read) {
     mr_observers_tell_finding(command->machine, command, &finding);
 }
 
-void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *launch) {
+void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *launch, bool is_done) {
     const findings *f = findings_of(command);
     if (!f) return;
     for (uint32_t i = 0; i < mr_ptx_watch_race_count(f->watch); i++)
@@ -199,5 +203,6 @@ void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *lau
     for (size_t i = 0; i < f->unset_reads.count; i++)
         tell_unset_read(command, &f->unset_reads.items[i]);
     if (mr_ptx_watch_stopped(f->watch)) tell_not_looked(command);
+    else mr_touched_marks_tell(f->touched, command, is_done);
     drop_note(command);
 }

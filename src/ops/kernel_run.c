@@ -159,12 +159,21 @@ static mr_ptx_launch launch_of(const mr_command *command) {
     };
 }
 
-void mr_kernel_finish(const mr_command *command, void *state) {
-    (void)state;
+static void end(const mr_command *command, bool is_done) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     mr_ptx_launch launch = launch_of(command);
-    mr_kernel_findings_tell(command, &launch);
+    mr_kernel_findings_tell(command, &launch, is_done);
     if (is_counting(command->machine)) end_count(mr_kernel_code_count(a->code, a->kernel), command);
+}
+
+void mr_kernel_finish(const mr_command *command, void *state) {
+    (void)state;
+    end(command, true);
+}
+
+void mr_kernel_fail(const mr_command *command, void *state) {
+    (void)state;
+    end(command, false);
 }
 
 /* A sample of the first blocks of some launches is counted for their time, whether or not k:profile() wants it, too. */

@@ -252,7 +252,7 @@ enum {
                        .state_bytes = mr_kernel_state_bytes,                                       \
                        .begin = mr_kernel_begin,                                                   \
                        .finish = mr_kernel_finish,                                                 \
-                       .fail = mr_kernel_finish, /* what was found counts */                       \
+                       .fail = mr_kernel_fail,                                                     \
                        .cost = mr_kernel_cost,                                                     \
                        .arguments_retain = mr_kernel_arguments_retain,                             \
                        .arguments_release = mr_kernel_arguments_release},

@@ -232,6 +232,7 @@ void mr_ptx_watch_destroy(mr_ptx_watch *watch) {
     free((void *)watch->ended);
     free((void *)watch->heard);
     ptx_races_free(watch);
+    mr_vec_free(&watch->marked);
     pthread_mutex_destroy(&watch->strong);
     pthread_mutex_destroy(&watch->lock);
     free(watch);

@@ -7,6 +7,8 @@
 #ifndef MR_PTX_WATCH_H
 #define MR_PTX_WATCH_H
 
+#include <stdatomic.h>
+
 #include "ptx/ptx.h"
 
 typedef enum {
@@ -113,6 +115,13 @@ void ptx_watch_let_go(mr_ptx_watch *watch);
  * race->address on are concerned. With a lock held: call nothing of the watch. Set it before the launch. */
 typedef void (*ptx_race_listener)(void *context, const ptx_race *race, uint32_t bytes);
 void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context);
+
+/* From now on each global access to the `bytes` bytes at `address` is marked in marks[0 .. bytes): how the byte was
+ * accessed. `marks` must live as long as the watch. False: memory is out. Set it before the launch. */
+enum { PTX_MARK_READ = 1, PTX_MARK_WRITE = 2, PTX_MARK_UPDATE = 8 }; /* atomic, for the device */
+bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes,
+                       _Atomic uint8_t *marks);
+void mr_ptx_watch_unmark(mr_ptx_watch *watch); /* takes the last one back */
 
 /* What was found so far: one for each pair of instructions and space, the first that ran. */
 uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);

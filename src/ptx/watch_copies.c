@@ -157,6 +157,7 @@ static void check(mr_ptx_watch *watch, ptx_running *r, const ptx_watched *a) {
 }
 
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access) {
+    if (watch->marked.count && access->space == PTX_GLOBAL) ptx_mark(watch, access);
     ptx_running *r = ptx_watch_running(watch, access->block);
     if (!r || !access->bytes || !access->mask || access->warp >= r->warps) return;
     if (access->space == PTX_SHARED && r->copies && r->copies->under_way) check(watch, r, access);

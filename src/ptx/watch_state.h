@@ -71,6 +71,12 @@ typedef struct {
     uint32_t race; /* + 1 */
 } ptx_race_slot;
 
+/* Memory of which each accessed byte is marked. */
+typedef struct {
+    uint64_t address, bytes;
+    _Atomic uint8_t *marks;
+} ptx_marked;
+
 struct mr_ptx_watch {
     const mr_ptx_module *module;
     uint64_t blocks;
@@ -99,6 +105,7 @@ struct mr_ptx_watch {
     } pairs;
     ptx_race_listener listener;
     void *listener_context;
+    MR_VEC(ptx_marked) marked; /* complete before the first block */
 
     pthread_mutex_t strong; /* ptx_watch_hold */
 };
@@ -180,6 +187,10 @@ void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane
                    uint32_t bytes);
 /* Divides rows and cells until [address, address + bytes) consists of whole cells. */
 bool ptx_fit(ptx_turn *turn, ptx_area *area, uint64_t start, uint64_t address, uint32_t bytes);
+
+/* ---- watch_mark.c */
+
+void ptx_mark(mr_ptx_watch *watch, const ptx_watched *access);
 
 /* ---- watch.c */
 

@@ -31,6 +31,11 @@ local PROGRAMS = {
     local kernel = mr.kernel([[extern "C" __global__ void f(int *x) { atomicAdd(x, 1); }]])
     local x = mr.zeros(1, {dtype = "i32"}) mr.synchronize()
     for _ = 1, 2 do kernel[{1, 32, stream = mr.stream()}](x) end]=] },
+  withdrawn = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(int *x, const int *at) {
+      int i = at[threadIdx.x]; x[i] = 1; }]])
+    local x, at = mr.zeros(64, {dtype = "i32"}), mr.arange(64, {dtype = "i32"}) mr.synchronize()
+    kernel[{1, 32, stream = mr.stream()}](x, at) kernel[{1, 32, stream = mr.stream()}](x, at[{{33, 64}}])]=] },
   drawn_by_host_functions = { [[
     local s, p = mr.stream(), mr.zeros(4, {device = "cpu", pinned = true})
     s:host_func(function() p:uniform_() end)]] },

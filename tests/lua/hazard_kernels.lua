@@ -1,3 +1,4 @@
+-- virtual only: only a virtual GPU tells which bytes a launch has touched
 -- Launches of kernels under the checker: atomic updates, and accesses that the code does not tell for certain.
 local lu = require "luaunit"
 local mr = require "millrace"
@@ -6,21 +7,24 @@ local kernels = mr.module[=[
 extern "C" __global__ void count(int *bins, int n) { if (threadIdx.x < n) atomicAdd(bins + threadIdx.x % 4, 1); }
 extern "C" __global__ void store(int *bins, int n) { if (threadIdx.x < n) bins[threadIdx.x] = 7; }
 extern "C" __global__ void scatter(int *out, const int *at, int n) { if (threadIdx.x < n) out[at[threadIdx.x]] = 1; }
+extern "C" __global__ void tally(int *out, const int *at, int n) {
+  if (threadIdx.x < n) atomicAdd(out + at[threadIdx.x], 1);
+}
 extern "C" __global__ void reverse(int *x, int first, int end, int n) {
   int i = first + threadIdx.x;
   if (i < end) { int t = x[i]; x[i] = x[n - 1 - i]; x[n - 1 - i] = t; }
 }
 ]=]
 local count, store = kernels:get("count"), kernels:get("store")
-local scatter, reverse = kernels:get("scatter"), kernels:get("reverse")
+local scatter, reverse, tally = kernels:get("scatter"), kernels:get("reverse"), kernels:get("tally")
 
 local function check(fn)
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
   local x = mr.zeros(64, {dtype = "i32", name = "x"})
   mr.synchronize()
-  local reports = mr.hazard.check(function() fn(a, b, x) end)
+  local reports, totals = mr.hazard.check(function() fn(a, b, x) end)
   mr.synchronize()
-  return reports
+  return reports, totals
 end
 
 local function kinds(reports)
@@ -44,11 +48,11 @@ function TestAtomics.test_a_plain_access_races_with_an_update()
   lu.assertEquals(kinds(check(function(a, b, x)
     count[{1, 32, stream = a}](x, 32)
     b:run(function() x:sum() end)
-  end)), { "read-after-write count sum assumed" })
+  end)), { "read-after-write count sum certain" })
   lu.assertEquals(kinds(check(function(a, b, x)
     store[{1, 4, stream = a}](x, 4)
     count[{1, 32, stream = b}](x, 32)
-  end)), { "read-after-write store count assumed" })
+  end)), { "read-after-write store count certain" })
 end
 
 -- The update of stream a stands for what came before it only towards plain accesses.
@@ -58,7 +62,7 @@ function TestAtomics.test_what_an_update_follows_still_counts()
     count[{1, 32, stream = a}](x, 32)
     count[{1, 32, stream = b}](x, 32)
   end)
-  lu.assertEquals(kinds(reports), { "read-after-write fill_ count assumed" })
+  lu.assertEquals(kinds(reports), { "read-after-write fill_ count certain" })
   lu.assertTrue(reports[1].second.atomic)
   lu.assertStrContains(reports[1].message, "updates x on stream b")
 end
@@ -67,10 +71,12 @@ TestAssumed = {}
 
 function TestAssumed.test_an_index_from_memory()
   local at = mr.arange(32, {dtype = "i32"})
+  mr.machine.settings{kernel_checks = 0}
   local reports = check(function(a, b, x)
     scatter[{1, 16, stream = a}](x, at, 16)
     scatter[{1, 16, stream = b}](x, at[{{17, 32}}], 16)
   end)
+  mr.machine.settings{kernel_checks = 2}
   lu.assertEquals(kinds(reports), { "write-after-write scatter scatter assumed" })
   lu.assertStrContains(reports[1].message, "It is assumed that scatter (")
   lu.assertStrContains(reports[1].message, "accesses these bytes, because the address depends on a value in memory.\n")
@@ -80,13 +86,133 @@ end
 -- A scatter that may have missed the bytes does not hide the write that surely touched them.
 function TestAssumed.test_what_is_assumed_hides_nothing_that_is_certain()
   local at = mr.arange(32, {dtype = "i32"})
+  mr.machine.settings{kernel_checks = 0}
   local reports = kinds(check(function(a, b, x)
     a:run(function() x:fill_(1) end)
     scatter[{1, 16, stream = a}](x, at, 16)
     b:run(function() x:sum() end)
   end))
+  mr.machine.settings{kernel_checks = 2}
   table.sort(reports)
   lu.assertEquals(reports, { "read-after-write fill_ sum certain", "read-after-write scatter sum assumed" })
+end
+
+-- The bytes that launches touched decide once they have run.
+TestWithdrawn = {}
+
+-- The verdict has the condition if nothing else was found.
+local function withdrawn(fn)
+  local reports, totals = check(fn)
+  if #reports == 0 then
+    lu.assertTrue(totals.withdrawn > 0)
+    lu.assertEquals(totals.claim, "conditional")
+  end
+  return kinds(reports)
+end
+
+local function indices(first)
+  return mr.arange(16, {dtype = "i32"}):add_(first)
+end
+
+function TestWithdrawn.test_disjoint_scatters()
+  local low, high = indices(0), indices(16)
+  lu.assertEquals(withdrawn(function(a, b, x)
+    scatter[{1, 16, stream = a}](x, low, 16)
+    scatter[{1, 16, stream = b}](x, high, 16)
+  end), {})
+end
+
+function TestWithdrawn.test_scatters_that_meet_in_one_element_are_certain()
+  local low, high = indices(0), indices(15)
+  lu.assertEquals(withdrawn(function(a, b, x)
+    scatter[{1, 16, stream = a}](x, low, 16)
+    scatter[{1, 16, stream = b}](x, high, 16)
+  end), { "write-after-write scatter scatter certain" })
+end
+
+function TestWithdrawn.test_an_ordinary_operation()
+  local high = indices(16)
+  for _, order in ipairs{ "scatter first", "sum first" } do
+    local function pair(rows)
+      return withdrawn(function(a, b, x)
+        local function add() b:run(function() x[{rows}]:add_(1) end) end
+        if order == "sum first" then add() end
+        scatter[{1, 16, stream = a}](x, high, 16)
+        if order ~= "sum first" then add() end
+      end)
+    end
+    lu.assertEquals(pair{1, 16}, {}, order)
+    lu.assertEquals(pair{33, 64}, {}, order)
+    local found = pair{1, 17}
+    lu.assertEquals(#found, 1, order)
+    lu.assertStrContains(found[1], " certain", false, order)
+  end
+end
+
+function TestWithdrawn.test_of_merged_pairs_one_that_meets_is_enough()
+  local low, at = indices(0), { indices(16), indices(32), indices(15) }
+  local function run(rounds)
+    return withdrawn(function(a, b, x)
+      scatter[{1, 16, stream = a}](x, low, 16)
+      for i = 1, rounds do
+        b:synchronize()
+        scatter[{1, 16, stream = b}](x, at[i], 16)
+      end
+    end)
+  end
+  lu.assertEquals(run(2), {})
+  lu.assertEquals(run(3), { "write-after-write scatter scatter certain" })
+end
+
+-- An entry stands for two launches of a stream, of which the first is the one that meets.
+function TestWithdrawn.test_what_stands_for_several_launches_stays_assumed()
+  local low, high = indices(0), indices(16)
+  lu.assertEquals(withdrawn(function(a, b, x)
+    scatter[{1, 16, stream = a}](x, low, 16)
+    scatter[{1, 16, stream = a}](x, high, 16)
+    scatter[{1, 16, stream = b}](x, low, 16)
+  end), { "write-after-write scatter scatter assumed" })
+  lu.assertEquals(withdrawn(function(a, b, x)
+    scatter[{1, 16, stream = a}](x, low, 16)
+    a:synchronize()
+    scatter[{1, 16, stream = a}](x, high, 16)
+    scatter[{1, 16, stream = b}](x, low, 16)
+  end), {})
+end
+
+-- A pair that is withdrawn has hidden nothing: what its fix would order, or a missing order after an allocation.
+function TestWithdrawn.test_what_is_withdrawn_hides_nothing()
+  local low, high = indices(0), indices(16)
+  lu.assertEquals(withdrawn(function(a, b, x)
+    local y = a:run(function() return mr.empty(4) end)
+    a:synchronize()
+    a:run(function() y:fill_(1) end)
+    scatter[{1, 16, stream = a}](x, low, 16)
+    scatter[{1, 16, stream = b}](x, high, 16)
+    b:run(function() y:sum() end)
+    b:wait_stream(a)
+    y:record_stream(b)
+  end), { "read-after-write fill_ sum certain" })
+  local found = withdrawn(function(a, b)
+    local y = a:run(function() return mr.empty(64, {dtype = "i32"}) end)
+    scatter[{1, 16, stream = a}](y, low, 16)
+    scatter[{1, 16, stream = b}](y, high, 16)
+    mr.synchronize()
+  end)
+  lu.assertEquals(#found, 1)
+  lu.assertStrContains(found[1], "use-before-alloc alloc scatter")
+end
+
+function TestWithdrawn.test_updates_and_plain_accesses()
+  local low, high = indices(0), indices(16)
+  local function pair(at)
+    return withdrawn(function(a, b, x)
+      tally[{1, 16, stream = a}](x, low, 16)
+      scatter[{1, 16, stream = b}](x, at, 16)
+    end)
+  end
+  lu.assertEquals(pair(high), {})
+  lu.assertEquals(pair(low), { "write-after-write tally scatter certain" })
 end
 
 TestExact = {}

@@ -4,6 +4,7 @@
 -- Each body runs on one stream while another stream writes one of the tensors: a hazard if the kernel accesses it.
 local lu = require "luaunit"
 local mr = require "millrace"
+mr.machine.settings{kernel_checks = 1} -- the tests are about what the code says, not about what a run touches
 
 TestPointers = {}
 
