@@ -292,6 +292,9 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
 	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
 
+# It takes what the interpreter tells the watch.
+$(BUILD)/tests/test_ptx_access_cuda: private ALL_LDFLAGS += -Wl,--wrap=ptx_watch_access
+
 # A terminal in which tests of the prompt type.
 TERMINAL := $(BUILD)/terminal
 $(TERMINAL): tests/host/support/terminal.c

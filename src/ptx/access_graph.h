@@ -220,7 +220,7 @@ enum { ORIGIN_MEMORY, ORIGIN_SHARED, ORIGIN_VARIABLES, ORIGIN_FIRST_PIECE };
  *   plus      it is one of these, or a sum of them, plus numbers
  *   minus     these are subtracted; only of an exact one
  *   distance  numbers made from differences of these: added to a pointer they can lead to another one
- *   mixed     what else is made from these, in any way: counts only where there is no plus
+ *   mixed     what else is made from these, in any way: counts where there is no plus, or the value is not exact
  * Exact: the sum of all of plus, minus all of minus, plus a number. */
 typedef struct {
     uint64_t *plus, *minus, *distance, *mixed;

@@ -399,6 +399,12 @@ static const struct {
      "J: ld.global.u32 %r2, [%d3];",
      "R R -", NULL},
     {"max.u64 %d3, %d1, %d2; ld.global.u32 %r2, [%d3];", "R R -", NULL},
+    /* a pointer, or a number that was made from another */
+    {"setp.gt.s32 %p1, %r1, 0; xor.b64 %d3, %d1, 4; selp.b64 %d4, %d3, %d2, %p1;\n"
+     "st.global.u32 [%d4], 1;",
+     "RW? W -", "the address at k.cu:12 is calculated from the pointer's value"},
+    {"xor.b64 %d3, %d1, 4; and.b64 %d4, %d2, 28; add.s64 %d5, %d3, %d4; st.global.u8 [%d5], 1;",
+     "RW? W -", "the address at k.cu:12 is calculated from the pointer's value"},
     {"slct.u64.s32 %d3, %d1, %d2, %r1; ld.global.u32 %r2, [%d3];", "R R -", NULL},
 };
 
