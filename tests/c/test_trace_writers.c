@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "trace/bars.h"
+#include "trace/lanes.h"
 #include "trace/pack.h"
 #include "trace/writers.h"
 
@@ -310,8 +311,11 @@ static void check_page(const mr_trace *trace, const char *page) {
         uint64_t *end = &ends[span->stream == MR_TRACE_NONE ? 31 : span->stream];
         next_number(&r); /* the sort, which the browser's test looks at */
         uint64_t flags = next_number(&r);
-        assert_int_equal(flags & 7, span->called | span->ran << 1 | span->host_waited << 2);
-        assert_int_equal(flags >> 3, span->held_by);
+        mr_look look = mr_look_on_host(span);
+        assert_int_equal(flags & 15, span->called | span->ran << 1 |
+                                         (look == MR_LOOK_HOST_WAIT) << 2 |
+                                         (look == MR_LOOK_HOST_WORK) << 3);
+        assert_int_equal(flags >> 4, span->held_by);
         assert_int_equal(seq += (uint64_t)next_signed(&r), span->seq);
         if (span->called) {
             assert_int_equal(call += (uint64_t)next_signed(&r), span->call);
