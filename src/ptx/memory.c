@@ -66,7 +66,7 @@ static bool fail_aligned(ptx_warp *warp, const ptx_code *code, const ptx_memory_
 }
 
 static void tell(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
-                 const ptx_reach *r) {
+                 ptx_shape shape, const ptx_reach *r) {
     const mr_ptx_launch *launch = warp->run->launch;
     if (warp->run->is_counted) {
         ptx_counts_access(warp->run->counts, warp->frame->routine, code, m, r->space, mask,
@@ -86,25 +86,33 @@ static void tell(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
         .value = warp->run->values,
         .scope = m->scope,
         .instruction = code->source,
-        .is_row = r->shape == PTX_ROW,
-        .is_same = r->shape == PTX_SAME,
+        .is_row = shape == PTX_ROW,
+        .is_same = shape == PTX_SAME,
     };
     ptx_watch_access(launch->watch, &watched);
 }
 
-/* r->address holds addresses of `space`, `base` the first lane's; the shape is set. */
-static bool reach_in(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
-                     ptx_space space, ptx_reach *r) {
+static bool reach_space(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
+                        uint32_t mask, ptx_reach *r) {
     unsigned first = ptx_first_lane(mask);
     uint64_t base = r->address[first] - (r->shape == PTX_ROW ? (uint64_t)first * r->stride : 0);
-    r->space = space;
-    if (warp->run->tells) tell(warp, code, m, mask, r);
-    switch (space) {
+    switch (r->space) {
     case PTX_SHARED: return ptx_shared_reach(warp, code, m, mask, base, r);
     case PTX_LOCAL: return ptx_local_reach(warp, code, m, mask, base, r);
     case PTX_PARAM: return param_apart(warp, code, m, mask, r);
     default: return ptx_global_reach(warp, code, m, mask, base, r);
     }
+}
+
+/* r->address holds addresses of `space`; the shape is set. Only what reached memory is told: an access that fails does not
+ * happen, and would be a race outside of all storages. */
+static bool reach_in(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
+                     ptx_space space, ptx_reach *r) {
+    ptx_shape shape = r->shape; /* of the addresses, which the search may take apart */
+    r->space = space;
+    if (!reach_space(warp, code, m, mask, r)) return false;
+    if (warp->run->tells) tell(warp, code, m, mask, shape, r);
+    return true;
 }
 
 static ptx_space space_of_top(uint64_t address) {

@@ -136,4 +136,25 @@ function TestFaults.test_a_race_before_a_fault()
   lu.assertEquals({ failed, #reports > 0, r and r.kind, r and r.tensor }, { true, true, "race-in-kernel", "a" })
 end
 
+-- An access that fails does not happen: it is no race, whichever way the addresses of its lanes lie.
+function TestFaults.test_an_access_that_fails_is_no_race()
+  local statements =
+    { "y[-1] = 3;", "y[-1 - i % 3] = i;", "y[-1] += 1;", "if (i < 40) y[-1] = i; else y[i] = 1;" }
+  for _, statement in ipairs(statements) do
+    local k = mr.kernel(([[extern "C" __global__ void f(int *y) {
+      int i = threadIdx.x;
+      %s
+    }]]):format(statement))
+    local err
+    local reports = mr.hazard.check(function()
+      local y = mr.zeros(256, {dtype = "i32", name = "y"})
+      k[{1, 256}](y)
+      err = T.raises("illegal-address", mr.synchronize)
+    end)
+    lu.assertEquals(#reports, 0, statement)
+    lu.assertStrContains(tostring(err), "before y")
+    mr.reset()
+  end
+end
+
 os.exit(lu.LuaUnit.run())
