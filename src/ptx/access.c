@@ -125,6 +125,7 @@ static void judge_site(inference *in, const access_site *site) {
             give_up(in, param, "the address at ", site, " is calculated from the pointer's value");
     }
     if (access_has(in->bases, ORIGIN_SHARED)) any = true;
+    if (access_has(in->bases, ORIGIN_WORKSPACE)) any = true;
     for (uint32_t b = all->first_param_address; b < all->set_bits; b++)
         any |= access_has(in->bases, b); /* the block of parameters, local memory */
     if (access_has(in->bases, ORIGIN_VARIABLES)) in->access->follows_pointers = any = true;

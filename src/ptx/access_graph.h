@@ -77,6 +77,7 @@ typedef enum {
     ACCESS_ADDRESS_LOCAL, /* number: storage */
     ACCESS_ADDRESS_SHARED,
     ACCESS_ADDRESS_VARIABLE, /* of the module */
+    ACCESS_WORKSPACE,        /* half of the address of the grid's workspace; number: which */
     ACCESS_ADD,
     ACCESS_SUB,
     ACCESS_MUL,
@@ -214,7 +215,13 @@ typedef struct {
 } access_piece;
 
 /* Bits of sets: pieces, then addresses of parameters, then storages. */
-enum { ORIGIN_MEMORY, ORIGIN_SHARED, ORIGIN_VARIABLES, ORIGIN_FIRST_PIECE };
+enum {
+    ORIGIN_MEMORY,
+    ORIGIN_SHARED,
+    ORIGIN_VARIABLES,
+    ORIGIN_WORKSPACE, /* of the grid: no memory of the program */
+    ORIGIN_FIRST_PIECE
+};
 
 /* Where the pointers in a value come from.
  *   plus      it is one of these, or a sum of them, plus numbers

@@ -64,6 +64,11 @@ static bool is_fixed_special(ptx_special s) {
            s == PTX_SREG_laneid;
 }
 
+/* The grid's barrier is found through these (places.c). */
+static bool is_workspace(const ptx_operand *o) {
+    return o->index == PTX_SREG_envreg && (o->component == 1 || o->component == 2);
+}
+
 /* An operand as a value of `bits`. */
 uint32_t access_read_operand(access_maker *m, const ptx_operand *o, uint32_t bits) {
     uint32_t value;
@@ -74,6 +79,7 @@ uint32_t access_read_operand(access_maker *m, const ptx_operand *o, uint32_t bit
             value = access_binary(m, ACCESS_XOR, 1, false, value, access_constant(m, 1, 1));
         break;
     case PTX_SPECIAL:
+        if (is_workspace(o)) return access_leaf(m, ACCESS_WORKSPACE, bits, o->component, 0);
         if (!is_fixed_special((ptx_special)o->index)) return access_other(m, bits, NULL, 0);
         value = access_leaf(m, ACCESS_SPECIAL, bits, o->index, o->component);
         break;

@@ -218,6 +218,7 @@ static void compute(solver *s, const access_value *v) {
     case ACCESS_ADDRESS_LOCAL: put(to->plus, s->all->first_storage + v->number); break;
     case ACCESS_ADDRESS_SHARED: put(to->plus, ORIGIN_SHARED); break;
     case ACCESS_ADDRESS_VARIABLE: put(to->plus, ORIGIN_VARIABLES); break;
+    case ACCESS_WORKSPACE: put(to->mixed, ORIGIN_WORKSPACE); break;
     case ACCESS_ADD:
     case ACCESS_SUB: add(s, v); break;
     case ACCESS_SHL: shift_left(s, v); break;

@@ -51,6 +51,33 @@ function TestCooperative.test_what_it_reads_and_writes_is_known()
   lu.assertEquals(k:access(), { x = "rw", y = "w" })
 end
 
+-- The barrier of the grid is found through an address that no parameter has, and that is no memory of the script.
+function TestCooperative.test_the_barrier_is_no_pointer_in_data()
+  local function pointers_as_data(fn)
+    mr.hazard.mode("collect")
+    mr.hazard.clear()
+    fn()
+    mr.synchronize()
+    local _, totals = mr.hazard.summary()
+    mr.hazard.mode("off")
+    return totals.pointers_as_data
+  end
+  local x, y = mr.zeros(64, {dtype = "i32"}), mr.zeros(64, {dtype = "i32"})
+  local k = kernel "x[i] = i; grid.sync(); y[i] = x[n - 1 - i];"
+  lu.assertEquals(pointers_as_data(function() k[{ 2, 32, cooperative = true }](x, y) end), 0)
+  local follows = mr.kernel([[
+    #include <cooperative_groups.h>
+    extern "C" __global__ void follows(int **list, int *y) {
+      cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+      int i = grid.thread_rank(), *p = list[0];
+      grid.sync();
+      p[i] = i;
+    }]])
+  local list = mr.tensor({ y.data_ptr }, {dtype = "i64"})
+  lu.assertEquals(pointers_as_data(function() follows[{ 2, 32, cooperative = true }](list, y) end), 1)
+  lu.assertEquals(y:totable()[64], 63)
+end
+
 function TestCooperative.test_a_grid_that_does_not_fit()
   local k = kernel "grid.sync();"
   local ok, err = pcall(k[{ 100000, 1024, cooperative = true }], nil, nil)
