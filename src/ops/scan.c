@@ -6,31 +6,37 @@
  * those that are dense themselves, which are turned on their way in and out. */
 #include "ops/body.h"
 #include "ops/line.h"
+#include <math.h>
 
 enum { MOST_LINES = 16 }; /* in a block */
 
-#define STEP(name, T, expression)                                                                  \
+/* Combines rows of a block with `last`, the last results. Of two NaN as operands, a product or a sum has the bits of the
+ * one that comes first in the instruction, and the compiler orders them otherwise in each loop. So each NaN is stored as
+ * the same one, and the width of a block cannot be seen. `last` keeps its own: the next step need not wait for that. */
+#define STEP(name, T, combined, stored)                                                            \
     MR_CLONES static void name(void *block, void *last_, int64_t rows, int64_t width) {            \
         T *x = block, *last = last_;                                                               \
         if (width == 1) {                                                                          \
             T a = last[0];                                                                         \
             for (int64_t j = 0; j < rows; j++) {                                                   \
-                T b = x[j];                                                                        \
-                x[j] = a = (expression);                                                           \
+                T b = x[j], r = (combined);                                                        \
+                a = r;                                                                             \
+                x[j] = (stored);                                                                   \
             }                                                                                      \
             last[0] = a;                                                                           \
             return;                                                                                \
         }                                                                                          \
         for (int64_t j = 0; j < rows; j++)                                                         \
             for (int64_t w = 0; w < width; w++) {                                                  \
-                T a = last[w], b = x[j * width + w];                                               \
-                x[j * width + w] = last[w] = (expression);                                         \
+                T a = last[w], b = x[j * width + w], r = (combined);                               \
+                last[w] = r;                                                                       \
+                x[j * width + w] = (stored);                                                       \
             }                                                                                      \
     }
-STEP(sum_f64, double, a + b)
-STEP(product_f64, double, a *b)
-STEP(sum_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)b))
-STEP(product_i64, int64_t, (int64_t)((uint64_t)a *(uint64_t)b))
+STEP(sum_f64, double, a + b, r == r ? r : NAN)
+STEP(product_f64, double, a *b, r == r ? r : NAN)
+STEP(sum_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)b), r)
+STEP(product_i64, int64_t, (int64_t)((uint64_t)a *(uint64_t)b), r)
 
 struct mr_scan {
     void (*floats)(void *block, void *last, int64_t rows, int64_t width);
