@@ -29,13 +29,14 @@ void search_take_place(search *s) {
 }
 
 /* The last of it that can be does not. Any other one could be put off behind it as well. */
-static void answer_no(search *s, uint32_t look) {
+static uint32_t answer_no(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = look; n-- > 0;)
         if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n)) {
             order_decide(o, look, n);
-            return;
+            return n;
         }
+    return look;
 }
 
 /* An operation of the scratch set has not been carried out by then: the query says no by itself. */
@@ -48,9 +49,9 @@ static bool waits_for_operation(const search *s, uint32_t look) {
     return false;
 }
 
-/* Only records and waits are not over: the device is told to say no. */
-static bool note_no(search *s, uint32_t look) {
-    plan_answer no = {s->at.item, false};
+/* Only records, waits and frees are not over: the device is told to say no. `late` is the node that comes behind the query. */
+static bool note_no(search *s, uint32_t look, uint32_t late) {
+    plan_answer no = {s->at.item, false, search_node(s, late)->item};
     return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
 }
 
@@ -95,24 +96,24 @@ static void decide_pair(search *s, bool second) {
 
 static bool choose(search *s, decision kind, bool second) {
     order *o = s->o;
-    uint32_t look;
+    uint32_t look, late = 0;
     switch (kind) {
     case DECIDE_PAIR: decide_pair(s, second); return true;
     case DECIDE_QUERY:
         look = search_look_node(s);
         order_goal(o, s->at.item);
         order_close_scratch(o);
-        if (second) answer_no(s, look);
+        if (second) late = answer_no(s, look);
         else search_answer_yes(s, look);
         s->at.asked = !second;
         s->at.stage = STAGE_LOOK;
-        return (!second || note_no(s, look)) && note_poll(s, !second);
+        return (!second || note_no(s, look, late)) && note_poll(s, !second);
     case DECIDE_PLACE:
         if (second) s->at.place = s->at.next_place;
         else search_take_place(s);
         return true;
     case DECIDE_OPEN: {
-        plan_answer a = {s->at.item, s->at.asked ^ second};
+        plan_answer a = {s->at.item, s->at.asked ^ second, PLAN_NO_ITEM};
         s->at.asked = a.yes;
         s->at.stage = STAGE_OPEN;
         return mr_vec_push(&s->plan.answers, a);

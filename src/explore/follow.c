@@ -6,6 +6,9 @@
  * steps up to there; and the first step of each item waits for latch `count` + p, which the host opens when it has come to
  * that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
  *
+ * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That one
+ * waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.
+ *
  * Where the function does something else than the schedule says, all latches are opened, and the rest runs as it likes.
  * Easiest to break: an observer is told in `may` of a command that a later observer may refuse. */
 #include "explore/follow.h"
@@ -32,6 +35,7 @@ typedef struct {
     uint64_t patience_ns;
     mr_stream **streams;  /* by step: where it was submitted, a reference each; NULL: not yet */
     size_t gates, passed; /* steps that the host has come to; that are known to be over */
+    size_t answered;      /* answers whose queries are over */
     size_t between;       /* a step whose command is being submitted; SIZE_MAX: none */
     bool strayed;
     char *why;
@@ -44,6 +48,14 @@ static uint32_t present(const follower *f) {
 
 static size_t count_of(const follower *f) {
     return f->plan->steps.count;
+}
+
+static uint32_t answer_latch(const follower *f, size_t answer) {
+    return (uint32_t)(2 * count_of(f) + answer);
+}
+
+static size_t latch_count(const follower *f) {
+    return 2 * count_of(f) + f->plan->answers.count;
 }
 
 static size_t step_of(const follower *f, uint32_t item) {
@@ -59,7 +71,7 @@ __attribute__((format(printf, 2, 3))) static void stray(follower *f, const char 
     mr_number_formatv(f->why, f->why_size, format, arguments);
     va_end(arguments);
     f->strayed = true;
-    for (size_t i = 0; i < 2 * count_of(f); i++) f->backend->latch_open(f->machine, (uint32_t)i);
+    for (size_t i = 0; i < latch_count(f); i++) f->backend->latch_open(f->machine, (uint32_t)i);
 }
 
 static void stray_by(follower *f, mr_status status) {
@@ -80,11 +92,19 @@ static void pause_briefly(void) {
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
+/* What comes behind the queries before `at` may go on. */
+static void let_behind(follower *f, uint32_t at) {
+    const plan_answer *answers = f->plan->answers.items;
+    for (; f->answered < f->plan->answers.count && answers[f->answered].at < at; f->answered++)
+        f->backend->latch_open(f->machine, answer_latch(f, f->answered));
+}
+
 /* The host has come to its next item: it lets the steps begin that happen there, and waits for them, but for those from the
  * item's own command on. */
 static void come(follower *f, bool waits) {
     uint32_t at = present(f);
     const plan_step *steps = f->plan->steps.items;
+    let_behind(f, at);
     for (; f->gates < count_of(f) && steps[f->gates].at <= at; f->gates++)
         f->backend->latch_open(f->machine, (uint32_t)(count_of(f) + f->gates));
     while (waits && !f->strayed && f->passed < f->gates && steps[f->passed].command < at) {
@@ -126,16 +146,35 @@ static void hold_up(follower *f, const mr_command *command) {
         stray_by(f, f->backend->latch_wait(command->stream, (uint32_t)(count_of(f) + step)));
 }
 
-/* The stream says that it is done a moment after the latch behind its last command is open. */
+/* A record, a wait or a free that comes behind a query. */
+static void hold_behind(follower *f, const mr_command *command) {
+    const plan_answer *answers = f->plan->answers.items;
+    for (size_t i = f->answered; i < f->plan->answers.count; i++) {
+        if (answers[i].behind != present(f)) continue;
+        stray_by(f, f->backend->latch_wait(command->stream, answer_latch(f, i)));
+    }
+}
+
+static bool is_answered_no(const follower *f) {
+    return f->answered < f->plan->answers.count &&
+           f->plan->answers.items[f->answered].at == present(f);
+}
+
+/* The stream says that it is done a moment after the latch behind its last command is open. Where something is held up behind
+ * the query, it must not say so. */
 static void let_end(follower *f, const mr_command *command) {
-    bool done = false;
+    bool done = false, held = is_answered_no(f);
+    uint64_t most = held ? PAUSE_NS : QUERY_NS;
     mr_event *event = command->kind == MR_COMMAND_EVENT_QUERY ? command->u.event.event : NULL;
     if (event && !command->u.event.record_seq) return;
-    for (uint64_t ns = 0; ns < QUERY_NS && !done && !f->strayed; ns += PAUSE_NS) {
+    for (uint64_t ns = 0; ns < most && !done && !f->strayed; ns += PAUSE_NS) {
         stray_by(f, event ? f->backend->event_query(event, &done)
                           : f->backend->stream_query(command->stream, &done));
         if (!done) pause_briefly();
     }
+    if (held && done)
+        stray(f, "the query at %s:%d says yes, which the schedule answers with no",
+              command->where.file ? command->where.file : "?", command->where.line);
 }
 
 /* The host is about to wait for work that the schedule keeps for later: it would wait for ever. What an event stands for is
@@ -177,6 +216,7 @@ static mr_status follow_may(mr_observer *observer, const mr_command *command) {
     if (!f->strayed) check_wait(f, command);
     if (f->strayed) return MR_OK;
     if (mr_command_is(command, MR_TRAIT_LAUNCH)) hold_up(f, command);
+    else if (mr_command_is(command, MR_TRAIT_MARKER) && command->stream) hold_behind(f, command);
     if (mr_command_is(command, MR_TRAIT_QUERY)) let_end(f, command);
     return MR_OK;
 }
@@ -208,11 +248,16 @@ static mr_status check_plan(const plan *p) {
     if (p->grain > 1)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the schedule cuts operations into parts (grain), which a GPU does not");
-    if (p->answers.count)
-        return mr_fail(
-            MR_CODE_NOT_SUPPORTED,
-            "the schedule decides what CUDA leaves open besides the order (unspecified), which "
-            "only the virtual GPU can");
+    for (size_t i = 0; i < p->answers.count; i++)
+        if (p->answers.items[i].behind == PLAN_NO_ITEM)
+            return mr_fail(
+                MR_CODE_NOT_SUPPORTED,
+                "the schedule decides what CUDA leaves open besides the order (unspecified), which "
+                "only the virtual GPU can");
+    if (p->answers.count > MOST_STEPS)
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "the schedule has %zu answers to queries; a GPU follows up to %d",
+                       p->answers.count, MOST_STEPS);
     if (p->steps.count > MOST_STEPS)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the schedule has %zu operations; a GPU follows up to %d", p->steps.count,
@@ -228,6 +273,7 @@ static mr_status observed_run(follower *f, const mr_explore_subject *subject,
         status = subject->run(subject->context, out_value);
         if (!f->strayed && f->passed < count_of(f) && !f->machine->lost)
             stray(f, "the function ends before the schedule does");
+        let_behind(f, UINT32_MAX);
         mr_observer_remove(f->machine, &f->observer);
     }
     mr_recorder_abandon(f->recorder);
@@ -236,7 +282,7 @@ static mr_status observed_run(follower *f, const mr_explore_subject *subject,
 
 static mr_status run(follower *f, const mr_explore_subject *subject, mr_explore_value *out_value) {
     bool gave_up = false;
-    MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)(2 * count_of(f)), f->patience_ns));
+    MR_TRY(f->backend->latches_begin(f->machine, (uint32_t)latch_count(f), f->patience_ns));
     mr_status status = observed_run(f, subject, out_value);
     status = mr_error_first(status, mr_machine_drain(f->machine));
     f->backend->latches_end(f->machine, &gave_up);

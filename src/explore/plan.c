@@ -21,14 +21,16 @@ bool plan_copy(plan *to, const plan *from) {
     return true;
 }
 
-/* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "gN" the
- * grain; ".N" the end. */
+/* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "^N" the item
+ * that comes behind the query of the answer before; "gN" the grain; ".N" the end. */
 void plan_write(const plan *p, mr_buffer *out) {
     uint32_t at = UINT32_MAX;
     mr_buffer_printf(out, "mr1 g%" PRIu32, p->grain);
-    for (size_t i = 0; i < p->answers.count; i++)
-        mr_buffer_printf(out, " %c%" PRIu32, p->answers.items[i].yes ? '+' : '-',
-                         p->answers.items[i].at);
+    for (size_t i = 0; i < p->answers.count; i++) {
+        const plan_answer *a = &p->answers.items[i];
+        mr_buffer_printf(out, " %c%" PRIu32, a->yes ? '+' : '-', a->at);
+        if (a->behind != PLAN_NO_ITEM) mr_buffer_printf(out, " ^%" PRIu32, a->behind);
+    }
     for (size_t i = 0; i < p->steps.count; i++) {
         const plan_step *s = &p->steps.items[i];
         if (s->at != at) mr_buffer_printf(out, " @%" PRIu32, at = s->at);
@@ -46,10 +48,19 @@ static bool read_number(const char *text, uint32_t *out) {
     return true;
 }
 
+/* Behind a query that is answered no comes an older item. */
+static bool read_behind(plan *p, uint32_t number) {
+    if (!p->answers.count) return false;
+    plan_answer *a = &p->answers.items[p->answers.count - 1];
+    if (a->yes || a->behind != PLAN_NO_ITEM || number >= a->at) return false;
+    a->behind = number;
+    return true;
+}
+
 /* One word; *io_at is the item that the host is at. */
 static bool read_word(plan *p, const char *word, uint32_t *io_at, bool *io_ended) {
     uint32_t number;
-    bool is_sign = *word && strchr("@+-g.", *word);
+    bool is_sign = *word && strchr("@+-^g.", *word);
     if (!read_number(word + is_sign, &number) || *io_ended) return false;
     switch (is_sign ? *word : 0) {
     case 'g': p->grain = number; return number <= 4096;
@@ -62,7 +73,8 @@ static bool read_word(plan *p, const char *word, uint32_t *io_at, bool *io_ended
         *io_ended = true;
         return true;
     case '+':
-    case '-': return mr_vec_push(&p->answers, ((plan_answer){number, *word == '+'}));
+    case '-': return mr_vec_push(&p->answers, ((plan_answer){number, *word == '+', PLAN_NO_ITEM}));
+    case '^': return read_behind(p, number);
     default: break;
     }
     return *io_at != UINT32_MAX && mr_vec_push(&p->steps, ((plan_step){*io_at, number}));

@@ -16,10 +16,14 @@ typedef struct {
     uint32_t at, command;
 } plan_step;
 
-/* An answer to a question that CUDA leaves open, at item `at`. */
+#define PLAN_NO_ITEM UINT32_MAX
+
+/* An answer to a question that CUDA leaves open, at item `at`. A query is answered no because the record, wait or free of item
+ * `behind` comes after it; PLAN_NO_ITEM: it is no such answer. */
 typedef struct {
     uint32_t at;
     bool yes;
+    uint32_t behind;
 } plan_answer;
 
 typedef struct {
@@ -31,7 +35,7 @@ typedef struct {
 
 void plan_free(plan *p);
 bool plan_copy(plan *to, const plan *from); /* false: no memory */
-/* "mr1 g2 -7 @4 2 1 @7 3 .9", and back; false: it is no such text. */
+/* "mr1 g2 -7 ^6 @4 2 1 @7 3 .9", and back; false: it is no such text. */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
 

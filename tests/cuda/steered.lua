@@ -76,6 +76,34 @@ end
 print(mr.backend, count)
 ]]
 
+-- All operations are done, and still each query may say no: a record, a wait or a free may come behind it.
+local IDLE = [[
+local kind = ...
+local function program()
+  local a, b, e = mr.stream(), mr.stream(), mr.event()
+  local x = a:run(function() return mr.empty(4) end)
+  local seen = {}
+  mr.synchronize()
+  if kind == "record" then e:record(a) seen[1] = e:query() seen[2] = a:query()
+  elseif kind == "stream" then e:record(a) seen[1] = a:query() seen[2] = e:query()
+  elseif kind == "other" then b:record_event() e:record(a) b:wait_event(e) seen[1] = b:query() seen[2] = a:query()
+  elseif kind == "wait" then e:record(a) e:synchronize() b:wait_event(e) seen[1] = b:query()
+  else a:run(function() x:free() end) seen[1] = a:query() end
+  for i = 1, #seen do seen[i] = tostring(seen[i]) end
+  mr.synchronize()
+  return table.concat(seen, " ")
+end
+if mr.backend == "virtual" then
+  for _, o in ipairs(mr.explore(program).outcomes) do print(o.schedule .. "|" .. o.value) end
+else
+  for line in io.lines() do
+    local schedule, value = line:match "^(.*)|(.*)$"
+    local r = mr.stress(program, {runs = 3, schedule = schedule})
+    assert(#r.outcomes == 1 and r.followed == 3 and r.outcomes[1].value == value, line .. "\n" .. tostring(r))
+  end
+end
+]]
+
 -- On stream b nothing orders the second copy; the host waits for it in front of the third one.
 local WAITING = [[
 local schedule = "SCHEDULE"
@@ -129,6 +157,25 @@ function TestSteered.test_each_schedule_gives_its_outcome()
   luaunit.assertEquals(output, "cuda\t" .. count .. "\n")
 end
 
+function TestSteered.test_queries_of_idle_streams_say_what_the_schedule_says()
+  local answers = { record = { "false false", "false true", "true true" },
+    stream = { "false false", "false true", "true true" }, other = { "false false", "false true", "true true" },
+    wait = { "false", "true" }, free = { "false", "true" } }
+  for kind, expected in pairs(answers) do
+    local text = IDLE:gsub("%.%.%.", '"' .. kind .. '"', 1)
+    command.write(found, "")
+    local output = run("virtual", text)
+    local values = {}
+    for value in output:gmatch "|([^\n]*)" do values[#values + 1] = value end
+    table.sort(values)
+    luaunit.assertEquals(values, expected, kind)
+    command.write(found, output)
+    local said, status = run("cuda", text)
+    luaunit.assertEquals(said, "", kind)
+    luaunit.assertEquals(status, 0)
+  end
+end
+
 function TestSteered.test_a_wait_that_would_not_end_is_named()
   local right, wrong = schedules "a:synchronize()"
   luaunit.assertStrContains(run("cuda", waiting("a:synchronize()", right)), "1 in the order of the schedule")
@@ -156,6 +203,7 @@ function TestSteered.test_what_a_gpu_cannot_follow()
   end
   refused("mr1 g2 @1 1 .3", "grain")
   refused("mr1 g1 +3 @1 1 .9", "unspecified")
+  refused("mr1 g1 -3 @1 1 .9", "unspecified")
   refused("mr1 g1" .. (" @1" .. (" 1"):rep(5000)) .. " .3", "up to 4096")
   refused("mr1 @", "no schedule of mr.explore")
   refused("mr1 g1 @1 1 .3", "cannot wait for a value in memory", "MILLRACE_HOST_FUNCTIONS=callback")

@@ -329,7 +329,8 @@ refused("chooser", mr.explore, function() mr.machine.chooser("random:3") end)
 refused("no schedule", mr.replay, "abc", lost_update)
 for _, text in ipairs { "", "mr1", "mr1 ", "mr1 g", "mr1 @", "mr1 g1 .", "mr1 g1 5 .6", "mr1 g1 @5 @4 .6",
   "mr1 g1 .6 5", "mr1 g99999 .3", "mr1 g1 @99999999999 .3",
-  "mr1 g1 @-3 .3", "mr2 g1 .3", "mr1 g1 ..3", "mr1 g1 @1 @2 @3 x .3" } do
+  "mr1 g1 @-3 .3", "mr2 g1 .3", "mr1 g1 ..3",
+  "mr1 g1 ^1 .3", "mr1 g1 +2 ^1 .3", "mr1 g1 -2 ^2 .3", "mr1 g1 -2 ^1 ^1 .3", "mr1 g1 @1 @2 @3 x .3" } do
   refused("no schedule", mr.replay, text, lost_update)
 end
 for i = 1, 40 do -- schedules of something else: an error, or a value
