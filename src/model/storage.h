@@ -25,7 +25,7 @@ struct mr_storage {
     bool blank;         /* host memory that mr.empty made: its values mean nothing until written */
     bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
-    bool of_module;     /* a variable of a loaded module, which the script cannot free */
+    bool of_module;     /* a module's variable, or its initial value: the script cannot free it */
     uint32_t
         generation; /* how often this memory was handed out again: to the next call of a function that is a
                           * graph (graph/auto.h); tensors of before cannot be used then */

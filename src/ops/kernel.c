@@ -79,6 +79,7 @@ static mr_status write_variable(const mr_caller *caller, mr_kernel_module *modul
                                 mr_device *device, uint32_t i, const uint64_t *addresses) {
     mr_tensor *t = module->variables[device->index][i], *host;
     MR_TRY(mr_tensor_create(caller, MR_MEMORY_PINNED, NULL, MR_U8, 1, t->shape, &host));
+    host->storage->of_module = true;
     mr_ptx_variable_init(module->code->ptx, i, addresses, host->storage->host);
     mr_status status = mr_memcpy(caller, t, host, device->legacy, true);
     drop_tensor(host);

@@ -78,6 +78,25 @@ function TestCooperative.test_the_barrier_is_no_pointer_in_data()
   lu.assertEquals(y:totable()[64], 63)
 end
 
+-- The header has more than a thousand variables; that they get their values is no operation of the script.
+function TestCooperative.test_variables_of_a_module_are_no_operations()
+  mr.hazard.mode("collect")
+  mr.hazard.clear()
+  local _, before = mr.hazard.summary()
+  local k = mr.kernel[[
+    #include <cooperative_groups.h>
+    __device__ int start = 7;
+    extern "C" __global__ void k(int *x) { x[threadIdx.x] = start; }]]
+  local x, y = mr.empty(32, {dtype = "i32"}), mr.empty(32, {dtype = "i32"})
+  k[{ 1, 32 }](x)
+  k[{ 1, 32 }](y)
+  mr.synchronize()
+  local _, after = mr.hazard.summary()
+  mr.hazard.mode("off")
+  lu.assertEquals(after.operations - before.operations, 2)
+  lu.assertEquals(x:totable()[32], 7)
+end
+
 function TestCooperative.test_a_grid_that_does_not_fit()
   local k = kernel "grid.sync();"
   local ok, err = pcall(k[{ 100000, 1024, cooperative = true }], nil, nil)
