@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,7 +63,7 @@ static int end_worker(worker *w, bool is_dead) {
 }
 
 static int make_program(void) {
-    size_t size = (size_t)(mr_compile_worker_end - mr_compile_worker_image);
+    size_t size = (uintptr_t)mr_compile_worker_end - (uintptr_t)mr_compile_worker_image;
     int file = memfd_create("millrace-compile", MFD_CLOEXEC);
     for (size_t at = 0; file >= 0 && at < size;) {
         ssize_t part = write(file, mr_compile_worker_image + at, size - at);

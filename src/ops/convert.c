@@ -23,10 +23,10 @@ static inline int64_t i64_from_f64(double v) {
 }
 /* The integer modulo 256. From 2^31 on all integers that are f32 are multiples of 256, from 2^63 on all that are f64. */
 static inline uint8_t u8_from_f32(float v) {
-    return v >= -0x1p31f && v < 0x1p31f ? (uint8_t)(int32_t)v : 0;
+    return v >= -2147483648.0f && v < 2147483648.0f ? (uint8_t)(int32_t)v : 0;
 }
 static inline uint8_t u8_from_f64(double v) {
-    return v >= -0x1p63 && v < 0x1p63 ? (uint8_t)(int64_t)v : 0;
+    return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (uint8_t)(int64_t)v : 0;
 }
 
 /* from, its C type, to, its C type, expression of v */

@@ -114,6 +114,7 @@ static bool add_loop(shape *s, const access_link *link) {
 }
 
 static mr_ptx_reason add_links(shape *s) {
+    // cppcheck-suppress ctuuninitvar
     const access_program *p = s->run->program;
     const access_link *links = &p->links[s->site->links];
     uint32_t count = s->site->link_count;
@@ -218,6 +219,7 @@ static bool takes_all(const shape *s, const dense *unit, part *out) {
 }
 
 static int64_t floor_of(int64_t a, int64_t b) { /* b > 0 */
+    // cppcheck-suppress zerodivcond
     return a / b - (a % b < 0);
 }
 
@@ -309,7 +311,7 @@ static mr_ptx_reason put_parts(part *parts, uint32_t count, int64_t start, uint3
 
 mr_ptx_reason launch_shape(launch_run *r, const launch_site *site, const linear_form *offset,
                            mr_ptx_extent *out) {
-    shape s;
+    shape s; /* large: only what counts is set */
     part parts[MOST_SYMBOLS];
     uint32_t count = 0;
     s.run = r;

@@ -21,7 +21,8 @@ static ptx_copies *copies_of(ptx_running *r) {
         free(c);
         return NULL;
     }
-    return r->copies = c;
+    r->copies = c;
+    return c;
 }
 
 /* UINT32_MAX: memory is out. */

@@ -107,7 +107,9 @@ mr_dtype mr_promotion_result(const mr_promotion *promotion) {
 
 /* Modulo 256. From 2^63 on every double is a multiple of 256. */
 static uint8_t wrapped(double value) {
-    return value >= -0x1p63 && value < 0x1p63 ? (uint8_t)(int64_t)value : 0;
+    return value >= -9223372036854775808.0 && value < 9223372036854775808.0
+               ? (uint8_t)(int64_t)value
+               : 0;
 }
 
 /* Beyond the type's range C leaves the conversion undefined; here it saturates, and NaN gives 0. */

@@ -530,8 +530,9 @@ static void complain(const trial *r, const char *what, int param, int64_t first,
            r->block[0], r->block[1], r->params.size);
     for (uint32_t k = 0; k < r->extent_count; k++)
         printf("extent: parameter %u access %u%s reason %u [%lld, %lld) run %lld dims %u\n",
-               r->extents[k].param, r->extents[k].access, r->extents[k].is_atomic ? " atomic" : "",
-               r->extents[k].reason, (long long)r->extents[k].first, (long long)r->extents[k].end,
+               r->extents[k].param, (unsigned)r->extents[k].access,
+               r->extents[k].is_atomic ? " atomic" : "", (unsigned)r->extents[k].reason,
+               (long long)r->extents[k].first, (long long)r->extents[k].end,
                (long long)r->extents[k].run, r->extents[k].dim_count);
     fail_msg("%s", what);
 }
