@@ -114,11 +114,14 @@ function TestSaving.test_a_signal_leaves_no_other_file_and_no_half_one()
       mr.save("a.npy", t:fill_(value))
     end]])
   local binaries = command.host:match("^(.*)/[^/]*$") or "."
-  local plain = ("env LUA_CPATH=%s lua5.4"):format(command.quote(binaries .. "/?.so"))
-  for _, program in ipairs{ "HOST", plain } do
+  local programs = {"HOST"}
+  if io.open(binaries .. "/millrace.so") then -- not under sanitizers
+    programs[2] = ("env LUA_CPATH=%s lua5.4"):format(command.quote(binaries .. "/?.so"))
+  end
+  for _, program in ipairs(programs) do
     for _, signal in ipairs{ "TERM", "HUP" } do
       for _ = 1, 3 do
-        local line = "%s loop.lua & p=$!; until [ -e a.npy ]; do sleep 0.01; done; sleep 0.%02d; kill -%s $p; wait $p"
+        local line = "%s loop.lua & p=$!; until [ -e a.npy ] || ! kill -0 $p; do sleep 0.01; done; sleep 0.%02d; kill -%s $p; wait $p"
         shell(line:format(program, math.random(0, 9), signal))
         lu.assertEquals(shell("ls -A"), "a.npy\nloop.lua\n")
         lu.assertEquals(shell("HOST -e 't = mr.load(\"a.npy\") print(#t, t:max():item() == t:min():item())'; rm a.npy"),
