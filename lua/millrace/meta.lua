@@ -1015,14 +1015,15 @@ function mr.stress(fn, options) end
 ---Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each member of a
 ---barrier, synchronize. The commands are shown to the hazard checker without each of them; nothing
 ---runs again. The result can be printed. It has total, sufficient (the size of a smallest set that is
----enough), exact (whether no smaller one is), hazards (accesses that have one already), makespan_ms,
----sufficient_ms (with only that set), and waits: for each line {kind=, where=, who=, verdict="needed",
----"together" (others do the same, and not all can go) or "redundant", kept= (in that set), because=,
----rounds=, needed_rounds=, costs_ms= (what the program would take less without it, by the device
----model), instead= (something cheaper)}, and record_streams: for each line that calls record_stream
----{where=, tensor=, stream=, verdict=, kept=, because=, rounds=}. `costs`: predict all costs, also of
----a long program. After Ctrl-C it has what was found by then: complete=false, interrupted=true;
----without sufficient, only needed waits are listed.
+---enough), exact (whether no smaller one is), hazards (accesses that have one already), not_followed
+---(clauses, or nil), makespan_ms, sufficient_ms (with only that set), and waits: for each line {kind=,
+---where=, who=, verdict="needed", "together" (others do the same, and not all can go), "unknown" (it
+---orders what nobody follows: host functions, an answer, atomic updates) or "redundant", kept= (in
+---that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would take less without
+---it, by the device model), instead= (something cheaper)}, and record_streams: for each line that
+---calls record_stream {where=, tensor=, stream=, verdict=, kept=, because=, rounds=}. `costs`: predict
+---all costs, also of a long program. After Ctrl-C it has what was found by then: complete=false,
+---interrupted=true; without sufficient, only needed waits are listed.
 ---@param fn function
 ---@param opts? { costs?: boolean }
 ---@return table result

@@ -158,7 +158,7 @@ static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **
                          "waits: the program has more than %d commands: call it with fewer rounds",
                          MOST_ITEMS);
     if (!status) status = mr_waits_find(program, &options, out_waits);
-    if (!status) (*out_waits)->claims = r->ledger.claims;
+    if (!status) mr_waits_note_claims(*out_waits, &r->ledger.claims);
     mr_program_release(program);
     return status;
 }
@@ -206,6 +206,22 @@ static void push_record(lua_State *L, const mr_wait_record *c) {
     mr_set_text(L, "because", c->because);
 }
 
+/* not_followed: the clauses that the text has, too. */
+static void set_claims(lua_State *L, const mr_waits *waits) {
+    const mr_claims *claims = &waits->claims;
+    mr_claim claim = mr_waits_claim(waits);
+    if (claim == MR_CLAIM_IS_EVERY) return;
+    lua_newtable(L);
+    for (int i = 0, count = 0; i < MR_CLAIM_COUNT; i++) {
+        bool is_said = mr_claim_rows[i].effect == MR_CLAIM_FORBIDS || claim != MR_CLAIM_IS_NONE;
+        if (!claims->count[i] || !is_said) continue;
+        mr_claims_write_row(claims, (mr_claim_id)i, mr_push_buffer(L));
+        mr_buffer_to_text(L);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "not_followed");
+}
+
 static int text_of_result(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     return 1;
@@ -223,6 +239,7 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     mr_set_integer(L, "hazards", waits->hazards);
     mr_set_boolean(L, "complete", !waits->interrupted);
     if (waits->interrupted) mr_set_boolean(L, "interrupted", true);
+    set_claims(L, waits);
     if (waits->has_costs) {
         lua_pushnumber(L, waits->makespan_ms);
         lua_setfield(L, -2, "makespan_ms");
@@ -271,9 +288,11 @@ MR_FUNCTION(
     "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
     "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
     "of a smallest set that is enough), exact (whether no smaller one is), hazards (accesses that "
-    "have one already), makespan_ms, sufficient_ms (with only that set), and waits: for each line "
+    "have one already), not_followed (clauses, or nil), makespan_ms, sufficient_ms (with only that "
+    "set), and waits: for each line "
     "{kind=, where=, who=, "
-    "verdict=\"needed\", \"together\" (others do the same, and not all can go) or \"redundant\", "
+    "verdict=\"needed\", \"together\" (others do the same, and not all can go), \"unknown\" (it "
+    "orders what nobody follows: host functions, an answer, atomic updates) or \"redundant\", "
     "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
     "take less without it, by the device model), instead= (something cheaper)}, and "
     "record_streams: for each line that calls record_stream {where=, tensor=, stream=, verdict=, "

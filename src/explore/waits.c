@@ -89,20 +89,25 @@ static mr_status ask_alone(finder *f, size_t wait) {
     mr_wait *w = &f->result->waits[wait];
     mr_waits_judge_drop_wait(&f->judge, wait);
     f->judge.adds = f->adds;
-    f->search.needed[wait] = mr_waits_judge_breaks(&f->judge);
+    f->judge.only_hazards = true;
+    bool breaks = mr_waits_judge_breaks(&f->judge);
+    f->judge.only_hazards = false;
     f->judge.adds = NULL;
     MR_TRY(judged(&f->judge));
+    f->search.needed[wait] = breaks || f->judge.lost.lost;
     if (!f->search.needed[wait]) return MR_OK;
+    const new_hazard *why = breaks ? &f->judge.found.items[0] : &f->judge.lost;
     mr_buffer text = {0};
-    mr_buffer_puts(&text, "without it, ");
-    mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], w->where, &text);
+    w->verdict = breaks ? MR_WAIT_IS_NEEDED : MR_WAIT_IS_UNKNOWN;
+    mr_buffer_puts(&text, breaks ? "without it, " : "no hazard appears without it, but ");
+    mr_waits_say_hazard(&f->judge, why, w->where, &text);
     return take_text(&text, &w->because);
 }
 
 static mr_status count_needed_rounds(finder *f, size_t wait) {
     mr_wait *w = &f->result->waits[wait];
     w->needed_rounds = 0;
-    if (!f->search.needed[wait]) return MR_OK;
+    if (!f->search.needed[wait] || w->verdict == MR_WAIT_IS_UNKNOWN) return MR_OK;
     if (w->rounds == 1) {
         w->needed_rounds = 1;
         return MR_OK;
@@ -113,7 +118,9 @@ static mr_status count_needed_rounds(finder *f, size_t wait) {
     }
     for (size_t i = f->rounds.first_round[wait]; i != NO_ITEM; i = f->rounds.next_round[i]) {
         mr_waits_judge_drop_round(&f->judge, i);
+        f->judge.only_hazards = true;
         w->needed_rounds += mr_waits_judge_breaks(&f->judge);
+        f->judge.only_hazards = false;
         MR_TRY(judged(&f->judge));
     }
     return MR_OK;
@@ -135,10 +142,9 @@ static mr_status ask(finder *f) {
     for (size_t i = 0; i < f->rounds.waits; i++) {
         mr_wait *w = &f->result->waits[i];
         w->kept = f->search.kept[i];
-        w->verdict = f->search.needed[i]    ? MR_WAIT_IS_NEEDED
-                     : f->search.matters[i] ? MR_WAIT_IS_TOGETHER
-                                            : MR_WAIT_IS_REDUNDANT;
         f->result->sufficient += w->kept;
+        if (f->search.needed[i]) continue; /* said with the question */
+        w->verdict = f->search.matters[i] ? MR_WAIT_IS_TOGETHER : MR_WAIT_IS_REDUNDANT;
     }
     return MR_OK;
 }
@@ -186,7 +192,7 @@ static mr_status explain(finder *f, size_t wait) {
     mr_wait *w = &f->result->waits[wait];
     mr_buffer text = {0};
     mr_status status = MR_OK;
-    if (w->verdict == MR_WAIT_IS_NEEDED) return MR_OK; /* with the question */
+    if (f->search.needed[wait]) return MR_OK; /* with the question */
     if (w->verdict == MR_WAIT_IS_TOGETHER) status = say_together(f, wait, &text);
     else mr_waits_say_redundant(&f->judge, wait, f->adds[wait], f->chains++ < MOST_CHAINS, &text);
     if (!status) status = judged(&f->judge);
@@ -259,6 +265,28 @@ static mr_status note_hazards(finder *f) {
     return take_text(&text, &f->result->hazard);
 }
 
+/* What the checker could not follow while it learnt the program, and on what the path of the script may depend. */
+static void note_claims(finder *f) {
+    mr_claims *claims = &f->result->claims;
+    claims->count[MR_CLAIM_FORGOTTEN] = f->judge.claims.count[MR_CLAIM_FORGOTTEN];
+    claims->count[MR_CLAIM_COLLECTED] = f->judge.claims.count[MR_CLAIM_COLLECTED];
+    claims->count[MR_CLAIM_QUERIES] = mr_waits_beyond_open_answers(&f->judge);
+    claims->count[MR_CLAIM_HOST_FUNCTIONS] = mr_waits_beyond_open_functions(&f->judge);
+}
+
+mr_claim mr_waits_claim(const mr_waits *waits) {
+    return waits->count || waits->records.count ? mr_claims_judge(&waits->claims)
+                                                : MR_CLAIM_IS_EVERY;
+}
+
+/* With the same order of all that shares anything, the host reads the same values: they are no condition. */
+void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded) {
+    mr_claims claims = *recorded;
+    claims.count[MR_CLAIM_HOST_READS] = 0;
+    claims.count[MR_CLAIM_QUERIES] = claims.count[MR_CLAIM_HOST_FUNCTIONS] = 0;
+    mr_claims_merge(&waits->claims, &claims);
+}
+
 static mr_status make_room(finder *f) {
     size_t count = f->rounds.waits;
     f->result->waits = calloc(count + 1, sizeof *f->result->waits);
@@ -301,6 +329,7 @@ static mr_status find(finder *f) {
     MR_TRY(make_room(f));
     MR_TRY(mr_waits_judge_open(&f->rounds, f->options, &f->judge));
     MR_TRY(note_hazards(f));
+    note_claims(f);
     MR_TRY(ask(f));
     for (size_t i = 0; i < f->rounds.waits; i++) MR_TRY(explain(f, i));
     MR_TRY(mr_waits_judge_records(&f->judge, f->search.kept, f->result, &f->result->records));

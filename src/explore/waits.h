@@ -23,6 +23,7 @@ typedef enum {
 #define MR_WAIT_VERDICT_LIST(X)                                                                    \
     X(NEEDED, "needed")       /* without it alone there is a hazard */                             \
     X(TOGETHER, "together")   /* others order the same; without them, too, there is a hazard */    \
+    X(UNKNOWN, "unknown")     /* without it alone an order is lost that nobody follows */          \
     X(REDUNDANT, "redundant") /* whatever else goes, it makes no difference */
 
 typedef enum {
@@ -43,7 +44,7 @@ typedef struct {
     mr_wait_verdict verdict;
     bool kept; /* in the smallest sufficient set */
     uint32_t rounds;
-    uint32_t needed_rounds; /* how many of them cannot go alone; or NOT_COUNTED */
+    uint32_t needed_rounds; /* how many of them cannot go alone for a hazard; or NOT_COUNTED */
     bool has_cost;
     /* What the whole program would take less without it; may be negative. Of a wait that is kept: in the program with
      * only those that are kept. */
@@ -84,8 +85,9 @@ typedef struct {
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
     char *no_costs; /* why there are none, or not all; or NULL */
-    mr_claims
-        claims; /* what was not followed when the program was recorded; set by whoever recorded it */
+    /* What was not followed when the program was recorded, which whoever recorded it adds; of queries and host functions
+     * only those on which it may depend what the script does. */
+    mr_claims claims;
 } mr_waits;
 
 typedef struct {
@@ -107,6 +109,12 @@ typedef struct {
 mr_status mr_waits_find(const mr_program *program, const mr_waits_options *options,
                         mr_waits **out_waits);
 void mr_waits_destroy(mr_waits *waits); /* accepts NULL */
+
+/* Adds what was not followed when the program was recorded. */
+void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded);
+
+/* What the verdicts claim; without a verdict nothing has to be said. */
+mr_claim mr_waits_claim(const mr_waits *waits);
 
 /* For a person. */
 void mr_waits_write(const mr_waits *waits, mr_buffer *out);

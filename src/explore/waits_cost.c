@@ -170,6 +170,10 @@ static size_t round_before(const wait_rounds *rounds, size_t wait, size_t item) 
     return best;
 }
 
+static bool is_for_host(const new_hazard *h) {
+    return h->is_time || h->lost == MR_LOST_FUNCTION || h->lost == MR_LOST_ANSWER;
+}
+
 static bool add_need(const wait_rounds *rounds, size_t wait, const new_hazard *h,
                      need_list *needs) {
     if (h->first == NO_ITEM || h->second == NO_ITEM || h->first >= h->second) return false;
@@ -178,7 +182,7 @@ static bool add_need(const wait_rounds *rounds, size_t wait, const new_hazard *h
     if (first.stream == MR_PROGRAM_NONE) return false;
     bool at_once = h->kind == MR_HAZARD_USE_AFTER_FREE && second.kind == MR_COMMAND_FREE;
     need n = {.producer = first.stream,
-              .consumer = h->is_time || at_once ? MR_PROGRAM_NONE : second.stream,
+              .consumer = is_for_host(h) || at_once ? MR_PROGRAM_NONE : second.stream,
               .round = round_before(rounds, wait, h->second),
               .last = h->first,
               .first = h->second};

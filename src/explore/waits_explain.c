@@ -112,7 +112,43 @@ static bool is_collected(const wait_judge *j, size_t item) {
     return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
 }
 
+/* An order of which nobody follows what depends on it. */
+static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    switch (h->lost) {
+    case MR_LOST_FUNCTION:
+        mr_buffer_puts(out, "the host may go on before ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, " has run; both may use the same variable");
+        break;
+    case MR_LOST_FUNCTIONS:
+        mr_buffer_puts(out, "nothing then orders ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, " and ");
+        put_item(j, h->second, beside, out);
+        mr_buffer_puts(out, "; both may use the same variable");
+        break;
+    case MR_LOST_ANSWER:
+        put_item(j, h->second, beside, out);
+        mr_buffer_puts(out, " may then answer no; the script may do something else");
+        break;
+    case MR_LOST_UPDATES:
+        mr_buffer_puts(out, "nothing then orders the atomic updates of ");
+        put_tensor(j, h, out);
+        mr_buffer_puts(out, " by ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, " and ");
+        put_item(j, h->second, beside, out);
+        mr_buffer_puts(out, "; values may depend on their order");
+        break;
+    case MR_LOST_NOTHING: break;
+    }
+}
+
 void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    if (h->lost) {
+        say_lost(j, h, beside, out);
+        return;
+    }
     if (h->is_time) {
         mr_buffer_puts(out, "elapsed_time may be asked for the time of ");
         put_item(j, h->first, beside, out);

@@ -25,7 +25,7 @@ static bool variable(void *context, const mr_hazard_object *object, mr_site fron
 
 /* ---- what is found */
 
-static int compare_accesses(const void *a, const void *b) {
+int mr_waits_compare_accesses(const void *a, const void *b) {
     const judged_access *x = a, *y = b;
     if (x->seq != y->seq) return x->seq < y->seq ? -1 : 1;
     return x->storage < y->storage ? -1 : x->storage > y->storage;
@@ -33,10 +33,14 @@ static int compare_accesses(const void *a, const void *b) {
 
 static bool is_known(const wait_judge *j, judged_access access) {
     return j->known.count && bsearch(&access, j->known.items, j->known.count, sizeof access,
-                                     compare_accesses) != NULL;
+                                     mr_waits_compare_accesses) != NULL;
 }
 
-static void add_found(wait_judge *j, new_hazard h) {
+void mr_waits_judge_add(wait_judge *j, new_hazard h) {
+    if (h.lost && j->only_hazards) {
+        if (!j->lost.lost) j->lost = h;
+        return;
+    }
     if (!mr_vec_push(&j->found, h) && !j->status)
         j->status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what the hazard checker finds");
     if (j->stop_at_first || j->status) j->stop = true;
@@ -60,15 +64,22 @@ static void found(void *context, const mr_hazard_found *f) {
     } else if (is_known(j, access)) {
         return;
     }
-    add_found(j, (new_hazard){.kind = f->kind,
-                              .first = mr_waits_item_of(j->rounds, f->first_seq / j->spread),
-                              .second = mr_waits_item_of(j->rounds, access.seq),
-                              .storage = f->storage});
+    mr_waits_judge_add(j,
+                       (new_hazard){.kind = f->kind,
+                                    .first = mr_waits_item_of(j->rounds, f->first_seq / j->spread),
+                                    .second = mr_waits_item_of(j->rounds, access.seq),
+                                    .storage = f->storage});
+}
+
+static void updated(void *context, const mr_hazard_found *f) {
+    wait_judge *j = context;
+    judged_access access = {f->second_seq / j->spread, f->storage};
+    mr_waits_beyond_updated(j, access, f->first_seq / j->spread);
 }
 
 /* ---- what a wait would have ordered */
 
-static bool is_ordered(const wait_judge *j, uint32_t first, uint64_t seq, uint32_t second) {
+bool mr_waits_judge_ordered(const wait_judge *j, uint32_t first, uint64_t seq, uint32_t second) {
     mr_stream *of = (mr_stream *)mr_teller_stream(j->teller, first);
     mr_stream *by =
         second == MR_PROGRAM_NONE ? NULL : (mr_stream *)mr_teller_stream(j->teller, second);
@@ -85,13 +96,13 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
         mr_program_item record = mr_program_item_at(program, r->record);
         /* Its own record is gone, too: what was there before it counts. */
         uint64_t seq = r->own_record ? record.seq - 1 : record.seq;
-        return !is_ordered(j, record.stream, seq, r->stream);
+        return !mr_waits_judge_ordered(j, record.stream, seq, r->stream);
     }
     if (it.kind == MR_COMMAND_STREAM_SYNC)
-        return !is_ordered(j, it.stream, it.seq - 1, MR_PROGRAM_NONE);
+        return !mr_waits_judge_ordered(j, it.stream, it.seq - 1, MR_PROGRAM_NONE);
     for (uint32_t s = 0; s < mr_program_stream_count(program); s++)
         if (mr_program_stream_at(program, s).device == (int)it.device &&
-            !is_ordered(j, s, it.seq - 1, MR_PROGRAM_NONE))
+            !mr_waits_judge_ordered(j, s, it.seq - 1, MR_PROGRAM_NONE))
             return true;
     return false;
 }
@@ -99,10 +110,10 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
 static void check_time(wait_judge *j) {
     const timed_record *t = &j->rounds->times.items[j->time];
     mr_program_item record = mr_program_item_at(j->rounds->program, t->record);
-    bool late = !is_ordered(j, record.stream, record.seq, MR_PROGRAM_NONE);
+    bool late = !mr_waits_judge_ordered(j, record.stream, record.seq, MR_PROGRAM_NONE);
     if (late && j->learning) j->late_times[j->time] = true;
     else if (late && !j->late_times[j->time])
-        add_found(j, (new_hazard){.is_time = true, .first = t->record, .second = t->at});
+        mr_waits_judge_add(j, (new_hazard){.is_time = true, .first = t->record, .second = t->at});
 }
 
 /* As if the host used all that is pending. */
@@ -110,11 +121,15 @@ static void check_reset(wait_judge *j, size_t i) {
     uint64_t seq = mr_program_item_at(j->rounds->program, i).seq;
     for (uint32_t s = 0; s < mr_program_stream_count(j->rounds->program); s++) {
         judged_access access = {seq, UINT64_MAX - s};
-        if (is_ordered(j, s, seq, MR_PROGRAM_NONE)) continue;
+        if (mr_waits_judge_ordered(j, s, seq, MR_PROGRAM_NONE)) continue;
         if (!j->learning && !is_known(j, access))
-            add_found(j, (new_hazard){.is_reset = true, .first = NO_ITEM, .second = i});
+            mr_waits_judge_add(j, (new_hazard){.is_reset = true, .first = NO_ITEM, .second = i});
         else if (j->learning && !mr_vec_push(&j->known, access)) j->stop = true;
     }
+}
+
+static void note_claims(wait_judge *j) {
+    j->claims = mr_hazard_get_totals(j->hazard, false).claims;
 }
 
 static void next(void *context, size_t i, bool left_out) {
@@ -122,6 +137,8 @@ static void next(void *context, size_t i, bool left_out) {
     const wait_rounds *rounds = j->rounds;
     (void)left_out;
     j->told++;
+    if (j->learning && i == mr_waits_end_of_code(j)) note_claims(j);
+    mr_waits_beyond_next(j, i);
     for (; j->time < rounds->times.count && rounds->times.items[j->time].at <= i; j->time++)
         check_time(j);
     if (j->reset < rounds->resets.count && rounds->resets.items[j->reset] == i) {
@@ -144,10 +161,13 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
                           .stop = &j->stop,
                           .next = next,
                           .context = j};
-    mr_hazard_watcher watcher = {.context = j, .only_tell = true, .found = found};
+    mr_hazard_watcher watcher = {
+        .context = j, .only_tell = true, .found = found, .updated = updated};
     j->stop = false;
     j->found.count = 0;
     j->time = j->reset = j->next_round = 0;
+    j->lost.lost = MR_LOST_NOTHING;
+    mr_waits_beyond_rewind(j);
     j->spread = telling.spread;
     if (j->options->interrupted && j->options->interrupted(j->options->context))
         return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
@@ -155,6 +175,8 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_hazard_watch(j->hazard, &watcher);
     MR_TRY(mr_hazard_set_mode(j->hazard, MR_HAZARD_COLLECT));
     mr_status status = mr_teller_tell(j->teller, &telling);
+    if (until >= j->rounds->items && !j->stop) mr_waits_beyond_next(j, j->rounds->items);
+    if (j->learning && mr_waits_end_of_code(j) >= j->rounds->items) note_claims(j);
     if (!leave_on) mr_error_destroy(mr_hazard_set_mode(j->hazard, MR_HAZARD_OFF));
     return status;
 }
@@ -217,11 +239,12 @@ static mr_status learn(wait_judge *j) {
         status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what the hazard checker finds");
     size_t kept = 0;
     if (!status && j->known.count)
-        qsort(j->known.items, j->known.count, sizeof *j->known.items, compare_accesses);
+        qsort(j->known.items, j->known.count, sizeof *j->known.items, mr_waits_compare_accesses);
     for (size_t i = 0; i < j->known.count; i++)
-        if (!i || compare_accesses(&j->known.items[i], &j->known.items[kept - 1]) != 0)
+        if (!i || mr_waits_compare_accesses(&j->known.items[i], &j->known.items[kept - 1]) != 0)
             j->known.items[kept++] = j->known.items[i];
     j->known.count = kept;
+    if (!status) status = mr_waits_beyond_learnt(j);
     return status;
 }
 
@@ -237,6 +260,7 @@ mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options 
     j->late_times = calloc(rounds->times.count + 1, sizeof *j->late_times);
     if (!status && (!j->dropped || !j->late_times))
         status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at waits");
+    if (!status) status = mr_waits_beyond_open(j);
     if (!status) status = learn(j);
     if (status) mr_waits_judge_close(j);
     return status;
@@ -248,6 +272,7 @@ void mr_waits_judge_close(wait_judge *j) {
     mr_waits_edit_free(&j->edit);
     free(j->dropped);
     free(j->late_times);
+    mr_waits_beyond_close(j);
     mr_vec_free(&j->known);
     mr_vec_free(&j->found);
     mr_error_destroy(j->status);

@@ -1,6 +1,7 @@
 /* The parts of mr_waits_find, private to this folder:
  *     waits_rounds.c    finds the waits of a program, and makes edits that leave some out
  *     waits_judge.c     shows an edited program to the hazard checker
+ *     waits_beyond.c    what a wait orders beside the accesses to tensors
  *     waits_search.c    the smallest sufficient set, and which waits matter only together
  *     waits_explain.c   sentences
  *     waits_records.c   which calls of record_stream are needed
@@ -37,7 +38,7 @@ typedef struct {
     size_t item;
 } numbered;
 
-/* A time that is asked for, which needs a record to be complete. */
+/* A time that is asked for, which needs a record to be complete; or a query of a record. */
 typedef struct {
     size_t at, record;
 } timed_record;
@@ -50,6 +51,8 @@ typedef struct {
     MR_VEC(numbered) numbers;         /* ascending */
     MR_VEC(timed_record) times;       /* in the order of `at` */
     MR_VEC(size_t) resets;            /* items: each drops what has not been waited for */
+    MR_VEC(size_t) functions;         /* items: host functions */
+    MR_VEC(timed_record) queries;     /* that said yes, of a record or (NO_ITEM) of a stream */
     size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
     size_t waits;
 } wait_rounds;
@@ -76,8 +79,19 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* ---- waits_judge.c */
 
-/* A hazard that the program as it is does not have. */
+/* What is lost that is no access to a tensor: nobody follows what a host function shares with other code, nor what the
+ * host does with an answer. So it is not known whether the loss matters. */
+typedef enum {
+    MR_LOST_NOTHING, /* it is a hazard */
+    MR_LOST_FUNCTION, /* host function `first` may run while the host goes on; `second`: where it did not yet */
+    MR_LOST_FUNCTIONS, /* the order of two host functions */
+    MR_LOST_ANSWER,    /* query `second` may say no */
+    MR_LOST_UPDATES,   /* the order of two atomic updates */
+} lost_order;
+
+/* A hazard that the program as it is does not have, or an order that it has. */
 typedef struct {
+    lost_order lost;
     bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
     bool is_reset; /* mr.reset, item `second`, may drop work */
     mr_hazard_kind kind;
@@ -88,6 +102,27 @@ typedef struct {
 typedef struct {
     uint64_t seq, storage;
 } judged_access;
+
+/* Two host functions of two streams, of which the first comes before the second with all waits. By index. */
+typedef struct {
+    size_t first, second;
+} function_pair;
+
+/* What the program has with all its waits, and how far a run has come. */
+typedef struct {
+    uint32_t *lane_of; /* by stream; NONE: it has no host function */
+    uint32_t *next;    /* by function: the next one of its stream, 1 more; 0: there is none */
+    uint32_t *
+        known_to; /* by lane and lane: the first of that lane's functions that is not known to come before, 1 more */
+    uint32_t *pending; /* by lane: the first that the host does not know to have run, 1 more */
+    size_t lanes;
+    size_t *known_from; /* by function: the item in front of which the host knows it to have run */
+    MR_VEC(uint32_t) by_known;     /* functions in the order of that; those that have one */
+    MR_VEC(function_pair) pairs;   /* in the order of `second` */
+    MR_VEC(judged_access) updates; /* sorted: that nothing orders even then */
+    bool *may_say_no;              /* by query: even then */
+    size_t function, known, pair, query;
+} wait_beyond;
 
 typedef struct {
     const wait_rounds *rounds;
@@ -102,6 +137,11 @@ typedef struct {
     MR_VEC(judged_access) known; /* sorted: accesses that have a hazard with all waits */
     bool *late_times;            /* by rounds->times: not complete for certain even then */
     bool learning;
+    wait_beyond beyond;
+    mr_claims claims; /* what the checker did not follow, with all waits */
+    /* Set: a lost order is noted in `lost` and breaks nothing. */
+    bool only_hazards;
+    new_hazard lost; /* the first one of the last run, with `only_hazards` */
 
     /* of a run */
     bool stop, stop_at_first;
@@ -127,6 +167,27 @@ bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
 /* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
 bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
 
+/* What waits_judge.c and waits_beyond.c share. */
+void mr_waits_judge_add(wait_judge *judge, new_hazard h);
+bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
+int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
+
+/* ---- waits_beyond.c */
+
+mr_status mr_waits_beyond_open(wait_judge *judge);
+void mr_waits_beyond_close(wait_judge *judge);
+void mr_waits_beyond_rewind(wait_judge *judge);
+/* Item i comes next; the count of items: the end. */
+void mr_waits_beyond_next(wait_judge *judge, size_t i);
+size_t
+mr_waits_end_of_code(const wait_judge *judge); /* behind that item no code of the script runs */
+void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
+mr_status mr_waits_beyond_learnt(wait_judge *judge);
+/* Of the answers of queries and the host functions of the program as it is: those on which it may depend what the
+ * script does. */
+uint64_t mr_waits_beyond_open_answers(const wait_judge *judge);
+uint64_t mr_waits_beyond_open_functions(const wait_judge *judge);
+
 /* ---- waits_search.c */
 
 /* A set of waits, none of which is needed alone, but not all of which can go. */
@@ -136,7 +197,7 @@ typedef struct {
 } wait_cut;
 
 typedef struct {
-    bool *needed;  /* by wait: alone */
+    bool *needed;  /* by wait: alone, or it is not known whether it is */
     bool *kept;    /* the sufficient set */
     bool *matters; /* not needed alone, and there are others with which it cannot go */
     bool exact;

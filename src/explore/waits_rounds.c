@@ -128,6 +128,16 @@ static void read_time(reader *r, size_t i) {
     }
 }
 
+/* One that says no is of no interest: with fewer waits, too, it may. */
+static void read_query(reader *r, const mr_program_item *it, size_t i) {
+    timed_record query = {i, NO_ITEM};
+    if (it->kind == MR_COMMAND_EVENT_QUERY) {
+        query.record = record_of(r, it);
+        if (query.record == NO_ITEM) return; /* R13, or it was complete before */
+    }
+    if (!mr_vec_push(&r->rounds->queries, query)) r->failed = true;
+}
+
 static void read_item(reader *r, size_t i) {
     mr_program_item it = mr_program_item_at(r->rounds->program, i);
     if (it.seq && !mr_vec_push(&r->rounds->numbers, ((numbered){it.seq, i}))) r->failed = true;
@@ -143,6 +153,11 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_DEVICE_SYNC: read_sync(r, &it, i); break;
     case MR_COMMAND_ELAPSED: read_time(r, i); break;
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY: read_query(r, &it, i); break;
+    case MR_COMMAND_HOST_FUNCTION:
+        if (!mr_vec_push(&r->rounds->functions, i)) r->failed = true;
+        break;
     case MR_COMMAND_RESET:
         if (!mr_vec_push(&r->rounds->resets, i)) r->failed = true;
         break;
@@ -259,6 +274,8 @@ void mr_waits_rounds_free(wait_rounds *rounds) {
     mr_vec_free(&rounds->numbers);
     mr_vec_free(&rounds->times);
     mr_vec_free(&rounds->resets);
+    mr_vec_free(&rounds->functions);
+    mr_vec_free(&rounds->queries);
     free(rounds->first_round);
     free(rounds->next_round);
     *rounds = (wait_rounds){0};

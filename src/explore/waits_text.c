@@ -37,6 +37,14 @@ static void put_kept(const mr_waits *w, mr_buffer *out) {
     free(sites);
 }
 
+static void put_unknown(const mr_waits *w, mr_buffer *out) {
+    size_t unknown = 0;
+    for (size_t i = 0; i < w->count; i++) unknown += w->waits[i].verdict == MR_WAIT_IS_UNKNOWN;
+    if (unknown)
+        mr_buffer_printf(out, " (%zu of these %s not known to be needed)", unknown,
+                         unknown == 1 ? "is" : "are");
+}
+
 static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
@@ -45,9 +53,10 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
                          w->hazards, w->hazards == 1 ? "" : "es");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
     }
-    if (mr_claims_judge(&w->claims) == MR_CLAIM_IS_NONE) {
+    mr_claim claim = mr_waits_claim(w);
+    if (claim == MR_CLAIM_IS_NONE) {
         mr_buffer_puts(out, "Not everything was followed, so a redundant wait may be needed:\n");
-        mr_claims_write(&w->claims, MR_CLAIM_IS_NONE, out);
+        mr_claims_write(&w->claims, claim, out);
     }
     mr_buffer_printf(out, "%zu wait%s", w->total, w->total == 1 ? "" : "s");
     if (!w->searched && w->interrupted) {
@@ -59,8 +68,10 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
         put_kept(w, out);
         if (!w->exact)
             mr_buffer_puts(out, " (none of these can go; a smaller set may exist elsewhere)");
+        put_unknown(w, out);
     }
     mr_buffer_puts(out, "\n");
+    if (claim == MR_CLAIM_IS_CONDITIONAL) mr_claims_write(&w->claims, claim, out);
     if (w->has_costs && w->makespan_ms - w->kept_ms >= 0.005)
         mr_buffer_printf(out, "%.2f ms by the device model, %.2f with only those\n", w->makespan_ms,
                          w->kept_ms);

@@ -355,6 +355,8 @@ typedef struct {
     void *context;
     bool only_tell; /* pairs are told to `found`; nothing is counted, explained or reported */
     void (*found)(void *context, const mr_hazard_found *found);
+    /* Two atomic updates of the same bytes that nothing orders: no hazard, but either may come first. */
+    void (*updated)(void *context, const mr_hazard_found *found);
     /* Such a call has succeeded; `mode`: of TURN_MODE. */
     void (*turned)(void *context, mr_hazard_turn turn, mr_hazard_mode mode);
 } mr_hazard_watcher;

@@ -222,6 +222,17 @@ static bool writes_there(const touch *t, const entry *e) {
     return false;
 }
 
+static void tell_updated(const checker *c, const history *h, const touch *t, const entry *e) {
+    if (!c->watcher.updated) return;
+    mr_hazard_found updated = {.kind = MR_HAZARD_WRITE_AFTER_WRITE,
+                               .first_seq = e->seq,
+                               .second_seq = t->seq,
+                               .first_where = e->where,
+                               .second_where = t->command->where,
+                               .storage = h->storage->id};
+    c->watcher.updated(c->watcher.context, &updated);
+}
+
 /* Meets the new access with the entries in c->found. Of those that it replaces, one with the same view becomes its
  * own: the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
@@ -243,8 +254,10 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
             continue;
         }
         if (!is_ordered && (e->access & t->access & MR_ATOMIC) && !t->only_look &&
-            mr_hazard_view_overlap(&e->view, view))
+            mr_hazard_view_overlap(&e->view, view)) {
             mr_claims_add(&c->totals.claims, MR_CLAIM_UPDATES);
+            tell_updated(c, h, t, e);
+        }
         if (!is_ordered && !MR_BROKEN(READ_FORGOTTEN)) continue;
         if (!t->covered_other && e->actor != t->actor && e->seq < t->seq &&
             !mr_hazard_host_knows(c, e->actor, e->seq))

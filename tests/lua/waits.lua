@@ -215,6 +215,148 @@ function TestVerdicts.test_many_alternatives_are_solved_exactly()
   for _, w in ipairs(result.waits) do lu.assertEquals(w.verdict, "together") end
 end
 
+-- What a wait orders beside tensors: nobody follows whether that matters.
+TestUnknown = {}
+
+local function unknown(result, where, because)
+  local w = at(result, where)
+  lu.assertEquals({w.verdict, w.kept, w.needed_rounds}, {"unknown", true, 0})
+  lu.assertStrContains(w.because, "no hazard appears without it, but ")
+  lu.assertStrContains(w.because, because)
+  lu.assertStrContains(tostring(result), ("waits.lua:%d %s: unknown"):format(where, w.kind))
+  lu.assertStrContains(tostring(result), "not known to be needed)")
+end
+
+function TestUnknown.test_a_variable_that_a_host_function_sets()
+  local compute = streams()
+  local v, wait = 1, nil
+  local result = mr.waits(function()
+    compute:host_func(function() v = 2 end)
+    compute:synchronize() wait = line()
+    v = v + 1
+  end)
+  unknown(result, wait, "the host may go on before `host_func` at line " .. wait - 1 .. " has run")
+  lu.assertEquals(result.sufficient, 1)
+  lu.assertStrContains(tostring(result), "1 wait, 1 suffices: line " .. wait .. " (1 of these is not known to be needed)")
+end
+
+-- A later wait that the function does not need to be over by, and one that is for it already.
+function TestUnknown.test_only_the_wait_that_orders_the_function_first()
+  local compute, copy = streams()
+  local wait
+  local result = mr.waits(function()
+    compute:host_func(function() end)
+    copy:synchronize()
+    compute:synchronize() wait = line()
+    mr.synchronize()
+  end)
+  lu.assertEquals(at(result, wait - 1).verdict, "redundant")
+  unknown(result, wait, "the host may go on before")
+  lu.assertEquals(at(result, wait + 1).verdict, "redundant")
+end
+
+function TestUnknown.test_two_host_functions()
+  local compute, copy = streams()
+  local third, log, wait = mr.stream{name = "third"}, {}, nil
+  local result = mr.waits(function()
+    compute:host_func(function() log[#log + 1] = "a" end)
+    copy:wait_stream(compute) wait = line()
+    copy:host_func(function() log[#log + 1] = "b" end)
+    third:wait_stream(copy)
+    third:wait_stream(compute)
+    third:host_func(function() log[#log + 1] = "c" end)
+  end)
+  unknown(result, wait, ("nothing then orders `host_func` at line %d and `host_func` at line %d"):format(wait - 1,
+    wait + 1))
+  unknown(result, wait + 2, "nothing then orders `host_func` at line " .. wait + 1)
+  lu.assertEquals(at(result, wait + 3).verdict, "redundant")
+  lu.assertEquals(result.not_followed[1]:match("^This holds if 2 host functions") ~= nil, true)
+end
+
+function TestUnknown.test_two_waits_for_one_host_function_matter_together()
+  local compute, copy = streams()
+  local first
+  local result = mr.waits(function()
+    compute:host_func(function() end)
+    copy:wait_stream(compute) first = line()
+    copy:wait_stream(compute)
+    copy:host_func(function() end)
+  end)
+  lu.assertEquals({at(result, first).verdict, at(result, first + 1).verdict}, {"together", "together"})
+  lu.assertStrContains(at(result, first).because, "without both, nothing then orders `host_func`")
+  lu.assertEquals(result.sufficient, 1)
+end
+
+function TestUnknown.test_what_a_query_answers()
+  local compute = streams()
+  local e, wait = mr.event(), nil
+  mr.synchronize()
+  local result = mr.waits(function()
+    mr.spin{ms = 0.1, stream = compute}
+    e:record(compute)
+    e:synchronize() wait = line()
+    assert(e:query())
+  end)
+  unknown(result, wait, "`query` at line " .. wait + 1 .. " may then answer no")
+  lu.assertNil(result.not_followed) -- with the wait it can say nothing else
+  result = mr.waits(function()
+    mr.spin{ms = 0.1, stream = compute}
+    compute:synchronize() wait = line()
+    assert(compute:query())
+  end)
+  unknown(result, wait, "`query` at line " .. wait + 1 .. " may then answer no")
+end
+
+-- The answer may be another one with all waits: the path of the script may depend on it.
+function TestUnknown.test_a_query_that_may_say_no_anyway_is_a_condition()
+  local compute = streams()
+  local result = mr.waits(function()
+    mr.spin{ms = 0.1, stream = compute}
+    while not compute:query() do end
+    compute:synchronize()
+  end)
+  lu.assertEquals(result.waits[1].verdict, "redundant")
+  local clause = "This holds if 1 answer of a query does not change what the host does."
+  lu.assertEquals(result.not_followed, { clause })
+  lu.assertStrContains(tostring(result), "1 wait, 0 suffice\n" .. clause)
+end
+
+function TestUnknown.test_the_order_of_atomic_updates()
+  local compute, copy = streams()
+  local exchange = mr.kernel([[extern "C" __global__ void exchange(int *x, int v) { atomicExch(x, v); }]])
+  local x, wait = mr.zeros(1, {dtype = "i32", name = "x"}), nil
+  mr.synchronize()
+  local result = mr.waits(function()
+    exchange[{1, 1, 0, compute}](x, 1)
+    copy:wait_stream(compute) wait = line()
+    exchange[{1, 1, 0, copy}](x, 2)
+  end)
+  unknown(result, wait, ("nothing then orders the atomic updates of `x` by `exchange` at line %d and `exchange` at line %d")
+    :format(wait - 1, wait + 1))
+  -- An order that is not there with all waits cannot be lost.
+  result = mr.waits(function()
+    exchange[{1, 1, 0, compute}](x, 1)
+    exchange[{1, 1, 0, copy}](x, 2)
+    copy:wait_stream(compute)
+  end)
+  lu.assertEquals(result.waits[1].verdict, "redundant")
+end
+
+-- A hazard comes first: of such a wait it is known that it is needed.
+function TestUnknown.test_a_hazard_is_known()
+  local compute = streams()
+  local p, wait = mr.zeros(8, {pinned = true, name = "p"}), nil
+  mr.synchronize()
+  local result = mr.waits(function()
+    compute:host_func(function() p[1] = 3 end)
+    compute:synchronize() wait = line()
+    p[1] = 4
+  end)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertEquals(at(result, wait).needed_rounds, 1)
+  lu.assertStrContains(at(result, wait).because, "`p`")
+end
+
 TestCosts = {}
 
 function TestCosts.setUp()

@@ -8,10 +8,12 @@ local function join(set, other)
   return set
 end
 
--- text -> set of accesses ("p.lua:5 x") that have a hazard, and how many they are.
+-- text -> set of accesses ("p.lua:5 x") that have a hazard, how many they are, and a set of what nothing orders: two host
+-- functions, or a host function and a moment of the host. `mr.tick()` in the text is such a moment.
 return function(text)
   local lane = { a = {}, b = {}, d = {}, default = {} }
   local host, released, nodes, found, count = {}, {}, {}, {}, 0
+  local functions, loose, met = {}, {}, {}
 
   -- What anything comes after that the stream is given now.
   local function before(stream)
@@ -30,6 +32,19 @@ return function(text)
     for level = 2, 20 do
       local info = debug.getinfo(level, "Sl")
       if info.source == "=p.lua" then return "p.lua:" .. info.currentline end
+    end
+  end
+
+  -- The line, and which time it is that it runs.
+  local function moment()
+    local place = where()
+    met[place] = (met[place] or 0) + 1
+    return place .. "#" .. met[place]
+  end
+
+  local function note_loose(set, name)
+    for _, f in ipairs(functions) do
+      if not set[f.node] then loose[f.name .. " " .. name] = true end
     end
   end
 
@@ -72,7 +87,10 @@ return function(text)
       nodes.inside = accesses
       fn()
       nodes.inside = nil
-      give(self.name, enter(before(self.name), accesses))
+      local name, set = moment(), before(self.name)
+      note_loose(set, name)
+      give(self.name, enter(set, accesses))
+      functions[#functions + 1] = { name = name, node = nodes[#nodes] }
     end
     return s
   end
@@ -123,7 +141,9 @@ return function(text)
     for _, s in ipairs(members) do give(s.name, join({}, all)) end
   end
 
+  function mr.tick() note_loose(host, moment()) end
+
   local chunk = assert(load(text, "=p.lua", "t", { mr = mr }))
   chunk(stream_of "a", stream_of "b", stream_of "d", event(), event(), tensor "x", tensor "y", tensor "p")
-  return found, count
+  return found, count, loose
 end
