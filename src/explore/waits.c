@@ -283,7 +283,7 @@ mr_claim mr_waits_claim(const mr_waits *waits) {
 void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded) {
     mr_claims claims = *recorded;
     claims.count[MR_CLAIM_HOST_READS] = 0;
-    claims.count[MR_CLAIM_QUERIES] = claims.count[MR_CLAIM_HOST_FUNCTIONS] = 0;
+    claims.count[MR_CLAIM_QUERIES] = 0;
     mr_claims_merge(&waits->claims, &claims);
 }
 

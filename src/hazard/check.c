@@ -205,6 +205,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     mr_claims_did(&c->totals.claims, command);
     if (mr_command_is(command, MR_TRAIT_SUBMITTED)) submitted(c, command, host_waited);
     else host_did(c, command);
+    if (c->functions.count && !c->machine->host_function) mr_hazard_functions_note(c, command);
     if (__builtin_expect(c->held.count != 0, 0) && !c->machine->host_function)
         mr_hazard_publish_held(c);
     if (__builtin_expect(c->may_settle, 0) && !c->held.count) mr_hazard_settle(c);

@@ -60,8 +60,6 @@ static void note_launch(mr_claims *claims, const mr_command *command) {
 void mr_claims_did(mr_claims *claims, const mr_command *command) {
     if (is_host_read(command)) mr_claims_add(claims, MR_CLAIM_HOST_READS);
     else if (mr_command_is(command, MR_TRAIT_QUERY)) mr_claims_add(claims, MR_CLAIM_QUERIES);
-    else if (command->kind == MR_COMMAND_HOST_FUNCTION)
-        mr_claims_add(claims, MR_CLAIM_HOST_FUNCTIONS);
     else if (is_kernel(command)) note_launch(claims, command);
 }
 

@@ -4,7 +4,7 @@
  * its JSON, and what mr.explore and mr.waits say all ask here.
  *
  * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a count
- * says nothing. docs/hazards.md has the same rows, word for word (tests/lua/hazard_claims.lua). */
+ * says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
 #ifndef MR_HAZARD_CLAIMS_H
 #define MR_HAZARD_CLAIMS_H
 
@@ -69,9 +69,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(QUERIES, "queries", IF, FOLLOWED,                                                                                         \
       "This holds if 1 answer of a query does not change what the host does.",                                                  \
       "This holds if # answers of queries do not change what the host does.")                                                   \
-    X(HOST_FUNCTIONS, "host_functions", IF, FOLLOWED,                                                                           \
-      "This holds if 1 host function uses nothing of Lua that other code changes.",                                             \
-      "This holds if # host functions use nothing of Lua that other code changes.")                                             \
+    X(HOST_FUNCTIONS, "host_functions", IF, EXPLORED,                                                                           \
+      "This holds if 1 host function and other code share nothing that changes, except values of tensors.",                     \
+      "This holds if # host functions and other code share nothing that changes, except values of tensors.")                    \
     X(UNSPECIFIED, "unspecified", IF, FOLLOWED,                                                                                 \
       "This holds if an asynchronous copy of pageable memory waits, which CUDA does not specify (see --check=advice).",         \
       "This holds if asynchronous copies of pageable memory wait (# uses), which CUDA does not specify (see --check=advice).")  \
@@ -120,7 +120,8 @@ mr_claims mr_claims_explored(const mr_claims *claims);
 void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
-/* The events that every ledger hears of in the same way. For an observer's `did`, `failed` and `found`. */
+/* The events that every ledger hears of in the same way. For an observer's `did`, `failed` and `found`. HOST_FUNCTIONS is
+ * counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
 void mr_claims_found(mr_claims *claims, const mr_kernel_finding *finding);

@@ -117,6 +117,22 @@ void mr_hazard_functions_drop(checker *c, bool all) {
     c->host_past = NULL;
 }
 
+/* One that the host waits for at once meets no other code. */
+void mr_hazard_functions_note(checker *c, const mr_command *command) {
+    bool is_function = command->kind == MR_COMMAND_HOST_FUNCTION;
+    uint64_t before = is_function ? command->seq : c->machine->next_seq;
+    for (size_t i = 0; i < c->functions.count; i++) {
+        const function_queue *queue = &c->functions.items[i];
+        for (size_t k = queue->items.count; k-- > queue->first;) {
+            const host_function *f = &queue->items.items[k];
+            if (f->seq <= c->functions_noted) break;
+            if (f->seq < before && !mr_hazard_host_knows(c, f->actor, f->seq))
+                mr_claims_add(&c->totals.claims, MR_CLAIM_HOST_FUNCTIONS);
+        }
+    }
+    c->functions_noted = before - 1;
+}
+
 /* ---- asking */
 
 /* The place of the first function of the queue that was submitted after `seq`. */

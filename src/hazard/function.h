@@ -51,6 +51,8 @@ bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
 /* Whether one was submitted since and is not ordered after `e`: the two races are reported apart. */
 bool mr_hazard_function_between(const checker *c, const entry *e);
 void mr_hazard_functions_drop(checker *c, bool all); /* else those that have surely run */
+/* The host did this. Host functions that may run before it or after it are counted, each once. */
+void mr_hazard_functions_note(checker *c, const mr_command *command);
 void mr_hazard_function_ran(checker *c, const mr_command *command);
 /* Those that have yet to run, and will: on the device with that index; < 0: on any. */
 uint64_t mr_hazard_functions_left(const checker *c, int device);

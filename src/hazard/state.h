@@ -90,6 +90,7 @@ struct mr_hazard {
     MR_VEC(function_queue) functions; /* pending ones; no queue is empty */
     host_past *host_past;             /* the newest one; one reference */
     bool functions_may_be_done;       /* the host has waited since they were submitted */
+    uint64_t functions_noted;         /* up to here they are counted, if they have to be */
     mr_slab clocks;
     MR_VEC(unset_event) unset_events;  /* by seq */
     MR_VEC(unset_before) unset_before; /* of launches that have not begun */

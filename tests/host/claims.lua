@@ -56,7 +56,7 @@ local PROGRAMS = {
   switched_off = { "mr.zeros(4) mr.hazard.mode 'off' mr.zeros(4) mr.hazard.mode 'warn'" },
   host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
   queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
-  host_functions = { "local s = mr.stream() s:host_func(function() end)" },
+  host_functions = { "local s = mr.stream() s:host_func(function() end) mr.zeros(4)" },
   unspecified = { [[
     local s, x, q = mr.stream(), mr.ones(4), mr.zeros(4, {device = "cpu"}) mr.synchronize()
     s:run(function() q:copy_(x, {non_blocking = true}) end) q:add_(1)]] },
@@ -144,6 +144,19 @@ function TestRows.test_a_query_that_says_no_is_a_condition()
   lu.assertStrContains(result.err, "This holds if 1 answer of a query does not change what the host does.")
 end
 
+-- A host function is a condition if the host did anything while it could run: it may share variables with that.
+function TestRows.test_a_host_function_that_is_waited_for_at_once_is_no_condition()
+  local function claim(code)
+    local out = run({ "local s, b, v = mr.stream(), mr.stream(), 1 " .. code .. " print(mr.hazard.summary())" }).out
+    return out:match("This holds if (%d+) host functions?") or 0
+  end
+  lu.assertEquals(claim "s:host_func(function() v = 2 end) s:synchronize() v = v + 1", 0)
+  lu.assertEquals(claim "s:host_func(function() v = 2 end) b:synchronize() v = v + 1 s:synchronize()", "1")
+  lu.assertEquals(claim "for i = 1, 3 do s:host_func(function() v = i end) s:synchronize() end", 0)
+  lu.assertEquals(claim "for i = 1, 3 do s:host_func(function() v = i end) end s:synchronize() mr.zeros(4)", "2")
+  lu.assertEquals(claim "s:host_func(function() v = 2 end) b:host_func(function() v = 3 end) mr.synchronize()", "1")
+end
+
 -- The kernel's race and its fault are known only once it has run.
 function TestRows.test_a_kernel_that_nobody_waits_for_is_judged()
   local race = KERNEL:gsub("if %(threadIdx.x == 0%) ", "") .. "kernel[{1, 32}](a, 1)"
@@ -188,6 +201,25 @@ function TestOthers.test_explore_calls_nothing_deterministic_whose_accesses_are_
   lu.assertStrContains(result.out, "not checked: what 1 launch accesses through a pointer")
   lu.assertStrContains(result.out, "\tfalse\t1\n")
   lu.assertStrContains(result.err, "ran inside mr.explore and are reported there")
+end
+
+-- What a host function changes in Lua is no outcome: the explorer says on what it has not looked.
+function TestOthers.test_explore_says_what_host_functions_may_share()
+  local function explored(code)
+    return run{ "print(mr.explore(function() local s, b, v = mr.stream(), mr.stream(), 1 " .. code .. " end))" }
+  end
+  local clause = "  This holds if 1 host function and other code share nothing that changes, except values of tensors."
+  for _, code in ipairs {
+    "s:host_func(function() v = 2 end) b:synchronize() local now = v mr.synchronize() return now",
+    "s:host_func(function() mr.allow_tf32(true) end) b:query() local now = mr.allow_tf32() mr.synchronize() return now",
+    "local x = mr.zeros(2) s:host_func(function() x:name 'late' end) b:record_event() return x:name()",
+  } do
+    local result = explored(code)
+    lu.assertStrContains(result.out, "1 schedule, 1 outcome: deterministic\n")
+    lu.assertStrContains(result.out, clause, code)
+  end
+  lu.assertNotStrContains(explored("s:host_func(function() v = 2 end) s:synchronize() return v").out, "This holds if")
+  lu.assertNotStrContains(explored("b:synchronize() local now = v mr.synchronize() return now").out, "This holds if")
 end
 
 function TestOthers.test_waits_says_what_was_not_followed()
