@@ -35,6 +35,10 @@ bool mr_code_sticky(mr_code code) {
     return codes[code].sticky;
 }
 
+bool mr_code_is_interruption(mr_code code) {
+    return code == MR_CODE_INTERRUPTED || code == MR_CODE_STOPPED;
+}
+
 bool mr_code_find(const char *text, mr_code *out_code) {
     for (int i = 0; i < MR_CODE_COUNT; i++) {
         if (strcmp(codes[i].text, text) == 0) {

@@ -40,6 +40,7 @@
     X(GRAPH_UPDATE, "graph-exec-update-failure", 910, false)                                       \
     X(UNKNOWN, "unknown", 999, false)                                                              \
     X(INTERRUPTED, "interrupted", -1, false)                                                       \
+    X(STOPPED, "interrupted", -1, true) /* in the middle of work that cannot go on */              \
     X(HOST_FUNCTION, "host-function", -1, false)                                                   \
     X(HAZARD, "hazard", -1, false)
 
@@ -50,10 +51,11 @@ typedef enum {
         MR_CODE_COUNT
 } mr_code;
 
-const char *mr_code_text(mr_code code); /* "out-of-memory" */
-int mr_code_number(mr_code code);       /* CUDA's number, or -1 */
-bool mr_code_sticky(mr_code code);      /* R50: the device is lost until mr.reset() */
-bool mr_code_find(const char *text, mr_code *out_code);
+const char *mr_code_text(mr_code code);     /* "out-of-memory" */
+int mr_code_number(mr_code code);           /* CUDA's number, or -1 */
+bool mr_code_sticky(mr_code code);          /* R50: the device is lost until mr.reset() */
+bool mr_code_is_interruption(mr_code code); /* INTERRUPTED, STOPPED: no fault of the program */
+bool mr_code_find(const char *text, mr_code *out_code); /* the first that has this text */
 
 /* A line of the user's script. `file` is interned (base/intern.h) and lives as long as its machine;
  * NULL when no line is known. */

@@ -93,7 +93,7 @@ int mr_explore_tool_drain(lua_State *L) {
 int mr_explore_tool_drained(lua_State *L) {
     mr_status status = mr_machine_drain(mr_set_context(L));
     if (!status) return 0;
-    if (status->code == MR_CODE_INTERRUPTED) mr_raise(L, status);
+    if (mr_code_is_interruption(status->code)) mr_raise(L, status);
     mr_push_error(L, status);
     return 1;
 }

@@ -151,7 +151,7 @@ void search_give(search *s, size_t count) {
 }
 
 bool search_is_interrupted(mr_status status) {
-    return status && status->code == MR_CODE_INTERRUPTED;
+    return status && mr_code_is_interruption(status->code);
 }
 
 bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {

@@ -161,7 +161,7 @@ static mr_status explore(explorer *e) {
 
 /* What has been found by then is the result. */
 static mr_status take_interruption(explorer *e, mr_status status) {
-    if (status && status->code == MR_CODE_INTERRUPTED) {
+    if (status && mr_code_is_interruption(status->code)) {
         mr_error_destroy(status);
         status = MR_OK;
         e->result->interrupted = true;

@@ -345,7 +345,7 @@ mr_status mr_waits_find(const mr_program *program, const mr_waits_options *optio
     f.result->program = program;
     mr_program_retain(program);
     mr_status status = find(&f);
-    if (status && status->code == MR_CODE_INTERRUPTED) {
+    if (status && mr_code_is_interruption(status->code)) {
         mr_error_destroy(status);
         status = MR_OK;
         keep_what_is_known(&f);

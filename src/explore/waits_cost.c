@@ -30,7 +30,7 @@ static mr_status play_rest(wait_costs *c, mr_player *player, bool *out_done) {
     mr_status status = mr_player_run(player, SIZE_MAX, &difference);
     c->played += mr_player_position(player) - from;
     *out_done = !status && mr_player_position(player) == items;
-    if (status && status->code != MR_CODE_INTERRUPTED) {
+    if (status && !mr_code_is_interruption(status->code)) {
         mr_error_destroy(status);
         status = MR_OK;
     }

@@ -74,7 +74,7 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
         mr_claims_add(claims, MR_CLAIM_QUERIES);
         return;
     }
-    if (status->code == MR_CODE_INTERRUPTED) {
+    if (mr_code_is_interruption(status->code)) {
         mr_claims_add(claims, MR_CLAIM_INTERRUPTED);
         return;
     }

@@ -155,13 +155,13 @@ void mr_hazard_drained(mr_hazard *c, const mr_device *device) {
 void mr_hazard_script_failed(mr_hazard *c, const mr_error *status) {
     mr_claims *claims = &c->totals.claims;
     if (claims->count[MR_CLAIM_FAILED]) return;
-    if (status && status->code != MR_CODE_INTERRUPTED) {
+    if (status && !mr_code_is_interruption(status->code)) {
         claims->where = status->where;
         claims->code = status->code;
     }
-    mr_claims_add(claims, !status                               ? MR_CLAIM_STOPPED
-                          : status->code == MR_CODE_INTERRUPTED ? MR_CLAIM_INTERRUPTED
-                                                                : MR_CLAIM_FAILED);
+    mr_claims_add(claims, !status                                 ? MR_CLAIM_STOPPED
+                          : mr_code_is_interruption(status->code) ? MR_CLAIM_INTERRUPTED
+                                                                  : MR_CLAIM_FAILED);
 }
 
 bool mr_hazard_checking(const mr_hazard *c) {

@@ -90,7 +90,7 @@ static void give_waits(lua_State *L) {
     mr_buffer_free(&text);
     if (status) mr_host_complain("%s", status->message);
     if (!status) exit_status = hazards ? MR_EXIT_HAZARD : MR_EXIT_OK;
-    else exit_status = status->code == MR_CODE_INTERRUPTED ? MR_EXIT_INTERRUPTED : MR_EXIT_FAILED;
+    else exit_status = mr_code_is_interruption(status->code) ? MR_EXIT_INTERRUPTED : MR_EXIT_FAILED;
     mr_error_destroy(status);
 }
 

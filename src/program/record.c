@@ -158,7 +158,7 @@ static void keep_error(mr_recorder *r, item *it, const mr_error *status) {
     it->has_error = true;
     it->code = status->code;
     it->error = mr_record_text(r, status->message);
-    if (status->code == MR_CODE_INTERRUPTED)
+    if (mr_code_is_interruption(status->code))
         mr_record_inexact(r, "a wait was interrupted", it->where);
 }
 

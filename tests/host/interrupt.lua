@@ -104,6 +104,34 @@ function TestInterrupt.test_a_computation_goes_on_after_the_interruption()
   lu.assertStrContains(result.out, "true")
 end
 
+-- Half of a block cannot be taken back, so the device is lost: by an interruption, and by no fault of the kernel.
+function TestInterrupt.test_a_kernel_in_the_middle_of_a_block()
+  local kernel = "k = mr.kernel([[extern \"C\" __global__ void f(volatile float *y) { while (y[0] == 0) y[1] += 1; }]])\n"
+  for _, chooser in ipairs{ "timed", "adversarial" } do
+    local result = command.run{ "--check", "--device", "virtual", "--chooser", chooser, "-e", kernel ..
+      "y = mr.zeros(4)\nk[{1, 1}](y)\nprint('ready')\nmr.synchronize()", interrupts = 1 }
+    lu.assertStrContains(result.err, "\na wait was interrupted; nothing is claimed about what came after\n")
+    lu.assertNotStrContains(result.err, "launch-timeout")
+    lu.assertEquals(result.status, 130)
+  end
+  local result = command.run{ "-i", "--device", "virtual", interrupts = 1, input = kernel ..
+    "y = mr.zeros(4) k[{1, 1}](y)\nprint('ready') mr.synchronize()\n" ..
+    "e = select(2, pcall(mr.synchronize)) print(e.code, e.message)\nmr.reset() print(mr.ones(3):sum():item())\n" }
+  lu.assertStrContains(result.out, "interrupted\tf was stopped in the middle of a block (interrupted): " ..
+    "every call fails until mr.reset()\n")
+  lu.assertStrContains(result.out, "3.0\n")
+end
+
+-- Nor is it an outcome of the function that is explored.
+function TestInterrupt.test_a_kernel_that_is_explored()
+  local result = command.run{ "--device", "virtual", interrupts = 1, "-e", [==[
+    local k = mr.kernel[[extern "C" __global__ void f(volatile float *y) { while (y[0] == 0) y[1] += 1; }]]
+    print("ready")
+    local r = mr.explore(function() local y = mr.zeros(4) k[{1, 1}](y) return y[2]:item() end)
+    print(r.interrupted, #r.outcomes)]==] }
+  lu.assertEquals(result.out, "ready\ntrue\t0\n", result.err)
+end
+
 -- A wait orders what came true, and nothing when it was interrupted.
 function TestInterrupt.test_an_interrupted_wait_is_no_wait_for_the_checker()
   for _, wait in ipairs{ "s:synchronize()", "e:synchronize()", "mr.synchronize()" } do
