@@ -2459,10 +2459,11 @@ function Trace:critical_path() end
 
 ---Says why two operations did not run at the same time: spans of tr.spans, their indices, or names of
 ---operations (the first of that name). Returns {overlapped=, ms=, share=, cause=, text=, where=,
----holder=, saves_ms=, exact=}: `text` is the answer in words, `where` the line that is the cause,
----`saves_ms` how much earlier the later one could have begun without that. `exact` is true where a run
----without it shows just that. Of two that overlapped, `share` is the part of the shorter one; the
----cause is told where that is less than 0.9.
+---holder=, saves_ms=, needed_by=, exact=}: `text` is the answer in words, `where` the line that is the
+---cause, `saves_ms` how much earlier the later one could have begun without that. `exact` is true
+---where a run without it shows just that. Where the cause must stay, `needed_by` has two spans whose
+---data need it, and there is no `saves_ms`. Of two that overlapped, `share` is the part of the shorter
+---one; the cause is told where that is less than 0.9.
 ---@param a table|integer|string
 ---@param b table|integer|string
 ---@return table why

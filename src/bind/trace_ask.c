@@ -185,15 +185,27 @@ MR_SHARED_FUNCTION(
     return 1;
 }
 
+/* Sets it in the table at the top. */
+static void push_need(lua_State *L, const mr_trace_why *why, int spans) {
+    lua_createtable(L, 2, 0);
+    push_holder(L, why->needed_first, spans);
+    lua_rawseti(L, -2, 1);
+    push_holder(L, why->needed_second, spans);
+    lua_rawseti(L, -2, 2);
+    lua_setfield(L, -2, "needed_by");
+}
+
 MR_SHARED_FUNCTION(
     trace_why, "why", "tr:why(a: table|integer|string, b: table|integer|string) -> why: table",
     "Says why two operations did not run at the same time: spans of tr.spans, their indices, "
     "or names of operations (the first of that name). Returns {overlapped=, ms=, share=, cause=, "
-    "text=, where=, holder=, saves_ms=, exact=}: `text` is the answer in words, `where` the line "
-    "that is the cause, `saves_ms` how much earlier the later one could have begun without that. "
-    "`exact` is true where a run without it shows just that. Of two that overlapped, `share` is "
-    "the "
-    "part of the shorter one; the cause is told where that is less than 0.9.") {
+    "text=, where=, holder=, saves_ms=, needed_by=, exact=}: `text` is the answer in words, "
+    "`where` the line that is the cause, `saves_ms` how much earlier the later one could have "
+    "begun "
+    "without that. `exact` is true where a run without it shows just that. Where the cause must "
+    "stay, `needed_by` has two spans whose data need it, and there is no `saves_ms`. Of two that "
+    "overlapped, `share` is the part of the shorter one; the cause is told where that is less than "
+    "0.9.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_span(L, 2, trace, MR_TRACE_NONE), b = mr_check_span(L, 3, trace, a);
     lua_settop(L, 3);
@@ -210,7 +222,8 @@ MR_SHARED_FUNCTION(
     if (why.overlapped) mr_set_number(L, "share", why.share);
     if (why.cause != MR_CAUSE_NONE) {
         mr_set_text(L, "cause", mr_cause_text(why.cause));
-        mr_set_ms(L, "saves_ms", why.saved);
+        if (why.needed_first == MR_TRACE_NONE) mr_set_ms(L, "saves_ms", why.saved);
+        else push_need(L, &why, 4);
         lua_pushboolean(L, why.exact);
         lua_setfield(L, -2, "exact");
     }

@@ -39,9 +39,11 @@ typedef struct {
     uint32_t
         holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
                       call that came late; or NONE */
-    uint64_t saved;  /* how much earlier the later one could have begun without it */
-    bool exact;      /* a run without the cause shows just that; else it is a guess */
-    char text[1024]; /* a few sentences with names and lines */
+    uint64_t saved; /* how much earlier the later one could have begun without it */
+    bool exact;     /* a run without the cause shows just that; else it is a guess */
+    /* Two spans whose data need the order: then the cause must stay, and nothing is saved. NONE: there are none. */
+    uint32_t needed_first, needed_second;
+    char text[2048]; /* a few sentences with names and lines */
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 

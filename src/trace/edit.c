@@ -126,8 +126,8 @@ static void change(mr_trace_edit *edit, mr_trace_removal removal) {
         span->synchronous = false;
         break;
     case MR_CAUSE_MEMORY: span->held_by = MR_CAUSE_NONE; break;
-    case MR_CAUSE_SYNCHRONIZE:
-    case MR_CAUSE_PAGEABLE: remove_host_wait(edit, i, removal.rule); break;
+    case MR_CAUSE_PAGEABLE: edit->unstaged = i; /* fall through */
+    case MR_CAUSE_SYNCHRONIZE: remove_host_wait(edit, i, removal.rule); break;
     case MR_CAUSE_HOST:
         if (!span->called || removal.holder == MR_TRACE_NONE) break;
         edit->early_first = call_with_memory(edit, i).first;
@@ -145,6 +145,7 @@ mr_status mr_trace_edit_make(const mr_trace *trace, mr_trace_removal removal,
                           .count = count,
                           .streams = malloc((streams + 1) * sizeof *edit.streams),
                           .stream_count = streams,
+                          .unstaged = MR_TRACE_NONE,
                           .early_after = MR_TRACE_NONE};
     *out_edit = edit;
     if (!edit.spans || !edit.streams) {

@@ -29,6 +29,7 @@ typedef struct {
     size_t stream_count;
     uint32_t gone_first, gone_end;                /* calls that take no time any more */
     uint32_t free_first, free_end;                /* calls in which the host does not stand */
+    uint32_t unstaged;                            /* a copy whose source is pinned now; or NONE */
     uint32_t early_first, early_end, early_after; /* calls that come right behind early_after */
 } mr_trace_edit;
 

@@ -4,9 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tensor/tensor.h"
+
 static void drop_names(kept_entry *entry) {
     mr_name_release(entry->own_name);
     mr_name_release(entry->object);
+    for (uint32_t i = 0; i < entry->access_count; i++) mr_name_release(entry->accesses[i].name);
+    free(entry->accesses);
 }
 
 void mr_kept_open(mr_kept *kept, size_t most, uint64_t runs_told) {
@@ -96,6 +100,37 @@ static kept_entry *find_earlier(const mr_kept *kept, uint64_t seq) {
 kept_entry *mr_kept_find(mr_kept *kept, uint64_t seq) {
     kept_entry *entry = find_in_ring(kept, seq);
     return entry ? entry : find_earlier(kept, seq);
+}
+
+/* ---- accesses */
+
+static kept_access access_of(const mr_command *command, uint32_t i) {
+    const mr_operand *operand = &command->operands[i];
+    const mr_tensor *tensor = operand->tensor;
+    const mr_storage *storage = tensor->storage;
+    kept_access kept = {.access = {.memory = storage->id,
+                                   .made = storage->made,
+                                   .writes = (operand->access & MR_WRITE) != 0},
+                        .name = mr_name_retain(tensor->name ? tensor->name : storage->name)};
+    mr_trace_access *access = &kept.access;
+    mr_tensor_extent(tensor, &access->first, &access->end);
+    access->is_dense = access->end - access->first ==
+                       (uint64_t)tensor->numel * mr_dtype_size((mr_dtype)tensor->dtype);
+    access->by_host =
+        command->kind == MR_COMMAND_COPY && !access->writes && storage->kind == MR_MEMORY_PAGEABLE;
+    return kept;
+}
+
+void mr_kept_note_accesses(mr_kept *kept, kept_entry *entry, const mr_command *command) {
+    if (!command->operand_count) return;
+    entry->accesses = malloc(command->operand_count * sizeof *entry->accesses);
+    if (!entry->accesses) {
+        kept->out_of_memory = true;
+        return;
+    }
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        if (command->operands[i].tensor)
+            entry->accesses[entry->access_count++] = access_of(command, i);
 }
 
 /* ---- streams */

@@ -19,6 +19,11 @@ typedef struct {
 } kept_times;
 
 typedef struct {
+    mr_trace_access access; /* name: not used */
+    mr_name *name;          /* one reference, or NULL */
+} kept_access;
+
+typedef struct {
     uint64_t seq;
     uint64_t call, returned, waited, worked;
     uint64_t bytes;
@@ -33,6 +38,8 @@ typedef struct {
     uint8_t kind; /* mr_command_id */
     bool called;
     bool synchronous; /* a copy */
+    uint32_t access_count;
+    kept_access *accesses; /* owned */
     kept_times times;
 } kept_entry;
 
@@ -78,6 +85,9 @@ kept_entry *mr_kept_add(mr_kept *kept, uint64_t seq);
 kept_entry *mr_kept_add_earlier(mr_kept *kept, uint64_t seq);
 /* NULL: there is none, or it is forgotten. */
 kept_entry *mr_kept_find(mr_kept *kept, uint64_t seq);
+
+/* What a command reads and writes. */
+void mr_kept_note_accesses(mr_kept *kept, kept_entry *entry, const mr_command *command);
 
 /* The index of a stream; it is met now if it was not before. */
 uint32_t mr_kept_stream(mr_kept *kept, const mr_stream *stream);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/data.h"
+
 typedef enum { POINT_CALL, POINT_BEGIN, POINT_RETURN } point_kind;
 
 typedef struct {
@@ -85,6 +87,15 @@ static bool may_wait(const mr_span *span) {
            (kind->after != MR_AFTER_NOTHING && !(kind->traits & MR_TRAIT_QUERY));
 }
 
+/* The host itself writes what the moved call reads, or reads what it writes. */
+static bool is_needed_by_move(const mr_trace_replan *r, uint32_t call) {
+    const mr_trace_edit *edit = &r->edit;
+    if (edit->spans[call].kind != MR_COMMAND_HOST_ACCESS) return false;
+    for (uint32_t i = edit->early_first; i < edit->early_end; i++)
+        if (mr_trace_conflict(r->trace, call, i)) return true;
+    return false;
+}
+
 /* A call that comes right behind another one: not before those that its commands depend on, nor before a wait of the host,
  * which would then wait for them, too. */
 static int64_t earliest_call(const mr_trace_replan *r) {
@@ -92,7 +103,7 @@ static int64_t earliest_call(const mr_trace_replan *r) {
     int64_t time = r->at[edit->early_after].returned;
     for (uint32_t c = r->order.call_before[edit->early_first]; c != MR_TRACE_NONE;
          c = r->order.call_before[c])
-        if (may_wait(&edit->spans[c])) {
+        if (may_wait(&edit->spans[c]) || is_needed_by_move(r, c)) {
             time = later(time, r->at[c].returned);
             break;
         }
@@ -318,6 +329,10 @@ mr_status mr_trace_replan_without(mr_trace_replan *r, mr_trace_removal removal) 
         else if (r->edit.spans[p->span].ran) move_begin(r, p->span, removal);
     }
     return MR_OK;
+}
+
+const mr_trace_edit *mr_trace_replan_edit(const mr_trace_replan *r) {
+    return &r->edit;
 }
 
 int64_t mr_trace_replan_begin(const mr_trace_replan *r, uint32_t span) {

@@ -22,6 +22,7 @@ const mr_trace_order *mr_trace_replan_order(const mr_trace_replan *replan); /* o
 mr_status mr_trace_replan_without(mr_trace_replan *replan, mr_trace_removal removal);
 
 /* As of the last call of replan_without. */
+const mr_trace_edit *mr_trace_replan_edit(const mr_trace_replan *replan);
 int64_t mr_trace_replan_begin(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_ready(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_end(const mr_trace_replan *replan); /* of all */

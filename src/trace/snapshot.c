@@ -102,6 +102,16 @@ static void fill(draft *d, const mr_kept *kept) {
     for (size_t i = 0; i < d->count; i++) d->spans[i] = span_of(d, &d->rows[i]);
 }
 
+static mr_status make_accesses(const kept_entry *entry, mr_trace_builder *builder) {
+    for (uint32_t i = 0; i < entry->access_count; i++) {
+        mr_trace_access access = entry->accesses[i].access;
+        access.name = mr_trace_builder_text(builder, mr_name_text(entry->accesses[i].name));
+        access.made.file = mr_trace_builder_text(builder, access.made.file);
+        MR_TRY(mr_trace_builder_access(builder, &access));
+    }
+    return MR_OK;
+}
+
 static mr_status make(const draft *d, mr_trace_builder *builder, const mr_tracer_hazard *hazards,
                       size_t hazard_count) {
     for (size_t i = 0; i < d->stream_count; i++) {
@@ -116,6 +126,7 @@ static mr_status make(const draft *d, mr_trace_builder *builder, const mr_tracer
         span.object = mr_trace_builder_text(builder, span.object);
         span.where.file = mr_trace_builder_text(builder, span.where.file);
         MR_TRY(mr_trace_builder_span(builder, &span));
+        MR_TRY(make_accesses(d->rows[i].entry, builder));
     }
     for (size_t i = 0; i < hazard_count; i++) {
         mr_trace_hazard hazard = {.first = index_of(d, hazards[i].first),

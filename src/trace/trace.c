@@ -10,6 +10,7 @@
 struct mr_trace {
     uint32_t refs;
     MR_VEC(mr_span) spans;
+    MR_VEC(mr_trace_access) accesses;
     MR_VEC(mr_trace_stream) streams;
     MR_VEC(mr_trace_hazard) hazards;
     mr_interned texts;
@@ -24,6 +25,7 @@ struct mr_trace_builder {
 
 static void destroy(mr_trace *trace) {
     mr_vec_free(&trace->spans);
+    mr_vec_free(&trace->accesses);
     mr_vec_free(&trace->streams);
     mr_vec_free(&trace->hazards);
     mr_interned_free(&trace->texts);
@@ -71,6 +73,14 @@ mr_status mr_trace_builder_stream(mr_trace_builder *builder, const mr_trace_stre
 mr_status mr_trace_builder_span(mr_trace_builder *builder, const mr_span *span) {
     mr_trace *trace = builder->trace;
     if (!mr_vec_push(&trace->spans, *span)) return no_room(trace->spans.count, "operations");
+    return MR_OK;
+}
+
+mr_status mr_trace_builder_access(mr_trace_builder *builder, const mr_trace_access *access) {
+    mr_trace *trace = builder->trace;
+    mr_span *span = &trace->spans.items[trace->spans.count - 1];
+    if (!mr_vec_push(&trace->accesses, *access)) return no_room(trace->accesses.count, "accesses");
+    if (!span->access_count++) span->first_access = trace->accesses.count - 1;
     return MR_OK;
 }
 
@@ -123,6 +133,10 @@ size_t mr_trace_count(const mr_trace *trace) {
 
 const mr_span *mr_trace_spans(const mr_trace *trace) {
     return trace->spans.items;
+}
+
+const mr_trace_access *mr_trace_accesses(const mr_trace *trace, const mr_span *span) {
+    return trace->accesses.items + span->first_access;
 }
 
 size_t mr_trace_stream_count(const mr_trace *trace) {

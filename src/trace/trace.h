@@ -71,10 +71,25 @@ typedef struct {
     uint32_t record;  /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
     mr_cause held_by; /* what `begin` waited for last; NONE: not known */
     uint32_t holder;  /* the span that it was, or NONE */
+    uint32_t access_count;
+    size_t first_access; /* see mr_trace_accesses */
 } mr_span;
+
+/* Bytes that a command reads or writes: the extent of a view. Of memory that is allocated and freed there is none. */
+typedef struct {
+    uint64_t memory; /* the storage's number */
+    uint64_t first, end;
+    const char *name; /* of the tensor, or NULL */
+    mr_site made;     /* the line that allocated it; where.file NULL: nobody's */
+    bool writes;
+    bool is_dense; /* all bytes of the extent */
+    bool by_host;  /* during the call: the source of a copy in pageable memory */
+} mr_trace_access;
 
 size_t mr_trace_count(const mr_trace *trace);
 const mr_span *mr_trace_spans(const mr_trace *trace); /* in the order of submission */
+/* span->access_count of them. */
+const mr_trace_access *mr_trace_accesses(const mr_trace *trace, const mr_span *span);
 
 typedef struct {
     const char *name; /* as a person knows it: "producer", "default stream" */

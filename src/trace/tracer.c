@@ -136,6 +136,7 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     default: break;
     }
     entry->bytes = bytes_of(command);
+    mr_kept_note_accesses(&t->kept, entry, command);
 }
 
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {

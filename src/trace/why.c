@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "trace/analysis.h"
 #include "trace/chain.h"
+#include "trace/data.h"
 #include "trace/replan.h"
 
 typedef struct {
@@ -21,7 +22,9 @@ typedef struct {
     uint32_t early, late;
     mr_trace_removal removal; /* what would have to go */
     uint64_t saved;
-    bool exact; /* `saved` is what a run without the cause shows */
+    bool exact;         /* `saved` is what a run without the cause shows */
+    bool is_known;      /* whether the data allow it was looked at to the end */
+    mr_trace_need need; /* what forbids it; no access: nothing does */
 } question;
 
 #define NOTHING_SAVED_NS 1000
@@ -137,10 +140,42 @@ static bool host_functions_before(const question *q) {
     return false;
 }
 
+static bool changes_order(mr_cause rule) {
+    return rule == MR_CAUSE_STREAM || rule == MR_CAUSE_EVENT || rule == MR_CAUSE_DEFAULT_STREAM ||
+           rule == MR_CAUSE_PEER_COPY || rule == MR_CAUSE_SYNCHRONIZE || rule == MR_CAUSE_PAGEABLE;
+}
+
+/* What a call that comes sooner depends on bounds it in the replan. */
+static mr_status ask_data(question *q, mr_trace_replan *replan) {
+    mr_trace_order_state state = MR_TRACE_ORDER_KEPT;
+    mr_trace_need asked = {q->early, q->late, NULL};
+    q->need = (mr_trace_need){MR_TRACE_NONE, MR_TRACE_NONE, NULL};
+    if (changes_order(q->removal.rule))
+        MR_TRY(mr_trace_order_keeps(q->trace, q->order, mr_trace_replan_edit(replan), asked, &state,
+                                    &q->need));
+    q->is_known = state != MR_TRACE_ORDER_UNKNOWN;
+    return MR_OK;
+}
+
+/* One of two operations of a stream leaves it: the earlier one, or if the data do not allow that, the later one. */
+static mr_status try_other_way(question *q, mr_trace_replan *replan) {
+    question other = *q;
+    if (q->removal.rule != MR_CAUSE_STREAM || q->removal.span != q->early || !q->need.access)
+        return MR_OK;
+    other.removal = (mr_trace_removal){q->late, MR_CAUSE_STREAM, q->early};
+    MR_TRY(mr_trace_replan_without(replan, other.removal));
+    MR_TRY(ask_data(&other, replan));
+    if (!other.need.access && other.is_known) *q = other;
+    return MR_OK;
+}
+
 static mr_status find_saving(mr_trace_replan *replan, question *q) {
-    mr_cause rule = q->removal.rule;
     const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
     MR_TRY(mr_trace_replan_without(replan, q->removal));
+    MR_TRY(ask_data(q, replan));
+    MR_TRY(try_other_way(q, replan));
+    mr_cause rule = q->removal.rule;
+    if (q->need.access || !q->is_known) return MR_OK;
     int64_t begin = mr_trace_replan_begin(replan, q->late);
     int64_t was = (int64_t)q->spans[q->late].begin;
     q->saved = begin < was ? (uint64_t)(was - begin) : 0;
@@ -213,19 +248,48 @@ static void say_meanwhile(const question *q, uint32_t from, uint32_t to, char *o
                    calls, ms(in_calls), ms(between));
 }
 
+/* What to do about a late call: the answer is either a place for it, or fewer calls. */
+static void say_host_cure(const question *q, char *out, size_t size) {
+    const mr_span *late = &q->spans[q->removal.span], *early = &q->spans[q->early];
+    const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
+    *out = '\0';
+    if (!late->called || !early->called || (facts->chooser && !facts->exact)) return;
+    if (q->saved >= NOTHING_SAVED_NS)
+        mr_text_format(out, size, ". Call %s right behind %s", name_of(late).text,
+                       name_of(early).text);
+    else if (q->order->call_before[q->removal.span] != q->early ||
+             early->end - early->begin > late->returned - early->call)
+        mr_text_format(out, size, ". What it comes after is called late, too");
+    else
+        mr_text_format(
+            out, size,
+            ". The host takes longer for its calls than `%s` runs (%.3f ms), and `%s` is "
+            "called as early as possible. Submit both in one call, as a graph "
+            "(mr.graph), or give each more work",
+            early->name, ms(early->end - early->begin), late->name);
+}
+
 /* Also where it is the record of an event, on which the later one depends. */
 static void say_host(const question *q, char *out, size_t size) {
     const mr_span *late = &q->spans[q->removal.span], *early = &q->spans[q->early];
-    char meanwhile[160] = "", before[220] = "";
+    char meanwhile[160] = "", before[220] = "", cure[260];
     if (late->called && early->called && early->returned <= late->call)
         say_meanwhile(q, q->early, q->removal.span, meanwhile, sizeof meanwhile);
+    say_host_cure(q, cure, sizeof cure);
     if (q->removal.span != q->late)
         mr_text_format(before, sizeof before, ", which %s comes after,",
                        name_of(&q->spans[q->late]).text);
     mr_text_format(out, size,
-                   "the host submitted %s%s at %.3f ms, and %s ran from %.3f to %.3f ms%s",
+                   "the host submitted %s%s at %.3f ms, and %s ran from %.3f to %.3f ms%s%s",
                    name_of(late).text, before, ms(late->call), name_of(early).text,
-                   ms(early->begin), ms(early->end), meanwhile);
+                   ms(early->begin), ms(early->end), meanwhile, cure);
+}
+
+/* A change is worth a word only if it keeps what the data need and begins the later one sooner. */
+static bool proposes(const question *q) {
+    const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
+    bool timed = !facts->chooser || facts->exact;
+    return !q->need.access && q->is_known && (!timed || q->saved >= NOTHING_SAVED_NS);
 }
 
 static void say_cause(const question *q, char *out, size_t size) {
@@ -238,24 +302,25 @@ static void say_cause(const question *q, char *out, size_t size) {
         mr_text_format(
             out, size,
             "%s comes after %s on stream `%s`: the operations of one stream run one after "
-            "the other. Give %s another stream",
-            later.text, holder.text, stream_of(q, q->removal.span), holder.text);
+            "the other%s%s%s",
+            later.text, earlier.text, stream_of(q, q->removal.span), proposes(q) ? ". Give " : "",
+            proposes(q) ? name_of(&q->spans[q->removal.span]).text : "",
+            proposes(q) ? " another stream" : "");
         break;
     case MR_CAUSE_EVENT: say_event(q, out, size); break;
     case MR_CAUSE_DEFAULT_STREAM:
         mr_text_format(
             out, size,
             "the default stream waits for all blocking streams, and they wait for it (R3): "
-            "`%s` on stream `%s` comes after %s on stream `%s`. Make the other stream "
-            "non-blocking",
+            "`%s` on stream `%s` comes after %s on stream `%s`%s",
             q->spans[q->removal.span].name, stream_of(q, q->removal.span), holder.text,
-            q->removal.holder == MR_TRACE_NONE ? "?" : stream_of(q, q->removal.holder));
+            q->removal.holder == MR_TRACE_NONE ? "?" : stream_of(q, q->removal.holder),
+            proposes(q) ? ". Make the other stream non-blocking" : "");
         break;
     case MR_CAUSE_PEER_COPY:
-        mr_text_format(out, size,
-                       "a synchronous copy between devices orders all streams of both (R60): %s. "
-                       "Make it asynchronous (non_blocking=true)",
-                       holder.text);
+        mr_text_format(
+            out, size, "a synchronous copy between devices orders all streams of both (R60): %s%s",
+            holder.text, proposes(q) ? ". Make it asynchronous (non_blocking=true)" : "");
         break;
     case MR_CAUSE_MULTIPROCESSORS:
         mr_text_format(
@@ -284,8 +349,9 @@ static void say_cause(const question *q, char *out, size_t size) {
         mr_text_format(
             out, size,
             "the host stood in %s until %.3f ms, because a copy of pageable memory waits "
-            "(R23), and submitted %s only then. Use pinned memory (pinned=true)",
-            holder.text, ms(q->spans[q->removal.holder].returned), later.text);
+            "(R23), and submitted %s only then%s",
+            holder.text, ms(q->spans[q->removal.holder].returned), later.text,
+            proposes(q) ? ". Use pinned memory (pinned=true)" : "");
         break;
     case MR_CAUSE_MEMORY:
         mr_text_format(
@@ -313,13 +379,37 @@ static bool is_host(const question *q) {
     return rule == MR_CAUSE_HOST || rule == MR_CAUSE_NONE || rule == MR_CAUSE_CONNECTION;
 }
 
+static name memory_of(const mr_trace_access *access) {
+    name out = {"the same memory"};
+    if (access->name) mr_text_format(out.text, sizeof out.text, "`%s`", access->name);
+    else if (access->made.file)
+        mr_text_format(out.text, sizeof out.text, "the tensor made at %s:%d", access->made.file,
+                       access->made.line);
+    return out;
+}
+
+/* Two operations whose data need what would have to go. */
+static void say_need(const question *q, char *out, size_t size) {
+    const mr_trace_need *need = &q->need;
+    const mr_span *first = &q->spans[need->first], *second = &q->spans[need->second];
+    const mr_trace_access *theirs = mr_trace_conflict(q->trace, need->second, need->first);
+    const char *both = need->access->writes && theirs->writes ? "both write"
+                       : need->access->writes                 ? "the first writes"
+                                                              : "the second writes";
+    bool sure = need->access->is_dense && theirs->is_dense;
+    mr_text_format(out, size, ". This order %s: %s and %s access %s, which %s.",
+                   sure ? "is needed" : "may be needed", name_of(first).text, name_of(second).text,
+                   memory_of(need->access).text, both);
+}
+
 /* Only what a replan supports. Another chooser's times are no times that a device needs. */
 static void say_saving(const question *q, char *out, size_t size) {
     const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
     bool host = is_host(q);
-    const char *without = host ? "Submitted right behind that" : "Without that";
+    const char *without = host ? "Then" : "Without that";
     const char *about = q->exact ? "" : "about ";
-    if (facts->chooser && !facts->exact) mr_text_format(out, size, ".");
+    if (q->need.access) say_need(q, out, size);
+    else if (!q->is_known || (facts->chooser && !facts->exact)) mr_text_format(out, size, ".");
     else if (q->saved >= NOTHING_SAVED_NS)
         mr_text_format(out, size, ". %s it could have begun %s%.3f ms earlier.", without, about,
                        ms(q->saved));
@@ -329,7 +419,7 @@ static void say_saving(const question *q, char *out, size_t size) {
 }
 
 static void say(const question *q, mr_trace_why *why) {
-    char cause[480], saving[120];
+    char cause[620], saving[800];
     say_cause(q, cause, sizeof cause);
     say_saving(q, saving, sizeof saving);
     if (why->overlapped)
@@ -357,7 +447,10 @@ static mr_status explain(question *q, mr_trace_why *why) {
         why->saved = q->saved;
         why->exact = q->exact;
         why->cause = q->removal.rule;
-        why->holder = is_host(q) ? q->removal.span : q->removal.holder;
+        why->needed_first = q->need.first;
+        why->needed_second = q->need.second;
+        bool is_span = is_host(q) || q->removal.rule == MR_CAUSE_STREAM;
+        why->holder = is_span ? q->removal.span : q->removal.holder;
         say(q, why);
     }
     mr_trace_replan_close(replan);
@@ -380,7 +473,7 @@ static mr_status explain_overlap(question *q, mr_trace_why *why) {
                    name_of(early).text, name_of(late).text, ms(why->overlap));
     char *rest = why->text + strlen(why->text);
     size_t size = sizeof why->text - strlen(why->text);
-    if (q->early == q->late || why->share >= 0.9995) mr_text_format(rest, size, ".");
+    if (why->share >= 0.9995) mr_text_format(rest, size, ".");
     else
         mr_text_format(rest, size, ", %.1f %% of `%s` (%.3f ms).", 100 * why->share, shorter->name,
                        ms(length));
@@ -389,7 +482,8 @@ static mr_status explain_overlap(question *q, mr_trace_why *why) {
 
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why) {
     const mr_span *spans = mr_trace_spans(trace);
-    *out_why = (mr_trace_why){.holder = MR_TRACE_NONE};
+    *out_why = (mr_trace_why){
+        .holder = MR_TRACE_NONE, .needed_first = MR_TRACE_NONE, .needed_second = MR_TRACE_NONE};
     for (int i = 0; i < 2; i++) {
         const mr_span *span = &spans[i ? b : a];
         if (!span->ran || !mr_span_is_work(span))
@@ -403,6 +497,13 @@ mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_tra
         q.early = b;
         q.late = a;
     }
+    if (a == b) {
+        mr_text_format(out_why->text, sizeof out_why->text,
+                       "%s is one operation: there is nothing to compare it with. Ask about two, "
+                       "as names, as numbers or as spans of tr.spans.",
+                       name_of(&spans[a]).text);
+        return MR_OK;
+    }
     bool apart = spans[q.late].begin >= spans[q.early].end;
-    return a != b && apart ? explain(&q, out_why) : explain_overlap(&q, out_why);
+    return apart ? explain(&q, out_why) : explain_overlap(&q, out_why);
 }

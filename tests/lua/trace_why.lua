@@ -20,8 +20,9 @@ local makers = {
   function(i)
     local s, blocks = any(STREAMS), ""
     if math.random(5) == 1 then blocks = (", blocks = %d"):format(math.random(20, 160)) end
-    local text = '%s:run(function() mr.op{name = "k%d", ms = %.2f%s} end)'
-    return { text = text:format(s, i, math.random() + 0.03, blocks), streams = { s }, work = true }
+    local data = any{ "", "", "", "", "", ", writes = {t1}", ", writes = {t2}", ", reads = {t1}", ", reads = {t2}, writes = {t1}" }
+    local text = '%s:run(function() mr.op{name = "k%d", ms = %.2f%s%s} end)'
+    return { text = text:format(s, i, math.random() + 0.03, blocks, data), streams = { s }, work = true }
   end,
   function()
     local s, e = any(STREAMS), "e" .. math.random(3)
@@ -93,27 +94,49 @@ local function make_program()
   return program
 end
 
-local NAMES = "mr, a, b, c, x, y, d, fresh, e1, e2, e3, small, dev, page, pin, keep, copy_small"
+local NAMES = "mr, a, b, c, x, y, d, fresh, e1, e2, e3, small, dev, page, pin, keep, copy_small, pin2, t1, t2"
 
 local small, dev = mr.zeros(1), mr.zeros(1 << 19)
 local page, pin = mr.zeros({ 1 << 19 }, { device = "cpu" }), mr.zeros({ 1 << 19 }, { pinned = true })
 
-local value = mr.zeros({ 1 }, { pinned = true })
+local pin2 = mr.zeros({ 1 << 19 }, { pinned = true })
+local t1, t2 = mr.zeros(1), mr.zeros(1)
+local value = mr.zeros({ 1 }, { pinned = true }):name("value")
 local function copy_small() value:copy_(small, { non_blocking = true }) end
 
-local function run(program)
+-- Calls `how` with the program as a function, and with its arguments.
+local function run_by(how, program)
   local text = {}
   for i, line in ipairs(program) do text[i] = line.text end
   local chunk = assert(load(("local %s = ... "):format(NAMES) .. table.concat(text, "\n"), "=program"))
   local function stream(name) return mr.stream{ name = name, nonblocking = not program.blocking[name] } end
-  local keep = {}
   collectgarbage()
   mr.synchronize()
   collectgarbage("stop")
-  local tr = mr.timeline(chunk, mr, stream("a"), stream("b"), stream("c"), stream("x"), stream("y"),
-    mr.default_stream(), stream("fresh"), mr.event(), mr.event(), mr.event(), small, dev, page, pin, keep, copy_small)
+  local result = how(chunk, mr, stream("a"), stream("b"), stream("c"), stream("x"), stream("y"), mr.default_stream(),
+    stream("fresh"), mr.event(), mr.event(), mr.event(), small, dev, page, pin, {}, copy_small, pin2, t1, t2)
   collectgarbage("restart")
-  return tr
+  return result
+end
+
+local function run(program) return run_by(mr.timeline, program) end
+
+local RACES = { ["read-after-write"] = true, ["write-after-read"] = true, ["write-after-write"] = true }
+
+-- Two lines of a race that the checker finds in it, or nil.
+local function races_of(program)
+  local race
+  local list = run_by(function(chunk, ...)
+    local arguments = table.pack(...)
+    return mr.hazard.check(function() chunk(table.unpack(arguments, 1, arguments.n)) end)
+  end, program)
+  for _, report in ipairs(list) do
+    if RACES[report.kind] and report.tensor ~= "value" then
+      race = ("%s and %s"):format(report.first.where, report.second.where)
+    end
+  end
+  mr.synchronize()
+  return race
 end
 
 local function line_of(where) return where and tonumber(where:match("^program:(%d+)$")) end
@@ -159,12 +182,12 @@ change["same-stream"] = function(program, at)
 end
 
 change["pageable-memory"] = function(program, at)
-  program[at] = with_text(program[at], (program[at].text:gsub("page", "pin")))
+  program[at] = with_text(program[at], (program[at].text:gsub("page", "pin2")))
 end
 
 function change.synchronize(program, at)
   local text = program[at].text
-  text = text:gsub("small:item%(%)", "copy_small()"):gsub("page", "pin"):gsub("false", "true")
+  text = text:gsub("small:item%(%)", "copy_small()"):gsub("page", "pin2"):gsub("false", "true")
   program[at] = with_text(program[at], text:find("copy_") and text or "")
 end
 
@@ -199,12 +222,33 @@ end
 
 -- ---------------------------------------------------------------- tests
 
-local counts = { exact = 0, guesses = 0 }
+local counts = { exact = 0, guesses = 0, needed = 0, kept = 0 }
 
 local function show(program, why, rest)
   local text = {}
   for i, line in ipairs(program) do text[i] = ("%2d  %s"):format(i, line.text) end
   return ("%s\n%s\n%s"):format(table.concat(text, "\n"), why.text, rest)
+end
+
+-- Of these, the line that is told is the only one that can change. Whether a copy of pageable memory waits is a matter
+-- of which the checker says less.
+local ONE_WAY = { event = true, ["default-stream"] = true }
+
+-- The checker knows what the data need: what is proposed makes no race, and what is refused would. Of programs that have
+-- a race already it does not tell all.
+local function check_data(program, why, early, late)
+  local changed = changed_program(program, why, line_of(early.where), line_of(late.where))
+  if not changed then return end
+  if program.races == nil then program.races = races_of(program) ~= nil end
+  if program.races then return end
+  local race = races_of(changed)
+  if not why.needed_by then
+    counts.kept = counts.kept + 1
+    if race then lu.fail(show(program, why, "it makes a race of lines " .. race)) end
+  elseif ONE_WAY[why.cause] and not program[line_of(why.needed_by[1].where)].text:find("page") then
+    counts.needed = counts.needed + 1
+    if not race then lu.fail(show(program, why, "without it there is no race")) end
+  end
 end
 
 local function check_answer(program, tr, one, two)
@@ -219,6 +263,11 @@ local function check_answer(program, tr, one, two)
   local swapped = two.start < one.start or (two.start == one.start and two.index < one.index)
   local early, late = one, two
   if swapped then early, late = two, one end
+  check_data(program, why, early, late)
+  if why.needed_by then
+    lu.assertNil(why.saves_ms)
+    return
+  end
   lu.assertTrue(why.saves_ms <= late.start, show(program, why, "it would begin before the trace"))
   if not why.exact then
     counts.guesses = counts.guesses + 1
@@ -288,6 +337,64 @@ function TestWhy.test_an_item_is_a_wait()
   lu.assertEquals(why.cause, "synchronize")
   lu.assertStrContains(why.text, "waited in `item`")
   lu.assertAlmostEquals(why.saves_ms, 1, 0.02)
+end
+
+-- Two operations of one tensor: no stream of its own is proposed, for neither.
+function TestWhy.test_an_order_that_the_data_need()
+  local s, x, y = mr.stream{ name = "s" }, mr.zeros(1 << 22):name("x"), mr.zeros(1 << 22)
+  mr.synchronize()
+  local tr = mr.timeline(function()
+    s:run(function()
+      x:add_(1)
+      x:exp_()
+      y:mul_(2)
+    end)
+  end)
+  local why = tr:why("add_", "exp_")
+  lu.assertEquals(why.cause, "same-stream")
+  lu.assertEquals({ why.needed_by[1].name, why.needed_by[2].name }, { "add_", "exp_" })
+  lu.assertNil(why.saves_ms)
+  lu.assertStrContains(why.text, "This order is needed: `add_`")
+  lu.assertStrContains(why.text, "access `x`, which both write.")
+  lu.assertNotStrContains(why.text, "another stream")
+  why = tr:why("add_", "mul_") -- the earlier one must stay, since exp_ needs it; the later one is free to go
+  lu.assertNil(why.needed_by)
+  lu.assertStrContains(why.text, "Give `mul_`")
+  lu.assertTrue(why.saves_ms > 0.001)
+end
+
+-- The host's own writes are data, too: the copy cannot be called before them.
+function TestWhy.test_a_call_is_not_moved_before_what_the_host_writes()
+  local s, t = mr.stream{ name = "s" }, mr.stream{ name = "t" }
+  local h, x = mr.zeros({ 4 }, { pinned = true }), mr.zeros(4)
+  mr.synchronize()
+  local tr = mr.timeline(function()
+    s:run(function() mr.op{ name = "k", ms = 0.001 } end)
+    for _ = 1, 40 do s:query() end
+    h:fill_(7)
+    t:run(function() x:copy_(h, { non_blocking = true }) end)
+  end)
+  local why = tr:why("k", "copy_")
+  lu.assertEquals(why.cause, "host")
+  lu.assertTrue(why.saves_ms < 0.002, why.text)
+end
+
+function TestWhy.test_calls_that_take_longer_than_the_kernel()
+  local s, t, x, y = mr.stream(), mr.stream(), mr.zeros(9), mr.zeros(9)
+  mr.synchronize()
+  local tr = mr.timeline(function()
+    s:run(function() x:add_(1) end)
+    t:run(function() y:mul_(2) end)
+  end)
+  lu.assertStrContains(tr:why("add_", "mul_").text, "as a graph (mr.graph), or give each more work.")
+end
+
+function TestWhy.test_one_operation_twice()
+  local x = mr.zeros(9)
+  local tr = mr.timeline(function() x:add_(1) end)
+  local why = tr:why("add_", "add_")
+  lu.assertFalse(why.overlapped)
+  lu.assertStrContains(why.text, "is one operation: there is nothing to compare it with")
 end
 
 function TestWhy.test_a_short_overlap_is_told_with_its_share()

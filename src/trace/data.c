@@ -1,0 +1,187 @@
+/* Which orders the data of a trace need: see data.h.
+ *
+ * Each span has a clock: of each stream, and of the host, the number of the last span that it comes after. The host comes
+ * after what it has waited for, and all that it submits then does, too. A pair of spans can lose its order only where a clock
+ * of the changed order is behind that of the trace, or where one of the two has another stream: only those are compared. */
+#include "trace/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CLOCKS ((size_t)1 << 24) /* entries */
+#define MOST_STEPS  ((uint64_t)1 << 24)
+
+/* ---- accesses */
+
+static bool meet(const mr_trace_access *a, const mr_trace_access *b) {
+    return a->memory == b->memory && (a->writes || b->writes) && a->first < b->end &&
+           b->first < a->end;
+}
+
+const mr_trace_access *mr_trace_conflict(const mr_trace *trace, uint32_t first, uint32_t second) {
+    const mr_span *spans = mr_trace_spans(trace);
+    const mr_trace_access *a = mr_trace_accesses(trace, &spans[first]);
+    const mr_trace_access *b = mr_trace_accesses(trace, &spans[second]);
+    for (uint32_t i = 0; i < spans[first].access_count; i++)
+        for (uint32_t k = 0; k < spans[second].access_count; k++)
+            if (meet(&a[i], &b[k])) return &a[i];
+    return NULL;
+}
+
+/* ---- clocks */
+
+typedef struct {
+    const mr_span *spans;
+    const mr_trace_order *order;
+    size_t count, chains; /* the last chain is the host's */
+    uint32_t *of;         /* of span i: from of[i * chains]; a span's number + 1; 0: none */
+    uint32_t *host;
+    bool only_guaranteed; /* not what asynchronous copies of pageable memory wait for (R23) */
+} clocks;
+
+static size_t chain_of(const clocks *c, uint32_t span) {
+    return c->spans[span].stream == MR_TRACE_NONE ? c->chains - 1 : c->spans[span].stream;
+}
+
+static void join(const clocks *c, uint32_t *clock, const uint32_t *other) {
+    for (size_t s = 0; s < c->chains; s++)
+        if (other[s] > clock[s]) clock[s] = other[s];
+}
+
+static void join_span(const clocks *c, uint32_t *clock, uint32_t span) {
+    size_t chain = chain_of(c, span);
+    join(c, clock, &c->of[span * c->chains]);
+    if (clock[chain] < span + 1) clock[chain] = span + 1;
+}
+
+static void advance(clocks *c, uint32_t i) {
+    const mr_span *span = &c->spans[i];
+    uint32_t *clock = &c->of[i * c->chains];
+    bool counts = !c->only_guaranteed || span->kind != MR_COMMAND_COPY || span->synchronous;
+    if (span->called) join(c, clock, c->host);
+    for (size_t e = c->order->first[i]; e < c->order->first[i + 1]; e++)
+        if (c->order->edges[e].rule != MR_CAUSE_SYNCHRONIZE)
+            join_span(c, clock, c->order->edges[e].from);
+    for (size_t e = c->order->first[i]; e < c->order->first[i + 1]; e++)
+        if (c->order->edges[e].rule == MR_CAUSE_SYNCHRONIZE && counts)
+            join_span(c, c->host, c->order->edges[e].from);
+    if (span->stream == MR_TRACE_NONE && span->called) {
+        join(c, clock, c->host);
+        join_span(c, c->host, i);
+    }
+}
+
+static bool make_clocks(clocks *c) {
+    c->of = calloc(c->count * c->chains + 1, sizeof *c->of);
+    c->host = calloc(c->chains, sizeof *c->host);
+    if (!c->of || !c->host) return false;
+    for (uint32_t i = 0; i < c->count; i++) advance(c, i);
+    return true;
+}
+
+static void free_clocks(clocks *c) {
+    free(c->of);
+    free(c->host);
+}
+
+static bool is_before(const clocks *c, uint32_t i, uint32_t j) {
+    return c->of[j * c->chains + chain_of(c, i)] > i;
+}
+
+/* ---- comparing both orders */
+
+typedef struct {
+    const mr_trace *trace;
+    const mr_trace_edit *edit;
+    clocks was, is;
+    uint32_t unstaged; /* a copy whose source the host no longer copies in the call; or NONE */
+    uint64_t steps;
+    mr_trace_need need;
+} comparison;
+
+/* The host copies a source in pageable memory during the call: what it does later comes after that. */
+static bool staged(const comparison *c, uint32_t i, const mr_trace_access *access, bool is_edited) {
+    return access->by_host && !(is_edited && i == c->unstaged);
+}
+
+static bool loses(comparison *c, uint32_t i, uint32_t j) {
+    const mr_trace_access *access = mr_trace_conflict(c->trace, i, j);
+    c->steps++;
+    if (!access) return false;
+    bool was = staged(c, i, access, false) || is_before(&c->was, i, j);
+    bool is = staged(c, i, access, true) || is_before(&c->is, i, j);
+    if (!was || is) return false;
+    c->need = (mr_trace_need){i, j, access};
+    return true;
+}
+
+static bool is_behind(const comparison *c, uint32_t j) {
+    const uint32_t *was = &c->was.of[j * c->was.chains], *is = &c->is.of[j * c->is.chains];
+    size_t streams = c->was.chains - 1;
+    for (size_t s = 0; s < streams; s++)
+        if (is[s] < was[s]) return true;
+    return is[c->is.chains - 1] < was[streams];
+}
+
+static bool has_moved(const comparison *c, uint32_t i) {
+    return i == c->unstaged || c->is.spans[i].stream != c->was.spans[i].stream;
+}
+
+/* The pairs whose later one is `j`. */
+static bool loses_before(comparison *c, uint32_t j, const uint32_t *moved, size_t moved_count) {
+    if (!c->was.spans[j].access_count) return false;
+    if (is_behind(c, j) || has_moved(c, j)) {
+        for (uint32_t i = j; i-- > 0 && c->steps < MOST_STEPS;)
+            if (loses(c, i, j)) return true;
+        return false;
+    }
+    for (size_t m = 0; m < moved_count && moved[m] < j; m++)
+        if (loses(c, moved[m], j)) return true;
+    return false;
+}
+
+static mr_trace_order_state look(comparison *c, uint32_t *moved) {
+    size_t moved_count = 0;
+    for (uint32_t i = 0; i < c->was.count; i++)
+        if (has_moved(c, i)) moved[moved_count++] = i;
+    for (uint32_t j = 0; j < c->was.count && c->steps < MOST_STEPS; j++)
+        if (loses_before(c, j, moved, moved_count)) return MR_TRACE_ORDER_BROKEN;
+    return c->steps < MOST_STEPS ? MR_TRACE_ORDER_KEPT : MR_TRACE_ORDER_UNKNOWN;
+}
+
+static mr_trace_order_state compare(comparison *c, mr_trace_need asked, uint32_t *moved) {
+    if (asked.first < asked.second && loses(c, asked.first, asked.second))
+        return MR_TRACE_ORDER_BROKEN;
+    return look(c, moved);
+}
+
+mr_status mr_trace_order_keeps(const mr_trace *trace, const mr_trace_order *whole,
+                               const mr_trace_edit *edit, mr_trace_need asked,
+                               mr_trace_order_state *out_state, mr_trace_need *out_need) {
+    size_t count = mr_trace_count(trace), streams = mr_trace_stream_count(trace);
+    mr_trace_order order;
+    bool only = edit->unstaged == MR_TRACE_NONE;
+    *out_state = MR_TRACE_ORDER_UNKNOWN;
+    if (count * (edit->stream_count + 1) > MOST_CLOCKS) return MR_OK;
+    MR_TRY(
+        mr_trace_order_make(edit->spans, edit->count, edit->streams, edit->stream_count, &order));
+    comparison c = {.trace = trace,
+                    .edit = edit,
+                    .was = {mr_trace_spans(trace), whole, count, streams + 1, NULL, NULL, only},
+                    .is = {edit->spans, &order, count, edit->stream_count + 1, NULL, NULL, only},
+                    .unstaged = edit->unstaged,
+                    .need = {MR_TRACE_NONE, MR_TRACE_NONE, NULL}};
+    uint32_t *moved = malloc((count + 1) * sizeof *moved);
+    mr_status status = MR_OK;
+    if (moved && make_clocks(&c.was) && make_clocks(&c.is)) {
+        *out_state = compare(&c, asked, moved);
+        *out_need = c.need;
+    } else {
+        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+    }
+    free(moved);
+    free_clocks(&c.was);
+    free_clocks(&c.is);
+    mr_trace_order_free(&order);
+    return status;
+}
