@@ -51,6 +51,7 @@ void mr_hazard_history_drop(checker *c, history *h) {
     for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
     if (h->entries != h->few) free(h->entries);
     if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
+    free(h->last_name);
     if (h->previous) h->previous->next = h->next;
     else c->histories = h->next;
     if (h->next) h->next->previous = h->previous;

@@ -3,7 +3,9 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "base/buffer.h"
 #include "model/backend.h"
+#include "ops/kernel_memory.h"
 #include "ops/op.h"
 
 #include <stdio.h>
@@ -54,7 +56,36 @@ static void fill_tensor(checker *c, const mr_kernel_finding *finding, mr_hazard_
         mr_hazard_storage_text(c, finding->storage, draft->tensor, sizeof draft->tensor);
     else
         mr_text_copy(draft->tensor, sizeof draft->tensor,
-                     finding->kind == MR_FINDING_RACE ? "shared memory" : "memory of the kernel");
+                     finding->kind == MR_FINDING_RACE || finding->variable
+                         ? "shared memory"
+                         : "memory of the kernel");
+}
+
+static void put_replaced(mr_buffer *out, const char *text, const char *old, const char *new) {
+    const char *at;
+    for (; *old && (at = strstr(text, old)) != NULL; text = at + strlen(old)) {
+        mr_buffer_add(out, text, (size_t)(at - text));
+        mr_buffer_puts(out, new);
+    }
+    mr_buffer_puts(out, text);
+}
+
+/* The sentence comes from src/ptx, which knows no variables of the script: the tensor is named as in the title, and files as
+ * everywhere, without the script's folder. */
+static void put_why(const checker *c, const mr_kernel_finding *finding, mr_hazard_report *draft) {
+    char described[200] = "", quoted[sizeof draft->tensor + 2], folder[PLACE_SIZE] = "";
+    mr_buffer named = {0}, shown = {0};
+    if (finding->storage && !finding->storage->name)
+        mr_kernel_describe_storage(finding->storage, described, sizeof described);
+    if (c->folder_size && c->folder_size < sizeof folder)
+        mr_text_format(folder, sizeof folder, "%.*s", (int)c->folder_size, c->script);
+    bool has_name = strchr(draft->tensor, ' ') == NULL;
+    snprintf(quoted, sizeof quoted, has_name ? "`%s`" : "%s", draft->tensor);
+    put_replaced(&named, finding->why, described, quoted);
+    put_replaced(&shown, named.data ? named.data : finding->why, folder, "");
+    mr_text_copy(draft->why, sizeof draft->why, shown.data ? shown.data : finding->why);
+    mr_buffer_free(&named);
+    mr_buffer_free(&shown);
 }
 
 static void draft_race(checker *c, const mr_command *command, const actor *a,
@@ -64,14 +95,14 @@ static void draft_race(checker *c, const mr_command *command, const actor *a,
     fill_side(c, command, a, finding->first_access, finding->first.where, &draft->first);
 }
 
-/* The first side is where the memory comes from: that of a launch is allocated by the launch. */
+/* The first side is where the memory comes from. That of a launch comes from nowhere: no operation is named. */
 static void draft_unset_read(checker *c, const mr_command *command, const actor *a,
                              const mr_kernel_finding *finding, mr_hazard_report *draft) {
     const mr_storage *s = finding->storage;
     draft->kind = MR_HAZARD_UNINITIALISED_READ;
     draft->reason = MR_HAZARD_BECAUSE_NEVER_WRITTEN;
     fill_side(c, command, a, 0, s ? s->made : finding->first.where, &draft->first);
-    mr_text_copy(draft->first.op, sizeof draft->first.op, "alloc");
+    mr_text_copy(draft->first.op, sizeof draft->first.op, s ? "alloc" : "");
 }
 
 bool mr_hazard_is_kernel(const mr_command *command) {
@@ -101,7 +132,7 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     draft.within_lines = within_lines(command, finding);
     draft.bytes_first = finding->first_byte;
     draft.bytes_last = finding->last_byte;
-    mr_text_copy(draft.why, sizeof draft.why, finding->why);
+    put_why(c, finding, &draft);
     mr_text_copy(draft.advice, sizeof draft.advice, finding->advice);
     const mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (!report || !is_new) return;

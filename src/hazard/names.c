@@ -102,6 +102,28 @@ static mr_hazard_object tensor_of(const found_pair *pair) {
     return (mr_hazard_object){.storage = pair->history->storage};
 }
 
+/* The variable that holds it now, or held it when an earlier report was made. */
+static bool holder(const checker *c, mr_hazard_object object, const mr_storage *storage, char *out,
+                   size_t size) {
+    history *h = storage->observed;
+    if (variable(c, object, NULL, out, size)) {
+        if (h && !h->last_name) h->last_name = strdup(out);
+        return true;
+    }
+    if (h && h->last_name) mr_text_copy(out, size, h->last_name);
+    return h && h->last_name;
+}
+
+static void made_text(const mr_storage *storage, char *out, size_t size) {
+    char made[MR_MADE_AT_SIZE];
+    if (storage->made.file)
+        snprintf(out, size, "memory of %llu bytes made at %s", (unsigned long long)storage->bytes,
+                 mr_made_at(storage->made, made, sizeof made));
+    else
+        snprintf(out, size, "memory #%llu of %llu bytes", (unsigned long long)storage->id,
+                 (unsigned long long)storage->bytes);
+}
+
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size) {
     const mr_tensor *t = pair->tensor;
     const mr_storage *storage = pair->history->storage;
@@ -110,17 +132,13 @@ void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, 
                         : pair->first_name ? pair->first_name
                                            : mr_name_text(storage->name);
     if (given) snprintf(out, size, "%s", given);
-    else if (variable(c, tensor_of(pair), NULL, name, sizeof name)) snprintf(out, size, "%s", name);
+    else if (holder(c, tensor_of(pair), storage, name, sizeof name))
+        snprintf(out, size, "%s", name);
     else if (t && t->where.file)
         snprintf(out, size, "tensor #%llu %s made at %s", (unsigned long long)t->id,
                  mr_tensor_signature(t, signature, sizeof signature),
                  mr_made_at(t->where, made, sizeof made));
-    else if (storage->made.file)
-        snprintf(out, size, "memory of %llu bytes made at %s", (unsigned long long)storage->bytes,
-                 mr_made_at(storage->made, made, sizeof made));
-    else
-        snprintf(out, size, "memory #%llu of %llu bytes", (unsigned long long)storage->id,
-                 (unsigned long long)storage->bytes);
+    else made_text(storage, out, size);
 }
 
 bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
@@ -131,7 +149,7 @@ bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_ha
 void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size) {
     char name[NAME_SIZE];
     if (storage->name) mr_text_copy(out, size, storage->name->text);
-    else if (variable(c, (mr_hazard_object){.storage = storage}, NULL, name, sizeof name))
+    else if (holder(c, (mr_hazard_object){.storage = storage}, storage, name, sizeof name))
         mr_text_copy(out, size, name);
-    else snprintf(out, size, "a tensor of %llu bytes", (unsigned long long)storage->bytes);
+    else made_text(storage, out, size);
 }

@@ -44,6 +44,7 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
                      const palette *p, int width) {
     char place[PLACE_SIZE];
     bool on_stream = strncmp(side->stream, "stream #", 8) == 0;
+    if (!side->op[0]) return;
     mr_buffer_puts(out, "  ");
     mr_text_put(out, side->op);
     mr_buffer_printf(out, "%*s %-6s %s", width - mr_text_width(side->op), "", access_text(side),

@@ -195,13 +195,29 @@ static void tell_unset_read(const mr_command *command, const unset_read *read) {
     mr_observers_tell_finding(command->machine, command, &finding);
 }
 
+/* Another thread of the launch writes the bytes, and a race says what orders both: then nobody forgot to write them. */
+static bool is_of_a_race(const findings *f, const unset_read *read) {
+    const ptx_place *place = &read->what.instruction->place;
+    for (uint32_t i = 0; i < mr_ptx_watch_race_count(f->watch); i++) {
+        const ptx_race *race = mr_ptx_watch_race(f->watch, i);
+        if (race->space != read->what.space) continue;
+        bool reads_first = same_place(&race->first.instruction->place, place) &&
+                           (race->second.access & MR_PTX_WRITES);
+        bool reads_second = same_place(&race->second.instruction->place, place) &&
+                            (race->first.access & MR_PTX_WRITES);
+        if (reads_first || reads_second) return true;
+    }
+    return false;
+}
+
 void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *launch, bool is_done) {
     const findings *f = findings_of(command);
     if (!f) return;
     for (uint32_t i = 0; i < mr_ptx_watch_race_count(f->watch); i++)
         tell_race(command, f->watch, mr_ptx_watch_race(f->watch, i), launch);
     for (size_t i = 0; i < f->unset_reads.count; i++)
-        tell_unset_read(command, &f->unset_reads.items[i]);
+        if (!is_of_a_race(f, &f->unset_reads.items[i]))
+            tell_unset_read(command, &f->unset_reads.items[i]);
     if (mr_ptx_watch_stopped(f->watch)) tell_not_looked(command);
     else mr_touched_marks_tell(f->touched, command, is_done);
     drop_note(command);

@@ -64,7 +64,7 @@ static void will_write(void *context, const mr_ptx_range *range) {
                               &(mr_memory_block){range->first, range->end, range->host});
 }
 
-static void describe_storage(const mr_storage *storage, char *out, size_t size) {
+void mr_kernel_describe_storage(const mr_storage *storage, char *out, size_t size) {
     char made[120] = "";
     if (storage->made.file)
         snprintf(made, sizeof made, ", made at %s:%d", storage->made.file, storage->made.line);
@@ -98,7 +98,7 @@ static const mr_storage *nearest_storage(const mr_command *command, uint64_t add
 static void describe_outside(const mr_storage *storage, uint64_t address, char *out, size_t size) {
     char text[200];
     uint64_t distance = distance_of(storage, address);
-    describe_storage(storage, text, sizeof text);
+    mr_kernel_describe_storage(storage, text, sizeof text);
     if (address < storage->address)
         snprintf(out, size, "%" PRIu64 " bytes before %s", distance, text);
     else if (!distance) snprintf(out, size, "just past the end of %s", text);
@@ -110,7 +110,7 @@ static void describe(void *context, uint64_t address, uint64_t meant, char *out,
     const mr_storage *there = mr_kernel_storage_at(command, address),
                      *wanted = meant ? mr_kernel_storage_at(command, meant) : NULL;
     char text[200], outside[260];
-    if (there) describe_storage(there, text, sizeof text);
+    if (there) mr_kernel_describe_storage(there, text, sizeof text);
     if (!wanted && !there) wanted = nearest_storage(command, address);
     if (wanted && wanted != there) describe_outside(wanted, address, outside, sizeof outside);
     if (there && (!wanted || wanted == there))

@@ -16,6 +16,9 @@ static inline mr_storage *mr_kernel_storage_at(const mr_command *command, uint64
     return NULL;
 }
 
+/* How texts of src/ptx name it: by its own name, or as a tensor of that size and line. */
+void mr_kernel_describe_storage(const mr_storage *storage, char *out, size_t size);
+
 /* Where the module's variables lie: `out` has one entry for each variable of the tree. */
 void mr_kernel_fill_variables(const mr_command *command, uint64_t *out);
 

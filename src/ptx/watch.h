@@ -127,7 +127,7 @@ void mr_ptx_watch_unmark(mr_ptx_watch *watch); /* takes the last one back */
 uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);
 const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i);
 /* "race in kernel `k`: thread (3,0,0) of block (0,0,0) writes shared memory s[3] at t.cu:14, and thread (4,0,0) reads it
- * at t.cu:15; nothing orders the two: __syncthreads() between them would"; returns `out`. */
+ * at t.cu:15; nothing orders the two"; returns `out`. */
 const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
                              const mr_ptx_launch *launch, char *out, size_t size);
 

@@ -125,10 +125,9 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
                "__threadfence() (atomically or volatile), and the second one has to read that "
                "value, then "
                "call __threadfence(), then access the data; or split the kernel in two launches";
-    return "no barrier reaches another block: split the kernel in two launches, or let the first "
-           "thread call __threadfence() and then write a flag atomically, and the second one read "
-           "that "
-           "flag atomically and then call __threadfence()";
+    return "__syncthreads() does not reach another block: split the kernel in two launches, or put "
+           "cooperative_groups::this_grid().sync() between the two and launch it with "
+           "cooperative=true";
 }
 
 static const char *advise(const mr_ptx_watch *w, const ptx_race *race, bool sizes_differ) {

@@ -81,7 +81,7 @@ static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
     mr_buffer_printf(out, " %s it", verb(second));
     put_place(out, race, second, tree);
     if (race->same_value) mr_buffer_puts(out, " (the same value: CUDA still calls it a race)");
-    mr_buffer_printf(out, "; nothing orders the two: %s", race->advice);
+    mr_buffer_puts(out, "; nothing orders the two");
     if (race->count)
         mr_buffer_printf(out, " (and %" PRIu64 " more pair%s)", race->count,
                          race->count == 1 ? "" : "s");

@@ -522,8 +522,10 @@ static void text_of_a_race(void **state) {
     assert_string_equal(text,
                         "race in kernel `k`: thread (2,1,0) of block (1,2,0) writes byte 40 of "
                         "shared memory at t.cu:14, and thread (1,1,0) reads it at t.cu:15; nothing "
-                        "orders the two: the threads of a warp are not in step: __syncwarp() "
-                        "between the two orders them");
+                        "orders the two");
+    assert_string_equal(
+        mr_ptx_watch_race(watch, 0)->advice,
+        "the threads of a warp are not in step: __syncwarp() between the two orders them");
     end();
 }
 

@@ -17,7 +17,11 @@ static uint32_t races(device *d, char *text, size_t size) {
     run(d);
     assert_null(mr_ptx_watch_stopped(watch));
     uint32_t count = mr_ptx_watch_race_count(watch);
-    if (count) mr_ptx_race_text(watch, mr_ptx_watch_race(watch, 0), &d->launch, text, size);
+    if (count) { /* the first, and what orders it */
+        const ptx_race *race = mr_ptx_watch_race(watch, 0);
+        mr_ptx_race_text(watch, race, &d->launch, text, size);
+        snprintf(text + strlen(text), size - strlen(text), "\nfix: %s", race->advice);
+    }
     mr_ptx_watch_destroy(watch);
     d->launch.watch = NULL;
     return count;
@@ -58,8 +62,8 @@ static void a_barrier_between_write_and_read(void **state) {
     assert_string_equal(text,
                         "race in kernel `reverse`: thread (31,0,0) of block (0,0,0) reads "
                         "byte 128 of shared memory (`s`) at t.cu:6, and thread (32,0,0) writes it "
-                        "at t.cu:5; nothing orders the two: __syncthreads() between the two "
-                        "orders them (and 191 more pairs)");
+                        "at t.cu:5; nothing orders the two (and 191 more pairs)\n"
+                        "fix: __syncthreads() between the two orders them");
 }
 
 /* Each block adds its number to *out. */

@@ -44,6 +44,55 @@ function TestFindings.test_two_races_of_a_kernel_on_one_line_are_two_reports()
   lu.assertEquals(#races(), 2)
 end
 
+-- A thread reads what another one has yet to write: that is a race, and not bytes that were forgotten.
+function TestFindings.test_a_missing_barrier_is_one_report()
+  local reverse = mr.kernel([=[
+    extern "C" __global__ void reverse(int *y) {
+      __shared__ int s[64];
+      s[threadIdx.x] = threadIdx.x;
+      y[threadIdx.x] = s[63 - threadIdx.x];
+    }]=])
+  local y = mr.zeros(64, { dtype = "i32" })
+  local reports = found(function() reverse[{ 1, 64 }](y) end)
+  lu.assertEquals(texts(reports), { "race-in-kernel shared memory 128..128" })
+  lu.assertEquals(reports[1].fix, "__syncthreads() between the two orders them")
+  lu.assertStrContains(reports[1].message, "; nothing orders the two (and 63 more pairs)\nfix: ")
+end
+
+-- Shared memory comes from no operation: the report has one side.
+function TestFindings.test_shared_memory_that_nobody_writes()
+  local kernel = mr.kernel([=[
+    extern "C" __global__ void f(int *y) {
+      __shared__ int s[64];
+      if (threadIdx.x < 32) s[threadIdx.x] = 1;
+      __syncthreads();
+      y[threadIdx.x] = s[threadIdx.x];
+    }]=])
+  local y = mr.zeros(64, { dtype = "i32" })
+  local reports = found(function() kernel[{ 1, 64 }](y) end)
+  lu.assertEquals(texts(reports), { "uninitialised-read shared memory 128..131" })
+  lu.assertNil(reports[1].first)
+  lu.assertNotStrContains(reports[1].message, "allocates")
+end
+
+-- The sentence names the tensor as the title does, files without the script's folder, and the cure for a whole grid.
+function TestFindings.test_a_race_of_blocks_names_the_variable_and_the_cure()
+  local kernel = mr.kernel([=[
+    extern "C" __global__ void turn(int *values, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      values[i] = i;
+      __syncthreads();
+      if (values[n - 1 - i] < 0) values[i] = 0;
+    }]=])
+  local values <const> = mr.zeros(256, { dtype = "i32" })
+  local reports = found(function() kernel[{ 4, 64 }](values, 256) end)
+  lu.assertEquals(reports[1].tensor, "values")
+  lu.assertStrMatches(reports[1].message, ".* of `values` at .*")
+  lu.assertNotStrContains(reports[1].message, "a tensor (")
+  lu.assertStrContains(reports[1].fix, "cooperative_groups::this_grid().sync()")
+  lu.assertStrContains(reports[1].fix, "cooperative=true")
+end
+
 function TestFindings.test_an_update_is_one_report()
   local kernel = mr.kernel([[
     extern "C" __global__ void count(int *total) {
