@@ -41,11 +41,12 @@ static bool is_kernel(const mr_command *command) {
            command->u.op.row->id == MR_OP_kernel;
 }
 
-/* Values reach Lua through a read by the host, or through a copy to pageable memory, from which they are taken unseen. */
+/* Values reach Lua through a read by the host, or through a copy to memory that was made for that, from which they are
+ * taken unseen (item()). What is copied to other memory of the host is read by a call of its own, or never. */
 static bool is_host_read(const mr_command *command) {
     if (command->kind == MR_COMMAND_COPY)
         return command->u.copy.direction == MR_COPY_D2H &&
-               command->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE;
+               command->operands[0].tensor->storage->transient;
     if (command->kind != MR_COMMAND_HOST_ACCESS) return false;
     for (uint32_t i = 0; i < command->operand_count; i++)
         if (command->operands[i].access & MR_READ) return true;

@@ -136,6 +136,17 @@ function TestStatus.test_what_the_host_read_is_a_caveat()
     "This holds if 1 value that the host read does not change what it submits%.\n")
 end
 
+-- A copy to memory of the host gives no value to the script; what reads that memory does.
+function TestStatus.test_a_copy_to_the_host_is_no_read()
+  local copy = CLEAN .. ' local h = mr.zeros(4, {device = "cpu"}) local p = a:to("cpu") h:copy_(a, {non_blocking = true}) '
+  local text = run(copy .. "mr.synchronize()", "--check").err
+  lu.assertNotStrContains(text, "that the host read")
+  for _, read in ipairs{ "h[1]:item()", "p:totable()", 'mr.save("/dev/null.npy", h)', "mr.equal(h, h)" } do
+    local result = run(copy .. "mr.synchronize() pcall(function() " .. read .. " end)", "--check")
+    lu.assertStrContains(result.err, "that the host read", read)
+  end
+end
+
 function TestStatus.test_a_script_that_fails_gives_1()
   local result = run(RACE .. "error('broken')", "--check")
   lu.assertEquals(result.status, 1)
