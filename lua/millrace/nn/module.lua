@@ -438,6 +438,20 @@ return function(tools)
     return missing, unexpected
   end
 
+  -- What is no tensor of the module's shape.
+  local function faults_of_values(own, dict)
+    local faults = {}
+    for _, pair in ipairs(own) do
+      local name, value = pair[1], dict[pair[1]]
+      if value ~= nil and not is_tensor(value) then
+        faults[#faults + 1] = ("`%s` is %s, expected a tensor"):format(name, tools.type_of(value))
+      elseif value ~= nil and shape_text(value) ~= shape_text(pair[2]) then
+        faults[#faults + 1] = ("`%s` is %s, but the module's is %s"):format(name, shape_text(value), shape_text(pair[2]))
+      end
+    end
+    return faults
+  end
+
   function methods.load_state_dict(m, dict, options)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
@@ -450,22 +464,15 @@ return function(tools)
       if #not_there == 0 and #not_known == 0 then own, missing, unexpected = from_one, not_there, not_known end
     end
     local strict = type(options) ~= "table" or options.strict ~= false
-    if strict and #missing > 0 then
-      misuse(("load_state_dict: `%s` is missing"):format(table.concat(missing, "`, `")))
-    end
+    local faults = faults_of_values(own, dict)
     if strict and #unexpected > 0 then
-      misuse(("load_state_dict: the module has no `%s`"):format(table.concat(unexpected, "`, `")))
+      table.insert(faults, 1, ("the module has no `%s`"):format(table.concat(unexpected, "`, `")))
     end
-    for _, pair in ipairs(own) do
-      local value = dict[pair[1]]
-      if value ~= nil and not is_tensor(value) then
-        misuse(("load_state_dict: `%s` is %s, expected a tensor"):format(pair[1], tools.type_of(value)))
-      end
-      if value ~= nil and shape_text(value) ~= shape_text(pair[2]) then
-        misuse(("load_state_dict: `%s` is %s, but the module's is %s"):format(pair[1], shape_text(value),
-          shape_text(pair[2])))
-      end
+    if strict and #missing > 0 then
+      local verb = #missing == 1 and "is" or "are"
+      table.insert(faults, 1, ("`%s` %s missing"):format(table.concat(missing, "`, `"), verb))
     end
+    if #faults > 0 then misuse("load_state_dict: " .. table.concat(faults, "; ")) end
     mr.no_grad(function()
       for _, pair in ipairs(own) do
         if dict[pair[1]] ~= nil then pair[2]:copy_(dict[pair[1]]) end

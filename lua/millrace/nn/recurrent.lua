@@ -59,6 +59,22 @@ return function(tools, module, init)
     return mr.stack(results), state
   end
 
+  -- LSTM has two states, in a list; the one of GRU is a tensor.
+  local function check_form(name, given, count)
+    local expected = count == 1 and "one tensor" or "a list {h, c} of two tensors"
+    local function refuse(what) misuse(("%s: argument 2, the state, is %s, expected %s"):format(name, what, expected)) end
+    if count == 1 then
+      if not tools.is_tensor(given) then refuse(tools.type_of(given)) end
+      return
+    end
+    if type(given) ~= "table" then refuse(tools.type_of(given)) end
+    for k = 1, math.max(count, #given) do
+      if not tools.is_tensor(given[k]) or k > count then
+        refuse(("a list whose element %d is %s"):format(k, tools.type_of(given[k])))
+      end
+    end
+  end
+
   local function first_states(name, m, x, given, count)
     local directions = m.bidirectional and 2 or 1
     local shape = { m.num_layers * directions, x:size(2), m.hidden_size }
@@ -104,6 +120,7 @@ return function(tools, module, init)
         misuse(("%s: the input has the shape %s, expected %s"):format(name, table.concat(x.shape, "x"),
           (m.batch_first and "(sequences, steps, %d)" or "(steps, sequences, %d)"):format(m.input_size)))
       end
+      if given ~= nil then check_form(name, given, count) end
       if count == 1 and given ~= nil then given = { given } end
       if m.batch_first then x = x:transpose(1, 2) end
       local states, last, place, sides = first_states(name, m, x, given, count), {}, 0, {}
