@@ -246,6 +246,16 @@ static bool check_bound(const mr_explore_bound *b, double number, const char *te
     return false;
 }
 
+static void complain_of_bound(const char *text, size_t size) {
+    mr_buffer all = {0};
+    for (const mr_explore_bound *b = mr_explore_bounds; b->name; b++)
+        mr_buffer_printf(&all, "%s%s", b == mr_explore_bounds ? "" : ", ", b->name);
+    mr_host_complain("--explore: there is no option '%.*s': expected one of %s, as in "
+                     "max:1000,grain:2",
+                     (int)size, text, all.data ? all.data : "");
+    mr_buffer_free(&all);
+}
+
 /* "max:1000,grain:2" */
 static bool read_explore(mr_options *out, const char *text) {
     const char *whole = out->explore = text;
@@ -255,9 +265,13 @@ static bool read_explore(mr_options *out, const char *text) {
         const char *digits = text + name + 1;
         char *end = NULL;
         double number = b && text[name] == ':' ? mr_number_parse(digits, &end) : 0;
+        if (!b) {
+            complain_of_bound(text, name);
+            return false;
+        }
         if (!end || end == digits || (*end && *end != ',')) {
-            mr_host_complain("--explore: expected a list such as max:1000,grain:2, got '%s'",
-                             whole);
+            mr_host_complain("--explore: %s: expected a number, as in max:1000,grain:2, got '%s'",
+                             b->name, whole);
             return false;
         }
         if (!check_bound(b, number, digits, (int)(end - digits))) return false;
