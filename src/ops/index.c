@@ -141,7 +141,7 @@ bool mr_index_find_bad(const mr_tensor *index, int64_t size, int64_t *out_at, in
 
 mr_status mr_index_fail(mr_code code, const char *name, const mr_tensor *index, int64_t at,
                         int64_t value, const mr_tensor *chosen, int64_t size) {
-    char where[MR_MAX_DIMS * 24] = "", a[160], b[160];
+    char where[MR_MAX_DIMS * 24] = "", element[sizeof where + 16] = "", a[160], b[160];
     int64_t number[MR_MAX_DIMS] = {0};
     for (int d = index->ndim; d-- > 0;) {
         number[d] = at % index->shape[d] + 1;
@@ -151,10 +151,11 @@ mr_status mr_index_fail(mr_code code, const char *name, const mr_tensor *index, 
     for (int d = 0; d < index->ndim; d++)
         used += (size_t)snprintf(where + used, sizeof where - used, "%s%" PRId64, d ? ", " : "",
                                  number[d]);
+    if (index->ndim) snprintf(element, sizeof element, "element [%s] of ", where);
     return mr_fail(code,
-                   "%s: an index is out of range: %s[%s] is %" PRId64 ", but %s has %" PRId64
+                   "%s: an index is out of range: %s%s is %" PRId64 ", but %s has %" PRId64
                    " elements there: expected 1 to %" PRId64,
-                   name, mr_tensor_describe(index, a, sizeof a), where, value,
+                   name, element, mr_tensor_describe(index, a, sizeof a), value,
                    mr_tensor_describe(chosen, b, sizeof b), size, size);
 }
 

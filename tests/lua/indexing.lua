@@ -10,7 +10,7 @@ function TestIndexing.test_an_index_on_the_host_is_checked_by_the_call()
   local x = mr.zeros({ 3, 4 }, { device = "cpu" }):name "x"
   for _, bad in ipairs { 0, 5, -1, math.mininteger, math.maxinteger } do
     local i = index({ 1, bad }, "cpu"):name "i"
-    lu.assertErrorMsgContains("`i`[2] is " .. bad, x.index_select, x, 2, i)
+    lu.assertErrorMsgContains("element [2] of `i` is " .. bad, x.index_select, x, 2, i)
     lu.assertErrorMsgContains("expected 1 to 4", x.index_add_, x, 2, i, mr.ones({ 3, 2 }, { device = "cpu" }))
   end
   lu.assertEquals(x:sum():item(), 0)
