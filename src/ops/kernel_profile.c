@@ -13,11 +13,14 @@
 #define REACHED 0.9 /* of the bandwidth on the data sheet: a copy on an H200 */
 
 /* Latencies, as seen on an H200 (docs/performance.md, "Kernels of your own"). */
-#define L2_CLOCKS          280    /* a load that the L2 cache answers */
-#define MEMORY_SECONDS     440e-9 /* one that goes to memory, while many others do */
-#define SHARED_CLOCKS      30
-#define WARP_CLOCKS        25 /* a shuffle */
-#define BARRIER_CLOCKS     35
+#define L2_CLOCKS      280    /* a load that the L2 cache answers */
+#define MEMORY_SECONDS 440e-9 /* one that goes to memory, while many others do */
+#define SHARED_CLOCKS  30
+#define WARP_CLOCKS    25 /* a shuffle */
+#define BARRIER_CLOCKS 35
+/* Not measured: with it a barrier of the grid takes about 1.2 us, which is what CUDA programs see on an H100. How long
+ * blocks wait for the last one does not count (ptx/spin.h). */
+#define ARRIVAL_SECONDS    850e-9
 #define INSTRUCTION_CLOCKS 4   /* from an instruction to one that uses its result */
 #define BLOCK_CLOCKS       160 /* from the start of a block on an SM to that of the next one */
 #define BLOCK_SECONDS                                                                              \
@@ -119,8 +122,10 @@ static double seconds_of(const mr_device_properties *p, const mr_ptx_course *c, 
 }
 
 static double latency_of(const mr_device_properties *p, const work *w, const mr_kernel_occupancy *o,
-                         double seconds) {
-    return w->warps > 0 ? rounds_of(p, w, o) * (BLOCK_SECONDS + seconds / w->warps) : 0;
+                         double seconds, double arrivals) {
+    if (w->warps <= 0) return 0;
+    double block = BLOCK_SECONDS + seconds / w->warps + ARRIVAL_SECONDS * arrivals / w->blocks;
+    return rounds_of(p, w, o) * block;
 }
 
 /* ---- together */
@@ -152,7 +157,8 @@ bool mr_kernel_times_of(const mr_device *device, const mr_ptx_kernel *kernel,
         t.blocks = w.blocks * BLOCK_CLOCKS / clocks;
         t.atomics = w.scale * (double)course.hottest_cells / (double)p->clock_hz;
         double load = load_seconds(p, &w, w.scale * (double)course.memory_waits);
-        t.latency = latency_of(p, &w, &t.occupancy, seconds_of(p, &course, w.scale, load));
+        t.latency = latency_of(p, &w, &t.occupancy, seconds_of(p, &course, w.scale, load),
+                               w.scale * (double)course.arrivals);
     }
     double moved = SECTOR_BYTES * w.sectors < w.bytes ? SECTOR_BYTES * w.sectors : w.bytes;
     if (p->memory_bandwidth > 0) t.memory = moved / (REACHED * p->memory_bandwidth);
@@ -174,9 +180,9 @@ double mr_kernel_least_ns(const mr_device *device, const mr_kernel_arguments *a)
     mr_kernel_occupancy occupancy = mr_kernel_occupancy_of(device, a->kernel, threads, a->shared);
     double waits = (double)straight->memory_waits + a->passes * (double)loops->memory_waits;
     double load = load_seconds(p, &w, warps * waits);
-    double latency = latency_of(p, &w, &occupancy,
-                                seconds_of(p, straight, warps, load) +
-                                    seconds_of(p, loops, warps * a->passes, load));
+    double latency = latency_of(
+        p, &w, &occupancy,
+        seconds_of(p, straight, warps, load) + seconds_of(p, loops, warps * a->passes, load), 0);
     double starts = blocks * BLOCK_CLOCKS / ((double)p->sm_count * (double)p->clock_hz);
     return 1e9 * (latency > starts ? latency : starts);
 }

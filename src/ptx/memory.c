@@ -68,7 +68,7 @@ static bool fail_aligned(ptx_warp *warp, const ptx_code *code, const ptx_memory_
 static void tell(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
                  ptx_shape shape, const ptx_reach *r) {
     const mr_ptx_launch *launch = warp->run->launch;
-    if (warp->run->is_counted) {
+    if (warp->run->is_counted && !warp->repeat.is_idle) {
         ptx_counts_access(warp->run->counts, warp->frame->routine, code, m, r->space, mask,
                           r->address);
     }

@@ -303,11 +303,21 @@ static double nanoseconds(const ptx_function *f, const ptx_operand *o) {
     return 0;
 }
 
+/* As in a barrier of the grid: what the block has written is made known before it says that it is there. */
+static bool is_arrival(const ptx_instruction *i, const mr_ptx_counts *counts) {
+    bool is_fence = i->opcode == PTX_OP_fence || i->opcode == PTX_OP_membar;
+    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+    bool releases =
+        is_fence || (is_atomic && (ptx_has(i, PTX_MOD_release) || ptx_has(i, PTX_MOD_acq_rel)));
+    return releases && !ptx_has(i, PTX_MOD_cta) && counts->lanes == counts->executed;
+}
+
 static void add_course(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
     course *c = context;
     ptx_class which = ptx_class_of(i);
     c->sum->instructions += counts->executed;
     c->sum->warp_operations += which == PTX_CLASS_WARP ? counts->executed : 0;
+    c->sum->arrivals += is_arrival(i, counts) ? counts->executed : 0;
     c->sum->barriers += which == PTX_CLASS_BARRIER ? counts->executed : 0;
     if (i->opcode == PTX_OP_nanosleep)
         c->sum->sleep_ns += (double)counts->executed * nanoseconds(c->f, &i->operands[0]);

@@ -72,6 +72,8 @@ typedef struct {
     uint64_t instructions;
     uint64_t memory_waits, shared_waits; /* for groups of loads (waits.h) */
     uint64_t warp_operations, barriers;
+    uint64_t
+        arrivals; /* releases towards the device by one thread, for which the others of its block wait */
     double sleep_ns; /* nanosleep */
     uint64_t
         hottest_cells; /* passes of atomic operations over the part of memory that has most of them */

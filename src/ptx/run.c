@@ -192,6 +192,7 @@ static bool begin_warp(ptx_run_state *run, ptx_warp *warp) {
     warp->executed = warp->since_join = 0;
     warp->is_probed = false;
     warp->idle_slices = 0;
+    warp->repeat = (ptx_repeat){0};
     warp->state = PTX_WARP_READY;
     warp->path_count = 1;
     warp->paths[0] = (ptx_path){.code = run->routine->codes,
@@ -253,8 +254,9 @@ static const ptx_code *run_counted_codes(ptx_warp *warp, const ptx_code *code) {
         uint32_t mask = guarded(warp, code);
         /* A branch is executed by the lanes that do not take it, too. */
         bool is_branch = code->run == ptx_run_branch;
-        ptx_counts_add(warp->run->counts, warp->frame->routine, code,
-                       is_branch ? warp->active : mask);
+        if (ptx_counts_here(warp, code, mask))
+            ptx_counts_add(warp->run->counts, warp->frame->routine, code,
+                           is_branch ? warp->active : mask);
         code = mask ? code->run(warp, code, mask) : code + 1;
     }
     return NULL;

@@ -37,7 +37,7 @@ const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code) {
     while (code) {
         if (--warp->budget < 0) return code;
         uint32_t mask = warp->active & (ptx_predicate(warp, code->guard) ^ code->guard_flip);
-        if (run->counts)
+        if (run->is_counted && ptx_counts_here(warp, code, mask))
             ptx_counts_add(run->counts, warp->frame->routine, code,
                            code->run == ptx_run_branch ? warp->active : mask);
         if (mask) look_at(run, code);
@@ -46,7 +46,26 @@ const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code) {
     return NULL;
 }
 
-/* ---- the state of a block */
+/* ---- what counts as work */
+
+#define MOST_FRESH 32 /* then it works through a list, and nobody looks at its state any more */
+
+typedef enum { OTHER, ASKS, CHANGES } effect;
+
+static effect effect_of(const ptx_code *code) {
+    if (!code->source) return OTHER;
+    switch ((ptx_opcode)code->source->opcode) {
+    case PTX_OP_ld:
+        return code->run == ptx_run_load && code->memory->order != PTX_WEAK ? ASKS : OTHER;
+    case PTX_OP_atom: return ASKS;
+    case PTX_OP_st: return is_private(code->source) ? OTHER : CHANGES;
+    case PTX_OP_red:
+    case PTX_OP_cp:
+    case PTX_OP_bar:
+    case PTX_OP_barrier: return CHANGES;
+    default: return OTHER;
+    }
+}
 
 static uint64_t mix(uint64_t h, uint64_t value) {
     h = (h ^ value) * 0x9e3779b97f4a7c15u;
@@ -58,6 +77,36 @@ static uint64_t mix_bytes(uint64_t h, const char *bytes, size_t size) {
         h = mix(h, *(const ptx_u64 *)(const void *)(bytes + i));
     return h;
 }
+
+static void ask(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    ptx_repeat *r = &warp->repeat;
+    bool again = r->poll == code;
+    if (again && r->fresh > MOST_FRESH) return;
+    uint64_t state = mix((uint64_t)warp->active << 32 | mask, warp->run->changes);
+    state = mix_bytes(state, warp->frame->registers, warp->frame->routine->frame_bytes);
+    r->is_idle = again && state == r->state;
+    r->fresh = again && !r->is_idle ? r->fresh + 1 : 0;
+    r->state = state;
+    if (r->is_idle) return; /* once more through the codes between low and high */
+    r->poll = r->low = r->high = code;
+}
+
+bool ptx_counts_here(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
+    ptx_repeat *r = &warp->repeat;
+    if (r->is_idle && (code < r->low || code > r->high)) *r = (ptx_repeat){0};
+    switch (mask ? effect_of(code) : OTHER) {
+    case ASKS: ask(warp, code, mask); break;
+    case CHANGES: r->poll = NULL; break;
+    case OTHER: break;
+    }
+    if (!r->is_idle && r->poll) {
+        if (code < r->low) r->low = code;
+        if (code > r->high) r->high = code;
+    }
+    return !r->is_idle;
+}
+
+/* ---- the state of a block */
 
 static uint64_t mix_path(uint64_t h, const ptx_path *path) {
     h = mix(h, (uintptr_t)path->code);

@@ -60,6 +60,15 @@ typedef enum {
     PTX_WARP_PAUSED, /* it may go on, but it is the turn of another */
 } ptx_warp_state;
 
+/* spin.h: what a warp asks for, perhaps again and again. */
+typedef struct {
+    const ptx_code *poll;       /* that asks; NULL: none, or the warp has changed something since */
+    uint64_t state;             /* of the lanes when it asked last */
+    const ptx_code *low, *high; /* the codes since then lie between them */
+    uint32_t fresh;             /* how often in a row the lanes were in another state */
+    bool is_idle;               /* nothing has changed from one time to the next */
+} ptx_repeat;
+
 struct ptx_warp {
     char *area[PTX_AREAS]; /* of operands; area[PTX_AREA_FRAME] is that of the path that runs */
 
@@ -79,6 +88,7 @@ struct ptx_warp {
         since_join; /* slices since paths changed: a spin that waits for lanes of its own warp */
 
     bool is_probed;       /* spin.h: the next slice is short and watched */
+    ptx_repeat repeat;    /* spin.h; only where the block is counted */
     uint32_t idle_slices; /* in a row in which it only waited for others */
 
     ptx_path paths[PTX_LANES]; /* those that do not run now; the last is taken first */

@@ -46,6 +46,45 @@ function TestCooperative.test_many_rounds_and_launches()
   lu.assertEquals(x:item(), 3 * 190)
 end
 
+-- Blocks that wait do no work: a barrier takes about a microsecond, however long the interpreter lets them ask.
+function TestCooperative.test_a_barrier_takes_about_a_microsecond()
+  local function time_of(barriers, blocks)
+    local kernel = mr.kernel(([[
+      #include <cooperative_groups.h>
+      extern "C" __global__ void steps(int *y) {
+        y[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+        %s
+      }]]):format(("cooperative_groups::this_grid().sync();\n"):rep(barriers)))
+    local y = mr.zeros(blocks * 64, { dtype = "i32" })
+    mr.synchronize()
+    local tr = mr.timeline(function() kernel[{ blocks, 64, cooperative = true }](y) end)
+    return 1000 * kernel:profile().ms, 1000 * (tr.spans[1].finish - tr.spans[1].start)
+  end
+  for _, blocks in ipairs{ 4, 64 } do
+    local counted, traced = time_of(0, blocks)
+    for _, barriers in ipairs{ 1, 5 } do
+      local counted_with, traced_with = time_of(barriers, blocks)
+      local each, each_traced = (counted_with - counted) / barriers, (traced_with - traced) / barriers
+      lu.assertTrue(each > 0.5 and each < 3, each)
+      lu.assertTrue(each_traced > 0.5 and each_traced < 3, each_traced)
+    end
+  end
+end
+
+-- A loop that asks for something else each time works.
+function TestCooperative.test_volatile_reads_in_a_loop_are_counted()
+  local kernel = mr.kernel([[
+    extern "C" __global__ void sum(volatile int *x, int *out, int n) {
+      int sum = 0;
+      for (int i = 0; i < n; i++) sum += x[i];
+      *out = sum;
+    }]])
+  local x, out = mr.ones(1000, { dtype = "i32" }), mr.zeros(1, { dtype = "i32" })
+  kernel[{ 1, 1 }](x, out, 1000)
+  lu.assertEquals(out:item(), 1000)
+  lu.assertTrue(kernel:profile().instructions > 3000)
+end
+
 function TestCooperative.test_what_it_reads_and_writes_is_known()
   local k = kernel "x[i] = i; grid.sync(); y[i] = x[n - 1 - i];"
   lu.assertEquals(k:access(), { x = "rw", y = "w" })

@@ -57,10 +57,10 @@ function TestRecurrent.test_without_a_state_it_is_zero()
   refused({ "LSTM", "the state has the shape 1x2x4, expected 2x2x4" }, nn.LSTM(3, 4, { num_layers = 2 }), x,
     { mr.zeros(1, 2, 4), mr.zeros(1, 2, 4) })
   local state = mr.zeros(1, 2, 4)
-  refused({ "nn_more.lua:", "GRU: argument 2, the state, is a table, expected one tensor" }, m, x, { state, state })
+  refused({ "GRU: argument 2, the state, is a table, expected one tensor" }, m, x, { state, state })
   local lstm = nn.LSTM(3, 4)
   local list = "expected a list {h, c} of two tensors"
-  refused({ "nn_more.lua:", "LSTM: argument 2, the state, is a tensor, " .. list }, lstm, x, state)
+  refused({ "LSTM: argument 2, the state, is a tensor, " .. list }, lstm, x, state)
   refused({ "is a list whose element 2 is nil, " .. list }, lstm, x, { state })
   refused({ "is a list whose element 3 is a tensor, " .. list }, lstm, x, { state, state, state })
   refused({ "is a number, " .. list }, lstm, x, 3)
