@@ -61,7 +61,7 @@ return function(tools)
   local function with_trace(outcome, fn)
     return setmetatable(outcome, { __index = function(o, key)
       if key ~= "trace" then return nil end
-      local trace = guarded("replay", function(keeper)
+      local trace = guarded("trace", function(keeper)
         return mr.timeline(function()
           pcall(tools.replay, runner(fn, {}), keeper, nil, o.schedule)
           tools.put_back(keeper) -- a timeline of a lost device cannot be made
@@ -168,7 +168,6 @@ return function(tools)
       call(fn)
       pcall(tools.drain)
     end)
-    if fine then tools.explored() end
     return first, fine, reports, totals
   end
 

@@ -2154,9 +2154,9 @@ function mr.memory.empty_cache(device) end
 
 ---"off" (costs nothing), "warn" (each new report goes to standard error), "error" (the call that makes
 ---a hazard raises, and is not carried out), "collect" (for reports()). When the checker is switched
----on, all earlier work counts as ordered. Inside check(fn), the new mode starts at the end of the
----check. Before the checker is switched off, pending host functions run. A host function can ask for
----the mode and not change it. Returns the previous mode.
+---on, all earlier work counts as ordered. Inside check(fn), mr.explore, mr.stress and mr.replay the
+---new mode starts at their end. Before the checker is switched off, pending host functions run. A host
+---function can ask for the mode and not change it. Returns the previous mode.
 ---@param mode? string
 ---@return string before
 function mr.hazard.mode(mode) end

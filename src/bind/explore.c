@@ -47,7 +47,6 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"bounds", bounds},
                                  {"next_number", mr_explore_tool_next_number},
                                  {"uncollected", mr_explore_tool_uncollected},
-                                 {"explored", mr_explore_tool_explored},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */

@@ -48,6 +48,5 @@ int mr_explore_tool_bytes(lua_State *L);
 int mr_explore_tool_misuse(lua_State *L);
 int mr_explore_tool_next_number(lua_State *L);
 int mr_explore_tool_uncollected(lua_State *L);
-int mr_explore_tool_explored(lua_State *L);
 
 #endif

@@ -12,6 +12,7 @@
 #include "bind/explore.h"
 #include "bind/explore_parts.h"
 #include "bind/field.h"
+#include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/waits.h"
 #include "explore/explore.h"
@@ -31,8 +32,15 @@ static int drop_keeper(lua_State *L) {
     if (!*keeper) return 0;
     mr_explore_let_go(*keeper);
     *keeper = NULL;
+    mr_hazard_apart_end(mr_bind_hazard(L));
     mr_explore_guard_keep(L, NULL);
     return 0;
+}
+
+/* For the hazard checker: the result of mr.explore tells of hazards, the others do not. */
+static mr_hazard_apart kind_of(const char *what) {
+    bool is_stress = strcmp(what, "stress") == 0 || strcmp(what, "replay") == 0;
+    return is_stress ? MR_HAZARD_STRESSED : MR_HAZARD_EXPLORED;
 }
 
 /* keep(what) -> keeper, to be closed */
@@ -51,6 +59,7 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
     mr_explore_guard_keep(L, *keeper);
+    mr_raise(L, mr_hazard_apart_begin(mr_bind_hazard(L), kind_of(what)));
     return 1;
 }
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "bind/explore_parts.h"
-#include "bind/hazard.h"
 #include "bind/internal.h"
 #include "explore/stress.h"
 #include "graph/graph.h"
@@ -129,10 +128,4 @@ int mr_explore_tool_uncollected(lua_State *L) {
     lua_pushboolean(L, status == LUA_OK);
     lua_insert(L, 1);
     return lua_gettop(L);
-}
-
-/* explored(): the operations of the last mr.hazard.check are reported by mr.explore */
-int mr_explore_tool_explored(lua_State *L) {
-    mr_hazard_check_was_explored(mr_bind_hazard(L));
-    return 0;
 }

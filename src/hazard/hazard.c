@@ -64,6 +64,10 @@ static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
 }
 
 mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
+    if (c->apart.on) {
+        c->apart.mode = mode;
+        return MR_OK;
+    }
     if (!c->checking && mode != c->mode) mr_hazard_write_waiting(c);
     MR_TRY(set_mode(c, mode));
     tell_turn(c, MR_HAZARD_TURN_MODE, mode);
@@ -100,20 +104,16 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
 static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     mr_hazard_totals inside = mr_hazard_get_totals(c, false);
     c->totals = c->totals_before_check;
-    c->totals.checked_apart += inside.operations;
+    c->totals.checked_apart += inside.operations + inside.checked_apart;
+    c->totals.explored += inside.explored;
+    c->totals.stressed += inside.stressed;
     mr_claims beyond = {.where = inside.claims.where, .code = inside.claims.code};
     if (c->machine->lost) beyond.count[MR_CLAIM_FAILED] = inside.claims.count[MR_CLAIM_FAILED];
     beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
     beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
     beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
     mr_claims_merge(&c->totals.claims, &beyond);
-    c->last_apart = inside.operations;
     if (out_inside) *out_inside = inside;
-}
-
-void mr_hazard_check_was_explored(mr_hazard *c) {
-    c->totals.explored += c->last_apart;
-    c->last_apart = 0;
 }
 
 void mr_hazard_check_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_inside) {
@@ -136,11 +136,79 @@ void mr_hazard_returned(mr_hazard *c) {
     tell_turn(c, MR_HAZARD_TURN_RETURNED, c->mode);
 }
 
-void mr_hazard_check_abandon(mr_hazard *c) {
+static void abandon_check(checker *c) {
     size_t first;
     if (!c->checking) return;
     mr_hazard_check_end(c, &first, NULL);
     mr_hazard_drop_from(c, first);
+}
+
+void mr_hazard_check_abandon(mr_hazard *c) {
+    mr_hazard_apart_end(c); /* it may be in a check, and a check in it */
+    abandon_check(c);
+}
+
+/* ---- work that stands apart */
+
+mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
+    if (c->apart.on)
+        return mr_fail(MR_CODE_NOT_PERMITTED, "hazard: what stands apart is not nested");
+    mr_hazard_flush_collected(c); /* found before */
+    MR_TRY(mr_hazard_refuse(c));
+    c->apart = (stretch){.on = true,
+                         .kind = kind,
+                         .mode = c->checking ? c->mode_before_check : c->mode,
+                         .mode_before_check = c->mode_before_check,
+                         .advice = c->advice,
+                         .checking = c->checking,
+                         .returned = c->returned,
+                         .returned_before_check = c->returned_before_check,
+                         .first = c->reports.count,
+                         .check_first = c->check_first,
+                         .totals = c->totals,
+                         .totals_before_check = c->totals_before_check};
+    c->advice = c->checking = c->returned = false;
+    c->check_first = c->reports.count;
+    c->totals = (mr_hazard_totals){0};
+    if (c->mode != MR_HAZARD_OFF) mr_error_destroy(set_mode(c, MR_HAZARD_COLLECT)); /* on to on */
+    tell_turn(
+        c, kind == MR_HAZARD_EXPLORED ? MR_HAZARD_TURN_EXPLORE_BEGIN : MR_HAZARD_TURN_STRESS_BEGIN,
+        c->mode);
+    return MR_OK;
+}
+
+/* What ends the run or loses the device is no matter of the inside alone. */
+static void count_apart(checker *c, const mr_hazard_totals *inside) {
+    uint64_t operations = inside->operations + inside->checked_apart;
+    mr_claims beyond = {.where = inside->claims.where, .code = inside->claims.code};
+    if (c->machine->lost) beyond.count[MR_CLAIM_FAILED] = inside->claims.count[MR_CLAIM_FAILED];
+    beyond.count[MR_CLAIM_INTERRUPTED] = inside->claims.count[MR_CLAIM_INTERRUPTED];
+    c->totals.checked_apart += operations;
+    if (c->apart.kind == MR_HAZARD_EXPLORED) c->totals.explored += operations;
+    else c->totals.stressed += operations;
+    mr_claims_merge(&c->totals.claims, &beyond);
+}
+
+void mr_hazard_apart_end(mr_hazard *c) {
+    if (!c->apart.on) return;
+    abandon_check(c); /* one inside that was left */
+    mr_hazard_flush_collected(c);
+    const mr_hazard_totals inside = mr_hazard_get_totals(c, false);
+    mr_hazard_drop_from(c, c->apart.first);
+    c->totals = c->apart.totals;
+    count_apart(c, &inside);
+    c->apart.on = false;
+    c->advice = c->apart.advice;
+    c->checking = c->apart.checking;
+    c->returned = c->apart.returned;
+    c->returned_before_check = c->apart.returned_before_check;
+    c->check_first = c->apart.check_first;
+    c->totals_before_check = c->apart.totals_before_check;
+    c->mode_before_check = c->apart.mode_before_check;
+    c->floor = c->machine->next_seq - 1;
+    c->functions_may_be_done = c->functions.count > 0;
+    mr_error_destroy(set_mode(c, c->apart.mode));
+    tell_turn(c, MR_HAZARD_TURN_APART_END, c->mode);
 }
 
 bool mr_hazard_awaits_work(const mr_hazard *c, const mr_device *device) {

@@ -321,9 +321,9 @@ typedef struct {
     uint64_t hazards;       /* pairs found, not counting follow-ups and ignored ones */
     uint64_t reports;       /* hazards kept as reports, by pair of places */
     uint64_t follow_ups;    /* other pairs that the fix of a reported one also orders */
-    uint64_t checked_apart; /* operations in checks, which answer for themselves */
-    uint64_t explored;      /* those of them that mr.explore checked */
-    mr_claims claims;       /* what was not followed, and what is not shown */
+    uint64_t checked_apart; /* operations that stand apart, in checks or in stretches; of them: */
+    uint64_t explored, stressed; /* by mr_hazard_apart */
+    mr_claims claims;            /* what was not followed, and what is not shown */
 } mr_hazard_totals;
 
 /* Created in mode off. `hooks` is copied. The machine must outlive it. */
@@ -348,6 +348,9 @@ typedef enum {
     MR_HAZARD_TURN_CHECK_BEGIN,
     MR_HAZARD_TURN_CHECK_END,
     MR_HAZARD_TURN_RETURNED,
+    MR_HAZARD_TURN_EXPLORE_BEGIN,
+    MR_HAZARD_TURN_STRESS_BEGIN,
+    MR_HAZARD_TURN_APART_END,
 } mr_hazard_turn;
 
 /* Whoever compares verdicts, as tests do. Each function is optional. */
@@ -381,8 +384,13 @@ void mr_hazard_set_script(mr_hazard *hazard, const char *path);
  * totals, which say only how many operations there were (`checked_apart`). *out_inside: those of the check; may be NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
 void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
-/* The operations of the last check were a run of mr.explore, whose result tells about them. */
-void mr_hazard_check_was_explored(mr_hazard *hazard);
+/* What runs between the two stands apart: its hazards and what was not followed in it are no part of the totals, which
+ * say only how many operations there were. It is followed all the same, as it may use memory of before. Inside a check it
+ * can have checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when it
+ * ends, so its work counts as ordered. Not nested; a second end does nothing. */
+typedef enum { MR_HAZARD_EXPLORED, MR_HAZARD_STRESSED } mr_hazard_apart;
+mr_status mr_hazard_apart_begin(mr_hazard *hazard, mr_hazard_apart kind);
+void mr_hazard_apart_end(mr_hazard *hazard);
 /* The code that is judged has returned: the function of a check, else the script. What Lua's collector frees from
  * then on, until the check ends, is no act of that code: it is not judged. All else still is. */
 void mr_hazard_returned(mr_hazard *hazard);

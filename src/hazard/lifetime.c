@@ -63,10 +63,10 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
     if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);
 }
 
-/* Another run may free it earlier. Behind the work of its own stream that makes no difference. */
-static bool other_stream_used(const history *h, const actor *t) {
+/* Another run may free it earlier. Behind the work of its own stream, and what counts as ordered, that makes no difference. */
+static bool other_stream_used(const checker *c, const history *h, const actor *t) {
     for (uint32_t i = 0; i < h->count; i++)
-        if (h->entries[i]->actor != t) return true;
+        if (h->entries[i]->actor != t && h->entries[i]->seq > c->floor) return true;
     return false;
 }
 
@@ -75,7 +75,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     history *h = mr_hazard_history_of(c, storage);
     if (!h || h->freed) return;
     bool judged = !(c->returned && mr_hazard_is_collected(command));
-    if (judged && !only_look && mr_hazard_is_collected(command) && other_stream_used(h, t))
+    if (judged && !only_look && mr_hazard_is_collected(command) && other_stream_used(c, h, t))
         mr_claims_add(&c->totals.claims, MR_CLAIM_COLLECTED);
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];

@@ -318,6 +318,11 @@ void mr_hazard_drop_from(mr_hazard *c, size_t first) {
 }
 
 void mr_hazard_clear(mr_hazard *c) {
+    if (c->apart.on) { /* what was found before is not forgotten */
+        mr_hazard_drop_from(c, c->check_first);
+        c->totals = (mr_hazard_totals){0};
+        return;
+    }
     mr_hazard_totals run = mr_hazard_get_totals(c, true);
     run.claims = c->totals.claims; /* what is pending now may still run */
     mr_claims_merge(&run.claims, &c->before_clear.claims);
@@ -348,6 +353,7 @@ mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     t.follow_ups += before->follow_ups;
     t.checked_apart += before->checked_apart;
     t.explored += before->explored;
+    t.stressed += before->stressed;
     mr_claims_merge(&t.claims, &before->claims);
     t.claims.count[MR_CLAIM_CLEARED] = before->hazards;
     return t;

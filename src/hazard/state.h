@@ -59,6 +59,16 @@ typedef struct {
 
 typedef struct found_pair found_pair;
 
+/* What a stretch of work that stands apart puts back when it ends. */
+typedef struct {
+    bool on;
+    mr_hazard_apart kind;
+    mr_hazard_mode mode, mode_before_check;
+    bool advice, checking, returned, returned_before_check;
+    size_t first, check_first; /* reports */
+    mr_hazard_totals totals, totals_before_check;
+} stretch;
+
 struct mr_hazard {
     mr_observer observer;
     mr_machine *machine;
@@ -69,12 +79,12 @@ struct mr_hazard {
     bool returned, returned_before_check; /* the code that is judged */
     size_t check_first;
     mr_hazard_totals totals_before_check;
-    const char *prompt;  /* how names of entries of a prompt begin, or NULL */
-    const char *script;  /* the file that is run, or NULL; its folder has that many bytes */
-    size_t folder_size;  /* with the '/' */
-    uint64_t opened;     /* what was submitted before the check, up to here */
-    uint64_t off_since;  /* the seq that was next when it was made, or switched off last */
-    uint64_t last_apart; /* operations of the check that ended last */
+    const char *prompt; /* how names of entries of a prompt begin, or NULL */
+    const char *script; /* the file that is run, or NULL; its folder has that many bytes */
+    size_t folder_size; /* with the '/' */
+    uint64_t opened;    /* what was submitted before the check, up to here */
+    uint64_t off_since; /* the seq that was next when it was made, or switched off last */
+    stretch apart;
 
     /* order */
     actor host_actor;

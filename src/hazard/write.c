@@ -318,6 +318,20 @@ static void put_found(const mr_hazard_totals *t, bool whole_run, mr_buffer *out)
                          t->follow_ups, t->follow_ups == 1 ? "" : "es");
 }
 
+static void put_nothing_outside(const mr_hazard_totals *t, mr_buffer *out) {
+    const uint64_t checked = t->checked_apart - t->explored - t->stressed;
+    const char *names[4];
+    size_t count = 0;
+    if (checked) names[count++] = "mr.hazard.check";
+    if (t->explored) names[count++] = "mr.explore";
+    if (t->stressed) names[count++] = "mr.stress", names[count++] = "mr.replay";
+    mr_buffer_puts(out, "nothing was checked outside ");
+    for (size_t i = 0; i < count; i++) {
+        mr_buffer_puts(out, !i ? "" : i + 1 == count ? " and " : ", ");
+        mr_buffer_puts(out, names[i]);
+    }
+}
+
 /* The first line: what is claimed. */
 static void put_head(const checker *c, const mr_hazard_totals *t, bool whole_run, mr_buffer *out) {
     if (t->hazards) put_found(t, whole_run, out);
@@ -327,9 +341,7 @@ static void put_head(const checker *c, const mr_hazard_totals *t, bool whole_run
                          "no hazard was found in %" PRIu64
                          " operation%s, but not every schedule is covered",
                          t->operations, plural(t->operations));
-    else if (t->checked_apart)
-        mr_buffer_printf(out, "nothing was checked outside %s",
-                         t->explored == t->checked_apart ? "mr.explore" : "mr.hazard.check");
+    else if (t->checked_apart) put_nothing_outside(t, out);
     else if (c->mode == MR_HAZARD_OFF)
         mr_buffer_puts(out, "nothing was checked: the checker is off");
     else mr_buffer_puts(out, "nothing was checked: no operation was submitted");
@@ -350,8 +362,14 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
         t.claims.count[MR_CLAIM_DROPPED] = t.claims.count[MR_CLAIM_CLEARED] = 0;
     t.claims.where = mr_hazard_shown(c, t.claims.where);
     mr_claims_write(&t.claims, mr_hazard_claim(&t), out);
-    put_apart(t.checked_apart - t.explored, "mr.hazard.check", out);
+    put_apart(t.checked_apart - t.explored - t.stressed, "mr.hazard.check", out);
     put_apart(t.explored, "mr.explore", out);
+    if (t.stressed)
+        mr_buffer_printf(
+            out,
+            "not counted: %" PRIu64
+            " operation%s ran inside mr.stress or mr.replay, which report no hazards\n",
+            t.stressed, plural(t.stressed));
     mr_hazard_describe_ignores(c, out);
 }
 

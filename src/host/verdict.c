@@ -53,6 +53,9 @@ static mr_status take_turn(mr_hazard *hazard, const mr_verdict_turn *turn) {
         mr_hazard_drop_from(hazard, first);
         return MR_OK;
     case MR_HAZARD_TURN_RETURNED: mr_hazard_returned(hazard); return MR_OK;
+    case MR_HAZARD_TURN_EXPLORE_BEGIN: return mr_hazard_apart_begin(hazard, MR_HAZARD_EXPLORED);
+    case MR_HAZARD_TURN_STRESS_BEGIN: return mr_hazard_apart_begin(hazard, MR_HAZARD_STRESSED);
+    case MR_HAZARD_TURN_APART_END: mr_hazard_apart_end(hazard); return MR_OK;
     }
     return MR_OK;
 }

@@ -195,6 +195,91 @@ local function pointers(f)
     ]=] .. f
 end
 
+-- What runs inside mr.explore, mr.stress and mr.replay is no part of the verdict: no hazard, nothing that was not followed.
+TestApart = {}
+
+local RACE = [[
+  local function work()
+    local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4)
+    mr.synchronize()
+    a:run(function() x:add_(1) end)
+    b:run(function() x:mul_(2) end)
+    a:host_func(function() end)
+    b:query()
+    mr.synchronize()
+    return x:sum():item()
+  end
+]]
+local EXPLORED = "not counted: %d operations ran inside mr.explore and are reported there\n"
+local STRESSED = "not counted: %d operations ran inside mr.stress or mr.replay, which report no hazards\n"
+
+function TestApart.test_nothing_of_it_is_in_the_verdict()
+  for code, expected in pairs {
+    ["mr.explore(work)"] = "nothing was checked outside mr.explore\n" .. EXPLORED:format(36),
+    ["local _ = mr.explore(work).outcomes[2].trace"] = "nothing was checked outside mr.explore\n" .. EXPLORED:format(36),
+    ["mr.explore(work).hazards[1]:witness()"] = "nothing was checked outside mr.explore\n" .. EXPLORED:format(66),
+    ["mr.stress(work, {runs = 2})"] = "nothing was checked outside mr.stress and mr.replay\n" .. STRESSED:format(12),
+    ["mr.replay(mr.explore(work).outcomes[1].schedule, work)"] = "nothing was checked outside mr.explore, mr.stress " ..
+      "and mr.replay\n" .. EXPLORED:format(36) .. STRESSED:format(6),
+    ["mr.explore(function() work() error 'mine' end)"] = "nothing was checked outside mr.explore\n" ..
+      EXPLORED:format(36),
+  } do
+    local result = run{ RACE .. code }
+    lu.assertEquals({ result.err:gsub("%d+ operations", "N operations") },
+      { expected:gsub("%d+ operations", "N operations") }, code)
+    lu.assertEquals(result.status, 0, code)
+  end
+  local result = run{ RACE .. "local n, r = 0 mr.explore(function() n = n + 1 return work() end) print(n)" }
+  lu.assertStrContains(result.err, EXPLORED:format(6 * tonumber(result.out)))
+end
+
+function TestApart.test_the_work_around_it_is_judged_as_without_it()
+  local AROUND = [[
+    local s, t, y, e = mr.stream(), mr.stream(), mr.zeros(4, {name = "y"}), mr.empty(4, {name = "e"})
+    mr.synchronize()
+    s:run(function() y:add_(1) end) t:run(function() y:mul_(2) end)
+    mr.synchronize()
+    %s
+    s:run(function() y:add_(1) end) t:run(function() y:mul_(2) end)
+    mr.synchronize()
+    e:add_(1)
+    local totals = {}
+    for line in tostring(mr.hazard.summary()):gmatch "[^\n]+" do if not line:find "not counted" then print(line) end end
+    for _, r in ipairs(mr.hazard.reports()) do print(r.kind, r.tensor, r.first.where, r.count) end
+  ]]
+  local plain = run{ RACE .. AROUND:format("") }
+  lu.assertStrContains(plain.out, "3 hazards at 3 pairs of places")
+  for _, code in ipairs { "mr.explore(work)", "mr.stress(work, {runs = 2})",
+                          "mr.explore(function() mr.hazard.clear() return work() end)",
+                          "mr.explore(function() mr.hazard.mode 'off' return work() end) mr.hazard.mode 'collect'",
+                          "mr.explore(function() return t:run(function() return y:add_(1) end) end)" } do
+    local result = run{ RACE .. AROUND:format(code) }
+    if code:find "'off'" then
+      lu.assertStrContains(result.out, "y", code) -- from then on the checker is off, until it is on again
+    else
+      lu.assertEquals((result.out:gsub("/tmp/[^:]+", "FILE")), (plain.out:gsub("/tmp/[^:]+", "FILE")), code)
+    end
+    lu.assertEquals(result.status, 3)
+  end
+end
+
+function TestApart.test_inside_a_check_the_explorer_has_its_own()
+  local result = run{ RACE .. [[
+    local r
+    local reports, totals = mr.hazard.check(function() mr.zeros(2) r = mr.explore(work) mr.zeros(2) end)
+    print(#reports, totals.operations, totals.hazards, totals.host_functions, totals.queries)
+    print(#r.hazards, #r.not_followed, r.hazards[1]:witness().benign)]] }
+  lu.assertEquals(result.out, "0\t2\t0\t0\t0\n1\t1\tfalse\n")
+  lu.assertStrContains(result.err, "ran inside mr.explore and are reported there")
+  lu.assertEquals(result.status, 0)
+end
+
+function TestApart.test_a_script_that_ends_inside()
+  local result = run{ RACE .. "mr.zeros(4) mr.stress(function() work() os.exit(0) end)" }
+  lu.assertStrContains(result.err, "no hazards: every legal schedule of this 1 operation gives the same values\nnot counted: ")
+  lu.assertEquals(result.status, 0)
+end
+
 function TestOthers.test_explore_calls_nothing_deterministic_whose_accesses_are_missing()
   local result = run{ pointers "local r = mr.explore(work) print(r, r.deterministic, #r.not_followed)" }
   lu.assertStrContains(result.out, "1 schedule, 1 outcome\n")
