@@ -164,6 +164,16 @@ static uint64_t state_of(const grid_run *g) {
     return state;
 }
 
+/* Lanes that ask in a loop; others of their warp may wait for them at a barrier of the block. */
+static const ptx_path *asking_path(ptx_run_state *run, ptx_warp **out_warp) {
+    for (uint32_t w = 0; w < run->warp_count; w++) {
+        ptx_warp *warp = *out_warp = &run->warps[w];
+        for (uint32_t i = warp->path_count; warp->state == PTX_WARP_READY && i-- > 0;)
+            if (warp->paths[i].state == PTX_PATH_READY) return &warp->paths[i];
+    }
+    return NULL;
+}
+
 static void fail_waiting(grid_run *g) {
     ptx_run_state *run = lowest_waiting(g);
     uint64_t begun = 0;
@@ -176,16 +186,18 @@ static void fail_waiting(grid_run *g) {
                  "; %llu blocks have not begun, as the device runs at most %llu of this kernel at "
                  "once: launch no more than that if blocks wait for each other",
                  (unsigned long long)(g->blocks - begun), (unsigned long long)resident(g));
-    for (uint32_t w = 0; w < run->warp_count; w++) {
-        ptx_warp *warp = &run->warps[w];
-        if (warp->state != PTX_WARP_READY || !warp->path_count) continue;
-        const ptx_path *path = &warp->paths[warp->path_count - 1];
-        ptx_fault(warp, path->code, ptx_first_lane(path->mask), MR_CODE_LAUNCH_TIMEOUT,
-                  "waits for ever: what it asks for is not written by any thread that can still "
-                  "run%s",
-                  more);
-        break;
-    }
+    ptx_warp *warp;
+    const ptx_path *path = asking_path(run, &warp);
+    if (!path) return;
+    const char *barrier =
+        g->launch->workspace
+            ? "; if it waits in grid.sync(), not all blocks of the grid reach that: "
+              "move it out of the condition"
+            : "";
+    ptx_fault(warp, path->code, ptx_first_lane(path->mask), MR_CODE_LAUNCH_TIMEOUT,
+              "waits for ever: what it asks for is not written by any thread that can still "
+              "run%s%s",
+              barrier, more);
     fail(g, run->failure);
     run->failure = MR_OK;
 }
