@@ -2097,10 +2097,11 @@ function Kernel:access() end
 ---requests, sectors of 32 bytes, efficiency, passes over the banks; the same for its `loads` and its
 ---`stores`), `occupancy` and `limited_by` for blocks of that size (those of the last launch), `ms`
 ---that a launch takes by the device's figures, `bound_by` and `times` of whatever may bound it;
----p:lines() has the same counts for each line of the source. nil if nothing has run. Waits for
----nothing: synchronize first.
+---p:lines() has the same counts for each line of the source. print shows both. nil and why, if no
+---launch was counted yet. Waits for nothing: synchronize first.
 ---@param options? { block?: integer, shared?: integer, reset?: boolean }
----@return table p
+---@return table? p
+---@return string? why
 function Kernel:profile(options) end
 
 ---Returns the kernel of that name: as in the source, its symbol in the PTX, or one of the `names` of

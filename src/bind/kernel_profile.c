@@ -1,9 +1,11 @@
 /* k:profile(): what the launches of a kernel did on the virtual GPU, as tables. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bind/kernel.h"
 #include "bind/field.h"
 #include "bind/open.h"
+#include "model/backend.h"
 #include "ops/kernel_profile.h"
 
 /* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
@@ -62,6 +64,90 @@ static void push_times(lua_State *L, const mr_kernel_times *t) {
 #undef X
 }
 
+/* ---- as text */
+
+static const char HEAD[] = " instructions  lanes  sectors/request  bank passes";
+
+static double field(lua_State *L, int table, const char *key) {
+    lua_getfield(L, table, key);
+    double value = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : 0;
+    lua_pop(L, 1);
+    return value;
+}
+
+static void put_row(lua_State *L, int row, mr_buffer *out) {
+    double sectors = field(L, row, "sectors_per_request"), passes = field(L, row, "bank_passes");
+    mr_buffer_printf(out, "%13.0f %6.1f", field(L, row, "instructions"),
+                     field(L, row, "active_lanes"));
+    if (sectors > 0) mr_buffer_printf(out, " %16.2f", sectors);
+    else if (passes > 0) mr_buffer_printf(out, " %16s", "");
+    if (passes > 0) mr_buffer_printf(out, " %12.2f", passes);
+}
+
+static void put_place(lua_State *L, int row, mr_buffer *out) {
+    lua_getfield(L, row, "file");
+    const char *file = luaL_optstring(L, -1, "?"), *slash = strrchr(file, '/');
+    char place[40];
+    snprintf(place, sizeof place, "%.24s:%d", slash ? slash + 1 : file, (int)field(L, row, "line"));
+    mr_buffer_printf(out, "%-30s", place);
+    lua_pop(L, 1);
+}
+
+static int row_text(lua_State *L) {
+    mr_buffer *out = mr_push_buffer(L);
+    put_place(L, 1, out);
+    put_row(L, 1, out);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+static void put_rows(lua_State *L, int list, mr_buffer *out) {
+    mr_buffer_printf(out, "%-30s%s", "line", HEAD);
+    for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, list); i <= n; i++) {
+        lua_rawgeti(L, list, i);
+        int row = lua_gettop(L);
+        mr_buffer_puts(out, "\n");
+        put_place(L, row, out);
+        put_row(L, row, out);
+        lua_pop(L, 1);
+    }
+}
+
+static int rows_text(lua_State *L) {
+    put_rows(L, 1, mr_push_buffer(L));
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+static int profile_text(lua_State *L) {
+    lua_settop(L, 1);
+    lua_getfield(L, 1, "bound_by");
+    lua_getfield(L, 1, "limited_by");
+    lua_getfield(L, 1, "list");
+    mr_buffer *out = mr_push_buffer(L);
+    mr_buffer_printf(out,
+                     "launches: %.0f; blocks: %.0f, %.0f of them counted\n"
+                     "a launch takes %.6f ms, bound by %s; occupancy %.0f %%, limited by %s\n",
+                     field(L, 1, "launches"), field(L, 1, "launched_blocks"), field(L, 1, "blocks"),
+                     field(L, 1, "ms"), luaL_optstring(L, 2, "?"), 100 * field(L, 1, "occupancy"),
+                     luaL_optstring(L, 3, "?"));
+    if (lua_istable(L, 4)) put_rows(L, 4, out);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+/* The table at the top has that text from now on. */
+static void set_text(lua_State *L, const char *name, lua_CFunction text) {
+    if (luaL_newmetatable(L, name)) {
+        mr_push_module(L);
+        lua_pushcclosure(L, text, 1);
+        lua_setfield(L, -2, "__tostring");
+    }
+    lua_setmetatable(L, -2);
+}
+
+/* ---- lines */
+
 #define MOST_LINES 4096
 
 static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_profile *profile) {
@@ -77,9 +163,11 @@ static void push_lines(lua_State *L, const mr_kernel_box *kernel, const mr_ptx_p
         mr_set_integer(L, "line", lines[i].line);
         set_counts(L, &lines[i].counts);
         set_moves(L, &lines[i].loads, &lines[i].stores);
+        set_text(L, "millrace.profile.line", row_text);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_remove(L, -2);
+    set_text(L, "millrace.profile.lines", rows_text);
 }
 
 /* p:lines(), as the table has them in `list`. */
@@ -89,9 +177,21 @@ static int profile_lines(lua_State *L) {
     return 1;
 }
 
+/* nil, and why there is none. */
+static int nothing_counted(lua_State *L, const mr_machine *machine) {
+    lua_pushnil(L);
+    if (!machine->backend->simulator)
+        lua_pushliteral(L, "only launches on the virtual GPU are counted");
+    else
+        lua_pushliteral(L, "no launch was counted yet: launch the kernel and synchronize, with the "
+                           "setting kernel_profile on");
+    return 2;
+}
+
 MR_FUNCTION(
     kernel_profile, "profile",
-    "k:profile([{block: integer, shared: integer, reset: boolean=false}]) -> p: table",
+    "k:profile([{block: integer, shared: integer, reset: boolean=false}]) -> p: table?, why: "
+    "string?",
     "What the launches of the kernel did on the virtual GPU so far, or since the last "
     "`reset`: `blocks` that were counted (of `launched_blocks`: all of a kernel's first 2048 "
     "threads, then one of 64, or as the setting `kernel_profile_every` says), `instructions` of "
@@ -102,8 +202,9 @@ MR_FUNCTION(
     "banks; the same for its `loads` and its `stores`), `occupancy` and `limited_by` for blocks of "
     "that size (those of the last launch), "
     "`ms` that a launch takes by the device's figures, `bound_by` and `times` of whatever may "
-    "bound it; p:lines() has the same counts for each line of the source. nil if nothing has "
-    "run. Waits for nothing: synchronize first.") {
+    "bound it; p:lines() has the same counts for each line of the source. print shows both. nil "
+    "and "
+    "why, if no launch was counted yet. Waits for nothing: synchronize first.") {
     static const char *const known[] = {"block", "shared", "reset", NULL};
     mr_machine *machine = mr_set_context(L);
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
@@ -120,7 +221,7 @@ MR_FUNCTION(
     if (shared < 0 || shared > INT32_MAX / 2)
         return mr_misuse(L, "profile: shared is no number of bytes");
     const mr_ptx_profile *profile = count->profile;
-    if (!profile || !mr_ptx_profile_blocks(profile)) return 0;
+    if (!profile || !mr_ptx_profile_blocks(profile)) return nothing_counted(L, machine);
     const mr_device *device = machine->current_device;
     mr_kernel_times times;
     if (!mr_kernel_times_of(device, kernel->ptx, count, (uint32_t)block, (uint32_t)shared, &times))
@@ -148,6 +249,7 @@ MR_FUNCTION(
     mr_push_module(L);
     lua_pushcclosure(L, profile_lines, 1);
     lua_setfield(L, -2, "lines");
+    set_text(L, "millrace.profile", profile_text);
     if (reset) mr_kernel_code_forget(kernel->unit->module->code, kernel->ptx);
     return 1;
 }

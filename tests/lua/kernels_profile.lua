@@ -124,7 +124,23 @@ end
 
 function TestProfile.test_nothing_has_run()
   copy:profile{ reset = true }
-  lu.assertNil(copy:profile())
+  local nothing, why = copy:profile()
+  lu.assertNil(nothing)
+  lu.assertStrContains(why, "no launch was counted yet: launch the kernel and synchronize")
+end
+
+function TestProfile.test_print_shows_a_table_by_line()
+  copy:profile{ reset = true }
+  copy[{ 1, 32 }](mr.zeros(32), mr.ones(32), 1, 32)
+  mr.synchronize()
+  local p = copy:profile()
+  local rows = p:lines()
+  lu.assertStrMatches(tostring(p), "launches: 1; blocks: 1, 1 of them counted\na launch takes 0%.%d+ ms, bound by .*")
+  lu.assertStrContains(tostring(p), tostring(rows), nil)
+  for _, row in ipairs(rows) do
+    lu.assertStrContains(tostring(rows), tostring(row))
+    lu.assertStrMatches(tostring(row), ("%%S+:%d +%d +32%%.0.*"):format(row.line, row.instructions))
+  end
 end
 
 function TestProfile.test_it_can_be_off()
