@@ -202,6 +202,41 @@ for _, name in ipairs{ "softmax", "log_softmax" } do
     end
   end
 end
+-- Rows of a few elements: "sum of 64".
+local SHORT = { 16, 64, 256 }
+for _, name in ipairs{ "sum", "mean", "max", "argmax", "var", "softmax", "layer_norm", "cumsum" } do
+  for _, length in ipairs(SHORT) do
+    local row = ("%s of %d"):format(name, length)
+    local maps = name == "softmax" or name == "cumsum"
+    arrays[row] = (maps or name == "layer_norm") and 2 or 1
+    work[row] = function(n, place)
+      local x = randn(n // length * length, place):view(-1, length)
+      local z = maps and { out = zeros(x) } or nil
+      local last = name == "layer_norm" and length or 2
+      return function() x[name](x, last, z) end
+    end
+  end
+end
+
+-- What finds or draws elements: it gives i64 positions, or as many values as it finds.
+function work.sort(n, place)
+  local x = randn(n, place)
+  return function() x:sort(1) end
+end
+function work.unique(n, place)
+  local x = place.dtype == "i64" and mr.randint(1000, { n }):to(place.place) or randn(n, place)
+  return function() x:unique() end
+end
+for _, categories in ipairs{ 10, 1000 } do
+  local row = "multinomial of " .. categories
+  arrays[row] = 2
+  work[row] = function(n, place)
+    local p = mr.rand(categories, { dtype = place.dtype }):to(place.place)
+    return function() p:multinomial(n, true) end
+  end
+end
+arrays.sort, arrays.unique = 4, 2
+
 for _, name in ipairs{ "uniform_", "normal_", "bernoulli_" } do
   arrays[name] = 1
   work[name] = function(n, place)
@@ -221,6 +256,7 @@ end
 
 -- The convolutions of the network of scripts/examples, and their gradients; n is the batch.
 local CONVOLUTIONS = { ["3 to 64"] = { 3, 32, 64, 1 }, ["64 to 128"] = { 64, 16, 128, 1 } }
+CONVOLUTIONS["256 to 256"] = { 256, 16, 256, 1 }
 CONVOLUTIONS["64 to 64 by 64"] = { 64, 32, 64, 64 } -- depthwise: in 64 groups
 local function convolution(row, n, place)
   local channels, size, outputs, groups = table.unpack(CONVOLUTIONS[row:match "%d+ to.*"])
@@ -253,7 +289,7 @@ end
 local function figure(row, dtype, n, seconds)
   if row == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
   if row:find "conv2d" then return ("%.0f GFLOP/s"):format(flops_of_convolution(row, n) / seconds / 1e9) end
-  return ("%.1f GB/s"):format((dtype == "f64" and 8 or 4) * arrays[row] * n / seconds / 1e9)
+  return ("%.1f GB/s"):format((dtype == "f32" and 4 or 8) * arrays[row] * n / seconds / 1e9)
 end
 
 local MILLION, TEN_MILLION = 1000000, 10000000
@@ -271,11 +307,16 @@ case("f64", MILLION, "add", "clamp", "remainder", "fmod", "floor_divide", "exp",
   "uniform_", "normal_")
 case("f32", TEN_MILLION, "add", "relu_", "copy_", "add row", "add strided", "add transposed", "copy_ transposed", "exp",
   "sum", "sum 1", "sum 2", "max", "softmax 1", "softmax 2", "uniform_", "normal_")
+case("f32", MILLION, "sort", "unique", "multinomial of 10", "multinomial of 1000")
+case("i64", MILLION, "unique")
+for _, name in ipairs{ "sum", "mean", "max", "argmax", "var", "softmax", "layer_norm", "cumsum" } do
+  for _, length in ipairs(SHORT) do case("f32", MILLION, ("%s of %d"):format(name, length)) end
+end
 case("f32", 512, "matmul")
 case("f32", 1024, "matmul")
 case("f64", 512, "matmul")
-for _, shape in ipairs{ "3 to 64", "64 to 128", "64 to 64 by 64" } do
-  case("f32", CONVOLUTIONS[shape][4] > 1 and 16 or 64, "conv2d " .. shape, "conv2d_input " .. shape,
+for _, shape in ipairs{ "3 to 64", "64 to 128", "256 to 256", "64 to 64 by 64" } do
+  case("f32", (shape == "256 to 256" or CONVOLUTIONS[shape][4] > 1) and 16 or 64, "conv2d " .. shape, "conv2d_input " .. shape,
     "conv2d_weight " .. shape)
 end
 

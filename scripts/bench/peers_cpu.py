@@ -33,7 +33,7 @@ def side_of(n):
 
 
 def numpy_work(row, dtype, n):
-    kind = {"f32": np.float32, "f64": np.float64}[dtype]
+    kind = {"f32": np.float32, "f64": np.float64, "i64": np.int64}[dtype]
     source = np.random.default_rng(1)
     s = side_of(n)
 
@@ -92,6 +92,23 @@ def numpy_work(row, dtype, n):
     if row == "add strided":
         x, y, z = normal(s, 2 * s)[:, ::2], normal(s, 2 * s)[:, ::2], np.zeros((s, s), kind)
         return lambda: np.add(x, y, out=z)
+    what, _, length = row.partition(" of ")
+    if length and what in ("sum", "mean", "max", "argmax", "var", "cumsum"):
+        x = normal(n // int(length), int(length))
+        f = getattr(np, what)
+        if what == "max":
+            return lambda: (f(x, axis=1), np.argmax(x, axis=1))
+        return lambda: f(x, axis=1)
+    if row == "sort":  # with the positions, as the others give them
+        x = normal(n)
+        return lambda: (np.argsort(x, kind="stable"), np.sort(x))
+    if row == "unique":
+        x = source.integers(0, 1000, n) if kind is np.int64 else normal(n)
+        return lambda: np.unique(x)
+    if what == "multinomial":
+        p = source.random(int(length))
+        p /= p.sum()
+        return lambda: source.choice(int(length), n, p=p)
     reductions = {"sum": np.sum, "mean": np.mean, "max": np.max, "argmax": np.argmax, "var": np.var, "norm": np.linalg.norm}
     what, _, where = row.partition(" ")
     if what in reductions:
@@ -114,7 +131,7 @@ def numpy_work(row, dtype, n):
 
 
 def torch_work(row, dtype, n):
-    kind = {"f32": torch.float32, "f64": torch.float64}[dtype]
+    kind = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64}[dtype]
     s = side_of(n)
 
     def normal(*shape):
@@ -174,6 +191,22 @@ def torch_work(row, dtype, n):
     if row == "add strided":
         x, y, z = normal(s, 2 * s)[:, ::2], normal(s, 2 * s)[:, ::2], torch.zeros(s, s, dtype=kind)
         return lambda: torch.add(x, y, out=z)
+    what, _, length = row.partition(" of ")
+    if length and what in ("sum", "mean", "max", "argmax", "var", "softmax", "cumsum"):
+        x, f = normal(n // int(length), int(length)), getattr(torch, what)
+        return lambda: f(x, dim=1)
+    if what == "layer_norm":
+        x = normal(n // int(length), int(length))
+        return lambda: torch.nn.functional.layer_norm(x, (int(length),))
+    if row == "sort":
+        x = normal(n)
+        return lambda: torch.sort(x, stable=True)
+    if row == "unique":
+        x = torch.randint(1000, (n,)) if kind is torch.int64 else normal(n)
+        return lambda: torch.unique(x)
+    if what == "multinomial":
+        p = torch.rand(int(length), dtype=kind)
+        return lambda: torch.multinomial(p, n, True)
     what, _, where = row.partition(" ")
     if what in ("sum", "mean", "max", "argmax", "var", "norm"):
         x, f = normal(s, s), getattr(torch, what)
@@ -190,7 +223,8 @@ def torch_work(row, dtype, n):
     if row == "randperm":
         return lambda: torch.randperm(n)
     if what.startswith("conv2d"):
-        shapes = {"3 to 64": (3, 32, 64, 1), "64 to 128": (64, 16, 128, 1), "64 to 64 by 64": (64, 32, 64, 64)}
+        shapes = {"3 to 64": (3, 32, 64, 1), "64 to 128": (64, 16, 128, 1), "256 to 256": (256, 16, 256, 1),
+                  "64 to 64 by 64": (64, 32, 64, 64)}
         channels, size, outputs, groups = shapes[where]
         x, w, bias = normal(n, channels, size, size), normal(outputs, channels // groups, 3, 3), normal(outputs)
         if what == "conv2d":

@@ -3,6 +3,8 @@
 #include "ops/expr.h"
 #include "ops/fold_table.h"
 
+#include "base/bits.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -25,25 +27,60 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
         __builtin_prefetch((const void *)((uintptr_t)x + ahead + at));
 }
 
+/* gcc would unroll such short loops first, and then make no vectors of what is a selection. */
+#if defined(__clang__)
+#define ROLLED
+#else
+#define ROLLED _Pragma("GCC unroll 1")
+#endif
+
 /* Of twice as many lanes, in loops of constant length. */
 #define JOIN_HALVES(half, joined)                                                                  \
+    ROLLED                                                                                         \
     for (int l = 0; l < (half); l++) {                                                             \
         A s = lane[l], o = lane[l + (half)];                                                       \
         lane[l] = (A)(joined);                                                                     \
     }
+#define JOIN_LANES(joined)                                                                         \
+    JOIN_HALVES(32, joined)                                                                        \
+    JOIN_HALVES(16, joined)                                                                        \
+    JOIN_HALVES(8, joined)                                                                         \
+    JOIN_HALVES(4, joined)                                                                         \
+    JOIN_HALVES(2, joined)                                                                         \
+    JOIN_HALVES(1, joined)
+
+/* The same with lanes that are vectors over rows. */
+#define JOIN_ROWS(half, joined)                                                                    \
+    for (int l = 0; l < (half); l++)                                                               \
+        for (int w = 0; w < MR_SHORT_ROWS; w++) {                                                  \
+            A s = few[l][w], o = few[l + (half)][w];                                               \
+            few[l][w] = (A)(joined);                                                               \
+        }
+/* The results of `count` rows, whose lanes `lanes` makes. */
+#define EACH_ROW(lanes, joined)                                                                    \
+    A few[8][MR_SHORT_ROWS];                                                                       \
+    if (count < MR_SHORT_ROWS) memset(few, 0, sizeof few);                                         \
+    for (int64_t w = 0; w < count; w++) {                                                          \
+        A lane[MR_LANES];                                                                          \
+        lanes;                                                                                     \
+        JOIN_HALVES(32, joined)                                                                    \
+        JOIN_HALVES(16, joined)                                                                    \
+        JOIN_HALVES(8, joined)                                                                     \
+        for (int l = 0; l < 8; l++) few[l][w] = lane[l];                                           \
+    }                                                                                              \
+    JOIN_ROWS(4, joined)                                                                           \
+    JOIN_ROWS(2, joined)                                                                           \
+    JOIN_ROWS(1, joined)                                                                           \
+    memcpy(out, few[0], (size_t)count * sizeof *out);
 _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
 
 #define IS_WHOLE(A_) _Generic((A_)0, float : false, double : false, default : true)
 
 /* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. */
 #define FOLD(name, tag, T_, load, A_, at_once, begin, step, joined, final_)                        \
-    MR_CLONES static void name##_leaf_##tag(const void *x_, int64_t n, int64_t first,              \
-                                            mr_cell *out) {                                        \
+    MR_INLINE void name##_lanes_##tag(const T_ *p, int64_t n, A_ *lane) {                          \
         typedef T_ T;                                                                              \
         typedef A_ A;                                                                              \
-        (void)first;                                                                               \
-        const T *p = x_;                                                                           \
-        A lane[MR_LANES];                                                                          \
         int64_t i = 0;                                                                             \
         if (n < MR_LANES)                                                                          \
             for (int l = 0; l < MR_LANES; l++) lane[l] = (A)begin(tag);                            \
@@ -66,14 +103,20 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
             A s = lane[l];                                                                         \
             lane[l] = (A)(step);                                                                   \
         }                                                                                          \
-        JOIN_HALVES(32, joined)                                                                    \
-        JOIN_HALVES(16, joined)                                                                    \
-        JOIN_HALVES(8, joined)                                                                     \
-        JOIN_HALVES(4, joined)                                                                     \
-        JOIN_HALVES(2, joined)                                                                     \
-        JOIN_HALVES(1, joined)                                                                     \
+    }                                                                                              \
+    MR_INLINE A_ name##_of_##tag(const T_ *p, int64_t n) {                                         \
+        typedef A_ A;                                                                              \
+        A lane[MR_LANES];                                                                          \
+        name##_lanes_##tag(p, n, lane);                                                            \
+        JOIN_LANES(joined)                                                                         \
+        return lane[0];                                                                            \
+    }                                                                                              \
+    MR_CLONES static void name##_leaf_##tag(const void *x, int64_t n, int64_t first,               \
+                                            mr_cell *out) {                                        \
+        A_ s = name##_of_##tag(x, n);                                                              \
+        (void)first;                                                                               \
         memset(out, 0, sizeof *out);                                                               \
-        memcpy(out, &lane[0], sizeof lane[0]);                                                     \
+        memcpy(out, &s, sizeof s);                                                                 \
     }                                                                                              \
     static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
         typedef A_ A;                                                                              \
@@ -138,9 +181,14 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
         memcpy(out, &acc[column], sizeof *acc);                                                    \
     }
 
-/* The same as `leaf` of each row, for rows side by side: a lane is a vector over the rows. Lanes that have no element are
- * left out, as joining with what a fold begins with changes nothing. */
+/* The same as `leaf` of each row. Short rows are folded side by side: a lane is a vector over the rows. Lanes that have no
+ * element are left out, as joining with what a fold begins with changes nothing. */
 #define FOLD_ROWS(name, tag, T_, load, A_, begin, step, joined, final_)                            \
+    MR_INLINE void name##_each_##tag(const T_ *p, int64_t apart, int64_t n, int64_t count,         \
+                                     A_ *out) {                                                    \
+        typedef A_ A;                                                                              \
+        EACH_ROW(name##_lanes_##tag(p + w * apart, n, lane), joined)                               \
+    }                                                                                              \
     MR_CLONES static void name##_rows_##tag(const void *x_, int64_t apart, int64_t n_,             \
                                             int64_t count, const mr_params *params, void *out_) {  \
         typedef T_ T;                                                                              \
@@ -149,6 +197,15 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
         A lane[MR_SHORT][MR_SHORT_ROWS];                                                           \
         int64_t lanes = n_, n = n_;                                                                \
         (void)params, (void)n;                                                                     \
+        if (n > MR_SHORT) {                                                                        \
+            A all[MR_SHORT_ROWS];                                                                  \
+            name##_each_##tag(p, apart, n, count, all);                                            \
+            for (int64_t w = 0; w < count; w++) {                                                  \
+                A s = all[w];                                                                      \
+                STORE_ROW(out_, w, final_);                                                        \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
         if (count < MR_SHORT_ROWS) memset(lane, 0, (size_t)lanes * sizeof *lane);                  \
         for (int64_t l = 0; l < lanes; l++)                                                        \
             for (int64_t w = 0; w < count; w++) {                                                  \
@@ -232,21 +289,25 @@ FOLDS(X)
         out->i = first;                                                                            \
     }                                                                                              \
     /* A run of elements is asked at once, as vectors can. */                                      \
-    MR_CLONES static void name##_locate_##tag(const void *x, int64_t n, mr_cell *cell) {           \
-        const T *p = x;                                                                            \
-        T best;                                                                                    \
-        memcpy(&best, cell, sizeof best);                                                          \
+    MR_INLINE int64_t name##_place_##tag(const T *p, int64_t n, T best) {                          \
         bool nan = IS_NAN(best);                                                                   \
         int64_t i = 0;                                                                             \
-        for (int hits = 0; i + MR_LANES < n; i += MR_LANES) {                                      \
-            if (nan)                                                                               \
-                for (int l = 0; l < MR_LANES; l++) hits += IS_NAN(load(p[i + l]));                 \
-            else                                                                                   \
-                for (int l = 0; l < MR_LANES; l++) hits += load(p[i + l]) == best;                 \
-            if (hits) break;                                                                       \
+        for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
+            int first = MR_LANES;                                                                  \
+            for (int l = 0; l < MR_LANES; l++) {                                                   \
+                T v = load(p[i + l]);                                                              \
+                int at = (v == best) | (nan & IS_NAN(v)) ? l : MR_LANES;                           \
+                first = at < first ? at : first;                                                   \
+            }                                                                                      \
+            if (first < MR_LANES) return i + first;                                                \
         }                                                                                          \
-        while (i + 1 < n && !(nan ? IS_NAN(load(p[i])) : load(p[i]) == best)) i++;                 \
-        cell->i += i;                                                                              \
+        while (i < n && !(nan ? IS_NAN(load(p[i])) : load(p[i]) == best)) i++;                     \
+        return i < n ? i : n - 1; /* it is no more there if somebody writes to the tensor */       \
+    }                                                                                              \
+    MR_CLONES static void name##_locate_##tag(const void *x, int64_t n, mr_cell *cell) {           \
+        T best;                                                                                    \
+        memcpy(&best, cell, sizeof best);                                                          \
+        cell->i += name##_place_##tag(x, n, best);                                                 \
     }                                                                                              \
     static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
         T a, b;                                                                                    \
@@ -260,6 +321,12 @@ FOLDS(X)
         T best[MR_SHORT_ROWS] = {0};                                                               \
         int64_t *position = out;                                                                   \
         (void)params;                                                                              \
+        if (n > MR_SHORT) {                                                                        \
+            base##_each_##tag(p, apart, n, count, best);                                           \
+            for (int64_t w = 0; w < count; w++)                                                    \
+                position[w] = name##_place_##tag(p + w * apart, n, best[w]) + 1;                   \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t w = 0; w < count; w++) best[w] = load(p[w * apart]), position[w] = 1;         \
         for (int64_t i = 1; i < n; i++)                                                            \
             for (int64_t w = 0; w < count; w++) {                                                  \
@@ -301,13 +368,9 @@ ARG_REDUCTION(argmin, min)
 /* A cell holds the mean in f, the sum of squared differences from it in g, the count in i. A leaf goes
  * over its elements twice; leaves are joined by Chan's formula, which does not cancel. */
 #define VAR_FOLD(tag, T, load)                                                                     \
-    MR_CLONES static void var_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {  \
-        (void)first;                                                                               \
-        const T *p = x;                                                                            \
-        mr_cell sum;                                                                               \
-        mean_leaf_##tag(x, n, 0, &sum);                                                            \
-        double mean = n > 0 ? sum.f / (double)n : 0, lane[MR_LANES] = {0};                         \
+    MR_INLINE void squares_lanes_##tag(const T *p, int64_t n, double mean, double *lane) {         \
         int64_t i = 0;                                                                             \
+        for (int l = 0; l < MR_LANES; l++) lane[l] = 0;                                            \
         for (; i + MR_LANES <= n; i += MR_LANES) {                                                 \
             for (int l = 0; l < MR_LANES; l++) {                                                   \
                 double d = (double)load(p[i + l]) - mean;                                          \
@@ -318,10 +381,26 @@ ARG_REDUCTION(argmin, min)
             double d = (double)load(p[i]) - mean;                                                  \
             lane[0] += d * d;                                                                      \
         }                                                                                          \
-        for (int half = MR_LANES / 2; half > 0; half /= 2)                                         \
-            for (int l = 0; l < half; l++) lane[l] += lane[l + half];                              \
+    }                                                                                              \
+    MR_INLINE void squares_each_##tag(const T *p, int64_t apart, int64_t n, int64_t count,         \
+                                      const double *mean, double *out) {                           \
+        typedef double A;                                                                          \
+        EACH_ROW(squares_lanes_##tag(p + w * apart, n, mean[w], lane), s + o)                      \
+    }                                                                                              \
+    MR_CLONES static void var_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {  \
+        (void)first;                                                                               \
+        typedef double A;                                                                          \
+        A mean = n > 0 ? mean_of_##tag(x, n) / (double)n : 0, lane[MR_LANES];                      \
+        squares_lanes_##tag(x, n, mean, lane);                                                     \
+        JOIN_LANES(s + o)                                                                          \
         *out = (mr_cell){.f = mean, .g = lane[0], .i = n};                                         \
     }
+VAR_FOLD(f32, float, LOAD)
+VAR_FOLD(f64, double, LOAD)
+VAR_FOLD(u8, uint8_t, LOAD)
+VAR_FOLD(i32, int32_t, LOAD)
+VAR_FOLD(i64, int64_t, LOAD)
+VAR_FOLD(b8, uint8_t, LOAD_BOOL)
 
 static double var_of(double squares, int64_t n, const mr_params *params) {
     double freedom = (double)n - params->scalar[0].f;
@@ -333,6 +412,13 @@ static double var_of(double squares, int64_t n, const mr_params *params) {
                                             int64_t count, const mr_params *params, void *out) {   \
         const T *p = x;                                                                            \
         double mean[MR_SHORT_ROWS] = {0}, squares[MR_SHORT_ROWS] = {0}, *v = out;                  \
+        if (n > MR_SHORT) {                                                                        \
+            mean_each_##tag(p, apart, n, count, mean);                                             \
+            for (int64_t w = 0; w < count; w++) mean[w] /= (double)n;                              \
+            squares_each_##tag(p, apart, n, count, mean, squares);                                 \
+            for (int64_t w = 0; w < count; w++) v[w] = result(var_of(squares[w], n, params));      \
+            return;                                                                                \
+        }                                                                                          \
         mean_rows_##tag(x, apart, n, count, params, mean);                                         \
         for (int64_t i = 0; i < n; i++)                                                            \
             for (int64_t w = 0; w < count; w++) {                                                  \
@@ -350,13 +436,6 @@ static double var_of(double squares, int64_t n, const mr_params *params) {
     VAR_ROWS(name, b8, uint8_t, LOAD_BOOL, result)
 ALL_VAR_ROWS(var, LOAD)
 ALL_VAR_ROWS(std, sqrt)
-
-VAR_FOLD(f32, float, LOAD)
-VAR_FOLD(f64, double, LOAD)
-VAR_FOLD(u8, uint8_t, LOAD)
-VAR_FOLD(i32, int32_t, LOAD)
-VAR_FOLD(i64, int64_t, LOAD)
-VAR_FOLD(b8, uint8_t, LOAD_BOOL)
 
 static void var_join(mr_cell *left, const mr_cell *right) {
     if (right->i == 0) return;

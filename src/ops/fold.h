@@ -11,7 +11,8 @@
 #include "ops/table.h"
 
 enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
-enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 }; /* of rows that are folded side by side */
+/* Of rows that are folded side by side: their most elements. And how many rows, of any length, are asked for at a time. */
+enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
 
 /* The value of a leaf or of several joined. What the fields hold is the fold's business. */
 typedef struct {
@@ -31,7 +32,7 @@ typedef struct {
                     void *accumulators);
     void (*join_columns)(void *left, const void *right, int64_t width);
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
-    /* Optional, for outputs of few elements: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_SHORT) dense elements each,
+    /* Optional, for outputs of one leaf each: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_LEAF) dense elements each,
      * from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same bits, as
      * double or, with `rows_are_whole`, as i64. */
     void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, const mr_params *params,

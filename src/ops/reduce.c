@@ -29,7 +29,8 @@ typedef struct {
     bool dense;            /* the elements of one output are neighbours */
     bool columns; /* no, but the elements of neighbouring outputs are, and the fold can use that */
     bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
-    bool rows;    /* outputs of few dense elements, which are folded side by side */
+    bool
+        rows; /* outputs of one leaf of dense elements each, several of which are folded at a time */
 } plan;
 
 static void count(const mr_command *command, plan *p) {
@@ -70,7 +71,7 @@ static void make_plan(const mr_command *command, plan *p) {
         !p->dense && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
     p->columns = neighbours && p->fold->columns;
     p->tiles = neighbours && !p->fold->columns;
-    p->rows = p->dense && p->fold->rows && p->length <= MR_SHORT && p->length > 0 &&
+    p->rows = p->dense && p->fold->rows && p->length <= MR_LEAF && p->length > 0 &&
               p->outputs > 1 && (!p->widens || p->kept.stride[0][last] == p->length);
 }
 
@@ -252,7 +253,7 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
     for (int64_t w = 0; w < width; w++) out_cells[w] = tree_result(&trees[w], p->fold);
 }
 
-/* ------------------------------------------------------------------------- short outputs */
+/* ------------------------------------------------------------------------- outputs of one leaf */
 
 /* `width` outputs from `output` on, which are at equal distances. */
 static void reduce_rows(const plan *p, const mr_command *command, int64_t output, int64_t width) {
@@ -266,8 +267,10 @@ static void reduce_rows(const plan *p, const mr_command *command, int64_t output
     mr_output out;
     mr_dtype made = p->fold->rows_are_whole ? MR_I64 : MR_F64;
     mr_output_init(&out, p->out, made);
+    int64_t most = p->widens ? MR_LEAF / p->length : MR_SHORT_ROWS;
+    if (most > MR_SHORT_ROWS) most = MR_SHORT_ROWS;
     for (int64_t done = 0; done < width;) {
-        int64_t count = width - done < MR_SHORT_ROWS ? width - done : MR_SHORT_ROWS;
+        int64_t count = width - done < most ? width - done : most;
         const void *x =
             folded(p, from + done * apart * (int64_t)p->size, count * p->length, &widened);
         p->fold->rows(x, apart, p->length, count, &command->u.op.params, &results);

@@ -45,8 +45,8 @@ for _, name in ipairs(REDUCTIONS) do
     for _, dtype in ipairs(DTYPES) do
       local takes = pcall(function() return mr.ones(2, { dtype = dtype, device = "cpu" })[name] and
         mr[name](mr.ones(2, { dtype = dtype, device = "cpu" })) end)
-      for _, length in ipairs(takes and { 1, 2, 7, 33, 63, 64, 65 } or {}) do
-        for _, rows in ipairs { 2, 16, 19 } do
+      for _, length in ipairs(takes and { 1, 2, 7, 33, 63, 64, 65, 150, 2048, 2049 } or {}) do
+        for _, rows in ipairs(length < 1000 and { 2, 16, 19 } or { 3 }) do
           local all = layouts(values(rows, length, dtype))
           all.turned = nil -- columns are added up in another order
           for layout, x in pairs(all) do
