@@ -115,22 +115,44 @@ return function(tools, check)
   local MULTINOMIAL = { replacement = true }
 
   -- Numbers above 0 up to 1: 1 is as likely as each other, and 0 is none of them.
-  local function above_zero(shape, like)
-    return 1 - mr.rand(shape, { dtype = like.dtype, device = like.device })
+  local function above_zero(shape, dtype, device)
+    return 1 - mr.rand(shape, { dtype = dtype, device = device })
   end
 
-  -- The first category up to which the probabilities come to at least a part of all of them: its own is never 0.
+  -- How many of the `sums`, which ascend along the last dim, are below each part. The steps are powers of two: behind the
+  -- sums stand as many infinite ones as let each step end among them.
+  local function count_below(sums, part)
+    local categories, shape, step = sums:size(-1), sums.shape, 1
+    while 2 * step <= categories do step = 2 * step end
+    shape[#shape] = 2 * step - 1 - categories
+    local padding = mr.full(shape, math.huge, { dtype = sums.dtype, device = sums.device })
+    sums = mr.cat({ sums, padding }, -1)
+    local count = mr.zeros(part.shape, { dtype = "i32", device = part.device })
+    local further, probe, below = mr.empty_like(count), mr.empty_like(part), mr.empty_like(part, { dtype = "bool" })
+    while step >= 1 do
+      count:add(step, { out = further }) -- as a position from 1, the last of so many sums
+      sums:gather(-1, further, { out = probe })
+      probe:lt(part, { out = below })
+      mr.where(below, further, count, { out = count })
+      step = step // 2
+    end
+    return count
+  end
+
+  -- The first category up to which the probabilities come to at least a part of all of them: its own is never 0. In f64
+  -- and with 1 as the greatest, sums neither overflow nor lose small probabilities.
   local function drawn_again(p, count)
-    local sums = p:cumsum(-1)
+    p = p:to "f64"
+    local sums = (p / p:amax(-1, true)):cumsum(-1)
     local shape = p.shape
     shape[#shape] = count
-    local part = above_zero(shape, p) * sums:narrow(-1, sums:size(-1), 1)
-    return sums:unsqueeze(-2):lt(part:unsqueeze(-1)):sum(-1) + 1
+    local part = above_zero(shape, "f64", p.device):mul_(sums:narrow(-1, sums:size(-1), 1))
+    return (count_below(sums, part) + 1):to "i64"
   end
 
   -- A category waits an exponential time, the shorter the more likely it is; the first ones are drawn.
   local function drawn_once(p, count)
-    local time = -above_zero(p.shape, p):log()
+    local time = -above_zero(p.shape, p.dtype, p.device):log()
     local _, positions = (p / time:clamp(1e-30, nil)):topk(count, -1)
     return positions
   end

@@ -318,6 +318,70 @@ function TestMultinomial.test_each_is_drawn_as_often_as_it_is_likely()
   end
 end
 
+-- The first category up to which the probabilities come to the random part of all of them, one after the other.
+local function naive_draws(row, parts)
+  local greatest, sums, drawn = math.max(table.unpack(row)), {}, {}
+  local sum = 0
+  for k, p in ipairs(row) do
+    sum = sum + p / greatest
+    sums[k] = sum
+  end
+  for i, u in ipairs(parts) do
+    drawn[i] = 1
+    while sums[drawn[i]] < u * sum do drawn[i] = drawn[i] + 1 end
+  end
+  return drawn
+end
+
+local function check_draws(p, count, what)
+  mr.manual_seed(count)
+  local shape = p.ndim == 1 and { count } or { p:size(1), count }
+  local parts = (1 - mr.rand(shape, { dtype = "f64" })):view(-1, count):totable()
+  mr.manual_seed(count)
+  local drawn = p:multinomial(count, true)
+  lu.assertEquals(drawn.dtype, "i64")
+  lu.assertEquals(drawn.shape, shape, what)
+  local rows = p:to("f64"):reshape(-1, p:size(-1)):totable()
+  drawn = drawn:view(-1, count):totable()
+  for r, row in ipairs(rows) do
+    lu.assertEquals(drawn[r], naive_draws(row, parts[r]), what)
+    for _, k in ipairs(drawn[r]) do lu.assertTrue(row[k] > 0, what) end
+  end
+end
+
+function TestMultinomial.test_with_replacement_against_a_loop()
+  local r = naive.random(11)
+  for _, device in ipairs { "cpu", mr.device(0) } do
+    for _, categories in ipairs { 1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 1000, 1023, 1024, 1025 } do
+      local p = mr.rand(3, categories, { device = "cpu" })
+      p:masked_fill_(mr.rand(3, categories, { device = "cpu" }):lt(0.3), 0)
+      p:select(2, r.integer(1, categories)):add_(0.5)
+      p = p:to(device)
+      for _, dtype in ipairs { "f32", "f64", "f16", "bf16" } do
+        local what = ("%d categories, %s"):format(categories, dtype)
+        check_draws(p:to(dtype), r.integer(1, 40), what)
+        check_draws(p:to(dtype)[2], 25, what)
+        check_draws(p:to(dtype):t():contiguous():t(), 9, what)
+      end
+      check_draws(p[1]:expand(4, categories), 7, "expanded")
+    end
+  end
+end
+
+-- Sums that overflow their dtype, and probabilities that are lost beside others or are the least there are.
+function TestMultinomial.test_with_replacement_of_extremes()
+  for dtype, list in pairs { f32 = { 3.4e38, 0, 3.4e38, 1e-45, 1e38 }, f64 = { 0, 1.7e308, 1.7e308, 5e-324 },
+    f16 = { 65504, 65504, 0, 6e-8 }, bf16 = { 0, 3e38, 3e38 } } do
+    local p = mr.tensor(list, { dtype = dtype })
+    check_draws(p, 200, dtype)
+    lu.assertTrue(p:multinomial(200, true):unique().numel >= 2, dtype)
+    check_draws(mr.tensor({ 0, dtype == "f64" and 5e-324 or 1e-7, 0 }, { dtype = dtype }), 50, dtype)
+  end
+  check_draws(mr.tensor({ 0, 1e-45, 0, 1e-45 }), 50, "the least")
+  -- As one bool for each draw and category this would be 2 TB.
+  lu.assertEquals(mr.ones(2000000, { device = "cpu" }):multinomial(1000000, true).numel, 1000000)
+end
+
 function TestMultinomial.test_without_replacement_nothing_is_drawn_twice()
   local positions = mr.tensor({ 0.1, 0, 3, 0.2, 1e-6, 1 }):expand(200, 6):multinomial(5)
   lu.assertEquals(positions.shape, { 200, 5 })
