@@ -315,9 +315,9 @@ end
 case("f32", 512, "matmul")
 case("f32", 1024, "matmul")
 case("f64", 512, "matmul")
+local BATCH = { ["3 to 64"] = 64, ["64 to 128"] = 64, ["256 to 256"] = 16, ["64 to 64 by 64"] = 16 }
 for _, shape in ipairs{ "3 to 64", "64 to 128", "256 to 256", "64 to 64 by 64" } do
-  case("f32", (shape == "256 to 256" or CONVOLUTIONS[shape][4] > 1) and 16 or 64, "conv2d " .. shape, "conv2d_input " .. shape,
-    "conv2d_weight " .. shape)
+  case("f32", BATCH[shape], "conv2d " .. shape, "conv2d_input " .. shape, "conv2d_weight " .. shape)
 end
 
 -- ------------------------------------------------------------------------- measuring
