@@ -73,6 +73,7 @@ local Event = {}
 ---@class millrace.Tensor
 ---@field data_ptr integer The address of the first element.
 ---@field storage_id integer A number for its memory: views of one tensor have the same.
+---@field storage_offset integer Where the first element lies in its memory, in elements.
 ---@field shape integer[] The sizes of its dims, as a new table each time.
 ---@field stride integer[] For each dim, the distance in elements from one index to the next.
 ---@field dtype string "f32" "f64" "f16" "bf16" "i32" "i64" "u8" or "bool".

@@ -50,7 +50,9 @@ return function(tools)
     local list = {}
     for _, group in ipairs(groups) do
       for _, p in ipairs(group.params) do
-        if p.numel > 0 then list[#list + 1] = { memory = p.storage_id, first = p.data_ptr, bytes = p.nbytes } end
+        if p.numel > 0 then
+          list[#list + 1] = { memory = p.storage_id, first = p.storage_offset * p.itemsize, bytes = p.nbytes }
+        end
       end
     end
     table.sort(list, function(x, y)

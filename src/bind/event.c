@@ -5,6 +5,7 @@
 #include "bind/registry.h"
 #include "graph/graph.h"
 #include "model/capture.h"
+#include "model/observer.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
@@ -105,6 +106,7 @@ static void ask_capture(lua_State *L, const mr_caller *caller, mr_event *event) 
 
 static int push_elapsed(lua_State *L, const mr_caller *caller, mr_event *from, mr_event *to) {
     double milliseconds;
+    mr_observers_learned(caller->machine); /* an error is an answer, too */
     ask_capture(L, caller, from);
     ask_capture(L, caller, to);
     mr_raise(L, mr_event_elapsed(from, to, &milliseconds));

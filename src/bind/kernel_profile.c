@@ -6,6 +6,7 @@
 #include "bind/field.h"
 #include "bind/open.h"
 #include "model/backend.h"
+#include "model/observer.h"
 #include "ops/kernel_profile.h"
 
 /* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
@@ -210,6 +211,7 @@ MR_FUNCTION(
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
     if (!kernel->unit) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
     mr_option_slots options = mr_check_options(L, 2, known);
+    mr_observers_learned(machine);
     const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
     lua_Integer block =
         mr_option_integer(L, &options, "block", count->threads ? (lua_Integer)count->threads : 1);

@@ -5,6 +5,7 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "model/capture.h"
+#include "model/observer.h"
 
 /* --- what is current -------------------------------------------------------------------------- */
 
@@ -56,7 +57,9 @@ MR_FUNCTION(machine_synchronize, "synchronize", "mr.synchronize([device: device|
 MR_FUNCTION(machine_clock, "clock", "mr.clock() -> ms: number",
             "Returns the host's clock in milliseconds. On the virtual GPU this is virtual time, in "
             "which the host's own computations take no time.") {
-    lua_pushnumber(L, (lua_Number)mr_machine_time(mr_machine_of(L)) * 1e-6);
+    mr_machine *machine = mr_machine_of(L);
+    mr_observers_learned(machine);
+    lua_pushnumber(L, (lua_Number)mr_machine_time(machine) * 1e-6);
     return 1;
 }
 

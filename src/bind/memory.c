@@ -2,6 +2,7 @@
  * (pinned and pageable together). */
 #include "bind/open.h"
 #include "bind/field.h"
+#include "model/observer.h"
 
 static void push_stats(lua_State *L, const mr_memory_stats *stats) {
     lua_createtable(L, 0, 6);
@@ -49,6 +50,7 @@ MR_FUNCTION(
     /* All numbers are of one moment: making the tables may free tensors. */
     mr_memory_stats *each = lua_newuserdatauv(L, (size_t)count * sizeof *each + 1, 0);
     mr_memory_stats stats = sum_stats(machine, device);
+    mr_observers_learned(machine);
     mr_memory_stats host = {.live = machine->host_live_bytes,
                             .peak = machine->host_peak_bytes,
                             .allocations = machine->host_allocations};
@@ -79,7 +81,9 @@ MR_FUNCTION(
 MR_FUNCTION(memory_reserved, "reserved", "mr.memory.reserved([device: device|integer]) -> integer",
             "Returns the bytes that the pool has allocated from the device, used or not, on one "
             "device or on all.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).reserved);
+    mr_machine *machine = mr_set_context(L);
+    mr_observers_learned(machine);
+    lua_pushinteger(L, (lua_Integer)sum_stats(machine, opt_device(L, 1)).reserved);
     return 1;
 }
 

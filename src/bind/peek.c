@@ -50,6 +50,7 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "peek", NULL, NULL, NULL));
     t = mr_check_tensor(L, 1); /* as that may submit work, whose hooks may free it */
     mr_machine_pending(caller.machine, see_nothing, NULL); /* what is over by now is in memory */
+    mr_observers_learned(caller.machine);
     mr_new_options options = {.dtype = (mr_dtype)t->dtype,
                               .placement = {.kind = MR_MEMORY_PAGEABLE}};
     mr_tensor *seen = mr_push_empty(L, &caller, &options, t->ndim, t->shape);

@@ -156,6 +156,7 @@ MR_FUNCTION(machine_time, "time", "mr.machine.time() -> ms: number",
             "Returns how far the devices have advanced, in virtual milliseconds. The device does "
             "not advance.") {
     mr_machine *machine = mr_set_context(L);
+    mr_observers_learned(machine);
     lua_pushnumber(L, (lua_Number)mr_machine_device_time(machine) * 1e-6);
     return 1;
 }

@@ -46,7 +46,13 @@ MR_FUNCTION(tensor_len, "__len", "#t -> integer", "Returns the size of the first
 static int get_data_ptr(lua_State *L) {
     const mr_tensor *t = mr_check_facts(L, 1, NULL);
     uint64_t offset = (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
+    mr_observers_learned(t->storage->machine);
     lua_pushinteger(L, (lua_Integer)(t->storage->address + offset));
+    return 1;
+}
+
+static int get_storage_offset(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)mr_check_facts(L, 1, NULL)->offset);
     return 1;
 }
 
@@ -132,7 +138,10 @@ static void push_state(lua_State *L, const mr_tensor *t) {
     const mr_simulator *simulator = machine->backend->simulator;
     pending_count pendings = {t->storage, 0};
     const char *writer = t->storage->writer;
-    if (simulator) mr_machine_pending(machine, count_pending, &pendings);
+    if (simulator) {
+        mr_machine_pending(machine, count_pending, &pendings);
+        mr_observers_learned(machine);
+    }
     if (pendings.count) lua_pushfstring(L, ", %d pending", pendings.count);
     else lua_pushliteral(L, "");
     if (writer && t->storage->writer_where.file) {
@@ -177,6 +186,8 @@ const mr_property mr_tensor_facts[] = {
     {"data_ptr", "integer", "The address of the first element.", get_data_ptr},
     {"storage_id", "integer", "A number for its memory: views of one tensor have the same.",
      get_storage_id},
+    {"storage_offset", "integer", "Where the first element lies in its memory, in elements.",
+     get_storage_offset},
     {"shape", "integer[]", "The sizes of its dims, as a new table each time.", get_shape},
     {"stride", "integer[]", "For each dim, the distance in elements from one index to the next.",
      get_stride},

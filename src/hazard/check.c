@@ -221,6 +221,11 @@ static void drew(mr_observer *observer) {
     mr_claims_add(&c->totals.claims, MR_CLAIM_DRAWN);
 }
 
+static void learned(mr_observer *observer) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    if (c->mode != MR_HAZARD_OFF) mr_claims_add(&c->totals.claims, MR_CLAIM_LEARNED);
+}
+
 static void function_ran(mr_observer *observer, const mr_command *command) {
     mr_hazard_function_ran((checker *)((char *)observer - offsetof(checker, observer)), command);
 }
@@ -269,6 +274,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .did = did,
                                         .failed = failed,
                                         .drew = drew,
+                                        .learned = learned,
                                         .found = mr_hazard_found_in_kernel,
                                         .touched = mr_hazard_touched,
                                         .unset = mr_hazard_unset_before,

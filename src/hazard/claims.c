@@ -36,11 +36,6 @@ void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
 
 /* ---- events */
 
-static bool is_kernel(const mr_command *command) {
-    return command->kind == MR_COMMAND_OP && command->u.op.row &&
-           command->u.op.row->id == MR_OP_kernel;
-}
-
 /* Values reach Lua through a read by the host, or through a copy to memory that was made for that, from which they are
  * taken unseen (item()). What is copied to other memory of the host is read by a call of its own, or never. */
 static bool is_host_read(const mr_command *command) {
@@ -53,15 +48,19 @@ static bool is_host_read(const mr_command *command) {
     return false;
 }
 
-static void note_launch(mr_claims *claims, const mr_command *command) {
-    if (mr_kernel_follows_data(command)) mr_claims_add(claims, MR_CLAIM_POINTERS);
+static void note_launch(mr_claims *claims, const mr_command *command, const mr_kernel_escapes *e) {
+    if (e->follows_data) mr_claims_add(claims, MR_CLAIM_POINTERS);
+    if (e->is_declared) mr_claims_add(claims, MR_CLAIM_DECLARED);
+    if (e->uses_addresses) mr_claims_add(claims, MR_CLAIM_ADDRESSES);
+    if (e->depends_on_order) mr_claims_add(claims, MR_CLAIM_THREADS);
     if (!command->machine->backend->simulator) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
 }
 
 void mr_claims_did(mr_claims *claims, const mr_command *command) {
+    const mr_kernel_escapes *launch = mr_kernel_escapes_of(command);
     if (is_host_read(command)) mr_claims_add(claims, MR_CLAIM_HOST_READS);
     else if (mr_command_is(command, MR_TRAIT_QUERY)) mr_claims_add(claims, MR_CLAIM_QUERIES);
-    else if (is_kernel(command)) note_launch(claims, command);
+    else if (launch) note_launch(claims, command, launch);
 }
 
 /* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was done. */
@@ -90,8 +89,12 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
     mr_claims_add(claims, MR_CLAIM_FAILED);
 }
 
-void mr_claims_found(mr_claims *claims, const mr_kernel_finding *finding) {
+void mr_claims_found(mr_claims *claims, const mr_command *command,
+                     const mr_kernel_finding *finding) {
     if (finding->kind == MR_FINDING_NOT_LOOKED) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
+    const mr_kernel_escapes *launch = mr_kernel_escapes_of(command);
+    bool is_told = launch && launch->follows_data; /* as POINTERS */
+    if (finding->kind == MR_FINDING_STRAYED && !is_told) mr_claims_add(claims, MR_CLAIM_STRAYED);
 }
 
 /* ---- judging */
@@ -163,10 +166,13 @@ static void drew(mr_observer *observer) {
     mr_claims_add(claims_of(observer), MR_CLAIM_DRAWN);
 }
 
+static void learned(mr_observer *observer) {
+    mr_claims_add(claims_of(observer), MR_CLAIM_LEARNED);
+}
+
 static void found(mr_observer *observer, const mr_command *command,
                   const mr_kernel_finding *finding) {
-    (void)command;
-    mr_claims_found(claims_of(observer), finding);
+    mr_claims_found(claims_of(observer), command, finding);
 }
 
 mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
@@ -175,6 +181,7 @@ mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
                                        .did = did,
                                        .failed = failed,
                                        .drew = drew,
+                                       .learned = learned,
                                        .found = found}};
     mr_status status = mr_observer_add(machine, &ledger->observer);
     if (status) ledger->observer.did = NULL;

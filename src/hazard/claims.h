@@ -45,6 +45,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(POINTERS, "pointers_as_data", FORBIDS, EXPLORED,                                                                          \
       "not checked: what 1 launch accesses through a pointer that it was given as data",                                        \
       "not checked: what # launches access through pointers that they were given as data")                                      \
+    X(STRAYED, "strayed", FORBIDS, EXPLORED,                                                                                    \
+      "not checked: 1 launch that accessed memory in other ways than its arguments tell",                                       \
+      "not checked: # launches that accessed memory in other ways than their arguments tell")                                   \
     X(DRAWN, "drawn_by_host_functions", FORBIDS, FOLLOWED,                                                                      \
       "not checked: which random numbers 1 host function takes; that depends on when it runs",                                  \
       "not checked: which random numbers # host functions take; that depends on when they run")                                 \
@@ -84,9 +87,21 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(COLLECTED, "collected", IF, FOLLOWED,                                                                                     \
       "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
       "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \
+    X(LEARNED, "learned", IF, EXPLORED,                                                                                         \
+      "This holds if 1 answer about times, addresses or pending work does not change what the host does.",                      \
+      "This holds if # answers about times, addresses or pending work do not change what the host does.")                       \
+    X(DECLARED, "declared_accesses", IF, EXPLORED,                                                                              \
+      "This holds if 1 launch does no other accesses than the script declares (access=).",                                      \
+      "This holds if # launches do no other accesses than the script declares (access=).")                                      \
+    X(ADDRESSES, "addresses_as_numbers", IF, EXPLORED,                                                                          \
+      "This holds if 1 launch, which uses an address as a number, does the same wherever memory lies.",                         \
+      "This holds if # launches, which use addresses as numbers, do the same wherever memory lies.")                            \
+    X(THREADS, "order_of_threads", IF, EXPLORED,                                                                                \
+      "This holds if 1 launch does the same in whatever order its threads run (it has atomics, or reads a clock).",             \
+      "This holds if # launches do the same in whatever order their threads run (each has atomics, or reads a clock).")         \
     X(NOT_LOOKED, "not_looked_inside", IF, EXPLORED,                                                                            \
-      "This holds if no two threads race inside 1 launch of a kernel, which was not looked into (kernel_checks = 2 does).",     \
-      "This holds if no two threads race inside # launches of kernels, which were not looked into (kernel_checks = 2 does).")
+      "This holds if no race and no access out of bounds is in 1 launch, which was not looked into (kernel_checks = 2 does).",\
+      "This holds if no race and no access out of bounds is in # launches, which were not looked into (kernel_checks = 2 does).")
 // clang-format on
 
 typedef enum {
@@ -124,7 +139,8 @@ void mr_claims_merge(mr_claims *claims,
  * counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
-void mr_claims_found(mr_claims *claims, const mr_kernel_finding *finding);
+void mr_claims_found(mr_claims *claims, const mr_command *command,
+                     const mr_kernel_finding *finding);
 
 /* What may be said of a run without a hazard. */
 #define MR_CLAIM_WORD_LIST(X)                                                                      \

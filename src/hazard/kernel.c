@@ -115,14 +115,14 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     mr_hazard_report draft;
     bool is_new;
     if (c->mode == MR_HAZARD_OFF) return;
-    mr_claims_found(&c->totals.claims, finding);
+    mr_claims_found(&c->totals.claims, command, finding);
     if (finding->kind == MR_FINDING_NOT_LOOKED) {
         mr_hazard_before_drop(c, command->seq);
         mr_hazard_touched_unknown(c, command->seq);
         return;
     }
     const actor *a = mr_hazard_actor_of(c, command->stream);
-    if (!a) return;
+    if (!a || finding->kind == MR_FINDING_STRAYED) return;
     memset(&draft, 0, sizeof draft);
     if (finding->kind == MR_FINDING_RACE) draft_race(c, command, a, finding, &draft);
     else draft_unset_read(c, command, a, finding, &draft);

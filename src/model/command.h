@@ -137,7 +137,7 @@ typedef enum {
  *   MR_ASSUMED   A mask: four bits that hold the reason (mr_assumed), 0 where nothing is assumed. Without a reason the
  *                launch accesses every byte of the view in this way, whatever memory holds, if it runs to its end.
  *                With a reason it may access any of these bytes, or none; which is not known. Both kinds together
- *                cover all that it accesses through its pointers (mr_kernel_follows_data names the exception), so an
+ *                cover all that it accesses through its pointers (mr_kernel_escapes names the exceptions), so an
  *                operand with a reason must count wherever order is judged. It never stands for a certain access
  *                before it, and a write with a reason need not leave any byte written.
  *                MR_GUESSED implies a reason. */

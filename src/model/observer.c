@@ -136,3 +136,10 @@ void mr_observers_drew(mr_machine *machine) {
         if (observer->drew) observer->drew(observer);
     }
 }
+
+void mr_observers_learned(mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->learned) observer->learned(observer);
+    }
+}

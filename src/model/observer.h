@@ -72,6 +72,7 @@ typedef enum {
     MR_FINDING_RACE, /* two threads touch the same bytes, one of them writes, and nothing orders them */
     MR_FINDING_UNSET_READ, /* the second reads bytes that nothing has written; there is no first */
     MR_FINDING_NOT_LOOKED, /* nobody has looked for any of these in this launch; only `kind` is set */
+    MR_FINDING_STRAYED, /* it accessed memory in ways that no operand tells; only `kind` is set */
 } mr_finding_kind;
 
 /* A place in the source of a kernel. */
@@ -145,6 +146,9 @@ struct mr_observer {
     void (*function_ran)(mr_observer *observer, const mr_command *command);
     /* Optional: a host function has changed the state of the random numbers, which no command of it tells. */
     void (*drew)(mr_observer *observer);
+    /* Optional: the script has asked for what another schedule, or another run, would answer differently, and what no
+     * command tells: times, addresses, how far the work is. */
+    void (*learned)(mr_observer *observer);
     /* Optional, with `as_written`: see mr_observers_reused and mr_observers_renumbered. */
     void (*reused)(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last);
     void (*renumbered)(mr_observer *observer, mr_event *event);
@@ -168,6 +172,7 @@ void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 
 /* Inside a host function: tells `drew`. */
 void mr_observers_drew(mr_machine *machine);
+void mr_observers_learned(mr_machine *machine);
 
 /* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
  * that knows. */

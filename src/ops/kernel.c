@@ -268,9 +268,19 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
 
 /* ---- the command */
 
-bool mr_kernel_follows_data(const mr_command *command) {
-    return command->kind == MR_COMMAND_OP && command->u.op.row &&
-           command->u.op.row->id == MR_OP_kernel && mr_kernel_arguments_of(command)->follows_data;
+bool mr_kernel_is_shared(const mr_storage *storage, const mr_device *device) {
+    const mr_machine *machine = device->machine;
+    if (storage->device != device) return machine->device_count > 1;
+    for (int i = 0; i < machine->device_count; i++)
+        if (machine->devices[i] != device && (machine->devices[i]->peers >> device->index & 1))
+            return true;
+    return false;
+}
+
+const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command) {
+    bool is_launch = command->kind == MR_COMMAND_OP && command->u.op.row &&
+                     command->u.op.row->id == MR_OP_kernel;
+    return is_launch ? &mr_kernel_arguments_of(command)->escapes : NULL;
 }
 
 static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
@@ -365,7 +375,7 @@ static mr_status build_and_submit(const mr_caller *caller, mr_stream *stream, mr
         .block = {(uint32_t)call->block[0], (uint32_t)call->block[1], (uint32_t)call->block[2]},
         .shared = call->shared,
         .cooperative = call->cooperative,
-        .follows_data = list->follows_data};
+        .escapes = list->escapes};
     MR_TRY(fill_addresses(a, list, call, variables, variable_count));
     estimate(a, list);
     if (call->kernel->param_bytes)

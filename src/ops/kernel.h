@@ -140,12 +140,23 @@ static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
     return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
 }
 
+/* What the operands of a launch do not say of it. */
+typedef struct {
+    /* It may access memory through pointers that are no arguments of their own: in structs by value that the kernel reads,
+     * in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number among the
+     * arguments that was the address of an allocation at the call. */
+    bool follows_data;
+    bool is_declared;      /* the script says (access=) that it does less than its code can do */
+    bool uses_addresses;   /* mr_ptx_kernel_uses_address */
+    bool depends_on_order; /* mr_ptx_kernel_depends_on_order */
+} mr_kernel_escapes;
+
 typedef struct {
     mr_kernel_code *code; /* one reference */
     const mr_ptx_kernel *kernel;
     uint32_t grid[3], block[3];
     uint32_t shared;
-    bool follows_data; /* see mr_kernel_follows_data */
+    mr_kernel_escapes escapes;
     bool cooperative;
     uint32_t pointer_count, variable_count;
     double bytes, instructions; /* for the cost model: see estimate() */
@@ -162,10 +173,11 @@ static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
 static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
     return (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
 }
-/* The launch may access memory through pointers that are no arguments of their own: in structs by value that the kernel
- * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number among the
- * arguments that was the address of an allocation at the call. */
-bool mr_kernel_follows_data(const mr_command *command);
+/* Do other devices than `device` reach the memory, so that its atomic operations are such for them only with scope .sys? */
+bool mr_kernel_is_shared(const mr_storage *storage, const mr_device *device);
+
+/* NULL: it is no launch of a user's kernel. */
+const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
 void mr_kernel_fill_params(const mr_command *command, void *out);
 

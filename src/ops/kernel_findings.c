@@ -3,6 +3,7 @@
 #include "ops/kernel_findings.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ typedef struct {
     MR_VEC(unset_bits) unset;  /* by operand; set up before the first block */
     pthread_mutex_t lock;      /* guards the list: blocks run on several threads */
     MR_VEC(unset_read) unset_reads;
+    atomic_bool strayed;
 } findings;
 
 /* ---- the note */
@@ -94,9 +96,8 @@ static findings *make_findings(const mr_command *command) {
     return f;
 }
 
-static void tell_not_looked(const mr_command *command) {
-    mr_observers_tell_finding(command->machine, command,
-                              &(mr_kernel_finding){.kind = MR_FINDING_NOT_LOOKED});
+static void tell_kind(const mr_command *command, mr_finding_kind kind) {
+    mr_observers_tell_finding(command->machine, command, &(mr_kernel_finding){.kind = kind});
 }
 
 void mr_kernel_findings_begin(const mr_command *command, bool looks) {
@@ -105,7 +106,7 @@ void mr_kernel_findings_begin(const mr_command *command, bool looks) {
     mr_body_note note = {command, looks ? make_findings(command) : NULL, destroy_findings};
     if (note.data && mr_vec_push(&command->machine->body_notes, note)) return;
     if (note.data) destroy_findings(note.data);
-    tell_not_looked(command);
+    tell_kind(command, MR_FINDING_NOT_LOOKED);
 }
 
 /* ---- while blocks run */
@@ -138,11 +139,17 @@ static void note_unset_read(void *context, const mr_ptx_unset_read *what) {
     pthread_mutex_unlock(&f->lock);
 }
 
+static void note_stray(void *context) {
+    findings *f = findings_of(context);
+    if (f) atomic_store(&f->strayed, true);
+}
+
 void mr_kernel_findings_attach(const mr_command *command, mr_ptx_launch *launch) {
     const findings *f = findings_of(command);
     if (!f) return;
     launch->watch = f->watch;
     launch->unset_read = note_unset_read;
+    launch->strayed = note_stray;
 }
 
 /* ---- telling */
@@ -218,7 +225,8 @@ void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *lau
     for (size_t i = 0; i < f->unset_reads.count; i++)
         if (!is_of_a_race(f, &f->unset_reads.items[i]))
             tell_unset_read(command, &f->unset_reads.items[i]);
-    if (mr_ptx_watch_stopped(f->watch)) tell_not_looked(command);
+    if (f->strayed) tell_kind(command, MR_FINDING_STRAYED);
+    if (mr_ptx_watch_stopped(f->watch)) tell_kind(command, MR_FINDING_NOT_LOOKED);
     else mr_touched_marks_tell(f->touched, command, is_done);
     drop_note(command);
 }

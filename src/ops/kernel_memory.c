@@ -38,12 +38,23 @@ static mr_ptx_range range_of(mr_storage *storage) {
                           .owner = storage};
 }
 
+/* What the operands say that is done to it. */
+static uint8_t access_to(const mr_command *command, const mr_storage *storage) {
+    uint8_t access = 0;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_operand *o = &command->operands[i];
+        if (o->tensor->storage == storage && o->tensor->numel > 0) access |= o->access;
+    }
+    return access & MR_ACCESSES;
+}
+
 /* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in memory. */
 static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range) {
     const mr_command *command = context;
     mr_storage *storage = mr_kernel_storage_at(command, address);
     if (storage) {
         *out_range = range_of(storage);
+        out_range->access = access_to(command, storage);
         out_range->unset = mr_kernel_findings_unset(command, storage);
         return true;
     }

@@ -85,12 +85,16 @@ static mr_assumed assumed_because(mr_ptx_reason reason) {
 }
 
 /* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it out. */
-static uint8_t access_to(const mr_ptx_extent *extent, uint8_t wanted, bool in_data) {
+static uint8_t access_to(const mr_kernel_operands *list, const mr_kernel_pointer *pointer,
+                         const mr_ptx_extent *extent, uint8_t wanted) {
     uint8_t access = extent->access & wanted & MR_ACCESSES;
     if (!access) return 0;
-    if (extent->is_atomic && access == MR_ACCESSES) access |= MR_ATOMIC;
+    bool is_update =
+        extent->is_atomic &&
+        (extent->is_system || !mr_kernel_is_shared(pointer->tensor->storage, list->device));
+    if (is_update && access == MR_ACCESSES) access |= MR_ATOMIC;
     mr_assumed why = assumed_because(extent->reason);
-    if (in_data && !why) why = MR_ASSUMED_IN_DATA;
+    if (pointer->in_data && !why) why = MR_ASSUMED_IN_DATA;
     return mr_access_assume(access | (wanted & MR_GUESSED), why);
 }
 
@@ -131,7 +135,7 @@ static mr_status add_pointer(mr_kernel_operands *list, const mr_kernel_call *cal
     uint64_t first, end;
     for (uint32_t i = 0; i < extent_count; i++) {
         uint32_t at = call->kernel->params[extents[i].param].offset + extents[i].offset;
-        uint8_t access = at == pointer->at ? access_to(&extents[i], wanted, pointer->in_data) : 0;
+        uint8_t access = at == pointer->at ? access_to(list, pointer, &extents[i], wanted) : 0;
         if (!access) continue;
         found |= access;
         MR_TRY(add_extent(list, pointer->tensor, &extents[i], access));
@@ -184,15 +188,12 @@ static mr_status find_extents(const mr_kernel_call *call, const mr_ptx_plan *pla
     return MR_OK;
 }
 
-/* Pointers are those of tensors, which are not null if they have bytes. */
 static mr_status plan_launch(const mr_kernel_call *call, extent_list *out) {
-    mr_ptx_pointer few[FEW_POINTERS], *pointers = few;
+    uint32_t few[FEW_POINTERS], *pointers = few;
     if (call->pointer_count > FEW_POINTERS)
         pointers = calloc(call->pointer_count, sizeof *pointers);
     if (!pointers) return no_memory(call);
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        pointers[i] = (mr_ptx_pointer){.at = call->pointers[i].at,
-                                       .may_be_null = !call->pointers[i].tensor->storage->bytes};
+    for (uint32_t i = 0; i < call->pointer_count; i++) pointers[i] = call->pointers[i].at;
     mr_ptx_plan plan = {
         .params = call->params, .pointers = pointers, .pointer_count = call->pointer_count};
     for (int d = 0; d < 3; d++) {
@@ -210,14 +211,29 @@ static uint32_t place_of(const mr_kernel_call *call, const mr_ptx_extent *extent
     return call->kernel->params[extent->param].offset + extent->offset;
 }
 
-/* Does the launch use a number as a pointer? At address 0 there is no memory. */
-static uint64_t number_of(const mr_kernel_call *call, const mr_ptx_extent *extent) {
+/* Neither backend has memory below: what an extent reaches there fails. */
+#define LOWEST_ADDRESS ((int64_t)1 << 32)
+
+/* The pointer of an extent has no memory of its own: it is a number, NULL, or that of a tensor without bytes. So what the
+ * extent reaches can be any memory. */
+static bool has_no_memory(const mr_kernel_call *call, const mr_ptx_extent *extent,
+                          uint64_t *out_address) {
     uint32_t at = place_of(call, extent);
-    uint64_t number;
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        if (call->pointers[i].at == at) return 0;
-    memcpy(&number, (const char *)call->params + at, sizeof number);
-    return number;
+    for (uint32_t i = 0; i < call->pointer_count; i++) {
+        const mr_storage *storage = call->pointers[i].tensor->storage;
+        if (call->pointers[i].at != at) continue;
+        *out_address = storage->address;
+        return !storage->bytes;
+    }
+    memcpy(out_address, (const char *)call->params + at, sizeof *out_address);
+    return true;
+}
+
+static bool reaches_memory(const mr_kernel_call *call, const mr_ptx_extent *extent) {
+    uint64_t address;
+    int64_t end;
+    return has_no_memory(call, extent, &address) &&
+           (__builtin_add_overflow(extent->end, (int64_t)address, &end) || end > LOWEST_ADDRESS);
 }
 
 static mr_storage *reachable_at(const mr_device *device, uint64_t address) {
@@ -254,8 +270,10 @@ static mr_status find_data_pointers(mr_kernel_operands *list, const mr_device *d
                                     extent_list *extents) {
     uint32_t before = list->call.pointer_count;
     for (uint32_t i = 0; i < extents->count; i++) {
-        uint64_t number = number_of(&list->call, &extents->items[i]);
-        mr_storage *storage = number ? reachable_at(device, number) : NULL;
+        uint64_t number;
+        mr_storage *storage = has_no_memory(&list->call, &extents->items[i], &number)
+                                  ? reachable_at(device, number)
+                                  : NULL;
         if (storage) MR_TRY(push_pointer(list, &extents->items[i], storage, number));
     }
     if (list->call.pointer_count == before) return MR_OK;
@@ -265,13 +283,30 @@ static mr_status find_data_pointers(mr_kernel_operands *list, const mr_device *d
 
 /* ---- all operands */
 
+static mr_kernel_escapes escapes_of(const mr_kernel_call *call, const extent_list *extents) {
+    const mr_ptx_param_access *params = mr_ptx_kernel_access(call->kernel);
+    mr_kernel_escapes e = {.follows_data = mr_ptx_kernel_follows_memory(call->kernel),
+                           .uses_addresses =
+                               mr_ptx_kernel_uses_addresses_of_variables(call->kernel),
+                           .depends_on_order = mr_ptx_kernel_depends_on_order(call->kernel)};
+    for (uint32_t i = 0; i < call->pointer_count; i++) {
+        const mr_kernel_pointer *pointer = &call->pointers[i];
+        const mr_ptx_param_access *inferred = &params[pointer->param];
+        uint8_t all = inferred->known ? inferred->access : MR_ACCESSES;
+        e.is_declared |= pointer->access && (all & ~pointer->access);
+        e.follows_data |= pointer->in_data;
+        e.uses_addresses |= mr_ptx_kernel_uses_address(call->kernel, pointer->at);
+    }
+    for (uint32_t i = 0; i < extents->count; i++)
+        e.follows_data |= reaches_memory(call, &extents->items[i]);
+    return e;
+}
+
 static mr_status add_all(mr_kernel_operands *list, const extent_list *extents) {
     const mr_kernel_call *call = &list->call;
     for (uint32_t i = 0; i < call->pointer_count; i++)
         MR_TRY(add_pointer(list, call, &call->pointers[i], extents->items, extents->count));
-    list->follows_data = mr_ptx_kernel_follows_memory(call->kernel);
-    for (uint32_t i = 0; i < extents->count; i++)
-        list->follows_data |= number_of(call, &extents->items[i]) != 0;
+    list->escapes = escapes_of(call, extents);
     return MR_OK;
 }
 
@@ -280,6 +315,7 @@ mr_status mr_kernel_operands_find(mr_kernel_operands *list, const mr_caller *cal
                                   mr_tensor **variables, uint32_t variable_count) {
     extent_list extents = {.items = extents.few};
     list->caller = caller;
+    list->device = device;
     list->call = *call;
     mr_status status = plan_launch(call, &extents);
     if (!status) status = find_data_pointers(list, device, &extents);
@@ -300,7 +336,7 @@ void mr_kernel_operands_open(mr_kernel_operands *list) {
     list->count = 0;
     list->capacity = sizeof list->few / sizeof *list->few;
     list->pointers = NULL;
-    list->follows_data = false;
+    list->escapes = (mr_kernel_escapes){0};
     list->call.pointer_count = 0;
 }
 

@@ -8,9 +8,10 @@
 
 typedef struct {
     const mr_caller *caller;
+    const mr_device *device;
     mr_kernel_call call; /* with the pointers that were found in its numbers */
-    bool follows_data;   /* mr_kernel_follows_data */
-    mr_operand *items;   /* their tensors are views of their own; `few`, or owned */
+    mr_kernel_escapes escapes;
+    mr_operand *items; /* their tensors are views of their own; `few`, or owned */
     uint32_t count, capacity;
     mr_operand few[MR_KERNEL_FEW_OPERANDS];
     mr_kernel_pointer *pointers; /* those of `call`, if some were found; owned */

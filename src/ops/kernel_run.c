@@ -150,8 +150,8 @@ static mr_ptx_launch launch_of(const mr_command *command) {
                    .instruction_limit = (uint64_t)setting(machine, "kernel_instructions"),
                    .clock_hz = 1000000000},
         .check = setting(machine, "kernel_checks") > 0,
-        .check_sources =
-            setting(machine, "kernel_checks") > 0 && !setting(machine, "packed_memory"),
+        .check_sources = setting(machine, "kernel_checks") > 0,
+        .may_stray = setting(machine, "packed_memory") > 0,
         .print = machine->replays ? NULL : print,
         .count_every = (uint32_t)setting(machine, "kernel_profile_every"),
         .interrupted = interrupted,

@@ -40,9 +40,10 @@ static bool is_variable(const mr_command *command, const mr_storage *storage) {
 }
 
 static bool mark_storage(mr_touched_marks *m, mr_ptx_watch *watch, const mr_storage *storage,
-                         bool is_wanted) {
+                         const mr_device *device, bool is_wanted) {
     marked_storage s = {storage, is_wanted ? calloc(storage->bytes, 1) : NULL};
-    if (s.bytes && !mr_ptx_watch_mark(watch, storage->address, storage->bytes, s.bytes)) {
+    if (s.bytes && !mr_ptx_watch_mark(watch, storage->address, storage->bytes,
+                                      mr_kernel_is_shared(storage, device), s.bytes)) {
         free((void *)s.bytes);
         s.bytes = NULL;
     }
@@ -63,7 +64,7 @@ mr_touched_marks *mr_touched_marks_create(const mr_command *command, mr_ptx_watc
         if (is_marked(m, storage)) continue;
         bool is_wanted = storage->bytes <= left && !is_variable(command, storage);
         if (is_wanted) left -= storage->bytes;
-        if (!mark_storage(m, watch, storage, is_wanted)) break;
+        if (!mark_storage(m, watch, storage, command->stream->device, is_wanted)) break;
     }
     return m;
 }

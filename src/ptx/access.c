@@ -12,6 +12,7 @@
 
 #include "ptx/access_graph.h"
 #include "ptx/access_launch.h"
+#include "ptx/access_outcome.h"
 #include "ptx/access_sources.h"
 
 enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
@@ -19,7 +20,9 @@ enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 struct ptx_access {
     mr_ptx_param_access *params;
     uint32_t param_count, param_bytes;
-    bool follows_pointers, follows_memory;
+    bool follows_pointers, follows_memory, depends_on_order;
+    bool uses_variables;           /* their addresses, as numbers */
+    const bool *as_number;         /* by piece; NULL: not known */
     mr_region region;              /* of all that is here */
     const access_program *program; /* NULL: nothing is known of a launch */
     const access_sources *sources; /* NULL: nothing is known of them */
@@ -32,7 +35,7 @@ struct ptx_access {
     bool has_last;
     mr_ptx_plan last_plan;
     void *last_params;
-    mr_ptx_pointer *last_pointers;
+    uint32_t *last_pointers;
     mr_ptx_extent *last;
     uint32_t last_count;
 };
@@ -228,9 +231,19 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
 
 static void know_nothing(ptx_access *access, const char *reason) {
     access->follows_pointers = access->follows_memory = true;
+    access->depends_on_order = access->uses_variables = true;
     for (uint32_t p = 0; p < access->param_count; p++)
         access->params[p] =
             (mr_ptx_param_access){.access = MR_PTX_READS | MR_PTX_WRITES, .reason = reason};
+}
+
+static bool judge_outcome(ptx_access *access, access_graph *graph, const access_origins *origins) {
+    bool *as_number = mr_region_alloc(&access->region, origins->piece_count + 1);
+    if (!as_number) return false;
+    access->uses_variables = access_find_numbers(graph, origins, as_number);
+    access->depends_on_order = access_depends_on_order(graph, origins);
+    access->as_number = as_number;
+    return true;
 }
 
 static bool analyse(ptx_access *access, access_graph *graph) {
@@ -247,6 +260,7 @@ static bool analyse(ptx_access *access, access_graph *graph) {
     in.is_pointer = access_take(graph, origins.piece_count);
     in.has_element = access_take(graph, access->param_count);
     judge(&in);
+    if (!judge_outcome(access, graph, &origins)) return false;
     access->sources = access_find_sources(graph, &origins, &access->region);
     access->program = access_compile(graph, &origins, access->param_offsets, &access->region);
     return access->program && access->sources;
@@ -301,7 +315,7 @@ static void add_extent(mr_ptx_extent extent, mr_ptx_extent *out, uint32_t *count
 
 static bool is_pointer(const ptx_access *access, const mr_ptx_plan *plan, access_piece piece) {
     for (uint32_t k = 0; k < plan->pointer_count; k++)
-        if (plan->pointers[k].at == access->param_offsets[piece.param] + piece.offset) return true;
+        if (plan->pointers[k] == access->param_offsets[piece.param] + piece.offset) return true;
     return false;
 }
 
@@ -332,9 +346,7 @@ static uint32_t find_extents(const ptx_access *access, const mr_ptx_plan *plan, 
 
 static bool has_same_pointers(const mr_ptx_plan *a, const mr_ptx_plan *b) {
     bool same = a->pointer_count == b->pointer_count;
-    for (uint32_t k = 0; k < a->pointer_count && same; k++)
-        same = a->pointers[k].at == b->pointers[k].at &&
-               a->pointers[k].may_be_null == b->pointers[k].may_be_null;
+    for (uint32_t k = 0; k < a->pointer_count && same; k++) same = a->pointers[k] == b->pointers[k];
     return same;
 }
 
@@ -389,6 +401,22 @@ bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel) {
 
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel) {
     return kernel->access->follows_memory;
+}
+
+bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at) {
+    const ptx_access *access = kernel->access;
+    for (uint32_t k = 0; k < access->piece_count; k++)
+        if (access->param_offsets[access->pieces[k].param] + access->pieces[k].offset == at)
+            return !access->as_number || access->as_number[k];
+    return false;
+}
+
+bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel) {
+    return kernel->access->uses_variables;
+}
+
+bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel) {
+    return kernel->access->depends_on_order;
 }
 
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,

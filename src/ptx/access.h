@@ -11,12 +11,13 @@ typedef struct ptx_access ptx_access;
 ptx_access *ptx_access_infer(const ptx_tree *tree, const ptx_function *kernel);
 void ptx_access_free(ptx_access *access); /* accepts NULL */
 
-/* A pointer in the parameters, or 8 bytes that could be one. */
+/* A pointer in the parameters, or 8 bytes that could be one; or the addresses of the module's variables. */
 typedef struct {
     uint32_t param, offset; /* in the parameter */
 } ptx_pointer_place;
-/* All pointers that the accesses of `instruction` compute their addresses from, wherever its function was called. 0: they
- * are not known, or there are others than those in the parameters. */
+#define PTX_SOURCE_VARIABLES UINT32_MAX /* `param` then */
+/* All that the accesses of `instruction` compute their addresses from, wherever its function was called. 0: it is not
+ * known, or there is more than that. */
 uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,
                             const ptx_pointer_place **out_list);
 

@@ -335,6 +335,7 @@ static void find_needed(compiler *c) {
                             .bytes = site->bytes,
                             .access = site->access,
                             .is_atomic = site->is_atomic,
+                            .is_system = site->is_system,
                             .doubt = site->is_guarded ? MR_PTX_CONDITION : MR_PTX_CERTAIN};
         const uint64_t *plus = c->origins->origins[address].plus;
         made.bases = c->bases.count;

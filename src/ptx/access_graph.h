@@ -125,6 +125,7 @@ typedef struct {
     uint8_t space;
     uint8_t element; /* ptx_type */
     bool is_atomic;  /* for the whole device */
+    bool is_system;  /* and for all others and the host */
     bool is_guarded; /* the instruction has a predicate */
     bool
         is_followed; /* taken for a known place in local memory, because the last attempt found that */
@@ -228,9 +229,10 @@ enum {
  *   minus     these are subtracted; only of an exact one
  *   distance  numbers made from differences of these: added to a pointer they can lead to another one
  *   mixed     what else is made from these, in any way: counts where there is no plus, or the value is not exact
+ *   number    what it depends on otherwise, also through 32-bit values, which are no pointers (access_outcome.c)
  * Exact: the sum of all of plus, minus all of minus, plus a number. */
 typedef struct {
-    uint64_t *plus, *minus, *distance, *mixed;
+    uint64_t *plus, *minus, *distance, *mixed, *number;
     bool is_known, is_exact;
 } access_origin;
 
@@ -240,7 +242,8 @@ typedef struct {
     uint32_t first_param_address, first_storage;
     access_origin *origins;                /* by value */
     uint64_t *shared_holds, *memory_holds; /* what is stored there */
-    uint64_t **storage_holds;              /* by storage, where it is not followed */
+    uint64_t *numbers_held;   /* `number` of all that is stored to shared and local memory */
+    uint64_t **storage_holds; /* by storage, where it is not followed */
 } access_origins;
 
 /* Makes the values and their origins. */

@@ -36,6 +36,7 @@ enum { READ_PLAINLY, WRITE_PLAINLY, ATOMICALLY, WAYS, MOST_CERTAIN = 4 };
 typedef struct {
     mr_ptx_extent assumed; /* all others together; with bounds if there is one */
     bool is_there;
+    bool is_of_device; /* an atomic access has a scope below .sys */
     mr_ptx_extent certain[MOST_CERTAIN];
     uint32_t certain_count;
 } way;
@@ -110,6 +111,7 @@ static void add_extent(evaluation *v, const launch_site *site, uint32_t piece,
                           : k == READ_PLAINLY
                               ? site->access & MR_PTX_READS
                               : k == WRITE_PLAINLY && (site->access & MR_PTX_WRITES);
+        if (is_its_way && !site->is_system) w->is_of_device = true;
         if (is_its_way && e->reason) widen(w, e->first, e->end, e->reason);
         else if (is_its_way) add_certain(w, e);
     }
@@ -237,6 +239,7 @@ static uint32_t list_extents(const evaluation *v, mr_ptx_extent *out, uint32_t m
             to->offset = piece->offset;
             to->access = accesses[k % WAYS];
             to->is_atomic = k % WAYS == ATOMICALLY;
+            to->is_system = to->is_atomic && !w->is_of_device;
         }
     }
     return count;
@@ -247,12 +250,11 @@ static uint32_t list_extents(const evaluation *v, mr_ptx_extent *out, uint32_t m
 static void find_pointers(launch_run *r) {
     for (uint32_t i = 0; i < r->plan->pointer_count; i++) {
         for (uint32_t k = 0; k < r->program->piece_count; k++) {
-            const mr_ptx_pointer *pointer = &r->plan->pointers[i];
-            if (r->program->piece_offsets[k] != pointer->at) continue;
+            if (r->program->piece_offsets[k] != r->plan->pointers[i]) continue;
             r->is_pointer[k] = true;
             r->pointers |= launch_bit(k);
             r->taint = launch_bit(k);
-            r->pieces[k] = launch_symbol(r, pointer->may_be_null ? 0 : 1, LAUNCH_MOST_ADDRESS);
+            r->pieces[k] = launch_symbol(r, 1, LAUNCH_MOST_ADDRESS);
             if (r->pieces[k].count) r->is_base[r->pieces[k].terms[0].symbol] = true;
             r->taint = 0;
         }

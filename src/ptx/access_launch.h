@@ -48,7 +48,7 @@ typedef struct {
     uint32_t address, block;
     uint32_t bytes;
     uint8_t access;
-    bool is_atomic;
+    bool is_atomic, is_system;
     uint32_t bases, base_count; /* in program->bases: pieces that it is plus a number */
     uint32_t links,
         link_count;         /* in program->links: what it depends on, of blocks of the program */

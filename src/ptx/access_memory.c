@@ -80,6 +80,7 @@ static uint32_t add_site(access_maker *m, uint32_t address, uint32_t part, uint3
                         .space = (uint8_t)space,
                         .element = (uint8_t)element,
                         .is_atomic = is_atomic(m->at),
+                        .is_system = ptx_has(m->at, PTX_MOD_sys),
                         .is_guarded = m->at->guard >= 0,
                         .is_followed = is_followed};
     access_push(m->graph, &m->graph->sites, site);

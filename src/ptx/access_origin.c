@@ -44,16 +44,17 @@ static bool is_equal(const access_origin *a, const access_origin *b, uint32_t wo
 }
 
 static access_origin new_origin(access_graph *graph, uint32_t words) {
-    uint64_t *sets = access_take(graph, 4 * words * sizeof *sets);
+    uint64_t *sets = access_take(graph, 5 * words * sizeof *sets);
     return (access_origin){.plus = sets,
                            .minus = sets + words,
                            .distance = sets + 2 * words,
                            .mixed = sets + 3 * words,
+                           .number = sets + 4 * words,
                            .is_exact = true};
 }
 
 static void clear(access_origin *o, uint32_t words) {
-    memset(o->plus, 0, 4 * words * sizeof *o->plus);
+    memset(o->plus, 0, 5 * words * sizeof *o->plus);
     o->is_exact = true;
     o->is_known = true;
 }
@@ -207,6 +208,30 @@ static void param_origin(solver *s, const access_value *v) {
     }
 }
 
+/* What keeps a pointer keeps `number`; elsewhere the pointers become numbers, too. */
+static void number_origin(solver *s, const access_value *v) {
+    access_origin *to = &s->scratch;
+    uint32_t words = s->all->set_words;
+    bool keeps = v->op == ACCESS_ADD || v->op == ACCESS_SUB || v->op == ACCESS_PHI ||
+                 v->op == ACCESS_SELECT || v->op == ACCESS_MIN || v->op == ACCESS_MAX;
+    if (v->op == ACCESS_COMPARE) return; /* judged by itself */
+    if (v->op == ACCESS_LOAD) {
+        bool is_kept =
+            v->number != ACCESS_NONE || (v->space != PTX_GLOBAL && v->space != PTX_CONST);
+        if (is_kept) unite(to->number, s->all->numbers_held, words);
+        return;
+    }
+    for (uint32_t k = 0; k < v->operand_count; k++) {
+        const access_origin *o = operand_origin(s, v, k);
+        unite(to->number, o->number, words);
+        if (keeps) continue;
+        unite(to->number, o->plus, words);
+        unite(to->number, o->minus, words);
+        unite(to->number, o->distance, words);
+        unite(to->number, o->mixed, words);
+    }
+}
+
 static void compute(solver *s, const access_value *v) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -260,6 +285,7 @@ static void compute(solver *s, const access_value *v) {
         }
         break;
     }
+    number_origin(s, v);
 }
 
 static bool grow(access_origin *o, const access_origin *by, uint32_t words) {
@@ -267,6 +293,7 @@ static bool grow(access_origin *o, const access_origin *by, uint32_t words) {
     changed |= unite(o->minus, by->minus, words);
     changed |= unite(o->distance, by->distance, words);
     changed |= unite(o->mixed, by->mixed, words);
+    changed |= unite(o->number, by->number, words);
     changed |= !o->is_known && by->is_known;
     changed |= o->is_exact && !by->is_exact;
     o->is_known |= by->is_known;
@@ -311,6 +338,7 @@ static void store_escapes(solver *s) {
     for (uint32_t k = 0; k < graph->escapes.count; k++) {
         const access_escape *e = &graph->escapes.items[k];
         uint32_t value = access_find(graph, e->value);
+        s->changed |= unite(all->numbers_held, all->origins[value].number, all->set_words);
         if (e->storage != ACCESS_NONE) hold(s, all->storage_holds[e->storage], value);
         if (e->site == ACCESS_NONE) continue;
         const access_site *site = &graph->sites.items[e->site];
@@ -446,6 +474,7 @@ static void new_holders(access_graph *graph, access_origins *all) {
     size_t bytes = all->set_words * sizeof(uint64_t);
     all->shared_holds = access_take(graph, bytes);
     all->memory_holds = access_take(graph, bytes);
+    all->numbers_held = access_take(graph, bytes);
     all->storage_holds = access_take(graph, graph->storage_count * sizeof *all->storage_holds);
     for (uint32_t l = 0; l < graph->storage_count; l++)
         all->storage_holds[l] = access_take(graph, bytes);

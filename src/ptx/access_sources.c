@@ -1,18 +1,18 @@
 /* The pointers that an access computes its address from, by instruction: see access_sources.h.
  *
  * What is easiest to break: the list of an instruction must be complete, or a correct kernel fails. So an address that has
- * any other source (a pointer in memory, a variable of the module, bits that were put together in a way that was not
- * followed) has no list at all, and neither has code that is also reached in ways that the graph does not contain. */
+ * any other source (a pointer in memory, bits that were put together in a way that was not followed) has no list at all, and neither has code that is also reached in ways that the graph does not contain. */
 #include "ptx/access_sources.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define OTHER_SOURCE UINT32_MAX
+#define VARIABLES    (UINT32_MAX - 1)
 
 typedef struct {
     const ptx_instruction *instruction;
-    uint32_t piece; /* or OTHER_SOURCE, which sorts last */
+    uint32_t piece; /* or VARIABLES, or OTHER_SOURCE, which sorts last */
 } source_pair;
 
 struct access_sources {
@@ -45,9 +45,9 @@ static void add_site(collection *c, const access_site *site) {
     if (site->is_followed) return; /* local memory */
     const access_origin *o = &all->origins[access_find(c->graph, site->address)];
     bool is_other = !o->is_known || access_has(o->plus, ORIGIN_MEMORY) ||
-                    access_has(o->plus, ORIGIN_VARIABLES) ||
                     (c->only_kernel && copy->function != c->graph->kernel);
-    bool has_pointer = false;
+    bool has_pointer = access_has(o->plus, ORIGIN_VARIABLES);
+    if (has_piece(o, ORIGIN_VARIABLES)) add(c, instruction, VARIABLES);
     for (uint32_t p = 0; p < all->piece_count; p++) {
         if (!has_piece(o, ORIGIN_FIRST_PIECE + p)) continue;
         has_pointer |= access_has(o->plus, ORIGIN_FIRST_PIECE + p);
@@ -92,8 +92,9 @@ const access_sources *access_find_sources(access_graph *graph, const access_orig
         uint32_t piece = c.pairs.items[i].piece;
         sources->pairs[i] = c.pairs.items[i];
         if (piece == OTHER_SOURCE) continue;
-        sources->list[i] =
-            (ptx_pointer_place){origins->pieces[piece].param, origins->pieces[piece].offset};
+        sources->list[i] = piece == VARIABLES ? (ptx_pointer_place){.param = PTX_SOURCE_VARIABLES}
+                                              : (ptx_pointer_place){origins->pieces[piece].param,
+                                                                    origins->pieces[piece].offset};
     }
     return sources;
 }

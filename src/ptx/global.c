@@ -30,7 +30,8 @@ static ptx_known_range *allowed_range(ptx_warp *warp, const ptx_code *code,
                                       const ptx_memory_code *m, uint64_t address) {
     ptx_known_range *known = ptx_range_at(warp, address);
     bool is_allowed =
-        known && ptx_range_holds(known, address, m->bytes) && ptx_range_is_meant(warp, code, known);
+        known && ptx_range_holds(known, address, m->bytes) &&
+        ptx_range_may_be_used(warp, code, m, known);
     return is_allowed ? known : NULL;
 }
 
@@ -139,7 +140,7 @@ static bool global_together(ptx_warp *warp, const ptx_code *code, const ptx_memo
     if (!ptx_range_holds(*last, from, bytes)) {
         ptx_known_range *known = ptx_range_at(warp, from);
         if (!known || !ptx_range_holds(known, from, bytes) ||
-            !ptx_range_is_meant(warp, code, known))
+            !ptx_range_may_be_used(warp, code, m, known))
             return false;
         *last = known;
     }

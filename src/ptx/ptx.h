@@ -69,6 +69,7 @@ typedef struct {
     char *host;          /* where the byte at `first` is */
     void *owner;         /* the caller's, for `describe` and `will_write` */
     bool read_only;      /* constant memory */
+    uint8_t access;      /* what the launch is known to do there: MR_PTX_READS | MR_PTX_WRITES */
     /* One bit a byte, lowest bit first; 1: nothing has ever been written there. NULL: all is written. The machine
      * clears bits that it writes, atomically. */
     uint8_t *unset;
@@ -146,9 +147,10 @@ typedef struct {
     mr_ptx_progress *progress; /* NULL: a block that waits for one of another call waits for ever */
     bool check; /* bounds by allocation, alignment; else only what keeps the host safe:
                                  * an access outside of every range is an error either way */
-    /* With `check`: an access must lie in the allocation of a pointer that its address was computed from, as far as the
-     * code tells; else in any allocation. */
+    /* With `check`: an access must lie in the allocation of a pointer, or in a variable, that its address was computed
+     * from, as far as the code tells; else in any allocation. */
     bool check_sources;
+    bool may_stray; /* with check_sources: such an access is carried out, and told by `strayed` */
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
     /* Counts one block of so many (0 or 1: each), by number among all of the kernel's blocks; block 0 of this launch has the
@@ -162,6 +164,9 @@ typedef struct {
      * is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a lock
      * held by none. NULL: what has been written is not followed at all. */
     void (*unset_read)(void *context, const mr_ptx_unset_read *read);
+    /* An access was carried out that its range does not name (mr_ptx_range.access), or see may_stray. Told once or more
+     * often. NULL: nobody wants to know. Any thread. */
+    void (*strayed)(void *context);
     /* Asked now and then while a block runs: true ends the run with INTERRUPTED. NULL: never. Any thread. */
     bool (*interrupted)(void *context);
     void *context;
@@ -185,8 +190,8 @@ enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
 /* Of one pointer parameter: what may be accessed through it, of any launch. Conservative: what cannot be told counts as
  * both, and `reason` then says why in a few words, with the line. */
 typedef struct {
-    uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
-    bool known;       /* false: the inference gave up; access is both */
+    uint8_t access; /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
+    bool known;     /* false: the inference gave up; access is both */
     ptx_type element; /* the type of the loads and stores, PTX_NO_TYPE if they differ */
     const char *reason;
 } mr_ptx_param_access;
@@ -197,6 +202,12 @@ bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
 /* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis does not
  * know? No extent stands for those accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
+/* Can what a launch does depend on the address itself that stands at `at` in the parameters, not only on what lies there? And
+ * on those of the module's variables? (access_outcome.h) */
+bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
+bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);
+/* Can the order in which the threads of a launch run, or the time, decide its values? (access_outcome.h) */
+bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
 
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:
  * memory is out. */
@@ -224,6 +235,7 @@ typedef struct {
     uint32_t offset; /* of the pointer in the parameter: not 0 only in a struct */
     uint8_t access;
     bool is_atomic; /* by atomic instructions only, of scope .gpu or .sys; access is both then */
+    bool is_system; /* all of them are of scope .sys */
     mr_ptx_reason reason;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
     /* Without a reason: where between `first` and `end`: `run` bytes at each place of a grid with these dims, inner ones
@@ -234,18 +246,13 @@ typedef struct {
         int64_t count, stride;
     } dims[MR_PTX_EXTENT_DIMS];
 } mr_ptx_extent;
-typedef struct {
-    uint32_t at; /* in the parameters */
-    bool may_be_null;
-} mr_ptx_pointer;
-
 /* A launch that is yet to be made. */
 typedef struct {
     uint32_t grid[3], block[3];
     const void *params; /* the numbers among the arguments */
-    /* Where in `params` pointers to memory stand. What stands there is not looked at: no access depends on where
-     * memory lies. Eight bytes that are not named here are a number. */
-    const mr_ptx_pointer *pointers;
+    /* Where in `params` pointers to memory stand; none is NULL. What stands there is not looked at. Eight bytes that are
+     * not named here are a number. */
+    const uint32_t *pointers;
     uint32_t pointer_count;
 } mr_ptx_plan;
 /* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, in

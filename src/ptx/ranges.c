@@ -35,6 +35,7 @@ ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address) {
     if (workspace && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * sizeof *workspace)
         range = (mr_ptx_range){.first = MR_PTX_WORKSPACE,
                                .end = MR_PTX_WORKSPACE + MR_PTX_WORKSPACE_WORDS * sizeof *workspace,
+                               .access = MR_PTX_READS | MR_PTX_WRITES,
                                .host = (char *)workspace};
     else if (!memory->find || !memory->find(memory->context, address, &range)) return NULL;
     ptx_known_range *known = add_range(run, &range);
@@ -44,7 +45,7 @@ ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address) {
     return known;
 }
 
-/* ---- the pointers that an address was computed from */
+/* ---- what an address was computed from */
 
 static uint32_t sources_of(const ptx_warp *warp, const ptx_code *code,
                            const ptx_pointer_place **out_list) {
@@ -60,25 +61,58 @@ static uint64_t pointer_at(const ptx_warp *warp, const ptx_pointer_place *source
     return pointer;
 }
 
-/* A source that is in no allocation is NULL, or no pointer. If none is in one, there is nothing to compare with. */
-bool ptx_range_is_meant(ptx_warp *warp, const ptx_code *code, const ptx_known_range *known) {
+/* Goes through all that a list of sources stands for. False: that was all. */
+typedef struct {
     const ptx_pointer_place *sources;
-    uint32_t count = sources_of(warp, code, &sources);
+    uint32_t count, at, variable;
+} source_walk;
+
+static bool next_source(const ptx_warp *warp, source_walk *w, uint64_t *out_address) {
+    const ptx_tree *tree = mr_ptx_module_tree(warp->run->module);
+    for (; w->at < w->count; w->at++, w->variable = 0) {
+        const ptx_pointer_place *source = &w->sources[w->at];
+        if (source->param != PTX_SOURCE_VARIABLES) {
+            *out_address = pointer_at(warp, source);
+            w->at++;
+            return true;
+        }
+        while (w->variable < tree->variable_count) {
+            *out_address = warp->run->launch->variables[w->variable++];
+            if (*out_address) return true;
+        }
+    }
+    return false;
+}
+
+/* A source that is in no allocation is NULL, or no pointer. If none is in one, there is nothing to compare with. */
+static bool is_meant(ptx_warp *warp, const ptx_code *code, const ptx_known_range *known) {
+    source_walk walk = {0};
+    uint64_t address;
+    walk.count = sources_of(warp, code, &walk.sources);
     bool any = false;
-    for (uint32_t i = 0; i < count; i++) {
-        const ptx_known_range *to = ptx_range_at(warp, pointer_at(warp, &sources[i]));
+    while (next_source(warp, &walk, &address)) {
+        const ptx_known_range *to = ptx_range_at(warp, address);
         if (to == known) return true;
         any |= to != NULL;
     }
     return !any;
 }
 
+bool ptx_range_may_be_used(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
+                           const ptx_known_range *known) {
+    const mr_ptx_launch *launch = warp->run->launch;
+    bool meant = is_meant(warp, code, known);
+    if (!meant && !launch->may_stray) return false;
+    if (launch->strayed && (!meant || (m->access & ~known->range.access)))
+        launch->strayed(launch->context);
+    return true;
+}
+
 uint64_t ptx_meant_address(ptx_warp *warp, const ptx_code *code, uint64_t address) {
-    const ptx_pointer_place *sources;
-    uint32_t count = sources_of(warp, code, &sources);
-    uint64_t nearest = 0, least = UINT64_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t pointer = pointer_at(warp, &sources[i]);
+    source_walk walk = {0};
+    uint64_t nearest = 0, least = UINT64_MAX, pointer;
+    walk.count = sources_of(warp, code, &walk.sources);
+    while (next_source(warp, &walk, &pointer)) {
         const ptx_known_range *to = ptx_range_at(warp, pointer);
         if (!to) continue;
         uint64_t distance =

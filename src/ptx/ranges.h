@@ -7,11 +7,12 @@
 /* The allocation in which `address` lies; NULL: none, or memory is out (then run->failure is set). */
 ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address);
 
-/* Whether the access may hit that allocation: a pointer that its address was computed from points there, or those pointers are
- * not known. Always, unless launch->check_sources. */
-bool ptx_range_is_meant(ptx_warp *warp, const ptx_code *code, const ptx_known_range *known);
+/* Whether the access may hit that allocation: what its address was computed from points there, or is not known. Always, unless
+ * launch->check_sources. Tells launch->strayed. */
+bool ptx_range_may_be_used(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
+                           const ptx_known_range *known);
 
-/* Of the pointers that the address was computed from, the one to the nearest allocation; 0: they are not known. */
+/* Of what the address was computed from, what points to the nearest allocation; 0: it is not known. */
 uint64_t ptx_meant_address(ptx_warp *warp, const ptx_code *code, uint64_t address);
 
 static inline bool ptx_range_holds(const ptx_known_range *known, uint64_t address, uint64_t bytes) {

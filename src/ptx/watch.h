@@ -117,9 +117,10 @@ typedef void (*ptx_race_listener)(void *context, const ptx_race *race, uint32_t 
 void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context);
 
 /* From now on each global access to the `bytes` bytes at `address` is marked in marks[0 .. bytes): how the byte was
- * accessed. `marks` must live as long as the watch. False: memory is out. Set it before the launch. */
-enum { PTX_MARK_READ = 1, PTX_MARK_WRITE = 2, PTX_MARK_UPDATE = 8 }; /* atomic, for the device */
-bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes,
+ * accessed. `marks` must live as long as the watch. `is_shared`: with other devices, so that only scope .sys is atomic there. False:
+ * memory is out. Set it before the launch. */
+enum { PTX_MARK_READ = 1, PTX_MARK_WRITE = 2, PTX_MARK_UPDATE = 8 }; /* atomic */
+bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes, bool is_shared,
                        _Atomic uint8_t *marks);
 void mr_ptx_watch_unmark(mr_ptx_watch *watch); /* takes the last one back */
 

@@ -2,9 +2,9 @@
  * forgets an access for which a later one stands. */
 #include "ptx/watch_state.h"
 
-bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes,
+bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes, bool is_shared,
                        _Atomic uint8_t *marks) {
-    ptx_marked marked = {address, bytes, marks};
+    ptx_marked marked = {address, bytes, is_shared ? PTX_SCOPE_SYSTEM : PTX_SCOPE_DEVICE, marks};
     return mr_vec_push(&watch->marked, marked);
 }
 
@@ -12,10 +12,10 @@ void mr_ptx_watch_unmark(mr_ptx_watch *watch) {
     watch->marked.count--;
 }
 
-static uint8_t mark_of(const ptx_watched *a) {
+static uint8_t mark_of(const ptx_watched *a, ptx_scope least) {
     uint8_t mark = (a->access & MR_PTX_READS ? PTX_MARK_READ : 0) |
                    (a->access & MR_PTX_WRITES ? PTX_MARK_WRITE : 0);
-    bool is_update = a->atomic && a->order >= PTX_RELAXED && a->scope >= PTX_SCOPE_DEVICE &&
+    bool is_update = a->atomic && a->order >= PTX_RELAXED && a->scope >= least &&
                      mark == (PTX_MARK_READ | PTX_MARK_WRITE);
     return is_update ? PTX_MARK_UPDATE : mark;
 }
@@ -33,8 +33,10 @@ static void mark_bytes(const ptx_marked *m, uint64_t address, uint64_t bytes, ui
 }
 
 void ptx_mark(mr_ptx_watch *watch, const ptx_watched *a) {
-    uint8_t mark = mark_of(a);
-    for (size_t i = 0; i < watch->marked.count; i++)
+    for (size_t i = 0; i < watch->marked.count; i++) {
+        const ptx_marked *m = &watch->marked.items[i];
+        uint8_t mark = mark_of(a, m->least);
         for (uint32_t lanes = a->mask; lanes; lanes &= lanes - 1)
-            mark_bytes(&watch->marked.items[i], a->address[__builtin_ctz(lanes)], a->bytes, mark);
+            mark_bytes(m, a->address[__builtin_ctz(lanes)], a->bytes, mark);
+    }
 }

@@ -74,6 +74,7 @@ typedef struct {
 /* Memory of which each accessed byte is marked. */
 typedef struct {
     uint64_t address, bytes;
+    ptx_scope least; /* of an atomic update */
     _Atomic uint8_t *marks;
 } ptx_marked;
 

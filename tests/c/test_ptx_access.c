@@ -142,7 +142,7 @@ static uint64_t address_of(uint32_t param) {
 
 /* Arguments in the order of the members of the parameters: a struct is its members. */
 static void put_arguments(unsigned char *params, const char *arguments, mr_ptx_plan *plan) {
-    static mr_ptx_pointer pointers[8];
+    static uint32_t pointers[8];
     uint32_t at = 0, param = 0;
     for (const char *a = arguments; a; a = strchr(a, ' ') ? strchr(a, ' ') + 1 : NULL) {
         uint32_t bytes = *a == 'p' || *a == 'l' ? 8 : 4;
@@ -150,7 +150,7 @@ static void put_arguments(unsigned char *params, const char *arguments, mr_ptx_p
         uint64_t number = *a == 'p' ? address_of(param) : (uint64_t)strtoll(a + 1, NULL, 10);
         float real = strtof(a + 1, NULL);
         memcpy(params + at, *a == 'f' ? (void *)&real : (void *)&number, bytes);
-        if (*a == 'p') pointers[param++] = (mr_ptx_pointer){.at = at};
+        if (*a == 'p') pointers[param++] = at;
         at += bytes;
     }
     *plan = (mr_ptx_plan){.params = params, .pointers = pointers, .pointer_count = param};

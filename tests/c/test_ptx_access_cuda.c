@@ -233,7 +233,7 @@ static void check_certain(trial *r) {
 }
 
 static void launch(trial *r, mr_ptx_watch *watch) {
-    mr_ptx_pointer pointers[CUDA_POINTERS];
+    uint32_t pointers[CUDA_POINTERS];
     mr_ptx_launch *l = &r->d.launch;
     uint32_t count = 0;
     begin(&r->d, r->name, 1, 1);
@@ -245,7 +245,7 @@ static void launch(trial *r, mr_ptx_watch *watch) {
     l->watch = watch;
     for (int i = 0; i < CUDA_POINTERS; i++) {
         place *p = &r->places[i];
-        if (*pointer_of(r, i)) pointers[count++] = (mr_ptx_pointer){.at = (uint32_t)pointer_at[i]};
+        if (*pointer_of(r, i)) pointers[count++] = (uint32_t)pointer_at[i];
         memcpy(p->before, p->host, PLACE);
         memset(p->touched, 0, PLACE);
         memset(p->allowed, 0, PLACE);

@@ -749,7 +749,7 @@ static void launch(trial *r, const ptx_access *access) {
     r->grid[2] = r->block[2] = 1;
     r->params.size = draw(4) ? draw(50) : (uint32_t)draw_immediate();
     r->params.long_size = draw(4) ? draw(50) : (uint64_t)(int64_t)draw_immediate();
-    static const mr_ptx_pointer pointers[POINTERS] = {{.at = 0}, {.at = 8}, {.at = 16}};
+    static const uint32_t pointers[POINTERS] = {0, 8, 16};
     mr_ptx_plan plan = {.params = &r->params, .pointers = pointers, .pointer_count = POINTERS};
     memcpy(plan.grid, r->grid, sizeof plan.grid);
     memcpy(plan.block, r->block, sizeof plan.block);

@@ -161,7 +161,7 @@ static void run_kernel(device *d, const mr_ptx_kernel *kernel) {
     d->launch.device.resident_blocks = 2;
     fill_params(d, memory);
     mr_ptx_extent extents[8];
-    mr_ptx_pointer pointers[] = {{.at = 8 * below(4)}, {.at = 4 * below(8), .may_be_null = true}};
+    uint32_t pointers[] = {8 * below(4), 4 * below(8)};
     mr_ptx_plan plan = {.params = d->params, .pointers = pointers, .pointer_count = below(3)};
     memcpy(plan.grid, d->launch.grid, sizeof plan.grid);
     memcpy(plan.block, d->launch.block, sizeof plan.block);

@@ -64,6 +64,20 @@ local PROGRAMS = {
     local s, x = mr.stream(), mr.ones(4)
     s:wait_stream(mr.default_stream()) s:run(function() x:add_(1) end) s:synchronize()
     x = nil collectgarbage() collectgarbage()]] },
+  strayed = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(int *x) { x[threadIdx.x]++; }]], {access = {x = "r"}})
+    kernel[{1, 32}](mr.zeros(32, {dtype = "i32"}))]=] },
+  learned = { "local x = mr.zeros(4) assert(x.data_ptr > 0)" },
+  declared_accesses = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(int *x, int n) { if (n) x[threadIdx.x] = 1; }]],
+      {access = {x = "r"}})
+    kernel[{1, 32}](mr.zeros(32, {dtype = "i32"}), 0)]=] },
+  addresses_as_numbers = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(long long *o, int *x) { *o = (long long)x; }]])
+    kernel[{1, 1}](mr.zeros(1, {dtype = "i64"}), mr.zeros(1, {dtype = "i32"}))]=] },
+  order_of_threads = { [=[
+    local kernel = mr.kernel([[extern "C" __global__ void f(int *o, int *n) { o[atomicAdd(n, 1)] = threadIdx.x; }]])
+    kernel[{1, 32}](mr.zeros(32, {dtype = "i32"}), mr.zeros(1, {dtype = "i32"}))]=] },
   not_looked_inside = { "mr.machine.settings{kernel_checks = 1}\n" .. KERNEL .. "kernel[{1, 32}](a, 1)" },
 }
 

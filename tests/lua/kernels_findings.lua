@@ -311,7 +311,7 @@ function TestFindings.test_the_verdict_says_what_was_not_looked_for()
   mr.hazard.mode(mode)
   lu.assertEquals(totals.not_looked_inside, 2)
   lu.assertEquals(totals.claim, "conditional")
-  lu.assertStrContains(text, "no two threads race inside 2 launches of kernels, which were not looked into")
+  lu.assertStrContains(text, "no race and no access out of bounds is in 2 launches, which were not looked into")
 end
 
 TestMessages = {}
