@@ -161,6 +161,30 @@ static mr_status look_at_items(branch *b) {
     return MR_OK;
 }
 
+static bool has_own_nodes(item_class class) {
+    return class == ITEM_WORK || class == ITEM_HOST || class == ITEM_QUERY || class == ITEM_ALLOC ||
+           class == ITEM_COPY;
+}
+
+/* Without a decision: what a schedule has carried out by then tells neither the host nor a stream that a free is over. */
+static void see_what_may_be_missed(branch *b) {
+    order *o = &b->order;
+    for (uint32_t i = 0; i < b->count && o->aliases; i++) {
+        item_class class = (item_class)b->classes[i];
+        bool asked;
+        order_is_open(o, i, &asked);
+        if (class == ITEM_QUERY) asked = mr_program_item_at(b->program, i).came_true;
+        if (has_own_nodes(class)) order_enter(o, i);
+        for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && has_own_nodes(class); n++) {
+            order_place(o, n, order_scratch(o));
+            o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
+        }
+        if (class == ITEM_ALLOC) b->may_miss[i] = order_may_miss(o, i);
+        order_leave(o, i, asked);
+    }
+    order_forget(o);
+}
+
 static mr_status make_tables(branch *b) {
     size_t nodes = b->order.nodes.count;
     if (nodes > MOST_NODES)
@@ -172,9 +196,12 @@ static mr_status make_tables(branch *b) {
     b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
     b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
     b->known = calloc(nodes + 1, sizeof *b->known);
-    if (!b->classes || !b->breaks_at || !b->conflicts || !b->known)
+    b->may_miss = calloc(b->count + 1, sizeof *b->may_miss);
+    if (!b->may_miss || !b->classes || !b->breaks_at || !b->conflicts || !b->known)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
-    return look_at_items(b);
+    MR_TRY(look_at_items(b));
+    see_what_may_be_missed(b);
+    return MR_OK;
 }
 
 static mr_status open_player(explorer *e, branch *b) {
@@ -254,6 +281,7 @@ void branch_destroy(explorer *e, branch *b) {
     mr_vec_free(&b->variants);
     mr_program_release(b->program);
     free(b->classes);
+    free(b->may_miss);
     free(b->breaks_at);
     free(b->conflicts);
     free(b->known);

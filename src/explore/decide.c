@@ -18,12 +18,15 @@ void search_answer_yes(search *s, uint32_t look) {
 /* Places are numbered in place.c. */
 bool search_place_goal(search *s, uint32_t place) {
     order *o = s->o;
+    if (place == search_place_missed(s)) return s->b->may_miss[s->at.item];
     if (!place || !order_free_for(o, s->at.item, place - 1)) return false;
     return !order_within(o, order_scratch(o), order_before(o, search_look_node(s)));
 }
 
 void search_take_place(search *s) {
-    if (search_place_goal(s, s->at.place)) search_answer_yes(s, search_look_node(s));
+    plan_answer no = {s->at.item, false, PLAN_NO_ITEM};
+    if (s->at.place == search_place_missed(s)) s->o->failed |= !mr_vec_push(&s->plan.answers, no);
+    else if (search_place_goal(s, s->at.place)) search_answer_yes(s, search_look_node(s));
     s->at.asked = true;
     s->at.stage = STAGE_LOOK;
 }

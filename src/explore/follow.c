@@ -250,10 +250,10 @@ static mr_status check_plan(const plan *p) {
                        "the schedule cuts operations into parts (grain), which a GPU does not");
     for (size_t i = 0; i < p->answers.count; i++)
         if (p->answers.items[i].behind == PLAN_NO_ITEM)
-            return mr_fail(
-                MR_CODE_NOT_SUPPORTED,
-                "the schedule decides what CUDA leaves open besides the order (unspecified), which "
-                "only the virtual GPU can");
+            return mr_fail(MR_CODE_NOT_SUPPORTED,
+                           "the schedule decides what CUDA leaves open besides the order "
+                           "(unspecified, or where an "
+                           "allocation finds memory), which only the virtual GPU can");
     if (p->answers.count > MOST_STEPS)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the schedule has %zu answers to queries; a GPU follows up to %d",

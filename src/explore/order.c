@@ -475,6 +475,29 @@ bool order_free_for(order *o, size_t i, size_t k) {
     return true;
 }
 
+bool order_may_miss(order *o, size_t i) {
+    const mr_player_item *alloc = &o->items[i];
+    bool may_miss = false;
+    scratch_clear(o);
+    scratch_join(o, order_host(o));
+    join_stream(o, alloc);
+    order_close_scratch(o);
+    for (size_t k = 0; k < i; k++) {
+        if (o->items[k].stream_slot == alloc->stream_slot || !frees_for(o, alloc, k)) continue;
+        uint32_t node = o->first_node[k];
+        bool is_ordered = order_has(o, order_scratch(o), node);
+        if (is_ordered && !order_has(o, order_host(o), node)) return false;
+        may_miss |= !is_ordered;
+    }
+    return may_miss;
+}
+
+void order_forget(order *o) {
+    memset(o->words, 0, o->word_count * sizeof *o->words);
+    o->changes.count = 0;
+    o->placed = 0;
+}
+
 bool order_is_open(const order *o, size_t i, bool *out_usual) {
     const mr_player_item *it = &o->items[i];
     *out_usual = true;

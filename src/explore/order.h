@@ -87,6 +87,11 @@ void order_goal(order *o, size_t i);
  * set. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);
 
+/* Whether ALLOC item i need not find what other streams have freed, although those frees are over: neither the host nor its
+ * stream knows that they are (R30). Not where there is also one that it finds by the order of its stream (policy 1). */
+bool order_may_miss(order *o, size_t i); /* all before item i has left, and nothing is decided */
+void order_forget(order *o);             /* nothing has entered */
+
 size_t order_changes(const order *o);
 void order_undo(order *o, size_t changes, uint32_t placed);
 /* The state of another program that begins with the same nodes. */

@@ -1,6 +1,7 @@
 /* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on the
  * frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has been
- * carried out (place 0), or also all that the free of item k comes after (place k + 1), or all that any free does. Choices that come to an address
+ * carried out (place 0), or also all that the free of item k comes after (place k + 1), or all that any free does; or frees
+ * of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an address
  * which an earlier one has come to are left out.
  *
  * A choice only says what comes before the allocation, never what comes after it: two schedules in which the allocation
@@ -31,13 +32,15 @@ static mr_status carry_out(search *s, uint32_t place, uint64_t *out_address) {
 
 static mr_status try_place(search *s, uint32_t place, uint64_t *out_address) {
     cursor at = s->at;
-    size_t changes = order_changes(s->o), steps = s->plan.steps.count;
+    size_t changes = order_changes(s->o), steps = s->plan.steps.count,
+           answers = s->plan.answers.count;
     uint32_t placed = s->o->placed;
     s->at.place = place;
     search_take_place(s);
     mr_status status = carry_out(s, place, out_address);
     order_undo(s->o, changes, placed);
     s->plan.steps.count = steps;
+    s->plan.answers.count = answers;
     s->at = at;
     return status;
 }
@@ -54,7 +57,7 @@ static mr_status find_next(search *s, uint32_t *out_place) {
     MR_VEC(uint64_t) known = {0};
     mr_status status = MR_OK;
     *out_place = 0;
-    for (uint32_t place = 1; place <= s->at.item + 1 && !status && !*out_place; place++) {
+    for (uint32_t place = 1; place <= search_place_missed(s) && !status && !*out_place; place++) {
         uint64_t address;
         if (!search_place_goal(s, place)) continue;
         if (!known.count) {

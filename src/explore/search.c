@@ -391,9 +391,7 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
     if (from) {
         order_copy(o, from);
     } else {
-        memset(o->words, 0, o->word_count * sizeof *o->words);
-        o->changes.count = 0;
-        o->placed = 0;
+        order_forget(o);
     }
     if (!begin) return MR_OK;
     s->at = begin->at; /* the item's nodes are yet to come */

@@ -66,6 +66,10 @@ uint32_t search_look_node(const search *s);
 void search_answer_yes(search *s, uint32_t look);
 /* What comes before the allocation there is then the scratch set. False: this is no choice, or the same as place 0. */
 bool search_place_goal(search *s, uint32_t place);
+/* As place 0, and the allocation does not look for what other streams have freed. */
+static inline uint32_t search_place_missed(const search *s) {
+    return s->at.item + 2;
+}
 /* The place at the cursor is taken: its free is over when the allocation is made. */
 void search_take_place(search *s);
 /* The last frame that has another choice takes it, and all that followed it is taken back. */

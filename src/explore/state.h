@@ -45,6 +45,7 @@ struct branch {
     mr_player_mark *start;
     order order;
     uint8_t *classes; /* item_class, by item */
+    bool *may_miss;   /* by item: as order_may_miss says, by the rules alone */
     uint32_t
         *breaks_at; /* by item: the first one from there on at which the host looks; count: none */
     uint64_t *conflicts;      /* by node: the earlier nodes that touch the same bytes */

@@ -78,11 +78,17 @@ static void player_destroy(mr_chooser *chooser) {
     free(chooser);
 }
 
+/* Of an allocation, only whether it sees that the frees of other streams are over: the other policies of R30 depend on the
+ * order alone. */
+static bool is_asked(mr_open_choice what) {
+    return what != MR_OPEN_REUSE_EVENT && what != MR_OPEN_REUSE_WAIT;
+}
+
 static bool player_decide(mr_chooser *chooser, mr_open_choice what, const mr_command *command,
                           bool usual) {
     const steer_player *s = (const steer_player *)chooser;
-    (void)what, (void)command;
-    return s->answered ? s->answer : usual;
+    (void)command;
+    return s->answered && is_asked(what) ? s->answer : usual;
 }
 
 static size_t player_saved_size(const mr_chooser *chooser) {
@@ -219,8 +225,8 @@ static void script_destroy(mr_chooser *chooser) {
 static bool script_decide(mr_chooser *chooser, mr_open_choice what, const mr_command *command,
                           bool usual) {
     steer_script *s = (steer_script *)chooser;
-    (void)what, (void)command;
-    if (s->next_answer == s->plan->answers.count) return usual;
+    (void)command;
+    if (s->next_answer == s->plan->answers.count || !is_asked(what)) return usual;
     const plan_answer *a = &s->plan->answers.items[s->next_answer];
     if (a->at != present(s)) return usual;
     return a->yes;

@@ -120,9 +120,9 @@ static void move_host(vgpu *gpu, uint64_t since, uint64_t end, double call) {
     catch_up_since(gpu, since + (uint64_t)call);
 }
 
-/* Only the strictest pool policy asks for it, so only then the streams are walked. */
+/* Only the strictest pool policy asks for it, so only where that may be chosen the streams are walked. */
 static void prove(vdevice *device, bool blocking_only) {
-    if (device->gpu->set.reuse_opportunistic) return;
+    if (device->gpu->set.reuse_opportunistic && !device->gpu->chooser->decide) return;
     for (queue *q = device->first; q; q = q->next)
         if (q->blocking || !blocking_only) q->proven = q->completed;
 }

@@ -1,5 +1,6 @@
 -- Memory that is freed and allocated again, in every schedule: random programs are carried out by hand, one step of
--- the device after the other, in every order and with every progress of the device at each allocation. Two of these
+-- the device after the other, in every order and with every progress of the device at each allocation. An allocation may
+-- also miss the frees of other streams, if nobody has told its stream or the host that they are over (R30). Two of these
 -- runs are equivalent if each allocation found the same memory and each pair of operations that touch the same bytes
 -- ran in the same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
 --
@@ -56,12 +57,15 @@ local function run(steps, watch)
       mr.op{name = "op" .. i, stream = stream, reads = { read }, writes = { t[step.write] }}
       if watch then watch.op(step.stream, t[step.write], read) end
     elseif step.what == "free" then
+      if watch then watch.free(step.tensor) end
       t[step.tensor]:free()
       freed[step.tensor] = true
     elseif step.what == "use" then t[step.tensor]:record_stream(stream)
-    elseif step.what == "wait" then stream:wait_stream(s[step.other])
+    elseif step.what == "wait" then
+      if watch then watch.wait(step.stream, step.other) end
+      stream:wait_stream(s[step.other])
     else
-      if watch then watch.alloc() end
+      if watch then watch.alloc(step.stream) end
       local new = stream:run(function() return mr.empty(step.size) end)
       t[#t + 1] = new
       if watch then watch.found(new) end
@@ -126,8 +130,43 @@ local function steered(steps, choices)
     go_on(may_stop)
     if not complete then error("no such run", 0) end
   end
-  function watch.alloc() go_on_or_end(true) end
-  function watch.found(t) found[#found + 1] = t.data_ptr end
+  -- Frees, by the stream; and those that a stream comes after.
+  local owner, frees, after = { 1, 2 }, {}, {}
+  for i = 1, STREAMS do after[i] = {} end
+  function watch.free(tensor)
+    frees[#frees + 1] = owner[tensor]
+    after[owner[tensor]][#frees] = true
+  end
+  function watch.wait(stream, other)
+    for i in pairs(after[other]) do after[stream][i] = true end
+  end
+  local function may_miss(stream)
+    local may = false
+    for i, by in ipairs(frees) do
+      if by ~= stream and after[stream][i] then return false end -- policy 1: it is found
+      may = may or by ~= stream
+    end
+    return may
+  end
+  local function choose_to_miss(stream)
+    if not may_miss(stream) then return end
+    at = at + 1
+    choices[at] = choices[at] or 0
+    if choices[at] > 1 then
+      complete = false
+      error("no such run", 0)
+    end
+    mr.machine.settings{reuse_opportunistic = choices[at] == 0}
+  end
+  function watch.alloc(stream)
+    owner[#owner + 1] = stream
+    go_on_or_end(true)
+    choose_to_miss(stream)
+  end
+  function watch.found(t)
+    mr.machine.settings{reuse_opportunistic = true}
+    found[#found + 1] = t.data_ptr
+  end
   function watch.finish() go_on_or_end(false) end
   local fine, value = pcall(run, steps, watch)
   if not fine and complete then error(value, 0) end
