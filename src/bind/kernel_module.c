@@ -18,9 +18,13 @@ typedef struct {
     const char *text; /* on the stack */
     size_t size;
     bool is_ptx;
-    const char *file; /* where the text starts, for the compiler's messages */
-    int line;
+    mr_site where; /* its first line, for messages and reports */
+    const char
+        *beside; /* the script, in whose folder the text may include files; NULL: `where` says it */
 } source;
+
+/* In place of a file, for a text that stands in no script as it is: built, or read by the script. */
+#define NO_FILE "<kernel text>"
 
 static bool in_sandbox(const mr_machine *machine) {
     return machine->memory_limit != 0;
@@ -58,8 +62,8 @@ static void read_file(lua_State *L, const mr_machine *machine, const char *path,
     fclose(*file);
     *file = NULL;
     out->text = lua_tolstring(L, -1, &out->size);
-    out->file = path;
-    out->line = 1;
+    out->where = (mr_site){.file = path, .line = 1};
+    out->beside = NULL;
     out->is_ptx = ends_in(path, strlen(path), ".ptx");
 }
 
@@ -78,11 +82,12 @@ static void check_is_source(lua_State *L, const char *text, size_t size) {
 
 static source check_source(lua_State *L, const mr_caller *caller) {
     static const char *const known[] = {"ptx", "path", NULL};
-    source s = {.file = caller->where.file, .line = caller->where.line};
+    source s = {.where = {.file = NO_FILE, .line = 1}, .beside = caller->where.file};
     if (lua_type(L, 1) == LUA_TSTRING) {
         s.text = lua_tolstring(L, 1, &s.size);
         check_is_source(L, s.text, s.size);
-        mr_source_locate(L, caller->where.file, s.text, s.size, &s.line);
+        mr_site where;
+        if (mr_source_locate(L, s.text, s.size, &where)) s.where = where;
         return s;
     }
     if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "CUDA C source, {ptx=text} or {path=file}");
@@ -97,7 +102,7 @@ static source check_source(lua_State *L, const mr_caller *caller) {
     }
     s.text = lua_tolstring(L, ptx, &s.size);
     s.is_ptx = true;
-    s.file = "the text";
+    s.where.file = "the text";
     return s;
 }
 
@@ -160,8 +165,9 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
     mr_compile_source what = {
         .text = s->text,
         .size = s->size,
-        .file = s->file,
-        .line = s->line,
+        .file = s->where.file,
+        .line = s->where.line,
+        .beside = s->beside,
         .options = options->items,
         .option_count = options->count,
         .compute_major = target / 10,
@@ -229,7 +235,7 @@ static void compile_and_load(lua_State *L, const mr_caller *caller, const source
         mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
     char *ptx = compiled->ptx;
     compiled->ptx = NULL; /* the code owns it now */
-    load(L, caller, unit, ptx, compiled->size, s->file ? s->file : "the kernel");
+    load(L, caller, unit, ptx, compiled->size, s->where.file);
 }
 
 void mr_kernel_unit_release(mr_kernel_unit *unit) {
@@ -253,7 +259,7 @@ void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, i
     mr_kernel_unit *unit = box->unit = calloc(1, sizeof *unit);
     if (!unit) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
     unit->refs = 1;
-    if (s.is_ptx) load(L, caller, unit, copy_text(s.text, s.size), s.size, s.file);
+    if (s.is_ptx) load(L, caller, unit, copy_text(s.text, s.size), s.size, s.where.file);
     else compile_and_load(L, caller, &s, &flags, &wanted, unit);
     lua_pushvalue(L, at);
     mr_registry_add(L, unit);

@@ -4,6 +4,7 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,11 +72,48 @@ mr_script *mr_source_read(lua_State *L, const char *file) {
     return mr_script_read(&module->scripts, file);
 }
 
-void mr_source_locate(lua_State *L, const char *file, const char *text, size_t size, int *io_line) {
-    mr_script *script = mr_source_read(L, file);
-    int line = script ? mr_script_line_of(script, text, size) : 0;
-    if (line) *io_line = line;
-    mr_script_free(script);
+/* ---- where a text stands */
+
+typedef struct {
+    const char *text;
+    size_t size;
+    mr_site where;
+    int places; /* found so far */
+} search;
+
+static void note(search *s, const char *file, int line) {
+    s->places += line < 0 ? 2 : line != 0;
+    if (line > 0) s->where = (mr_site){.file = file, .line = line};
+}
+
+static void search_entries(lua_State *L, mr_module *module, search *s) {
+    int top = lua_gettop(L);
+    bool is_prompt = lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) == LUA_TTABLE;
+    for (int i = 1; is_prompt && lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
+        int line = mr_script_line_in(lua_tostring(L, -1), s->text, s->size);
+        char name[32];
+        snprintf(name, sizeof name, MR_SOURCE_ENTRY "%d", i);
+        if (line) note(s, mr_intern(&module->machine->files, name, strlen(name), "mr"), line);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, top);
+}
+
+static void search_files(const mr_interned *files, search *s) {
+    for (size_t i = 0; i < files->capacity; i++) {
+        const char *path = files->slots[i];
+        if (path) note(s, path, mr_script_line_in_file(path, s->text, s->size));
+    }
+}
+
+bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out) {
+    mr_module *module = mr_bind_module(L);
+    search s = {.text = text, .size = size};
+    if (!module || !module->machine) return false;
+    search_entries(L, module, &s);
+    search_files(&module->sources, &s);
+    *out = s.where;
+    return s.places == 1;
 }
 
 /* ---- what runs files. The first upvalue is Lua's own function. */

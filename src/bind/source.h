@@ -5,6 +5,7 @@
 
 #include <lua.h>
 
+#include "model/command.h"
 #include "script/script.h"
 
 /* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. Not to be
@@ -31,7 +32,8 @@ void mr_source_keep_name(lua_State *L, const char *name);
 
 /* The text of a file that a script was run from; NULL: it is none, or mr_script_read says so. */
 mr_script *mr_source_read(lua_State *L, const char *file);
-/* Where `text` begins in such a file: sets *io_line if it stands there once, as it is. */
-void mr_source_locate(lua_State *L, const char *file, const char *text, size_t size, int *io_line);
+/* Where `text` begins, if it stands as it is in just one place of these files and of the entries. The name in `out` lives
+ * as long as the machine. */
+bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out);
 
 #endif

@@ -275,8 +275,10 @@ static mr_status compile_cached(const mr_compile_job *job, choice *chosen, const
 }
 
 mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
+    const char *file = source->file && *source->file ? source->file : "kernel.cu";
     const mr_compile_job job = {.source = source,
-                                .file = source->file && *source->file ? source->file : "kernel.cu",
+                                .file = file,
+                                .beside = source->beside ? source->beside : file,
                                 .line = source->line > 0 ? source->line : 1,
                                 .architecture = source->compute_major * 10 + source->compute_minor};
     mr_cache cache = {NULL};
@@ -296,7 +298,7 @@ mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
 
 static void say_clang(void (*say)(const char *what, const char *text), bool is_second) {
     mr_compile_source source = {.text = ""};
-    const mr_compile_job job = {.source = &source, .file = ""};
+    const mr_compile_job job = {.source = &source, .file = "", .beside = ""};
     mr_compile_result found = {.is_rejected = false};
     mr_clang_list list = {.count = 0};
     mr_buffer text = {0};

@@ -17,8 +17,9 @@
 typedef struct {
     const char *text; /* CUDA C++ */
     size_t size;
-    const char *file; /* of the user, for messages and the PTX; NULL: none */
-    int line;         /* of that file, where `text` starts; 0 is 1 */
+    const char *file;   /* of the user, for messages and the PTX; NULL: none */
+    const char *beside; /* a file in whose folder `#include "..."` looks; NULL: `file` */
+    int line;           /* of that file, where `text` starts; 0 is 1 */
     /* The user's: "-DN=4", "-std=c++17", "-I", "include", "--use_fast_math". Those of nvcc that NVRTC knows. clang gets
      * what it calls them. */
     const char *const *options;

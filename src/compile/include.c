@@ -153,7 +153,7 @@ static void add_folders(collector *c, const mr_compile_source *source) {
 void mr_include_collect(const mr_compile_job *job, mr_dependencies *out) {
     *out = (mr_dependencies){.uses_place = false};
     collector c = {.out = out};
-    char *folder = mr_include_folder(job->file);
+    char *folder = mr_include_folder(job->beside);
     add_folders(&c, job->source);
     if (folder) follow(&c, job->source->text, job->source->size, folder);
     else out->is_unknown = true;

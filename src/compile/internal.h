@@ -24,9 +24,10 @@
 
 typedef struct {
     const mr_compile_source *source;
-    const char *file; /* of the source, or a name for one that has none */
-    int line;         /* at least 1 */
-    int architecture; /* of the device: 90 */
+    const char *file;   /* of the source, or a name for one that has none */
+    const char *beside; /* the source's, or `file` */
+    int line;           /* at least 1 */
+    int architecture;   /* of the device: 90 */
 } mr_compile_job;
 
 /* Zeroed at first, except `entries`, which has room for the source's names. */
@@ -48,10 +49,10 @@ static inline int mr_compile_limit(const mr_compile_source *source) {
 /* The option for the folder of the user's file, where the text may include files. False: the text may include none, or
  * there is no room. */
 static inline bool mr_compile_put_folder(const mr_compile_job *job, char *out, size_t size) {
-    const char *slash = strrchr(job->file, '/');
-    int length = slash ? (int)(slash - job->file) + (slash == job->file) : 1;
+    const char *slash = strrchr(job->beside, '/');
+    int length = slash ? (int)(slash - job->beside) + (slash == job->beside) : 1;
     return !job->source->is_confined &&
-           snprintf(out, size, "-I%.*s", length, slash ? job->file : ".") < (int)size;
+           snprintf(out, size, "-I%.*s", length, slash ? job->beside : ".") < (int)size;
 }
 
 /* Appends a #line directive: the next line is line `line` of `file`. */

@@ -108,13 +108,45 @@ void mr_scripts_free(mr_scripts *scripts) {
     *scripts = (mr_scripts){0};
 }
 
-int mr_script_line_of(const mr_script *script, const char *text, size_t size) {
-    const char *end = script->text + strlen(script->text);
-    if (!size || size > (size_t)(end - script->text)) return 0;
-    const char *found = memmem(script->text, (size_t)(end - script->text), text, size);
-    if (!found || memmem(found + 1, (size_t)(end - found - 1), text, size)) return 0;
+/* ---- where a text stands */
+
+static int line_of(const char *in, const char *text, size_t size) {
+    const char *end = in + strlen(in);
+    const char *found = size ? memmem(in, (size_t)(end - in), text, size) : NULL;
+    if (!found) return 0;
+    if (memmem(found + 1, (size_t)(end - found - 1), text, size)) return -1;
     int line = 1;
-    for (const char *c = script->text; c < found; c++) line += *c == '\n';
+    for (const char *c = in; c < found; c++) line += *c == '\n';
+    return line;
+}
+
+/* As Lua reads the ends of lines in a long string. */
+static void unify_ends(char *text) {
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        bool ends = *from == '\r' || *from == '\n';
+        if (ends && from[1] != *from && (from[1] == '\r' || from[1] == '\n')) from++;
+        *to++ = ends ? '\n' : *from;
+    }
+    *to = '\0';
+}
+
+int mr_script_line_in(const char *script, const char *text, size_t size) {
+    if (!strchr(script, '\r')) return line_of(script, text, size);
+    char *copy = strdup(script);
+    if (!copy) return 0;
+    unify_ends(copy);
+    int line = line_of(copy, text, size);
+    free(copy);
+    return line;
+}
+
+int mr_script_line_in_file(const char *path, const char *text, size_t size) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > LARGEST) return 0;
+    char *in = read_text(path, &status);
+    int line = in ? mr_script_line_in(in, text, size) : 0;
+    free(in);
     return line;
 }
 

@@ -23,9 +23,11 @@ mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text)
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
 
-/* The line on which `text` begins, where it stands in the script as it is (in a long string); 0: it does not, or stands
- * there more than once. */
-int mr_script_line_of(const mr_script *script, const char *text, size_t size);
+/* The line on which `text` begins, where it stands in a script's text, or in a file, as it is (in a long string). 0: it
+ * does not; -1: it stands there more than once. */
+int mr_script_line_in(const char *script, const char *text, size_t size);
+int mr_script_line_in_file(const char *path, const char *text, size_t size);
+
 const char *mr_script_text(const mr_script *script);
 int mr_script_line_count(const mr_script *script);
 /* The text of a line without its end; NULL: there is no such line. */

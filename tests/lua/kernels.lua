@@ -589,6 +589,61 @@ function TestSources.test_errors_of_the_compiler_have_the_lines_of_this_file()
   end)
 end
 
+-- Where the text stands is found by the text itself: the line of the call says nothing about it.
+function TestSources.test_lines_of_a_text_that_stands_elsewhere()
+  local begins = line() + 1
+  local source = [[
+    extern "C" __global__ void elsewhere(float *x) {
+      x[0] = undefined_name;
+    }]]
+  lu.assertStrContains(failure(mr.kernel, source), ("kernels.lua:%d:"):format(begins + 2))
+  for _, ends in ipairs{ "\n", "\r\n" } do
+    local text = ("\nreturn [[\n__global__ void f() {\n  %s = 1; }]]"):format(ends == "\n" and "one" or "other"):gsub("\n", ends)
+    command.with_file(text, function(path)
+      lu.assertStrContains(failure(mr.kernel, dofile(path)), path .. ":4:")
+    end)
+  end
+end
+
+-- A text that is built, or that a script has read, stands nowhere: its lines are its own.
+function TestSources.test_lines_of_a_text_that_stands_nowhere()
+  local built = table.concat({ "extern \"C\" __global__ void f(float *x, int i) {", "", "  x[i] = %s;", "}" }, "\n")
+  local begins = "the kernel source has errors:\n<kernel text>:3:"
+  lu.assertStrContains(failure(mr.kernel, built:format("undefined_name")), begins)
+  command.with_file("\n\n__global__ void f() { x = 1; }\n", function(path)
+    local file <close> = assert(io.open(path))
+    lu.assertStrContains(failure(mr.kernel, file:read("a")), begins)
+  end)
+  local twice = { [[
+    __global__ void twice() { y = 1; }]], [[
+    __global__ void twice() { y = 1; }]] }
+  lu.assertStrContains(failure(mr.kernel, twice[1]), "<kernel text>:1:")
+  local k = mr.kernel(built:format("1.0f"))
+  if mr.backend ~= "virtual" then return end
+  k[{ 1, 1 }](mr.zeros(4), 4)
+  lu.assertErrorMsgContains("kernel `f` at <kernel text>:3: thread", mr.synchronize)
+  mr.reset()
+end
+
+-- Such a text includes files that lie beside the script, as one in the script does.
+function TestSources.test_a_text_that_stands_nowhere_includes_files()
+  command.with_file("__device__ int seven() { return 7; }\n", function(header)
+    local folder, name = header:match("^(.*)/([^/]*)$")
+    local script = header .. ".lua"
+    local file = assert(io.open(script, "w"))
+    file:write(([==[
+      local mr = require "millrace"
+      local text = table.concat({ '#include "%s"', "__global__ void f(int *x) { *x = seven(); }" }, "\n")
+      local x = mr.zeros(1, { dtype = "i32" })
+      mr.kernel(text)[{ 1, 1 }](x)
+      print(x[1]:item())]==]):format(name))
+    file:close()
+    local result = command.run{ "--device", "virtual", script }
+    os.remove(script)
+    lu.assertEquals({ result.out, result.status }, { "7\n", 0 }, folder)
+  end)
+end
+
 function TestSources.test_texts_that_are_no_source()
   assert_fails("the module has no kernel: mark functions with __global__", mr.kernel, "")
   assert_fails("the module has no kernel", mr.kernel, "__device__ int x;")
