@@ -7,6 +7,9 @@
 --     any other *.lua          must say what it counted: luaunit's summary, a line "N passed, N failed", or a line
 --                              "N checks" (millrace.testing), which counts as one test
 --     anything else            a C test program, counted by cmocka's summary
+-- A Lua file runs under --check=error: an operation that races with an earlier one is an error where it is submitted,
+-- and one that the test caught is found at the end, by the exit status 3. Not so in tests/hazard and tests/host, which
+-- are about races and about the host's options.
 -- A file that counted nothing has failed, whatever its exit status. So has one that left objects behind: the host is
 -- told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit status is 70 then. What a script asks of the
 -- machine is carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something
@@ -25,6 +28,7 @@
 --                                      folder MILLRACE_CALLS; with --all the runner makes one
 --     -- not recorded: WHY             --calls leaves it out
 --     -- not replayed: WHY             it is not carried out again
+--     -- not checked: WHY              the checker is not on; for tests of races and of the checker
 --
 -- A test that waits for something forever uses no processor time: it is stopped after five times its limit. On a
 -- machine with other work to do, a test that is well may take several times as long as on an idle one.
@@ -129,8 +133,10 @@ local function make_test(path, options)
       and not test.last and not settings["not recorded"]
     test.replays = not path:find("^tests/host/") and not path:find("^tests/fuzz/") and not test.last
       and not settings["not replayed"]
+    test.is_checked = not path:find("^tests/host/") and not path:find("^tests/hazard/") and not settings["not checked"]
     test.compares_verdicts = path:find("^tests/hazard/") ~= nil
-    test.command = ("%s %s %s %s"):format(quote(options.host), settings.options or "",
+    test.command = ("%s %s %s %s %s"):format(quote(options.host), test.is_checked and "--check=error" or "",
+      settings.options or "",
       test.records and options.calls and [[-e 'require "lua.coverage.record"']] or "", quote(path))
     local name = path:match("^scripts/examples/([^/]+)%.lua$")
     test.expected = name and "tests/examples/" .. name .. ".out"

@@ -90,7 +90,7 @@ return function(tools, check)
     local first = is_first(sorted)
     local inverse, counts
     if options.return_inverse then
-      inverse = mr.empty_like(order):scatter_(1, order, first:cumsum(1)):reshape(x.shape)
+      inverse = mr.zeros_like(order):scatter_(1, order, first:cumsum(1)):reshape(x.shape)
     end
     if options.return_counts then counts = distances(as_vector(first:nonzero()), flat.numel) end
     return sorted:masked_select(first), inverse, counts

@@ -5,6 +5,7 @@
 -- DistributedDataParallel does. Before the weights are changed there must be one fence: the compute
 -- stream waits for all communication. Here the all-reduce over 4 workers with equal gradients is a
 -- delay and a multiplication by 4.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local WORKERS = 4

@@ -4,6 +4,7 @@
 -- A tensor lives on the device that was current when it was made, or on the one that it was told.
 -- Operations run where their tensors are, on the current stream of that device; tensors of two devices
 -- do not mix. Streams of different devices have no order: an event makes one, across devices too.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 if mr.device_count() < 3 then

@@ -8,6 +8,7 @@
 --
 -- How much is gained depends on how long a copy takes beside a product on the device.
 -- prints figures of the device
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local copy, compute = mr.stream{name = "copy"}, mr.stream{name = "compute"}

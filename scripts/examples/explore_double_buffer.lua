@@ -1,6 +1,7 @@
 -- Every schedule of a double buffer: right, without the event that says that a buffer is free again, and with a wait
 -- that is too strong. The last two differ in a way that values cannot show: the strong wait is right and slow.
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 local BATCHES = 3

@@ -1,5 +1,6 @@
 -- Every schedule of an event that is recorded too early: it stands for the work before it, not for what comes next.
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 local function program(early)

@@ -3,6 +3,7 @@
 -- mr.explore runs the function under each order that CUDA's rules allow and that can make a difference. What the
 -- function returns is the outcome.
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 local function program(wait)

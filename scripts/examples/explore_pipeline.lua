@@ -2,6 +2,7 @@
 -- buffers between each two of them, and an event for each hand-over. As nothing is left open, all schedules that CUDA
 -- allows are equivalent: they come to the same values, and mr.explore has to carry out one of them.
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 local BATCHES = 4

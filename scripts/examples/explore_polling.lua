@@ -1,6 +1,7 @@
 -- Every schedule of a loop that asks: the answer of a query depends on how far the device has got. Where the program
 -- goes on in another way after another answer, the exploration calls it again.
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 -- What the host does while it waits depends on the device, and the value does not.

@@ -6,6 +6,7 @@
 --
 -- s2 and s3 both start when c is there, and run side by side. That is only right while neither of
 -- them changes c: look at the line marked (!), and at what the second run makes of it.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local s1, s2, s3 = mr.stream{name = "s1"}, mr.stream{name = "s2"}, mr.stream{name = "s3"}

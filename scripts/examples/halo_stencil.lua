@@ -8,6 +8,7 @@
 --     right half           [ halo | e f g h | 0 ]        the halos hold e and d
 --
 -- The event `sent` says that a half has its halo. Without it, a step computes with the halo of an earlier step.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local step = mr.kernel([[

@@ -5,6 +5,7 @@
 -- memory first get in each other's way less, and touch global memory once for each bin.
 --
 -- On the virtual GPU, the checker names both lines of a race between threads of one launch.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local BINS = 16

@@ -2,6 +2,7 @@
 --
 -- x is filled on the default stream and summed on another. mr.stream() makes a non-blocking stream,
 -- as torch.cuda.Stream() does: nothing orders it behind the default stream but a wait.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local other = mr.stream{name = "other"}

@@ -3,6 +3,7 @@
 -- ready:record() captures what the *current* stream has been given so far. Inside the block that is
 -- the producer. One line further down, outside, it is the default stream, which has nothing to do
 -- with x: the event is complete at once, and the consumer's wait waits for nothing.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local producer, consumer = mr.stream{name = "producer"}, mr.stream{name = "consumer"}

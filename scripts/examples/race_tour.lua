@@ -1,5 +1,6 @@
 -- The tour: a program with a race, next to the same program with its fix. `make try` runs it; it needs no GPU.
 -- prints figures of the device
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 -- ---------------------------------------------------------------- the program

@@ -8,6 +8,7 @@
 -- second one is often forgotten: all threads have read the tile before the next one overwrites it.
 --
 -- On the virtual GPU, the checker names both lines of the race. A GPU shows at most wrong values.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local SOURCE = [[

@@ -5,6 +5,7 @@
 -- Seen on an H200: cudaFree of cudaMalloc's memory waits for all streams, of cudaMallocAsync's it does not,
 -- cudaMalloc does not wait. All tensors here are the latter's.
 -- Setting: free_waits.
+-- not checked: memory is freed while it is used, to see whether the free waits
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R27"

@@ -7,9 +7,10 @@ T.rule "R40"
 
 local s, t = mr.stream{name = "s"}, mr.stream{name = "t"}
 local e = t:record_event()
+local unused = mr.zeros(4, {stream = t})
 mr.synchronize()
 local unsafe = {
-  free = function() mr.zeros(4, {stream = t}):free{sync = true} end,
+  free = function() unused:free{sync = true} end,
   synchronize = function() t:synchronize() end,
   query = function() t:query() end,
   event = function() e:synchronize() end,

@@ -20,7 +20,7 @@ g:launch(s)
 T.check(not middle:query(), "the launch has recorded it, and it is not complete")
 local ms = T.took(function() middle:synchronize() end)
 T.less(ms, 20, "it is complete before the graph is")
-T.equal(t:run(function() return x:sum() end):item(), 4.0, "it orders")
+T.equal(t:run(function() return x:sum():item() end), 4.0, "it orders")
 s:synchronize()
 
 -- A launch waits for the record that it finds.

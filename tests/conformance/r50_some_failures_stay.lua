@@ -2,6 +2,7 @@
 -- not complete.
 -- Guaranteed: CUDA Runtime API, cudaError_t (700, 702, 710, 714 to 719). CUDA needs a new process then; here
 -- mr.reset() gives a fresh device.
+-- not checked: host memory is read that a copy was to write before the device failed
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R50"

@@ -1,5 +1,6 @@
 -- R52: with CUDA_LAUNCH_BLOCKING each launch is waited for where it is called.
 -- Guaranteed: CUDA Programming Guide, 5.2.3.1. Here it is mr.launch_blocking(true), and covers copies too.
+-- not checked: launch blocking hides a race here
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R52"

@@ -49,4 +49,5 @@ if mr.machine then -- the other direction is a matter of its own
   local s1 = mr.stream{device = d1}
   mr.op{reads = {big0[{ {1, 1} }]}, stream = s1}
   T.raises("illegal-address", function() s1:synchronize() end)
+  mr.reset()
 end

@@ -1,4 +1,5 @@
 -- timeout: 300
+-- not checked: its calls race
 -- Random calls of every documented function with random arguments, the collector running hard: no crash,
 -- no hang, nothing left behind. Runs under the sanitizers in `make check-san`.
 --

@@ -5,6 +5,7 @@
 -- timeout: 300
 -- virtual only: other schedules are made by choosers
 -- not replayed: choosers are switched in the middle
+-- not checked: its programs race
 local lu = require "luaunit"
 local mr = require "millrace"
 

@@ -2,6 +2,7 @@
 -- The collector may run, and with it finalizers, wherever a call makes a Lua value: what the call has taken out
 -- of the script's tables stays, and what it walks over does not change under it. Under make check-gcstress the
 -- collector runs at each of these moments.
+-- not checked: tensors are collected while streams use them
 local lu = require "luaunit"
 local mr = require "millrace"
 

@@ -1,5 +1,6 @@
 -- The examples' programs under the checker: the fixed ones are clean, and each racy one reports.
 -- options: --device virtual:3
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"
@@ -7,11 +8,12 @@ local T = require "millrace.testing"
 local SIZE = 48
 
 -- See tests/lua/examples_seeds.lua.
-local examples = {}
+local examples, sources = {}, {}
 local quiet = setmetatable({ print = function() end }, { __index = _G })
 local listing = assert(io.popen("ls scripts/examples/*.lua"))
 for path in listing:lines() do
   local source = assert(io.open(path)):read("a")
+  sources[path] = source
   if source:find("-- for the tests", 1, true) then
     examples[path:match("([^/]+)%.lua$")] = assert(loadfile(path, "t", quiet))()
   end
@@ -30,6 +32,16 @@ end
 
 TestExamples = {}
 TestRacy = {}
+TestChecked = {}
+
+-- tests/run.lua runs an example under --check=error, unless it shows a race or explores schedules.
+function TestChecked.test_examples_are_checked_unless_they_race()
+  for path, source in pairs(sources) do
+    local name = path:match("([^/]+)%.lua$")
+    local needs = examples[name] and examples[name].racy or source:find("mr.explore", 1, true)
+    lu.assertEquals(source:find("\n-- not checked: ", 1, true) ~= nil, needs ~= nil, path)
+  end
+end
 
 -- A test for each, so that a failure names it.
 for name, example in pairs(examples) do

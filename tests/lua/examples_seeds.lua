@@ -3,6 +3,7 @@
 -- adversarial one, and the fixed ones give the right value under each of 1,000 seeds.
 -- options: --device virtual:3
 -- timeout: 120
+-- not checked: it runs the racy examples
 local lu = require "luaunit"
 local mr = require "millrace"
 

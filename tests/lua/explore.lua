@@ -1,6 +1,7 @@
 -- mr.explore: outcomes, counts, the programs of the page, and functions that cannot be explored.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

@@ -2,6 +2,7 @@
 -- before it, also where all operations of the stream are done (R10, R11).
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

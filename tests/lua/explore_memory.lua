@@ -7,6 +7,7 @@
 -- MR_EXPLORE_MEMORY_PROGRAMS sets how many programs (80), MR_EXPLORE_MEMORY_SEED where they begin.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

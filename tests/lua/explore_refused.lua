@@ -2,6 +2,7 @@
 -- machine otherwise is put back.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

@@ -2,6 +2,7 @@
 -- None of them may crash; what a reset does not take is used like any other.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

@@ -549,24 +549,6 @@ end
 
 -- ---------------------------------------------------------------- with the checker and mr.waits
 
-function TestAuto.test_why_names_the_hazard_that_stopped_the_launch()
-  local x = mr.zeros(8, {name = "x"})
-  local other = mr.stream{name = "other"}
-  mr.synchronize()
-  local f = mr.graph.auto(function() x:mul_(2) end)
-  for _ = 1, 3 do f() end
-  mr.synchronize()
-  local before = mr.hazard.mode("error")
-  other:run(function() x:add_(1) end)
-  local ok = pcall(f)
-  mr.hazard.mode(before)
-  mr.synchronize()
-  mr.hazard.clear()
-  lu.assertFalse(ok)
-  lu.assertStrContains(why(f), "the launch raised an error")
-  lu.assertStrContains(why(f), "`x`")
-end
-
 -- A launch waits before and after for the streams that the function uses: these waits are none of the script's.
 function TestAuto.test_waits_of_launches_are_not_judged()
   local x, y, b = mr.zeros(4), mr.zeros(4), mr.stream{name = "b"}

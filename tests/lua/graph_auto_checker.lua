@@ -1,6 +1,7 @@
 -- What the checker says of functions of mr.graph.auto: the same as of the function without it, although a launch orders
 -- more. A program is text, so that each of its actions has a line; it runs with the function as it is, and wrapped.
 -- not replayed: a replay has the launches, and its checker judges these
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 
@@ -191,6 +192,24 @@ function TestAutoChecker.test_random_programs()
   end
   lu.assertTrue(launched > count // 2, launched)
   lu.assertTrue(racy > count // 5, racy)
+end
+
+function TestAutoChecker.test_why_names_the_hazard_that_stopped_the_launch()
+  local x = mr.zeros(8, {name = "x"})
+  local other = mr.stream{name = "other"}
+  mr.synchronize()
+  local f = mr.graph.auto(function() x:mul_(2) end)
+  for _ = 1, 3 do f() end
+  mr.synchronize()
+  local before = mr.hazard.mode("error")
+  other:run(function() x:add_(1) end)
+  local ok = pcall(f)
+  mr.hazard.mode(before)
+  mr.synchronize()
+  mr.hazard.clear()
+  lu.assertFalse(ok)
+  lu.assertStrContains((mr.graph.why(f)), "the launch raised an error")
+  lu.assertStrContains((mr.graph.why(f)), "`x`")
 end
 
 os.exit(lu.LuaUnit.run())

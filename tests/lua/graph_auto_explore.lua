@@ -2,6 +2,7 @@
 -- was after the call's earlier operations, whether these had been submitted or were held back.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 local T = require "millrace.testing"
 

@@ -1,5 +1,6 @@
 -- mr.hazard as a library: modes, reports, check, ignore, advice, why; misuse; bounds. What is and what is not
 -- a hazard is in tests/hazard/.
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"

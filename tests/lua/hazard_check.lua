@@ -1,5 +1,6 @@
 -- mr.hazard.check and what is about it: its own list, what was found or submitted before it, leaving it for
 -- good; and coroutines that are gone.
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local fresh = require "lua.support.hazard".fresh

@@ -1,4 +1,5 @@
 -- Who may read a tensor now: the answer is what the checker says of the read itself.
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 

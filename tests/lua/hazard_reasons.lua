@@ -1,5 +1,6 @@
 -- What a report says beside its kind and reason: names of operations, sentences that must be true, cures in
 -- words, and the line of keys. Which pairs have which reason is in tests/hazard/.
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"

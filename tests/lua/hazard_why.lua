@@ -1,5 +1,6 @@
 -- mr.hazard.why and copies. (Against the graph of random programs: tests/c/test_hazard_why.c.)
 -- options: --device virtual:2
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local support = require "lua.support.hazard"

@@ -98,7 +98,7 @@ function TestBounds.test_pointers_in_memory_numbers_and_structs()
       ((float *)number)[threadIdx.x] = 3;
       x[threadIdx.x + (y - x)] = 4;
       __shared__ float *kept[2];
-      kept[threadIdx.x % 2] = threadIdx.x % 2 ? x : y;
+      if (threadIdx.x < 2) kept[threadIdx.x] = threadIdx.x ? x : y;
       __syncthreads();
       kept[0][threadIdx.x + 32] = 5;
     }]=])

@@ -49,7 +49,7 @@ function TestFaults.test_dynamic_shared_memory_that_the_launch_did_not_ask_for()
     extern "C" __global__ void reverse(int *y) {
       __shared__ int first[2];
       extern __shared__ int s[];
-      first[threadIdx.x % 2] = 0;
+      if (threadIdx.x < 2) first[threadIdx.x] = 0;
       s[threadIdx.x] = threadIdx.x;
       __syncthreads();
       y[threadIdx.x] = s[31 - threadIdx.x] + first[0];

@@ -10,7 +10,7 @@ __device__ __noinline__ unsigned transposed(unsigned x) {
   return y;
 }
 __device__ int counted;
-extern "C" __global__ void good(int *x) { x[threadIdx.x] = 7; counted = 3; }
+extern "C" __global__ void good(int *x) { x[threadIdx.x] = 7; if (!threadIdx.x) counted = 3; }
 extern "C" __global__ void narrow(int *x) { asm volatile("redux.sync.min.f32 %0, %0, -1;" : "+f"(*(float *)x)); }
 extern "C" __global__ void calls(int *x) { x[0] = transposed(x[1]); }
 extern "C" __global__ void after(int *x) { x[threadIdx.x] += 1; }

@@ -1,6 +1,7 @@
 -- virtual only: stepping forward and back
 -- Random programs of operations, kernels, copies, events and memory that is used again: any sequence of steps and of
 -- going back ends where the steps that are left lead by themselves.
+-- not checked: its programs race
 local lu = require "luaunit"
 local mr = require "millrace"
 

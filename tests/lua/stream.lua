@@ -74,6 +74,7 @@ end
 function TestStream:test_closing()
   local s = mr.stream{name = "short"}
   local x = mr.zeros(4)
+  mr.synchronize()
   mr.spin{ms = 5, stream = s}
   s:run(function() x:fill_(3) end)
   local before = mr.clock()
@@ -113,9 +114,9 @@ end
 function TestStream:test_host_functions_run_in_order()
   local s, seen = mr.stream(), {}
   local x = mr.zeros(8, {pinned = true, device = "cpu"})
+  local zero = x[1]:item()
   s:host_func(function() seen[#seen + 1] = "first" end)
   mr.op{name = "write", writes = {x}, ms = 1, stream = s}
-  local zero = x[1]:item()
   s:host_func(function() seen[#seen + 1] = x[1]:item() ~= zero end)
   if mr.backend == "virtual" then lu.assertEquals(seen, {}) end -- a real device goes on by itself
   s:synchronize()

@@ -33,9 +33,11 @@ end
 
 function TestFree:test_free_on_a_stream_and_synchronously()
   local s = mr.stream()
-  mr.zeros(1000):free({ stream = s })
-  mr.zeros(1000):free({ sync = true })
-  mr.zeros(1000):free({})
+  for _, options in ipairs { { stream = s }, { sync = true }, {} } do
+    local x = mr.zeros(1000)
+    mr.synchronize()
+    x:free(options)
+  end
   naive.assert_raises("not both", function() mr.zeros(4):free({ stream = s, sync = true }) end)
 end
 

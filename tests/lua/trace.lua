@@ -140,18 +140,18 @@ function TestTrace.test_facts_and_streams()
 end
 
 function TestTrace.test_hazards_are_in_it()
-  local mode = mr.hazard.mode("collect")
   local x = mr.zeros(16)
   mr.synchronize()
-  local tr = mr.timeline(function()
-    a:run(function()
-      mr.spin { ms = 1 }
-      x:fill_(1)
+  local tr
+  mr.hazard.check(function()
+    tr = mr.timeline(function()
+      a:run(function()
+        mr.spin { ms = 1 }
+        x:fill_(1)
+      end)
+      b:run(function() x:add_(1) end)
     end)
-    b:run(function() x:add_(1) end)
   end)
-  mr.hazard.clear()
-  mr.hazard.mode(mode)
   local hazard = tr.hazards[1]
   lu.assertEquals(hazard.kind, "read-after-write")
   lu.assertEquals(tr.spans[hazard.first].name, "fill_")
@@ -325,7 +325,7 @@ function TestSyncDebug.test_returns_the_mode_before()
 end
 
 function TestSyncDebug.test_error_refuses_hidden_waits_before_they_wait()
-  local x, pinned = mr.ones(4), mr.zeros(4, { device = "cpu", pinned = true })
+  local x, unused, pinned = mr.ones(4), mr.ones(4), mr.zeros(4, { device = "cpu", pinned = true })
   local pageable = mr.zeros(4, { device = "cpu" })
   mr.synchronize()
   mr.sync_debug("error")
@@ -339,7 +339,7 @@ function TestSyncDebug.test_error_refuses_hidden_waits_before_they_wait()
     copy_ = function() pinned:copy_(x) end,
     memcpy = function() mr.memcpy(pinned, x) end,
     memcpy_async = function() mr.memcpy_async(pageable, x) end,
-    free = function() x:free { sync = true } end,
+    free = function() unused:free { sync = true } end,
   }
   for name, fn in pairs(refused) do
     mr.spin { ms = 5 }

@@ -2,6 +2,7 @@
 -- What tr:why() says of random programs, against the same programs without the cause that it names. Each statement of a
 -- program is a line, so the answer's line is the line to change: to leave out, to give another stream, pinned memory.
 --     MILLRACE_WHY_PROGRAMS=1000 MILLRACE_WHY_SEED=7   runs more of them, or others
+-- not checked: its programs race
 local lu = require "luaunit"
 local mr = require "millrace"
 

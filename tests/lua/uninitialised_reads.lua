@@ -1,4 +1,5 @@
 -- mr.hazard: reading bytes that nothing has written, exact to the byte; what counts as a read, and what as a write.
+-- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 local fresh = require "lua.support.hazard".fresh

@@ -4,6 +4,7 @@
 -- simple checker also judges the programs without hazards, and must say the same.
 --
 -- MR_WAITS_PROGRAMS sets how many programs (1500), MR_WAITS_SEED where they begin.
+-- not checked: half of its programs race
 
 -- not replayed: it runs more commands than a replay has room for
 
