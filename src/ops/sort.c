@@ -2,7 +2,8 @@
  * order is that of the elements, with their positions; equal keys stay in order of position. NaN is greater than all
  * others, and -0 is 0, so that it may stand on either side of it.
  *
- * Short lines are sorted by insertion, few of many by insertion into the few best so far, all others by their digits. */
+ * Short lines are sorted by insertion, few of many by insertion into the few best so far, all others by their digits. Those
+ * are digits of the distance from the least key: numbers near each other have few, however many bits their type has. */
 #include "ops/body.h"
 #include "ops/line.h"
 #include "ops/sort.h"
@@ -12,7 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 64, DIGITS = 256 };
+/* Wide digits need fewer passes, but each pass over their counts takes as long as one over so many keys. */
+enum { FEW = 64, WIDE_DIGIT = 10, NARROW_DIGIT = 8, LONG_LINE = 1 << 13 };
+
+static int bits_of(uint64_t most) {
+    return most ? 64 - __builtin_clzll(most) : 0;
+}
+
+/* How many bits a digit has, such that all have about as many. */
+static int digit_bits(int64_t n, int bits) {
+    int most = n < LONG_LINE ? NARROW_DIGIT : WIDE_DIGIT, digits = (bits + most - 1) / most;
+    return (bits + digits - 1) / digits;
+}
 
 /* ------------------------------------------------------------------------- keys */
 
@@ -56,12 +68,15 @@ typedef struct {
         to[i] = new;                                                                               \
     }                                                                                              \
     static P *sort_##P(P *from, P *to, int64_t n, int bits) {                                      \
-        for (int shift = 0; shift < bits; shift += 8) {                                            \
-            int64_t start[DIGITS + 1] = {0};                                                       \
-            for (int64_t i = 0; i < n; i++) start[((from[i].key >> shift) & 255) + 1]++;           \
-            if (start[((from[0].key >> shift) & 255) + 1] == n) continue; /* all are the same */   \
-            for (int b = 0; b < DIGITS; b++) start[b + 1] += start[b];                             \
-            for (int64_t i = 0; i < n; i++) to[start[(from[i].key >> shift) & 255]++] = from[i];   \
+        int digit = bits > 0 ? digit_bits(n, bits) : 0;                                            \
+        K mask = (K)(((K)1 << digit) - 1);                                                         \
+        for (int shift = 0; shift < bits; shift += digit) {                                        \
+            int64_t start[(1 << WIDE_DIGIT) + 1];                                                  \
+            memset(start, 0, (((size_t)1 << digit) + 1) * sizeof *start);                          \
+            for (int64_t i = 0; i < n; i++) start[((from[i].key >> shift) & mask) + 1]++;          \
+            if (start[((from[0].key >> shift) & mask) + 1] == n) continue; /* all are the same */  \
+            for (int b = 0; b < 1 << digit; b++) start[b + 1] += start[b];                         \
+            for (int64_t i = 0; i < n; i++) to[start[(from[i].key >> shift) & mask]++] = from[i];  \
             P *sorted = to;                                                                        \
             to = from;                                                                             \
             from = sorted;                                                                         \
@@ -77,9 +92,15 @@ typedef struct {
     mr_sorting s;
     mr_lines lines; /* of the input */
     mr_line_strides in, values, order;
-    bool is_wide;
-    int bits; /* of a key */
+    bool is_wide; /* which kind of pair keys and positions fit */
+    int bits;     /* of a key */
 } plan;
+
+/* The least key of a line, and the bits of the others' distances from it. */
+typedef struct {
+    uint64_t least;
+    int bits;
+} spread;
 
 mr_sorting mr_sorting_of(const mr_command *command) {
     bool three = command->operand_count > 2;
@@ -137,68 +158,102 @@ static void load_keys(const plan *p, const char *line, int64_t i, int64_t n, uin
     for (int64_t j = 0; j < n && p->s.descending; j++) keys[j] = ~keys[j] & mask;
 }
 
-/* Positions from 0 in order: `taken` of them, through the kind of pair that the keys fit. */
+static spread spread_of(const plan *p, const char *line) {
+    uint64_t least = UINT64_MAX, most = 0, keys[MR_BLOCK];
+    for (int64_t i = 0; i < p->lines.length; i += MR_BLOCK) {
+        int64_t n = p->lines.length - i < MR_BLOCK ? p->lines.length - i : MR_BLOCK;
+        load_keys(p, line, i, n, keys);
+        for (int64_t j = 0; j < n; j++) {
+            least = keys[j] < least ? keys[j] : least;
+            most = keys[j] > most ? keys[j] : most;
+        }
+    }
+    return (spread){least, bits_of(most - least)};
+}
+
+/* Where the results of a line go, and what they are taken from. */
+typedef struct {
+    int64_t *order;
+    char *values; /* NULL: not wanted */
+    const char *from;
+    int64_t order_step, values_step, from_step; /* in elements */
+} targets;
+
+static targets targets_of(const plan *p, int64_t line) {
+    const mr_tensor *in = p->s.in, *values = p->s.values;
+    int64_t size = (int64_t)mr_dtype_size((mr_dtype)in->dtype);
+    targets r = {.order = mr_tensor_data(p->s.order),
+                 .from = mr_tensor_data(in),
+                 .order_step = p->order.step,
+                 .values_step = p->values.step,
+                 .from_step = p->in.step};
+    r.order += mr_line_offset(&p->lines, &p->order, line);
+    r.from += mr_line_offset(&p->lines, &p->in, line) * size;
+    if (values)
+        r.values =
+            (char *)mr_tensor_data(values) + mr_line_offset(&p->lines, &p->values, line) * size;
+    return r;
+}
+
+#define TAKE(T)                                                                                    \
+    for (int64_t i = 0; i < taken; i++)                                                            \
+    ((T *)r->values)[i * r->values_step] = ((const T *)r->from)[(int64_t)pairs[i].at * r->from_step]
+
+/* A line through the kind of pair that its keys fit. Somebody may write to the line meanwhile: a distance then has other
+ * bits, which are left out, and the order is any. */
 #define ORDER(P, K)                                                                                \
-    static void order_##P(const plan *p, const char *line, P *pairs, int64_t *order) {             \
+    static void order_##P(const plan *p, spread keys_of, const targets *r, P *pairs) {             \
         int64_t length = p->lines.length, taken = p->s.taken, count = 0;                           \
         bool few = taken <= FEW;                                                                   \
         uint64_t keys[MR_BLOCK];                                                                   \
         for (int64_t i = 0; i < length; i += MR_BLOCK) {                                           \
             int64_t n = length - i < MR_BLOCK ? length - i : MR_BLOCK;                             \
-            load_keys(p, line, i, n, keys);                                                        \
+            load_keys(p, r->from, i, n, keys);                                                     \
             for (int64_t j = 0; j < n; j++) {                                                      \
-                P new = {(K)keys[j], (K)(i + j)};                                                  \
+                P new = {(K)(keys[j] - keys_of.least), (K)(i + j)};                                \
                 if (few) insert_##P(pairs, &count, taken, new);                                    \
                 else pairs[i + j] = new;                                                           \
             }                                                                                      \
         }                                                                                          \
-        if (!few) pairs = sort_##P(pairs, pairs + length, length, p->bits);                        \
-        for (int64_t i = 0; i < taken; i++) order[i] = (int64_t)pairs[i].at;                       \
+        if (!few) pairs = sort_##P(pairs, pairs + length, length, keys_of.bits);                   \
+        for (int64_t i = 0; i < taken; i++)                                                        \
+            r->order[i * r->order_step] = (int64_t)pairs[i].at + 1;                                \
+        if (!r->values) return;                                                                    \
+        switch (mr_dtype_size((mr_dtype)p->s.in->dtype)) {                                         \
+        case 1: TAKE(uint8_t); break;                                                              \
+        case 2: TAKE(uint16_t); break;                                                             \
+        case 4: TAKE(uint32_t); break;                                                             \
+        default: TAKE(uint64_t); break;                                                            \
+        }                                                                                          \
     }
 ORDER(narrow, uint32_t)
 ORDER(wide, uint64_t)
-
-static void write_line(const plan *p, int64_t line, const int64_t *order) {
-    const mr_tensor *in = p->s.in, *values = p->s.values;
-    int64_t taken = p->s.taken, size = (int64_t)mr_dtype_size((mr_dtype)in->dtype);
-    int64_t *to =
-        (int64_t *)mr_tensor_data(p->s.order) + mr_line_offset(&p->lines, &p->order, line);
-    for (int64_t i = 0; i < taken; i++) to[i * p->order.step] = order[i] + 1;
-    if (!values) return;
-    const char *from =
-        (const char *)mr_tensor_data(in) + mr_line_offset(&p->lines, &p->in, line) * size;
-    char *v = (char *)mr_tensor_data(values) + mr_line_offset(&p->lines, &p->values, line) * size;
-    for (int64_t i = 0; i < taken; i++)
-        memcpy(v + i * p->values.step * size, from + order[i] * p->in.step * size, (size_t)size);
-}
 
 int64_t mr_sort_items(const mr_command *command) {
     mr_sorting s = mr_sorting_of(command);
     return s.order->numel > 0 ? mr_lines_of(s.in, s.dim).count : 0;
 }
 
-/* The pairs twice, and the order. */
+/* The pairs twice. */
 mr_status mr_sort_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
     if (first >= end) return MR_OK;
     plan p;
     make_plan(command, &p);
     size_t pair = p.is_wide ? sizeof(wide) : sizeof(narrow);
-    size_t pairs = p.s.taken <= FEW ? FEW : 2 * (size_t)p.lines.length;
-    char *memory = malloc(pairs * pair + (size_t)p.s.taken * sizeof(int64_t));
-    if (!memory)
+    void *pairs = malloc((p.s.taken <= FEW ? FEW : 2 * (size_t)p.lines.length) * pair);
+    if (!pairs)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: the host has no memory to sort %lld elements",
                        command->name, (long long)p.lines.length);
-    int64_t *order = (int64_t *)(memory + pairs * pair);
+    /* Few distances of floats have fewer bits than their type. Where few are taken, nothing is sorted by bits. */
+    bool looks = mr_dtype_category((mr_dtype)p.s.in->dtype) < 2 && p.bits >= 32 && p.s.taken > FEW;
     for (int64_t line = first; line < end; line++) {
-        const char *from =
-            (const char *)mr_tensor_data(p.s.in) +
-            mr_line_offset(&p.lines, &p.in, line) * (int64_t)mr_dtype_size((mr_dtype)p.s.in->dtype);
-        if (p.is_wide) order_wide(&p, from, (wide *)memory, order);
-        else order_narrow(&p, from, (narrow *)memory, order);
-        write_line(&p, line, order);
+        targets r = targets_of(&p, line);
+        spread keys_of = looks ? spread_of(&p, r.from) : (spread){0, p.bits};
+        if (keys_of.bits > 32 || p.lines.length > UINT32_MAX) order_wide(&p, keys_of, &r, pairs);
+        else order_narrow(&p, keys_of, &r, pairs);
     }
-    free(memory);
+    free(pairs);
     return MR_OK;
 }
 

@@ -165,6 +165,57 @@ function TestChoosing.test_wrong_arguments()
     { device = "cpu" }), 1) end)
 end
 
+-- The order of a line by Lua's sort; equal elements stay in theirs.
+local function naive_order(list, descending)
+  local order = {}
+  for k = 1, #list do order[k] = k end
+  table.sort(order, function(a, b)
+    if list[a] == list[b] then return a < b end
+    if descending then return list[a] > list[b] end
+    return list[a] < list[b]
+  end)
+  return order
+end
+
+local function check_sorted(x, descending, what)
+  local list, values, positions = x:totable(), x:sort(1, descending)
+  local order, sorted = naive_order(list, descending), {}
+  for k, i in ipairs(order) do sorted[k] = list[i] end
+  lu.assertTrue(mr.equal(positions, mr.tensor(order, { dtype = "i64", device = x.device })), what)
+  lu.assertTrue(mr.equal(values, mr.tensor(sorted, { dtype = x.dtype, device = x.device })), what)
+  lu.assertTrue(mr.equal(positions, x:argsort(1, descending)), what)
+  local different = {}
+  for k, v in ipairs(sorted) do
+    if sorted[k + (descending and 1 or -1)] ~= v then table.insert(different, descending and 1 or #different + 1, v) end
+  end
+  lu.assertTrue(mr.equal(x:unique(), mr.tensor(different, { dtype = x.dtype, device = x.device })), what)
+end
+
+-- Lines long and short, of numbers that are near each other, that reach from end to end of their type, that are equal.
+function TestChoosing.test_sort_against_lua()
+  local least, greatest = math.mininteger, math.maxinteger
+  local ranges = { i64 = { { 0, 1000 }, { -5, 5 }, { least, least + 70000 }, { -3 * 2 ^ 33 // 1 | 0, 2 ^ 34 // 1 | 0 },
+    { 7, 8 } }, i32 = { { -1000, 1000 }, { -2 ^ 31 // 1 | 0, 2 ^ 31 // 1 | 0 } }, u8 = { { 0, 256 } } }
+  mr.manual_seed(3)
+  for dtype, list in pairs(ranges) do
+    for _, range in ipairs(list) do
+      for _, length in ipairs { 1, 2, 65, 700, 9000 } do
+        local what = ("%s from %d to %d, %d of them"):format(dtype, range[1], range[2], length)
+        local x = mr.randint(range[1], range[2], { length }, { dtype = dtype, device = "cpu" })
+        check_sorted(x, length % 2 == 0, what)
+        check_sorted(mr.stack({ x, x }, 2):select(2, 2), length % 2 == 1, what .. ", apart")
+      end
+    end
+  end
+  local whole = mr.randint(least, greatest, { 9000 }, { device = "cpu" })
+  whole:narrow(1, 100, 3):copy_(mr.tensor({ greatest, least, least }, { dtype = "i64", device = "cpu" }))
+  check_sorted(whole, false, "all of i64")
+  check_sorted(whole:to(mr.device(0)), true, "all of i64 on the device")
+  for _, dtype in ipairs { "f32", "f64", "f16" } do
+    check_sorted(mr.randn(9000, { device = "cpu" }):to(dtype), dtype == "f64", dtype)
+  end
+end
+
 -- PyTorch's values for integers; floats are in network_torch.lua.
 function TestChoosing.test_median_of_integers()
   local values, positions = mr.tensor({ { 5, 2 }, { 1, 2 }, { 4, 9 }, { 3, 0 } }):median(1)
