@@ -93,6 +93,11 @@ return function(tools)
     return file, math.tointeger(tonumber(line))
   end
 
+  local function shown(side)
+    local file, line = place_of(side)
+    return line and tools.shown(file, line) or tostring(side.where)
+  end
+
   local text_meta = { __tostring = function(self) return self.text end }
 
   -- A hazard that is no matter of two lines in one order or the other, such as a use of memory that was freed and given
@@ -115,7 +120,7 @@ return function(tools)
 
   -- Of two operations at one line.
   local function told_apart(side)
-    return ("`%s` on %s at %s"):format(side.op, side.stream == "host" and "the host" or side.stream, side.where)
+    return ("`%s` on %s at %s"):format(side.op, side.stream == "host" and "the host" or side.stream, shown(side))
   end
 
   local function told(text, o)
@@ -126,8 +131,8 @@ return function(tools)
 
   -- A free changes nothing by itself. What counts is who uses the memory next.
   local function tell_reuse(w, report)
-    local use = ("`%s` at %s "):format(report.first.op, report.first.where)
-    local again = (" the memory that is freed at %s is used again"):format(report.second.where)
+    local use = ("`%s` at %s "):format(report.first.op, shown(report.first))
+    local again = (" the memory that is freed at %s is used again"):format(shown(report.second))
     w.text = table.concat({ w.in_order and told(use .. "before" .. again, w.in_order),
       w.reversed and told(use .. "after" .. again, w.reversed)
         or "  the function itself does not use the memory again before that; the rest of a program may",
@@ -150,7 +155,7 @@ return function(tools)
     w.benign = first ~= nil and second ~= nil and raw.in_order.raw == raw.reversed.raw
     if not first and not second then return setmetatable(w, other_outcomes(w, raw, report.kind)) end
     if report.kind == "use-after-free" then return setmetatable(w, tell_reuse(w, report)) end
-    local a, b = report.first.where, report.second.where
+    local a, b = shown(report.first), shown(report.second)
     if a == b then a, b = told_apart(report.first), told_apart(report.second) end
     w.text = table.concat({ told(a .. " before " .. b, first), told(b .. " before " .. a, second),
       w.benign and BENIGN or nil }, "\n")

@@ -47,6 +47,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"bounds", bounds},
                                  {"next_number", mr_explore_tool_next_number},
                                  {"uncollected", mr_explore_tool_uncollected},
+                                 {"shown", mr_explore_tool_shown},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */

@@ -189,6 +189,11 @@ static void say_found(const mr_explore_result *r) {
     mr_buffer_free(&text);
 }
 
+static mr_site shown(void *context, mr_site where) {
+    const caller_state *s = context;
+    return mr_hazard_shown(mr_bind_hazard(s->L), where);
+}
+
 static mr_explore_subject subject_of(caller_state *s) {
     mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
     s->keeper = *keeper;
@@ -198,7 +203,8 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .machine = s->machine,
                                 .begin = begin_function,
                                 .run = run_function,
-                                .go_on = go_on};
+                                .go_on = go_on,
+                                .shown = shown};
 }
 
 /* --- the result ---------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "bind/explore_parts.h"
+#include "bind/field.h"
+#include "bind/hazard.h"
 #include "bind/internal.h"
 #include "explore/stress.h"
 #include "graph/graph.h"
@@ -128,4 +130,11 @@ int mr_explore_tool_uncollected(lua_State *L) {
     lua_pushboolean(L, status == LUA_OK);
     lua_insert(L, 1);
     return lua_gettop(L);
+}
+
+/* shown(file, line) -> the place as sentences name it */
+int mr_explore_tool_shown(lua_State *L) {
+    mr_site where = {luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2)};
+    mr_push_site(L, mr_hazard_shown(mr_bind_hazard(L), where));
+    return 1;
 }

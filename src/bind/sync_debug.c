@@ -4,6 +4,7 @@
 
 #include "base/output.h"
 #include "base/text.h"
+#include "bind/hazard.h"
 #include "bind/open.h"
 #include "trace/sync_debug.h"
 
@@ -14,9 +15,9 @@ static const char *const modes[] = {
 
 static void tell(void *context, const mr_hidden_wait *wait) {
     mr_buffer text = {0};
-    (void)context;
-    mr_text_put(&text, wait->where.file);
-    mr_buffer_printf(&text, ":%d: ", wait->where.line);
+    const mr_site where = mr_hazard_shown(context, wait->where);
+    mr_text_put(&text, where.file);
+    mr_buffer_printf(&text, ":%d: ", where.line);
     mr_text_put(&text, wait->name);
     if (wait->waited)
         mr_buffer_printf(&text, " made the host wait for the device for %.3f ms",
@@ -67,7 +68,7 @@ static const mr_function *const functions[] = {&sync_debug_function, NULL};
 
 const mr_class mr_sync_debug_class = {"mr", "Hidden waits of the host.", functions, NULL, NULL};
 
-/* As for the checker, the finalizer comes before the machine's. */
+/* As for the checker, which names the lines, the finalizer comes before the machine's; and before the checker's. */
 void mr_open_sync_debug(lua_State *L) {
     mr_sync_debug **debug = lua_newuserdatauv(L, sizeof(mr_sync_debug *), 0);
     *debug = NULL;
@@ -75,7 +76,7 @@ void mr_open_sync_debug(lua_State *L) {
     lua_pushcfunction(L, debug_gc);
     lua_setfield(L, -2, "__gc");
     lua_setmetatable(L, -2);
-    mr_raise(L, mr_sync_debug_create(mr_bind_machine(L), tell, NULL, debug));
+    mr_raise(L, mr_sync_debug_create(mr_bind_machine(L), tell, mr_bind_hazard(L), debug));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &box);
     mr_table_open(L, &mr_sync_debug_class);
 }

@@ -139,7 +139,8 @@ static mr_status was_interrupted(void) {
     return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
 }
 
-static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **out_waits) {
+static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **out_waits) {
+    const state *s = state_of(L);
     mr_program *program;
     mr_recorder *recorder = r->recorder;
     r->recorder = NULL;
@@ -150,6 +151,7 @@ static mr_status judge(const state *s, recording *r, bool all_costs, mr_waits **
                                 .stream_name = stream_name,
                                 .storage_name = storage_name,
                                 .context = r,
+                                .names = mr_bind_hazard(L),
                                 .returned = r->returned,
                                 .all_costs = all_costs};
     mr_status status = MR_OK;
@@ -332,7 +334,7 @@ MR_FUNCTION(
         forget(r);
         return lua_error(L);
     }
-    mr_status judged = judge(s, r, all_costs, box);
+    mr_status judged = judge(L, r, all_costs, box);
     forget(r);
     mr_raise(L, judged);
     if ((*box)->interrupted && !takes_interrupt(machine)) mr_raise(L, was_interrupted());
@@ -363,7 +365,7 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
     s->machine->hook_context = L;
     s->script.returned = mr_recorder_count(s->script.recorder);
     mr_status status = mr_machine_drain(s->machine);
-    if (!status) status = judge(s, &s->script, false, &waits);
+    if (!status) status = judge(L, &s->script, false, &waits);
     forget(&s->script);
     if (status) return status;
     *out_hazards = waits->hazards > 0;

@@ -166,6 +166,7 @@ bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {
 static void note_stricter(search *s) {
     mr_site where = s->at.item < s->b->count ? s->o->items[s->at.item].where : (mr_site){0};
     char place[MR_LONGEST_NAME + 32] = "the end";
+    where = explore_shown(s->e, where);
     if (where.file) snprintf(place, sizeof place, "%s:%d", where.file, where.line);
     explore_incomplete(
         s->e,

@@ -46,6 +46,8 @@ typedef struct {
     mr_status (*run)(void *context, mr_explore_value *out_value);
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
+    /* Optional: a place as texts for a person name it. */
+    mr_site (*shown)(void *context, mr_site where);
 } mr_explore_subject;
 
 /* An access of a hazard: the command of this number, if a run has it at this line; else the first one at the line, in a

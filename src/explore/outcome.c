@@ -73,7 +73,8 @@ static uint32_t count_switches(const branch *b, const plan *p) {
     return switches;
 }
 
-static void write_place(mr_site where, mr_buffer *out) {
+static void write_place(const explorer *e, mr_site where, mr_buffer *out) {
+    where = explore_shown(e, where);
     if (where.file) mr_buffer_printf(out, "%s:%d", where.file, where.line);
 }
 
@@ -111,7 +112,8 @@ static const char *name_of(const branch *b, uint32_t storage) {
 }
 
 /* "reuses the memory of `x` (freed at a.lua:9)" */
-static void write_reuse(const branch *b, const mr_player_item *freed, mr_buffer *out) {
+static void write_reuse(const explorer *e, const branch *b, const mr_player_item *freed,
+                        mr_buffer *out) {
     const char *name = name_of(b, freed->storage_slot);
     mr_buffer_puts(out, "reuses the memory of ");
     if (name) {
@@ -120,20 +122,20 @@ static void write_reuse(const branch *b, const mr_player_item *freed, mr_buffer 
         mr_buffer_puts(out, "`");
     } else {
         mr_buffer_puts(out, "the tensor of ");
-        write_place(freed->command->u.storage->made, out);
+        write_place(e, freed->command->u.storage->made, out);
     }
     mr_buffer_puts(out, freed->where.file ? " (freed at " : " (freed by the collector");
-    write_place(freed->where, out);
+    write_place(e, freed->where, out);
     mr_buffer_puts(out, ")");
 }
 
-static void write_host_step(const branch *b, uint32_t item, mr_buffer *out) {
+static void write_host_step(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
     mr_player_item it = b->order.items[item];
     const mr_player_item *freed = find_freed(b, item);
-    if (freed) write_reuse(b, freed, out);
+    if (freed) write_reuse(e, b, freed, out);
     else mr_buffer_printf(out, "%-24s", it.name ? it.name : "?");
     mr_buffer_printf(out, " %-12s ", "host");
-    write_place(it.where, out);
+    write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
 }
 
@@ -154,7 +156,7 @@ static void write_step(const explorer *e, const branch *b, const plan_step *step
     else if (it.stream->kind == MR_STREAM_LEGACY) snprintf(stream, sizeof stream, "default");
     else snprintf(stream, sizeof stream, "stream #%u", number_of(e, &it));
     mr_buffer_printf(out, "%-24s %-12s ", name, stream);
-    write_place(it.where, out);
+    write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
 }
 
@@ -163,7 +165,7 @@ static void write_steps(const explorer *e, const branch *b, const plan *p, mr_bu
     for (uint32_t item = 0; item <= b->count; item++) {
         for (; next < p->steps.count && p->steps.items[next].at <= item; next++)
             write_step(e, b, &p->steps.items[next], out);
-        if (item < b->count && is_shown(b, item)) write_host_step(b, item, out);
+        if (item < b->count && is_shown(b, item)) write_host_step(e, b, item, out);
     }
 }
 

@@ -286,7 +286,7 @@ static bool same_line(mr_site a, mr_site b) {
 
 /* A program that asks until it is told yes has endlessly many schedules: no is said a few times in a row. */
 static bool may_say_no(search *s) {
-    mr_site where = s->o->items[s->at.item].where;
+    const mr_site where = s->o->items[s->at.item].where, shown = explore_shown(s->e, where);
     unsigned noes = 0;
     for (size_t i = s->polls.count; i-- > 0;) {
         const poll *p = &s->polls.items[i];
@@ -298,7 +298,7 @@ static bool may_say_no(search *s) {
     explore_incomplete(s->e,
                        "the query at %s:%d was answered no at most %u times in a row; there are "
                        "schedules in which it is asked more often",
-                       where.file ? where.file : "?", where.line, s->e->options.polls);
+                       shown.file ? shown.file : "?", shown.line, s->e->options.polls);
     return false;
 }
 

@@ -165,4 +165,8 @@ struct explorer {
 /* The first reason counts. */
 void explore_incomplete(explorer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+static inline mr_site explore_shown(const explorer *e, mr_site where) {
+    return e->subject->shown ? e->subject->shown(e->subject->context, where) : where;
+}
+
 #endif

@@ -158,8 +158,8 @@ static void put_others(const finder *f, const wait_cut *cut, size_t wait, mr_buf
         if (cut->waits[i] == wait) continue;
         const mr_wait *other = &f->result->waits[cut->waits[i]];
         mr_buffer_puts(out, !put ? "" : put + 2 == cut->count ? " and " : ", ");
-        mr_buffer_puts(
-            out, mr_wait_place(other->where, f->result->waits[wait].where, place, sizeof place));
+        mr_buffer_puts(out, mr_wait_place(f->options->names, other->where,
+                                          f->result->waits[wait].where, place, sizeof place));
         if (other->kind == MR_WAIT_BARRIER) mr_buffer_printf(out, " (%s)", other->who);
         put++;
     }
@@ -284,6 +284,7 @@ void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded) {
     mr_claims claims = *recorded;
     claims.count[MR_CLAIM_HOST_READS] = 0;
     claims.count[MR_CLAIM_QUERIES] = 0;
+    if (waits->names) claims.where = mr_hazard_shown(waits->names, claims.where);
     mr_claims_merge(&waits->claims, &claims);
 }
 
@@ -343,6 +344,7 @@ mr_status mr_waits_find(const mr_program *program, const mr_waits_options *optio
     f.result = calloc(1, sizeof *f.result);
     if (!f.result) return no_memory();
     f.result->program = program;
+    f.result->names = options->names;
     mr_program_retain(program);
     mr_status status = find(&f);
     if (status && mr_code_is_interruption(status->code)) {

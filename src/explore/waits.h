@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "hazard/claims.h"
+#include "hazard/hazard.h"
 #include "program/program.h"
 
 /* What the script called. */
@@ -71,6 +72,7 @@ typedef struct {
 
 typedef struct {
     const mr_program *program; /* a reference: sites point into it */
+    const mr_hazard *names;    /* as in the options; while the text is written */
     mr_wait *waits;            /* in the order of the first round */
     size_t count;
     /* Interrupted: `waits` are those with a verdict by then, of `total`. `searched`: all have one, and what follows is
@@ -97,6 +99,7 @@ typedef struct {
     const char *(*stream_name)(void *context, uint32_t id);
     const char *(*storage_name)(void *context, uint64_t id);
     void *context;
+    const mr_hazard *names; /* leaves the script's folder out of texts; NULL: nobody does */
     /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no act
      * of that code. 0: not known. */
     size_t returned;
@@ -118,7 +121,8 @@ mr_claim mr_waits_claim(const mr_waits *waits);
 
 /* For a person. */
 void mr_waits_write(const mr_waits *waits, mr_buffer *out);
-/* "race.lua:9", or "line 9" where `beside` is of the same file. */
-const char *mr_wait_place(mr_site where, mr_site beside, char *out, size_t size);
+/* "race.lua:9", or "line 9" where `beside` is of the same file. `names`: as in the options. */
+const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
+                          size_t size);
 
 #endif

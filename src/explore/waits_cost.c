@@ -311,13 +311,14 @@ static void say_event(const wait_judge *j, const need *n, bool late, mr_site whe
     mr_buffer_puts(out, "an event that ");
     mr_waits_say_stream(j, n->producer, out);
     mr_buffer_printf(out, " records after %s and ",
-                     mr_wait_place(place_of(j->rounds, n->last), where, place[0], sizeof place[0]));
+                     mr_wait_place(j->options->names, place_of(j->rounds, n->last), where, place[0],
+                                   sizeof place[0]));
     mr_waits_say_stream(j, n->consumer, out);
     mr_buffer_puts(out, " waits for");
     if (late)
-        mr_buffer_printf(
-            out, " in front of %s",
-            mr_wait_place(place_of(j->rounds, n->first), where, place[1], sizeof place[1]));
+        mr_buffer_printf(out, " in front of %s",
+                         mr_wait_place(j->options->names, place_of(j->rounds, n->first), where,
+                                       place[1], sizeof place[1]));
     else mr_buffer_puts(out, " here");
 }
 
@@ -333,7 +334,8 @@ static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
     } else if (r->record != NO_ITEM && !r->own_record) {
         char place[MR_LONGEST_NAME + 16];
         mr_buffer_printf(out, "it waits for the record at %s",
-                         mr_wait_place(place_of(rounds, r->record), it.where, place, sizeof place));
+                         mr_wait_place(j->options->names, place_of(rounds, r->record), it.where,
+                                       place, sizeof place));
     } else {
         uint32_t of = r->record != NO_ITEM ? mr_program_item_at(rounds->program, r->record).stream
                                            : it.stream;

@@ -8,9 +8,12 @@
 
 #define LOOK 512 /* commands of a stream that are compared, before a wait and after it */
 
-const char *mr_wait_place(mr_site where, mr_site beside, char *out, size_t size) {
+const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
+                          size_t size) {
+    bool is_same = where.file == beside.file;
+    if (names) where = mr_hazard_shown(names, where);
     if (!where.file) snprintf(out, size, "an unknown line");
-    else if (where.file == beside.file) snprintf(out, size, "line %d", where.line);
+    else if (is_same) snprintf(out, size, "line %d", where.line);
     else snprintf(out, size, "%s:%d", where.file, where.line);
     return out;
 }
@@ -91,7 +94,8 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
     if (it.kind == MR_COMMAND_HOST_ACCESS) mr_buffer_puts(out, "the host's ");
     mr_buffer_puts(out, "`");
     mr_text_put(out, it.name ? it.name : mr_command_kinds[it.kind].name);
-    mr_buffer_printf(out, "` at %s", mr_wait_place(it.where, beside, place, sizeof place));
+    mr_buffer_printf(out, "` at %s",
+                     mr_wait_place(j->options->names, it.where, beside, place, sizeof place));
 }
 
 /* ---- hazards */

@@ -157,7 +157,8 @@ static void say_hazard(const finder *f, size_t call, mr_buffer *out) {
     mr_buffer_puts(out, "; the memory would then be reused by ");
     mr_waits_say_storage(f->judge, item_at(f, owner).storage, out);
     mr_buffer_printf(out, ", which is made at %s",
-                     mr_wait_place(item_at(f, owner).where, where, place, sizeof place));
+                     mr_wait_place(f->judge->options->names, item_at(f, owner).where, where, place,
+                                   sizeof place));
 }
 
 static void say_redundant(const finder *f, size_t call, mr_buffer *out) {
@@ -175,14 +176,17 @@ static void say_redundant(const finder *f, size_t call, mr_buffer *out) {
                          c->tensor);
     } else if (use == NO_ITEM) {
         mr_buffer_printf(out, "%s does nothing with %s before the free at %s", c->stream, c->tensor,
-                         mr_wait_place(item_at(f, freeing).where, where, place, sizeof place));
+                         mr_wait_place(f->judge->options->names, item_at(f, freeing).where, where,
+                                       place, sizeof place));
     } else {
         mr_buffer_printf(out, "without it, too, the free at %s",
-                         mr_wait_place(item_at(f, freeing).where, where, place, sizeof place));
+                         mr_wait_place(f->judge->options->names, item_at(f, freeing).where, where,
+                                       place, sizeof place));
         mr_program_item last = item_at(f, use);
         mr_buffer_printf(
             out, " comes after `%s` at %s, the last use of %s by %s", last.name ? last.name : "?",
-            mr_wait_place(last.where, where, place, sizeof place), c->tensor, c->stream);
+            mr_wait_place(f->judge->options->names, last.where, where, place, sizeof place),
+            c->tensor, c->stream);
     }
 }
 
@@ -209,7 +213,7 @@ static bool say_partner(finder *f, size_t call, mr_buffer *out) {
     }
     if (!there.file || f->judge->status) return false;
     mr_buffer_printf(out, "it can go as long as %s stays; without both, ",
-                     mr_wait_place(there, here, place, sizeof place));
+                     mr_wait_place(f->judge->options->names, there, here, place, sizeof place));
     say_hazard(f, call, out);
     return true;
 }

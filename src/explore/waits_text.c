@@ -32,7 +32,9 @@ static void put_kept(const mr_waits *w, mr_buffer *out) {
     for (size_t i = 0; i < lines; i++) {
         if (i) mr_buffer_puts(out, ", ");
         if (one_file) mr_buffer_printf(out, "%d", sites[i].line);
-        else mr_buffer_puts(out, mr_wait_place(sites[i], (mr_site){0}, place, sizeof place));
+        else
+            mr_buffer_puts(out,
+                           mr_wait_place(w->names, sites[i], (mr_site){0}, place, sizeof place));
     }
     free(sites);
 }
@@ -88,7 +90,8 @@ static void put_text(mr_buffer *out, const char *text) {
 
 static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
-    mr_buffer_printf(out, "%s %s: %s%s", mr_wait_place(w->where, (mr_site){0}, place, sizeof place),
+    mr_buffer_printf(out, "%s %s: %s%s",
+                     mr_wait_place(all->names, w->where, (mr_site){0}, place, sizeof place),
                      mr_wait_kind_text(w->kind), mr_wait_verdict_text(w->verdict),
                      w->verdict == MR_WAIT_IS_TOGETHER && w->kept ? ", kept" : "");
     mr_buffer_printf(out, " (%s", w->who);
@@ -111,10 +114,10 @@ static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
     }
 }
 
-static void put_record(const mr_wait_record *c, mr_buffer *out) {
+static void put_record(const mr_waits *all, const mr_wait_record *c, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
     mr_buffer_printf(out, "%s record_stream: %s%s (%s for %s",
-                     mr_wait_place(c->where, (mr_site){0}, place, sizeof place),
+                     mr_wait_place(all->names, c->where, (mr_site){0}, place, sizeof place),
                      mr_wait_verdict_text(c->verdict),
                      c->verdict == MR_WAIT_IS_TOGETHER && c->kept ? ", kept" : "", c->tensor,
                      c->stream);
@@ -126,6 +129,7 @@ static void put_record(const mr_wait_record *c, mr_buffer *out) {
 void mr_waits_write(const mr_waits *waits, mr_buffer *out) {
     put_head(waits, out);
     for (size_t i = 0; i < waits->count; i++) put_wait(waits, &waits->waits[i], out);
-    for (size_t i = 0; i < waits->records.count; i++) put_record(&waits->records.items[i], out);
+    for (size_t i = 0; i < waits->records.count; i++)
+        put_record(waits, &waits->records.items[i], out);
     if (waits->count && waits->no_costs) mr_buffer_printf(out, "costs: %s\n", waits->no_costs);
 }

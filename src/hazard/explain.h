@@ -128,7 +128,6 @@ bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_ha
 #define PLACE_SIZE (MR_LONGEST_NAME + 16)
 const char *mr_hazard_place(mr_site where, char *out, size_t size);
 /* For a sentence: without the script's folder, unless another file has the short name. */
-mr_site mr_hazard_shown(const checker *c, mr_site where);
 
 /* advice.c: called only with c->advice. `carries`: see mr_hazard_order_submitted. */
 void mr_hazard_advise_command(checker *c, const mr_command *command);

@@ -377,6 +377,8 @@ void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 /* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
  * the name. The text is kept by address; NULL: no file. */
 void mr_hazard_set_script(mr_hazard *hazard, const char *path);
+/* The place as sentences name it: all that name a line to a person ask here. */
+mr_site mr_hazard_shown(const mr_hazard *hazard, mr_site where);
 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the

@@ -29,6 +29,18 @@ function TestExplore.test_outcomes_that_differ()
   lu.assertEquals(status, 3)
 end
 
+-- As reports of hazards do, the steps and a witness leave the script's folder out.
+function TestExplore.test_places_are_without_the_folder()
+  local code = RACY:gsub("^", "local function work()\n") .. "end\nlocal r = mr.explore(function() seen = nil return work() end)" ..
+    "\nprint(r) print(r.hazards[1]:witness())"
+  command.with_file((code:gsub("io.write%(.-\n", ""):gsub("print%(x:item%(%), %.%.%.%)", "return x:item()")), function(path)
+    local text, name = command.say{ path }, path:match("[^/]+$")
+    lu.assertStrContains(text, name .. ":7\n")
+    lu.assertStrContains(text, name .. ":7 before " .. name .. ":8: 3.0")
+    lu.assertNotStrContains(text, path)
+  end)
+end
+
 function TestExplore.test_all_ways_to_print()
   for _, way in ipairs { "io.stdout:write", "io.output():write", "io.write" } do
     local text, status = run("--explore", (RACY:gsub("print%(x:item%(%), %.%.%.%)", way .. '(x:item(), "\\n")')))

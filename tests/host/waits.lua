@@ -25,6 +25,15 @@ function TestWaits.test_the_verdicts_come_after_the_script()
   lu.assertEquals(status, 0)
 end
 
+-- As reports of hazards do, the text leaves the script's folder out.
+function TestWaits.test_places_are_without_the_folder()
+  command.with_file("local mr = require 'millrace'\n" .. GOOD, function(path)
+    local result = command.run{ "--device", "virtual", "--waits", path }
+    lu.assertStrContains(result.out .. result.err, path:match("[^/]+$") .. ":6 wait_stream: needed")
+    lu.assertNotStrContains(result.out .. result.err, path)
+  end)
+end
+
 function TestWaits.test_also_after_os_exit()
   local text, status = run("", GOOD .. "os.exit(0)")
   lu.assertStrContains(text, "2 waits, 2 suffice")
