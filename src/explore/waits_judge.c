@@ -25,25 +25,9 @@ static bool variable(void *context, const mr_hazard_object *object, mr_site fron
 
 /* ---- what is found */
 
-int mr_waits_compare_accesses(const void *a, const void *b) {
-    const judged_access *x = a, *y = b;
-    if (x->seq != y->seq) return x->seq < y->seq ? -1 : 1;
-    return x->storage < y->storage ? -1 : x->storage > y->storage;
-}
-
 static bool is_known(const wait_judge *j, judged_access access) {
     return j->known.count && bsearch(&access, j->known.items, j->known.count, sizeof access,
                                      mr_waits_compare_accesses) != NULL;
-}
-
-void mr_waits_judge_add(wait_judge *j, new_hazard h) {
-    if (h.lost && j->only_hazards) {
-        if (!j->lost.lost) j->lost = h;
-        return;
-    }
-    if (!mr_vec_push(&j->found, h) && !j->status)
-        j->status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what the hazard checker finds");
-    if (j->stop_at_first || j->status) j->stop = true;
 }
 
 /* By Lua's collector, when the code that is judged had returned. */
@@ -78,13 +62,6 @@ static void updated(void *context, const mr_hazard_found *f) {
 }
 
 /* ---- what a wait would have ordered */
-
-bool mr_waits_judge_ordered(const wait_judge *j, uint32_t first, uint64_t seq, uint32_t second) {
-    mr_stream *of = (mr_stream *)mr_teller_stream(j->teller, first);
-    mr_stream *by =
-        second == MR_PROGRAM_NONE ? NULL : (mr_stream *)mr_teller_stream(j->teller, second);
-    return mr_hazard_is_ordered(j->hazard, of, seq * j->spread, by);
-}
 
 /* A wait for a stream or a device is for what the streams have been given by then. */
 static bool would_add(const wait_judge *j, const wait_round *r) {

@@ -2,6 +2,7 @@
  *     waits_rounds.c    finds the waits of a program, and makes edits that leave some out
  *     waits_judge.c     shows an edited program to the hazard checker
  *     waits_beyond.c    what a wait orders beside the accesses to tensors
+ *     waits_found.c     what a run of these two notes
  *     waits_search.c    the smallest sufficient set, and which waits matter only together
  *     waits_explain.c   sentences
  *     waits_records.c   which calls of record_stream are needed
@@ -167,7 +168,8 @@ bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
 /* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
 bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
 
-/* What waits_judge.c and waits_beyond.c share. */
+/* ---- waits_found.c */
+
 void mr_waits_judge_add(wait_judge *judge, new_hazard h);
 bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
 int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */

@@ -31,9 +31,11 @@ end
 
 -- As reports of hazards do, the steps and a witness leave the script's folder out.
 function TestExplore.test_places_are_without_the_folder()
-  local code = RACY:gsub("^", "local function work()\n") .. "end\nlocal r = mr.explore(function() seen = nil return work() end)" ..
-    "\nprint(r) print(r.hazards[1]:witness())"
-  command.with_file((code:gsub("io.write%(.-\n", ""):gsub("print%(x:item%(%), %.%.%.%)", "return x:item()")), function(path)
+  local body = RACY:gsub("io.write%(.-\n", ""):gsub("print%(x:item%(%), %.%.%.%)", "return x:item()")
+  local code = "local function work()\n" .. body .. [[end
+    local r = mr.explore(function() seen = nil return work() end)
+    print(r) print(r.hazards[1]:witness())]]
+  command.with_file(code, function(path)
     local text, name = command.say{ path }, path:match("[^/]+$")
     lu.assertStrContains(text, name .. ":7\n")
     lu.assertStrContains(text, name .. ":7 before " .. name .. ":8: 3.0")

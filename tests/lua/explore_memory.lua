@@ -1,6 +1,6 @@
 -- Memory that is freed and allocated again, in every schedule: random programs are carried out by hand, one step of
--- the device after the other, in every order and with every progress of the device at each allocation. An allocation may
--- also miss the frees of other streams, if nobody has told its stream or the host that they are over (R30). Two of these
+-- the device after the other, in every order and with every progress of the device at each allocation. An allocation
+-- may also miss the frees of other streams, if neither its stream nor the host knows of them (R30). Two of these
 -- runs are equivalent if each allocation found the same memory and each pair of operations that touch the same bytes
 -- ran in the same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
 --

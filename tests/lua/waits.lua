@@ -239,7 +239,8 @@ function TestUnknown.test_a_variable_that_a_host_function_sets()
   end)
   unknown(result, wait, "the host may go on before `host_func` at line " .. wait - 1 .. " has run")
   lu.assertEquals(result.sufficient, 1)
-  lu.assertStrContains(tostring(result), "1 wait, 1 suffices: line " .. wait .. " (1 of these is not known to be needed)")
+  lu.assertStrContains(tostring(result),
+    "1 wait, 1 suffices: line " .. wait .. " (1 of these is not known to be needed)")
 end
 
 -- A later wait that the function does not need to be over by, and one that is for it already.
@@ -333,8 +334,8 @@ function TestUnknown.test_the_order_of_atomic_updates()
     copy:wait_stream(compute) wait = line()
     exchange[{1, 1, 0, copy}](x, 2)
   end)
-  unknown(result, wait, ("nothing then orders the atomic updates of `x` by `exchange` at line %d and `exchange` at line %d")
-    :format(wait - 1, wait + 1))
+  local orders = "nothing then orders the atomic updates of `x` by `exchange` at line %d and `exchange` at line %d"
+  unknown(result, wait, orders:format(wait - 1, wait + 1))
   -- An order that is not there with all waits cannot be lost.
   result = mr.waits(function()
     exchange[{1, 1, 0, compute}](x, 1)

@@ -8,8 +8,8 @@ local function join(set, other)
   return set
 end
 
--- text -> set of accesses ("p.lua:5 x") that have a hazard, how many they are, and a set of what nothing orders: two host
--- functions, or a host function and a moment of the host. `mr.tick()` in the text is such a moment.
+-- text -> set of accesses ("p.lua:5 x") that have a hazard, how many they are, and a set of what nothing orders: two
+-- host functions, or a host function and a moment of the host. `mr.tick()` in the text is such a moment.
 return function(text)
   local lane = { a = {}, b = {}, d = {}, default = {} }
   local host, released, nodes, found, count = {}, {}, {}, {}, 0
@@ -87,10 +87,10 @@ return function(text)
       nodes.inside = accesses
       fn()
       nodes.inside = nil
-      local name, set = moment(), before(self.name)
-      note_loose(set, name)
+      local called, set = moment(), before(self.name)
+      note_loose(set, called)
       give(self.name, enter(set, accesses))
-      functions[#functions + 1] = { name = name, node = nodes[#nodes] }
+      functions[#functions + 1] = { name = called, node = nodes[#nodes] }
     end
     return s
   end
