@@ -148,7 +148,8 @@ return function(tools)
     local dtype = x.dtype
     x = check.wide(x)
     local centred = x - x:mean(dims, true)
-    local y = centred * (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
+    local scale = (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
+    local y = centred.requires_grad and centred * scale or centred:mul_(scale) -- in place where nobody needs it again
     return scaled(y, options.weight, options.bias):to(dtype)
   end
 
