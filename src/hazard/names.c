@@ -3,6 +3,7 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "ops/kernel.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -124,6 +125,14 @@ static void made_text(const mr_storage *storage, char *out, size_t size) {
                  (unsigned long long)storage->bytes);
 }
 
+const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size) {
+    out[0] = '\0';
+    if (!pair->tensor) return out;
+    mr_tensor shown = *pair->tensor;
+    if (pair->command) mr_kernel_type_view(pair->command, &shown);
+    return mr_tensor_signature(&shown, out, size);
+}
+
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size) {
     const mr_tensor *t = pair->tensor;
     const mr_storage *storage = pair->history->storage;
@@ -136,7 +145,7 @@ void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, 
         snprintf(out, size, "%s", name);
     else if (t && t->where.file)
         snprintf(out, size, "tensor #%llu %s made at %s", (unsigned long long)t->id,
-                 mr_tensor_signature(t, signature, sizeof signature),
+                 mr_hazard_signature(pair, signature, sizeof signature),
                  mr_made_at(t->where, made, sizeof made));
     else made_text(storage, out, size);
 }

@@ -486,8 +486,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
               pair->second_where, pair->second_seq);
     add_streams(report, pair->first->id, pair->second->id);
     mr_hazard_tensor_text(c, pair, report->tensor, sizeof report->tensor);
-    if (pair->tensor)
-        mr_tensor_signature(pair->tensor, report->signature, sizeof report->signature);
+    mr_hazard_signature(pair, report->signature, sizeof report->signature);
     fill_bytes(pair, report);
     if (pair->advisory) {
         report->reason = MR_HAZARD_BECAUSE_ADVICE;

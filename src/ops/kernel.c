@@ -283,6 +283,39 @@ const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command) {
     return is_launch ? &mr_kernel_arguments_of(command)->escapes : NULL;
 }
 
+/* MR_U8 where there is none, or several. */
+static uint8_t dtype_of_view(const mr_command *command, const mr_tensor *view) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    uint8_t dtype = MR_U8;
+    bool found = false;
+    for (uint32_t i = 0; i < a->pointer_count; i++) {
+        const mr_kernel_address *address = &a->addresses[i];
+        if (command->operands[address->operand].tensor->storage != view->storage) continue;
+        if (found && address->dtype != dtype) return MR_U8;
+        dtype = address->dtype;
+        found = true;
+    }
+    return dtype;
+}
+
+void mr_kernel_type_view(const mr_command *command, mr_tensor *io_view) {
+    if (command->kind != MR_COMMAND_OP || !command->u.op.row ||
+        command->u.op.row->id != MR_OP_kernel || io_view->dtype != MR_U8 || !io_view->ndim)
+        return;
+    mr_tensor typed = *io_view;
+    typed.dtype = dtype_of_view(command, io_view);
+    int64_t size = (int64_t)mr_dtype_size((mr_dtype)typed.dtype), last = typed.ndim - 1;
+    if (typed.offset % size || typed.shape[last] % size || typed.stride[last] != 1) return;
+    for (int64_t i = 0; i < last; i++) {
+        if (typed.stride[i] % size) return;
+        typed.stride[i] /= size;
+    }
+    typed.offset /= size;
+    typed.shape[last] /= size;
+    typed.numel /= size;
+    *io_view = typed;
+}
+
 static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
     return sizeof(mr_kernel_arguments) +
            (call->pointer_count + variables) * sizeof(mr_kernel_address) +
@@ -296,7 +329,8 @@ static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list
         const mr_kernel_pointer *pointer = &call->pointers[i];
         mr_kernel_address *to = &a->addresses[a->pointer_count++];
         *to = (mr_kernel_address){.at = pointer->at,
-                                  .offset = mr_kernel_pointer_offset(pointer->tensor)};
+                                  .offset = mr_kernel_pointer_offset(pointer->tensor),
+                                  .dtype = pointer->tensor->dtype};
         MR_TRY(mr_kernel_operand_of(list, pointer->tensor, &to->operand));
     }
     for (uint32_t i = 0; i < variable_count; i++) {

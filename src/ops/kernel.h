@@ -133,6 +133,7 @@ typedef struct {
     uint32_t at;      /* in the params, or the index of a variable */
     uint32_t operand; /* whose storage it points into */
     uint64_t offset;  /* bytes from that storage's start */
+    uint8_t dtype;    /* of the tensor that was passed; 0 of a variable */
 } mr_kernel_address;
 
 /* Bytes from the start of its storage to what a pointer to the tensor points to. */
@@ -167,6 +168,9 @@ typedef struct {
 static inline const mr_kernel_arguments *mr_kernel_arguments_of(const mr_command *command) {
     return command->u.op.arguments;
 }
+/* Operands of launches are bytes. Sets *io_view, which is a copy of one, to elements as the tensor had them that was
+ * passed, if the bytes are whole elements; not where several pointers into the memory differ. */
+void mr_kernel_type_view(const mr_command *command, mr_tensor *io_view);
 static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
     return a->addresses + a->pointer_count + a->variable_count;
 }

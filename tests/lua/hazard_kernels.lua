@@ -226,4 +226,27 @@ function TestExact.test_halves_that_are_reversed_in_place()
   lu.assertEquals(#check(function(a, b, x) swap(a, b, x, 15) end), 1)
 end
 
+TestWords = {}
+
+-- Operands of launches are bytes: a report shows elements, as the tensor has them that was passed.
+function TestWords.test_reports_have_the_dtype_of_the_parameter()
+  local fill = mr.kernel [=[extern "C" __global__ void fill(double *x, int n, int step) {
+    if (threadIdx.x < n) x[threadIdx.x * step] = 1; }]=]
+  local bytes = mr.kernel [=[extern "C" __global__ void bytes(void *x, int n) {
+    if (threadIdx.x < n) ((char *)x)[threadIdx.x] = 1; }]=]
+  local function first_line(kernel, ...)
+    local arguments = table.pack(...)
+    return check(function(a, b)
+      local x = mr.zeros({ 8, 8 }, { dtype = "f64", name = "matrix" })
+      mr.synchronize()
+      a:run(function() x:add_(1) end)
+      kernel[{ 1, 32, 0, b }](x, table.unpack(arguments))
+      mr.synchronize()
+    end)[1].message:match("^[^\n]*")
+  end
+  lu.assertStrContains(first_line(fill, 20, 1), "`matrix` (f64[20], bytes 0..159)")
+  lu.assertStrContains(first_line(fill, 4, 3), "`matrix` (f64[4,1], 32 bytes in 0..79)")
+  lu.assertStrContains(first_line(bytes, 12), "`matrix` (u8[12], bytes 0..11)")
+end
+
 os.exit(lu.LuaUnit.run())

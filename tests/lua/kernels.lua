@@ -598,7 +598,8 @@ function TestSources.test_lines_of_a_text_that_stands_elsewhere()
     }]]
   lu.assertStrContains(failure(mr.kernel, source), ("kernels.lua:%d:"):format(begins + 2))
   for _, ends in ipairs{ "\n", "\r\n" } do
-    local text = ("\nreturn [[\n__global__ void f() {\n  %s = 1; }]]"):format(ends == "\n" and "one" or "other"):gsub("\n", ends)
+    local wrong = ends == "\n" and "one" or "other"
+    local text = ("\nreturn [[\n__global__ void f() {\n  " .. wrong .. " = 1; }]]"):gsub("\n", ends)
     command.with_file(text, function(path)
       lu.assertStrContains(failure(mr.kernel, dofile(path)), path .. ":4:")
     end)
