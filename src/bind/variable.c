@@ -45,7 +45,7 @@ static bool is_name(const char *name) {
 
 /* ---- what the place sees */
 
-/* Of two locals of one name the last is in scope. */
+/* If two locals have one name, the last is in scope. */
 static bool is_shadowed(lua_State *L, const lua_Debug *frame, int local, const char *name) {
     const char *other;
     for (int i = local + 1; (other = lua_getlocal(L, frame, i)) != NULL; i++) {
@@ -101,7 +101,7 @@ static bool keeps_value(const wanted *w, const mr_script *script, const char *na
                          : !mr_script_assigns(script, name, binding, here, front - 1);
 }
 
-/* Of a local or upvalue of the frame. */
+/* For a local or an upvalue of the frame. */
 static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const char *name, int line) {
     mr_script *read = NULL;
     const mr_script *script = w->script;

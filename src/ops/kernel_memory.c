@@ -95,7 +95,7 @@ static bool is_of_compiler(const mr_storage *s) {
     return s->name && s->name->text[0] == '$'; /* a string */
 }
 
-/* Of the tensors that the launch can name; NULL: none is near. */
+/* Looks among the tensors that the launch can name. NULL: none is near. */
 static const mr_storage *nearest_storage(const mr_command *command, uint64_t address) {
     const mr_storage *nearest = NULL;
     for (uint32_t i = 0; i < command->operand_count; i++) {

@@ -65,7 +65,7 @@ static uint64_t threads_of(const mr_kernel_arguments *a) {
     return (uint64_t)a->block[0] * a->block[1] * a->block[2];
 }
 
-/* Of the sample at hand; false: the launch has none, or enough. */
+/* For the sample at hand. False: the launch has none, or enough. */
 static bool is_sampled(const mr_command *command, mr_kernel_timing *t, uint64_t key,
                        uint64_t *out_counted) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);

@@ -82,7 +82,7 @@ static void load(const side *s, int64_t row, int64_t rows, int64_t width, mr_dty
     if (to != block) mr_convert(computed, block, s->dtype, to, rows * width);
 }
 
-/* Of dense lines: each as a piece. */
+/* For dense lines: each is a piece. */
 static void store_turned(const side *s, int64_t row, int64_t rows, int64_t width, mr_dtype computed,
                          const void *block) {
     int64_t size = (int64_t)mr_dtype_size(s->dtype);
