@@ -10,115 +10,16 @@
 #include "ops/call.h"
 #include "ops/kernel_operands.h"
 #include "ops/kernel_profile.h"
+#include "ops/kernel_variables.h"
 
 /* ---- modules */
 
-static void drop_tensor(mr_tensor *t) {
-    if (!t) return;
-    mr_storage_drop_handle(t->storage);
-    mr_tensor_release(t);
-}
-
-static void drop_variables(mr_kernel_module *module, int device) {
-    uint32_t count = mr_ptx_module_tree(module->code->ptx)->variable_count;
-    mr_tensor **list = module->variables[device];
-    for (uint32_t i = 0; list && i < count; i++) drop_tensor(list[i]);
-    free(list);
-    module->variables[device] = NULL;
-}
-
 void mr_kernel_module_release(mr_kernel_module *module) {
     if (!module || --module->refs) return;
-    for (int i = 0; i < module->machine->device_count; i++) drop_variables(module, i);
+    for (int i = 0; i < module->machine->device_count; i++) mr_kernel_drop_variables(module, i);
     free(module->variables);
     mr_kernel_code_release(module->code);
     free(module);
-}
-
-static bool has_memory(const ptx_variable *v) {
-    return (v->space == PTX_GLOBAL || v->space == PTX_CONST) && v->bytes > 0;
-}
-
-static void release_code(void *code) {
-    mr_kernel_code_release(code);
-}
-
-/* A variable whose memory the backend owns, with the code: as long as a tensor of it is there, so is the code. NULL:
- * it is not there. */
-static mr_status variable_of_backend(const mr_caller *caller, mr_kernel_module *module,
-                                     mr_device *device, const ptx_variable *v,
-                                     mr_tensor **out_tensor) {
-    uint64_t address;
-    *out_tensor = NULL;
-    MR_TRY(module->machine->backend->kernels_variable(device, module->code, v->name, &address));
-    if (!address) return MR_OK;
-    MR_TRY(mr_tensor_create_at(caller, device->legacy, address, (int64_t)v->bytes, out_tensor));
-    mr_kernel_code_retain(module->code);
-    mr_storage_keep((*out_tensor)->storage, module->code, release_code);
-    return MR_OK;
-}
-
-/* Memory for variable `i` with its initial value: a copy that the host waits for, as cuModuleLoad does. */
-static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
-                               uint32_t i) {
-    const ptx_variable *v = &mr_ptx_module_tree(module->code->ptx)->variables[i];
-    int64_t size = (int64_t)v->bytes;
-    mr_tensor *t;
-    if (module->machine->backend->kernels_variable)
-        MR_TRY(variable_of_backend(caller, module, device, v, &t));
-    else MR_TRY(mr_tensor_create(caller, MR_MEMORY_DEVICE, device->legacy, MR_U8, 1, &size, &t));
-    module->variables[device->index][i] = t;
-    if (!t) return MR_OK;
-    t->storage->of_module = true;
-    return mr_tensor_set_name(t, v->name);
-}
-
-/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits for
- * nobody may run the first kernel. */
-static mr_status write_variable(const mr_caller *caller, mr_kernel_module *module,
-                                mr_device *device, uint32_t i, const uint64_t *addresses) {
-    mr_tensor *t = module->variables[device->index][i], *host;
-    MR_TRY(mr_tensor_create(caller, MR_MEMORY_PINNED, NULL, MR_U8, 1, t->shape, &host));
-    host->storage->of_module = true;
-    mr_ptx_variable_init(module->code->ptx, i, addresses, host->storage->host);
-    mr_status status = mr_memcpy(caller, t, host, device->legacy, true);
-    drop_tensor(host);
-    return status;
-}
-
-static mr_status make_variables(const mr_caller *caller, mr_kernel_module *module,
-                                mr_device *device) {
-    const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);
-    uint32_t count = tree->variable_count;
-    mr_tensor **list = module->variables[device->index] = calloc(count + 1, sizeof *list);
-    uint64_t *addresses = calloc(count + 1, sizeof *addresses);
-    mr_status status = list && addresses ? MR_OK
-                                         : mr_fail(MR_CODE_OUT_OF_MEMORY,
-                                                   "no memory for the variables of a module");
-    if (!status && module->machine->backend->kernels_load)
-        status = module->machine->backend->kernels_load(device, module->code);
-    for (uint32_t i = 0; i < count && !status; i++) {
-        if (!has_memory(&tree->variables[i])) continue;
-        status = make_variable(caller, module, device, i);
-        if (!status && list[i]) addresses[i] = list[i]->storage->address;
-    }
-    bool are_set = module->machine->backend->kernels_variable; /* by the load */
-    for (uint32_t i = 0; i < count && !status && !are_set; i++)
-        if (list[i]) status = write_variable(caller, module, device, i, addresses);
-    free(addresses);
-    if (status) drop_variables(module, device->index);
-    return status;
-}
-
-static mr_status find_variables(const mr_caller *caller, mr_kernel_module *module,
-                                mr_device *device, mr_tensor ***out_list) {
-    *out_list = NULL;
-    if (module->epoch != module->machine->epoch)
-        return mr_fail(MR_CODE_INVALID_HANDLE,
-                       "the module was loaded before mr.reset(): load it again");
-    if (!module->variables[device->index]) MR_TRY(make_variables(caller, module, device));
-    *out_list = module->variables[device->index];
-    return MR_OK;
 }
 
 mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
@@ -140,32 +41,11 @@ mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
     mr_status status = mr_machine_ready(caller->machine);
     mr_tensor **variables;
     if (!status)
-        status = find_variables(caller, module, caller->machine->current_device, &variables);
+        status =
+            mr_kernel_find_variables(caller, module, caller->machine->current_device, &variables);
     if (status) mr_kernel_module_release(module);
     else *out_module = module;
     return status;
-}
-
-mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
-                             const char *name, mr_tensor **out_tensor,
-                             const ptx_variable **out_what) {
-    const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);
-    MR_TRY(mr_machine_ready(caller->machine));
-    for (uint32_t i = 0; i < tree->variable_count; i++) {
-        const ptx_variable *v = &tree->variables[i];
-        if (!has_memory(v) || strcmp(v->name, name) != 0) continue;
-        mr_tensor **list;
-        MR_TRY(find_variables(caller, module, device, &list));
-        if (!list[i])
-            return mr_fail(MR_CODE_NOT_SUPPORTED,
-                           "global: `%s` is not in the loaded module, as no kernel of it uses it",
-                           name);
-        *out_tensor = list[i];
-        *out_what = v;
-        return MR_OK;
-    }
-    return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "global: the module has no __device__ or __constant__ variable `%s`", name);
 }
 
 mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
@@ -444,7 +324,7 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     for (uint32_t i = 0; i < call->pointer_count; i++)
         MR_TRY(check_tensor(call, &call->pointers[i], machine, stream->device));
     mr_tensor **variables;
-    MR_TRY(find_variables(caller, call->module, stream->device, &variables));
+    MR_TRY(mr_kernel_find_variables(caller, call->module, stream->device, &variables));
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
     MR_TRY(keep_variables(variables, variable_count, stream));
 

@@ -89,7 +89,7 @@ mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
 void mr_kernel_module_release(mr_kernel_module *module); /* accepts NULL; waits for nothing */
 
 /* The variable `name` on a device, as a tensor of bytes that the module owns. The first call for a device copies the
- * initial values of all variables there, and waits. invalid-argument: there is none of that name. */
+ * initial values of the variables that kernels use there, and waits; one that none uses is made when it is asked for. invalid-argument: there is none of that name. */
 mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
                              const char *name, mr_tensor **out_tensor,
                              const ptx_variable **out_what);

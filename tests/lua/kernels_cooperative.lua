@@ -104,6 +104,28 @@ function TestCooperative.test_what_it_reads_and_writes_is_known()
   lu.assertEquals(k:access(), { x = "rw", y = "w" })
 end
 
+-- The header has a thousand constants that no kernel here uses: the load of the module copies none of them.
+function TestCooperative.test_variables_that_no_kernel_uses_are_made_when_they_are_asked_for()
+  local m
+  local tr = mr.timeline(function()
+    m = mr.module([[
+      #include <cooperative_groups.h>
+      __device__ int used[2] = {4, 5};
+      extern "C" __global__ void two(int *y) { y[0] = used[1]; }]])
+  end)
+  lu.assertTrue(#tr.spans <= 4, #tr.spans)
+  local y = mr.zeros(1, { dtype = "i32" })
+  m:get("two")[{ 1, 1 }](y)
+  lu.assertEquals(y:item(), 5)
+  lu.assertEquals(m:global("used"):totable(), { 4, 5 })
+  local chain = mr.module([[
+    __device__ int target = 7, *first = &target, **second = &first;
+    extern "C" __global__ void keep(int *y) { y[0] = 1; }
+    extern "C" __global__ void follow(int *y) { y[0] = **second; }]])
+  chain:get("follow")[{ 1, 1 }](y)
+  lu.assertEquals(y:item(), 7)
+end
+
 -- The barrier of the grid is found through an address that no parameter has, and that is no memory of the script.
 function TestCooperative.test_the_barrier_is_no_pointer_in_data()
   local function pointers_as_data(fn)
