@@ -124,5 +124,7 @@ void mr_waits_write(const mr_waits *waits, mr_buffer *out);
 /* "race.lua:9", or "line 9" where `beside` is of the same file. `names`: as in the options. */
 const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
                           size_t size);
+/* A time in milliseconds: with two digits, or three where it is short. */
+const char *mr_wait_ms_text(double ms, char *out, size_t size);
 
 #endif

@@ -365,11 +365,14 @@ static void say_proposal(const wait_judge *j, size_t wait, const proposal *p, bo
         if (said++) mr_buffer_puts(out, ", and ");
         say_event(j, &p->of[i], late, where, out);
     }
-    mr_buffer_printf(out, " %s %.2f ms", said > 1 ? "cost" : "costs",
-                     costs_ms < 0.005 ? 0.0 : costs_ms);
+    char cost[24];
+    mr_buffer_printf(out, " %s %s ms", said > 1 ? "cost" : "costs",
+                     mr_wait_ms_text(costs_ms, cost, sizeof cost));
     if (p->is_older)
-        mr_buffer_puts(out, " (the record of an earlier round is the one to wait for: keep one "
-                            "event for each buffer)");
+        mr_buffer_puts(out,
+                       " (it is a record before the last one of its line that has to be waited "
+                       "for: keep an event for each buffer, "
+                       "or whatever else is used in turn)");
 }
 
 /* A sentence names one place for all events. */
@@ -404,6 +407,13 @@ static mr_status price(wait_costs *c, size_t wait, const need_list *needs, doubl
     return MR_OK;
 }
 
+/* What costs as much to the last digit is no better. */
+static bool shows_difference(double costs_ms, double instead_ms) {
+    char a[24], b[24];
+    return strcmp(mr_wait_ms_text(costs_ms, a, sizeof a),
+                  mr_wait_ms_text(instead_ms, b, sizeof b)) != 0;
+}
+
 mr_status mr_waits_instead(wait_costs *c, size_t wait, double costs_ms, mr_buffer *out) {
     wait_judge *j = c->judge;
     need_list needs = {0};
@@ -414,7 +424,8 @@ mr_status mr_waits_instead(wait_costs *c, size_t wait, double costs_ms, mr_buffe
     mr_status status = find_needs(c, wait, &needs, &found);
     if (!status && found && summarise(j->rounds, &needs, &p))
         status = price(c, wait, &needs, costs_ms, &worth, &late, &ms);
-    if (!status && worth) say_proposal(j, wait, &p, late, ms, out);
+    if (!status && worth && shows_difference(costs_ms, ms))
+        say_proposal(j, wait, &p, late, ms, out);
     mr_vec_free(&needs);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "explore/waits_parts.h"
 #include "tensor/tensor.h"
@@ -15,6 +16,12 @@ const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside,
     if (!where.file) snprintf(out, size, "an unknown line");
     else if (is_same) snprintf(out, size, "line %d", where.line);
     else snprintf(out, size, "%s:%d", where.file, where.line);
+    return out;
+}
+
+const char *mr_wait_ms_text(double ms, char *out, size_t size) {
+    bool is_short = ms >= 0.0005 && ms < 0.1;
+    mr_number_format(out, size, is_short ? "%.3f" : "%.2f", ms < 0.0005 ? 0.0 : ms);
     return out;
 }
 

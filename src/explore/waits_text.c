@@ -89,21 +89,22 @@ static void put_text(mr_buffer *out, const char *text) {
 }
 
 static void put_wait(const mr_waits *all, const mr_wait *w, mr_buffer *out) {
-    char place[MR_LONGEST_NAME + 16];
+    char place[MR_LONGEST_NAME + 16], cost[24];
     mr_buffer_printf(out, "%s %s: %s%s",
                      mr_wait_place(all->names, w->where, (mr_site){0}, place, sizeof place),
                      mr_wait_kind_text(w->kind), mr_wait_verdict_text(w->verdict),
                      w->verdict == MR_WAIT_IS_TOGETHER && w->kept ? ", kept" : "");
     mr_buffer_printf(out, " (%s", w->who);
     if (w->rounds > 1 && w->needed_rounds == MR_WAIT_NOT_COUNTED)
-        mr_buffer_printf(out, ", %u rounds", w->rounds);
+        mr_buffer_printf(out, ", %u times", w->rounds);
     else if (w->rounds > 1 && w->verdict == MR_WAIT_IS_NEEDED && !w->needed_rounds)
-        mr_buffer_printf(out, ", each of the %u rounds alone can go", w->rounds);
+        mr_buffer_printf(out, ", each of the %u times alone can go", w->rounds);
     else if (w->rounds > 1 && w->verdict == MR_WAIT_IS_NEEDED)
-        mr_buffer_printf(out, ", in %u of %u rounds", w->needed_rounds, w->rounds);
-    else if (w->rounds > 1) mr_buffer_printf(out, ", %u rounds", w->rounds);
-    if (w->has_cost && w->costs_ms >= 0.005)
-        mr_buffer_printf(out, "; costs %.2f ms of %.2f", w->costs_ms,
+        mr_buffer_printf(out, ", %u of %u times", w->needed_rounds, w->rounds);
+    else if (w->rounds > 1) mr_buffer_printf(out, ", %u times", w->rounds);
+    if (w->has_cost && (w->costs_ms >= 0.005 || w->instead))
+        mr_buffer_printf(out, "; costs %s ms of %.2f",
+                         mr_wait_ms_text(w->costs_ms, cost, sizeof cost),
                          w->kept ? all->kept_ms : all->makespan_ms);
     mr_buffer_puts(out, ")\n");
     if (w->because) put_text(out, w->because);
@@ -121,7 +122,7 @@ static void put_record(const mr_waits *all, const mr_wait_record *c, mr_buffer *
                      mr_wait_verdict_text(c->verdict),
                      c->verdict == MR_WAIT_IS_TOGETHER && c->kept ? ", kept" : "", c->tensor,
                      c->stream);
-    if (c->rounds > 1) mr_buffer_printf(out, ", %u rounds", c->rounds);
+    if (c->rounds > 1) mr_buffer_printf(out, ", %u times", c->rounds);
     mr_buffer_puts(out, ")\n");
     if (c->because) put_text(out, c->because);
 }

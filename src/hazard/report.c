@@ -504,6 +504,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
         mr_hazard_find_fix(c, &outside, report);
         say_reused(pair, report);
     }
+    mr_hazard_say_block_scope(pair, report);
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = fix->where.file && is_entry(c, fix->where.file);

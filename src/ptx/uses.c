@@ -71,25 +71,57 @@ static void look_at(search *s, const ptx_instruction *i) {
     }
 }
 
-bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access) {
+static bool open_search(search *s, const mr_ptx_kernel *kernel, uint8_t *uses) {
     const ptx_tree *tree = mr_ptx_module_tree(kernel->module);
-    search s = {.tree = tree,
-                .uses = out_access,
-                .seen = calloc(tree->function_count + 1, sizeof *s.seen),
-                .todo = calloc(tree->function_count + 1, sizeof *s.todo),
-                .variables = calloc(tree->variable_count + 1, sizeof *s.variables)};
-    bool ready = s.seen && s.todo && s.variables;
-    memset(out_access, 0, tree->variable_count);
-    if (ready) call(&s, (uint32_t)(kernel->function - tree->functions));
-    while (ready && (s.count || s.variable_count)) {
-        while (s.variable_count)
-            use_what_it_points_to(&s, &tree->variables[s.variables[--s.variable_count]]);
-        if (!s.count) break;
-        const ptx_function *f = &tree->functions[s.todo[--s.count]];
-        for (uint32_t i = 0; i < f->instruction_count; i++) look_at(&s, &f->instructions[i]);
-    }
-    free(s.seen);
-    free(s.todo);
-    free(s.variables);
+    *s = (search){.tree = tree,
+                  .uses = uses,
+                  .seen = calloc(tree->function_count + 1, sizeof *s->seen),
+                  .todo = calloc(tree->function_count + 1, sizeof *s->todo),
+                  .variables = calloc(tree->variable_count + 1, sizeof *s->variables)};
+    if (uses) memset(uses, 0, tree->variable_count);
+    bool ready = uses && s->seen && s->todo && s->variables;
+    if (ready) call(s, (uint32_t)(kernel->function - tree->functions));
     return ready;
+}
+
+static void close_search(search *s) {
+    free(s->seen);
+    free(s->todo);
+    free(s->variables);
+}
+
+/* Of those that the kernel reaches, the next one; NULL: there is none. */
+static const ptx_function *next_function(search *s) {
+    while (s->variable_count)
+        use_what_it_points_to(s, &s->tree->variables[s->variables[--s->variable_count]]);
+    if (!s->count) return NULL;
+    const ptx_function *f = &s->tree->functions[s->todo[--s->count]];
+    for (uint32_t i = 0; i < f->instruction_count; i++) look_at(s, &f->instructions[i]);
+    return f;
+}
+
+bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access) {
+    search s;
+    bool ready = open_search(&s, kernel, out_access);
+    while (ready && next_function(&s)) continue;
+    close_search(&s);
+    return ready;
+}
+
+static bool is_block_atomic(const ptx_instruction *i) {
+    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+    return is_atomic && ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_shared);
+}
+
+bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {
+    search s;
+    uint8_t *uses = calloc(mr_ptx_module_tree(kernel->module)->variable_count + 1u, 1);
+    bool found = false, ready = open_search(&s, kernel, uses);
+    const ptx_function *f;
+    while (ready && !found && (f = next_function(&s)))
+        for (uint32_t i = 0; i < f->instruction_count && !found; i++)
+            found = is_block_atomic(&f->instructions[i]);
+    close_search(&s);
+    free(uses);
+    return found;
 }

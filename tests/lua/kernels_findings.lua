@@ -93,6 +93,23 @@ function TestFindings.test_a_race_of_blocks_names_the_variable_and_the_cure()
   lu.assertStrContains(reports[1].fix, "cooperative=true")
 end
 
+function TestFindings.test_atomics_of_block_scope_are_explained()
+  local function two_launches(call)
+    local kernel = mr.kernel(([[extern "C" __global__ void most(int *y, int v) { %s(y, v); }]]):format(call))
+    local s, t, y = mr.stream(), mr.stream(), mr.zeros(1, { dtype = "i32" })
+    mr.synchronize()
+    return found(function()
+      kernel[{ 1, 32, 0, s }](y, 1)
+      kernel[{ 1, 32, 0, t }](y, 2)
+    end)
+  end
+  local reports = two_launches("atomicMax_block")
+  lu.assertEquals(#reports, 1)
+  lu.assertStrContains(reports[1].message, "`most` has atomic operations of block scope (such as atomicAdd_block), " ..
+    "which are atomic only inside one block: for other blocks and launches they are plain accesses.")
+  lu.assertEquals(two_launches("atomicMax"), {})
+end
+
 function TestFindings.test_an_update_is_one_report()
   local kernel = mr.kernel([[
     extern "C" __global__ void count(int *total) {
