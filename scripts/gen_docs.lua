@@ -90,7 +90,8 @@ The codes are `out-of-memory`, `invalid-configuration`, `invalid-device`, `inval
 `not-supported`, `host-function`, `hazard` and `unknown`. After the following codes the device is lost, and every call
 fails until `mr.reset()` (R50): `illegal-address`, `launch-timeout`, `assert`, `misaligned-address`,
 `launch-failure`. The codes `invalid-argument` and `interrupted` (Ctrl-C) are raised as strings.
-A kernel that Ctrl-C stopped in the middle of a block has lost the device: later calls fail with a table whose code is `interrupted`.
+If Ctrl-C stopped a kernel in the middle of a block, the device is lost, too: later calls fail with a table whose code
+is `interrupted`.
 
 `elapsed_time` has three errors but only two codes, as in CUDA: an event without timing and an event that was never
 recorded are both `invalid-handle`, and the message says which. An event that is not complete is `not-ready`.

@@ -119,8 +119,8 @@ return function(tools, check)
     return 1 - mr.rand(shape, { dtype = dtype, device = device })
   end
 
-  -- How many of the `sums`, which ascend along the last dim, are below each part. The steps are powers of two: behind the
-  -- sums stand as many infinite ones as let each step end among them.
+  -- How many of the `sums`, which ascend along the last dim, are below each part. The steps are powers of two: as many
+  -- infinite ones stand behind the sums as let each step end among them.
   local function count_below(sums, part)
     local categories, shape, step = sums:size(-1), sums.shape, 1
     while 2 * step <= categories do step = 2 * step end

@@ -113,6 +113,15 @@ mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address) {
     return NULL;
 }
 
+bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device) {
+    const mr_machine *machine = device->machine;
+    if (storage->device != device) return machine->device_count > 1;
+    for (int i = 0; i < machine->device_count; i++)
+        if (machine->devices[i] != device && (machine->devices[i]->peers >> device->index & 1))
+            return true;
+    return false;
+}
+
 static void discard(mr_storage *storage) {
     unlink_record(storage);
     mr_stream_release(storage->stream);

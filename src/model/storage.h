@@ -62,6 +62,9 @@ struct mr_storage {
 /* The memory that is there now at an address, of any device or the host; NULL: none. Takes time for each tensor. */
 mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address);
 
+/* Do other devices than `device` reach the memory? Then its atomic operations are such for them only with scope .sys. */
+bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device);
+
 /* Device memory is allocated in the order of `stream` (an ALLOC command); for host memory `stream`
  * is NULL. The caller owns one reference and one handle. Contents are undefined. Out of memory: the
  * collect hook is called and the allocation tried again; then an error, everything as before. */

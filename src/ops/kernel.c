@@ -148,15 +148,6 @@ static mr_status check_tensor(const mr_kernel_call *call, const mr_kernel_pointe
 
 /* ---- the command */
 
-bool mr_kernel_is_shared(const mr_storage *storage, const mr_device *device) {
-    const mr_machine *machine = device->machine;
-    if (storage->device != device) return machine->device_count > 1;
-    for (int i = 0; i < machine->device_count; i++)
-        if (machine->devices[i] != device && (machine->devices[i]->peers >> device->index & 1))
-            return true;
-    return false;
-}
-
 const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command) {
     bool is_launch = command->kind == MR_COMMAND_OP && command->u.op.row &&
                      command->u.op.row->id == MR_OP_kernel;

@@ -177,9 +177,6 @@ static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
 static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
     return (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
 }
-/* Do other devices than `device` reach the memory, so that its atomic operations are such for them only with scope .sys? */
-bool mr_kernel_is_shared(const mr_storage *storage, const mr_device *device);
-
 /* NULL: it is no launch of a user's kernel. */
 const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */

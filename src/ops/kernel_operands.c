@@ -91,7 +91,7 @@ static uint8_t access_to(const mr_kernel_operands *list, const mr_kernel_pointer
     if (!access) return 0;
     bool is_update =
         extent->is_atomic &&
-        (extent->is_system || !mr_kernel_is_shared(pointer->tensor->storage, list->device));
+        (extent->is_system || !mr_storage_is_shared(pointer->tensor->storage, list->device));
     if (is_update && access == MR_ACCESSES) access |= MR_ATOMIC;
     mr_assumed why = assumed_because(extent->reason);
     if (pointer->in_data && !why) why = MR_ASSUMED_IN_DATA;

@@ -210,8 +210,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     free(space);
     if (status && status->code == MR_CODE_INTERRUPTED) { /* half of a block cannot be taken back */
         mr_error_destroy(status);
-        status =
-            mr_fail(MR_CODE_STOPPED, "%s was stopped in the middle of a block", command->name);
+        status = mr_fail(MR_CODE_STOPPED, "%s was stopped in the middle of a block", command->name);
     }
     if (status) mr_command_blame(command, status);
     return status;

@@ -43,7 +43,7 @@ static bool mark_storage(mr_touched_marks *m, mr_ptx_watch *watch, const mr_stor
                          const mr_device *device, bool is_wanted) {
     marked_storage s = {storage, is_wanted ? calloc(storage->bytes, 1) : NULL};
     if (s.bytes && !mr_ptx_watch_mark(watch, storage->address, storage->bytes,
-                                      mr_kernel_is_shared(storage, device), s.bytes)) {
+                                      mr_storage_is_shared(storage, device), s.bytes)) {
         free((void *)s.bytes);
         s.bytes = NULL;
     }

@@ -92,9 +92,9 @@ const access_sources *access_find_sources(access_graph *graph, const access_orig
         uint32_t piece = c.pairs.items[i].piece;
         sources->pairs[i] = c.pairs.items[i];
         if (piece == OTHER_SOURCE) continue;
-        sources->list[i] = piece == VARIABLES ? (ptx_pointer_place){.param = PTX_SOURCE_VARIABLES}
-                                              : (ptx_pointer_place){origins->pieces[piece].param,
-                                                                    origins->pieces[piece].offset};
+        sources->list[i].param =
+            piece == VARIABLES ? PTX_SOURCE_VARIABLES : origins->pieces[piece].param;
+        if (piece != VARIABLES) sources->list[i].offset = origins->pieces[piece].offset;
     }
     return sources;
 }

@@ -29,9 +29,8 @@ static void clear_unset(uint8_t *unset, uint64_t offset, uint64_t bytes) {
 static ptx_known_range *allowed_range(ptx_warp *warp, const ptx_code *code,
                                       const ptx_memory_code *m, uint64_t address) {
     ptx_known_range *known = ptx_range_at(warp, address);
-    bool is_allowed =
-        known && ptx_range_holds(known, address, m->bytes) &&
-        ptx_range_may_be_used(warp, code, m, known);
+    bool is_allowed = known && ptx_range_holds(known, address, m->bytes) &&
+                      ptx_range_may_be_used(warp, code, m, known);
     return is_allowed ? known : NULL;
 }
 

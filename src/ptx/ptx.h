@@ -190,8 +190,8 @@ enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
 /* Of one pointer parameter: what may be accessed through it, of any launch. Conservative: what cannot be told counts as
  * both, and `reason` then says why in a few words, with the line. */
 typedef struct {
-    uint8_t access; /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
-    bool known;     /* false: the inference gave up; access is both */
+    uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
+    bool known;       /* false: the inference gave up; access is both */
     ptx_type element; /* the type of the loads and stores, PTX_NO_TYPE if they differ */
     const char *reason;
 } mr_ptx_param_access;

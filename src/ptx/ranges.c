@@ -68,7 +68,7 @@ typedef struct {
 } source_walk;
 
 static bool next_source(const ptx_warp *warp, source_walk *w, uint64_t *out_address) {
-    const ptx_tree *tree = mr_ptx_module_tree(warp->run->module);
+    const ptx_tree *tree = &warp->run->module->tree;
     for (; w->at < w->count; w->at++, w->variable = 0) {
         const ptx_pointer_place *source = &w->sources[w->at];
         if (source->param != PTX_SOURCE_VARIABLES) {

@@ -116,7 +116,7 @@ static bool loses(comparison *c, uint32_t i, uint32_t j) {
 }
 
 static bool is_behind(const comparison *c, uint32_t j) {
-    const uint32_t *was = &c->was.of[j * c->was.chains], *is = &c->is.of[j * c->is.chains];
+    const uint32_t *was = c->was.of + j * c->was.chains, *is = c->is.of + j * c->is.chains;
     size_t streams = c->was.chains - 1;
     for (size_t s = 0; s < streams; s++)
         if (is[s] < was[s]) return true;

@@ -248,7 +248,8 @@ static void wrong_calls_say_why(void **state) {
     static const int64_t bad[] = {0, 5, -1, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         set(index, 1, whole(bad[i]));
-        expect_error(try_call("index_select", &call), MR_CODE_INVALID_ARGUMENT, "element [2] of `i` is");
+        expect_error(try_call("index_select", &call), MR_CODE_INVALID_ARGUMENT,
+                     "element [2] of `i` is");
         expect_error(try_call("index_select", &call), MR_CODE_INVALID_ARGUMENT,
                      "`x` has 4 elements there: expected 1 to 4");
     }

@@ -243,7 +243,8 @@ static void launch(trial *r, mr_ptx_watch *watch) {
     assert_int_equal(l->kernel->param_bytes, sizeof r->params);
     memcpy(r->d.params, &r->params, sizeof r->params);
     l->watch = watch;
-    l->check_sources = true; /* as on the virtual GPU: the extents do not tell what leaves its allocation */
+    l->check_sources =
+        true; /* as on the virtual GPU: the extents do not tell what leaves its allocation */
     for (int i = 0; i < CUDA_POINTERS; i++) {
         place *p = &r->places[i];
         if (*pointer_of(r, i)) pointers[count++] = (uint32_t)pointer_at[i];

@@ -138,7 +138,8 @@ end
 
 -- A copy to memory of the host gives no value to the script; what reads that memory does.
 function TestStatus.test_a_copy_to_the_host_is_no_read()
-  local copy = CLEAN .. ' local h = mr.zeros(4, {device = "cpu"}) local p = a:to("cpu") h:copy_(a, {non_blocking = true}) '
+  local copy = CLEAN ..
+    ' local h = mr.zeros(4, {device = "cpu"}) local p = a:to("cpu") h:copy_(a, {non_blocking = true}) '
   local text = run(copy .. "mr.synchronize()", "--check").err
   lu.assertNotStrContains(text, "that the host read")
   for _, read in ipairs{ "h[1]:item()", "p:totable()", 'mr.save("/dev/null.npy", h)', "mr.equal(h, h)" } do

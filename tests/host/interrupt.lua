@@ -106,7 +106,8 @@ end
 
 -- Half of a block cannot be taken back, so the device is lost: by an interruption, and by no fault of the kernel.
 function TestInterrupt.test_a_kernel_in_the_middle_of_a_block()
-  local kernel = "k = mr.kernel([[extern \"C\" __global__ void f(volatile float *y) { while (y[0] == 0) y[1] += 1; }]])\n"
+  local kernel = "k = mr.kernel([[extern \"C\" __global__ void f(volatile float *y) " ..
+    "{ while (y[0] == 0) y[1] += 1; }]])\n"
   for _, chooser in ipairs{ "timed", "adversarial" } do
     local result = command.run{ "--check", "--device", "virtual", "--chooser", chooser, "-e", kernel ..
       "y = mr.zeros(4)\nk[{1, 1}](y)\nprint('ready')\nmr.synchronize()", interrupts = 1 }

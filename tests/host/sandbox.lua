@@ -222,7 +222,8 @@ function TestReach.test_a_kernel_asks_for_no_file()
   if compiles and os.execute("strace -f -o /dev/null true 2>/dev/null") then
     local log = folder .. "/log"
     -- The search for leaks traces the process, too, and two tracers cannot.
-    os.execute(("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 strace -f -o %s %s --sandbox --device virtual -e %s >%s/out 2>&1")
+    os.execute(("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " ..
+      "strace -f -o %s %s --sandbox --device virtual -e %s >%s/out 2>&1")
       :format(log, command.quote(command.host), command.quote(code), folder))
     lu.assertEquals(command.read(folder .. "/out"), "no file\n")
     local asked, refused, pending = 0, 0, {}

@@ -121,7 +121,8 @@ function TestSaving.test_a_signal_leaves_no_other_file_and_no_half_one()
   for _, program in ipairs(programs) do
     for _, signal in ipairs{ "TERM", "HUP" } do
       for _ = 1, 3 do
-        local line = "%s loop.lua & p=$!; until [ -e a.npy ] || ! kill -0 $p; do sleep 0.01; done; sleep 0.%02d; kill -%s $p; wait $p"
+        local line = "%s loop.lua & p=$!; until [ -e a.npy ] || ! kill -0 $p; do sleep 0.01; done; " ..
+          "sleep 0.%02d; kill -%s $p; wait $p"
         shell(line:format(program, math.random(0, 9), signal))
         lu.assertEquals(shell("ls -A"), "a.npy\nloop.lua\n")
         lu.assertEquals(shell("HOST -e 't = mr.load(\"a.npy\") print(#t, t:max():item() == t:min():item())'; rm a.npy"),

@@ -49,7 +49,7 @@ end
 -- Blocks that wait do no work: a barrier takes about a microsecond, however long the interpreter lets them ask.
 function TestCooperative.test_a_barrier_takes_about_a_microsecond()
   local function time_of(barriers, blocks)
-    local kernel = mr.kernel(([[
+    local timed = mr.kernel(([[
       #include <cooperative_groups.h>
       extern "C" __global__ void steps(int *y) {
         y[blockIdx.x * blockDim.x + threadIdx.x] = 1;
@@ -57,8 +57,8 @@ function TestCooperative.test_a_barrier_takes_about_a_microsecond()
       }]]):format(("cooperative_groups::this_grid().sync();\n"):rep(barriers)))
     local y = mr.zeros(blocks * 64, { dtype = "i32" })
     mr.synchronize()
-    local tr = mr.timeline(function() kernel[{ blocks, 64, cooperative = true }](y) end)
-    return 1000 * kernel:profile().ms, 1000 * (tr.spans[1].finish - tr.spans[1].start)
+    local tr = mr.timeline(function() timed[{ blocks, 64, cooperative = true }](y) end)
+    return 1000 * timed:profile().ms, 1000 * (tr.spans[1].finish - tr.spans[1].start)
   end
   for _, blocks in ipairs{ 4, 64 } do
     local counted, traced = time_of(0, blocks)
@@ -81,22 +81,23 @@ function TestCooperative.test_a_barrier_that_not_all_blocks_reach()
   mr.reset()
   lu.assertFalse(ok)
   lu.assertEquals(err.code, "launch-timeout")
-  lu.assertStrContains(err.message, "thread (0,0,0) of block (0,0,0) waits for ever: what it asks for is not written " ..
-    "by any thread that can still run; if it waits in grid.sync(), not all blocks of the grid reach that: move it out of")
+  lu.assertStrContains(err.message, "thread (0,0,0) of block (0,0,0) waits for ever: what it asks for is not " ..
+    "written by any thread that can still run; if it waits in grid.sync(), not all blocks of the grid reach that: " ..
+    "move it out of")
 end
 
 -- A loop that asks for something else each time works.
 function TestCooperative.test_volatile_reads_in_a_loop_are_counted()
-  local kernel = mr.kernel([[
+  local summed = mr.kernel([[
     extern "C" __global__ void sum(volatile int *x, int *out, int n) {
       int sum = 0;
       for (int i = 0; i < n; i++) sum += x[i];
       *out = sum;
     }]])
   local x, out = mr.ones(1000, { dtype = "i32" }), mr.zeros(1, { dtype = "i32" })
-  kernel[{ 1, 1 }](x, out, 1000)
+  summed[{ 1, 1 }](x, out, 1000)
   lu.assertEquals(out:item(), 1000)
-  lu.assertTrue(kernel:profile().classes["global memory"].instructions >= 1000)
+  lu.assertTrue(summed:profile().classes["global memory"].instructions >= 1000)
 end
 
 function TestCooperative.test_what_it_reads_and_writes_is_known()

@@ -1,10 +1,11 @@
--- What the operands of a launch do not tell: memory that is reached through no tensor, addresses as numbers, accesses that the
--- script declares, and the order of threads. Each program has the count that it must have, and none beside it.
+-- What the operands of a launch do not tell: memory that is reached through no tensor, addresses as numbers, accesses
+-- that the script declares, and the order of threads. Each program has the count that it must have, and none beside it.
 -- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
 
-local NAMES = { "pointers_as_data", "strayed", "declared_accesses", "addresses_as_numbers", "order_of_threads", "learned" }
+local NAMES = { "pointers_as_data", "strayed", "declared_accesses", "addresses_as_numbers", "order_of_threads",
+  "learned" }
 
 -- The counts that are not 0, as "pointers_as_data 2".
 local function counts(f)
@@ -45,7 +46,8 @@ function TestReach.test_a_number_added_to_no_tensor()
   check("pointers_as_data 1", k, nil, at)
   local empty = mr.empty(0, { dtype = "i32" })
   check("pointers_as_data 1", k, empty, at - empty.data_ptr // 4)
-  check("pointers_as_data 1", kernel("int *p, long long d, long long e", "p[d * 16 + e + t] += 1;"), nil, at // 16, at % 16)
+  local split = kernel("int *p, long long d, long long e", "p[d * 16 + e + t] += 1;")
+  check("pointers_as_data 1", split, nil, at // 16, at % 16)
   check("pointers_as_data 1", kernel("int *p, long long d", "atomicAdd(&p[d + t], 1);"), nil, at)
   lu.assertEquals(x:sum():item(), 16)
   local graph = mr.graph(function() k[{ 1, 4 }](nil, at) end)
@@ -92,7 +94,6 @@ function TestReach.test_packed_memory()
   check("", k, x, 64)
   check("strayed 1", k, x, 128)
   lu.assertEquals(y:sum():item(), 28)
-  x, y = nil, nil
   collectgarbage() collectgarbage()
   mr.reset()
   mr.machine.settings{ packed_memory = false }
@@ -122,7 +123,8 @@ function TestAddresses.test_an_address_is_only_used()
   check("", kernel("int *o, int *p, long long n", "o[t] = p[n * t];"), zeros(4), zeros(64), 3)
   check("", kernel("int *o, int *p", "if (p) o[t] = p[t];"), zeros(4), zeros(4))
   check("", kernel("int *p, int n", "for (int *q = p, *end = p + n; q < end; q++) *q = t;"), zeros(4), 0)
-  check("", kernel("int *o, int *p, int *q, int n", "int *a[2] = {p, q}; o[t] = a[n & 1][t];"), zeros(4), zeros(4), zeros(4), 1)
+  local chosen = kernel("int *o, int *p, int *q, int n", "int *a[2] = {p, q}; o[t] = a[n & 1][t];")
+  check("", chosen, zeros(4), zeros(4), zeros(4), 1)
   check("", kernel("int *o, long long n", "o[t] = n > 3 ? (int)n : 0;"), zeros(4), 9)
 end
 
@@ -133,7 +135,8 @@ function TestOrder.test_the_order_decides()
   check("order_of_threads 1", kernel("float *o", "atomicAdd(o, 0.1f * t);"), zeros(1, "f32"))
   check("order_of_threads 1", kernel("int *o", "atomicExch(o, t);"), zeros(1))
   check("order_of_threads 1", kernel("int *o", "atomicAdd(o, t); atomicMax(o, 2);"), zeros(1))
-  check("order_of_threads 1", kernel("int *o", "__shared__ int n; n = 0; __syncthreads(); o[t] = atomicAdd(&n, 1);"), zeros(4))
+  local of_block = kernel("int *o", "__shared__ int n; n = 0; __syncthreads(); o[t] = atomicAdd(&n, 1);")
+  check("order_of_threads 1", of_block, zeros(4))
   check("order_of_threads 1", kernel("long long *o", "o[t] = clock64();"), zeros(4, "i64"))
 end
 
@@ -153,11 +156,14 @@ function TestLearned.test_what_is_asked()
   local asked = {
     function() return x.data_ptr end, function() return tostring(x) end, function() return from:elapsed_time(to) end,
     function() return pcall(from.elapsed_time, from, mr.event{ timing = true }) end, function() return to - from end,
-    mr.clock, mr.machine.time, mr.machine.queues, mr.memory.reserved, mr.memory.stats, function() return k:profile() end,
+    mr.clock, mr.machine.time, mr.machine.queues, mr.memory.reserved, mr.memory.stats,
+    function() return k:profile() end,
     function() return x:peek() end,
   }
   for _, ask in ipairs(asked) do lu.assertEquals(counts(ask), "learned 1") end
-  lu.assertEquals(counts(function() return x.shape, x.storage_id, x.storage_offset, s.name, mr.memory.allocated() end), "")
+  lu.assertEquals(counts(function()
+    return x.shape, x.storage_id, x.storage_offset, s.name, mr.memory.allocated()
+  end), "")
 end
 
 function TestLearned.test_our_own_code_asks_nothing()

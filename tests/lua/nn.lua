@@ -478,7 +478,8 @@ function TestModules.test_a_state_that_does_not_fit_changes_nothing()
   refused({ "`bias` is a number, expected a tensor" }, m.load_state_dict, m, { weight = good.weight, bias = 3 })
   refused({ "expected a table" }, m.load_state_dict, m, 3)
   -- All that does not fit is in one error.
-  refused({ "load_state_dict: `bias` is missing; the module has no `less`, `more`; `weight` is 3x2, but the module's is 2x2" },
+  refused({ "load_state_dict: `bias` is missing; the module has no `less`, `more`; " ..
+    "`weight` is 3x2, but the module's is 2x2" },
     m.load_state_dict, m, { weight = mr.zeros(3, 2), more = good.bias, less = good.bias })
   lu.assertTrue(mr.equal(m.weight:detach(), before))
   lu.assertEquals({ m:load_state_dict({ bias = good.bias, more = good.bias }, { strict = false }) },

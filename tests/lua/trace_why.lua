@@ -21,7 +21,8 @@ local makers = {
   function(i)
     local s, blocks = any(STREAMS), ""
     if math.random(5) == 1 then blocks = (", blocks = %d"):format(math.random(20, 160)) end
-    local data = any{ "", "", "", "", "", ", writes = {t1}", ", writes = {t2}", ", reads = {t1}", ", reads = {t2}, writes = {t1}" }
+    local data = any{ "", "", "", "", "", ", writes = {t1}", ", writes = {t2}", ", reads = {t1}",
+      ", reads = {t2}, writes = {t1}" }
     local text = '%s:run(function() mr.op{name = "k%d", ms = %.2f%s%s} end)'
     return { text = text:format(s, i, math.random() + 0.03, blocks, data), streams = { s }, work = true }
   end,
@@ -235,8 +236,8 @@ end
 -- of which the checker says less.
 local ONE_WAY = { event = true, ["default-stream"] = true }
 
--- The checker knows what the data need: what is proposed makes no race, and what is refused would. Of programs that have
--- a race already it does not tell all.
+-- The checker knows what the data need: what is proposed makes no race, and what is refused would. It does not tell all
+-- of a program that has a race already.
 local function check_data(program, why, early, late)
   local changed = changed_program(program, why, line_of(early.where), line_of(late.where))
   if not changed then return end

@@ -446,7 +446,8 @@ return function(tools)
       if value ~= nil and not is_tensor(value) then
         faults[#faults + 1] = ("`%s` is %s, expected a tensor"):format(name, tools.type_of(value))
       elseif value ~= nil and shape_text(value) ~= shape_text(pair[2]) then
-        faults[#faults + 1] = ("`%s` is %s, but the module's is %s"):format(name, shape_text(value), shape_text(pair[2]))
+        faults[#faults + 1] = ("`%s` is %s, but the module's is %s"):format(name, shape_text(value),
+          shape_text(pair[2]))
       end
     end
     return faults

@@ -62,7 +62,9 @@ return function(tools, module, init)
   -- LSTM has two states, in a list; the one of GRU is a tensor.
   local function check_form(name, given, count)
     local expected = count == 1 and "one tensor" or "a list {h, c} of two tensors"
-    local function refuse(what) misuse(("%s: argument 2, the state, is %s, expected %s"):format(name, what, expected)) end
+    local function refuse(what)
+      misuse(("%s: argument 2, the state, is %s, expected %s"):format(name, what, expected))
+    end
     if count == 1 then
       if not tools.is_tensor(given) then refuse(tools.type_of(given)) end
       return
