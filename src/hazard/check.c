@@ -1,6 +1,7 @@
 /* The observer: for each command, updates the order and has its accesses checked (touch.c). Easiest to break: in error
  * mode a command is looked at before it happens, and that must change nothing. */
 #include "hazard/explain.h"
+#include "ops/kernel.h"
 
 /* ---- copies: who waits for whom (R20-R24, R60) */
 
@@ -93,7 +94,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     switch (command->kind) {
     case MR_COMMAND_OP:
         c->totals.operations++;
-        if (mr_hazard_is_kernel(command)) a->launched = command->seq;
+        if (mr_kernel_escapes_of(command)) a->launched = command->seq;
         break;
     case MR_COMMAND_COPY:
         c->totals.operations += !is_initial_value(command);

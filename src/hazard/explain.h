@@ -86,9 +86,6 @@ void mr_hazard_withdraw_forget(checker *c); /* what launches touched, and the op
 
 /* kernel.c */
 /* Only a simulated device tells what happens inside a launch. */
-bool mr_hazard_is_kernel(const mr_command *command); /* of an OP: a launch of a user's kernel */
-/* Adds to the report that the second launch has atomic operations which count as plain accesses here. */
-void mr_hazard_say_block_scope(const found_pair *pair, mr_hazard_report *report);
 /* Streams whose launches may not have finished: on the device with that index; < 0: on any. */
 uint64_t mr_hazard_kernels_left(const checker *c, int device);
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,

@@ -105,25 +105,6 @@ static void draft_unset_read(checker *c, const mr_command *command, const actor 
     mr_text_copy(draft->first.op, sizeof draft->first.op, s ? "alloc" : "");
 }
 
-bool mr_hazard_is_kernel(const mr_command *command) {
-    return command->u.op.row && command->u.op.row->id == MR_OP_kernel;
-}
-
-void mr_hazard_say_block_scope(const found_pair *pair, mr_hazard_report *report) {
-    bool updates = pair->second_access & MR_READ && pair->second_access & MR_WRITE;
-    if (!pair->command || pair->command->kind != MR_COMMAND_OP ||
-        !mr_hazard_is_kernel(pair->command) || !updates || pair->second_access & MR_ATOMIC ||
-        !mr_ptx_kernel_has_block_atomics(mr_kernel_arguments_of(pair->command)->kernel))
-        return;
-    size_t used = strlen(report->why);
-    mr_text_format(
-        report->why + used, sizeof report->why - used,
-        " `%s` has atomic operations of block scope (such as atomicAdd_block), which are "
-        "atomic only inside one block: for other blocks and launches they are plain "
-        "accesses.",
-        pair->command->name);
-}
-
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
                                const mr_kernel_finding *finding) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));

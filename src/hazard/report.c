@@ -4,6 +4,7 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "ops/kernel.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -477,6 +478,22 @@ static void say_reused(const found_pair *pair, mr_hazard_report *report) {
         "this call: let the call wait for the first, or clone() what it uses.");
 }
 
+/* The second launch has atomic operations which count as plain accesses here. */
+static void say_block_scope(const found_pair *pair, mr_hazard_report *report) {
+    uint8_t access = pair->second_access;
+    bool updates = access & MR_READ && access & MR_WRITE && !(access & MR_ATOMIC);
+    if (!pair->command || !mr_kernel_escapes_of(pair->command) || !updates ||
+        !mr_kernel_has_block_atomics(pair->command))
+        return;
+    size_t used = strlen(report->why);
+    mr_text_format(
+        report->why + used, sizeof report->why - used,
+        " `%s` has atomic operations of block scope (such as atomicAdd_block), which are "
+        "atomic only inside one block: for other blocks and launches they are plain "
+        "accesses.",
+        pair->command->name);
+}
+
 static void draft_report(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     memset(report, 0, sizeof *report);
     report->kind = pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind;
@@ -504,7 +521,7 @@ static void draft_report(const checker *c, const found_pair *pair, mr_hazard_rep
         mr_hazard_find_fix(c, &outside, report);
         say_reused(pair, report);
     }
-    mr_hazard_say_block_scope(pair, report);
+    say_block_scope(pair, report);
     for (int i = 0; i < report->fix_count; i++) {
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = fix->where.file && is_entry(c, fix->where.file);

@@ -187,6 +187,10 @@ void mr_kernel_type_view(const mr_command *command, mr_tensor *io_view) {
     *io_view = typed;
 }
 
+bool mr_kernel_has_block_atomics(const mr_command *launch) {
+    return mr_ptx_kernel_has_block_atomics(mr_kernel_arguments_of(launch)->kernel);
+}
+
 static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
     return sizeof(mr_kernel_arguments) +
            (call->pointer_count + variables) * sizeof(mr_kernel_address) +

@@ -414,9 +414,13 @@ function TestCosts.test_two_waits_on_one_line_are_counted_as_times()
   local compute, copy = streams()
   local x, y = mr.zeros(8), mr.zeros(8)
   mr.synchronize()
+  local function between()
+    mr.op{stream = copy, reads = {x}}
+    mr.op{stream = compute, writes = {y}}
+  end
   local text = tostring(mr.waits(function()
     mr.op{name = "a", stream = compute, writes = {x}, ms = 0.1}
-    copy:wait_stream(compute) mr.op{stream = copy, reads = {x}} mr.op{stream = compute, writes = {y}} copy:wait_stream(compute)
+    copy:wait_stream(compute) between() copy:wait_stream(compute)
     mr.op{name = "d", stream = copy, reads = {y}, ms = 0.1}
   end))
   lu.assertStrContains(text, ", 2 of 2 times")
