@@ -231,7 +231,9 @@ bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block
         for (const block *b = p->lowest; b && b->offset <= offset; b = b->above) {
             if (offset - b->offset >= b->size) continue;
             uint64_t first = mr_pool_address(p, b);
-            if (b->state != BLOCK_USED || address - first >= b->asked) return false;
+            bool is_there = b->state == BLOCK_USED || b->state == BLOCK_PENDING ||
+                            b->state == BLOCK_GUARDED; /* a free that is submitted, but not done */
+            if (!is_there || address - first >= b->asked) return false;
             *out_block = (mr_memory_block){
                 .first = first, .end = first + b->asked, .host = p->space->arena.base + b->offset};
             return true;

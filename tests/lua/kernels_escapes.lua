@@ -63,6 +63,18 @@ function TestReach.test_nothing_is_claimed_of_it()
   lu.assertEquals(claim, "none")
 end
 
+-- What is freed in stream order is there until the free is carried out.
+function TestReach.test_a_free_that_comes_after()
+  local x = zeros(64)
+  local list = mr.tensor({ x.data_ptr }, { dtype = "i64" })
+  local k = kernel("int **list", "list[0][t] = 1;")
+  mr.synchronize()
+  lu.assertEquals(counts(function()
+    k[{ 1, 4 }](list)
+    x:free()
+  end), "pointers_as_data 1")
+end
+
 function TestReach.test_null_that_is_only_asked_for_is_no_pointer()
   check("", kernel("int *p, const int *bias", "p[t] = bias ? bias[t] : 0;"), zeros(4), nil)
   check("", kernel("int *p, const int *bias, const int *has", "p[t] = has[0] ? bias[t] : 0;"), zeros(4), nil, zeros(1))
