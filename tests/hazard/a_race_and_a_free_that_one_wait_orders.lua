@@ -4,10 +4,10 @@ if require "hazard_pair" () then return end
 local mr = require "millrace"
 
 local s = mr.stream{name = "s"}
-local x, y, kept = mr.ones(8), mr.zeros(8), nil
+local x, y, kept = mr.ones(8), mr.zeros(8), {}
 local function work()
   local h = x * 2
-  local k = h + 1 kept = {h, k}
+  local k = h + 1 kept[1], kept[2] = h, k
   s:wait_stream(mr.default_stream())
   s:run(function()
     h:add_(k)
@@ -17,5 +17,5 @@ end
 work()
 -- fix: mr.default_stream():wait_stream(s)
 local z = y * 3
-kept = nil collectgarbage() collectgarbage()
+table.remove(kept) table.remove(kept) collectgarbage() collectgarbage()
 z:add_(1)
