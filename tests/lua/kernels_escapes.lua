@@ -1,5 +1,6 @@
 -- What the operands of a launch do not tell: memory that is reached through no tensor, addresses as numbers, accesses
 -- that the script declares, and the order of threads. Each program has the count that it must have, and none beside it.
+-- virtual only: what leaves its tensor, and accesses that no argument tells, are seen by the interpreter
 -- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"

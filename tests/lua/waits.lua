@@ -522,9 +522,10 @@ function TestUse.test_polling_a_query_orders()
 end
 
 function TestUse.test_a_reset_inside()
+  local x
   local result = mr.waits(function()
     local compute = streams()
-    local x = mr.zeros(8)
+    x = mr.zeros(8)
     mr.synchronize()
     mr.op{stream = compute, writes = {x}}
     mr.reset()
@@ -536,6 +537,8 @@ function TestUse.test_a_reset_inside()
     copy:wait_stream(compute)
     mr.op{stream = copy, reads = {x}}
   end)
+  mr.synchronize()
+  x:free()
   lu.assertEquals(result.total, 3)
   lu.assertEquals(result.waits[1].verdict, "needed")
   lu.assertEquals(result.waits[3].verdict, "needed")

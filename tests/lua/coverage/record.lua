@@ -6,7 +6,7 @@
 -- itself for operators, pcall(f), and `<close>`; it sees them as calls of the function itself, whatever the name under
 -- which it was called. For the script nothing changes: no object is made, and after its first calls, which are what
 -- counts, the hook is gone, as it costs a microsecond. Coroutines made by the script are not seen.
-local MOST_CALLS = 2000000
+local MOST_CALLS = 10000000
 
 local mr = require "millrace"
 
