@@ -408,6 +408,7 @@ function TestMisuse.test_the_stream_of_forward_was_closed()
     local gone <close> = mr.stream { name = "gone" }
     y = gone:run(function() return x * x end)
   end
+  mr.synchronize()
   local err = says("stream `gone` is closed", function() y:backward() end)
   lu.assertStrContains(err, "backward of mul at")
   lu.assertNil(x.grad)

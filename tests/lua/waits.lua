@@ -1,5 +1,6 @@
 -- mr.waits: verdicts with their reasons, costs and cheaper ways, and what it refuses. Random programs are in
 -- waits_random.lua.
+-- not checked: its programs lose tensors while streams use them, and waits are left out
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"
