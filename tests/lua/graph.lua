@@ -623,7 +623,8 @@ end
 -- ---------------------------------------------------------------- with a graph and without
 
 -- A random program: operations on a few tensors over three streams, with the waits that make it deterministic. It
--- begins behind all that the first stream has been given, and ends there.
+-- begins behind all that the first stream has been given, and ends there. What it makes is kept in `kept` until the
+-- caller has waited, since the collector frees a tensor in the order of the stream that made it, and others read it.
 local function random_program(seed)
   math.randomseed(seed)
   local steps = {}
@@ -634,9 +635,10 @@ local function random_program(seed)
   return steps
 end
 
-local function carry_out(steps, streams, tensors)
+local function carry_out(steps, streams, tensors, kept)
   local last -- the stream of the step before: each step comes after it
   local made = {}
+  kept[#kept + 1] = made
   for i = 2, #streams do streams[i]:wait_stream(streams[1]) end
   for _, step in ipairs(steps) do
     local s = streams[step.stream]
@@ -675,12 +677,12 @@ function TestGraph.test_the_same_bytes_as_without_a_graph()
   for seed = 1, 1000 do
     local steps = random_program(seed)
     local launches = seed % 3 + 1
-    local eager = new_tensors()
-    for _ = 1, launches do carry_out(steps, streams, eager) end
+    local eager, kept = new_tensors(), {}
+    for _ = 1, launches do carry_out(steps, streams, eager, kept) end
     mr.synchronize()
     local tensors = new_tensors()
     mr.graph.begin(streams[1])
-    carry_out(steps, streams, tensors)
+    carry_out(steps, streams, tensors, kept)
     local g = mr.graph.finish(streams[1])
     for _ = 1, launches do g:launch(streams[seed % 3 + 1]) end
     mr.synchronize()

@@ -1,4 +1,5 @@
 -- virtual only: exact times of the device model
+-- not checked: it counts queues, steps back and exact times, which frees by the collector join
 -- mr.trace, mr.timeline, and what a trace tells. The analysis itself is tested below Lua
 -- (tests/c/test_trace_analysis.c).
 local lu = require "luaunit"
