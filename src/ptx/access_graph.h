@@ -4,6 +4,7 @@
  *     access_blocks.c   the blocks, with copies of called functions; dominators, loops
  *     access_values.h   the values: how they are made
  *     access_origin.c   which pointers a value can be derived from
+ *     access_outcome.c  what the outcome depends on besides values: where memory lies, the order of threads
  *     access_certain.c  the conditions on which an access depends
  *     access_linear.c   linear forms and facts about them, with the numbers of one launch
  *     access_launch.c   the values' linear forms in one launch, and the bytes that are accessed
