@@ -167,18 +167,8 @@ static bool is_barrier_of_grid(const access_graph *graph, const access_origins *
 static bool reads_time(const ptx_operand *o) {
     for (uint32_t k = 0; o->kind == PTX_LIST && k < o->count; k++)
         if (reads_time(&o->list[k])) return true;
-    if (o->kind != PTX_SPECIAL) return false;
-    switch ((ptx_special)o->index) {
-    case PTX_SREG_clock:
-    case PTX_SREG_clock_hi:
-    case PTX_SREG_clock64:
-    case PTX_SREG_globaltimer:
-    case PTX_SREG_globaltimer_lo:
-    case PTX_SREG_globaltimer_hi:
-    case PTX_SREG_smid:
-    case PTX_SREG_warpid: return true;
-    default: return false;
-    }
+    bool is_place = o->index == PTX_SREG_smid || o->index == PTX_SREG_warpid;
+    return o->kind == PTX_SPECIAL && (is_place || ptx_special_is_clock((ptx_special)o->index));
 }
 
 static bool function_reads_time(const ptx_function *f) {

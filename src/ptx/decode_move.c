@@ -68,19 +68,6 @@ static void pack(ptx_decoder *d, unsigned bytes) {
     ptx_emit_lane(d, last, to, sum, sum, sum);
 }
 
-static bool is_clock(const ptx_operand *o) {
-    if (o->kind != PTX_SPECIAL) return false;
-    switch ((ptx_special)o->index) {
-    case PTX_SREG_clock:
-    case PTX_SREG_clock_hi:
-    case PTX_SREG_clock64:
-    case PTX_SREG_globaltimer:
-    case PTX_SREG_globaltimer_lo:
-    case PTX_SREG_globaltimer_hi: return true;
-    default: return false;
-    }
-}
-
 static void decode_mov(ptx_decoder *d) {
     if (!ptx_needs(d, 2, 1)) return;
     const ptx_operand *o = d->instruction->operands;
@@ -103,7 +90,7 @@ static void decode_mov(ptx_decoder *d) {
         pack(d, bytes);
         return;
     }
-    if (is_clock(&o[1])) {
+    if (o[1].kind == PTX_SPECIAL && ptx_special_is_clock((ptx_special)o[1].index)) {
         bool is_64 = o[1].index == PTX_SREG_clock64 || o[1].index == PTX_SREG_globaltimer;
         if (is_64 != (bytes == 8)) ptx_reject(d, "the special register has another width");
         ptx_code *code = ptx_emit(d, ptx_run_clock, ptx_result(d, 0, bytes), o[1].index, 0, 0);

@@ -56,6 +56,13 @@ typedef enum {
 extern const char *const ptx_opcode_names[PTX_OP_COUNT];
 extern const char *const ptx_modifier_names[PTX_MOD_COUNT];
 extern const char *const ptx_special_names[PTX_SREG_COUNT];
+
+/* It has another value each time that it is read. */
+static inline bool ptx_special_is_clock(ptx_special s) {
+    return s == PTX_SREG_clock || s == PTX_SREG_clock_hi || s == PTX_SREG_clock64 ||
+           s == PTX_SREG_globaltimer || s == PTX_SREG_globaltimer_lo ||
+           s == PTX_SREG_globaltimer_hi;
+}
 bool ptx_special_is_vector(ptx_special special); /* has .x .y .z: tid, ctaid, ... */
 
 typedef enum {
