@@ -107,13 +107,17 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
 
 /* ---- hazards */
 
+static void put_both(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    put_item(j, h->first, beside, out);
+    mr_buffer_puts(out, " and ");
+    put_item(j, h->second, beside, out);
+}
+
 /* "nothing orders `fill_` at line 4 and `zeros` at line 3, which both write `x`" */
 static void say_two_writes(const wait_judge *j, const new_hazard *h, mr_site beside,
                            mr_buffer *out) {
     mr_buffer_puts(out, "nothing orders ");
-    put_item(j, h->first, beside, out);
-    mr_buffer_puts(out, " and ");
-    put_item(j, h->second, beside, out);
+    put_both(j, h, beside, out);
     mr_buffer_puts(out, ", which both write ");
     put_tensor(j, h, out);
 }
@@ -123,7 +127,7 @@ static bool is_collected(const wait_judge *j, size_t item) {
     return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
 }
 
-/* An order of which nobody follows what depends on it. */
+/* Nobody follows what depends on such an order. */
 static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     switch (h->lost) {
     case MR_LOST_FUNCTION:
@@ -133,9 +137,7 @@ static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, m
         break;
     case MR_LOST_FUNCTIONS:
         mr_buffer_puts(out, "nothing then orders ");
-        put_item(j, h->first, beside, out);
-        mr_buffer_puts(out, " and ");
-        put_item(j, h->second, beside, out);
+        put_both(j, h, beside, out);
         mr_buffer_puts(out, "; both may use the same variable");
         break;
     case MR_LOST_ANSWER:
@@ -146,9 +148,7 @@ static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, m
         mr_buffer_puts(out, "nothing then orders the atomic updates of ");
         put_tensor(j, h, out);
         mr_buffer_puts(out, " by ");
-        put_item(j, h->first, beside, out);
-        mr_buffer_puts(out, " and ");
-        put_item(j, h->second, beside, out);
+        put_both(j, h, beside, out);
         mr_buffer_puts(out, "; values may depend on their order");
         break;
     case MR_LOST_NOTHING: break;

@@ -185,7 +185,7 @@ size_t
 mr_waits_end_of_code(const wait_judge *judge); /* behind that item no code of the script runs */
 void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
 mr_status mr_waits_beyond_learnt(wait_judge *judge);
-/* Of the answers of queries and the host functions of the program as it is: those on which it may depend what the
+/* The answers of queries and the host functions of the program as it is, on which it may depend what the
  * script does. */
 uint64_t mr_waits_beyond_open_answers(const wait_judge *judge);
 uint64_t mr_waits_beyond_open_functions(const wait_judge *judge);

@@ -72,7 +72,7 @@ static mr_status write_variable(const mr_caller *caller, mr_kernel_module *modul
     return status;
 }
 
-/* Of the variables in `wanted`, those that are not there yet get memory and their values. */
+/* The variables in `wanted` that are not there yet get memory and their values. */
 static mr_status make_wanted(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
                              const uint8_t *wanted) {
     const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);

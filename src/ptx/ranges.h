@@ -12,7 +12,7 @@ ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address);
 bool ptx_range_may_be_used(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                            const ptx_known_range *known);
 
-/* Of what the address was computed from, what points to the nearest allocation; 0: it is not known. */
+/* The source of the address that points to the nearest allocation; 0: its sources are not known. */
 uint64_t ptx_meant_address(ptx_warp *warp, const ptx_code *code, uint64_t address);
 
 static inline bool ptx_range_holds(const ptx_known_range *known, uint64_t address, uint64_t bytes) {

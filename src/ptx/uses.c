@@ -90,7 +90,7 @@ static void close_search(search *s) {
     free(s->variables);
 }
 
-/* Of those that the kernel reaches, the next one; NULL: there is none. */
+/* The next function that the kernel reaches; NULL: there is none. */
 static const ptx_function *next_function(search *s) {
     while (s->variable_count)
         use_what_it_points_to(s, &s->tree->variables[s->variables[--s->variable_count]]);

@@ -18,7 +18,7 @@ const char *mr_trace_builder_text(mr_trace_builder *builder, const char *text);
 mr_status mr_trace_builder_stream(mr_trace_builder *builder, const mr_trace_stream *stream,
                                   uint32_t *out_index);
 mr_status mr_trace_builder_span(mr_trace_builder *builder, const mr_span *span);
-/* Of the span that was added last. */
+/* They belong to the span that was added last. */
 mr_status mr_trace_builder_access(mr_trace_builder *builder, const mr_trace_access *access);
 mr_status mr_trace_builder_hazard(mr_trace_builder *builder, const mr_trace_hazard *hazard);
 
