@@ -111,7 +111,8 @@ endif
 
 # ---------------------------------------------------------------- files
 
-SRC := $(sort $(wildcard src/*/*.c))
+# Folders of src, and the rooms of src/ptx.
+SRC := $(sort $(wildcard src/*/*.c src/ptx/*/*.c))
 ifeq ($(CUDA),0)
 SRC := $(filter-out src/cuda/%,$(SRC))
 endif
@@ -198,8 +199,8 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
-$(patsubst %,$(BUILD)/obj/src/ptx/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3
-$(BUILD)/obj/src/ptx/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
+$(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3
+$(BUILD)/obj/src/ptx/run/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)

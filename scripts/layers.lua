@@ -7,17 +7,30 @@
 
 local src, build = arg[1] or "src", arg[2] or "build"
 
-local below_backends = { "base", "model", "tensor", "ops", "ptx" }
-local below_repl = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "graph", "script", "explore",
-                     "trace", "compile", "files", "bind" }
+-- A room is a folder inside a folder; all others inside a folder belong to it.
+local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/decode" }
+
+local function with(list, ...)
+  return table.move(list, 1, #list, 1 + select("#", ...), { ... })
+end
+
+local below_backends = with(ptx, "base", "model", "tensor", "ops")
+local below_repl = with(ptx, "base", "model", "tensor", "ops", "program", "hazard", "graph", "script", "explore",
+                        "waits", "trace", "compile", "files", "bind")
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
   base    = {},
   model   = { "base" },
   tensor  = { "base", "model" },
-  ptx     = { "base" },
-  ops     = { "base", "model", "tensor", "ptx" },
+  -- From the text of a module to a launch: read, then (by what the module is) access and watch, run, decode.
+  ["ptx/read"]   = { "base" },
+  ["ptx/access"] = { "base", "ptx/read" },
+  ptx            = { "base", "ptx/read", "ptx/access" },
+  ["ptx/watch"]  = { "base", "ptx/read", "ptx" },
+  ["ptx/run"]    = { "base", "ptx/read", "ptx", "ptx/access", "ptx/watch" },
+  ["ptx/decode"] = { "base", "ptx/read", "ptx", "ptx/access", "ptx/watch", "ptx/run" },
+  ops     = with(ptx, "base", "model", "tensor"),
   virtual = below_backends,
   cuda    = below_backends,
   program = { "base", "model", "tensor", "ops" },
@@ -27,13 +40,15 @@ local may_include = {
   files   = { "base", "model", "tensor" },
   script  = { "base", "hazard" },
   explore = { "base", "model", "tensor", "ops", "program", "hazard" },
+  waits   = { "base", "model", "tensor", "ops", "program", "hazard" },
   trace   = { "base", "model", "tensor", "ops", "program" },
   bind    = below_repl,
   repl    = below_repl,
-  host    = { "base", "model", "tensor", "ops", "ptx", "program", "hazard", "graph", "script", "explore",
-              "trace", "compile", "files", "bind", "repl",
-              "virtual", "cuda" },
+  host    = with(below_repl, "repl", "virtual", "cuda"),
 }
+
+-- Types only: `ptx` describes kernels with what `ptx/access` finds out.
+local may_only_include = { ["ptx/access"] = { "ptx" } }
 
 -- Inside a folder calls go one way, too. These files still call each other in a circle; the lists may only get shorter.
 local circles = {
@@ -52,6 +67,14 @@ local allowed = {}
 for folder, list in pairs(may_include) do
   allowed[folder] = { [folder] = true }
   for _, name in ipairs(list) do allowed[folder][name] = true end
+end
+
+-- The folder that the file at `path` (from src/) belongs to, and its name in it: the room where there is one. Files further
+-- below (programs of their own, headers for kernels) belong to the folder, without a name.
+local function place_of(path)
+  local room, file = path:match("^([^/]+/[^/]+)/([^/]+)$")
+  if may_include[room] then return room, file end
+  return path:match("^([^/]+)/([^/]*)$") or path:match("^([^/]+)/"), path:match("^[^/]+/([^/]+)$")
 end
 
 local offences = 0
@@ -76,9 +99,12 @@ local function problem(folder, name, is_quoted)
   end
   if not is_quoted then return nil end
   if name:find("..", 1, true) then return "include by the path from src/, without '..'" end
-  local target = name:match("^([^/]+)/")
+  local target = place_of(name)
   if not target then return 'include by the path from src/: "' .. folder .. "/" .. name .. '"' end
   if not may_include[target] then return target .. " is no folder of the design" end
+  for _, one in ipairs(may_only_include[folder] or {}) do
+    if one == target then return nil end
+  end
   if not allowed[folder][target] then return folder .. " may not include " .. target end
   return nil
 end
@@ -96,8 +122,8 @@ end
 local sources = {} -- of objects: { path, folder, name }
 local kinds = "-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.inc'"
 for _, path in lines_of(("find '%s' -type f '(' %s ')' | LC_ALL=C sort"):format(src, kinds)) do
-  local folder, name = path:sub(#src + 2):match("^([^/]+)/([^/]+)%.c$")
-  folder = folder or path:sub(#src + 2):match("^([^/]+)/")
+  local folder, file = place_of(path:sub(#src + 2))
+  local name = file and file:match("^(.*)%.c$")
   if not allowed[folder] then
     offend(path, "its folder is not one of the design's")
   else

@@ -70,7 +70,7 @@ for _, files in pairs(KNOWN) do
 end
 -- Without CUDA=1 there may be older objects of src/cuda.
 local up_to_date = ([[
-  for source in src/*/*.c; do
+  for source in src/*/*.c src/ptx/*/*.c; do
     if [ 'BUILD/obj/'"${source%c}o" -nt "$source" ]; then echo "$source"; fi
   done]]):gsub("BUILD", build)
 for _, source in ipairs(lines_of(up_to_date)) do

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "compile/compile.h"
-#include "ptx/profile.h"
-#include "ptx/watch.h"
+#include "ptx/run/profile.h"
+#include "ptx/watch/watch.h"
 #include "support.h"
 
 enum { N = 1 << 20, SIDE = 256, TILE = 16, BLOCK = 256, ROUNDS = 7 };

@@ -1,4 +1,4 @@
-/* mr.waits: runs a function once, recorded, and tells which of its waits are needed (src/explore/waits.h). Also what
+/* mr.waits: runs a function once, recorded, and tells which of its waits are needed (src/waits/waits.h). Also what
  * --waits does with a whole script.
  *
  * Names of variables are looked up while the function runs: afterwards its locals are gone. */
@@ -11,7 +11,7 @@
 #include "bind/field.h"
 #include "bind/hazard.h"
 #include "bind/open.h"
-#include "explore/waits.h"
+#include "waits/waits.h"
 #include "model/backend.h"
 
 #define MOST_ITEMS 4000000 /* of a recorded program */

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #include "ops/op.h"
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 #include "ptx/ptx.h"
 
 /* ---- code */

@@ -3,7 +3,7 @@
 
 #include "ops/kernel.h"
 #include "ops/kernel_time.h"
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 
 static void destroy(mr_kernel_code *code) {
     for (uint32_t i = 0; code->timings && i < mr_ptx_kernel_count(code->ptx); i++) {

@@ -10,7 +10,7 @@
 #include "model/observer.h"
 #include "ops/kernel_memory.h"
 #include "ops/kernel_touched.h"
-#include "ptx/watch.h"
+#include "ptx/watch/watch.h"
 
 typedef struct {
     mr_ptx_unset_read what;

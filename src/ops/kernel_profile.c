@@ -19,7 +19,7 @@
 #define WARP_CLOCKS    25 /* a shuffle */
 #define BARRIER_CLOCKS 35
 /* Not measured: with it a barrier of the grid takes about 1.2 us, which is what CUDA programs see on an H100. How long
- * blocks wait for the last one does not count (ptx/spin.h). */
+ * blocks wait for the last one does not count (ptx/run/spin.h). */
 #define ARRIVAL_SECONDS    850e-9
 #define INSTRUCTION_CLOCKS 4   /* from an instruction to one that uses its result */
 #define BLOCK_CLOCKS       160 /* from the start of a block on an SM to that of the next one */

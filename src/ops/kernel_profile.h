@@ -3,7 +3,7 @@
 #define MR_OPS_KERNEL_PROFILE_H
 
 #include "ops/kernel.h"
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 
 #define SECTOR_BYTES 32 /* what memory moves at least */
 

@@ -11,7 +11,7 @@
 #include "ops/kernel_memory.h"
 #include "ops/kernel_profile.h"
 #include "ops/kernel_time.h"
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 
 int64_t mr_kernel_items(const mr_command *command) {
     return (int64_t)mr_kernel_blocks(mr_kernel_arguments_of(command));

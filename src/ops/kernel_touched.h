@@ -3,7 +3,7 @@
 #define MR_OPS_KERNEL_TOUCHED_H
 
 #include "ops/kernel.h"
-#include "ptx/watch.h"
+#include "ptx/watch/watch.h"
 
 typedef struct mr_touched_marks mr_touched_marks;
 

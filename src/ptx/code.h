@@ -1,4 +1,4 @@
-/* The decoded form of a function: what decode.c makes of the tree, and what the handlers execute.
+/* The decoded form of a function: what decode/ makes of the tree, and what the handlers execute.
  *
  * A decoded instruction (a code) names its handler; nothing is looked up while a kernel runs. An operand says where a
  * vector of 32 lanes lies, in one of four areas, so that reading a register, a constant, a special register or the

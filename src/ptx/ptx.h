@@ -6,7 +6,7 @@
 #ifndef MR_PTX_PTX_H
 #define MR_PTX_PTX_H
 
-#include "ptx/tree.h"
+#include "ptx/read/tree.h"
 
 /* ---- modules */
 
@@ -23,6 +23,7 @@ typedef struct {
 
 typedef struct {
     const mr_ptx_module *module;
+    const ptx_tree *tree; /* of the module */
     const ptx_function *function;
     const char *name; /* the symbol in the PTX */
     const mr_ptx_param *params;
@@ -36,7 +37,7 @@ typedef struct {
     bool recursive;
     const char *
         problem; /* what it uses that is not covered, with the line: it cannot run. NULL: nothing */
-    const struct ptx_access *access; /* access.h */
+    const struct ptx_access *access; /* access/access.h */
 } mr_ptx_kernel;
 
 /* Reads and decodes. `name` stands for the text in messages. What the machine does not cover in a function is the
@@ -90,7 +91,7 @@ typedef struct {
 /* ---- launches */
 
 typedef struct mr_ptx_watch mr_ptx_watch;     /* watch.h: races, uninitialised reads */
-typedef struct mr_ptx_profile mr_ptx_profile; /* profile.h: counts by line */
+typedef struct mr_ptx_profile mr_ptx_profile; /* run/profile.h: counts by line */
 
 /* Bytes that an instruction reads and nothing has written. */
 typedef struct {
@@ -203,10 +204,10 @@ bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
  * know? No extent stands for those accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
 /* Can what a launch does depend on the address itself that stands at `at` in the parameters, not only on what lies there? And
- * on those of the module's variables? (access_outcome.h) */
+ * on those of the module's variables? (access/outcome.h) */
 bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
 bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);
-/* Can the order in which the threads of a launch run, or the time, decide its values? (access_outcome.h) */
+/* Can the order in which the threads of a launch run, or the time, decide its values? (access/outcome.h) */
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
 
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:

@@ -2,7 +2,7 @@
 #ifndef MR_TESTS_NAIVE_WATCH_H
 #define MR_TESTS_NAIVE_WATCH_H
 
-#include "ptx/watch.h"
+#include "ptx/watch/watch.h"
 
 typedef enum {
     EVENT_ACCESS,

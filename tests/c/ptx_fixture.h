@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
-#include "ptx/lanes.h"
+#include "ptx/run/lanes.h"
 #include "ptx/module.h"
 #include "ptx/ptx.h"
 

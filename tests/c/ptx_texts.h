@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/buffer.h"
-#include "ptx/tree.h"
+#include "ptx/read/tree.h"
 
 #define HEAD ".version 8.3\n.target sm_80\n.address_size 64\n"
 

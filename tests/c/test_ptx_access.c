@@ -2,7 +2,7 @@
  * against the interpreter, which is given no more memory than the extents. */
 #include "ptx_fixture.h"
 
-#include "ptx/access.h"
+#include "ptx/access/access.h"
 
 static const char *const samples[] = {"nvcc", "nvcc_debug", "clang", "clang_debug"};
 enum { SAMPLES = sizeof samples / sizeof *samples, MOST_EXTENTS = 16 };

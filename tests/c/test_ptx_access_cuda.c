@@ -12,8 +12,8 @@
 
 #include "compile/compile.h"
 #include "cuda_kernels.c"
-#include "ptx/access.h"
-#include "ptx/watch.h"
+#include "ptx/access/access.h"
+#include "ptx/watch/watch.h"
 
 enum {
     PLACE = 2 * CUDA_REACH + 4096, /* bytes of an allocation; pointers are near its middle */

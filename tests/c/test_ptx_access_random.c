@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/access.h"
+#include "ptx/access/access.h"
 
 /* ---- statements */
 

@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "ptx/watch.h"
+#include "ptx/watch/watch.h"
 
 enum { MOST_TOKENS = 40000, MOST_TEXT = 1 << 17, CELLS = 4096 };
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 

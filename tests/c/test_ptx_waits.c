@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ptx/waits.h"
+#include "ptx/run/waits.h"
 
 /* The waits of a kernel with this body, as a string: m memory, s shared, in the order of the instructions. */
 static void check(const char *body, const char *expected) {

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "ptx/watch.h"
-#include "ptx/watch_state.h"
+#include "ptx/watch/watch.h"
+#include "ptx/watch/state.h"
 
 /* ---- telling the watch: warps of one block or several, all lanes or some */
 

@@ -4,7 +4,7 @@
 
 #include "ptx_fixture.h"
 
-#include "ptx/watch.h"
+#include "ptx/watch/watch.h"
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n.file 1 \"t.cu\"\n"
 

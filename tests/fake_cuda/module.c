@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fake.h"
-#include "ptx/profile.h"
+#include "ptx/run/profile.h"
 
 /* ---- finding things */
 

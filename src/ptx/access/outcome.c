@@ -1,0 +1,197 @@
+/* What the outcome of a launch can depend on besides the values that it reads: see outcome.h.
+ *
+ * What is easiest to break: both answers may be yes too often, never too rarely. */
+#include "ptx/access/outcome.h"
+
+/* ---- addresses as numbers */
+
+typedef struct {
+    access_graph *graph;
+    const access_origins *all;
+    bool *as_number; /* by piece */
+    bool has_variable;
+    uint64_t *bases; /* scratch */
+} number_search;
+
+static const access_origin *origin_of(const number_search *s, uint32_t value) {
+    return &s->all->origins[access_find(s->graph, value)];
+}
+
+static bool is_in(const access_origin *o, uint32_t bit) {
+    return access_has(o->plus, bit) || access_has(o->minus, bit) || access_has(o->distance, bit) ||
+           access_has(o->mixed, bit) || access_has(o->number, bit);
+}
+
+static void mark(number_search *s, const access_origin *o) {
+    for (uint32_t p = 0; p < s->all->piece_count; p++)
+        if (is_in(o, ORIGIN_FIRST_PIECE + p)) s->as_number[p] = true;
+    s->has_variable |= is_in(o, ORIGIN_VARIABLES);
+}
+
+static bool is_empty(const number_search *s, const uint64_t *set) {
+    for (uint32_t k = 0; k < s->all->set_words; k++)
+        if (set[k]) return false;
+    return true;
+}
+
+/* A pointer, or one of several, plus numbers. */
+static bool is_address(const number_search *s, const access_origin *o) {
+    return is_empty(s, o->mixed) && is_empty(s, o->distance) && is_empty(s, o->minus) &&
+           is_empty(s, o->number);
+}
+
+static bool is_null(const number_search *s, uint32_t value) {
+    const access_value *v = access_value_at(s->graph, value);
+    return v->op == ACCESS_CONSTANT && !v->constant;
+}
+
+static bool points_to_one(const number_search *s, const access_origin *o) {
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < s->all->set_bits; b++) count += access_has(o->plus, b);
+    return count == 1;
+}
+
+static bool has_same_base(const number_search *s, const access_origin *a, const access_origin *b) {
+    if (!is_address(s, a) || !is_address(s, b) || !points_to_one(s, a)) return false;
+    for (uint32_t k = 0; k < s->all->set_words; k++)
+        if (a->plus[k] != b->plus[k]) return false;
+    return true;
+}
+
+static void judge_pair(number_search *s, uint32_t first, uint32_t second) {
+    const access_origin *a = origin_of(s, first), *b = origin_of(s, second);
+    if (is_null(s, second) && is_address(s, a)) return;
+    if (is_null(s, first) && is_address(s, b)) return;
+    if (has_same_base(s, a, b)) return;
+    mark(s, a);
+    mark(s, b);
+}
+
+static void judge_value(number_search *s, const access_value *v) {
+    if (v->op != ACCESS_COMPARE && v->op != ACCESS_MIN && v->op != ACCESS_MAX) return;
+    judge_pair(s, access_operand(s->graph, v, 0), access_operand(s->graph, v, 1));
+}
+
+/* Beside the pointers that it points to, an address can hold others as a part of the index. */
+static void judge_address(number_search *s, const access_site *site) {
+    const access_origin *o = origin_of(s, site->address);
+    for (uint32_t p = 0; p < s->all->piece_count; p++) {
+        uint32_t bit = ORIGIN_FIRST_PIECE + p;
+        if (access_has(o->minus, bit) || access_has(o->distance, bit) ||
+            access_has(o->mixed, bit) || access_has(o->number, bit))
+            s->as_number[p] = true;
+    }
+}
+
+/* Local and shared memory end with the launch: what is read from them again has the origins of what was stored. */
+static bool outlasts_launch(number_search *s, const access_site *site) {
+    if (site->space == PTX_LOCAL || site->space == PTX_PARAM || site->space == PTX_SHARED)
+        return false;
+    for (uint32_t k = 0; k < s->all->set_words; k++) s->bases[k] = 0;
+    access_bases(s->all, access_find(s->graph, site->address), s->bases);
+    bool is_known = false;
+    for (uint32_t b = 0; b < s->all->set_bits; b++) {
+        if (!access_has(s->bases, b)) continue;
+        is_known = true;
+        if (b != ORIGIN_SHARED && b < s->all->first_storage) return true;
+    }
+    return !is_known;
+}
+
+bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out) {
+    number_search s = {.graph = graph,
+                       .all = origins,
+                       .as_number = out,
+                       .bases = access_take(graph, origins->set_words * sizeof *s.bases)};
+    for (uint32_t v = 0; v < graph->values.count; v++)
+        if (graph->values.items[v].replaced == ACCESS_NONE)
+            judge_value(&s, &graph->values.items[v]);
+    for (uint32_t k = 0; k < graph->sites.count; k++) judge_address(&s, &graph->sites.items[k]);
+    for (uint32_t k = 0; k < graph->escapes.count; k++) {
+        const access_escape *e = &graph->escapes.items[k];
+        if (e->site == ACCESS_NONE || !outlasts_launch(&s, &graph->sites.items[e->site])) continue;
+        mark(&s, origin_of(&s, e->value));
+    }
+    return s.has_variable;
+}
+
+/* ---- the order of threads */
+
+static bool reads_register(const ptx_operand *o, uint32_t index) {
+    if (o->kind == PTX_LIST) {
+        for (uint32_t k = 0; k < o->count; k++)
+            if (reads_register(&o->list[k], index)) return true;
+        return false;
+    }
+    return o->kind == PTX_REGISTER && o->index == index;
+}
+
+/* Operand 0 counts as read where it is an address, or where the instruction has no result. */
+static bool uses_register(const ptx_instruction *i, uint32_t index) {
+    if (i->guard >= 0 && (uint32_t)i->guard == index) return true;
+    bool has_result = i->opcode != PTX_OP_st && i->opcode != PTX_OP_red && i->opcode != PTX_OP_call;
+    for (uint32_t k = 0; k < i->operand_count; k++) {
+        const ptx_operand *o = &i->operands[k];
+        bool is_result = has_result && !o->is_address && k < (i->two_results ? 2u : 1u);
+        if (!is_result && reads_register(o, index)) return true;
+    }
+    return false;
+}
+
+static bool uses_result(const ptx_function *f, const ptx_instruction *atom) {
+    if (atom->opcode != PTX_OP_atom || !atom->operand_count) return false;
+    const ptx_operand *to = &atom->operands[0];
+    if (to->kind == PTX_LIST) return true;
+    if (to->kind != PTX_REGISTER) return false;
+    for (uint32_t k = 0; k < f->instruction_count; k++)
+        if (uses_register(&f->instructions[k], to->index)) return true;
+    return false;
+}
+
+/* Of one kind, whose order does not matter; PTX_MOD_COUNT: it does. */
+static ptx_modifier commuting_kind(const ptx_instruction *i) {
+    static const ptx_modifier kinds[] = {PTX_MOD_add, PTX_MOD_and, PTX_MOD_or,
+                                         PTX_MOD_xor, PTX_MOD_min, PTX_MOD_max};
+    bool is_integer = i->type_count && ptx_types[i->types[i->type_count - 1]].sort != PTX_FLOAT;
+    for (uint32_t k = 0; is_integer && k < sizeof kinds / sizeof *kinds; k++)
+        if (ptx_has(i, kinds[k])) return kinds[k];
+    return PTX_MOD_COUNT;
+}
+
+static bool is_barrier_of_grid(const access_graph *graph, const access_origins *origins,
+                               const access_site *site) {
+    const access_origin *o = &origins->origins[access_find(graph, site->address)];
+    return access_has(o->plus, ORIGIN_WORKSPACE) || access_has(o->mixed, ORIGIN_WORKSPACE);
+}
+
+static bool reads_time(const ptx_operand *o) {
+    for (uint32_t k = 0; o->kind == PTX_LIST && k < o->count; k++)
+        if (reads_time(&o->list[k])) return true;
+    bool is_place = o->index == PTX_SREG_smid || o->index == PTX_SREG_warpid;
+    return o->kind == PTX_SPECIAL && (is_place || ptx_special_is_clock((ptx_special)o->index));
+}
+
+static bool function_reads_time(const ptx_function *f) {
+    for (uint32_t k = 0; k < f->instruction_count; k++)
+        for (uint32_t o = 0; o < f->instructions[k].operand_count; o++)
+            if (reads_time(&f->instructions[k].operands[o])) return true;
+    return false;
+}
+
+bool access_depends_on_order(access_graph *graph, const access_origins *origins) {
+    ptx_modifier common = PTX_MOD_COUNT;
+    for (uint32_t c = 0; c < graph->copies.count; c++)
+        if (function_reads_time(graph->copies.items[c].function)) return true;
+    for (uint32_t k = 0; k < graph->sites.count; k++) {
+        const access_site *site = &graph->sites.items[k];
+        const ptx_function *f = graph->copies.items[site->copy].function;
+        const ptx_instruction *i = &f->instructions[site->instruction];
+        if (i->opcode != PTX_OP_atom && i->opcode != PTX_OP_red) continue;
+        if (is_barrier_of_grid(graph, origins, site)) continue;
+        ptx_modifier kind = commuting_kind(i);
+        if (kind == PTX_MOD_COUNT || uses_result(f, i)) return true;
+        if (common != PTX_MOD_COUNT && common != kind) return true;
+        common = kind;
+    }
+    return false;
+}

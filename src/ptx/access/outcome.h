@@ -1,0 +1,17 @@
+/* What the outcome of a launch can depend on besides the values that it reads (outcome.c): where memory lies, and when
+ * its threads run. */
+#ifndef MR_PTX_ACCESS_OUTCOME_H
+#define MR_PTX_ACCESS_OUTCOME_H
+
+#include "ptx/access/graph.h"
+
+/* By piece: does the number that it holds decide more than which memory is accessed? So it is where a value made from it is
+ * stored, is an index, or is compared with anything but NULL and a place behind the same pointer. Returns whether that is so of
+ * the address of a variable of the module. */
+bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out);
+
+/* Does the order in which its threads run, or the time, decide values? Atomic operations do that but for those of one
+ * kind on integers whose results nobody uses; clocks and numbers of multiprocessors do. The barrier of the grid does not. */
+bool access_depends_on_order(access_graph *graph, const access_origins *origins);
+
+#endif

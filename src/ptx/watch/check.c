@@ -1,0 +1,274 @@
+/* One access against what a cell remembers of earlier ones. Finds races, changes nothing but the form of the strong log.
+ *
+ * What must be remembered so that a later access is judged exactly? An earlier access A may be forgotten once there is a
+ * remembered B that is ordered after A and would race with everything that A would race with: if a later access comes after
+ * B, it comes after A, too. A weak write stands in this way for all that is ordered before it, a weak read for weak
+ * reads. So of weak accesses a cell keeps the last write, and the reads since then that no later read stands for.
+ *
+ * A strong access (atomic, volatile, relaxed ...) races with fewer accesses than a weak one, and stands only for earlier
+ * ones of its own thread with the same size and scope. The log keeps, of each thread, the last such write and load. A strong
+ * write is also over for whoever comes after a strong read that saw its value, without any fence (PTX: causality order
+ * through observation order): as in a last block that resets the counter it has drawn its number from. So the log also keeps
+ * readings: for each thread and each write of the log, the first one that has seen this write.
+ *
+ * A block that has ended without having published anything is never ordered before another block. All its readers, and
+ * its writers to a chain, weigh the same: one of them is kept. */
+#include "ptx/watch/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- weak accesses */
+
+static void report(ptx_turn *turn, const ptx_judged *j, const ptx_earlier *earlier) {
+    ptx_report(turn, j->lane, j->cell_address, turn->cell_bytes, earlier);
+}
+
+bool ptx_value_in_cell(const ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j,
+                       uint32_t *out_value) {
+    const ptx_watched *a = turn->access;
+    if (!a->value || a->bytes > 8 || j->strong) return false;
+    uint64_t value = a->value[j->lane] >> 8 * (j->cell_address - a->address[j->lane]);
+    *out_value = (uint32_t)(value & (((uint64_t)1 << 8 * cells->bytes) - 1));
+    return true;
+}
+
+void ptx_after_write(ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j) {
+    uint64_t epoch = cells->written[j->cell];
+    if (!epoch || epoch - turn->block < turn->span) return;
+    uint32_t lane = epoch & 31, at = cells->written_at[j->cell], value;
+    if (!ptx_unordered(turn, j->lane, epoch, (uint32_t)1 << lane)) return;
+    bool same_value = j->writes && (at & PTX_VALUE_KNOWN) &&
+                      ptx_value_in_cell(turn, cells, j, &value) && value == cells->value[j->cell];
+    report(turn, j,
+           &(ptx_earlier){.epoch = epoch,
+                          .lanes = (uint32_t)1 << lane,
+                          .at = at & ~PTX_VALUE_KNOWN,
+                          .access = MR_PTX_WRITES,
+                          .same_value = same_value});
+}
+
+static void report_reader(ptx_turn *turn, const ptx_judged *j, const ptx_reader *reader,
+                          uint32_t lanes) {
+    report(turn, j,
+           &(ptx_earlier){
+               .epoch = reader->epoch, .lanes = lanes, .at = reader->at, .access = MR_PTX_READS});
+}
+
+/* Names a lane whose instruction is known, if there is one among those that race. */
+void ptx_after_cell_readers(ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j) {
+    uint64_t epoch = cells->read[j->cell];
+    uint32_t lanes = epoch ? ptx_unordered(turn, j->lane, epoch, cells->readers[j->cell]) : 0;
+    if (!lanes) return;
+    uint32_t sample = cells->read_at[j->cell], also = cells->read_also[j->cell];
+    if (!(lanes >> PTX_SAMPLE_LANE(sample) & 1) && also && lanes >> PTX_SAMPLE_LANE(also) & 1)
+        sample = also;
+    report(turn, j,
+           &(ptx_earlier){.epoch = epoch,
+                          .lanes = lanes,
+                          .named = PTX_SAMPLE_LANE(sample),
+                          .at = PTX_SAMPLE_NUMBER(sample),
+                          .access = MR_PTX_READS});
+}
+
+static void after_reader(ptx_turn *turn, const ptx_judged *j, const ptx_reader *reader) {
+    uint32_t lanes = ptx_unordered(turn, j->lane, reader->epoch, reader->lanes);
+    if (lanes) report_reader(turn, j, reader, lanes);
+}
+
+void ptx_after_readers(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
+    if (!h->read_by_several && h->latest_read - turn->block < turn->span) return;
+    for (uint32_t i = 0; i < h->reader_count; i++) after_reader(turn, j, &h->readers[i]);
+    if (h->has_lost) report_reader(turn, j, &h->lost, h->lost.lanes);
+}
+
+/* ---- the log of strong accesses */
+
+static uint64_t position_of(const ptx_strong *s, uint32_t lane) {
+    if (!s->writes) return s->position;
+    return s->position + (uint32_t)__builtin_popcount(s->all & (((uint32_t)1 << lane) - 1));
+}
+
+/* How much of a chain has been read by somebody whom the lane comes after; 0: nothing. */
+static uint64_t observed(const ptx_turn *turn, const ptx_history *h, uint32_t lane,
+                         uint64_t chain) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < h->strong_count; i++) {
+        const ptx_strong *s = &h->strong[i];
+        if (s->chain != chain || !s->observers) continue;
+        uint32_t ordered = s->observers & ~ptx_unordered(turn, lane, s->epoch, s->observers);
+        if (!ordered) continue;
+        uint64_t position = position_of(s, 31 - (uint32_t)__builtin_clz(ordered));
+        if (position > most) most = position;
+    }
+    return most;
+}
+
+/* Lanes of a warp that hand values to each other in volatile shared memory, as before Volta, when a warp ran in step. Neither
+ * access can be torn, so PTX calls this no race, but which value is read hangs on the timing. A flag is something else:
+ * there all lanes have one address. */
+static bool is_exchange(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
+    return turn->is_exchange && s->is_exchange && (turn->is_spread || s->is_spread) &&
+           s->writes != j->writes && ptx_epoch_warp(s->epoch) == turn->warp;
+}
+
+/* Morally strong to each other: neither can be torn or lost by the other. */
+static bool is_safe_with(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
+    uint32_t shift = turn->watch->block_shift;
+    bool wide = ptx_is_wide(turn->access->order, turn->access->scope);
+    return j->strong && s->address == j->address && s->bytes == j->bytes &&
+           ((s->wide && wide) || s->epoch >> shift == turn->block >> shift);
+}
+
+static void after_one_strong(ptx_turn *turn, const ptx_history *h, const ptx_judged *j,
+                             const ptx_strong *s) {
+    bool exchanges = is_exchange(turn, s, j);
+    if (!(s->writes || j->writes) || !s->lanes || (!exchanges && is_safe_with(turn, s, j))) return;
+    uint32_t lanes = ptx_unordered(turn, j->lane, s->epoch, s->lanes);
+    if (lanes && s->writes) {
+        uint64_t most = observed(turn, h, j->lane, s->chain);
+        for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            if (position_of(s, lane) <= most) lanes &= ~((uint32_t)1 << lane);
+        }
+    }
+    if (!lanes) return;
+    report(turn, j,
+           &(ptx_earlier){
+               .epoch = s->epoch,
+               .lanes = lanes,
+               .at = s->at,
+               .access = (uint8_t)((s->reads ? MR_PTX_READS : 0) | (s->writes ? MR_PTX_WRITES : 0)),
+               .atomic = !exchanges,
+               .exchanged = exchanges,
+               .sizes_differ = s->address != j->address || s->bytes != j->bytes});
+}
+
+void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
+    if (!h->strong_count) return;
+    if (!h->strong_of_several && h->latest_strong - turn->block < turn->span) return;
+    if (j->strong && !h->strong_mixed && h->strong[0].address == j->address &&
+        h->strong[0].bytes == j->bytes && !(turn->is_exchange && h->strong_exchanged)) {
+        bool wide = ptx_is_wide(turn->access->order, turn->access->scope);
+        if (wide && !h->strong_narrow) return;
+        uint32_t shift = turn->watch->block_shift;
+        if (!h->strong_of_several && h->latest_strong >> shift == turn->block >> shift) return;
+    }
+    ptx_compact_strong(turn, h);
+    for (uint32_t i = 0; i < h->strong_count; i++) after_one_strong(turn, h, j, &h->strong[i]);
+}
+
+/* ---- compacting the log: a table of what was met, from the newest to the oldest */
+
+typedef struct {
+    uint64_t key, chain;    /* key 0: free */
+    uint32_t writes, reads; /* lanes */
+    uint64_t position;      /* of the last write, that a lane has seen */
+} met_slot;
+
+typedef struct {
+    met_slot *slots;
+    uint32_t mask;
+} met_table;
+
+static met_slot *meet(const met_table *t, uint64_t key, uint64_t chain) {
+    uint64_t hash = (key ^ chain * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+    uint32_t i = (uint32_t)(hash >> 32) & t->mask;
+    while (t->slots[i].key && (t->slots[i].key != key || t->slots[i].chain != chain))
+        i = (i + 1) & t->mask;
+    t->slots[i].key = key;
+    t->slots[i].chain = chain;
+    return &t->slots[i];
+}
+
+enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds of keys */
+
+/* What a later access of the same thread must agree in to stand for this one. */
+static uint64_t manner(const ptx_strong *s) {
+    return s->address << 9 | (uint64_t)s->is_exchange << 8 | (uint64_t)s->is_spread << 7 |
+           (uint64_t)s->bytes << 1 | s->wide;
+}
+
+static uint64_t met_key(const ptx_turn *turn, const ptx_strong *s, int kind) {
+    return (s->epoch & turn->same_thread & ~(uint64_t)31) | (uint64_t)kind;
+}
+
+/* Of a block that ended unheard one write to each chain, and one load, is enough: the last one. */
+static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s) {
+    uint64_t key = s->address << 12 | (uint64_t)s->bytes << 4 | (uint64_t)s->wide << 3 | OF_UNHEARD;
+    met_slot *met = meet(t, key, s->writes ? s->chain : 0);
+    uint32_t *flag = s->writes ? &met->writes : &met->reads;
+    if (*flag) return 0;
+    *flag = 1;
+    return (uint32_t)1 << (31 - __builtin_clz(s->lanes));
+}
+
+static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *h) {
+    for (uint32_t i = h->strong_count; i-- > 0;) {
+        ptx_strong *s = &h->strong[i];
+        met_slot *met = meet(t, met_key(turn, s, OF_THREAD), manner(s));
+        uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->lanes;
+        s->lanes &= ~*seen;
+        *seen |= lanes;
+        if (!turn->is_shared && ptx_block_unheard(turn->watch, s->epoch)) {
+            s->observers = 0;
+            if (s->lanes) s->lanes = last_of_unheard(t, s);
+        }
+    }
+}
+
+/* Of a thread's readings of a chain the first one comes before most, and the last one has seen most. So one is kept if it
+ * is the first of its thread that has seen some write of the log. Oldest first: what a reading has seen stands before it. */
+static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
+    for (uint32_t i = 0; i < h->strong_count; i++) {
+        ptx_strong *s = &h->strong[i];
+        if (!s->chain) continue;
+        met_slot *chain = meet(t, OF_CHAIN, s->chain);
+        if (s->writes && s->lanes)
+            chain->position = position_of(s, 31 - (uint32_t)__builtin_clz(s->lanes));
+        for (uint32_t rest = s->observers; rest; rest &= rest - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            met_slot *met = meet(t, met_key(turn, s, OF_READING), s->chain << 5 | lane);
+            if (chain->position <= met->position) s->observers &= ~((uint32_t)1 << lane);
+            met->position = position_of(s, lane);
+        }
+    }
+}
+
+/* What the whole log has in common, for the short ways of ptx_after_strong. */
+static void summarize(ptx_turn *turn, ptx_history *h) {
+    uint32_t shift = turn->watch->block_shift;
+    h->latest_strong = 0;
+    h->strong_of_several = h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
+    for (uint32_t i = 0; i < h->strong_count; i++) {
+        const ptx_strong *s = &h->strong[i];
+        if (i && s->epoch >> shift != h->strong[0].epoch >> shift) h->strong_of_several = true;
+        if (s->address != h->strong[0].address || s->bytes != h->strong[0].bytes)
+            h->strong_mixed = true;
+        if (!s->wide) h->strong_narrow = true;
+        if (s->is_exchange) h->strong_exchanged = true;
+        if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
+    }
+}
+
+void ptx_compact_strong(ptx_turn *turn, ptx_history *h) {
+    if (h->strong_count == h->compact_count) return;
+    uint32_t met = 0, size = 16;
+    for (uint32_t i = 0; i < h->strong_count; i++)
+        met += 3 + (uint32_t)__builtin_popcount(h->strong[i].observers);
+    while (size < 2 * met) size *= 2;
+    met_table t = {calloc(size, sizeof(met_slot)), size - 1};
+    if (!t.slots) {
+        turn->failed = true;
+        return;
+    }
+    keep_last_accesses(turn, &t, h);
+    keep_readings(turn, &t, h);
+    free(t.slots);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < h->strong_count; i++)
+        if (h->strong[i].lanes | h->strong[i].observers) h->strong[kept++] = h->strong[i];
+    h->strong_count = h->compact_count = kept;
+    h->compact_at = 2 * kept + 32;
+    summarize(turn, h);
+}

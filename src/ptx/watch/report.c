@@ -1,0 +1,254 @@
+/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice; and the
+ * reason why the watch has stopped. Text for a person is made in text.c. */
+#include "ptx/watch/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the end before the end */
+
+void ptx_watch_stop(mr_ptx_watch *watch, const char *why) {
+    pthread_mutex_lock(&watch->lock);
+    if (!watch->why_stopped) watch->why_stopped = why;
+    pthread_mutex_unlock(&watch->lock);
+    atomic_store(&watch->is_stopped, true);
+}
+
+const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch) {
+    return atomic_load(&watch->is_stopped) ? watch->why_stopped : NULL;
+}
+
+/* ---- numbers of instructions, from 1 */
+
+static uint64_t hash_of(uint64_t key) {
+    return key * 0x9e3779b97f4a7c15u >> 32;
+}
+
+static uint32_t *number_slot(mr_ptx_watch *w, const ptx_instruction *instruction) {
+    uint32_t mask = w->numbers.capacity - 1, i = (uint32_t)hash_of((uintptr_t)instruction) & mask;
+    while (w->numbers.slots[i] && w->instructions.items[w->numbers.slots[i] - 1] != instruction)
+        i = (i + 1) & mask;
+    return &w->numbers.slots[i];
+}
+
+static bool grow_numbers(mr_ptx_watch *w) {
+    if (2 * w->instructions.count < w->numbers.capacity) return true;
+    uint32_t capacity = w->numbers.capacity ? 2 * w->numbers.capacity : 256;
+    uint32_t *slots = calloc(capacity, sizeof *slots);
+    if (!slots) return false;
+    free(w->numbers.slots);
+    w->numbers.slots = slots;
+    w->numbers.capacity = capacity;
+    for (size_t i = 0; i < w->instructions.count; i++)
+        *number_slot(w, w->instructions.items[i]) = (uint32_t)i + 1;
+    return true;
+}
+
+static uint32_t number_of(mr_ptx_watch *w, const ptx_instruction *instruction) {
+    if (!grow_numbers(w)) return 0;
+    uint32_t *slot = number_slot(w, instruction);
+    bool has_room = w->instructions.count < PTX_SAMPLE_NUMBER(UINT32_MAX);
+    if (!*slot && has_room && mr_vec_push(&w->instructions, instruction))
+        *slot = (uint32_t)w->instructions.count;
+    return *slot;
+}
+
+uint32_t ptx_instruction_number(mr_ptx_watch *watch, ptx_running *running,
+                                const ptx_instruction *instruction) {
+    uint32_t i = (uint32_t)hash_of((uintptr_t)instruction) % PTX_RECENT;
+    if (running->recent[i].number && running->recent[i].instruction == instruction)
+        return running->recent[i].number;
+    pthread_mutex_lock(&watch->lock);
+    uint32_t number = number_of(watch, instruction);
+    pthread_mutex_unlock(&watch->lock);
+    if (!number) {
+        ptx_watch_stop(watch, "memory is out");
+        return 1;
+    }
+    running->recent[i].instruction = instruction;
+    running->recent[i].number = number;
+    return number;
+}
+
+/* ---- advice */
+
+static bool same_line(const ptx_race *race) {
+    const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
+    if (a == b) return true;
+    return a && b && a->place.file && a->place.file == b->place.file &&
+           a->place.line == b->place.line;
+}
+
+static const char *advise_atomics(const ptx_race *race, bool sizes_differ) {
+    if (sizes_differ)
+        return "both are atomic, but not on the same bytes: atomic operations protect each other "
+               "only at the same address and with the same size";
+    if (race->first.block != race->second.block)
+        return "both are atomic, but the scope of one is its own block: give both device scope "
+               "(atomicAdd, not atomicAdd_block)";
+    return "both are atomic, but neither scope holds the other thread: give both device scope";
+}
+
+static const char *advise_in_block(const ptx_race *race) {
+    bool same_warp = race->first.warp == race->second.warp;
+    bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
+    if (race->first.atomic || race->second.atomic)
+        return same_warp ? "only one of the two is atomic: make the other one atomic, too, or put "
+                           "__syncwarp() between them"
+                         : "only one of the two is atomic: make the other one atomic, too, or put "
+                           "__syncthreads() between them";
+    if (both_write && same_line(race))
+        return "several threads write the same place at once: let one of them write it, or use an "
+               "atomic operation (atomicAdd ...)";
+    if (same_line(race)) /* it may be one statement, or a whole kernel */
+        return "both are on one line: if it updates one place (x += ...), use an atomic operation "
+               "(atomicAdd ...); else put __syncthreads() between what reads and what writes";
+    if (same_warp)
+        return "the threads of a warp are not in step: __syncwarp() between the two orders them";
+    return "__syncthreads() between the two orders them";
+}
+
+static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
+    bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
+    if (race->first.atomic != race->second.atomic)
+        return "only one of the two is atomic: make the other one atomic, too, or split the kernel "
+               "in two launches";
+    if (both_write && same_line(race))
+        return "blocks write the same place in no order: let one block write it, or use an atomic "
+               "operation (atomicAdd ...)";
+    if (same_line(race))
+        return "both are on one line: if it updates one place (x += ...), use an atomic operation "
+               "(atomicAdd ...); else split the kernel in two launches, one that reads and one "
+               "that writes";
+    if (has_fence)
+        return "a fence alone is not enough: the first thread has to write a flag after its "
+               "__threadfence() (atomically or volatile), and the second one has to read that "
+               "value, then "
+               "call __threadfence(), then access the data; or split the kernel in two launches";
+    return "__syncthreads() does not reach another block: split the kernel in two launches, or put "
+           "cooperative_groups::this_grid().sync() between the two and launch it with "
+           "cooperative=true";
+}
+
+static const char *advise(const mr_ptx_watch *w, const ptx_race *race, bool sizes_differ) {
+    if (race->first.atomic && race->second.atomic) return advise_atomics(race, sizes_differ);
+    if (race->first.block == race->second.block) return advise_in_block(race);
+    return advise_between_blocks(race, atomic_load_explicit(&w->any_fence, memory_order_relaxed));
+}
+
+/* ---- races */
+
+static ptx_race_slot *pair_slot(mr_ptx_watch *w, uint64_t key) {
+    uint32_t mask = w->pairs.capacity - 1, i = (uint32_t)hash_of(key) & mask;
+    while (w->pairs.slots[i].key && w->pairs.slots[i].key != key) i = (i + 1) & mask;
+    return &w->pairs.slots[i];
+}
+
+static bool grow_pairs(mr_ptx_watch *w) {
+    if (2 * w->races.count < w->pairs.capacity) return true;
+    ptx_race_slot *old = w->pairs.slots;
+    uint32_t count = w->pairs.capacity, capacity = count ? 2 * count : 64;
+    ptx_race_slot *slots = calloc(capacity, sizeof *slots);
+    if (!slots) return false;
+    w->pairs.slots = slots;
+    w->pairs.capacity = capacity;
+    for (uint32_t i = 0; i < count; i++)
+        if (old[i].key) *pair_slot(w, old[i].key) = old[i];
+    free(old);
+    return true;
+}
+
+static ptx_race_side earlier_side(const ptx_turn *turn, const ptx_earlier *e) {
+    const mr_ptx_watch *w = turn->watch;
+    bool is_named = e->lanes >> e->named & 1;
+    return (ptx_race_side){.block = turn->is_shared ? turn->access->block
+                                                    : (e->epoch >> w->block_shift) - 1,
+                           .warp = ptx_epoch_warp(e->epoch),
+                           .lane = is_named ? e->named : (uint32_t)__builtin_ctz(e->lanes),
+                           .access = e->access,
+                           .atomic = e->atomic,
+                           .instruction = w->instructions.items[e->at - 1]};
+}
+
+/* True: this pair of accesses was not counted yet, at another of its cells. */
+static bool is_new_pair(ptx_turn *turn, uint32_t lane, const ptx_earlier *e) {
+    if (turn->counted_epoch == e->epoch && turn->counted_at == e->at && turn->counted_lane == lane)
+        return false;
+    turn->counted_epoch = e->epoch;
+    turn->counted_at = e->at;
+    turn->counted_lane = lane;
+    return true;
+}
+
+/* With the watch's lock held. */
+static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e, bool is_new) {
+    mr_ptx_watch *w = turn->watch;
+    if (w->listener) w->listener(w->listener_context, found, turn->cell_bytes);
+    if (!grow_pairs(w)) return false;
+    uint64_t low = e->at < turn->at ? e->at : turn->at, high = e->at ^ turn->at ^ low;
+    uint64_t key = low << 33 | high << 1 | turn->is_shared;
+    uint64_t pairs = is_new ? (uint64_t)__builtin_popcount(e->lanes) : 0;
+    ptx_race_slot *slot = pair_slot(w, key);
+    if (slot->key) {
+        w->races.items[slot->race - 1]->count += pairs;
+        return true;
+    }
+    ptx_race *race = mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
+    if (!race) return false;
+    w->races.items[w->races.count++] = race;
+    *race = *found;
+    race->count = pairs ? pairs - 1 : 0;
+    *slot = (ptx_race_slot){key, (uint32_t)w->races.count};
+    return true;
+}
+
+void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
+                const ptx_earlier *e) {
+    mr_ptx_watch *w = turn->watch;
+    const ptx_watched *a = turn->access;
+    turn->cell_bytes = bytes;
+    pthread_mutex_lock(&w->lock);
+    ptx_race race = {.space = a->space,
+                     .address = address,
+                     .first = earlier_side(turn, e),
+                     .second = {.block = a->block,
+                                .warp = a->warp,
+                                .lane = lane,
+                                .access = a->access,
+                                .atomic = !e->exchanged && (a->atomic || a->order >= PTX_VOLATILE),
+                                .instruction = a->instruction},
+                     .same_value = e->same_value};
+    race.advice = e->copies ? "cp.async copies in the background: its thread must wait for it "
+                              "(__pipeline_wait_prior), then __syncthreads()"
+                  : e->exchanged
+                      ? "since Volta the lanes of a warp do not run in step, volatile or not: "
+                        "__syncwarp() between the two orders them"
+                      : advise(w, &race, e->sizes_differ);
+    bool is_collected = collect(turn, &race, e, is_new_pair(turn, lane, e));
+    pthread_mutex_unlock(&w->lock);
+    if (!is_collected) ptx_watch_stop(w, "memory is out");
+}
+
+uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch) {
+    mr_ptx_watch *w = (mr_ptx_watch *)watch;
+    pthread_mutex_lock(&w->lock);
+    uint32_t count = (uint32_t)w->races.count;
+    pthread_mutex_unlock(&w->lock);
+    return count;
+}
+
+const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i) {
+    mr_ptx_watch *w = (mr_ptx_watch *)watch;
+    pthread_mutex_lock(&w->lock);
+    const ptx_race *race = i < w->races.count ? w->races.items[i] : NULL;
+    pthread_mutex_unlock(&w->lock);
+    return race;
+}
+
+void ptx_races_free(mr_ptx_watch *watch) {
+    for (size_t i = 0; i < watch->races.count; i++) free(watch->races.items[i]);
+    mr_vec_free(&watch->races);
+    mr_vec_free(&watch->instructions);
+    free(watch->numbers.slots);
+    free(watch->pairs.slots);
+}

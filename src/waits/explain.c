@@ -1,0 +1,364 @@
+/* Sentences about waits: which hazard appears without one, and what orders the work without it. Nothing here decides. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "waits/parts.h"
+#include "tensor/tensor.h"
+
+#define LOOK 512 /* commands of a stream that are compared, before a wait and after it */
+
+const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
+                          size_t size) {
+    bool is_same = where.file == beside.file;
+    if (names) where = mr_hazard_shown(names, where);
+    if (!where.file) snprintf(out, size, "an unknown line");
+    else if (is_same) snprintf(out, size, "line %d", where.line);
+    else snprintf(out, size, "%s:%d", where.file, where.line);
+    return out;
+}
+
+const char *mr_wait_ms_text(double ms, char *out, size_t size) {
+    bool is_short = ms >= 0.0005 && ms < 0.1;
+    mr_number_format(out, size, is_short ? "%.3f" : "%.2f", ms < 0.0005 ? 0.0 : ms);
+    return out;
+}
+
+/* ---- names */
+
+void mr_waits_say_stream(const wait_judge *j, uint32_t stream, mr_buffer *out) {
+    const mr_waits_options *o = j->options;
+    if (stream == MR_PROGRAM_NONE) {
+        mr_buffer_puts(out, "the host");
+        return;
+    }
+    mr_program_stream s = mr_program_stream_at(j->rounds->program, stream);
+    const char *name = s.name;
+    if (!name && o->stream_name) name = o->stream_name(o->context, s.id);
+    if (s.kind != MR_STREAM_USER) {
+        mr_buffer_printf(out, "the %s stream",
+                         s.kind == MR_STREAM_LEGACY ? "default" : "per-thread");
+        if (mr_teller_machine(j->teller)->device_count > 1)
+            mr_buffer_printf(out, " of device %d", s.device);
+    } else if (name) {
+        mr_buffer_puts(out, "`");
+        mr_text_put(out, name);
+        mr_buffer_puts(out, "`");
+    } else {
+        mr_buffer_printf(out, "stream #%u", s.id);
+    }
+}
+
+static bool put_tensor_of(const wait_judge *j, size_t item, uint64_t storage, mr_buffer *out) {
+    const mr_program *program = j->rounds->program;
+    if (item == NO_ITEM) return false;
+    uint32_t count = mr_program_item_at(program, item).operand_count;
+    for (uint32_t k = 0; k < count; k++) {
+        mr_program_operand o = mr_program_operand_at(program, item, k);
+        if (o.storage_id != storage || !o.name) continue;
+        mr_buffer_puts(out, "`");
+        mr_text_put(out, o.name);
+        mr_buffer_puts(out, "`");
+        return true;
+    }
+    return false;
+}
+
+static void put_storage(const wait_judge *j, uint64_t id, const char *name, mr_buffer *out) {
+    const mr_waits_options *o = j->options;
+    if (!name && o->storage_name) name = o->storage_name(o->context, id);
+    if (!name) {
+        mr_buffer_printf(out, "tensor #%llu", (unsigned long long)id);
+        return;
+    }
+    mr_buffer_puts(out, "`");
+    mr_text_put(out, name);
+    mr_buffer_puts(out, "`");
+}
+
+static void put_tensor(const wait_judge *j, const new_hazard *h, mr_buffer *out) {
+    if (put_tensor_of(j, h->second, h->storage, out)) return;
+    if (put_tensor_of(j, h->first, h->storage, out)) return;
+    put_storage(j, h->storage, NULL, out);
+}
+
+void mr_waits_say_storage(const wait_judge *j, uint32_t storage, mr_buffer *out) {
+    mr_program_storage s = mr_program_storage_at(j->rounds->program, storage);
+    for (size_t i = 0; i < j->rounds->items && !s.name; i++)
+        if (put_tensor_of(j, i, s.id, out)) return;
+    put_storage(j, s.id, s.name, out);
+}
+
+/* "`sum` at line 14", "the host at line 3 (`item`)" */
+static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer *out) {
+    char place[MR_LONGEST_NAME + 16];
+    if (item == NO_ITEM) {
+        mr_buffer_puts(out, "an earlier operation");
+        return;
+    }
+    mr_program_item it = mr_program_item_at(j->rounds->program, item);
+    if (it.kind == MR_COMMAND_HOST_ACCESS) mr_buffer_puts(out, "the host's ");
+    mr_buffer_puts(out, "`");
+    mr_text_put(out, it.name ? it.name : mr_command_kinds[it.kind].name);
+    mr_buffer_printf(out, "` at %s",
+                     mr_wait_place(j->options->names, it.where, beside, place, sizeof place));
+}
+
+/* ---- hazards */
+
+static void put_both(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    put_item(j, h->first, beside, out);
+    mr_buffer_puts(out, " and ");
+    put_item(j, h->second, beside, out);
+}
+
+/* "nothing orders `fill_` at line 4 and `zeros` at line 3, which both write `x`" */
+static void say_two_writes(const wait_judge *j, const new_hazard *h, mr_site beside,
+                           mr_buffer *out) {
+    mr_buffer_puts(out, "nothing orders ");
+    put_both(j, h, beside, out);
+    mr_buffer_puts(out, ", which both write ");
+    put_tensor(j, h, out);
+}
+
+/* The free of a tensor that Lua's collector took has no line. */
+static bool is_collected(const wait_judge *j, size_t item) {
+    return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
+}
+
+/* Nobody follows what depends on such an order. */
+static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    switch (h->lost) {
+    case MR_LOST_FUNCTION:
+        mr_buffer_puts(out, "the host may go on before ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, " has run; both may use the same variable");
+        break;
+    case MR_LOST_FUNCTIONS:
+        mr_buffer_puts(out, "nothing then orders ");
+        put_both(j, h, beside, out);
+        mr_buffer_puts(out, "; both may use the same variable");
+        break;
+    case MR_LOST_ANSWER:
+        put_item(j, h->second, beside, out);
+        mr_buffer_puts(out, " may then answer no; the script may do something else");
+        break;
+    case MR_LOST_UPDATES:
+        mr_buffer_puts(out, "nothing then orders the atomic updates of ");
+        put_tensor(j, h, out);
+        mr_buffer_puts(out, " by ");
+        put_both(j, h, beside, out);
+        mr_buffer_puts(out, "; values may depend on their order");
+        break;
+    case MR_LOST_NOTHING: break;
+    }
+}
+
+void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    if (h->lost) {
+        say_lost(j, h, beside, out);
+        return;
+    }
+    if (h->is_time) {
+        mr_buffer_puts(out, "elapsed_time may be asked for the time of ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, " before that is complete");
+        return;
+    }
+    if (h->kind == MR_HAZARD_WRITE_AFTER_WRITE && !h->is_reset) {
+        say_two_writes(j, h, beside, out);
+        return;
+    }
+    if (h->kind == MR_HAZARD_USE_AFTER_FREE && is_collected(j, h->second))
+        mr_buffer_puts(out, "Lua's collector");
+    else put_item(j, h->second, beside, out);
+    if (h->is_reset) {
+        mr_buffer_puts(out, " may drop work that is pending");
+        return;
+    }
+    switch (h->kind) {
+    case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " may read "); break;
+    case MR_HAZARD_WRITE_AFTER_READ: mr_buffer_puts(out, " may write "); break;
+    case MR_HAZARD_USE_AFTER_FREE: mr_buffer_puts(out, " may free "); break;
+    case MR_HAZARD_USE_BEFORE_ALLOC: mr_buffer_puts(out, " may use "); break;
+    default: mr_buffer_puts(out, " may read bytes that nothing has written of "); break;
+    }
+    put_tensor(j, h, out);
+    switch (h->kind) {
+    case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " before "); break;
+    case MR_HAZARD_WRITE_AFTER_READ:
+    case MR_HAZARD_USE_AFTER_FREE: mr_buffer_puts(out, " while "); break;
+    case MR_HAZARD_USE_BEFORE_ALLOC: mr_buffer_puts(out, " before it is allocated"); return;
+    default: return;
+    }
+    put_item(j, h->first, beside, out);
+    switch (h->kind) {
+    case MR_HAZARD_READ_AFTER_WRITE: mr_buffer_puts(out, " has written it"); break;
+    case MR_HAZARD_WRITE_AFTER_READ: mr_buffer_puts(out, " still reads it"); break;
+    default: mr_buffer_puts(out, " still uses it"); break;
+    }
+}
+
+/* ---- what comes before and after a wait */
+
+static bool is_work(const mr_program_item *it) {
+    return it->came_true && (mr_command_kinds[it->kind].traits & MR_TRAIT_LAUNCH) != 0;
+}
+
+/* Does the round wait for what this stream did? */
+static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t stream) {
+    const mr_program *program = j->rounds->program;
+    mr_program_item it = mr_program_item_at(program, r->at);
+    if (r->record != NO_ITEM) return mr_program_item_at(program, r->record).stream == stream;
+    if (it.kind == MR_COMMAND_STREAM_SYNC) return it.stream == stream;
+    if (it.kind == MR_COMMAND_DEVICE_SYNC)
+        return mr_program_stream_at(program, stream).device == (int)it.device;
+    return false;
+}
+
+/* The items that the round orders: work of before that it waits for, newest first, and what it may hold up. */
+static size_t before(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
+    size_t count = 0, from = r->record != NO_ITEM ? r->record : r->at;
+    for (size_t i = from; i-- > 0 && count < most;) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+        if (is_work(&it) && it.stream != r->stream && is_waited_for(j, r, it.stream))
+            out[count++] = i;
+    }
+    return count;
+}
+
+static bool is_held_up(const wait_round *r, const mr_program_item *it) {
+    if (!it->came_true) return false;
+    bool by_host = it->kind == MR_COMMAND_HOST_ACCESS;
+    return r->stream == MR_PROGRAM_NONE ? by_host || is_work(it)
+                                        : is_work(it) && it->stream == r->stream;
+}
+
+static size_t after(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
+    size_t count = 0;
+    for (size_t i = r->at + 1; i < j->rounds->items && count < most; i++) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+        if (is_held_up(r, &it)) out[count++] = i;
+    }
+    return count;
+}
+
+static bool conflict(const mr_program *program, size_t a, size_t b) {
+    uint32_t first = mr_program_item_at(program, a).operand_count;
+    uint32_t second = mr_program_item_at(program, b).operand_count;
+    for (uint32_t i = 0; i < first; i++) {
+        mr_program_operand x = mr_program_operand_at(program, a, i);
+        for (uint32_t k = 0; k < second; k++) {
+            mr_program_operand y = mr_program_operand_at(program, b, k);
+            uint64_t begin[2], end[2];
+            if (x.storage != y.storage || !((x.access | y.access) & MR_WRITE)) continue;
+            mr_tensor_extent(x.view, &begin[0], &end[0]);
+            mr_tensor_extent(y.view, &begin[1], &end[1]);
+            if (begin[0] < end[1] && begin[1] < end[0]) return true;
+        }
+    }
+    return false;
+}
+
+/* The first operation behind the wait that has data in common with one before it. */
+static bool find_pair(const wait_judge *j, const wait_round *r, size_t *out_first,
+                      size_t *out_second) {
+    size_t earlier[LOOK / 4], later[LOOK];
+    size_t firsts = before(j, r, earlier, LOOK / 4), seconds = after(j, r, later, LOOK);
+    for (size_t k = 0; k < seconds; k++)
+        for (size_t i = 0; i < firsts; i++) {
+            uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
+            uint32_t b = mr_program_item_at(j->rounds->program, later[k]).stream;
+            if (a == b || !conflict(j->rounds->program, earlier[i], later[k])) continue;
+            *out_first = earlier[i];
+            *out_second = later[k];
+            return true;
+        }
+    return false;
+}
+
+/* ---- why a wait can go */
+
+/* mr.clock() between the wait and the host's next one measures something else without it. */
+static size_t clock_after(const wait_judge *j, const wait_round *r) {
+    for (size_t i = r->at + 1; i < j->rounds->items && r->stream == MR_PROGRAM_NONE; i++) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+        if (it.kind == MR_COMMAND_HOST_TIME) return i;
+        if (mr_command_kinds[it.kind].after != MR_AFTER_NOTHING ||
+            it.kind == MR_COMMAND_HOST_ACCESS || is_work(&it))
+            break;
+    }
+    return NO_ITEM;
+}
+
+/* The chain by which one comes before the other without the wait; empty: there is none. */
+static mr_buffer chain_of(wait_judge *j, size_t first, size_t second) {
+    mr_buffer chain = {0};
+    if (!mr_waits_judge_chain(j, first, second, &chain)) chain.size = 0;
+    while (chain.size && chain.data[chain.size - 1] == '\n') chain.size--;
+    if (chain.data) chain.data[chain.size] = '\0';
+    return chain;
+}
+
+static void say_no_use(const wait_judge *j, const wait_round *r, mr_buffer *out) {
+    mr_buffer_puts(out, "nothing that ");
+    mr_waits_say_stream(j, r->stream, out);
+    mr_buffer_puts(out,
+                   r->stream == MR_PROGRAM_NONE
+                       ? " does or submits after it uses the data of the work that it waits for"
+                       : " does after it uses the data of the work that it waits for");
+}
+
+/* The work on both sides that has data in common, and how it is ordered all the same. */
+static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, mr_buffer *out) {
+    size_t first, second;
+    if (!find_pair(j, r, &first, &second)) {
+        say_no_use(j, r, out);
+        return;
+    }
+    mr_buffer chain = chain_of(j, first, second);
+    if (chain.size) {
+        mr_buffer_puts(out, "without it, too, ");
+        put_item(j, second, where, out);
+        mr_buffer_puts(out, " comes after ");
+        put_item(j, first, where, out);
+        mr_buffer_puts(out, ":\n");
+        mr_buffer_puts(out, chain.data);
+    } else {
+        mr_buffer_puts(out, "no hazard comes in addition without it");
+    }
+    mr_buffer_free(&chain);
+}
+
+void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_chain,
+                            mr_buffer *out) {
+    const wait_rounds *rounds = j->rounds;
+    const wait_round *r = &rounds->rounds.items[rounds->first_round[wait]];
+    mr_site where = mr_waits_site(rounds, wait);
+    mr_program_item it = mr_program_item_at(rounds->program, r->at);
+    size_t one;
+    mr_waits_judge_drop_wait(j, wait);
+    if (r->barrier != MR_PROGRAM_NONE) {
+        mr_buffer_puts(out, "no hazard appears without this member of the barrier");
+        return;
+    }
+    if ((it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) && !it.bound) {
+        mr_buffer_puts(out, "the event has never been recorded at that time: such a wait succeeds "
+                            "at once and orders nothing (R13)");
+    } else if (!before(j, r, &one, 1)) {
+        mr_buffer_puts(out, "there is no work before it that it could wait for");
+    } else if (!after(j, r, &one, 1)) {
+        mr_waits_say_stream(j, r->stream, out);
+        mr_buffer_puts(out, " does nothing after it");
+        if (r->stream == MR_PROGRAM_NONE)
+            mr_buffer_puts(out, ", and all work is waited for at the end");
+    } else {
+        if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already; ");
+        if (with_chain) say_what_orders(j, r, where, out);
+        else mr_buffer_puts(out, "no hazard comes in addition without it");
+    }
+    size_t clock = clock_after(j, r);
+    if (clock != NO_ITEM)
+        mr_buffer_puts(out, ". Only mr.clock() after it then measures something else");
+}

@@ -1,0 +1,255 @@
+/* The parts of mr_waits_find, private to this folder:
+ *     rounds.c    finds the waits of a program, and makes edits that leave some out
+ *     judge.c     shows an edited program to the hazard checker
+ *     beyond.c    what a wait orders beside the accesses to tensors
+ *     found.c     what a run of these two notes
+ *     search.c    the smallest sufficient set, and which waits matter only together
+ *     explain.c   sentences
+ *     records.c   which calls of record_stream are needed
+ *     cost.c      what a wait costs, and what would cost less */
+#ifndef MR_WAITS_PARTS_H
+#define MR_WAITS_PARTS_H
+
+#include "base/vec.h"
+#include "waits/waits.h"
+#include "hazard/hazard.h"
+
+#define NO_ITEM SIZE_MAX
+
+/* ---- rounds.c */
+
+/* One execution of a wait. */
+typedef struct {
+    uint32_t wait;    /* index */
+    uint32_t stream;  /* slot of who waits; NONE: the host */
+    uint32_t barrier; /* index of the execution that this is a member of; NONE: of no barrier */
+    size_t at;        /* the item that waits; of a barrier its first */
+    size_t record;    /* the record that it waits for; NO_ITEM: none is known */
+    bool own_record;  /* it goes with the wait */
+} wait_round;
+
+/* One execution of mr.barrier: its items, and its members' rounds. The first member waits for all others, then they for it. */
+typedef struct {
+    size_t first, last;
+    uint32_t first_round, members;
+} barrier_round;
+
+typedef struct {
+    uint64_t seq;
+    size_t item;
+} numbered;
+
+/* A time that is asked for, which needs a record to be complete; or a query of a record. */
+typedef struct {
+    size_t at, record;
+} timed_record;
+
+typedef struct {
+    const mr_program *program;
+    size_t items;
+    MR_VEC(wait_round) rounds; /* in the order of `at`; those of a wait are not together */
+    MR_VEC(barrier_round) barriers;
+    MR_VEC(numbered) numbers;         /* ascending */
+    MR_VEC(timed_record) times;       /* in the order of `at` */
+    MR_VEC(size_t) resets;            /* items: each drops what has not been waited for */
+    MR_VEC(size_t) functions;         /* items: host functions */
+    MR_VEC(timed_record) queries;     /* that said yes, of a record or (NO_ITEM) of a stream */
+    size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
+    size_t waits;
+} wait_rounds;
+
+mr_status mr_waits_rounds(const mr_program *program, wait_rounds *out_rounds);
+void mr_waits_rounds_free(wait_rounds *rounds);
+mr_site mr_waits_site(const wait_rounds *rounds, size_t wait);
+mr_wait_kind mr_waits_kind(const wait_rounds *rounds, size_t wait);
+size_t mr_waits_item_of(const wait_rounds *rounds, uint64_t seq); /* NO_ITEM: none */
+
+/* An edit in the making, and the memory that it points to. */
+typedef struct {
+    mr_program_edit edit;
+    bool *left_out;
+    MR_VEC(mr_program_addition) added;
+} wait_edit;
+
+mr_status mr_waits_edit_open(const wait_rounds *rounds, wait_edit *out_edit);
+void mr_waits_edit_free(wait_edit *edit);
+/* `dropped` by round. What was added to the edit before goes. OUT_OF_MEMORY is the only failure. */
+mr_status mr_waits_edit_drop(const wait_rounds *rounds, const bool *dropped, wait_edit *edit);
+/* One more addition, and the edit is in order again. */
+mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
+
+/* ---- judge.c */
+
+/* What is lost that is no access to a tensor: nobody follows what a host function shares with other code, nor what the
+ * host does with an answer. So it is not known whether the loss matters. */
+typedef enum {
+    MR_LOST_NOTHING, /* it is a hazard */
+    MR_LOST_FUNCTION, /* host function `first` may run while the host goes on; `second`: where it did not yet */
+    MR_LOST_FUNCTIONS, /* the order of two host functions */
+    MR_LOST_ANSWER,    /* query `second` may say no */
+    MR_LOST_UPDATES,   /* the order of two atomic updates */
+} lost_order;
+
+/* A hazard that the program as it is does not have, or an order that it has. */
+typedef struct {
+    lost_order lost;
+    bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
+    bool is_reset; /* mr.reset, item `second`, may drop work */
+    mr_hazard_kind kind;
+    size_t first, second; /* items */
+    uint64_t storage;     /* id */
+} new_hazard;
+
+typedef struct {
+    uint64_t seq, storage;
+} judged_access;
+
+/* Two host functions of two streams, of which the first comes before the second with all waits. By index. */
+typedef struct {
+    size_t first, second;
+} function_pair;
+
+/* What the program has with all its waits, and how far a run has come. */
+typedef struct {
+    uint32_t *lane_of; /* by stream; NONE: it has no host function */
+    uint32_t *next;    /* by function: the next one of its stream, 1 more; 0: there is none */
+    uint32_t *
+        known_to; /* by lane and lane: the first of that lane's functions that is not known to come before, 1 more */
+    uint32_t *pending; /* by lane: the first that the host does not know to have run, 1 more */
+    size_t lanes;
+    size_t *known_from; /* by function: the item in front of which the host knows it to have run */
+    MR_VEC(uint32_t) by_known;     /* functions in the order of that; those that have one */
+    MR_VEC(function_pair) pairs;   /* in the order of `second` */
+    MR_VEC(judged_access) updates; /* sorted: that nothing orders even then */
+    bool *may_say_no;              /* by query: even then */
+    size_t function, known, pair, query;
+} wait_beyond;
+
+typedef struct {
+    const wait_rounds *rounds;
+    mr_teller *teller;
+    mr_hazard *hazard;
+    const mr_waits_options *options;
+    wait_edit edit;
+    bool *dropped;    /* by round: what is left out now */
+    uint64_t told;    /* items, over all runs */
+    mr_status status; /* the first failure of a run; owned */
+
+    MR_VEC(judged_access) known; /* sorted: accesses that have a hazard with all waits */
+    bool *late_times;            /* by rounds->times: not complete for certain even then */
+    bool learning;
+    wait_beyond beyond;
+    mr_claims claims; /* what the checker did not follow, with all waits */
+    /* Set: a lost order is noted in `lost` and breaks nothing. */
+    bool only_hazards;
+    new_hazard lost; /* the first one of the last run, with `only_hazards` */
+
+    /* of a run */
+    bool stop, stop_at_first;
+    uint64_t spread;
+    size_t time, reset;
+    MR_VEC(new_hazard) found;
+    size_t next_round; /* that the run comes to */
+    bool *adds; /* by wait: some dropped round of it would have ordered more; NULL: nobody asks */
+} wait_judge;
+
+mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options *options,
+                              wait_judge *out_judge);
+void mr_waits_judge_close(wait_judge *judge);
+/* Sets `dropped` to exactly the rounds of the waits that are not kept (by wait). */
+void mr_waits_judge_keep(wait_judge *judge, const bool *kept);
+void mr_waits_judge_drop_wait(wait_judge *judge, size_t wait);
+void mr_waits_judge_drop_round(wait_judge *judge, size_t round);
+/* Whether the program without the dropped rounds has a new hazard; the first one is in `found`. After a failure
+ * judge->status is set, and the answer means nothing. */
+bool mr_waits_judge_breaks(wait_judge *judge);
+/* All new hazards are in `found`, of the program with judge->edit as it is. */
+bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
+/* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
+bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
+
+/* ---- found.c */
+
+void mr_waits_judge_add(wait_judge *judge, new_hazard h);
+bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
+int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
+
+/* ---- beyond.c */
+
+mr_status mr_waits_beyond_open(wait_judge *judge);
+void mr_waits_beyond_close(wait_judge *judge);
+void mr_waits_beyond_rewind(wait_judge *judge);
+/* Item i comes next; the count of items: the end. */
+void mr_waits_beyond_next(wait_judge *judge, size_t i);
+size_t
+mr_waits_end_of_code(const wait_judge *judge); /* behind that item no code of the script runs */
+void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
+mr_status mr_waits_beyond_learnt(wait_judge *judge);
+/* The answers of queries and the host functions of the program as it is, on which it may depend what the
+ * script does. */
+uint64_t mr_waits_beyond_open_answers(const wait_judge *judge);
+uint64_t mr_waits_beyond_open_functions(const wait_judge *judge);
+
+/* ---- search.c */
+
+/* A set of waits, none of which is needed alone, but not all of which can go. */
+typedef struct {
+    uint32_t *waits;
+    size_t count;
+} wait_cut;
+
+typedef struct {
+    bool *needed;  /* by wait: alone, or it is not known whether it is */
+    bool *kept;    /* the sufficient set */
+    bool *matters; /* not needed alone, and there are others with which it cannot go */
+    bool exact;
+    MR_VEC(wait_cut) cuts; /* minimal ones that were met */
+} wait_search;
+
+mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *io_search);
+/* The smallest known cut that has the wait; NULL: none. */
+const wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait);
+void mr_waits_search_free(wait_search *search);
+
+/* ---- explain.c */
+
+void mr_waits_say_hazard(const wait_judge *judge, const new_hazard *h, mr_site beside,
+                         mr_buffer *out);
+/* "stream `copy`", "the default stream", "the host" for NONE. */
+void mr_waits_say_stream(const wait_judge *judge, uint32_t stream, mr_buffer *out);
+/* "`x`", by the slot of the storage. */
+void mr_waits_say_storage(const wait_judge *judge, uint32_t storage, mr_buffer *out);
+/* Why the wait can go; uses `judge`. `adds`: it orders more than is ordered without it. */
+void mr_waits_say_redundant(wait_judge *judge, size_t wait, bool adds, bool with_chain,
+                            mr_buffer *out);
+
+/* ---- records.c */
+
+/* With the waits that are kept, by wait. `of`: the waits, for their lines. */
+mr_status mr_waits_judge_records(wait_judge *judge, const bool *kept, const mr_waits *of,
+                                 mr_waits_records *out_calls);
+void mr_waits_records_free(mr_waits_records *calls);
+
+/* ---- cost.c */
+
+/* What waits cost in the program with only some of its waits. */
+typedef struct {
+    wait_judge *judge;
+    const mr_waits_options *options;
+    const bool *kept;  /* by wait: those that the program has; NULL: all */
+    wait_edit base;    /* leaves out the others */
+    mr_player *player; /* at the first round of the wait at hand */
+    uint64_t played;   /* items */
+    double start_ms, makespan_ms;
+} wait_costs;
+
+/* *out_reason: why nothing can be predicted, static; NULL: it can. `kept` is borrowed. */
+mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options, const bool *kept,
+                              wait_costs *out_costs, const char **out_reason);
+void mr_waits_costs_close(wait_costs *costs);
+/* Waits in their order. *out_known false: without it the program fails. */
+mr_status mr_waits_cost_of(wait_costs *costs, size_t wait, bool *out_known, double *out_ms);
+/* Something that costs less and has been checked, for a needed wait; else nothing is written. */
+mr_status mr_waits_instead(wait_costs *costs, size_t wait, double costs_ms, mr_buffer *out);
+
+#endif
