@@ -79,12 +79,64 @@ return function(tools, check)
     return mr.cat { positions:narrow(1, 2, positions.numel - 1), stop } - positions
   end
 
+  -- Integers that lie near each other are looked up in a table, which has a place for each number from the least to the
+  -- greatest. It costs a few passes over the elements; sorting costs several times as much.
+  local LEAST_FOR_TABLE = 4096 -- elements: few are sorted before their least and greatest are known
+  local AT_ONCE = 1 << 16      -- elements on the CPU: their places then stay in its caches
+
+  -- The least element and the number of places from it to the greatest one; nil where a table does not pay.
+  local function table_of(flat)
+    if flat.numel < LEAST_FOR_TABLE or not flat.dtype:find "^[iu]" then return nil end
+    local least, greatest = flat:amin():item(), flat:amax():item()
+    if math.ult(greatest - least, flat.numel) then return least, greatest - least + 1 end
+  end
+
+  -- Calls fn(places, first, length) for the elements' places in the table, part by part. The next call overwrites
+  -- `places`.
+  local function each_place(flat, least, fn)
+    local count = flat.numel
+    local most = flat.device == "cpu" and math.min(AT_ONCE, count) or count
+    local buffer = mr.empty({ most }, { dtype = "i64", device = flat.device })
+    for first = 1, count, most do
+      local length = math.min(most, count - first + 1)
+      fn(buffer:narrow(1, 1, length):copy_(flat:narrow(1, first, length)):sub_(least - 1), first, length)
+    end
+  end
+
+  local function unique_by_table(flat, least, places, options)
+    local like = { dtype = "i64", device = flat.device }
+    local seen = mr.zeros({ places }, { dtype = "bool", device = flat.device })
+    local found, inverse, counts = mr.ones({ flat.numel }, { dtype = "bool", device = flat.device }), nil, nil
+    each_place(flat, least, function(at, _, length) seen:scatter_(1, at, found:narrow(1, 1, length)) end)
+    local at = as_vector(seen:nonzero())
+    if options.return_inverse then
+      local number = seen:cumsum(1)
+      inverse = mr.empty({ flat.numel }, like)
+      each_place(flat, least, function(places_of, first, length)
+        number:gather(1, places_of, { out = inverse:narrow(1, first, length) })
+      end)
+    end
+    if options.return_counts then
+      local all, one = mr.zeros({ places }, like), mr.ones({ flat.numel }, like)
+      each_place(flat, least, function(places_of, _, length)
+        all:index_add_(1, places_of, one:narrow(1, 1, length))
+      end)
+      counts = all:gather(1, at)
+    end
+    return (at + (least - 1)):to(flat.dtype), inverse, counts
+  end
+
   local function unique(x, options)
     local flat = as_vector(x)
     if flat.numel == 0 then
       local none = mr.empty({ 0 }, { dtype = "i64", device = x.device })
       local inverse = options.return_inverse and none:reshape(x.shape) or nil
       return flat:clone(), inverse, options.return_counts and none or nil
+    end
+    local least, places = table_of(flat)
+    if least then
+      local values, inverse, counts = unique_by_table(flat, least, places, options)
+      return values, inverse and inverse:reshape(x.shape), counts
     end
     local sorted, order = flat:sort(1)
     local first = is_first(sorted)

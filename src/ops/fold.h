@@ -13,6 +13,8 @@
 enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
 /* Of rows that are folded side by side: their most elements. And how many rows, of any length, are asked for at a time. */
 enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
+/* The most elements of a row that softmax weighs together with others: so many rows of them are a leaf. */
+enum { MR_SHORT_ROW = MR_LEAF / MR_SHORT_ROWS };
 
 /* The value of a leaf or of several joined. What the fields hold is the fold's business. */
 typedef struct {
@@ -57,6 +59,11 @@ typedef struct {
     double (*weigh)(const void *x, int64_t count, double max, void *k);
     double (*norm)(double sum);
     void (*result)(void *k, int64_t count, double norm); /* in place */
+    /* The same, with the same bits, for `count` (<= MR_SHORT_ROWS) rows of n (<= MR_SHORT_ROW) elements each, from `apart`
+     * to `apart` elements. weigh_rows writes e instead of its sums, densely, and may have x as k where both are as far apart. */
+    void (*weigh_rows)(const void *x, int64_t apart, int64_t n, int64_t count, const double *max,
+                       void *k, int64_t k_apart, void *e);
+    void (*result_rows)(void *k, int64_t apart, int64_t n, int64_t count, const double *norm);
 } mr_softmax_loops;
 
 typedef struct {

@@ -16,8 +16,10 @@ enum {
     MOST_PARTIALS = 1 << 20, /* of all rows together: beyond, the chunks become longer */
     FEW_ROWS = 256,
     MIN_NEIGHBOURS = 4,
-    TILE = 16, /* rows whose elements are neighbours, and are gathered together */
+    TILE =
+        16, /* rows whose elements are neighbours, and are gathered together; short rows of any kind */
 };
+_Static_assert((int)TILE == (int)MR_SHORT_ROWS, "a tile of short rows is folded at once");
 
 /* ------------------------------------------------------------------------- loops */
 
@@ -53,9 +55,43 @@ enum {
             T k = all[i];                                                                          \
             all[i] = result_;                                                                      \
         }                                                                                          \
+    }                                                                                              \
+    /* One loop over the elements of all rows: exp is worth whole vectors. */                      \
+    MR_CLONES static void name##_weigh_rows_##tag(const void *x_, int64_t apart, int64_t n,        \
+                                                  int64_t count, const double *max, void *k_,      \
+                                                  int64_t k_apart, void *e_) {                     \
+        typedef T_ T;                                                                              \
+        const T *x = x_;                                                                           \
+        T *all = k_, *exps = e_, d_[MR_LEAF];                                                      \
+        for (int64_t w = 0; w < count; w++) {                                                      \
+            T m = (T)max[w];                                                                       \
+            for (int64_t i = 0; i < n; i++) d_[w * n + i] = x[w * apart + i] - m;                  \
+        }                                                                                          \
+        for (int64_t i = 0; i < count * n; i++) exps[i] = mr_exp(d_[i]);                           \
+        for (int64_t w = 0; w < count; w++)                                                        \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                T d = d_[w * n + i], e = exps[w * n + i];                                          \
+                (void)d, (void)e;                                                                  \
+                all[w * k_apart + i] = kept;                                                       \
+            }                                                                                      \
+    }                                                                                              \
+    MR_CLONES static void name##_result_rows_##tag(void *k_, int64_t apart, int64_t length,        \
+                                                   int64_t count, const double *norm) {            \
+        typedef T_ T;                                                                              \
+        T *all = k_;                                                                               \
+        for (int64_t w = 0; w < count; w++) {                                                      \
+            T n = (T)norm[w];                                                                      \
+            for (int64_t i = 0; i < length; i++) {                                                 \
+                T k = all[w * apart + i];                                                          \
+                all[w * apart + i] = result_;                                                      \
+            }                                                                                      \
+        }                                                                                          \
     }
 #define ENTRY(name, tag)                                                                           \
-    { name##_weigh_##tag, name##_norm_##tag, name##_result_##tag }
+    {                                                                                              \
+        name##_weigh_##tag, name##_norm_##tag, name##_result_##tag, name##_weigh_rows_##tag,       \
+            name##_result_rows_##tag                                                               \
+    }
 #define X(name, flops, kept, norm, result, help)                                                   \
     LOOPS(name, f32, float, kept, norm, result)                                                    \
     LOOPS(name, f64, double, kept, norm, result)                                                   \
@@ -78,6 +114,7 @@ typedef struct {
     mr_walk walk;               /* over the rows; operand 0: the output, 1: the input */
     bool in_direct, out_direct; /* rows lie densely, and are of `dtype` */
     bool tiles;                 /* neighbours in memory belong to neighbouring rows */
+    bool short_rows;            /* several are weighed at a time */
 } plan;
 
 static void count(const mr_command *command, plan *p) {
@@ -121,6 +158,7 @@ static void make_plan(const mr_command *command, plan *p) {
     int last = p->walk.ndim - 1;
     p->tiles =
         !p->in_direct && p->walk.stride[1][last] == 1 && p->walk.shape[last] >= MIN_NEIGHBOURS;
+    p->short_rows = p->length <= MR_SHORT_ROW;
 }
 
 int64_t mr_softmax_items(const mr_command *command) {
@@ -151,7 +189,7 @@ static void begin_tile(const plan *p, int64_t item, int64_t end, tile *t) {
     t->row = item % p->rows;
     t->from = chunk * p->chunk;
     t->to = chunk == p->chunks - 1 ? p->length : t->from + p->chunk;
-    if (p->tiles) {
+    if (p->tiles || p->short_rows) {
         int64_t run = p->walk.shape[p->walk.ndim - 1];
         width = run - t->row % run;
         if (width > TILE) width = TILE;
@@ -271,6 +309,27 @@ static int64_t leaf_length(const tile *t, int64_t i) {
     return t->to - i < MR_LEAF ? t->to - i : MR_LEAF;
 }
 
+/* How many elements lie between neighbouring rows where `load` points to them, and where their k goes. */
+static int64_t loaded_apart(const plan *p, bool direct, int operand) {
+    return direct ? p->walk.stride[operand][p->walk.ndim - 1]
+                  : (int64_t)(sizeof(leaf_block) / p->size);
+}
+
+/* Short rows, all at once: `weigh_tile`, then `norm` and `write_tile`. A row of nothing but -inf is NaN here at once,
+ * as its 0 / 0 is there. */
+static void run_short_rows(const plan *p, tile *t) {
+    int64_t n = p->length, in_apart = loaded_apart(p, p->in_direct, 1),
+            out_apart = loaded_apart(p, p->out_direct, 0);
+    load(p, t, 0, n);
+    mr_reduction_max.fold[p->dtype].rows(t->x[0], in_apart, n, t->width, NULL, t->max);
+    void *k = place_of(p, t, 0, 0, p->out_direct);
+    p->loops->weigh_rows(t->x[0], in_apart, n, t->width, t->max, k, out_apart, &t->other);
+    mr_reduction_sum.fold[p->dtype].rows(&t->other, n, n, t->width, NULL, t->sum);
+    for (int w = 0; w < t->width; w++) t->norm[w] = p->loops->norm(t->sum[w]);
+    p->loops->result_rows(k, out_apart, n, t->width, t->norm);
+    if (!p->out_direct) unload(p, t, 0, n);
+}
+
 /* Maximum and sum; k of a whole row that lies directly, or is one leaf, is then where write_tile takes it. */
 static void weigh_tile(const plan *p, tile *t) {
     const mr_fold *max = &mr_reduction_max.fold[p->dtype];
@@ -321,6 +380,10 @@ mr_status mr_softmax_run(const mr_command *command, void *state, int64_t first, 
     tile t;
     for (int64_t item = first; item < end; item += t.width) {
         begin_tile(&p, item, end, &t);
+        if (p.short_rows) {
+            run_short_rows(&p, &t);
+            continue;
+        }
         weigh_tile(&p, &t);
         for (int w = 0; w < t.width; w++) {
             if (partial) partial[item + w] = (mr_cell){.f = t.max[w], .g = t.sum[w]};

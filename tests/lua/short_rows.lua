@@ -87,6 +87,10 @@ for name, product in pairs { cumsum = false, cumprod = true } do
       for _, length in ipairs { 1, 3, 40, 700 } do
         for _, rows in ipairs { 1, 2, 17, 40 } do
           local small = mr.randn(rows, length, { device = "cpu" }):mul(1.3):to(dtype)
+          if dtype:find "f" and length > 3 then
+            small[1][length // 2], small[rows][3] = 0 / 0, -math.huge
+            small[(rows + 1) // 2][length - 1] = math.huge
+          end
           for layout, x in pairs(layouts(product and dtype:find "[iu]" and small:clamp(0, 1) or small)) do
             local got = x[name](x, -1)
             for k = 1, rows do
@@ -96,6 +100,53 @@ for name, product in pairs { cumsum = false, cumprod = true } do
                 { rtol = 0, atol = 0, equal_nan = true }),
                 ("%s of %s, row %d of %d with %d, %s"):format(name, dtype, k, rows, length, layout))
             end
+          end
+        end
+      end
+    end
+  end
+end
+
+-- A NaN has the same bits whether its line went through the loop of dense lines or through a block.
+function TestScans.test_bits_of_nan()
+  for _, dtype in ipairs { "f32", "f64" } do
+    for rows, nan in pairs { 0 / 0, -(0 / 0), [5] = 0 / 0, [6] = -(0 / 0) } do
+      local x = mr.full({ rows, 40 }, nan, { dtype = dtype, device = "cpu" })
+      for _, name in ipairs { "cumsum", "cumprod" } do
+        local dense, turned = x[name](x, 2), x:t():contiguous():t()
+        turned = turned[name](turned, 2)
+        lu.assertEquals(string.pack("<d", dense[rows][40]:item()), string.pack("<d", turned[rows][40]:item()))
+      end
+    end
+  end
+end
+
+TestSoftmax = {}
+
+-- Elements that are -inf add exactly 0 to a row's sum: so a short row has the bits of the same row with many of them
+-- behind it, which is too long to be weighed with others.
+for _, name in ipairs { "softmax", "log_softmax" } do
+  TestSoftmax["test_" .. name] = function()
+    mr.manual_seed(3)
+    for _, dtype in ipairs { "f32", "f64", "f16", "bf16" } do
+      for _, length in ipairs { 1, 2, 7, 16, 33, 63, 64, 65, 127, 128 } do
+        for _, rows in ipairs { 1, 2, 16, 19, 40 } do
+          local small = mr.randn(rows, length, { device = "cpu" }):mul(3):to(dtype)
+          if length > 2 then
+            small[1][length], small[rows][1] = -math.huge, math.huge
+            small[(rows + 1) // 2]:fill_(-math.huge)
+          end
+          for layout, x in pairs(layouts(small)) do
+            local behind = x.shape
+            behind[#behind] = 300 - length
+            local long = mr.cat({ x, mr.full(behind, -math.huge, { dtype = dtype, device = "cpu" }) }, -1)
+            local got, wanted = x[name](x, -1), long[name](long, -1):narrow(-1, 1, length)
+            lu.assertTrue(mr.allclose(got:to "f64", wanted:to "f64", { rtol = 0, atol = 0, equal_nan = true }),
+              ("%s of %s, %d rows of %d, %s"):format(name, dtype, rows, length, layout))
+            local turned = x.ndim == 2 and { length, rows } or { 3, rows, length }
+            local out = mr.zeros(turned, { dtype = dtype, device = "cpu" }):transpose(1, 2)
+            mr[name](x, -1, { out = out })
+            lu.assertTrue(mr.allclose(got, out, { rtol = 0, atol = 0, equal_nan = true }), layout)
           end
         end
       end
