@@ -31,22 +31,53 @@ struct found_pair {
     bool only_look;    /* error mode: it has not happened, and may be looked at again */
 };
 
-/* report.c: tells the watcher of it. */
-void mr_hazard_tell_found(const checker *c, const found_pair *pair);
 /* report.c: counts it, or reports it; whatever it may take, the pair has been found unordered. */
 void mr_hazard_pair_found(checker *c, const found_pair *pair);
-/* Adds to the report of this pair of places, or makes it; *out_new then. The draft gets its number and
+void mr_hazard_publish(checker *c, const mr_hazard_report *report);
+
+/* draft.c: tells the watcher of it. */
+void mr_hazard_tell_found(const checker *c, const found_pair *pair);
+void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report *report);
+
+/* ignore.c: whether a rule suppresses it; the rule counts it, unless this is `only_look`. */
+bool mr_hazard_ignored(checker *c, const mr_hazard_report *draft, bool only_look);
+/* Whether it is an entry at the prompt: "mr:7", in which 7 is no line. */
+bool mr_hazard_is_entry(const checker *c, const char *file);
+
+/* list.c: adds to the report of this pair of places, or makes it; *out_new then. The draft gets its number and
  * count. NULL: ignored, or no room. */
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
+/* The listed report of these places; NULL: there is none. */
+mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
+                                      mr_site second);
 /* One of the last, which nobody has seen: what it counted are follow-ups. */
 void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
 /* Takes it off the list, with all that it counted. */
 void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report);
-void mr_hazard_publish(checker *c, const mr_hazard_report *report);
-/* Whether the fix of a race that was reported orders this pair, too. */
-bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft);
+
+/* amend.c: True: it is one more pair of streams at the report's places. */
+bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second);
+/* One fix is for one pair of streams, and other memory may need one of its own: what `draft` of the same places
+ * has and `r` has not becomes part of `r`. The first streams that `r` does not name are told. */
+void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft);
+/* Whether the pair has to be explained again: it may need lines that the report does not have. */
+bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair);
 /* What has become part of reports since they were amended. */
 void mr_hazard_write_rest(checker *c);
+/* A wait of `t` may come after a use that was reported. */
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
+
+/* blame.c: the fix between these streams that was proposed last; NULL: none. */
+blame *mr_hazard_blame_of(const checker *c, const found_pair *pair);
+/* Whether that fix orders commands with these numbers; b may be NULL. */
+bool mr_hazard_blame_explains(const blame *b, uint64_t first_seq, uint64_t second_seq);
+/* The last command of the first stream that a fix like that of `report` would order, at this place. */
+uint64_t mr_hazard_fix_reach(const checker *c, const found_pair *pair,
+                             const mr_hazard_report *report);
+/* Remembers the fix of `report`: later pairs that it orders are follow-ups. */
+void mr_hazard_blame_pair(checker *c, const found_pair *pair, const mr_hazard_report *report);
+/* Whether the fix of a race that was reported orders this pair, too. */
+bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft);
 
 /* merge.c: one command may race on many tensors, and what is of one report is written as one. A report is held
  * until its command has been looked at as a whole. */
@@ -64,8 +95,6 @@ void mr_hazard_add_tensor(mr_hazard_report *report, const char *name);
 bool mr_hazard_add_fixes(mr_hazard_report *report, const mr_hazard_report *draft);
 /* check.c: what the call in progress is refused with, which is over then; MR_OK: nothing. */
 mr_status mr_hazard_refuse(checker *c);
-/* A wait of `t` may come after a use that was reported. */
-void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
 /* open_pairs.c */
 /* Whether it may turn out that the two touch no byte in common: then the pair must hide nothing. */

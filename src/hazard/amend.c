@@ -1,0 +1,101 @@
+/* What a listed report still learns: other pairs of streams at its places, tensors that need lines of their own, and a
+ * wait that came too late. */
+#include "hazard/explain.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second) {
+    for (uint32_t i = 0; i < r->stream_pairs; i++)
+        if (r->streams[i].first == first && r->streams[i].second == second) return false;
+    if (r->stream_pairs == MR_HAZARD_STREAM_PAIRS) return false;
+    r->streams[r->stream_pairs].first = first;
+    r->streams[r->stream_pairs++].second = second;
+    return r->stream_pairs > 1;
+}
+
+/* The first time at once; what comes after that is written when the run ends. */
+static void tell(checker *c, mr_hazard_report *r, mr_hazard_news news) {
+    if (c->mode != MR_HAZARD_WARN || r->waits || mr_hazard_held(c, r->number)) {
+        r->amended = true;
+    } else if (r->amended) {
+        r->unwritten = news;
+    } else {
+        r->amended = true;
+        if (c->hooks.write) c->hooks.write(c->hooks.context, r, news);
+    }
+}
+
+void mr_hazard_write_rest(checker *c) {
+    for (size_t i = 0; i < c->reports.count && c->mode == MR_HAZARD_WARN; i++) {
+        mr_hazard_report *r = c->reports.items[i];
+        if (r->waits) continue;
+        if (r->unwritten && c->hooks.write) c->hooks.write(c->hooks.context, r, r->unwritten);
+        r->unwritten = MR_HAZARD_NEWS_REPORT;
+    }
+}
+
+void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft) {
+    bool data = r->kind <= MR_HAZARD_WRITE_AFTER_WRITE, other_streams = false;
+    if (!mr_hazard_is_assumed(draft)) r->first.assumed = r->second.assumed = MR_CERTAIN;
+    for (uint32_t i = 0; i < draft->stream_pairs; i++)
+        if (mr_hazard_add_streams(r, draft->streams[i].first, draft->streams[i].second))
+            other_streams = true;
+    bool has_lines = (other_streams || !data) && mr_hazard_add_fixes(r, draft);
+    if (has_lines && !data) mr_hazard_add_tensor(r, draft->tensor);
+    bool is_told = r->also[0][0] || (strcmp(draft->first.stream, r->first.stream) == 0 &&
+                                     strcmp(draft->second.stream, r->second.stream) == 0);
+    if (other_streams && !is_told) {
+        mr_text_copy(r->also[0], sizeof r->also[0], draft->first.stream);
+        mr_text_copy(r->also[1], sizeof r->also[1], draft->second.stream);
+    }
+    if (other_streams && (!is_told || has_lines)) tell(c, r, MR_HAZARD_NEWS_STREAMS);
+    else if (has_lines) tell(c, r, MR_HAZARD_NEWS_TENSORS);
+}
+
+static bool has_streams(const mr_hazard_report *r, const found_pair *pair) {
+    for (uint32_t i = 0; i < r->stream_pairs; i++)
+        if (r->streams[i].first == pair->first->id && r->streams[i].second == pair->second->id)
+            return true;
+    return r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
+}
+
+#define MOST_OTHERS 64
+bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair) {
+    if (mr_hazard_kind_is_advice(r->kind)) return false;
+    if (!has_streams(r, pair)) return true;
+    return r->kind == MR_HAZARD_USE_AFTER_FREE && r->count < MOST_OTHERS;
+}
+
+/* ---- the wait that comes too late */
+
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
+    const snapshot *s = mr_hazard_snapshot_of(command);
+    if (!s) return;
+    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
+        if (!c->recent[i].report || c->recent[i].report > c->reports.count) continue;
+        if (c->recent[i].second != command->stream->id || c->recent[i].first != s->actor->id)
+            continue;
+        if (s->seq < c->recent[i].first_seq) continue;
+        mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
+        if (s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq)) {
+            c->recent[i].report = 0; /* that is over: the wait is for something else */
+            continue;
+        }
+        c->recent[i].report = 0;
+        if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
+            report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)
+            continue;
+        char place[120];
+        report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
+        report->amended = true;
+        mr_text_format(report->why, sizeof report->why,
+                       "%s waits for %s at %s, but this wait was submitted after the use: a wait "
+                       "delays only later work.",
+                       report->second.stream, report->first.stream,
+                       mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
+        if (c->mode == MR_HAZARD_WARN && c->hooks.write && !report->waits)
+            c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
+    }
+}

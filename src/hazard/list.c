@@ -1,0 +1,184 @@
+/* The list of reports. A pair of places is listed once, with a count; a check inside the script has a list of its own
+ * behind the script's. */
+#include "hazard/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    mr_hazard_kind kind;
+    mr_site first, second;
+    uint64_t within_lines;
+} place_pair;
+
+static place_pair pair_of(const mr_hazard_report *r) {
+    return (place_pair){r->kind, r->first.where, r->second.where, r->within_lines};
+}
+
+static uint32_t hash_places(const place_pair *pair) {
+    uint64_t h = (uint64_t)pair->kind + 1 + pair->within_lines * 0x9e3779b97f4a7c15u;
+    /* of the file's text, not its address: the same on every run */
+    const mr_site sites[2] = {pair->first, pair->second};
+    for (int i = 0; i < 2; i++) {
+        for (const char *p = sites[i].file; p && *p; p++)
+            h = (h ^ (unsigned char)*p) * 1099511628211u;
+        h = (h ^ (uint64_t)sites[i].line) * 1099511628211u;
+    }
+    return (uint32_t)(h >> 32 ^ h);
+}
+
+static bool same_place(mr_site a, mr_site b) {
+    return a.file == b.file && a.line == b.line;
+}
+
+/* Places are looked up among the reports from check_first on: a check has a list of its own. */
+static uint32_t *place_slot(const checker *c, const place_pair *pair) {
+    uint32_t i = hash_places(pair) & (c->place_capacity - 1);
+    for (; c->places[i]; i = (i + 1) & (c->place_capacity - 1)) {
+        const mr_hazard_report *r = c->reports.items[c->places[i] - 1];
+        if (c->places[i] - 1 >= c->check_first && r->kind == pair->kind &&
+            r->within_lines == pair->within_lines && same_place(r->first.where, pair->first) &&
+            same_place(r->second.where, pair->second))
+            break;
+    }
+    return &c->places[i];
+}
+
+static bool make_places(checker *c) {
+    if (c->places) return true;
+    c->place_capacity = 4096; /* the script's reports and a check's fill half of it */
+    c->places = calloc(c->place_capacity, sizeof *c->places);
+    return c->places != NULL;
+}
+
+mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
+                                      mr_site second) {
+    if (!make_places(c)) return NULL;
+    uint32_t index = *place_slot(c, &(place_pair){kind, first, second, 0});
+    return index ? c->reports.items[index - 1] : NULL;
+}
+
+static void name_files(const checker *c, mr_hazard_side *side) {
+    side->file = mr_hazard_shown(c, side->where).file;
+    side->launched_file = mr_hazard_shown(c, side->launched).file;
+}
+
+mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new) {
+    *out_new = false;
+    name_files(c, &draft->first);
+    name_files(c, &draft->second);
+    if (mr_hazard_ignored(c, draft, false)) {
+        mr_claims_add(&c->totals.claims, MR_CLAIM_IGNORED);
+        return NULL;
+    }
+    if (!make_places(c)) return NULL;
+    if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
+    const place_pair pair = pair_of(draft);
+    uint32_t *slot = place_slot(c, &pair);
+    if (*slot) {
+        mr_hazard_report *known = c->reports.items[*slot - 1];
+        draft->count = ++known->count;
+        draft->number = known->number;
+        mr_hazard_merge(c, known, draft);
+        return known;
+    }
+    mr_hazard_report *report =
+        c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
+    if (!report || !mr_vec_push(&c->reports, report)) {
+        mr_claims_add(&c->totals.claims, MR_CLAIM_DROPPED);
+        free(report);
+        return NULL;
+    }
+    draft->count = 1;
+    draft->number = ++c->numbered;
+    if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.reports++;
+    *report = *draft;
+    *slot = (uint32_t)c->reports.count;
+    *out_new = true;
+    return report;
+}
+
+size_t mr_hazard_report_count(const mr_hazard *c) {
+    return c->reports.count;
+}
+
+const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
+    return i < c->reports.count ? c->reports.items[i] : NULL;
+}
+
+static void enter_places(checker *c) {
+    size_t check_first = c->check_first;
+    if (c->places) memset(c->places, 0, c->place_capacity * sizeof *c->places);
+    c->check_first = 0;
+    for (size_t i = 0; i < c->reports.count; i++) {
+        const mr_hazard_report *r = c->reports.items[i];
+        if (i == check_first) c->check_first = i; /* a check's own list */
+        const place_pair pair = pair_of(r);
+        *place_slot(c, &pair) = (uint32_t)i + 1;
+    }
+    c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
+}
+
+/* Returns its index. */
+static size_t unlist(checker *c, mr_hazard_report *report) {
+    size_t at = c->reports.count;
+    while (at-- && c->reports.items[at] != report) {}
+    for (size_t i = at + 1; i < c->reports.count; i++)
+        c->reports.items[i - 1] = c->reports.items[i];
+    c->reports.count--;
+    mr_hazard_close_pairs(c, report);
+    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
+        if (c->recent[i].report == at + 1) c->recent[i].report = 0;
+        else if (c->recent[i].report > at + 1) c->recent[i].report--;
+    }
+    if (at < c->check_first) c->check_first--;
+    enter_places(c);
+    return at;
+}
+
+void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
+    size_t at = unlist(c, report);
+    for (size_t i = at; i < c->reports.count; i++) c->reports.items[i]->number--;
+    c->numbered--;
+    c->totals.reports--;
+    c->totals.hazards -= report->count;
+    c->totals.follow_ups += report->count;
+    free(report);
+}
+
+/* Others keep their numbers: they may have been written. */
+void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
+    size_t check_first = c->check_first;
+    bool is_outside = unlist(c, report) < check_first;
+    mr_hazard_totals *totals = is_outside ? &c->totals_before_check : &c->totals;
+    totals->reports--;
+    totals->hazards -= report->count;
+    totals->claims.count[MR_CLAIM_WITHDRAWN] += report->count;
+    free(report);
+}
+
+void mr_hazard_drop_from(mr_hazard *c, size_t first) {
+    c->held.count = 0;
+    if (first < c->reports.count) mr_hazard_close_pairs_from(c, c->reports.items[first]->number);
+    while (c->reports.count > first) free(mr_vec_pop(&c->reports));
+    enter_places(c);
+    c->blames.count = 0; /* what it blamed is no longer shown */
+    memset(c->recent, 0, sizeof c->recent);
+    c->recent_next = 0;
+}
+
+void mr_hazard_clear(mr_hazard *c) {
+    if (c->apart.on) { /* what was found before is not forgotten */
+        mr_hazard_drop_from(c, c->check_first);
+        c->totals = (mr_hazard_totals){0};
+        return;
+    }
+    mr_hazard_totals run = mr_hazard_get_totals(c, true);
+    run.claims = c->totals.claims; /* what is pending now may still run */
+    mr_claims_merge(&run.claims, &c->before_clear.claims);
+    c->check_first = 0;
+    mr_hazard_drop_from(c, 0);
+    mr_hazard_advice_clear(c);
+    c->before_clear = run;
+    c->totals = (mr_hazard_totals){.claims.count[MR_CLAIM_CLEARED] = run.hazards};
+}
