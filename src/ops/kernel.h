@@ -179,7 +179,7 @@ static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
 }
 /* NULL: it is no launch of a user's kernel. */
 const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command);
-/* Some atomic operations of the launch are atomic inside one block only. Takes time. */
+/* Some atomic operations of the launch are atomic inside one block only. */
 bool mr_kernel_has_block_atomics(const mr_command *launch);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
 void mr_kernel_fill_params(const mr_command *command, void *out);

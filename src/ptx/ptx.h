@@ -213,7 +213,8 @@ bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:
  * memory is out. */
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access);
-/* Whether it, or a function that it calls, has atomic operations that are atomic inside one block only. */
+/* Whether it, or a function that it calls, has atomic operations that are atomic inside one block only; false, too, where the
+ * kernel is too long to be analysed. */
 bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel);
 
 /* Why an extent is more than what is accessed for certain. */

@@ -95,7 +95,9 @@ end
 
 function TestFindings.test_atomics_of_block_scope_are_explained()
   local function two_launches(call)
-    local kernel = mr.kernel(([[extern "C" __global__ void most(int *y, int v) { %s(y, v); }]]):format(call))
+    local kernel = mr.kernel(([[
+      __device__ __noinline__ void update(int *y, int v) { %s(y, v); }
+      extern "C" __global__ void most(int *y, int v) { update(y, v); }]]):format(call))
     local s, t, y = mr.stream(), mr.stream(), mr.zeros(1, { dtype = "i32" })
     mr.synchronize()
     return found(function()

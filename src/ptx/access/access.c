@@ -20,7 +20,7 @@ enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 struct ptx_access {
     mr_ptx_param_access *params;
     uint32_t param_count, param_bytes;
-    bool follows_pointers, follows_memory, depends_on_order;
+    bool follows_pointers, follows_memory, depends_on_order, has_block_atomics;
     bool uses_variables;           /* their addresses, as numbers */
     const bool *as_number;         /* by piece; NULL: not known */
     mr_region region;              /* of all that is here */
@@ -242,6 +242,7 @@ static bool judge_outcome(ptx_access *access, access_graph *graph, const access_
     if (!as_number) return false;
     access->uses_variables = access_find_numbers(graph, origins, as_number);
     access->depends_on_order = access_depends_on_order(graph, origins);
+    access->has_block_atomics = access_has_block_atomics(graph);
     access->as_number = as_number;
     return true;
 }
@@ -417,6 +418,10 @@ bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel) {
 
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel) {
     return kernel->access->depends_on_order;
+}
+
+bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {
+    return kernel->access->has_block_atomics;
 }
 
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,

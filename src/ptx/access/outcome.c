@@ -195,3 +195,14 @@ bool access_depends_on_order(access_graph *graph, const access_origins *origins)
     }
     return false;
 }
+
+bool access_has_block_atomics(const access_graph *graph) {
+    for (uint32_t k = 0; k < graph->sites.count; k++) {
+        const access_site *site = &graph->sites.items[k];
+        const ptx_function *f = graph->copies.items[site->copy].function;
+        const ptx_instruction *i = &f->instructions[site->instruction];
+        bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+        if (is_atomic && ptx_has(i, PTX_MOD_cta) && site->space != PTX_SHARED) return true;
+    }
+    return false;
+}

@@ -14,4 +14,7 @@ bool access_find_numbers(access_graph *graph, const access_origins *origins, boo
  * kind on integers whose results nobody uses; clocks and numbers of multiprocessors do. The barrier of the grid does not. */
 bool access_depends_on_order(access_graph *graph, const access_origins *origins);
 
+/* Does it have atomic operations on memory of the device that are atomic inside one block only? */
+bool access_has_block_atomics(const access_graph *graph);
+
 #endif

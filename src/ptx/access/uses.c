@@ -90,38 +90,20 @@ static void close_search(search *s) {
     free(s->variables);
 }
 
-/* The next function that the kernel reaches; NULL: there is none. */
-static const ptx_function *next_function(search *s) {
+/* False: the kernel reaches no other function. */
+static bool look_at_next_function(search *s) {
     while (s->variable_count)
         use_what_it_points_to(s, &s->tree->variables[s->variables[--s->variable_count]]);
-    if (!s->count) return NULL;
+    if (!s->count) return false;
     const ptx_function *f = &s->tree->functions[s->todo[--s->count]];
     for (uint32_t i = 0; i < f->instruction_count; i++) look_at(s, &f->instructions[i]);
-    return f;
+    return true;
 }
 
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access) {
     search s;
     bool ready = open_search(&s, kernel, out_access);
-    while (ready && next_function(&s)) continue;
+    while (ready && look_at_next_function(&s)) continue;
     close_search(&s);
     return ready;
-}
-
-static bool is_block_atomic(const ptx_instruction *i) {
-    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-    return is_atomic && ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_shared);
-}
-
-bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {
-    search s;
-    uint8_t *uses = calloc(kernel->tree->variable_count + 1u, 1);
-    bool found = false, ready = open_search(&s, kernel, uses);
-    const ptx_function *f;
-    while (ready && !found && (f = next_function(&s)))
-        for (uint32_t i = 0; i < f->instruction_count && !found; i++)
-            found = is_block_atomic(&f->instructions[i]);
-    close_search(&s);
-    free(uses);
-    return found;
 }
