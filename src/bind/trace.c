@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/output.h"
+#include "bind/hazard.h"
 #include "bind/help.h"
 #include "bind/open.h"
 #include "bind/source.h"
@@ -73,7 +74,10 @@ MR_FUNCTION(
 }
 
 const char *mr_bind_trace_source(void *context, const char *file, size_t *out_size) {
-    mr_script *script = mr_source_read(context, file);
+    mr_buffer whole = {0};
+    mr_hazard_whole_name(mr_bind_hazard(context), file, &whole);
+    mr_script *script = whole.failed ? NULL : mr_source_read(context, whole.data);
+    mr_buffer_free(&whole);
     if (!script) return NULL;
     const char *text = mr_script_text(script);
     *out_size = strlen(text);

@@ -92,6 +92,13 @@ static mr_status snapshot(lua_State *L, mr_tracer *tracer, uint64_t first_seq,
     return status;
 }
 
+/* Places are named as in reports. */
+static mr_status start(lua_State *L, mr_machine *machine, size_t most, mr_tracer **out_tracer) {
+    MR_TRY(mr_tracer_start(machine, most, out_tracer));
+    mr_tracer_set_shown(*out_tracer, mr_hazard_shown_by, mr_bind_hazard(L));
+    return MR_OK;
+}
+
 /* ---- mr.trace */
 
 MR_FUNCTION(
@@ -110,7 +117,7 @@ MR_FUNCTION(
     if (s->started)
         return mr_misuse(L, "trace.start: a trace is under way: mr.trace.stop() ends it");
     s->first_seq = machine->next_seq;
-    mr_raise(L, mr_tracer_start(machine, (size_t)most, &s->started));
+    mr_raise(L, start(L, machine, (size_t)most, &s->started));
     return 0;
 }
 
@@ -166,8 +173,8 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
     call_owner *owner = mr_push_owner(L, sizeof *owner, drop_call);
     lua_insert(L, 2);
     owner->machine = machine;
-    mr_raise(L, mr_tracer_start(machine, machine->memory_limit ? MOST_IN_SANDBOX : MOST_SPANS,
-                                &owner->tracer));
+    mr_raise(
+        L, start(L, machine, machine->memory_limit ? MOST_IN_SANDBOX : MOST_SPANS, &owner->tracer));
     int status = lua_pcall(L, lua_gettop(L) - 3, LUA_MULTRET, 0);
     if (status == LUA_OK) {
         mr_push_module(L);
@@ -187,7 +194,7 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
 
 mr_status mr_bind_trace_begin(lua_State *L, const char *path) {
     state *s = state_of(L);
-    MR_TRY(mr_tracer_start(s->machine, MOST_SPANS, &s->whole));
+    MR_TRY(start(L, s->machine, MOST_SPANS, &s->whole));
     s->path = path;
     return MR_OK;
 }

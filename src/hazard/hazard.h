@@ -379,6 +379,10 @@ void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 void mr_hazard_set_script(mr_hazard *hazard, const char *path);
 /* The place as sentences name it: all that name a line to a person ask here. */
 mr_site mr_hazard_shown(const mr_hazard *hazard, mr_site where);
+/* The same in the form of a callback; `hazard` is a mr_hazard. */
+mr_site mr_hazard_shown_by(const void *hazard, mr_site where);
+/* The whole name of a file that mr_hazard_shown named `shown`. */
+void mr_hazard_whole_name(const mr_hazard *hazard, const char *shown, mr_buffer *out);
 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the

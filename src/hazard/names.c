@@ -38,6 +38,16 @@ mr_site mr_hazard_shown(const checker *c, mr_site where) {
     return where;
 }
 
+mr_site mr_hazard_shown_by(const void *hazard, mr_site where) {
+    return mr_hazard_shown(hazard, where);
+}
+
+void mr_hazard_whole_name(const checker *c, const char *shown, mr_buffer *out) {
+    bool is_short = c->folder_size && !mr_is_interned(&c->machine->files, shown);
+    if (is_short) mr_buffer_add(out, c->script, c->folder_size);
+    mr_buffer_puts(out, shown);
+}
+
 bool mr_hazard_file_ends(const char *file, const char *end) {
     size_t have = strlen(file), want = strlen(end);
     if (have < want || strcmp(file + have - want, end) != 0) return false;

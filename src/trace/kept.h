@@ -66,6 +66,8 @@ typedef struct {
     MR_VEC(kept_stream) streams;
     MR_VEC(uint32_t) stream_of_id; /* index + 1, by mr_stream.id; 0: not met yet */
     bool out_of_memory;
+    mr_tracer_shown *shown; /* how a snapshot names places; NULL: as they are */
+    const void *shown_context;
 } mr_kept;
 
 static inline size_t kept_count(const mr_kept *kept) {

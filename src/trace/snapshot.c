@@ -102,18 +102,24 @@ static void fill(draft *d, const mr_kept *kept) {
     for (size_t i = 0; i < d->count; i++) d->spans[i] = span_of(d, &d->rows[i]);
 }
 
-static mr_status make_accesses(const kept_entry *entry, mr_trace_builder *builder) {
+static const char *shown_file(const mr_kept *kept, mr_trace_builder *builder, mr_site where) {
+    if (kept->shown && where.file) where = kept->shown(kept->shown_context, where);
+    return mr_trace_builder_text(builder, where.file);
+}
+
+static mr_status make_accesses(const mr_kept *kept, const kept_entry *entry,
+                               mr_trace_builder *builder) {
     for (uint32_t i = 0; i < entry->access_count; i++) {
         mr_trace_access access = entry->accesses[i].access;
         access.name = mr_trace_builder_text(builder, mr_name_text(entry->accesses[i].name));
-        access.made.file = mr_trace_builder_text(builder, access.made.file);
+        access.made.file = shown_file(kept, builder, access.made);
         MR_TRY(mr_trace_builder_access(builder, &access));
     }
     return MR_OK;
 }
 
-static mr_status make(const draft *d, mr_trace_builder *builder, const mr_tracer_hazard *hazards,
-                      size_t hazard_count) {
+static mr_status make(const draft *d, const mr_kept *kept, mr_trace_builder *builder,
+                      const mr_tracer_hazard *hazards, size_t hazard_count) {
     for (size_t i = 0; i < d->stream_count; i++) {
         mr_trace_stream stream = d->streams[i];
         uint32_t index;
@@ -124,9 +130,9 @@ static mr_status make(const draft *d, mr_trace_builder *builder, const mr_tracer
         mr_span span = d->spans[i];
         span.name = mr_trace_builder_text(builder, span.name);
         span.object = mr_trace_builder_text(builder, span.object);
-        span.where.file = mr_trace_builder_text(builder, span.where.file);
+        span.where.file = shown_file(kept, builder, span.where);
         MR_TRY(mr_trace_builder_span(builder, &span));
-        MR_TRY(make_accesses(d->rows[i].entry, builder));
+        MR_TRY(make_accesses(kept, d->rows[i].entry, builder));
     }
     for (size_t i = 0; i < hazard_count; i++) {
         mr_trace_hazard hazard = {.first = index_of(d, hazards[i].first),
@@ -168,7 +174,7 @@ static mr_status build(draft *d, const mr_kept *kept, const mr_trace_facts *fact
     MR_TRY(mr_trace_find_causes(d->spans, d->count, d->streams, d->stream_count));
     mr_trace_builder *builder;
     MR_TRY(mr_trace_builder_create(&builder));
-    mr_status status = make(d, builder, hazards, hazard_count);
+    mr_status status = make(d, kept, builder, hazards, hazard_count);
     if (status) {
         mr_trace_builder_destroy(builder);
         return status;
@@ -179,7 +185,7 @@ static mr_status build(draft *d, const mr_kept *kept, const mr_trace_facts *fact
     copy.model = mr_trace_builder_text(builder, facts->model);
     copy.chooser = mr_trace_builder_text(builder, facts->chooser);
     copy.how = mr_trace_builder_text(builder, facts->how);
-    copy.script = mr_trace_builder_text(builder, script_of(d));
+    copy.script = shown_file(kept, builder, (mr_site){.file = script_of(d)});
     return mr_trace_builder_finish(builder, &copy, out_trace);
 }
 

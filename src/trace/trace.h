@@ -34,6 +34,9 @@ typedef struct {
  * with times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device is brought to the host's present. */
 mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace);
+/* How places are named in later snapshots: the context must outlive the tracer. */
+typedef mr_site mr_tracer_shown(const void *context, mr_site where);
+void mr_tracer_set_shown(mr_tracer *tracer, mr_tracer_shown *shown, const void *context);
 uint64_t mr_tracer_count(const mr_tracer *tracer); /* spans so far, forgotten ones included */
 
 void mr_tracer_stop(mr_tracer *tracer); /* and frees it; accepts NULL */

@@ -275,6 +275,11 @@ static uint64_t begin_of(const mr_tracer *t, size_t from) {
     return entry->called ? entry->call : t->began;
 }
 
+void mr_tracer_set_shown(mr_tracer *t, mr_tracer_shown *shown, const void *context) {
+    t->kept.shown = shown;
+    t->kept.shown_context = context;
+}
+
 mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace) {
     *out_trace = NULL;

@@ -83,6 +83,49 @@ function TestFiles.test_the_verdict_names_them_too()
   lu.assertStrContains(result.err, "the run failed at fails.lua:2 (")
 end
 
+local TRACED = [[
+local mr = require "millrace"
+local folder = arg[0]:match "^.*/"
+local use = dofile(folder .. "lib/use.lua")
+local s, x = mr.stream{name = "s"}, mr.ones(1000)
+mr.synchronize()
+local tr = mr.timeline(function()
+  use(s, x)
+  mr.default_stream():wait_stream(s)
+  return x:sum():item()
+end)
+tr:print{width = 100}
+local function show(t)
+  for _, v in pairs(t) do
+    if type(v) == "table" then show(v) else print(v) end
+  end
+end
+show(tr:why("add_", "sum"))
+show(tr.spans[1])
+show(tr:compare(tr))
+for _, ending in ipairs{ "html", "json", "svg", "dot", "csv", "spans.json" } do tr:save(folder .. "out." .. ending) end
+]]
+
+-- What each form of a trace says of a place, and what it shows of the text of a file.
+function TestFiles.test_a_trace_names_them_too()
+  command.write(folder .. "/traced.lua", TRACED)
+  local result = command.run{ folder .. "/traced.lua" }
+  lu.assertEquals({ result.status, result.err }, { 0, "" })
+  lu.assertStrContains(result.out, "lib/use.lua:2")
+  lu.assertStrContains(result.out, "traced.lua:")
+  lu.assertNotStrContains(result.out, folder)
+  for ending, place in pairs { html = '"name":"lib/use.lua","text":"return function', json = '"file":"lib/use.lua"',
+    svg = "lib/use.lua:2", dot = "lib/use.lua:2", csv = "lib/use.lua:2", ["spans.json"] = "lib/use.lua:2" } do
+    local text = command.read(folder .. "/out." .. ending)
+    lu.assertStrContains(text, place)
+    lu.assertNotStrContains(text, folder)
+  end
+  lu.assertEquals(command.run{ "--trace", folder .. "/whole.html", folder .. "/traced.lua" }.status, 0)
+  local whole = command.read(folder .. "/whole.html"):gsub('"text":"[^"\\]*\\?[^\n]*', "") -- the script itself names it
+  lu.assertStrContains(whole, '"name":"lib/use.lua",')
+  lu.assertNotStrContains(whole, folder)
+end
+
 -- Another file has the name that would be left: neither is shortened.
 function TestFiles.test_a_short_name_of_another_file_is_not_used()
   command.write(folder .. "/elsewhere/race.lua", "mr.ones(4)\n")
