@@ -23,7 +23,8 @@ MR_FUNCTION(device_can_access_peer, "can_access_peer",
             "Returns whether kernels of this device can access the memory of the other device "
             "directly (R59).") {
     mr_set_context(L);
-    lua_pushboolean(L, mr_device_can_access_peer(device_at(L, 1), mr_check_device(L, 2)));
+    mr_device *device = device_at(L, 1), *peer = mr_check_device(L, 2);
+    lua_pushboolean(L, mr_device_can_access_peer(device, peer));
     return 1;
 }
 
@@ -33,7 +34,8 @@ MR_FUNCTION(device_enable_peer_access, "enable_peer_access",
             "for one direction only. Copies between the two devices then no longer go through the "
             "host. A second call is an error: peer-access-already-enabled (R59).") {
     mr_set_context(L);
-    mr_raise(L, mr_device_enable_peer_access(device_at(L, 1), mr_check_device(L, 2)));
+    mr_device *device = device_at(L, 1), *peer = mr_check_device(L, 2);
+    mr_raise(L, mr_device_enable_peer_access(device, peer));
     return 0;
 }
 

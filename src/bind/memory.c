@@ -74,7 +74,8 @@ MR_FUNCTION(
 MR_FUNCTION(
     memory_allocated, "allocated", "mr.memory.allocated([device: device|integer]) -> integer",
     "Returns the bytes of device memory that the script's tensors hold, on one device or on all.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).live);
+    mr_machine *machine = mr_set_context(L);
+    lua_pushinteger(L, (lua_Integer)sum_stats(machine, opt_device(L, 1)).live);
     return 1;
 }
 
@@ -91,7 +92,8 @@ MR_FUNCTION(memory_max_allocated, "max_allocated",
             "mr.memory.max_allocated([device: device|integer]) -> integer",
             "Returns the highest value of allocated() so far, for one device, or the sum of these "
             "values for all devices.") {
-    lua_pushinteger(L, (lua_Integer)sum_stats(mr_set_context(L), opt_device(L, 1)).peak);
+    mr_machine *machine = mr_set_context(L);
+    lua_pushinteger(L, (lua_Integer)sum_stats(machine, opt_device(L, 1)).peak);
     return 1;
 }
 

@@ -49,7 +49,8 @@ static void scope_leave(mr_machine *machine, scope *s) {
 }
 
 MR_FUNCTION(scope_close, "__close", "", "Ends the scope.") {
-    scope_leave(mr_set_context(L), mr_check(L, 1, &scope_kind));
+    mr_machine *machine = mr_set_context(L);
+    scope_leave(machine, mr_check(L, 1, &scope_kind));
     return 0;
 }
 

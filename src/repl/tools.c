@@ -323,7 +323,8 @@ static int with_prefix(lua_State *L) {
 
 /* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is none */
 static int advice(lua_State *L) {
-    lua_pushstring(L, mr_foreign_advice(luaL_checkstring(L, 1), luaL_checkstring(L, 2)));
+    const char *owner = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
+    lua_pushstring(L, mr_foreign_advice(owner, name));
     return 1;
 }
 

@@ -22,7 +22,9 @@ static ptx_instruction code[32]; /* instruction 1 is what a trace calls 1 */
 static mr_ptx_watch *watch;
 
 static void begin(uint32_t blocks, uint32_t threads) {
-    for (uint32_t i = 0; i < 32; i++) code[i] = (ptx_instruction){.place = {i, 1, i, 1, i}};
+    for (uint32_t i = 0; i < 32; i++)
+        code[i] = (ptx_instruction){
+            .place = {.ptx_line = i, .file = 1, .line = i, .outer_file = 1, .outer_line = i}};
     watch = mr_ptx_watch_create(NULL, blocks, threads);
     assert_non_null(watch);
     for (uint32_t b = 0; b < blocks; b++) ptx_watch_block(watch, b, 1024);

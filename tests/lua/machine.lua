@@ -69,6 +69,14 @@ function TestDevices:test_peer_access()
   lu.assertError(a.enable_peer_access, a, a)
 end
 
+-- C leaves open in which order a call's arguments are checked; a script's user expects the first one that is wrong.
+function TestDevices:test_the_first_wrong_argument_is_named()
+  for _, call in ipairs { mr.device(0).can_access_peer, mr.device(0).enable_peer_access } do
+    lu.assertErrorMsgContains("argument 1", call, "no device", "no peer")
+    lu.assertErrorMsgContains("argument 2", call, mr.device(0), {})
+  end
+end
+
 TestFailure = {}
 
 function TestFailure:tearDown() mr.reset() end
