@@ -9,7 +9,7 @@ local a, b = mr.stream { name = "a" }, mr.stream { name = "b" }
 
 local function line() return debug.getinfo(2, "l").currentline end
 
-local function here(n) return "tests/lua/trace.lua:" .. n end
+local function here(n) return "trace.lua:" .. n end
 
 local function find(tr, name, n)
   for _, s in ipairs(tr.spans) do
@@ -116,7 +116,7 @@ end
 function TestTrace.test_spans_are_made_once_and_say_what_they_are()
   local tr = mr.timeline(function() mr.spin { ms = 1, stream = a } end)
   lu.assertIs(tr.spans, tr.spans)
-  lu.assertStrContains(tostring(find(tr, "spin")), "spin on a at tests/lua/trace.lua:")
+  lu.assertStrContains(tostring(find(tr, "spin")), "spin on a at trace.lua:")
 end
 
 function TestTrace.test_the_host_in_a_wait()
@@ -135,7 +135,7 @@ function TestTrace.test_facts_and_streams()
   lu.assertEquals(tr.facts.backend, "virtual")
   lu.assertEquals(tr.facts.chooser, "timed")
   lu.assertStrContains(tr.facts.how, "virtual time")
-  lu.assertEquals(tr.facts.script, "tests/lua/trace.lua")
+  lu.assertEquals(tr.facts.script, "trace.lua")
   lu.assertEquals(tr.streams[1].name, "a")
   lu.assertEquals(tr.streams[1].id, a.id)
 end
@@ -201,7 +201,7 @@ function TestTells.test_overlap_and_idle()
   lu.assertEquals(gaps[1].cause, "event")
   lu.assertEquals(gaps[1].holder.name, "wait_event")
   lu.assertIs(gaps[1].next, find(tr, "spin", 2))
-  lu.assertStrContains(tostring(gaps), "was held by: event, wait_event at tests/lua/trace.lua:")
+  lu.assertStrContains(tostring(gaps), "was held by: event, wait_event at trace.lua:")
   lu.assertEquals(tr:overlap(a, mr.stream()), 0) -- it did nothing
   lu.assertErrorMsgContains("it has a, b", tr.overlap, tr, "a", "c")
   lu.assertErrorMsgContains("a stream, or the name of one", tr.idle, tr, 3)
@@ -217,7 +217,7 @@ function TestTells.test_critical_path()
   end
   lu.assertTrue(at <= tr.ms)
   lu.assertEquals(names[1], "spin")
-  lu.assertStrContains(tostring(path), "spin at tests/lua/trace.lua")
+  lu.assertStrContains(tostring(path), "spin at trace.lua")
 end
 
 -- A on the first stream; B on the second, or moved to another one; C on the second, which waits for the first.
@@ -290,7 +290,7 @@ function TestTells.test_compare()
   end
   lu.assertAlmostEquals(spin.before_ms, spin.after_ms, 1e-6)
   lu.assertTrue(add.after_ms > 2 * add.before_ms, tostring(rows))
-  lu.assertStrContains(tostring(rows), "add_ at tests/lua/trace.lua")
+  lu.assertStrContains(tostring(rows), "add_ at trace.lua")
   lu.assertErrorMsgContains("expected a trace", before.compare, before, 3)
 end
 
