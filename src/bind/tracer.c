@@ -124,7 +124,7 @@ MR_FUNCTION(
 MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
             "Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is "
             "still pending is in it without times. Call mr.synchronize() first to have all.") {
-    mr_set_context(L);
+    mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);
     if (!s->started)
         return mr_misuse(L, "trace.stop: no trace is under way: mr.trace.start() begins one");
@@ -134,6 +134,7 @@ MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
     s->started = NULL;
     mr_tracer_stop(tracer);
     mr_raise(L, status);
+    mr_observers_learned(machine); /* when everything ran */
     return 1;
 }
 
@@ -186,6 +187,7 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
     end_call(owner);
     if (status != LUA_OK) return lua_error(L);
     mr_raise(L, made);
+    mr_observers_learned(machine);
     lua_remove(L, 2);
     return lua_gettop(L);
 }

@@ -42,6 +42,7 @@ static bool host_memory_is_written(const checker *c) {
 
 static void forget_everything(checker *c) {
     if (host_memory_is_written(c)) mr_claims_add(&c->totals.claims, MR_CLAIM_RESET);
+    c->totals.claims.count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
     mr_hazard_drop_collected(c);
     mr_hazard_history_drop_all(c);
     c->first_storage = c->machine->next_storage; /* host memory has kept its values */
@@ -73,8 +74,26 @@ static void memory_command(checker *c, actor *a, const mr_command *command) {
 
 /* The load of a module gives its variables their values: the script did not submit that. */
 static bool is_initial_value(const mr_command *command) {
+    if (command->kind != MR_COMMAND_COPY) return false;
     const mr_storage *from = command->operands[1].tensor->storage;
     return from->of_module && from->kind == MR_MEMORY_PINNED;
+}
+
+/* The values are there before anybody can use them, and that is all: that a load waits for streams is the virtual GPU's
+ * way, and what some drivers do. */
+static void module_loaded(checker *c, const mr_command *command) {
+    history *h = mr_hazard_history_of(c, command->operands[0].tensor->storage);
+    if (!h) return;
+    mr_hazard_unset_drop(h);
+    if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
+    h->alloc_actor = NULL;
+}
+
+/* Only when it runs: what it accesses, or whether it fails. */
+static bool tells_when_it_runs(const mr_command *command) {
+    return command->kind == MR_COMMAND_FAULT || mr_kernel_escapes_of(command) ||
+           (command->kind == MR_COMMAND_OP && command->u.op.row &&
+            command->u.op.row->family->may_fail);
 }
 
 static void submitted(checker *c, const mr_command *command, bool host_waited) {
@@ -87,17 +106,20 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         a->worked = a->did = command->seq;
         return;
     }
+    if (is_initial_value(command)) {
+        module_loaded(c, command);
+        return;
+    }
+    if (tells_when_it_runs(command)) a->launched = command->seq;
     bool carries = order_and_touch(c, command, a, false);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
     if (!marks) a->worked = a->did = command->seq;
     switch (command->kind) {
     case MR_COMMAND_OP:
-        c->totals.operations++;
-        if (mr_kernel_escapes_of(command)) a->launched = command->seq;
-        break;
+    case MR_COMMAND_FAULT: c->totals.operations++; break;
     case MR_COMMAND_COPY:
-        c->totals.operations += !is_initial_value(command);
+        c->totals.operations++;
         copy_command(c, command, a, host_waited);
         break;
     case MR_COMMAND_RECORD:
@@ -217,6 +239,11 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
     mr_claims_failed(&c->totals.claims, command, status);
 }
 
+static void lost(mr_observer *observer, const mr_error *error) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    mr_claims_lost(&c->totals.claims, error);
+}
+
 static void drew(mr_observer *observer) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_claims_add(&c->totals.claims, MR_CLAIM_DRAWN);
@@ -274,6 +301,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .may = may,
                                         .did = did,
                                         .failed = failed,
+                                        .lost = lost,
                                         .drew = drew,
                                         .learned = learned,
                                         .found = mr_hazard_found_in_kernel,

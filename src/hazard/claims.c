@@ -63,10 +63,24 @@ void mr_claims_did(mr_claims *claims, const mr_command *command) {
     else if (launch) note_launch(claims, command, launch);
 }
 
-/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was done. */
+/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was done.
+ * One that loses the device is told as that, since it may show first in a call that is no command. */
 static bool ends_run(const mr_error *status) {
-    return mr_code_sticky(status->code) || status->code == MR_CODE_HOST_FUNCTION ||
-           status->code == MR_CODE_UNKNOWN || status->code == MR_CODE_LAUNCH_OUT_OF_RESOURCES;
+    if (mr_code_sticky(status->code)) return false;
+    return status->code == MR_CODE_HOST_FUNCTION || status->code == MR_CODE_UNKNOWN ||
+           status->code == MR_CODE_LAUNCH_OUT_OF_RESOURCES;
+}
+
+static void note_failure(mr_claims *claims, mr_site where, mr_code code) {
+    if (!claims->count[MR_CLAIM_FAILED]) {
+        claims->where = where;
+        claims->code = code;
+    }
+    mr_claims_add(claims, MR_CLAIM_FAILED);
+}
+
+void mr_claims_lost(mr_claims *claims, const mr_error *error) {
+    note_failure(claims, error->where, error->code);
 }
 
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status) {
@@ -82,11 +96,7 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
     bool is_told_again =
         status->code == MR_CODE_HOST_FUNCTION && command->kind != MR_COMMAND_HOST_FUNCTION;
     if (!ends_run(status) || is_told_again) return;
-    if (!claims->count[MR_CLAIM_FAILED]) {
-        claims->where = status->where.file ? status->where : command->where;
-        claims->code = status->code;
-    }
-    mr_claims_add(claims, MR_CLAIM_FAILED);
+    note_failure(claims, status->where.file ? status->where : command->where, status->code);
 }
 
 void mr_claims_found(mr_claims *claims, const mr_command *command,
@@ -162,6 +172,10 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
     mr_claims_failed(claims_of(observer), command, status);
 }
 
+static void lost(mr_observer *observer, const mr_error *error) {
+    mr_claims_lost(claims_of(observer), error);
+}
+
 static void drew(mr_observer *observer) {
     mr_claims_add(claims_of(observer), MR_CLAIM_DRAWN);
 }
@@ -180,6 +194,7 @@ mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
                                        .as_written = true,
                                        .did = did,
                                        .failed = failed,
+                                       .lost = lost,
                                        .drew = drew,
                                        .learned = learned,
                                        .found = found}};

@@ -135,10 +135,11 @@ mr_claims mr_claims_explored(const mr_claims *claims);
 void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
-/* The events that every ledger hears of in the same way. For an observer's `did`, `failed` and `found`. HOST_FUNCTIONS is
+/* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`. HOST_FUNCTIONS is
  * counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
+void mr_claims_lost(mr_claims *claims, const mr_error *error);
 void mr_claims_found(mr_claims *claims, const mr_command *command,
                      const mr_kernel_finding *finding);
 

@@ -22,7 +22,7 @@ struct actor {
     uint64_t last;        /* seq of the last command */
     uint64_t worked;      /* and of the last one that did more than to mark a point; for advice */
     uint64_t did;         /* the same without waits, which only hand on what others did */
-    uint64_t launched;    /* of its last launch of a user's kernel */
+    uint64_t launched;    /* of its last command that tells only when it runs what it does */
     uint32_t idle_wait;   /* index + 1 in `advised`: the last thing that it did was to wait there */
     uint64_t legacy_seen; /* the last legacy command before that, for a blocking stream */
     vclock *released;     /* and what the barrier had brought by then */

@@ -197,8 +197,12 @@ mr_status mr_machine_refuse(mr_machine *machine) {
 }
 
 mr_status mr_machine_lose(mr_machine *machine, mr_status error) {
-    if (!machine->lost) machine->lost = error;
-    else mr_error_destroy(error);
+    if (machine->lost) {
+        mr_error_destroy(error);
+    } else {
+        machine->lost = error;
+        mr_observers_lost(machine);
+    }
     return mr_error_copy(machine->lost);
 }
 

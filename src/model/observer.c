@@ -143,3 +143,10 @@ void mr_observers_learned(mr_machine *machine) {
         if (observer->learned) observer->learned(observer);
     }
 }
+
+void mr_observers_lost(mr_machine *machine) {
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->lost) observer->lost(observer, machine->lost);
+    }
+}

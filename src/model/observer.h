@@ -146,6 +146,8 @@ struct mr_observer {
     void (*function_ran)(mr_observer *observer, const mr_command *command);
     /* Optional: a host function has changed the state of the random numbers, which no command of it tells. */
     void (*drew)(mr_observer *observer);
+    /* Optional: from now on every call fails with this error (R50), until a reset. Called while the device moves. */
+    void (*lost)(mr_observer *observer, const mr_error *error);
     /* Optional: the script has asked for what another schedule, or another run, would answer differently, and what no
      * command tells: times, addresses, how far the work is. */
     void (*learned)(mr_observer *observer);
@@ -173,6 +175,7 @@ void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 /* Inside a host function: tells `drew`. */
 void mr_observers_drew(mr_machine *machine);
 void mr_observers_learned(mr_machine *machine);
+void mr_observers_lost(mr_machine *machine);
 
 /* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
  * that knows. */

@@ -56,6 +56,7 @@ typedef struct {
     bool copies;    /* the output is the input, whether or not anything has been written there */
     bool draws;     /* takes a seed and an offset of the machine's random numbers */
     bool widens;    /* a number that the inputs' type does not hold makes it i64 */
+    bool may_fail;  /* on the device: an index that is out of range */
     double portion; /* how much work may pass between two looks at Ctrl-C (run.c); 0: the usual */
     /* Optional: whether a library with threads of its own runs it on the CPU; and on a GPU, where that costs the
      * host more than a launch. */

@@ -181,6 +181,44 @@ function TestRows.test_a_kernel_that_nobody_waits_for_is_judged()
   lu.assertNotStrContains(result.err, "every legal schedule of")
 end
 
+-- So are other operations that can fail on the device, such as one with an index that is out of range.
+function TestRows.test_what_can_fail_is_judged()
+  for _, code in ipairs {
+    "local x, at = mr.zeros(4), mr.tensor({9}, {dtype = 'i64'}) mr.synchronize() x:index_add_(1, at, mr.ones(1))",
+    "mr.zeros(4) mr.machine.fault('assert', mr.stream())",
+  } do
+    local result = run{ code }
+    lu.assertEquals(result.status, 1, code)
+    lu.assertStrContains(result.err, "the run failed at ", false, code)
+  end
+end
+
+-- A failure may show first in a call that gives the device nothing to do, and a reset may come before it shows at all.
+function TestRows.test_a_failure_that_no_command_tells()
+  local fault = "local a, b = mr.stream(), mr.stream() mr.machine.fault('assert', a) mr.machine.pass(9) "
+  local result = run{ fault .. "assert(not pcall(b.wait_stream, b, a)) assert(not pcall(mr.synchronize)) mr.reset()" }
+  lu.assertStrContains(result.err, "the run failed at ")
+  for _, code in ipairs { KERNEL .. "kernel[{1, 32}](a, 1 << 28) mr.reset()", KERNEL .. "kernel[{1, 32}](a, 0) mr.reset()",
+                          "mr.zeros(4) mr.machine.fault('assert', mr.stream()) mr.reset()" } do
+    result = run{ code }
+    lu.assertEquals(result.status, 0, code)
+    lu.assertStrContains(result.err, "not checked: 1 stream whose kernels may not have finished", false, code)
+  end
+end
+
+-- Some drivers, and the virtual GPU, wait when they load a module. CUDA does not say so.
+function TestRows.test_the_load_of_a_module_orders_nothing()
+  local result = run{ [=[
+    local a, b, x = mr.stream(), mr.stream{nonblocking = false}, mr.zeros(8)
+    mr.synchronize()
+    b:run(function() x:add_(1) end)
+    local m = mr.module[[__device__ int n[4] = {1, 2, 3, 4};
+      extern "C" __global__ void f(float *x) { x[threadIdx.x] = n[threadIdx.x & 3]; }]]
+    m:get("f")[{1, 8, stream = a}](x)]=] }
+  lu.assertStrContains(result.err, "hazard: write-after-write on `x`")
+  lu.assertEquals(result.err:match("(%d) hazards?"), "1")
+end
+
 -- A failure that the script caught is no hazard. It is no success either, while each call still fails.
 function TestRows.test_the_exit_status_after_a_failure()
   local code = KERNEL .. "kernel[{1, 32}](a, 1 << 28) assert(not pcall(mr.synchronize))"

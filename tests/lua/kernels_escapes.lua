@@ -93,7 +93,7 @@ function TestReach.test_a_variable_is_left()
   m:get("k")[{ 1, 4 }](0)
   mr.synchronize()
   m:get("k")[{ 1, 4 }](d)
-  lu.assertErrorMsgContains("past the end of g", mr.synchronize)
+  lu.assertErrorMsgContains(" g (16 bytes", mr.synchronize)
   mr.reset()
 end
 
@@ -130,6 +130,29 @@ function TestAddresses.test_an_address_decides()
   check("addresses_as_numbers 1", kernel("int *o, int *p", "if (o < p) o[0] = 1;"), zeros(4), zeros(4))
   check("addresses_as_numbers 1", kernel("int *o, int *p", "o[0] = ((long long)p & 511) == 0;"), zeros(4), zeros(4))
   check("addresses_as_numbers 1", kernel("long long *o", "o[0] = (long long)g;"), o)
+end
+
+-- What can be no pointer can still tell where memory lies.
+function TestAddresses.test_an_address_becomes_another_number()
+  local o, p = zeros(4, "f32"), zeros(4)
+  for _, body in ipairs{
+    "o[t] = (long long)p / 512 % 1000;", "o[t] = sqrtf((float)(unsigned)(long long)p);", "o[t] = __popcll((long long)p);",
+    "if ((float)(long long)p > 3e9f) o[t] = 1;", "o[t] = __shfl_sync(-1, (int)(long long)p, 0);",
+    "__shared__ float s[4]; s[t] = (long long)p; o[t] = s[t];", "o[t] = __ballot_sync(-1, (float)(long long)p < 1);",
+    "double l[4]; l[t] = (long long)p; o[t] = l[t & 2];", "o[t] = (long long)p & 512 ? 0.5f : 2;",
+  } do check("addresses_as_numbers 1", kernel("float *o, int *p", body), o, p) end
+  check("addresses_as_numbers 1", kernel("int *p", "if (p[t] == 7) printf(\"%p\", p);"), p)
+  check("", kernel("int *p", "if (p[t] == 7) printf(\"%d %s\", p[t], \"none\");"), p)
+  local opaque = "__noinline__ __device__ void f(long long *o, long long a) { o[0] = a; }"
+  check("pointers_as_data 1, addresses_as_numbers 1", mr.kernel(opaque .. [[__global__ void k(long long *o, int *p, int n) {
+    void (*g[2])(long long *, long long) = {f, 0}; g[n](o, (long long)p); }]], "k"), zeros(4, "i64"), p, 0)
+end
+
+function TestAddresses.test_numbers_beside_addresses()
+  check("", kernel("float *o, const float *p, float f", "o[(int)(p[t] * f) & 3] = sqrtf(p[t]) < 2 ? p[t] * f : 1;"),
+    zeros(4, "f32"), zeros(4, "f32"), 1.5)
+  check("", kernel("float *o, const float *p, int n",
+    "float sum = 0; for (const float *q = p + t; q < p + n; q += 4) sum += *q; o[t] = sum;"), zeros(4, "f32"), zeros(8, "f32"), 8)
 end
 
 function TestAddresses.test_an_address_is_only_used()
@@ -172,6 +195,11 @@ function TestLearned.test_what_is_asked()
     mr.clock, mr.machine.time, mr.machine.queues, mr.memory.reserved, mr.memory.stats,
     function() return k:profile() end,
     function() return x:peek() end,
+    function() return mr.timeline(function() s:synchronize() end) end,
+    function()
+      mr.trace.start()
+      return mr.trace.stop()
+    end,
   }
   for _, ask in ipairs(asked) do lu.assertEquals(counts(ask), "learned 1") end
   lu.assertEquals(counts(function()

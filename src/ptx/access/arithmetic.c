@@ -193,7 +193,7 @@ static bool select(access_maker *m) {
 
 /* slct.u64.s32 d, a, b, c: a if c >= 0, else b */
 static bool select_by_sign(access_maker *m) {
-    uint32_t bits = access_type_bits(access_type_at(m, 0)), p = access_other(m, 1, NULL, 0);
+    uint32_t bits = access_type_bits(access_type_at(m, 0)), p = access_number_of(m, 1, 3, 0);
     write_result_of(m,
                     access_select(m, bits, p, access_source(m, 1, bits), access_source(m, 2, bits)),
                     bits, false);
@@ -214,7 +214,8 @@ static const struct {
 static uint32_t compare(access_maker *m, bool *out_plain) {
     ptx_type type = access_type_at(m, m->at->type_count ? m->at->type_count - 1u : 0);
     *out_plain = false;
-    if (!access_is_integer(type)) return access_other(m, 1, NULL, 0);
+    uint32_t first = m->at->two_results ? 2 : 1;
+    if (!access_is_integer(type)) return access_number_of(m, 1, first, 0);
     for (uint32_t k = 0; k < sizeof comparisons / sizeof *comparisons; k++) {
         if (!ptx_has(m->at, comparisons[k].modifier)) continue;
         access_value v = {.op = ACCESS_COMPARE,
@@ -225,12 +226,11 @@ static uint32_t compare(access_maker *m, bool *out_plain) {
                               ptx_types[type].sort == PTX_SIGNED && !comparisons[k].is_unsigned,
                           .block = m->block};
         uint32_t bits = access_type_bits(type);
-        uint32_t a = access_source(m, m->at->two_results ? 2 : 1, bits);
-        uint32_t b = access_source(m, m->at->two_results ? 3 : 2, bits);
+        uint32_t a = access_source(m, first, bits), b = access_source(m, first + 1, bits);
         *out_plain = true;
         return access_number(m, v, (uint32_t[]){a, b}, 2);
     }
-    return access_other(m, 1, NULL, 0);
+    return access_number_of(m, 1, first, 0);
 }
 
 static uint32_t not_of(access_maker *m, uint32_t p) {
@@ -257,8 +257,8 @@ static bool set_predicate(access_maker *m) {
 
 static bool count_bits(access_maker *m) {
     uint32_t bits = access_register_bits(m, m->at->operands[0].index);
-    write_result_of(m, access_other_up_to(m, bits, access_type_bits(access_type_at(m, 0))), bits,
-                    false);
+    uint32_t count = access_number_of(m, bits, 1, access_type_bits(access_type_at(m, 0)));
+    write_result_of(m, count, bits, false);
     return true;
 }
 

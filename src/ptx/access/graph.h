@@ -11,7 +11,8 @@
  *     access.c          puts them together
  *
  * What all of it rests on: the graph has at least the paths and the values of the kernel. Where an instruction is not
- * understood, its result is OTHER, which can be any number, derived from all of its operands. */
+ * understood, its result is OTHER, which can be any number, derived from all of its operands. A result that can be no
+ * pointer keeps its operands, too: it may tell where memory lies. */
 #ifndef MR_PTX_ACCESS_GRAPH_H
 #define MR_PTX_ACCESS_GRAPH_H
 
@@ -103,6 +104,7 @@ typedef enum {
 typedef struct {
     uint8_t op, bits, from;
     bool is_signed;
+    bool is_number; /* no pointer, as of floating point: only `number` of its origin counts */
     bool
         is_uniform; /* the same number in all threads of a launch, which can be calculated at the start */
     uint8_t comparison; /* ptx_modifier: eq ne lt le gt ge */

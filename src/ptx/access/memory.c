@@ -118,8 +118,8 @@ static uint32_t load_element(access_maker *m, uint32_t address, uint32_t part, p
                       .bits = (uint8_t)bits,
                       .space = (uint8_t)space,
                       .number = ACCESS_NONE,
+                      .is_number = !access_is_integer(type),
                       .block = m->block};
-    bool is_number = !access_is_integer(type); /* of floating point: no pointer */
     if (base == ACCESS_ADDRESS_LOCAL) {
         uint32_t cell = cell_at(m, number, offset, bytes);
         if (cell != ACCESS_NONE) {
@@ -131,7 +131,7 @@ static uint32_t load_element(access_maker *m, uint32_t address, uint32_t part, p
         return access_leaf(m, ACCESS_PARAM, bits, number, (uint32_t)offset);
     }
     add_site(m, address, part, bytes, MR_PTX_READS, space, type, false);
-    return is_number ? access_other(m, bits, NULL, 0) : access_fresh(m, v, &address, 1);
+    return access_fresh(m, v, &address, 1);
 }
 
 static uint32_t vector_part(const ptx_operand *o, uint32_t k, const ptx_operand **out) {

@@ -110,12 +110,28 @@ void access_write_operand(access_maker *m, const ptx_operand *o, uint32_t value,
     access_write_register(m, o->index, value);
 }
 
+/* The registers among the operands, as wide as they are. */
+static uint32_t read_registers(access_maker *m, uint32_t first, uint32_t *sources) {
+    uint32_t count = 0;
+    for (uint32_t k = first; k < m->at->operand_count; k++)
+        if (m->at->operands[k].kind == PTX_REGISTER)
+            sources[count++] = access_read_register(m, m->at->operands[k].index);
+    return count;
+}
+
+uint32_t access_number_of(access_maker *m, uint32_t bits, uint32_t first, uint64_t largest) {
+    uint32_t sources[PTX_MOST_OPERANDS + 1];
+    uint32_t count = read_registers(m, first, sources);
+    return access_other_number(m, bits, largest, sources, count);
+}
+
 /* The result is not known; it is derived from all operands. */
 void access_write_other(access_maker *m, bool keeps_pointers) {
     uint32_t sources[PTX_MOST_OPERANDS + 1], count = 0;
     uint32_t results = m->at->two_results ? 2 : 1;
     for (uint32_t k = results; keeps_pointers && k < m->at->operand_count; k++)
         sources[count++] = access_read_operand(m, &m->at->operands[k], 64);
+    if (!keeps_pointers) count = read_registers(m, results, sources);
     for (uint32_t r = 0; r < results && r < m->at->operand_count; r++) {
         const ptx_operand *o = &m->at->operands[r];
         uint32_t parts = o->kind == PTX_LIST ? o->count : 1;
@@ -123,7 +139,9 @@ void access_write_other(access_maker *m, bool keeps_pointers) {
             const ptx_operand *to = o->kind == PTX_LIST ? &o->list[k] : o;
             if (to->kind != PTX_REGISTER || to->is_address) continue;
             uint32_t bits = access_register_bits(m, to->index);
-            access_write_register(m, to->index, access_other(m, bits, sources, count));
+            uint32_t value = keeps_pointers ? access_other(m, bits, sources, count)
+                                            : access_other_number(m, bits, 0, sources, count);
+            access_write_register(m, to->index, value);
         }
     }
 }

@@ -232,6 +232,19 @@ static void number_origin(solver *s, const access_value *v) {
     }
 }
 
+/* Whatever it was made of: it is no pointer. What is read from the memory of the program tells no address. */
+static void leave_number(solver *s) {
+    access_origin *to = &s->scratch;
+    uint32_t words = s->all->set_words;
+    unite(to->number, to->plus, words);
+    unite(to->number, to->minus, words);
+    unite(to->number, to->distance, words);
+    unite(to->number, to->mixed, words);
+    to->number[ORIGIN_MEMORY / 64] &= ~(UINT64_C(1) << ORIGIN_MEMORY % 64);
+    memset(to->plus, 0, 4 * words * sizeof *to->plus);
+    to->is_exact = true;
+}
+
 static void compute(solver *s, const access_value *v) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -286,6 +299,7 @@ static void compute(solver *s, const access_value *v) {
         break;
     }
     number_origin(s, v);
+    if (v->is_number) leave_number(s);
 }
 
 static bool grow(access_origin *o, const access_origin *by, uint32_t words) {
@@ -426,13 +440,12 @@ static void check_site(access_graph *graph, const access_origins *all, const acc
 static void check_calls(access_graph *graph, const access_origins *all) {
     for (uint32_t k = 0; k < graph->calls.count; k++) {
         const access_call *c = &graph->calls.items[k];
-        if (access_is_harmless(c->function)) continue;
         for (uint32_t v = c->first_of[0]; v < c->first_of[c->argument_count]; v++) {
             const access_origin *o = &all->origins[access_find(graph, graph->arguments.items[v])];
             expose_all(graph, all, o->plus);
             expose_all(graph, all, o->mixed);
         }
-        expose_all(graph, all, all->memory_holds);
+        if (!access_is_harmless(c->function)) expose_all(graph, all, all->memory_holds);
     }
 }
 

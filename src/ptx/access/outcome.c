@@ -67,7 +67,9 @@ static void judge_pair(number_search *s, uint32_t first, uint32_t second) {
     mark(s, b);
 }
 
-static void judge_value(number_search *s, const access_value *v) {
+/* A predicate that is no comparison of integers compares floating point, or is made of a whole number. */
+static void judge_value(number_search *s, const access_value *v, uint32_t value) {
+    if (v->op == ACCESS_OTHER && v->bits == 1) mark(s, origin_of(s, value));
     if (v->op != ACCESS_COMPARE && v->op != ACCESS_MIN && v->op != ACCESS_MAX) return;
     judge_pair(s, access_operand(s->graph, v, 0), access_operand(s->graph, v, 1));
 }
@@ -98,6 +100,22 @@ static bool outlasts_launch(number_search *s, const access_site *site) {
     return !is_known;
 }
 
+/* A function that is not followed may do anything with what it is given; vprintf shows it. Its texts are variables. */
+static void judge_call(number_search *s, const access_call *c) {
+    bool had_variable = s->has_variable;
+    for (uint32_t k = c->first_of[0]; k < c->first_of[c->argument_count]; k++) {
+        const access_origin *o = origin_of(s, s->graph->arguments.items[k]);
+        mark(s, o);
+        for (uint32_t l = 0; l < s->graph->storage_count; l++) {
+            if (!is_in(o, s->all->first_storage + l)) continue;
+            for (uint32_t p = 0; p < s->all->piece_count; p++)
+                s->as_number[p] |= access_has(s->all->storage_holds[l], ORIGIN_FIRST_PIECE + p) ||
+                                   access_has(s->all->numbers_held, ORIGIN_FIRST_PIECE + p);
+        }
+    }
+    if (access_is_harmless(c->function)) s->has_variable = had_variable;
+}
+
 bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out) {
     number_search s = {.graph = graph,
                        .all = origins,
@@ -105,13 +123,14 @@ bool access_find_numbers(access_graph *graph, const access_origins *origins, boo
                        .bases = access_take(graph, origins->set_words * sizeof *s.bases)};
     for (uint32_t v = 0; v < graph->values.count; v++)
         if (graph->values.items[v].replaced == ACCESS_NONE)
-            judge_value(&s, &graph->values.items[v]);
+            judge_value(&s, &graph->values.items[v], v);
     for (uint32_t k = 0; k < graph->sites.count; k++) judge_address(&s, &graph->sites.items[k]);
     for (uint32_t k = 0; k < graph->escapes.count; k++) {
         const access_escape *e = &graph->escapes.items[k];
         if (e->site == ACCESS_NONE || !outlasts_launch(&s, &graph->sites.items[e->site])) continue;
         mark(&s, origin_of(&s, e->value));
     }
+    for (uint32_t k = 0; k < graph->calls.count; k++) judge_call(&s, &graph->calls.items[k]);
     return s.has_variable;
 }
 

@@ -144,10 +144,14 @@ uint32_t access_other(access_maker *m, uint32_t bits, const uint32_t *operands, 
     return access_fresh(m, v, operands, count);
 }
 
-uint32_t access_other_up_to(access_maker *m, uint32_t bits, uint64_t largest) {
-    access_value v = {
-        .op = ACCESS_OTHER, .bits = (uint8_t)bits, .block = m->block, .constant = largest};
-    return access_fresh(m, v, NULL, 0);
+uint32_t access_other_number(access_maker *m, uint32_t bits, uint64_t largest,
+                             const uint32_t *operands, uint32_t count) {
+    access_value v = {.op = ACCESS_OTHER,
+                      .bits = (uint8_t)bits,
+                      .block = m->block,
+                      .is_number = true,
+                      .constant = largest};
+    return access_fresh(m, v, operands, count);
 }
 
 static uint32_t unary(access_maker *m, access_op op, uint32_t bits, uint32_t from, bool is_signed,

@@ -7,10 +7,10 @@
 enum { MOST_VALUES = 100000 };
 
 /* An instruction that changes no register. */
-static bool control_instruction(const access_maker *m) {
+static bool control_instruction(access_maker *m) {
     switch ((ptx_opcode)m->at->opcode) {
+    case PTX_OP_brx: access_number_of(m, 1, 0, 0); return true; /* a condition */
     case PTX_OP_bra:
-    case PTX_OP_brx:
     case PTX_OP_ret:
     case PTX_OP_exit:
     case PTX_OP_trap:

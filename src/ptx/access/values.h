@@ -55,7 +55,9 @@ uint32_t access_leaf(access_maker *m, access_op op, uint32_t bits, uint32_t numb
                      uint32_t offset);
 /* A value that is not known but that it is derived from the operands. */
 uint32_t access_other(access_maker *m, uint32_t bits, const uint32_t *operands, uint32_t count);
-uint32_t access_other_up_to(access_maker *m, uint32_t bits, uint64_t largest);
+/* The same, which can be no pointer; at most `largest`, 0: that is not known. */
+uint32_t access_other_number(access_maker *m, uint32_t bits, uint64_t largest,
+                             const uint32_t *operands, uint32_t count);
 uint32_t access_binary(access_maker *m, access_op op, uint32_t bits, bool is_signed, uint32_t a,
                        uint32_t b);
 uint32_t access_extend(access_maker *m, uint32_t value, uint32_t from, uint32_t bits,
@@ -86,6 +88,8 @@ uint32_t access_source(access_maker *m, uint32_t k, uint32_t bits); /* operand k
 void access_write_operand(access_maker *m, const ptx_operand *o, uint32_t value, uint32_t from,
                           bool is_signed);
 void access_write_other(access_maker *m, bool keeps_pointers);
+/* A number that is derived from the registers among the operands from the first one on. */
+uint32_t access_number_of(access_maker *m, uint32_t bits, uint32_t first, uint64_t largest);
 
 /* ---- instructions: true if its effect on the values is known */
 
